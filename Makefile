@@ -1,0 +1,66 @@
+# Everything is made inside the clone: .venv (Python, pinned), target (Rust), runs (evidence).
+# Needs: git, Python 3.11+, Rust, a C compiler, make.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CARGO ?= cargo
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+CORE := python/dbdyno/_core.abi3.so
+
+.PHONY: help setup setup-test build demo test test-rust test-python soak bench lint format clean
+
+help:  ## what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+
+setup: $(VENV)/ready build  ## virtual environment, pinned dependencies, release build
+
+$(VENV)/ready: requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; name one with: make PYTHON=python3.11"; exit 2; }
+	@$(PYTHON) -c 'import venv, ensurepip' || \
+	  { echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+build: $(CORE)  ## release build of the Rust core
+
+$(CORE): $(RUST_SOURCES) pyproject.toml | $(VENV)/ready
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+setup-test: setup  ## what only the tests need, from Debian's packages (chromium)
+	tools/setup-test
+
+demo: setup  ## the study redo-size on an embedded PostgreSQL, about two minutes
+	$(BIN)/dbdyno run redo-size
+
+test: setup test-rust test-python  ## all tests
+
+test-rust:
+	$(CARGO) test --release --quiet --workspace --exclude dyno-python
+
+test-python:
+	$(BIN)/python -m pytest
+
+soak: setup  ## long tests: memory over 50 million operations
+	$(BIN)/python -m pytest -m soak -o addopts=-q tests
+
+bench: setup  ## figures of docs/performance.md
+	$(BIN)/python benches/all.py
+
+lint: setup  ## formatting, lints and types; warnings are errors
+	$(CARGO) fmt --check
+	$(CARGO) clippy --release --quiet --workspace --all-targets -- -D warnings
+	$(BIN)/ruff format --check python tests benches
+	$(BIN)/ruff check python tests benches
+	$(BIN)/mypy
+
+format:  ## put the code in form
+	$(CARGO) fmt
+	$(BIN)/ruff format python tests benches
+	$(BIN)/ruff check --fix python tests benches
+
+clean:
+	rm -rf target $(VENV) python/dbdyno/_core.abi3.so

@@ -1,0 +1,55 @@
+//! What can go wrong with evidence, each with its place.
+
+use std::path::{Path, PathBuf};
+
+/// Writing or reading a part failed.
+#[derive(Debug, thiserror::Error)]
+pub enum EvidenceError {
+    /// The operating system refused (disk full, rights, a missing folder).
+    #[error("{}: {source}{}", path.display(), advice(source))]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// The bytes are no Parquet part of ours, or the part is torn.
+    #[error("{}: not a whole Parquet part of calls: {reason}", path.display())]
+    Part {
+        /// The file.
+        path: PathBuf,
+        /// What the Parquet library found.
+        reason: String,
+    },
+    /// Columns of unequal length were handed in.
+    #[error("columns differ in length: {0}")]
+    Shape(String),
+}
+
+fn advice(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        std::io::ErrorKind::StorageFull => {
+            "\n  next: free space on this disk, then `dbdyno run --resume` goes on from the last whole block"
+        }
+        std::io::ErrorKind::PermissionDenied => "\n  next: choose a writable folder with --out",
+        _ => "",
+    }
+}
+
+impl EvidenceError {
+    pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
+        Self::Io { path: path.to_owned(), source }
+    }
+
+    /// A Parquet error; an I/O error inside it is kept as one, so that "disk full" reads so.
+    pub(crate) fn parquet(path: &Path, error: parquet::errors::ParquetError) -> Self {
+        use parquet::errors::ParquetError;
+        match error {
+            ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
+                Ok(source) => Self::io(path, *source),
+                Err(other) => Self::Part { path: path.to_owned(), reason: other.to_string() },
+            },
+            other => Self::Part { path: path.to_owned(), reason: other.to_string() },
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Evidence: everything that a run recorded, as Parquet parts that any reader can open.
+//!
+//! A run folder holds `calls/`, `waits/` and `metrics/`. A part is written aside under a name that
+//! ends in `.tmp` and renamed into place when it is whole, so a process killed at any instant leaves
+//! whole parts only; leftovers end in `.tmp` and are ignored by every reader.
+//!
+//! ```
+//! use dyno_evidence::{Call, CallKind, CallsWriter, NONE, read_calls};
+//! # fn main() -> Result<(), dyno_evidence::EvidenceError> {
+//! let dir = std::env::temp_dir().join(format!("dyno-doc-{}", std::process::id()));
+//! let mut part = CallsWriter::create(&dir, "b000000", &["base".into()], &["select-only".into()])?;
+//! let call = Call { started_ns: 5, elapsed_ns: 38_000, kind: CallKind::Transaction, ..Call::new() };
+//! part.push(&[call], &[])?;
+//! assert_eq!(part.finish()?, 1);
+//! assert_eq!(read_calls(&dir.join("b000000.parquet"))?.elapsed_ns, [38_000]);
+//! # std::fs::remove_dir_all(&dir).ok();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Limits: a part belongs to one writer; times are whole nanoseconds since the UNIX epoch and fit
+//! an `i64` until the year 2262.
+
+mod call;
+mod calls;
+mod error;
+mod metrics;
+mod part;
+mod read;
+mod waits;
+
+pub use call::{Call, CallKind, NONE};
+pub use calls::CallsWriter;
+pub use error::EvidenceError;
+pub use metrics::{Metrics, write_metrics};
+pub use read::{CallColumns, read_calls};
+pub use waits::{Waits, write_waits};

@@ -1,0 +1,91 @@
+//! A Parquet file that appears only when it is whole.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::schema::types::ColumnPath;
+
+use crate::EvidenceError;
+
+/// Rows after which a row group is closed: the most that a writer keeps in memory.
+const ROW_GROUP_ROWS: usize = 1 << 20;
+
+/// A part being written: `<name>.parquet.tmp`, renamed to `<name>.parquet` by [`Part::finish`].
+pub(crate) struct Part {
+    writer: Option<ArrowWriter<File>>,
+    aside: PathBuf,
+    place: PathBuf,
+    rows: u64,
+}
+
+impl Part {
+    /// Opens the part; `deltas` names the columns of rising or similar whole numbers.
+    pub(crate) fn create(
+        dir: &Path,
+        name: &str,
+        schema: SchemaRef,
+        deltas: &[&str],
+    ) -> Result<Self, EvidenceError> {
+        fs::create_dir_all(dir).map_err(|e| EvidenceError::io(dir, e))?;
+        let place = dir.join(format!("{name}.parquet"));
+        let aside = dir.join(format!("{name}.parquet.tmp"));
+        let file = File::create(&aside).map_err(|e| EvidenceError::io(&aside, e))?;
+        let writer = ArrowWriter::try_new(file, schema, Some(properties(deltas)))
+            .map_err(|e| EvidenceError::parquet(&aside, e))?;
+        Ok(Self { writer: Some(writer), aside, place, rows: 0 })
+    }
+
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), EvidenceError> {
+        if let Some(writer) = &mut self.writer {
+            writer.write(batch).map_err(|e| EvidenceError::parquet(&self.aside, e))?;
+            self.rows += batch.num_rows() as u64;
+        }
+        Ok(())
+    }
+
+    /// Closes, syncs and renames; returns the number of rows.
+    pub(crate) fn finish(mut self) -> Result<u64, EvidenceError> {
+        if let Some(writer) = self.writer.take() {
+            let file = writer.into_inner().map_err(|e| EvidenceError::parquet(&self.aside, e))?;
+            file.sync_all().map_err(|e| EvidenceError::io(&self.aside, e))?;
+            fs::rename(&self.aside, &self.place).map_err(|e| EvidenceError::io(&self.place, e))?;
+            sync_folder(&self.place);
+        }
+        Ok(self.rows)
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if self.writer.take().is_some() {
+            fs::remove_file(&self.aside).ok();
+        }
+    }
+}
+
+/// Makes the rename durable where the file system allows it.
+fn sync_folder(place: &Path) {
+    if let Some(Ok(folder)) = place.parent().map(File::open) {
+        folder.sync_all().ok();
+    }
+}
+
+fn properties(deltas: &[&str]) -> WriterProperties {
+    let base = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap_or_default()))
+        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_created_by("dbdyno".to_owned());
+    deltas.iter().fold(base, |builder, column| delta(builder, column)).build()
+}
+
+fn delta(builder: WriterPropertiesBuilder, column: &str) -> WriterPropertiesBuilder {
+    let path = ColumnPath::from(column);
+    builder
+        .set_column_dictionary_enabled(path.clone(), false)
+        .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED)
+}

@@ -1,0 +1,70 @@
+//! Time and CPU of a thread. Times are whole nanoseconds since the UNIX epoch, taken from the
+//! monotonic clock, so that a step of the wall clock never makes an operation negative.
+
+use std::num::NonZeroU64;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Longest uninterrupted sleep: how late a wish to stop is seen.
+const NAP_NS: i64 = 50_000_000;
+
+/// A monotonic clock tied to the epoch once.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    base: Instant,
+    epoch_ns: i64,
+}
+
+impl Clock {
+    /// Ties the clock to the wall clock now.
+    pub fn new() -> Self {
+        let base = Instant::now();
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { base, epoch_ns: epoch.as_nanos() as i64 }
+    }
+
+    /// Now [ns since the epoch].
+    #[inline]
+    pub fn now_ns(&self) -> i64 {
+        self.epoch_ns + self.base.elapsed().as_nanos() as i64
+    }
+
+    /// Sleeps until `target_ns` or until `halted`; returns the time then.
+    pub fn sleep_until(&self, target_ns: i64, halted: impl Fn() -> bool) -> i64 {
+        loop {
+            let now = self.now_ns();
+            if now >= target_ns || halted() {
+                return now;
+            }
+            thread::sleep(Duration::from_nanos((target_ns - now).min(NAP_NS) as u64));
+        }
+    }
+}
+
+/// CPU time of the calling thread so far [ns].
+pub fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Lets the calling thread's sleeps end on time instead of up to 50 us late.
+pub fn sharpen_sleep() {
+    // A kernel that refuses leaves its default; the lag is reported anyway.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleep_ends_at_its_time_or_at_once_when_halted() {
+        let clock = Clock::new();
+        let target = clock.now_ns() + 2_000_000;
+        assert!(clock.sleep_until(target, || false) >= target);
+        let far = clock.now_ns() + 3_600_000_000_000;
+        assert!(clock.sleep_until(far, || true) < far);
+    }
+}

@@ -1,0 +1,142 @@
+//! What stops a load, each with its place and the next step. No message carries a password.
+
+use std::io;
+
+use dyno_evidence::EvidenceError;
+use dyno_script::ScriptError;
+
+use crate::spec::ConnectionSpec;
+use crate::wire::WireError;
+
+/// The load cannot start or cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A value of the specification makes no sense.
+    #[error("{place}: {message}\n  next: {next}")]
+    Spec {
+        /// Which part of the specification.
+        place: String,
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        next: String,
+    },
+    /// A script does not parse.
+    #[error("arm {arm}: {source}")]
+    Script {
+        /// The arm.
+        arm: String,
+        /// What and where.
+        source: ScriptError,
+    },
+    /// A script fails whatever the engine does.
+    #[error("script {script}, line {line}: {message}\n  next: {next}")]
+    Running {
+        /// The script.
+        script: String,
+        /// Line, from 1.
+        line: u32,
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        next: String,
+    },
+    /// No connection.
+    #[error("cannot connect to {place}: {source}\n  next: {next}")]
+    Connect {
+        /// Host, port, user, database.
+        place: String,
+        /// Why.
+        source: Box<WireError>,
+        /// What to do.
+        next: String,
+    },
+    /// A statement of `session_sql` failed on a new connection.
+    #[error(
+        "arm {arm}, session SQL `{sql}`: {source}\n  next: correct the statement or give the role the right"
+    )]
+    SessionSql {
+        /// The arm.
+        arm: String,
+        /// The statement.
+        sql: String,
+        /// Why.
+        source: Box<WireError>,
+    },
+    /// A lost connection did not come back.
+    #[error(
+        "lost the connection to {place} and could not reconnect within {waited_s} s: {source}\n  next: see the server's log for why it ended"
+    )]
+    Reconnect {
+        /// Host, port, user, database.
+        place: String,
+        /// How long it was tried.
+        waited_s: u64,
+        /// The last failure.
+        source: Box<WireError>,
+    },
+    /// The evidence could not be written.
+    #[error(transparent)]
+    Evidence(#[from] EvidenceError),
+    /// A session's thread could not be started.
+    #[error(
+        "cannot start the thread of session {session}: {source}\n  next: use fewer sessions or raise the limit on processes"
+    )]
+    Thread {
+        /// The session.
+        session: usize,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl LoadError {
+    pub(crate) fn spec(
+        place: impl Into<String>,
+        message: impl Into<String>,
+        next: impl Into<String>,
+    ) -> Self {
+        Self::Spec { place: place.into(), message: message.into(), next: next.into() }
+    }
+
+    /// The connection's own failure, for a message that names the place itself.
+    pub(crate) fn into_wire(self) -> WireError {
+        match self {
+            Self::Connect { source, .. }
+            | Self::SessionSql { source, .. }
+            | Self::Reconnect { source, .. } => *source,
+            other => WireError::Protocol(other.to_string()),
+        }
+    }
+
+    pub(crate) fn connect(connection: &ConnectionSpec, source: WireError) -> Self {
+        let next = next_step(connection, &source).to_owned();
+        Self::Connect { place: connection.place(), source: Box::new(source), next }
+    }
+}
+
+fn next_step(connection: &ConnectionSpec, error: &WireError) -> &'static str {
+    match error {
+        WireError::Io(e) if e.kind() == io::ErrorKind::NotFound && connection.is_unix() => {
+            "check that the server runs and that this is its socket folder and port"
+        }
+        WireError::Io(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
+            "check that the server runs and listens on this host and port"
+        }
+        WireError::Io(_) | WireError::Closed | WireError::Timeout => {
+            "check the host, the port and the network in between"
+        }
+        WireError::NoPassword => "give a password for this user",
+        WireError::Tls(_) => "check sslmode and sslrootcert against the server's certificate",
+        WireError::Auth(_) => "use one of trust, password, md5 or scram-sha-256 in pg_hba.conf",
+        WireError::Protocol(_) => "check that a PostgreSQL server listens on this port",
+        WireError::Server(e) => match e.code.as_str() {
+            "28P01" => "check the user and the password",
+            "28000" => "check pg_hba.conf, or sslmode if it asks for TLS",
+            "3D000" => "check the name of the database",
+            "53300" => "use fewer sessions or raise max_connections",
+            "57P03" => "wait until the server has started",
+            _ => "see the server's message",
+        },
+    }
+}

@@ -1,0 +1,52 @@
+//! dbdyno: the load generator. It runs scripts in pgbench's language on PostgreSQL, in a closed
+//! or an open loop, and keeps one row per operation.
+//!
+//! # How it stays out of the way
+//!
+//! One blocking thread per session; per round trip one write and one read; messages encoded once,
+//! values written into a reused buffer; incoming bytes cut in place; one reading of the clock per
+//! command; rows into a buffer of the thread's own. Nothing is aggregated while it runs.
+//!
+//! # How time is told
+//!
+//! `started_ns` counts from the UNIX epoch on a clock that never goes back. In the closed loop a
+//! transaction begins when the one before it ended. In the open loop arrivals form a Poisson
+//! process in *intended* time; whichever session is free takes the next one; response time counts
+//! from the intended start, so an engine that stalls cannot hide its stall.
+//!
+//! # Blocks, slices, arms
+//!
+//! [`Load::run`] runs one block: a list of slices, each a turn of one arm. The connections of all
+//! arms stay open; thread *n* serves session *n* of every arm; between slices all threads meet and
+//! start together.
+//!
+//! # Limits
+//!
+//! Text results only. `COPY FROM STDIN` is refused. `\redo` looks at the log of the whole engine,
+//! so other sessions' redo is in it, and it starts anew in each slice. Client certificates and
+//! GSSAPI are not supported.
+
+#![allow(clippy::doc_markdown)] // names of products and settings
+
+mod clock;
+mod error;
+mod gate;
+mod pipeline;
+mod plan;
+mod record;
+mod run;
+mod schedule;
+mod session;
+mod spec;
+mod store;
+mod tally;
+mod wire;
+mod worker;
+
+pub use error::LoadError;
+pub use run::{Length, Load, Slice};
+pub use spec::{
+    ArmSpec, ClockBase, ConnectionSpec, LoadSpec, Password, Protocol, ScriptSpec, SslMode,
+};
+pub use tally::{ArmReport, BlockReport};
+pub use wire::{ServerError, WireError};

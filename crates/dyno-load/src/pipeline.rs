@@ -1,0 +1,191 @@
+//! Pipelines: commands sent together, answers read afterwards.
+//!
+//! A batch that grows beyond [`WINDOW_BYTES`] is sent in portions, each read to its end before the
+//! next: neither side can then wait for the other with full socket buffers.
+
+use dyno_evidence::{Call, CallKind};
+
+use crate::plan::ScriptPlan;
+use crate::session::{Ended, Reply, Runner};
+use crate::wire::WireError;
+use crate::wire::link::Event;
+
+/// Bytes of requests that any socket takes without the server reading.
+const WINDOW_BYTES: usize = 16 << 10;
+
+/// Commands sent or to be sent of the open pipeline.
+#[derive(Debug)]
+pub struct Batch {
+    started: Option<i64>,
+    items: Vec<Item>,
+    /// The server skips what comes until the next `Sync`.
+    skipping: bool,
+    failed: Ended,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Item {
+    Command(usize),
+    Sync,
+}
+
+impl Batch {
+    /// No pipeline open.
+    pub fn new() -> Self {
+        Self { started: None, items: Vec::new(), skipping: false, failed: Ended::Well }
+    }
+
+    /// Whether a pipeline is open.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.started.is_some()
+    }
+
+    /// Begins a pipeline.
+    pub fn open(&mut self, now: i64) {
+        self.clear();
+        self.started = Some(now);
+    }
+
+    /// Forgets what an abandoned script left.
+    #[inline]
+    pub fn clear(&mut self) {
+        if self.started.take().is_some() {
+            self.items.clear();
+            self.skipping = false;
+            self.failed = Ended::Well;
+        }
+    }
+}
+
+impl Runner<'_, '_, '_> {
+    /// Queues a command of the open pipeline.
+    pub(crate) fn add_to_batch(&mut self, index: usize, now: &mut i64) -> Ended {
+        let (command, symbols) = (&self.arm.commands[index], &self.arm.symbols);
+        let protocol = self.shared.plan.protocol;
+        let Some(link) = self.seat.link.as_mut() else {
+            return self.failure(Err(WireError::Closed), index);
+        };
+        if command.store.is_some() {
+            let error = "\\gset and \\aset do not work inside a pipeline".to_owned();
+            return self.failure(Ok(Err(crate::session::refusal("0A000", error))), index);
+        }
+        link.queue(&command.statement, index, protocol, &self.seat.scope, |v| symbols.name(v));
+        self.out.batch.items.push(Item::Command(index));
+        if link.queued() < WINDOW_BYTES {
+            return Ended::Well;
+        }
+        link.queue_flush();
+        let ended = self.exchange(now);
+        // A refused command does not end the pipeline: the server waits for its `Sync`.
+        if matches!(ended, Ended::Failed { .. }) { Ended::Well } else { ended }
+    }
+
+    /// Queues a `Sync` in the middle of the open pipeline.
+    pub(crate) fn sync_batch(&mut self) {
+        if let Some(link) = self.seat.link.as_mut() {
+            link.queue_sync();
+            self.out.batch.items.push(Item::Sync);
+        }
+    }
+
+    /// Ends the pipeline: sends the rest, reads all, writes the pipeline's row.
+    pub(crate) fn end_batch(&mut self, script: &ScriptPlan, now: &mut i64) -> Ended {
+        let started = self.out.batch.started.unwrap_or(*now);
+        self.sync_batch();
+        let ended = self.exchange(now);
+        self.out.batch.clear();
+        if ended != Ended::Cut {
+            let row = self.row(script.name, CallKind::Pipeline, started, ended.code());
+            self.out.recorder.push(Call { elapsed_ns: *now - started, ..row });
+        }
+        ended
+    }
+
+    /// Sends what is queued and reads an answer for each item; the first failure is the outcome.
+    fn exchange(&mut self, now: &mut i64) -> Ended {
+        *now = self.clock().now_ns();
+        let sent = *now;
+        let Some(link) = self.seat.link.as_mut() else {
+            return self.failure(Err(WireError::Closed), usize::MAX);
+        };
+        if let Err(error) = link.send() {
+            return self.failure(Err(error), usize::MAX);
+        }
+        for at in 0..self.out.batch.items.len() {
+            match self.out.batch.items[at] {
+                Item::Command(_) if self.out.batch.skipping => {}
+                Item::Command(index) => {
+                    let answer = self.answer();
+                    *now = self.clock().now_ns();
+                    let lost = self.command_row(answer, index, sent, *now);
+                    if let Some(ended) = lost {
+                        return ended;
+                    }
+                }
+                Item::Sync => {
+                    if let Err(error) = self.ready() {
+                        return self.failure(Err(error), usize::MAX);
+                    }
+                    *now = self.clock().now_ns();
+                    self.out.batch.skipping = false;
+                }
+            }
+        }
+        self.out.batch.items.clear();
+        self.out.batch.failed
+    }
+
+    fn answer(&mut self) -> Reply {
+        let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
+        match link.event()? {
+            Event::Done { rows } => Ok(Ok(rows)),
+            Event::Failed(error) => Ok(Err(error)),
+            Event::Ready => Err(WireError::Protocol("an answer is missing".into())),
+        }
+    }
+
+    fn ready(&mut self) -> Result<(), WireError> {
+        let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
+        loop {
+            match link.event()? {
+                Event::Ready => return Ok(()),
+                // A constraint that is checked at the end speaks up at the `Sync`.
+                Event::Failed(error) => {
+                    if let failed @ Ended::Failed { .. } = self.failure(Ok(Err(error)), usize::MAX)
+                    {
+                        self.out.batch.failed = failed;
+                    }
+                    return self.ready();
+                }
+                Event::Done { .. } => {
+                    return Err(WireError::Protocol("an answer to no question".into()));
+                }
+            }
+        }
+    }
+
+    /// Writes a command's row; returns how the pipeline ended if it cannot go on.
+    fn command_row(&mut self, answer: Reply, index: usize, sent: i64, now: i64) -> Option<Ended> {
+        let command = &self.arm.commands[index];
+        let (rows, ended) = match answer {
+            Ok(Ok(rows)) => (rows, Ended::Well),
+            refused => (dyno_evidence::NONE, self.failure(refused, index)),
+        };
+        if ended != Ended::Cut {
+            let row = self.row(command.name, command.kind, sent, ended.code());
+            self.out.recorder.push(Call { elapsed_ns: now - sent, rows, ..row });
+        }
+        match ended {
+            Ended::Well => None,
+            Ended::Failed { .. } => {
+                self.out.batch.skipping = true;
+                if self.out.batch.failed == Ended::Well {
+                    self.out.batch.failed = ended;
+                }
+                None
+            }
+            Ended::Lost { .. } | Ended::Cut => Some(ended),
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! What to load, as the caller writes it down: JSON in, checked values out.
+//!
+//! ```
+//! let spec = dyno_load::LoadSpec::from_json(
+//!     r#"{"seed": 7, "arms": [{"name": "base", "sessions": 1,
+//!         "connection": {"host": "/tmp", "user": "u", "dbname": "d"},
+//!         "scripts": [{"name": "one", "text": "select 1;"}]}]}"#,
+//! )?;
+//! assert_eq!(spec.arms[0].connection.port, 5432);
+//! # Ok::<(), dyno_load::LoadError>(())
+//! ```
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::LoadError;
+
+/// Everything a [`Load`](crate::Load) needs.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadSpec {
+    /// Seed of every random stream; the same number as `pgbench --random-seed`.
+    pub seed: u64,
+    /// How SQL is sent.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// What `started_ns` counts from.
+    #[serde(default)]
+    pub clock: ClockBase,
+    /// The variants under test.
+    pub arms: Vec<ArmSpec>,
+}
+
+/// How SQL is sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// Parsed once per connection, then bound and executed.
+    #[default]
+    Prepared,
+    /// Parsed, bound and executed every time.
+    Extended,
+    /// Values written into the text.
+    Simple,
+}
+
+/// What `started_ns` counts from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClockBase {
+    /// The UNIX epoch.
+    #[default]
+    Epoch,
+}
+
+/// One variant under test.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArmSpec {
+    /// Name in the evidence; unique.
+    pub name: String,
+    /// Where it runs.
+    pub connection: ConnectionSpec,
+    /// Run once on each new connection, in order.
+    #[serde(default)]
+    pub session_sql: Vec<String>,
+    /// What it runs; each transaction takes one by weight.
+    pub scripts: Vec<ScriptSpec>,
+    /// Concurrent connections.
+    pub sessions: u16,
+    /// Arrivals per second of an open loop; `None` is a closed loop.
+    #[serde(default)]
+    pub rate_per_s: Option<f64>,
+    /// Open loop: an arrival already later than this [ns] is skipped.
+    #[serde(default)]
+    pub latency_limit_ns: Option<u64>,
+    /// How often a transaction is tried when it fails with 40001 or 40P01.
+    #[serde(default = "one")]
+    pub max_tries: u8,
+    /// Variables of the scripts, as `pgbench -D`.
+    #[serde(default)]
+    pub variables: BTreeMap<String, String>,
+    /// `statement_timeout` of each session [ms].
+    #[serde(default)]
+    pub statement_timeout_ms: Option<u64>,
+}
+
+fn one() -> u8 {
+    1
+}
+
+/// One script in pgbench's syntax.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptSpec {
+    /// Name in the evidence.
+    pub name: String,
+    /// The script itself.
+    pub text: String,
+    /// Share of transactions in proportion to the other weights.
+    #[serde(default = "one_weight")]
+    pub weight: u32,
+}
+
+fn one_weight() -> u32 {
+    1
+}
+
+/// Where and as whom to connect.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectionSpec {
+    /// A host name, an address, or the folder of a Unix socket.
+    pub host: String,
+    /// Port, also of a Unix socket.
+    #[serde(default = "default_port")]
+    pub port: u16,
+    /// Role.
+    pub user: String,
+    /// Password, if the server asks for one.
+    #[serde(default)]
+    pub password: Option<Password>,
+    /// Database.
+    pub dbname: String,
+    /// How much TLS.
+    #[serde(default)]
+    pub sslmode: SslMode,
+    /// PEM file of trusted roots; the system's when absent or `system`.
+    #[serde(default)]
+    pub sslrootcert: Option<PathBuf>,
+    /// Command-line options for the server process.
+    #[serde(default)]
+    pub options: Option<String>,
+    /// Shown in `pg_stat_activity`.
+    #[serde(default = "default_application")]
+    pub application_name: String,
+    /// Give up connecting after this many seconds; 0 waits for ever.
+    #[serde(default = "default_timeout")]
+    pub connect_timeout_s: u64,
+}
+
+fn default_port() -> u16 {
+    5432
+}
+
+fn default_application() -> String {
+    "dbdyno".into()
+}
+
+fn default_timeout() -> u64 {
+    10
+}
+
+impl ConnectionSpec {
+    /// Whether `host` is the folder of a Unix socket.
+    pub fn is_unix(&self) -> bool {
+        self.host.starts_with('/')
+    }
+
+    /// The time allowed for connecting; `None` is without limit.
+    pub fn connect_timeout(&self) -> Option<Duration> {
+        (self.connect_timeout_s > 0).then(|| Duration::from_secs(self.connect_timeout_s))
+    }
+
+    /// The place in words for messages; never with the password.
+    pub fn place(&self) -> String {
+        format!(
+            "host {}, port {}, user {}, database {}",
+            self.host, self.port, self.user, self.dbname
+        )
+    }
+}
+
+/// How much TLS, as libpq's `sslmode`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SslMode {
+    /// Never.
+    Disable,
+    /// If the server offers it.
+    #[default]
+    Prefer,
+    /// Always; the certificate is checked only against a given `sslrootcert`.
+    Require,
+    /// Always, from a trusted authority.
+    VerifyCa,
+    /// Always, from a trusted authority and for this host name.
+    VerifyFull,
+}
+
+/// A secret: readable by the handshake only, never printed.
+#[derive(Clone, Deserialize)]
+#[serde(transparent)]
+pub struct Password(String);
+
+impl Password {
+    /// Wraps a secret.
+    pub fn new(secret: impl Into<String>) -> Self {
+        Self(secret.into())
+    }
+
+    pub(crate) fn reveal(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
+impl LoadSpec {
+    /// Reads and checks a specification.
+    ///
+    /// # Errors
+    /// JSON that does not parse, an unknown key, or a value out of its range.
+    pub fn from_json(text: &str) -> Result<Self, LoadError> {
+        let spec: Self = serde_json::from_str(text)
+            .map_err(|e| LoadError::spec("load", e.to_string(), "correct this key or value"))?;
+        spec.check()?;
+        Ok(spec)
+    }
+
+    /// Checks what the types cannot say.
+    ///
+    /// # Errors
+    /// The first value that makes no sense, with its arm.
+    pub fn check(&self) -> Result<(), LoadError> {
+        if self.arms.is_empty() || self.arms.len() > usize::from(u16::MAX) {
+            return Err(LoadError::spec("load", "there is no arm", "give at least one arm"));
+        }
+        let mut names = HashSet::new();
+        for arm in &self.arms {
+            if !names.insert(arm.name.as_str()) {
+                let message = format!("two arms are named {:?}", arm.name);
+                return Err(LoadError::spec("load", message, "give each arm a name of its own"));
+            }
+            arm.check()?;
+        }
+        Ok(())
+    }
+}
+
+impl ArmSpec {
+    fn check(&self) -> Result<(), LoadError> {
+        let fail = |message: &str, next: &str| {
+            Err(LoadError::spec(format!("arm {}", self.name), message, next))
+        };
+        if self.sessions == 0 {
+            return fail("sessions is 0", "give at least 1 session");
+        }
+        if self.scripts.iter().map(|script| u64::from(script.weight)).sum::<u64>() == 0 {
+            return fail("no script has a weight", "give a script with a weight of at least 1");
+        }
+        if self.max_tries == 0 {
+            return fail("max_tries is 0", "use 1 for no retry");
+        }
+        if self.rate_per_s.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
+            return fail("rate_per_s is not a positive number", "leave it out for a closed loop");
+        }
+        if self.latency_limit_ns.is_some() && self.rate_per_s.is_none() {
+            return fail("latency_limit_ns needs an open loop", "give rate_per_s too");
+        }
+        if self.connection.host.is_empty() || self.connection.user.is_empty() {
+            return fail("the connection has no host or no user", "give both");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{"seed": 7, "arms": [{"name": "a", "sessions": 1,
+        "connection": {"host": "h", "user": "u", "dbname": "d", "password": "geheim"},
+        "scripts": [{"name": "s", "text": "select 1"}]}]}"#;
+
+    fn message(text: &str) -> String {
+        LoadSpec::from_json(text).expect_err("is bad").to_string()
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_documentation() {
+        let spec = LoadSpec::from_json(GOOD).expect("is good");
+        let arm = &spec.arms[0];
+        assert_eq!(spec.protocol, Protocol::Prepared);
+        assert_eq!((arm.max_tries, arm.scripts[0].weight), (1, 1));
+        assert_eq!(arm.connection.sslmode, SslMode::Prefer);
+        assert_eq!(arm.connection.connect_timeout(), Some(Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn a_password_is_never_printed() {
+        let spec = LoadSpec::from_json(GOOD).expect("is good");
+        assert!(!format!("{spec:?}").contains("geheim"));
+        assert!(!spec.arms[0].connection.place().contains("geheim"));
+    }
+
+    #[test]
+    fn bad_values_name_their_place() {
+        let cases = [
+            (GOOD.replace("\"sessions\": 1", "\"sessions\": 0"), "arm a: sessions is 0"),
+            (GOOD.replace("\"seed\": 7", "\"seeds\": 7"), "unknown field `seeds`"),
+            (GOOD.replace("\"sessions\": 1", "\"sessions\": 1, \"rate_per_s\": -1"), "rate_per_s"),
+            (GOOD.replace("\"sessions\": 1", "\"sessions\": 1, \"max_tries\": 0"), "max_tries"),
+            (
+                GOOD.replace("\"sessions\": 1", "\"sessions\": 1, \"latency_limit_ns\": 5"),
+                "needs an open loop",
+            ),
+            (GOOD.replace("\"text\": \"select 1\"", "\"text\": \"\", \"weight\": 0"), "weight"),
+            (r#"{"seed": 1, "arms": []}"#.into(), "there is no arm"),
+            ("{".into(), "load: EOF"),
+        ];
+        for (text, expected) in cases {
+            assert!(message(&text).contains(expected), "{}", message(&text));
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Results that a script keeps (`\gset`, `\aset`) and the position of the write-ahead log
+//! (`\redo`). Apart from the plain round trip, because copying results costs.
+
+use dyno_evidence::{Call, CallKind, NONE};
+use dyno_script::{Store, Value};
+
+use crate::plan::SqlPlan;
+use crate::session::{Ended, Reply, Runner, refusal};
+use crate::wire::WireError;
+use crate::wire::link::Event;
+use crate::wire::message::{column_names, columns};
+
+/// SQLSTATE for `\gset` without a row, and with more than one: those that PL/pgSQL has for it.
+const NO_ROW: &str = "P0002";
+const MANY_ROWS: &str = "P0003";
+
+impl Runner<'_, '_, '_> {
+    /// One round trip whose result goes into variables.
+    pub(crate) fn store_trip(&mut self, command: &SqlPlan, index: usize) -> Reply {
+        let all_rows = command.store.as_ref().is_some_and(|store| store.all_rows);
+        let mut last = 0;
+        let mut reply = Ok(NONE);
+        self.send_capturing(command, index)?;
+        loop {
+            let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
+            match link.event()? {
+                Event::Done { rows } => {
+                    last = std::mem::take(&mut link.capture.rows);
+                    reply = reply.map(|_| rows);
+                    self.name_columns(command, index)?;
+                    if all_rows && last > 0 {
+                        self.take_row(index)?;
+                    }
+                }
+                Event::Failed(error) => reply = reply.and(Err(error)),
+                Event::Ready => {
+                    link.capture.on = false;
+                    break;
+                }
+            }
+        }
+        // A command that failed may have been described all the same, and is so only once.
+        self.name_columns(command, index)?;
+        if reply.is_err() || all_rows {
+            return Ok(reply);
+        }
+        match last {
+            1 => self.take_row(index).map(|()| reply),
+            0 => Ok(Err(refusal(NO_ROW, "\\gset: one row is needed and none came".into()))),
+            n => Ok(Err(refusal(MANY_ROWS, format!("\\gset: one row is needed and {n} came")))),
+        }
+    }
+
+    fn send_capturing(&mut self, command: &SqlPlan, index: usize) -> Result<(), WireError> {
+        let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
+        let symbols = &self.arm.symbols;
+        link.capture.on = true;
+        link.capture.rows = 0;
+        link.capture.description.clear();
+        let protocol = self.shared.plan.protocol;
+        link.queue(&command.statement, index, protocol, &self.seat.scope, |v| symbols.name(v));
+        link.queue_sync();
+        link.send()
+    }
+
+    /// Finds the variables behind the columns, if the result was described this time. Columns that
+    /// no script mentions go nowhere.
+    fn name_columns(&mut self, command: &SqlPlan, index: usize) -> Result<(), WireError> {
+        let seat = &mut *self.seat;
+        let Some(link) = seat.link.as_mut() else { return Err(WireError::Closed) };
+        if seat.columns.len() <= index {
+            seat.columns.resize(index + 1, Vec::new());
+        }
+        if !link.capture.description.is_empty() {
+            let prefix = command.store.as_ref().map_or("", |Store { prefix, .. }| prefix);
+            let names = column_names(&link.capture.description)?;
+            let lookup = |name: &String| self.arm.symbols.lookup(&format!("{prefix}{name}"));
+            seat.columns[index] = names.iter().map(lookup).collect();
+            link.capture.description.clear();
+        }
+        Ok(())
+    }
+
+    /// Puts the last row into the variables.
+    fn take_row(&mut self, index: usize) -> Result<(), WireError> {
+        let seat = &mut *self.seat;
+        let Some(link) = seat.link.as_mut() else { return Err(WireError::Closed) };
+        for (value, var) in columns(&link.capture.row).zip(&seat.columns[index]) {
+            let (value, Some(var)) = (value?, var) else { continue };
+            match value {
+                Some(text) => seat.scope.set_text(*var, &String::from_utf8_lossy(text)),
+                None => seat.scope.set(*var, Value::Null),
+            }
+        }
+        Ok(())
+    }
+
+    /// `\redo`: reads the position of the write-ahead log, for the next commit's row.
+    pub(crate) fn read_redo(&mut self, index: usize, now: &mut i64) -> Ended {
+        let command = &self.arm.commands[index];
+        let started = *now;
+        let reply = self.redo_trip(command, index);
+        *now = self.clock().now_ns();
+        let ended = match reply {
+            Ok(Ok((inserted, flushed))) => {
+                let redo = &mut self.seat.redo;
+                let since = redo.previous.map_or(NONE, |previous| inserted - previous);
+                redo.pending = Some((since, inserted - flushed));
+                redo.previous = Some(inserted);
+                Ended::Well
+            }
+            Ok(Err(error)) => self.failure(Ok(Err(error)), index),
+            Err(error) => self.failure(Err(error), index),
+        };
+        if ended != Ended::Cut {
+            let row = self.row(command.name, CallKind::RedoPosition, started, ended.code());
+            self.out.recorder.push(Call { elapsed_ns: *now - started, rows: 1, ..row });
+        }
+        ended
+    }
+
+    fn redo_trip(
+        &mut self,
+        command: &SqlPlan,
+        index: usize,
+    ) -> Result<Result<(i64, i64), Box<crate::wire::ServerError>>, WireError> {
+        self.send_capturing(command, index)?;
+        let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
+        let mut failed = None;
+        loop {
+            match link.event()? {
+                Event::Done { .. } => {}
+                Event::Failed(error) => failed = Some(error),
+                Event::Ready => break,
+            }
+        }
+        link.capture.on = false;
+        if let Some(error) = failed {
+            return Ok(Err(error));
+        }
+        let mut numbers = columns(&link.capture.row).map(|value| {
+            let text = value?.and_then(|bytes| std::str::from_utf8(bytes).ok());
+            text.and_then(|text| text.parse::<i64>().ok())
+                .ok_or_else(|| WireError::Protocol("a log position that is no number".into()))
+        });
+        match (numbers.next().transpose()?, numbers.next().transpose()?) {
+            (Some(inserted), Some(flushed)) => Ok(Ok((inserted, flushed))),
+            _ => Err(WireError::Protocol("a log position without its columns".into())),
+        }
+    }
+}

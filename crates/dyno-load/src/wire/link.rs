@@ -1,0 +1,299 @@
+//! One logged-in connection: what is prepared on it, and the events of a round trip.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+
+use dyno_evidence::NONE;
+use dyno_script::{Scope, VarId};
+
+use super::message::{self, Inbox};
+use super::socket::{Control, Socket};
+use super::statement::{FLUSH, SYNC, Statement, write_text_query};
+use super::{ServerError, WireError};
+use crate::spec::Protocol;
+
+/// What the server reports, one per command and one per `Sync` or simple query.
+#[derive(Debug)]
+pub enum Event {
+    /// A command is complete; rows returned or changed, [`NONE`] where there is no such number.
+    Done {
+        /// Rows.
+        rows: i64,
+    },
+    /// A command failed; commands up to the next `Sync` are skipped by the server.
+    Failed(Box<ServerError>),
+    /// The server waits.
+    Ready,
+}
+
+/// Where a named statement stands on this connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Parsed {
+    #[default]
+    No,
+    Asked,
+    Yes,
+}
+
+/// The result that a script keeps. Switched on per command, because copying costs.
+#[derive(Debug, Default)]
+pub struct Capture {
+    /// Copy the rows that come.
+    pub on: bool,
+    /// Body of the last `RowDescription`; empty when none came.
+    pub description: Vec<u8>,
+    /// Body of the last `DataRow`.
+    pub row: Vec<u8>,
+    /// Rows since the command's beginning.
+    pub rows: u64,
+}
+
+/// One logged-in connection.
+#[derive(Debug)]
+pub struct Link {
+    socket: Socket,
+    inbox: Inbox,
+    out: Vec<u8>,
+    parsed: Vec<Parsed>,
+    asked: VecDeque<usize>,
+    extended: bool,
+    in_transaction: bool,
+    process: u32,
+    key: u32,
+    /// What is kept of the results.
+    pub capture: Capture,
+}
+
+impl Link {
+    pub(super) fn new(socket: Socket, inbox: Inbox, process: u32, key: u32) -> Self {
+        Self {
+            socket,
+            inbox,
+            out: Vec::with_capacity(1 << 10),
+            parsed: Vec::new(),
+            asked: VecDeque::new(),
+            extended: true,
+            in_transaction: false,
+            process,
+            key,
+            capture: Capture::default(),
+        }
+    }
+
+    /// Process number and secret key for a cancel request.
+    pub fn cancel_key(&self) -> (u32, u32) {
+        (self.process, self.key)
+    }
+
+    /// A handle for another thread to end the connection.
+    pub fn control(&self) -> Result<Control, WireError> {
+        self.socket.control()
+    }
+
+    /// Whether the last `ReadyForQuery` was inside a transaction block, failed or not.
+    pub fn in_transaction(&self) -> bool {
+        self.in_transaction
+    }
+
+    /// Bytes queued and not sent.
+    pub fn queued(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Queues a command; `id` is its number in the arm. Parses first where that is needed.
+    #[inline]
+    pub fn queue<'a>(
+        &mut self,
+        statement: &Statement,
+        id: usize,
+        protocol: Protocol,
+        scope: &Scope,
+        name: impl Fn(VarId) -> &'a str,
+    ) {
+        match protocol {
+            Protocol::Prepared => {
+                if self.parsed.get(id) != Some(&Parsed::Yes) {
+                    self.queue_parse(statement, id);
+                }
+                statement.write_execute(true, scope, &mut self.out);
+            }
+            Protocol::Extended => {
+                statement.write_parse(false, &mut self.out);
+                statement.write_execute(false, scope, &mut self.out);
+            }
+            Protocol::Simple => {
+                self.extended = false;
+                statement.write_query(scope, name, &mut self.out);
+                return;
+            }
+        }
+        self.extended = true;
+    }
+
+    #[cold]
+    fn queue_parse(&mut self, statement: &Statement, id: usize) {
+        if id >= self.parsed.len() {
+            self.parsed.resize(id + 1, Parsed::No);
+        }
+        if self.parsed[id] == Parsed::No {
+            statement.write_parse(true, &mut self.out);
+            self.parsed[id] = Parsed::Asked;
+            self.asked.push_back(id);
+        }
+    }
+
+    /// Forgets that a command was prepared, as after `DEALLOCATE` or `DISCARD ALL`.
+    pub fn forget(&mut self, id: usize) {
+        if let Some(parsed) = self.parsed.get_mut(id) {
+            *parsed = Parsed::No;
+        }
+    }
+
+    /// Queues the end of a batch: the server answers it with [`Event::Ready`]. Simple queries end
+    /// by themselves.
+    #[inline]
+    pub fn queue_sync(&mut self) {
+        if self.extended {
+            self.out.extend_from_slice(&SYNC);
+        }
+    }
+
+    /// Queues the wish for the answers so far.
+    pub fn queue_flush(&mut self) {
+        self.out.extend_from_slice(&FLUSH);
+    }
+
+    /// Sends all that is queued, in one write as a rule.
+    #[inline]
+    pub fn send(&mut self) -> Result<(), WireError> {
+        let sent = self.socket.write_all(&self.out);
+        self.out.clear();
+        sent.or_else(|e| self.last_words(e))
+    }
+
+    /// A connection that the server has ended often holds its reason.
+    #[cold]
+    fn last_words(&mut self, error: io::Error) -> Result<(), WireError> {
+        if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
+            loop {
+                match self.event() {
+                    Ok(_) => {}
+                    Err(reason @ WireError::Server(_)) => return Err(reason),
+                    Err(_) => return Err(WireError::Closed),
+                }
+            }
+        }
+        Err(error.into())
+    }
+
+    /// The next event. An error that ends the connection comes as [`WireError::Server`].
+    #[inline]
+    pub fn event(&mut self) -> Result<Event, WireError> {
+        loop {
+            let head = self.inbox.head(&mut self.socket)?;
+            match head.tag {
+                b'2' | b'D' | b'n' | b'N' | b'S' | b'A' | b't' | b'H' | b'd' | b'c' | b'3'
+                    if !(self.capture.on && head.tag == b'D') =>
+                {
+                    self.inbox.skip(head.len, &mut self.socket)?;
+                }
+                b'C' => {
+                    let body = self.inbox.body(head.len, &mut self.socket)?;
+                    return Ok(Event::Done { rows: message::tag_rows(body).unwrap_or(NONE) });
+                }
+                b'Z' => {
+                    let body = self.inbox.body(head.len, &mut self.socket)?;
+                    self.in_transaction = body != [b'I'];
+                    if !self.asked.is_empty() {
+                        self.drop_asked();
+                    }
+                    return Ok(Event::Ready);
+                }
+                _ => {
+                    if let Some(event) = self.rare(head)? {
+                        return Ok(event);
+                    }
+                }
+            }
+        }
+    }
+
+    fn drop_asked(&mut self) {
+        while let Some(id) = self.asked.pop_front() {
+            self.parsed[id] = Parsed::No;
+        }
+    }
+
+    #[cold]
+    fn rare(&mut self, head: message::Head) -> Result<Option<Event>, WireError> {
+        let body = self.inbox.body(head.len, &mut self.socket)?;
+        match head.tag {
+            b'1' => {
+                if let Some(id) = self.asked.pop_front() {
+                    self.parsed[id] = Parsed::Yes;
+                }
+            }
+            b'T' => {
+                if self.capture.on {
+                    self.capture.description.clear();
+                    self.capture.description.extend_from_slice(body);
+                }
+            }
+            b'D' => {
+                self.capture.row.clear();
+                self.capture.row.extend_from_slice(body);
+                self.capture.rows += 1;
+            }
+            b'I' => return Ok(Some(Event::Done { rows: NONE })),
+            b'E' => {
+                let error = ServerError::parse(body);
+                if error.is_fatal() {
+                    return Err(error.into());
+                }
+                return Ok(Some(Event::Failed(Box::new(error))));
+            }
+            b'G' => self.refuse_copy()?,
+            tag => {
+                return Err(WireError::Protocol(format!(
+                    "message {:?} inside a session",
+                    char::from(tag)
+                )));
+            }
+        }
+        Ok(None)
+    }
+
+    /// `COPY ... FROM STDIN` has no data here. The server ignores a `Sync` sent before.
+    fn refuse_copy(&mut self) -> Result<(), WireError> {
+        let reason = b"a script has no data for COPY FROM STDIN\0";
+        let mut answer = vec![b'f'];
+        answer.extend_from_slice(&(reason.len() as u32 + 4).to_be_bytes());
+        answer.extend_from_slice(reason);
+        if self.extended {
+            answer.extend_from_slice(&SYNC);
+        }
+        self.socket.write_all(&answer)?;
+        Ok(())
+    }
+
+    /// Runs SQL by the simple protocol; returns the error if the server refused it.
+    pub fn run(&mut self, sql: &str) -> Result<Option<Box<ServerError>>, WireError> {
+        write_text_query(sql, &mut self.out);
+        self.extended = false;
+        self.send()?;
+        let mut first = None;
+        loop {
+            match self.event()? {
+                Event::Done { .. } => {}
+                Event::Failed(error) => first = first.or(Some(error)),
+                Event::Ready => return Ok(first),
+            }
+        }
+    }
+
+    /// Says goodbye.
+    pub fn terminate(mut self) {
+        // The server notices a closed socket as well.
+        let _ = self.socket.write_all(&[b'X', 0, 0, 0, 4]);
+    }
+}

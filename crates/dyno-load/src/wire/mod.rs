@@ -1,0 +1,76 @@
+//! PostgreSQL's wire protocol, version 3, on blocking sockets.
+//!
+//! [`socket`] moves bytes, [`tls`] decides whom to trust, [`startup`] logs in, [`message`] cuts the
+//! incoming bytes into messages without allocating, [`statement`] holds outgoing messages that are
+//! encoded once, and [`link`] is one logged-in connection.
+
+pub mod link;
+pub mod message;
+pub mod socket;
+pub mod startup;
+pub mod statement;
+pub mod tls;
+
+use std::io;
+
+pub use message::ServerError;
+
+/// Why a connection could not be made or is no longer usable.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    /// The operating system refused.
+    #[error("{0}")]
+    Io(io::Error),
+    /// The server closed the connection without a word.
+    #[error("the server closed the connection")]
+    Closed,
+    /// The server did not answer in time.
+    #[error("the server did not answer in time")]
+    Timeout,
+    /// The server said no.
+    #[error("{0}")]
+    Server(Box<ServerError>),
+    /// The bytes are not the protocol's.
+    #[error("unexpected bytes from the server: {0}")]
+    Protocol(String),
+    /// An authentication method that is not supported, or one that went wrong.
+    #[error("authentication: {0}")]
+    Auth(String),
+    /// The server asks for a password and there is none.
+    #[error("the server asks for a password and none was given")]
+    NoPassword,
+    /// TLS could not be agreed upon.
+    #[error("TLS: {0}")]
+    Tls(String),
+}
+
+impl WireError {
+    /// SQLSTATE for the evidence; 08006 (connection failure) and 08P01 (protocol violation) where
+    /// the server sent none.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Server(e) => &e.code,
+            Self::Protocol(_) => "08P01",
+            _ => "08006",
+        }
+    }
+}
+
+impl From<io::Error> for WireError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Self::Timeout,
+            io::ErrorKind::UnexpectedEof => Self::Closed,
+            _ => match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+                Some(tls) => Self::Tls(tls.to_string()),
+                None => Self::Io(error),
+            },
+        }
+    }
+}
+
+impl From<ServerError> for WireError {
+    fn from(error: ServerError) -> Self {
+        Self::Server(Box::new(error))
+    }
+}

@@ -1,0 +1,22 @@
+//! The one crate that knows Python: `dbdyno._core`.
+//!
+//! Everything here is thin: it takes Python values apart, lets go of the interpreter lock, calls a
+//! room, and puts the result together. Errors arrive in Python as `dbdyno.errors.*`.
+
+mod errors;
+mod evidence;
+mod load;
+mod summary;
+
+use pyo3::prelude::*;
+
+/// The Rust core of dbdyno.
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use crate::evidence::{write_metrics, write_waits};
+    #[pymodule_export]
+    use crate::load::{Load, check_script};
+    #[pymodule_export]
+    use crate::summary::{latencies, summarise};
+}

@@ -1,0 +1,135 @@
+//! `dyno-load` for Python: one object that owns the sessions, block by block.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use dyno_evidence::CallsWriter;
+use dyno_load::{Length, LoadSpec, Slice};
+use pyo3::prelude::*;
+
+use crate::errors::raise;
+
+/// (arm, slice, length in ns or None, transactions or None)
+type SliceArgument = (u16, u32, Option<u64>, Option<u64>);
+
+struct State {
+    load: dyno_load::Load,
+    writer: Option<CallsWriter>,
+}
+
+/// Sessions of all arms against PostgreSQL; every operation lands in the part of the open block.
+#[pyclass(frozen, module = "dbdyno._core")]
+pub(crate) struct Load {
+    state: Mutex<State>,
+    arms: Vec<String>,
+    stop: AtomicBool,
+    progress: AtomicU64,
+}
+
+impl Load {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Load {
+    /// Reads a specification (JSON) and compiles its scripts; connects nothing.
+    #[new]
+    fn new(py: Python<'_>, spec: &str) -> PyResult<Self> {
+        let load = LoadSpec::from_json(spec)
+            .and_then(|spec| dyno_load::Load::new(&spec))
+            .map_err(|e| raise(py, "PlanError", &e.to_string()))?;
+        let arms = load.arm_names();
+        Ok(Self {
+            state: Mutex::new(State { load, writer: None }),
+            arms,
+            stop: AtomicBool::new(false),
+            progress: AtomicU64::new(0),
+        })
+    }
+
+    /// Opens the sessions of an arm (again, where they were closed).
+    fn connect(&self, py: Python<'_>, arm: usize) -> PyResult<()> {
+        py.detach(|| self.state().load.connect(arm))
+            .map_err(|e| raise(py, "TargetError", &e.to_string()))
+    }
+
+    /// Closes the sessions of an arm.
+    fn disconnect(&self, py: Python<'_>, arm: usize) {
+        py.detach(|| self.state().load.disconnect(arm));
+    }
+
+    /// Opens the part `<dir>/<name>.parquet` for the next runs.
+    fn begin_block(&self, py: Python<'_>, dir: PathBuf, name: &str) -> PyResult<()> {
+        let mut state = self.state();
+        let statements = state.load.statement_names().to_vec();
+        let writer = CallsWriter::create(&dir, name, &self.arms, &statements)
+            .map_err(|e| raise(py, "EvidenceError", &e.to_string()))?;
+        state.writer = Some(writer);
+        Ok(())
+    }
+
+    /// Runs slices of (arm, slice number, length in ns or None, transactions or None); returns the
+    /// report as JSON. Lets go of the interpreter lock.
+    fn run(&self, py: Python<'_>, block: u32, slices: Vec<SliceArgument>) -> PyResult<String> {
+        let slices: Vec<Slice> = slices
+            .into_iter()
+            .map(|(arm, slice, ns, count)| Slice {
+                arm,
+                slice,
+                length: match count {
+                    Some(count) => Length::Transactions(count),
+                    None => Length::DurationNs(ns.unwrap_or(0)),
+                },
+            })
+            .collect();
+        let result = py.detach(|| {
+            let mut guard = self.state();
+            let State { load, writer } = &mut *guard;
+            let writer = writer.as_mut()?;
+            Some(load.run(block, &slices, writer, &self.stop, &self.progress))
+        });
+        let report = result
+            .ok_or_else(|| raise(py, "EvidenceError", "run outside of a block"))?
+            .map_err(|e| raise(py, "TargetError", &e.to_string()))?;
+        serde_json::to_string(&report).map_err(|e| raise(py, "EvidenceError", &e.to_string()))
+    }
+
+    /// Closes the block's part and puts it in place; returns its rows.
+    fn end_block(&self, py: Python<'_>) -> PyResult<u64> {
+        let writer = self.state().writer.take();
+        match writer {
+            Some(writer) => py
+                .detach(|| writer.finish())
+                .map_err(|e| raise(py, "EvidenceError", &e.to_string())),
+            None => Ok(0),
+        }
+    }
+
+    /// Gives the open block up; nothing of it stays.
+    fn abandon_block(&self) {
+        self.state().writer = None;
+    }
+
+    /// Ends a running `run` soon; callable from another thread.
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Transactions done since the beginning; callable from another thread.
+    fn progress(&self) -> u64 {
+        self.progress.load(Ordering::Relaxed)
+    }
+}
+
+/// Compiles a script in pgbench's syntax; returns its number of SQL commands. Raises `PlanError`
+/// with line and column.
+#[pyfunction]
+pub(crate) fn check_script(py: Python<'_>, name: &str, text: &str) -> PyResult<usize> {
+    let script = dyno_script::Compiler::new()
+        .compile(name, text)
+        .map_err(|e| raise(py, "PlanError", &e.to_string()))?;
+    Ok(script.sql_commands())
+}

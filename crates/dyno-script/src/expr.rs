@@ -1,0 +1,104 @@
+//! The tree of an expression, and what of it can be calculated beforehand.
+
+use crate::function::Function;
+use crate::rng::Rng;
+use crate::scope::Scope;
+use crate::symbols::Symbols;
+use crate::value::Scalar;
+use crate::{VarId, eval};
+
+/// Highest tree: deeper expressions are refused, so that evaluation cannot exhaust the stack.
+pub(crate) const DEEPEST: usize = 500;
+
+/// A parsed expression.
+#[derive(Debug, Clone)]
+pub struct Expr {
+    pub(crate) root: Node,
+}
+
+impl Expr {
+    /// Whether it is a constant, and so costs nothing to evaluate.
+    pub fn is_constant(&self) -> bool {
+        matches!(self.root, Node::Constant(_))
+    }
+}
+
+/// One operation over its operands. Operands are evaluated in the order in which they stand here,
+/// which decides which of them draws random numbers first.
+#[derive(Debug, Clone)]
+pub(crate) enum Node {
+    Constant(Scalar),
+    Variable(VarId, Box<str>),
+    Binary(Binary, Box<[Node; 2]>),
+    And(Box<[Node; 2]>),
+    Or(Box<[Node; 2]>),
+    Not(Box<Node>),
+    Is(Box<Node>, Scalar),
+    Case(Box<Case>),
+    Call(Function, Box<[Node]>),
+}
+
+/// `case when ... then ... else ... end`.
+#[derive(Debug, Clone)]
+pub(crate) struct Case {
+    /// Condition and result, in order.
+    pub(crate) branches: Vec<(Node, Node)>,
+    /// The result when no condition holds.
+    pub(crate) otherwise: Node,
+}
+
+/// Operators that always evaluate both operands. `>` and `>=` are these with operands exchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Binary {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    BitAnd,
+    BitOr,
+    BitXor,
+    ShiftLeft,
+    ShiftRight,
+}
+
+impl Node {
+    pub(crate) fn integer(number: i64) -> Self {
+        Self::Constant(Scalar::Int(number))
+    }
+
+    pub(crate) fn binary(operator: Binary, left: Self, right: Self) -> Self {
+        Self::Binary(operator, Box::new([left, right])).folded()
+    }
+
+    /// The constant that this is, where all operands are constants, nothing is random, and the
+    /// calculation succeeds. One that fails stays, and fails when (and if) it is evaluated.
+    pub(crate) fn folded(self) -> Self {
+        if !self.is_foldable() {
+            return self;
+        }
+        let mut scope = Scope::new(&Symbols::default());
+        match eval::node(&self, &mut scope, &mut Rng::new(0)) {
+            Ok(scalar) => Self::Constant(scalar),
+            Err(_) => self,
+        }
+    }
+
+    fn is_foldable(&self) -> bool {
+        let constant = |node: &Self| matches!(node, Self::Constant(_));
+        match self {
+            Self::Constant(_) | Self::Variable(..) => false,
+            Self::Binary(_, pair) | Self::And(pair) | Self::Or(pair) => pair.iter().all(constant),
+            Self::Not(operand) | Self::Is(operand, _) => constant(operand),
+            Self::Case(case) => {
+                constant(&case.otherwise)
+                    && case.branches.iter().all(|(when, then)| constant(when) && constant(then))
+            }
+            Self::Call(function, arguments) => function.is_pure() && arguments.iter().all(constant),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+"""`dbdyno doctor`: what this engine and this user can give, and what falls away without it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dbdyno.cli.output import format_options, show_rows
+
+
+@click.command("doctor")
+@click.option("--target", help="The engine, e.g. postgresql://user@host/db. Default: embedded.")
+@format_options
+def command(target: str | None, form: str | None, output: Path | None) -> None:
+    """Say what this engine and this user can give, and what falls away without it.
+
+    A role without superuser and a server without OS access are normal cases.
+    """
+    from dbdyno.target.doctor import examine
+    from dbdyno.target.postgres import open_target
+
+    with open_target(target) as opened:
+        checks = [asdict(check) for check in examine(opened)]
+    if form in (None, "table") and output is None:
+        click.echo(_page(checks), nl=False)
+    else:
+        show_rows(checks, form, output)
+
+
+def _page(checks: list[dict[str, Any]]) -> str:
+    lines = []
+    for check in checks:
+        mark = {True: "yes", False: "no ", None: "-  "}[check["ok"]]
+        lines.append(f"{mark}  {check['name']}: {check['found']}")
+        if check["ok"] is not True:
+            lines += [f"       {check[key]}" for key in ("consequence", "next") if check[key]]
+    return "\n".join(lines) + "\n"

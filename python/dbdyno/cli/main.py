@@ -1,0 +1,99 @@
+"""`dbdyno`: the commands, their manners, and nothing heavy before a command asks for it.
+
+stdout is data; progress, warnings and errors go to stderr. Exit 0 done; 1 done and something found;
+2 an error; 130 interrupted. A closed pipe ends quietly. `--debug` shows tracebacks.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+from dbdyno.errors import Error
+
+COMMANDS = {
+    "compare": ("dbdyno.cli.compare", "Recompute and show a run, or lay two runs side by side."),
+    "doctor": ("dbdyno.cli.doctor", "What this engine and this user can give."),
+    "plan": ("dbdyno.cli.plan", "Write an example plan; say what a plan would do."),
+    "report": ("dbdyno.cli.report", "Render the report of a run again."),
+    "run": ("dbdyno.cli.run", "Run a study or a plan: arms in random order, every latency kept."),
+    "runs": ("dbdyno.cli.runs", "List the runs."),
+    "sql": ("dbdyno.cli.sql", "Query the evidence of a run."),
+    "studies": ("dbdyno.cli.studies", "List the built-in studies, or show one."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called, not when help is printed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, meaning) for name, (_, meaning) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"No command {args[0]!r}.{hint} `dbdyno --help` lists the commands.")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="dbdyno")
+@click.option("--debug", is_flag=True, help="Show Python tracebacks.")
+def cli(debug: bool) -> None:
+    """A performance laboratory for databases and the storage under them.
+
+    Does this change make my database faster, by how much, and why? Start with `dbdyno run
+    redo-size`, or with `dbdyno plan new` for a question of your own.
+    """
+
+
+def entry() -> NoReturn:
+    """The console script: runs the command and turns every ending into an exit code."""
+    debug = "--debug" in sys.argv
+    try:
+        code = cli.main(standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Abort:
+        code = 130
+    except KeyboardInterrupt:
+        code = 130
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Error as error:
+        if debug:
+            raise
+        click.echo(f"dbdyno: {error}", err=True)
+        code = 2
+    except Exception as error:
+        if debug:
+            raise
+        click.echo(
+            f"dbdyno: a fault in dbdyno itself: {type(error).__name__}: {error}\n"
+            "  next: run the command again with `dbdyno --debug ...` and report what it prints",
+            err=True,
+        )
+        code = 2
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,105 @@
+"""Options and writers that the reading commands share: --format, -o, --folder."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from dbdyno.errors import Error
+
+FORMATS = ("table", "csv", "json", "jsonl")
+F = TypeVar("F", bound=Callable[..., Any])
+
+folder_option = click.option(
+    "--runs",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder with the runs.",
+)
+
+
+def format_options(function: F) -> F:
+    """Adds --format and -o; the suffix of -o names the format where --format does not."""
+    function = click.option(
+        "--format", "form", type=click.Choice(FORMATS), help="Form of the output."
+    )(function)
+    return click.option(
+        "-o",
+        "output",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Write to this file; its suffix tells the format.",
+    )(function)
+
+
+def show_rows(
+    rows: list[dict[str, Any]], form: str | None, output: Path | None, *, title: str = ""
+) -> None:
+    """Writes rows as a table, CSV, JSON or JSON lines to stdout or a file."""
+    if form is None and output is not None:
+        form = output.suffix.removeprefix(".")
+        if form not in FORMATS:
+            raise Error(
+                f"the suffix of {output} names no format",
+                next_step=f"add --format with one of {', '.join(FORMATS)}",
+            )
+    text = _text(rows, form or "table", title, sys.stdout.isatty() and output is None)
+    if output is None:
+        click.echo(text, nl=not text.endswith("\n"))
+    else:
+        write_text(output, text)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file; an error names it."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Error(f"cannot be written: {error.strerror}", where=str(path)) from error
+
+
+def _text(rows: list[dict[str, Any]], form: str, title: str, terminal: bool) -> str:
+    if form == "json":
+        return json.dumps(rows, indent=1, ensure_ascii=False, default=str)
+    if form == "jsonl":
+        return "".join(json.dumps(r, ensure_ascii=False, default=str) + "\n" for r in rows)
+    names = list(rows[0]) if rows else []
+    if form == "csv":
+        out = io.StringIO()
+        writer = csv.DictWriter(out, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return out.getvalue()
+    return _table(rows, names, title, terminal)
+
+
+def _table(rows: list[dict[str, Any]], names: list[str], title: str, terminal: bool) -> str:
+    from rich.console import Console
+    from rich.table import Table
+
+    out = io.StringIO()
+    width = None if terminal else 200
+    console = Console(file=out, width=width, force_terminal=terminal and None, highlight=False)
+    table = Table(box=None, pad_edge=False, header_style="bold", title=None)
+    for name in names:
+        numeric = all(isinstance(row[name], int | float) for row in rows)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(row[name]) for name in names))
+    console.print(table)
+    del title
+    return out.getvalue()
+
+
+def _cell(value: Any) -> str:
+    from rich.markup import escape
+
+    return "" if value is None else escape(str(value))

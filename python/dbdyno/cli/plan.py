@@ -1,0 +1,42 @@
+"""`dbdyno plan`: write an example, or say what a plan would do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.output import write_text
+from dbdyno.errors import PlanError
+
+
+@click.group("plan")
+def command() -> None:
+    """Write an example plan; say what a plan would do."""
+
+
+@command.command("new")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), default=Path("plan.toml"))
+@click.option("--force", is_flag=True, help="Overwrite the file.")
+def new(file: Path, force: bool) -> None:
+    """Write a commented example plan to FILE (default plan.toml; '-' for stdout)."""
+    from dbdyno.study.plan_new import example_plan
+
+    if str(file) == "-":
+        click.echo(example_plan(), nl=False)
+        return
+    if file.exists() and not force:
+        raise PlanError("exists already", where=str(file), next_step="another name, or --force")
+    write_text(file, example_plan())
+    click.echo(f"wrote {file}; next: dbdyno plan check {file}", err=True)
+
+
+@command.command("check")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--target", help="Another engine than the plan's.")
+def check(file: Path, target: str | None) -> None:
+    """Say what a plan would do, on the engine it names, without doing it."""
+    from dbdyno.study.check import describe
+    from dbdyno.study.plan_file import read_plan
+
+    click.echo(describe(read_plan(file), target), nl=False)

@@ -1,0 +1,130 @@
+"""`dbdyno run`: a study or a plan, from the first connection to the report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.errors import PlanError
+
+if TYPE_CHECKING:
+    from dbdyno.evidence import Run
+    from dbdyno.study.plan import Plan
+
+
+@click.command("run")
+@click.argument("what", required=False, metavar="STUDY|PLAN.toml")
+@click.option("--target", help="The engine, e.g. postgresql://user@host/db. Default: embedded.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a factor.")
+@click.option("--blocks", type=click.IntRange(2, 100_000), help="Blocks that count.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Replays an order of arms.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("runs"),
+              show_default=True, help="Folder for the run.")
+@click.option("--quick", is_flag=True, help="A short run: fewer blocks, wider intervals.")
+@click.option("--aa", is_flag=True, help="One arm against itself: the noise floor.")
+@click.option("--resume", "resume_name", metavar="RUN", help="Finish a run that was cut short.")
+def command(
+    what: str | None,
+    target: str | None,
+    settings: tuple[str, ...],
+    blocks: int | None,
+    seed: int | None,
+    out: Path,
+    quick: bool,
+    aa: bool,
+    resume_name: str | None,
+) -> None:
+    """Run a study or a plan: arms in random order, every latency kept, a verdict at the end.
+
+    \b
+    dbdyno run redo-size                      a built-in study on an embedded engine
+    dbdyno run plan.toml                      a plan of your own (see dbdyno plan new)
+    dbdyno run --aa plan.toml                 the noise floor of that plan
+    dbdyno run --resume RUN                   what an interrupted run has not yet run
+    """
+    from dbdyno.study.progress import for_stream
+    from dbdyno.study.stopping import Interrupted
+
+    progress = for_stream()
+    try:
+        if resume_name is not None:
+            run = _resume(what, resume_name, out, target, progress)
+        else:
+            plan = _plan(what, settings, target, quick, blocks, aa)
+            from dbdyno.study.execute import start
+
+            run = start(plan, out, progress, seed=seed)
+    except Interrupted as stop:
+        progress.end()
+        click.echo("interrupted: the engine is as it was; whole blocks are kept; "
+                   "`dbdyno runs` lists the run, `dbdyno run --resume last` finishes it", err=True)
+        raise click.exceptions.Exit(130) from stop
+    show(run)
+
+
+def _resume(what, name, out, target, progress):  # type: ignore[no-untyped-def]
+    from dbdyno.evidence import find_run
+    from dbdyno.study.execute import resume
+
+    if what is not None:
+        raise PlanError("--resume takes the run alone, without a plan")
+    return resume(find_run(name, out), progress, target=target)
+
+
+def _plan(
+    what: str | None,
+    settings: tuple[str, ...],
+    target: str | None,
+    quick: bool,
+    blocks: int | None,
+    aa: bool,
+) -> Plan:
+    from dbdyno.study.execute import same_twice
+
+    if what is None:
+        raise PlanError("name a study or a plan file",
+                        next_step="`dbdyno studies` lists studies, `dbdyno plan new` writes a plan")
+    plan = _read(what, settings, quick)
+    if target:
+        plan = replace(plan, dsn=target)
+    if blocks:
+        plan = replace(plan, schedule=replace(plan.schedule, blocks=blocks))
+    return same_twice(plan) if aa else plan
+
+
+def _read(what: str, settings: tuple[str, ...], quick: bool) -> Plan:
+    if what.endswith(".toml") or "/" in what:
+        from dbdyno.study.plan_file import read_plan
+
+        if settings:
+            raise PlanError("--set changes a study's factors; a plan's values stand in its file")
+        plan = read_plan(Path(what))
+        schedule = plan.schedule
+        if quick:
+            schedule = replace(schedule, blocks=min(schedule.blocks, 8), warmup_blocks=1)
+        return replace(plan, schedule=schedule)
+    from dbdyno.study.library import find_study
+
+    options = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise PlanError(f"{setting!r} is not NAME=VALUE", where="--set")
+        options[name] = value
+    return find_study(what).plan(options, quick=quick)
+
+
+def show(run: Run) -> None:
+    """Analyses a run, writes its report, and prints the verdict."""
+    from dbdyno.cli.compare import print_analysis
+    from dbdyno.report import write_html
+    from dbdyno.study.analyse import analyse
+
+    analysis = analyse(run)
+    report = run.path / "report.html"
+    write_html(analysis, report)
+    print_analysis(analysis)
+    click.echo(f"report: {report}")

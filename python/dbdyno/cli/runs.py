@@ -1,0 +1,35 @@
+"""`dbdyno runs`: what was run, when, and how it ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dbdyno.cli.output import folder_option, format_options, show_rows
+from dbdyno.evidence import Run, list_runs
+
+
+@click.command("runs")
+@folder_option
+@format_options
+def command(folder: Path, form: str | None, output: Path | None) -> None:
+    """List the runs, oldest first."""
+    rows = [_row(run) for run in list_runs(folder)]
+    if not rows and form in (None, "table"):
+        click.echo(f"no runs below {folder}/; `dbdyno run redo-size` makes one", err=True)
+        return
+    show_rows(rows, form, output, title="runs")
+
+
+def _row(run: Run) -> dict[str, Any]:
+    verdict = run.manifest.get("verdict") or {}
+    return {
+        "run": run.id,
+        "status": run.status,
+        "started": str(run.manifest.get("started_at", ""))[:19],
+        "blocks": f"{run.measured_blocks()}/{run.manifest.get('blocks_planned', '?')}",
+        "title": run.manifest.get("title", ""),
+        "verdict": verdict.get("headline", ""),
+    }

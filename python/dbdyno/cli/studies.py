@@ -1,0 +1,27 @@
+"""`dbdyno studies`: the questions that dbdyno brings with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.output import format_options, show_rows
+
+
+@click.command("studies")
+@click.argument("name", required=False)
+@format_options
+def command(name: str | None, form: str | None, output: Path | None) -> None:
+    """List the built-in studies, or show one: its factors, workload, targets and source."""
+    from dbdyno.study.library import STUDIES, find_study
+
+    if name is None:
+        rows = [{"study": s.name, "question": s.question} for s in STUDIES.values()]
+        show_rows(rows, form, output, title="studies")
+        return
+    study = find_study(name)
+    if form in ("json", "jsonl"):
+        show_rows([study.card()], form, output)
+        return
+    click.echo(study.text(), nl=False)

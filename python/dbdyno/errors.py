@@ -1,0 +1,46 @@
+"""The one error family: what was expected, what was found, where, and the next step.
+
+Each room raises its own kind; a command line user sees `str(error)` and exit code 2, never a traceback.
+"""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """Root of all errors that a user can cause or meet.
+
+    `where` names the place (file and line, setting, run folder); `next_step` says what to do.
+    """
+
+    def __init__(
+        self, message: str, *, where: str | None = None, next_step: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.next_step = next_step
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        step = f"\n  next: {self.next_step}" if self.next_step else ""
+        return f"{place}{self.message}{step}"
+
+
+class PlanError(Error):
+    """A plan that cannot be read or cannot be carried out."""
+
+
+class TargetError(Error):
+    """A target that does not answer, lacks a right, or refuses a setting."""
+
+
+class EvidenceError(Error):
+    """A run folder or one of its parts that cannot be read or written."""
+
+
+class StatsError(Error):
+    """An analysis that the evidence does not allow."""
+
+
+class ReportError(Error):
+    """A report or figure that cannot be rendered."""

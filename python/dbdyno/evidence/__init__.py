@@ -1,0 +1,9 @@
+"""Evidence: run folders and their Parquet parts.
+
+A run folder is readable by any Parquet reader; see `Run` for its life and `docs/evidence.md` for
+its columns.
+"""
+
+from dbdyno.evidence.run import Block, Run, find_run, list_runs, new_run
+
+__all__ = ["Block", "Run", "find_run", "list_runs", "new_run"]

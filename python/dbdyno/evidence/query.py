@@ -1,0 +1,77 @@
+"""SQL on evidence: DuckDB views over the whole parts of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dbdyno.errors import EvidenceError
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from dbdyno.evidence.run import Run
+
+TABLES = ("calls", "waits", "metrics")
+
+
+def whole_parts(run: Run, table: str) -> tuple[list[Path], list[str]]:
+    """Parts of whole blocks that can be read, and a sentence for each that cannot."""
+    import duckdb
+
+    parts, broken = [], []
+    with duckdb.connect() as probe:
+        for block in run.blocks():
+            path = run.path / table / f"{block.name}.parquet"
+            if not path.exists():
+                if table == "calls":
+                    broken.append(f"{path}: the part of block {block.index} is missing")
+                continue
+            try:
+                probe.execute("select count(*) from read_parquet(?)", [str(path)])
+            except duckdb.Error as error:
+                broken.append(f"{path}: not a whole Parquet part: {str(error).splitlines()[0]}")
+            else:
+                parts.append(path)
+    return parts, broken
+
+
+def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
+    """An in-memory connection with a view per table, closed to everything but this run.
+
+    Returns the connection and the parts that were left out. The query's author may read the
+    evidence and nothing else: no other file, no network.
+    """
+    import duckdb
+
+    connection = duckdb.connect()
+    warnings: list[str] = []
+    for table in TABLES:
+        parts, broken = whole_parts(run, table)
+        warnings += broken
+        if parts:
+            names = ", ".join("'" + str(p.resolve()).replace("'", "''") + "'" for p in parts)
+            connection.execute(f"create view {table} as select * from read_parquet([{names}])")  # noqa: S608
+    folder = str(run.path.resolve()).replace("'", "''")
+    connection.execute(f"set allowed_directories = ['{folder}']")
+    connection.execute("set enable_external_access = false")
+    connection.execute("set lock_configuration = true")
+    return connection, warnings
+
+
+def query(run: Run, sql: str) -> tuple[list[str], list[tuple[object, ...]], list[str]]:
+    """Runs a query; returns column names, rows and the parts left out."""
+    import duckdb
+
+    connection, warnings = connect(run)
+    with connection:
+        try:
+            cursor = connection.execute(sql)
+        except duckdb.Error as error:
+            raise EvidenceError(
+                str(error),
+                where=str(run.path),
+                next_step="tables are calls, waits and metrics; `describe calls` shows columns",
+            ) from error
+        names = [column[0] for column in cursor.description or []]
+        return names, cursor.fetchall(), warnings

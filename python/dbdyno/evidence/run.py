@@ -1,0 +1,216 @@
+"""A run folder: one execution of a plan, and all that it recorded.
+
+    runs/2026-11-21T10-02-11Z-redo-size-7f3a/
+      manifest.json          what was planned, on what, and how it ended
+      blocks/b000012.json    written last of a block: with it the block is whole
+      calls/b000012.parquet  every operation
+      waits/ metrics/        what was seen beside the load
+      analysis.json          the model that every renderer reads
+      report.html
+
+A block counts when its record under `blocks/` is there; everything else of a block is written
+before it. So a run killed at any instant is readable up to its last whole block. Survives: kill -9,
+a full disk, a torn part (reported and left out). Does not survive: a lost disk.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import EvidenceError
+from dbdyno.evidence.files import read_json, write_json
+
+SCHEMA = 1
+DEFAULT_FOLDER = Path("runs")
+
+
+@dataclass(frozen=True)
+class SliceRecord:
+    """One slice as it was run: which arm, whether it counts, whether it was watched."""
+
+    arm: int
+    slice: int
+    counts: bool = True
+    watched: bool = True
+
+
+@dataclass(frozen=True)
+class Block:
+    """The record of one whole block. `kind` is 'warmup', 'overhead' or 'measure'."""
+
+    index: int
+    kind: str
+    started_ns: int
+    ended_ns: int
+    rows: int
+    slices: list[SliceRecord]
+    marks: list[str] = field(default_factory=list)
+    report: dict[str, Any] = field(default_factory=dict)
+    canaries: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Stem of the files of this block."""
+        return f"b{self.index:06d}"
+
+
+class Run:
+    """One run folder; `manifest` is its manifest as a dict."""
+
+    def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
+        self.path = path
+        self.manifest = manifest
+
+    @classmethod
+    def open(cls, path: Path) -> Run:
+        """Opens an existing run folder; raises `EvidenceError` when it is none."""
+        manifest_path = path / "manifest.json"
+        if not manifest_path.is_file():
+            raise EvidenceError(
+                "is no run folder: manifest.json is missing",
+                where=str(path),
+                next_step="`dbdyno runs` lists the runs",
+            )
+        manifest = read_json(manifest_path)
+        if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
+            found = manifest.get("schema") if isinstance(manifest, dict) else type(manifest)
+            raise EvidenceError(
+                f"has evidence schema {found}; this dbdyno reads schema {SCHEMA}",
+                where=str(manifest_path),
+            )
+        return cls(path, manifest)
+
+    @property
+    def id(self) -> str:
+        """The folder's name."""
+        return self.path.name
+
+    @property
+    def status(self) -> str:
+        """'running', 'complete' or 'aborted'; a run whose process is gone is aborted."""
+        status = str(self.manifest.get("status", "aborted"))
+        if status == "running" and not _alive(self.manifest.get("process", {})):
+            return "aborted"
+        return status
+
+    def save(self, **changes: Any) -> None:
+        """Puts changes into the manifest and writes it whole."""
+        self.manifest.update(changes)
+        write_json(self.path / "manifest.json", self.manifest)
+
+    def add_block(self, block: Block) -> None:
+        """Makes a block whole: the last file of a block to be written."""
+        folder = self.path / "blocks"
+        folder.mkdir(exist_ok=True)
+        write_json(folder / f"{block.name}.json", asdict(block))
+
+    def blocks(self) -> list[Block]:
+        """All whole blocks in their order."""
+        files = sorted((self.path / "blocks").glob("b*.json"))
+        return [_block(read_json(file), file) for file in files]
+
+    def measured_blocks(self) -> int:
+        """How many whole blocks count."""
+        return sum(block.kind == "measure" for block in self.blocks())
+
+    def calls_part(self, block: Block) -> Path:
+        """The part with this block's operations."""
+        return self.path / "calls" / f"{block.name}.parquet"
+
+    def drop_leftovers(self) -> None:
+        """Removes what a killed run left aside, and parts without a block record."""
+        whole = {block.name for block in self.blocks()}
+        for kind in ("calls", "waits", "metrics"):
+            for file in (self.path / kind).glob("b*.parquet*"):
+                if file.name.endswith(".tmp") or file.name.removesuffix(".parquet") not in whole:
+                    file.unlink()
+
+
+def new_run(folder: Path, title: str, manifest: dict[str, Any], *, name: str | None = None) -> Run:
+    """Makes a run folder below `folder` with status running; raises `EvidenceError`."""
+    now = datetime.now(UTC)
+    slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40] or "run"
+    path = folder / (name or f"{now:%Y-%m-%dT%H-%M-%SZ}-{slug}-{secrets.token_hex(2)}")
+    try:
+        path.mkdir(parents=True, exist_ok=False)
+    except OSError as error:
+        raise EvidenceError(
+            f"a run folder cannot be made: {error.strerror}",
+            where=str(path),
+            next_step="choose another place with --out",
+        ) from error
+    run = Run(path, {"schema": SCHEMA, **manifest})
+    run.save(status="running", started_at=now.isoformat(), process=this_process())
+    return run
+
+
+def list_runs(folder: Path) -> Iterator[Run]:
+    """All runs below `folder`, oldest first; a folder that is no run is passed over."""
+    for manifest in sorted(folder.glob("*/manifest.json")):
+        try:
+            yield Run.open(manifest.parent)
+        except EvidenceError:
+            continue
+
+
+def find_run(text: str, folder: Path) -> Run:
+    """A run by its path, its name, the end or beginning of its name, or 'last'."""
+    if (Path(text) / "manifest.json").is_file():
+        return Run.open(Path(text))
+    runs = list(list_runs(folder))
+    if text == "last" and runs:
+        return runs[-1]
+    matches = [r for r in runs if r.id == text] or [
+        r for r in runs if r.id.endswith(text) or r.id.startswith(text)
+    ]
+    if len(matches) == 1:
+        return matches[0]
+    found = "names no run" if not matches else f"names {len(matches)} runs"
+    raise EvidenceError(
+        f"{text!r} {found} below {folder}",
+        next_step="`dbdyno runs` lists the runs; a name, its last four characters, a path "
+        "or 'last' names one",
+    )
+
+
+def this_process() -> dict[str, Any]:
+    """What tells this process from a later one with the same number."""
+    return {"pid": os.getpid(), "started": _started(os.getpid())}
+
+
+def _started(pid: int) -> str | None:
+    """The kernel's start time of a process (ticks since boot), with the boot's own id."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+    return f"{boot}:{stat.rsplit(')', 1)[1].split()[19]}"
+
+
+def _alive(process: dict[str, Any]) -> bool:
+    pid = process.get("pid")
+    if not isinstance(pid, int):
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return process.get("started") is None or process["started"] == _started(pid)
+
+
+def _block(record: Any, file: Path) -> Block:
+    try:
+        slices = [SliceRecord(**s) for s in record.pop("slices")]
+        return Block(slices=slices, **record)
+    except (TypeError, AttributeError, KeyError) as error:
+        raise EvidenceError(f"is no block record: {error}", where=str(file)) from error

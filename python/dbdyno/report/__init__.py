@@ -1,0 +1,8 @@
+"""Reports: the analysis model as a page, figures, a terminal text, and flat rows.
+
+Nothing here computes: a renderer formats and picks. Everything heavy is imported when it is used.
+
+Example:
+    >>> from dbdyno.report.html import write_html
+    >>> write_html(analysis, "report.html")                 # doctest: +SKIP
+"""

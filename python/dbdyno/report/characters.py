@@ -1,0 +1,65 @@
+"""Small pictures out of characters for a terminal. Pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+
+
+def line(values: Sequence[float | None]) -> str:
+    """One character per value, from the lowest (▁) to the highest (█); a missing one is a blank."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return ""
+    low, high = min(known), max(known)
+    span = high - low
+
+    def height(value: float) -> int:
+        return 4 if span == 0 else 1 + round((value - low) / span * 7)
+
+    return "".join(" " if value is None else _EIGHTHS[height(value)] for value in values)
+
+
+def interval(ratio: float, low: float | None, high: float | None, reach: float, width: int) -> str:
+    """An estimate (●) with its interval (━) around the line of no difference (│).
+
+    `reach` is the logarithm of the ratio at the right end; what lies beyond ends in ‹ or ›. `width`
+    is odd.
+    """
+    last = width - 1
+
+    def place(value: float) -> int:
+        return round((math.log(value) / reach + 1) / 2 * last)
+
+    cells = ["·"] * width
+    cells[last // 2] = "│"
+    if low and high:
+        for at in range(max(place(low), 0), min(place(high), last) + 1):
+            cells[at] = "━"
+        if place(low) < 0:
+            cells[0] = "‹"
+        if place(high) > last:
+            cells[last] = "›"
+    cells[min(max(place(ratio), 0), last)] = "●"
+    return "".join(cells)
+
+
+def bars(values: Sequence[float], height: int) -> list[str]:
+    """A bar chart from zero, `height` lines, the top one first; one column per value."""
+    top = max(values, default=0.0)
+    if top <= 0:
+        return []
+    eighths = [round(max(value, 0.0) / top * height * 8) for value in values]
+    return [
+        "".join(_EIGHTHS[min(max(bar - level * 8, 0), 8)] for bar in eighths).rstrip()
+        for level in reversed(range(height))
+    ]
+
+
+def squeezed(values: Sequence[float], most: int) -> list[float]:
+    """At most `most` of the values, evenly picked, so that a chart fits its line."""
+    if len(values) <= most:
+        return list(values)
+    return [values[at * len(values) // most] for at in range(most)]

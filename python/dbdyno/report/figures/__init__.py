@@ -1,0 +1,137 @@
+"""Figures of an analysis: one file each, a pure function from the model to a chart.
+
+Example:
+    >>> from dbdyno.report.figures import write_figures
+    >>> write_figures(analysis, Path("figures"))            # doctest: +SKIP
+    [PosixPath('figures/distribution.png'), PosixPath('figures/distribution.svg'), ...]
+
+To add a figure: write a file beside this one that ends in `FIGURE = Figure(...)`, and name it in
+`order`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import ReportError
+from dbdyno.report import reading
+from dbdyno.report.figures import (
+    blocks,
+    curve,
+    distribution,
+    heatmap,
+    quantile_ratio,
+    tail,
+    waits,
+)
+from dbdyno.report.figures.base import Figure
+from dbdyno.report.figures.theme import NARROW, WIDE, Look
+
+__all__ = [
+    "NARROW",
+    "ORDER",
+    "WIDE",
+    "Figure",
+    "Look",
+    "draw",
+    "draw_all",
+    "order",
+    "write_figures",
+]
+
+ORDER = tuple(
+    module.FIGURE for module in (distribution, quantile_ratio, tail, blocks, heatmap, waits, curve)
+)
+FORMATS = ("png", "svg")
+_PAPER = "white"
+_PNG_SCALE = 2
+
+
+def order(kind: str) -> tuple[Figure, ...]:
+    """The figures in the order of a report of this kind: a curve opens with its curve."""
+    if kind != "curve":
+        return ORDER
+    return tuple(sorted(ORDER, key=lambda figure: figure.name != "curve"))
+
+
+def draw(name: str, analysis: Mapping[str, Any], look: Look = WIDE) -> Any | None:
+    """One figure as an `altair` chart, or None where the analysis lacks its data.
+
+    Raises:
+        ReportError: no figure has that name, or the analysis is torn.
+    """
+    for figure in ORDER:
+        if figure.name == name:
+            return figure.draw(reading.read(analysis), look)
+    known = ", ".join(figure.name for figure in ORDER)
+    raise ReportError(f"expected one of {known}, found {name!r}", where="figure")
+
+
+def draw_all(analysis: Mapping[str, Any], look: Look = WIDE) -> Iterator[tuple[Figure, Any]]:
+    """Each figure that the analysis has data for, with its chart.
+
+    Altair's check of every part against its schema is off while drawing: it takes longer than the
+    drawing, and the tests make it.
+    """
+    from altair.utils.schemapi import debug_mode
+
+    safe = reading.read(analysis)
+    for figure in order(safe["kind"]):
+        with debug_mode(False):
+            chart = figure.draw(safe, look)
+        if chart is not None:
+            yield figure, chart
+
+
+def write_figures(
+    analysis: Mapping[str, Any], directory: Path | str, formats: Iterable[str] = FORMATS
+) -> list[Path]:
+    """Writes each figure in each format as `<directory>/<name>.<format>`.
+
+    A `png` has twice the pixels. The directory is made where needed; a file is complete or not there. Returns the paths in report
+    order.
+
+    Raises:
+        ReportError: an unknown format, a torn analysis, or a directory that cannot be written.
+    """
+    wanted = list(dict.fromkeys(formats))
+    for name in wanted:
+        if name not in FORMATS:
+            raise ReportError(
+                f"expected one of {', '.join(FORMATS)}, found {name!r}", where="formats"
+            )
+    folder = Path(directory)
+    written = []
+    for figure, chart in draw_all(analysis):
+        spec = chart.properties(background=_PAPER, padding=16).to_dict(validate=False)
+        for name in wanted:
+            path = folder / f"{figure.name}.{name}"
+            _write(path, _encoded(spec, name))
+            written.append(path)
+    return written
+
+
+def _encoded(spec: dict[str, Any], name: str) -> bytes:
+    import vl_convert
+
+    from dbdyno.report.svg import vega_lite_version
+
+    version = vega_lite_version()
+    if name == "svg":
+        return str(vl_convert.vegalite_to_svg(spec, vl_version=version)).encode()
+    return bytes(vl_convert.vegalite_to_png(spec, vl_version=version, scale=_PNG_SCALE))
+
+
+def _write(path: Path, content: bytes) -> None:
+    aside = path.with_name(f".{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_bytes(content)
+        aside.replace(path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise ReportError(
+            f"cannot write: {error.strerror}", where=str(path), next_step="choose another directory"
+        ) from error

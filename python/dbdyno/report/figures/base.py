@@ -1,0 +1,132 @@
+"""What a figure is, and what several of them share: data, colours, axes, ground of ratios."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.report import reading
+from dbdyno.report.figures import axes, theme
+from dbdyno.report.figures.theme import Look
+from dbdyno.report.reading import Analysis
+
+LEGEND_OVER_TITLE = 30
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One kind of picture. `draw` gives an Altair chart, or None where its data are missing."""
+
+    name: str
+    title: str
+    how_to_read: str
+    draw: Callable[[Analysis, Look], Any | None]
+
+
+def data(values: list[dict[str, Any]]) -> Any:
+    """Rows as data inside the chart: nothing is loaded, and their number has no limit.
+
+    They go in as one JSON text, because Altair walks and copies a list of rows many times over.
+    """
+    import altair as alt
+
+    return alt.InlineData(
+        values=json.dumps(values, allow_nan=False), format=alt.JsonDataFormat(type="json")
+    )
+
+
+def arm_scale(analysis: Analysis) -> Any:
+    """The colour scale of the arms, the same in every figure."""
+
+    names = reading.arm_names(analysis)
+    places = list(names)
+    baseline = reading.baseline(analysis)
+    at = places.index(baseline) if baseline in places else None
+    return {"domain": list(names.values()), "range": theme.arm_colours(len(names), at)}
+
+
+def arm_colour(analysis: Analysis, shown: list[str], look: Look, **legend: Any) -> Any:
+    """Colour by arm with a legend of the arms shown; no legend for a single one.
+
+    A chart of one view passes `offset=LEGEND_OVER_TITLE`, which keeps the legend off the axis
+    title.
+    """
+    import altair as alt
+
+    return alt.Color(
+        "arm:N",
+        scale=arm_scale(analysis),
+        legend={"values": shown, "columns": look.columns(shown, 4), **legend}
+        if len(shown) > 1
+        else None,
+    )
+
+
+def y_title(words: str, look: Look) -> dict[str, Any]:
+    """Axis options for a title that lies flat above the axis, read without tilting the head."""
+    return {
+        "title": words,
+        "titleAngle": 0,
+        "titleAlign": "left",
+        "titleBaseline": "bottom",
+        "titleAnchor": "end",
+        "titleX": -look.left + 4,
+        "titleY": -10,
+        "minExtent": look.left - 6,
+        "maxExtent": look.left - 6,
+    }
+
+
+def duration_axis(low: float, high: float, look: Look, *, most: int = 12) -> dict[str, Any]:
+    """Ticks and labels of a logarithmic axis of time in ns."""
+    ticks = axes.log_ticks(low, high, max(3, most // 2) if look.narrow else most)
+    return axes.labelled(ticks, axes.duration_label)
+
+
+def ratio_domain(analysis: Analysis, ratios: list[float]) -> tuple[float, float]:
+    """The range of a ratio axis: all the ratios, 1, and the band of what is too small to matter."""
+    matters = reading.threshold(analysis) or 0.0
+    given = [ratio for ratio in ratios if ratio > 0]
+    return axes.padded([*given, 1 + matters, 1 / (1 + matters)], 0.08, log=True)
+
+
+def ratio_y(
+    analysis: Analysis, ratios: list[float], look: Look, title: str, *, most: int = 7
+) -> dict[str, Any]:
+    """Options of a logarithmic axis of ratios, labelled as changes or as factors."""
+
+    low, high = ratio_domain(analysis, ratios)
+    labels = axes.labelled(*axes.ratio_ticks(low, high, most))
+    return {
+        "scale": {"type": "log", "domain": [low, high], "nice": False},
+        "axis": {**y_title(title, look), **labels},
+    }
+
+
+def ratio_ground(analysis: Analysis) -> list[Any]:
+    """Under every picture of ratios: the band of what is too small to matter, the line of none."""
+    import altair as alt
+
+    ground = []
+    matters = reading.threshold(analysis)
+    if matters:
+        band = alt.Chart(data([{"from": 1 / (1 + matters), "to": 1 + matters}]))
+        ground.append(
+            band.mark_rect(color=theme.BAND, opacity=0.16).encode(
+                y=alt.Y("from:Q"), y2=alt.Y2("to")
+            )
+        )
+    line = alt.Chart(data([{"one": 1}])).mark_rule(color=theme.INK, strokeWidth=1)
+    return [*ground, line.encode(y=alt.Y("one:Q"))]
+
+
+def ratio_sides(above: str, below: str) -> Any:
+    """Words over the right end of the frame that say which side is which."""
+    import altair as alt
+
+    mark = alt.Chart(data([{"words": f"↑ {above}   ↓ {below}"}])).mark_text(
+        align="right", baseline="bottom", dy=-9, color=theme.SOFT, fontStyle="italic"
+    )
+    return mark.encode(x=alt.value("width"), y=alt.value(0), text=alt.Text("words:N"))

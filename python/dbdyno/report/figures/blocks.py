@@ -1,0 +1,127 @@
+"""The unit of inference in view: one ratio per block in the order of time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.report import format as fmt
+from dbdyno.report import reading
+from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.reading import Analysis
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """The chart, or None without `figures.blocks`."""
+    import altair as alt
+
+    points = _points(analysis)
+    if not points:
+        return None
+    low, high = axes.padded([point["at"] for point in points], 0.03, log=False)
+    ticks = axes.seconds_ticks(max(low, 0), high, 5 if look.narrow else 10)
+    panels = list(dict.fromkeys((point["metric"], point["arm"]) for point in points))
+    height = look.height({1: 220, 2: 150, 3: 130}.get(len(panels), 96))
+    several = len({arm for _, arm in panels}) > 1
+    charts = []
+    for metric, arm in panels:
+        named = {
+            "title": "time since the start of the run",
+            **axes.labelled(ticks, axes.seconds_label),
+        }
+        bare = {"title": None, "labels": False, "ticks": False, "domain": False, "values": ticks}
+        x = alt.X(
+            "at:Q",
+            scale={"domain": [low, high], "nice": False, "zero": False},
+            axis=named if (metric, arm) == panels[-1] else bare,
+        )
+        mine = [point for point in points if (point["metric"], point["arm"]) == (metric, arm)]
+        label, up, down = _words(analysis, metric)
+        title = f"{label} · {arm}" if several else label
+        layers = [*_layers(analysis, mine, x, title, look), base.ratio_sides(up, down)]
+        charts.append(alt.layer(*layers, width=look.plot, height=height))
+    return theme.finish(alt.vconcat(*charts, spacing=22), FIGURE.title, FIGURE.how_to_read, look)
+
+
+def _layers(
+    analysis: Analysis, points: list[dict[str, Any]], x: Any, title: str, look: theme.Look
+) -> list[Any]:
+    """One panel: the ground, the mean with its interval, the blocks."""
+    import altair as alt
+
+    summary = _summary(analysis, points[0]["metric"], points[0]["arm"])
+    ratios = [point["ratio"] for point in points]
+    ratios += [row[key] for row in summary for key in ("low", "high")]
+    axis = base.ratio_y(analysis, ratios, look, title, most=5)
+    y = alt.Y("ratio:Q", **axis)
+    colour = alt.Color("arm:N", scale=base.arm_scale(analysis), legend=None)
+    mean = alt.Chart(base.data(summary))
+    plain = alt.Chart(base.data([point for point in points if not point["mark"]]))
+    marked = alt.Chart(base.data([point for point in points if point["mark"]]))
+    dots = {"x": x, "y": y, "color": colour, "description": alt.Description("tip:N")}
+    return [
+        *base.ratio_ground(analysis),
+        mean.mark_rect(opacity=0.2).encode(
+            y=alt.Y("low:Q", **axis), y2=alt.Y2("high"), color=colour
+        ),
+        mean.mark_rule(strokeWidth=1.8).encode(y=alt.Y("mean:Q", **axis), color=colour),
+        plain.mark_point(filled=True, size=34, opacity=0.9, aria=True).encode(**dots),
+        marked.mark_point(filled=False, size=60, shape="diamond", opacity=1, aria=True).encode(
+            **dots
+        ),
+        marked.mark_text(dy=-11, fontSize=10, limit=120).encode(x=x, y=y, text=alt.Text("mark:N")),
+    ]
+
+
+def _points(analysis: Analysis) -> list[dict[str, Any]]:
+    names = reading.arm_names(analysis)
+    points = []
+    for at, entry in enumerate(reading.entries(analysis, "figures", "blocks")):
+        arm = reading.arm_name(names, entry.get("arm"))
+        where = f"figures.blocks[{at}]"
+        for row in reading.rows(entry, where, ("block", "at_s", "ratio"), ("marked",)):
+            if row["ratio"] <= 0:
+                continue
+            mark = fmt.line(row.get("marked") or "", 24)
+            tip = f"{arm}: block {row['block']} {fmt.change(row['ratio'])}"
+            points.append(
+                {
+                    "arm": arm,
+                    "metric": str(entry.get("metric") or ""),
+                    "at": row["at_s"],
+                    "ratio": row["ratio"],
+                    "mark": mark,
+                    "tip": f"{tip}, {mark}" if mark else tip,
+                }
+            )
+    return points
+
+
+def _summary(analysis: Analysis, metric: str, arm: str) -> list[dict[str, Any]]:
+    """The mean ratio with its interval as one row; none where the analysis has no interval."""
+    names = reading.arm_names(analysis)
+    for row in reading.entries(analysis, "metrics"):
+        if row.get("metric") == metric and reading.arm_name(names, row.get("arm")) == arm:
+            numbers = [fmt.number(row.get(key)) for key in ("ratio", "low", "high")]
+            if all(numbers):
+                return [dict(zip(("mean", "low", "high"), numbers, strict=True)) | {"arm": arm}]
+    return []
+
+
+def _words(analysis: Analysis, metric: str) -> tuple[str, str, str]:
+    """The metric's label, and what lies above and below the line of no difference."""
+    for row in reading.entries(analysis, "metrics"):
+        if row.get("metric") == metric:
+            label = fmt.line(row.get("label") or metric, 60)
+            sides = ("better", "worse") if row.get("higher_is_better") else ("slower", "faster")
+            return label, *sides
+    return fmt.line(metric, 60), "more", "less"
+
+
+FIGURE = base.Figure(
+    name="blocks",
+    title="Block by block, in the order of time",
+    how_to_read="Each dot compares the arms within one block. Line and shade: the mean over "
+    "the blocks and its interval. Scatter is what the verdict has to see "
+    "through; a slope would be drift. Hollow: a marked block.",
+    draw=draw,
+)

@@ -1,0 +1,112 @@
+"""How long operations took: each arm's distribution on a log axis, its quantiles on a rail."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from dbdyno.report import format as fmt
+from dbdyno.report import reading
+from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.reading import Analysis
+
+_RAIL = (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p99.9", "p99.9"))
+_RAIL_NARROW = ("p50", "p99", "max")
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """The chart, or None without `figures.distribution`."""
+    import altair as alt
+
+    names = reading.arm_names(analysis)
+    steps = _steps(analysis, names)
+    if not steps:
+        return None
+    rail = _rail(analysis, names, {step["arm"] for step in steps})
+    times = [step["ns"] for step in steps] + [mark["ns"] for mark in rail]
+    low, high = min(times), max(times)
+    x_scale = {"type": "log", "domain": [low, high], "nice": False}
+    shown = [name for name in names.values() if any(step["arm"] == name for step in steps)]
+    x_axis = {"title": "latency, logarithmic", "grid": True, **base.duration_axis(low, high, look)}
+    shape = (
+        alt.Chart(base.data(steps))
+        .mark_area(interpolate="step-after", fillOpacity=0.16, line={"strokeWidth": 1.8}, clip=True)
+        .encode(
+            x=alt.X("ns:Q", scale=x_scale, axis=None if rail else x_axis),
+            y=alt.Y("share:Q", stack=None, axis=_share_axis(steps, look)),
+            color=base.arm_colour(analysis, shown, look),
+        )
+        .properties(width=look.plot, height=look.height(230))
+    )
+    if not rail:
+        return theme.finish(shape, FIGURE.title, FIGURE.how_to_read, look)
+    rails = _rail_chart(analysis, rail, shown, alt.X("ns:Q", scale=x_scale, axis=x_axis), look)
+    both = alt.vconcat(shape, rails, spacing=6).resolve_scale(color="shared", x="shared")
+    return theme.finish(both, FIGURE.title, FIGURE.how_to_read, look)
+
+
+def _steps(analysis: Analysis, names: dict[int, str]) -> list[dict[str, Any]]:
+    """The outline of each arm's buckets; a gap between buckets goes down to zero."""
+    steps: list[dict[str, Any]] = []
+    for at, entry in enumerate(reading.entries(analysis, "figures", "distribution")):
+        arm = reading.arm_name(names, entry.get("arm"))
+        buckets = reading.rows(entry, f"figures.distribution[{at}]", ("low_ns", "high_ns", "share"))
+        buckets = [bucket for bucket in buckets if bucket["low_ns"] > 0]
+        for bucket, following in pairwise([*buckets, None]):
+            assert bucket is not None
+            steps.append({"arm": arm, "ns": bucket["low_ns"], "share": bucket["share"]})
+            if following is None or following["low_ns"] > bucket["high_ns"]:
+                steps.append({"arm": arm, "ns": bucket["high_ns"], "share": 0})
+    return steps
+
+
+def _rail(analysis: Analysis, names: dict[int, str], shown: set[str]) -> list[dict[str, Any]]:
+    marks = []
+    for arm in reading.entries(analysis, "arms"):
+        name = reading.arm_name(names, arm.get("index"))
+        given = [(label, reading.dig(arm, "quantiles_ns", key)) for key, label in _RAIL]
+        for label, ns in [*given, ("max", arm.get("max_ns"))]:
+            if name in shown and ns is not None and ns > 0:
+                tip = f"{name}: {label} {fmt.duration(ns, 4)}"
+                marks.append({"arm": name, "mark": label, "ns": ns, "tip": tip})
+    return marks
+
+
+def _rail_chart(
+    analysis: Analysis, rail: list[dict[str, Any]], shown: list[str], x: Any, look: theme.Look
+) -> Any:
+    import altair as alt
+
+    y = alt.Y("arm:N", sort=shown, axis=None)
+    chart = alt.Chart(base.data(rail))
+    colour = base.arm_colour(analysis, shown, look)
+    line = chart.mark_line(strokeWidth=1.5, opacity=0.55).encode(x=x, y=y, color=colour)
+    dots = chart.mark_point(filled=True, size=42, opacity=1, aria=True).encode(
+        x=x, y=y, color=colour, description=alt.Description("tip:N")
+    )
+    named = rail if not look.narrow else [mark for mark in rail if mark["mark"] in _RAIL_NARROW]
+    text = (
+        alt.Chart(base.data(named))
+        .mark_text(dy=-10, fontSize=10 if look.narrow else 11)
+        .encode(x=x, y=y, text=alt.Text("mark:N"))
+    )
+    return alt.layer(line, dots, text, width=look.plot, height=26 * len(shown) + 8)
+
+
+def _share_axis(steps: list[dict[str, Any]], look: theme.Look) -> Any:
+
+    ticks = axes.linear_ticks(0, max(step["share"] for step in steps), 5)
+    return {
+        **base.y_title("share of operations per bucket", look),
+        **axes.labelled(ticks, axes.percent_label),
+    }
+
+
+FIGURE = base.Figure(
+    name="distribution",
+    title="How long operations took",
+    how_to_read="Each outline is one arm: the higher, the more operations took that long. "
+    "The rail below marks its median (p50), its slow quantiles and its single "
+    "slowest operation.",
+    draw=draw,
+)

@@ -1,0 +1,105 @@
+"""Where in the distribution a change acts: two arms' ratio at each quantile (a shift plot).
+
+The horizontal axis is the logit of the quantile, which gives the fast and the slow tail the same
+room as the middle.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dbdyno.report import format as fmt
+from dbdyno.report import reading
+from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.reading import Analysis
+
+_NAMED = (0.0001, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999)
+_NAMED_NARROW = (0.01, 0.5, 0.9, 0.99, 0.999, 0.9999)
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """The chart, or None without `figures.quantile_ratio`."""
+    import altair as alt
+
+    points = _points(analysis)
+    if not points:
+        return None
+    names = reading.arm_names(analysis)
+    shown = [name for name in names.values() if any(point["arm"] == name for point in points)]
+    chart = alt.Chart(base.data(points))
+    x = alt.X("x:Q", axis=_quantile_axis(points, look), scale=_x_scale(points))
+    ratios = [point[key] for point in points for key in ("ratio", "low", "high") if key in point]
+    axis = base.ratio_y(analysis, ratios, look, "time against the baseline")
+    y = alt.Y("y:Q", **axis)
+    colour = base.arm_colour(analysis, shown, look, offset=base.LEGEND_OVER_TITLE)
+    with_interval = alt.Chart(base.data([point for point in points if "low" in point]))
+    layers = [
+        *base.ratio_ground(analysis),
+        with_interval.mark_area(opacity=0.2, clip=True).encode(
+            x=x,
+            y=alt.Y("low:Q", **axis),
+            y2=alt.Y2("high"),
+            color=colour,
+        ),
+        chart.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, color=colour),
+        chart.mark_point(filled=True, size=26, opacity=1, aria=True).encode(
+            x=x, y=y, color=colour, description=alt.Description("tip:N")
+        ),
+        base.ratio_sides("slower", "faster"),
+    ]
+    layered = alt.layer(*layers, width=look.plot, height=look.height(290))
+    return theme.finish(layered, FIGURE.title, FIGURE.how_to_read, look)
+
+
+def _points(analysis: Analysis) -> list[dict[str, Any]]:
+    names = reading.arm_names(analysis)
+    points = []
+    for at, entry in enumerate(reading.entries(analysis, "figures", "quantile_ratio")):
+        arm = reading.arm_name(names, entry.get("arm"))
+        where = f"figures.quantile_ratio[{at}]"
+        for row in reading.rows(entry, where, ("quantile", "ratio"), ("low", "high")):
+            if not 0 < row["quantile"] < 1 or row["ratio"] <= 0:
+                continue
+            quantile, ratio = row["quantile"], row["ratio"]
+            point = {"arm": arm, "x": math.log10(quantile / (1 - quantile)), "y": ratio}
+            point |= {
+                "ratio": ratio,
+                "tip": f"{arm}: {fmt.quantile_name(quantile)} {fmt.change(ratio)}",
+            }
+            if row.get("low") and row.get("high"):
+                point |= {"low": row["low"], "high": row["high"]}
+                point["tip"] += f" ({fmt.interval(row['low'], row['high'])})"
+            points.append(point)
+    return points
+
+
+def _x_scale(points: list[dict[str, Any]]) -> Any:
+
+    low, high = axes.padded([point["x"] for point in points], 0.02, log=False)
+    return {"domain": [low, high], "nice": False, "zero": False}
+
+
+def _quantile_axis(points: list[dict[str, Any]], look: theme.Look) -> Any:
+
+    places = {
+        math.log10(quantile / (1 - quantile)): fmt.quantile_name(quantile)
+        for quantile in (_NAMED_NARROW if look.narrow else _NAMED)
+    }
+    low, high = min(point["x"] for point in points), max(point["x"] for point in points)
+    ticks = [place for place in places if low - 0.05 <= place <= high + 0.05]
+    return {
+        "title": "quantile of latency: fast operations left, slow ones right",
+        "grid": True,
+        **axes.labelled(ticks, places.__getitem__),
+    }
+
+
+FIGURE = base.Figure(
+    name="quantile_ratio",
+    title="Where the change acts, from the fastest operations to the slowest",
+    how_to_read="The line is the arm's latency against the baseline's at the same quantile: "
+    "on 0 % they are equal. Shaded around it: the interval. Grey band: "
+    "differences too small to matter.",
+    draw=draw,
+)

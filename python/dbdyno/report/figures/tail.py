@@ -1,0 +1,98 @@
+"""The slow tail: how many operations took longer than a given time, both axes logarithmic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.report import format as fmt
+from dbdyno.report import reading
+from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.reading import Analysis
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """The chart, or None without `figures.tail`."""
+    import altair as alt
+
+    points = _points(analysis)
+    if not points:
+        return None
+    names = reading.arm_names(analysis)
+    shown = [name for name in names.values() if any(point["arm"] == name for point in points)]
+    low, high = (pick(point["ns"] for point in points) for pick in (min, max))
+    rarest = min(point["share"] for point in points)
+    x = alt.X(
+        "ns:Q",
+        scale={"type": "log", "domain": [low, high], "nice": False},
+        axis={"title": "latency, logarithmic", "grid": True, **base.duration_axis(low, high, look)},
+    )
+    y = alt.Y(
+        "share:Q",
+        scale={"type": "log", "domain": [rarest, 1], "nice": False},
+        axis={
+            **base.y_title("slower than this: 1 operation in …", look),
+            **axes.labelled(axes.log_ticks(rarest, 1, 8), _one_in),
+        },
+    )
+    colour = base.arm_colour(analysis, shown, look, offset=base.LEGEND_OVER_TITLE)
+    lines = (
+        alt.Chart(base.data(points))
+        .mark_line(interpolate="step-after", strokeWidth=2, clip=True)
+        .encode(x=x, y=y, color=colour)
+    )
+    layers = [lines]
+    marks = _marks(analysis, names, low, high, rarest)
+    if marks:
+        dots = alt.Chart(base.data(marks)).mark_point(filled=True, size=42, opacity=1, aria=True)
+        layers.append(dots.encode(x=x, y=y, color=colour, description=alt.Description("tip:N")))
+    layered = alt.layer(*layers, width=look.plot, height=look.height(300))
+    return theme.finish(layered, FIGURE.title, FIGURE.how_to_read, look)
+
+
+def _points(analysis: Analysis) -> list[dict[str, Any]]:
+    names = reading.arm_names(analysis)
+    points = []
+    for at, entry in enumerate(reading.entries(analysis, "figures", "tail")):
+        arm = reading.arm_name(names, entry.get("arm"))
+        where = f"figures.tail[{at}]"
+        for row in reading.rows(entry, where, ("exceed_share", "elapsed_ns")):
+            if row["exceed_share"] > 0 and row["elapsed_ns"] > 0:
+                points.append({"arm": arm, "ns": row["elapsed_ns"], "share": row["exceed_share"]})
+    return points
+
+
+def _marks(
+    analysis: Analysis, names: dict[int, str], low: float, high: float, rarest: float
+) -> list[dict[str, Any]]:
+    """The arms' own quantiles as dots on their lines."""
+    marks = []
+    for arm in reading.entries(analysis, "arms"):
+        name = reading.arm_name(names, arm.get("index"))
+        for key, ns in (reading.dig(arm, "quantiles_ns") or {}).items():
+            share = 1 - (fmt.number(_quantile(key)) or 0)
+            if ns is not None and low <= ns <= high and rarest <= share < 1:
+                tip = f"{name}: {key} {fmt.duration(ns, 4)}"
+                marks.append({"arm": name, "ns": ns, "share": share, "tip": tip})
+    return marks
+
+
+def _quantile(key: str) -> float | None:
+    """0.999 from `p99.9`."""
+    try:
+        return float(key.removeprefix("p")) / 100
+    except ValueError:
+        return None
+
+
+def _one_in(share: float) -> str:
+    return "all" if share >= 1 else fmt.count(1 / share)
+
+
+FIGURE = base.Figure(
+    name="tail",
+    title="The slow tail",
+    how_to_read="Follow a height to the right: one operation in 100, in 1000 and so on was "
+    "slower than the time where the line is met. The farther left a line, the "
+    "better; dots are p50, p90, p99, p99.9.",
+    draw=draw,
+)

@@ -1,0 +1,181 @@
+"""How every figure looks: colours, sizes, type; one table, which dark mode exchanges.
+
+Figures are drawn in the light colours. In the page the style sheet exchanges each of them for its
+dark partner, by attribute selectors on the inline SVG; therefore a figure uses no colour that is
+not in this file. The arms' colours keep apart under the common forms of colour blindness (after
+Okabe and Ito, "Color Universal Design", 2008, darkened until each has a contrast of at least 3:1 on
+white); the baseline is a quiet slate.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+INK, SOFT, FAINT, GRID, PAPER = "#1b2430", "#52606d", "#98a4b0", "#e4e8ed", "#fffffe"
+BAND = "#7b8ea3"
+BASELINE = "#5b7089"
+_GROUND_DARK = {
+    INK: "#e8ebf0",
+    SOFT: "#a9b4c2",
+    FAINT: "#66727f",
+    GRID: "#2a323d",
+    PAPER: "#14191f",
+    BAND: "#8396ab",
+    BASELINE: "#9db4cf",
+}
+# Light and dark of each arm after the baseline.
+_ARMS = (
+    ("#cf4f0b", "#ff8f52"),
+    ("#00847b", "#37c3b5"),
+    ("#93489a", "#d691d8"),
+    ("#a07400", "#dfb241"),
+    ("#1c71c8", "#6ab2f7"),
+    ("#7a4b2b", "#cb9f7e"),
+)
+# Light and dark shades of a heat map, from few to many.
+_HEAT = (
+    ("#b4d5e9", "#27506f"),
+    ("#8fc0dd", "#2b6287"),
+    ("#66a8d0", "#33789f"),
+    ("#438fc2", "#438fb4"),
+    ("#2c74b0", "#5ea7c4"),
+    ("#265a98", "#84c0d1"),
+    ("#25407d", "#b0d9dd"),
+    ("#221a58", "#e3f6ea"),
+)
+_CLASSES = {
+    "commit": ("#cf4f0c", "#ff8f53"),
+    "log write": ("#a07401", "#dfb242"),
+    "data read": ("#1c71c9", "#6ab2f8"),
+    "data write": ("#00847c", "#37c3b6"),
+    "free buffer": ("#7a4b2c", "#cb9f7f"),
+    "lock": ("#b3243b", "#f0707f"),
+    "latch": ("#93489b", "#d691d9"),
+    "network": ("#66752a", "#b1c05f"),
+    "cpu": ("#3b9150", "#74cc86"),
+    "other": ("#8a94a0", "#8c97a4"),
+    "idle": ("#d3dae2", "#39424e"),
+}
+OTHERS = tuple(light for light, _ in _ARMS)
+HEAT = tuple(light for light, _ in _HEAT)
+CLASSES = {name: light for name, (light, _) in _CLASSES.items()}
+DARK = _GROUND_DARK | dict([*_ARMS, *_HEAT, *_CLASSES.values()])
+"""The dark partner of every colour that a figure may use."""
+FONT = "system-ui, sans-serif"
+
+
+@dataclass(frozen=True)
+class Look:
+    """The room that a figure has: `width` in CSS pixels for all of it; narrow is for a phone."""
+
+    width: int
+    narrow: bool
+
+    @property
+    def left(self) -> int:
+        """Room for the labels of a vertical axis in pixels."""
+        return 58 if self.narrow else 72
+
+    @property
+    def plot(self) -> int:
+        """Width of the drawing area in pixels."""
+        return self.width - self.left - (14 if self.narrow else 24)
+
+    def columns(self, names: list[str], most: int) -> int:
+        """How many entries of a legend fit side by side."""
+        widest = max((len(name) for name in names), default=1) * 7 + 56
+        return max(1, min(most, self.width // widest))
+
+    def height(self, wide: int) -> int:
+        """A drawing height for this look from the one that suits the wide look."""
+        return round(wide * 0.82) if self.narrow else wide
+
+
+WIDE = Look(width=880, narrow=False)
+NARROW = Look(width=350, narrow=True)
+
+
+def arm_colours(count: int, baseline: int | None) -> list[str]:
+    """One colour per arm, in the order of the arms; after the last colour they start again."""
+    colours: list[str] = []
+    others = 0
+    for at in range(count):
+        if at == (baseline if baseline is not None else 0):
+            colours.append(BASELINE)
+        else:
+            colours.append(OTHERS[others % len(OTHERS)])
+            others += 1
+    return colours
+
+
+def class_colour(name: str) -> str:
+    """The colour of a class of waits; an unknown class takes that of `other`."""
+    return CLASSES.get(name.lower(), CLASSES["other"])
+
+
+def finish(chart: Any, title: str, how_to_read: str, look: Look) -> Any:
+    """Gives a chart its title, its subtitle (how to read it) and the common style; returns it.
+
+    It changes the chart itself: Altair's own `properties` and `configure` copy everything each
+    time.
+    """
+    size = 11 if look.narrow else 12
+    letters = round(look.width / (size * 0.51))
+    chart.title = {
+        "text": textwrap.wrap(title, round(letters * 0.72)),
+        "subtitle": textwrap.wrap(how_to_read, letters),
+    }
+    chart.background = "transparent"
+    chart.padding = {"left": 2, "right": 6, "top": 4, "bottom": 4}
+    chart.config = _config(size)
+    return chart
+
+
+def _config(size: int) -> dict[str, Any]:
+    label = {"labelFontSize": size, "titleFontSize": size, "titleFontWeight": "normal"}
+    return {
+        "font": FONT,
+        "view": {"stroke": None},
+        "mark": {"aria": False},
+        "text": {"color": SOFT, "fontSize": size},
+        "axis": {
+            **label,
+            "labelColor": SOFT,
+            "titleColor": SOFT,
+            "gridColor": GRID,
+            "gridWidth": 1,
+            "domainColor": FAINT,
+            "tickColor": FAINT,
+            "tickSize": 4,
+            "labelPadding": 4,
+            "titlePadding": 8,
+        },
+        "axisX": {"grid": False},
+        "axisY": {"domain": False, "ticks": False},
+        "legend": {
+            **label,
+            "orient": "top",
+            "title": None,
+            "labelColor": INK,
+            "titleColor": SOFT,
+            "labelLimit": 300,
+            "symbolStrokeWidth": 2.5,
+            "symbolOpacity": 1,
+            "columnPadding": 28,
+            "offset": 8,
+        },
+        "title": {
+            "anchor": "start",
+            "frame": "bounds",
+            "color": INK,
+            "fontSize": size + 5,
+            "fontWeight": 600,
+            "subtitleColor": SOFT,
+            "subtitleFontSize": size,
+            "subtitleLineHeight": size + 4,
+            "subtitlePadding": 5,
+            "offset": 14,
+        },
+    }

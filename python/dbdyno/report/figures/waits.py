@@ -1,0 +1,120 @@
+"""Where the sessions' time went: one bar per arm, waits by class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.report import format as fmt
+from dbdyno.report import reading
+from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.reading import Analysis
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """The chart, or None without `figures.waits`."""
+    import altair as alt
+
+    parts = _parts(analysis)
+    if not parts:
+        return None
+    arms = list(dict.fromkeys(part["arm"] for part in parts))
+    order = _classes(parts)
+    end = max(1.0, *(part["to"] for part in parts))
+    x = alt.X(
+        "from:Q",
+        scale={"domain": [0, end], "nice": False},
+        axis={
+            "title": "share of session time",
+            **axes.labelled(axes.linear_ticks(0, end, 5), axes.percent_label),
+        },
+    )
+    y = alt.Y(
+        "arm:N",
+        sort=arms,
+        axis={"title": None, "labels": False, "minExtent": 0},
+        scale={"paddingInner": 0.5, "paddingOuter": 0.35},
+    )
+    colour = alt.Color(
+        "class:N",
+        sort=order,
+        scale={"domain": order, "range": [theme.class_colour(name) for name in order]},
+        legend={
+            "symbolType": "square",
+            "symbolSize": 150,
+            "symbolStrokeWidth": 0,
+            "columns": look.columns(order, 8),
+        },
+    )
+    chart = alt.Chart(base.data(parts))
+    bars = chart.mark_bar(stroke=theme.PAPER, strokeWidth=1, aria=True).encode(
+        x=x, x2=alt.X2("to"), y=y, color=colour, description=alt.Description("tip:N")
+    )
+    for part in parts:
+        part["words"] = _fitting(part, (part["to"] - part["from"]) / end * look.plot)
+    inside = (
+        alt.Chart(base.data([part for part in parts if part["words"]]))
+        .mark_text(align="left", dx=5, color=theme.PAPER, fontSize=11)
+        .encode(x=x, y=y, text=alt.Text("words:N"), color=alt.Color("ink:N", scale=None))
+    )
+    names = (
+        alt.Chart(base.data([{"arm": arm} for arm in arms]))
+        .mark_text(align="left", baseline="bottom", color=theme.INK, dy=-17, fontWeight=600)
+        .encode(x=alt.value(0), y=y, text=alt.Text("arm:N"))
+    )
+    layered = alt.layer(bars, inside, names, width=look.width - 30, height=alt.Step(58))
+    return theme.finish(layered, FIGURE.title, FIGURE.how_to_read, look)
+
+
+def _parts(analysis: Analysis) -> list[dict[str, Any]]:
+    """One part per arm, class and event, laid end to end; events of a class stay together."""
+    names = reading.arm_names(analysis)
+    given: list[dict[str, Any]] = [
+        {
+            "arm": reading.arm_name(names, row.get("arm")),
+            "class": fmt.line(row.get("class") or "other", 24),
+            "event": fmt.line(row.get("event") or "", 40),
+            "share": fmt.number(row.get("share")) or 0.0,
+        }
+        for row in reading.entries(analysis, "figures", "waits")
+    ]
+    order = _classes(given)
+    parts = []
+    for arm in dict.fromkeys(row["arm"] for row in given):
+        mine = [row for row in given if row["arm"] == arm and row["share"] > 0]
+        mine.sort(key=lambda row: (order.index(row["class"]), -row["share"]))
+        reached = 0.0
+        for row in mine:
+            tip = f"{arm}: {row['class']}, {row['event']} {fmt.percent(row['share'])}"
+            ink = theme.INK if row["class"].lower() == "idle" else theme.PAPER
+            parts.append(
+                row | {"from": reached, "to": reached + row["share"], "tip": tip, "ink": ink}
+            )
+            reached += row["share"]
+    return parts
+
+
+def _fitting(part: dict[str, Any], pixels: float) -> str:
+    """What fits into a part of the bar: class and share, the share alone, or nothing."""
+    share = fmt.percent(part["share"])
+    for words in (f"{part['class']} {share}", share):
+        if len(words) * 6.2 + 10 < pixels:
+            return words
+    return ""
+
+
+def _classes(rows: list[dict[str, Any]]) -> list[str]:
+    """The classes, the largest over all arms first, idle last."""
+    totals: dict[str, float] = {}
+    for row in rows:
+        totals[row["class"]] = totals.get(row["class"], 0.0) + row["share"]
+    return sorted(totals, key=lambda name: (name.lower() == "idle", -totals[name]))
+
+
+FIGURE = base.Figure(
+    name="waits",
+    title="Where the sessions' time went",
+    how_to_read="Each bar is an arm's session time, split by what the sessions were doing "
+    "or waiting for when they were looked at. A part that grew from one bar to "
+    "the next is where the change costs.",
+    draw=draw,
+)

@@ -1,0 +1,68 @@
+"""The arms: what each one is, what it changed, what it did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.report import format as fmt
+from dbdyno.report import reading
+from dbdyno.report.reading import Analysis
+from dbdyno.report.sections import base
+
+COLUMNS = (
+    "sessions", "operations", "errors", "per second", "mean", "std dev", "p50", "p90", "p99",
+    "p99.9", "slowest",
+)  # fmt: skip
+
+
+def view(analysis: Analysis) -> base.View | None:
+    """One row per arm, or None without arms."""
+    arms = reading.entries(analysis, "arms")
+    if not arms:
+        return None
+    return {
+        "columns": COLUMNS,
+        "rows": [
+            {
+                **base.arm(analysis, arm.get("index", at)),
+                "baseline": bool(arm.get("baseline")) and len(arms) > 1,
+                "description": fmt.line(arm.get("description") or ""),
+                "changes": [
+                    f"{fmt.line(name)} = {fmt.line(value)}"
+                    for name, value in (reading.dig(arm, "changes") or {}).items()
+                ],
+                "cells": cells(arm),
+                "notes": notes(arm),
+            }
+            for at, arm in enumerate(arms)
+        ],
+    }
+
+
+def cells(arm: dict[str, Any]) -> list[str]:
+    """The numbers of an arm as text, in the order of `COLUMNS`."""
+    quantiles = reading.dig(arm, "quantiles_ns") or {}
+    return [
+        fmt.count(arm.get("sessions")),
+        fmt.count(arm.get("ops")),
+        fmt.count(arm.get("errors")),
+        fmt.significant(arm.get("throughput_per_s"), 4),
+        fmt.duration(arm.get("mean_ns")),
+        fmt.duration(arm.get("sd_ns")),
+        *(fmt.duration(quantiles.get(name)) for name in ("p50", "p90", "p99", "p99.9")),
+        fmt.duration(arm.get("max_ns")),
+    ]
+
+
+def notes(arm: dict[str, Any]) -> list[str]:
+    """What else happened in an arm: errors by code, repetitions, arrivals given up."""
+    codes = reading.dig(arm, "error_codes") or {}
+    found = [f"{fmt.count(number)} × error {fmt.line(code)}" for code, number in codes.items()]
+    if fmt.number(arm.get("retries")):
+        found.append(f"{fmt.count(arm['retries'])} retries")
+    if fmt.number(arm.get("skipped")):
+        found.append(f"{fmt.count(arm['skipped'])} arrivals skipped")
+    return found
+
+
+SECTION = base.Section("arms", "The arms", view)

@@ -1,0 +1,57 @@
+"""What a section is, and the few things that several of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.report import reading
+from dbdyno.report.figures import theme
+from dbdyno.report.reading import Analysis
+
+View = dict[str, Any]
+
+_TONES = {
+    "faster": "good",
+    "slower": "bad",
+    "same": "even",
+    "found": "even",
+    "not found": "even",
+    "noise floor": "even",
+}
+_WORDS = {
+    "faster": "Faster",
+    "slower": "Slower",
+    "same": "No difference that matters",
+    "unclear": "Cannot tell",
+    "found": "Found",
+    "not found": "Not found",
+    "noise floor": "Noise floor",
+}
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of the page: its anchor and template, its heading, its words (None: leave it out)."""
+
+    name: str
+    title: str
+    view: Callable[[Analysis], View | None]
+
+
+def decision(given: Any) -> View:
+    """A decision as a word with a tone (`good`, `bad`, `even`, `doubt`); unknown: cannot tell."""
+    known = given if isinstance(given, str) and given in _WORDS else "unclear"
+    return {"word": _WORDS[known], "tone": _TONES.get(known, "doubt")}
+
+
+def arm(analysis: Analysis, index: Any) -> View:
+    """An arm's name with the colour that the figures give it."""
+    names = reading.arm_names(analysis)
+    name = reading.arm_name(names, index)
+    places = list(names)
+    baseline = reading.baseline(analysis)
+    colours = theme.arm_colours(len(places), places.index(baseline) if baseline in places else None)
+    colour = colours[places.index(index)] if index in places else theme.FAINT
+    return {"name": name, "colour": colour}

@@ -1,0 +1,55 @@
+"""The figures as inline SVG, each drawn twice: for a wide page and for a phone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.report import figures, reading, svg
+from dbdyno.report import format as fmt
+from dbdyno.report.reading import Analysis
+from dbdyno.report.sections import base
+
+
+def view(analysis: Analysis) -> base.View | None:
+    """The pictures that the analysis has data for, or None without any."""
+    narrow = {figure.name: chart for figure, chart in figures.draw_all(analysis, figures.NARROW)}
+    pictures = [
+        {
+            "name": figure.name,
+            "title": figure.title,
+            "how": figure.how_to_read,
+            "wide": _inline(chart, f"{figure.name}-wide", figure),
+            "narrow": _inline(narrow[figure.name], f"{figure.name}-narrow", figure),
+            "curve": _curve(analysis) if figure.name == "curve" else None,
+        }
+        for figure, chart in figures.draw_all(analysis, figures.WIDE)
+    ]
+    return {"pictures": pictures} if pictures else None
+
+
+def _inline(chart: Any, prefix: str, figure: figures.Figure) -> Any:
+    from markupsafe import Markup
+
+    label = f"{figure.title}. {figure.how_to_read}"
+    return Markup(svg.inline(chart, prefix, label))  # noqa: S704 - reduced to an allow list in svg.py
+
+
+def _curve(analysis: Analysis) -> base.View:
+    """What was fitted, and which shape the data prefer."""
+    curve = reading.dig(analysis, "figures", "curve") or {}
+    return {
+        "sentence": fmt.line(curve.get("sentence") or ""),
+        "period": fmt.size(curve.get("period_bytes")) if curve.get("period_bytes") else "",
+        "models": [
+            {
+                "name": fmt.line(model.get("name") or ""),
+                "parameters": fmt.count(model.get("parameters")),
+                "bic": fmt.significant(model.get("bic"), 5),
+                "chosen": bool(model.get("chosen")),
+            }
+            for model in reading.entries(curve, "models")
+        ],
+    }
+
+
+SECTION = base.Section("figures", "Figures", view)

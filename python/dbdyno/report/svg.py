@@ -1,0 +1,132 @@
+"""A chart as inline SVG that is safe and small enough for a page.
+
+Vega's SVG is parsed and written anew with an allow list of elements and attributes, so that
+whatever a name or an SQL text contains, only drawing comes through. On the way: identifiers get a
+prefix (several pictures share one page), tool tips move from `aria-label` to `data-tip` (the page's
+script shows them), numbers lose their needless digits, and neighbouring shapes of one look become
+one path (a heat map shrinks to a tenth).
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from typing import Any
+
+_SVG = "{http://www.w3.org/2000/svg}"
+_ELEMENTS = {"svg", "g", "path", "text", "tspan", "line", "rect", "circle", "defs", "clipPath"}
+_ATTRIBUTES = {
+    "viewBox", "transform", "d", "x", "y", "x1", "y1", "x2", "y2", "dx", "dy", "width", "height",
+    "r", "cx", "cy",
+    "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray",
+    "stroke-miterlimit",
+    "opacity", "clip-path", "id", "text-anchor", "font-size", "font-weight", "font-style",
+    "data-tip",
+}  # fmt: skip
+_NUMBER = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
+_REFERENCE = re.compile(r"^url\(#([\w-]+)\)$")
+
+
+def vega_lite_version() -> str:
+    """The version of Vega-Lite that Altair writes, in the form that vl-convert takes: `6.1`."""
+    import altair
+
+    return ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+
+
+def inline(chart: Any, prefix: str, label: str) -> str:
+    """The chart without its title as one `<svg>` element; `label` is its text for a screen reader.
+
+    `prefix` must be unique on the page and made of letters, digits and hyphens.
+    """
+    import vl_convert
+
+    spec = chart.to_dict(validate=False)
+    spec.pop("title", None)
+    raw = vl_convert.vegalite_to_svg(spec, vl_version=vega_lite_version())
+    return cleaned(raw, prefix, label)
+
+
+def cleaned(raw: str, prefix: str, label: str) -> str:
+    """SVG text reduced to the allow list, with prefixed identifiers and merged shapes."""
+    # Our own renderer's output, no foreign document.
+    root = _copy(ET.fromstring(raw), prefix)  # noqa: S314
+    if root is None:
+        return ""
+    root.attrib.pop("width", None)
+    root.attrib.pop("height", None)
+    root.attrib |= {"role": "img", "aria-label": label}
+    return ET.tostring(root, encoding="unicode", short_empty_elements=True)
+
+
+def _copy(element: ET.Element, prefix: str) -> ET.Element | None:
+    name = element.tag.removeprefix(_SVG)
+    if name not in _ELEMENTS or element.get("display") == "none":
+        return None
+    copy = ET.Element(name)
+    copy.text = element.text if name in ("text", "tspan") else None
+    for key, value in element.attrib.items():
+        is_tip = key == "aria-label" and element.get("role") == "graphics-symbol"
+        kept = "data-tip" if is_tip else key
+        if kept in _ATTRIBUTES:
+            copy.set(kept, _value(kept, value, prefix))
+    for child in element:
+        _append(copy, _copy(child, prefix))
+    if name == "g":
+        return _flat(copy)
+    return None if name == "path" and not copy.get("d") else copy
+
+
+def _append(parent: ET.Element, child: ET.Element | None) -> None:
+    """Adds a child, or its path to that of an equal neighbour."""
+    if child is None or (parent.tag != "clipPath" and _is_invisible(child)):
+        return
+    last = parent[-1] if len(parent) else None
+    if last is not None and child.tag == last.tag == "path" and _alike(last, child):
+        last.set("d", last.get("d", "") + child.get("d", ""))
+    else:
+        parent.append(child)
+
+
+def _alike(one: ET.Element, other: ET.Element) -> bool:
+    """Whether two paths differ in nothing but their course, so that one element can draw both.
+
+    Outlines and translucent fills would look different where shapes overlap; a tip belongs to one
+    shape.
+    """
+    mine, yours = ({**e.attrib, "d": ""} for e in (one, other))
+    is_flat = mine.get("stroke") in (None, mine.get("fill"))
+    return is_flat and not {"opacity", "data-tip"} & set(mine) and mine == yours
+
+
+def _is_invisible(element: ET.Element) -> bool:
+    """A background of a Vega group: a path without fill and stroke, which inherits `none`."""
+    return (
+        element.tag == "path"
+        and element.get("stroke") is None
+        and element.get("fill") in (None, "none", "transparent")
+    )
+
+
+def _flat(group: ET.Element) -> ET.Element | None:
+    """A group without a task gives way to its only child; an empty one goes."""
+    if not len(group):
+        return None
+    if not group.attrib and len(group) == 1:
+        return group[0]
+    return group
+
+
+def _value(name: str, value: str, prefix: str) -> str:
+    if name == "id":
+        return f"{prefix}-{value}"
+    reference = _REFERENCE.match(value)
+    if reference:
+        return f"url(#{prefix}-{reference[1]})"
+    if name in ("fill", "stroke", "clip-path") and "url" in value:
+        return "none"
+    if name in ("d", "transform", "viewBox", "stroke-width"):
+        return _NUMBER.sub(
+            lambda found: f"{float(found.group()):.2f}".rstrip("0").rstrip("."), value
+        )
+    return value

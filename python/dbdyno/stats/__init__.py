@@ -1,0 +1,70 @@
+"""Statistics on evidence: pure functions from numbers to estimates, intervals and verdicts.
+
+The unit of inference is the block. `compare_blocks` turns one value per block and arm into an
+estimate with its interval, `decide` turns the comparisons of a run into a verdict. The classical
+tests over all waits are here too; they assume independence, and say so. Nothing here knows an
+engine or reads a file.
+
+    >>> from dbdyno.stats import compare_blocks
+    >>> base = [100.0, 103.0, 98.0, 101.0, 99.0, 104.0]
+    >>> other = [106.2, 110.0, 104.9, 107.5, 105.0, 111.3]
+    >>> compare_blocks(base, other, higher_is_better=False).words
+    '6.6 % slower (95 % 6.2 to 7.0 %)'
+"""
+
+from __future__ import annotations
+
+from dbdyno.stats.blocks import BlockComparison, compare_blocks, compare_metric
+from dbdyno.stats.classical import ClassicalTest, kolmogorov_smirnov, mann_whitney, welch
+from dbdyno.stats.curve import CurveFit, fit_curve
+from dbdyno.stats.decide import ArmVerdict, Verdict, benjamini_hochberg, decide
+from dbdyno.stats.gates import Gate
+from dbdyno.stats.metrics import (
+    METRICS,
+    Metric,
+    block_values,
+    block_values_of,
+    default_headline,
+    metric_named,
+)
+from dbdyno.stats.noise import NoiseFloor, noise_floor
+from dbdyno.stats.power import blocks_needed, power_of, smallest_visible
+from dbdyno.stats.quantiles import QuantileInterval, quantile, quantile_interval, supported
+from dbdyno.stats.samples import Counts, Moments, autocorrelation, counts_of, moments
+
+__all__ = [
+    "METRICS",
+    "ArmVerdict",
+    "BlockComparison",
+    "ClassicalTest",
+    "Counts",
+    "CurveFit",
+    "Gate",
+    "Metric",
+    "Moments",
+    "NoiseFloor",
+    "QuantileInterval",
+    "Verdict",
+    "autocorrelation",
+    "benjamini_hochberg",
+    "block_values",
+    "block_values_of",
+    "blocks_needed",
+    "compare_blocks",
+    "compare_metric",
+    "counts_of",
+    "decide",
+    "default_headline",
+    "fit_curve",
+    "kolmogorov_smirnov",
+    "mann_whitney",
+    "metric_named",
+    "moments",
+    "noise_floor",
+    "power_of",
+    "quantile",
+    "quantile_interval",
+    "smallest_visible",
+    "supported",
+    "welch",
+]

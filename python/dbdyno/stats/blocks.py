@@ -1,0 +1,304 @@
+"""Two arms, block by block: the estimate, its interval, and the decision.
+
+The unit of inference is the block, not the wait: waits inside a block depend on each other. Each
+block gives one number per arm; the log of their ratio is one observation.
+
+Why that holds the stated level even when the machine drifts: the order of the arms is drawn afresh
+in each block, so without a true difference the sign of each block's log ratio is a coin toss of
+its own. Whatever the noise does from block to block, the log ratios are then uncorrelated with
+mean zero. What remains is correlation by a *difference* that changes slowly, or by an order that
+was not randomised; `independence` looks for it, and widens the interval.
+
+Decision of one metric (`decide_one`), with margin = [1 / (1 + threshold), 1 + threshold]:
+
+1. the whole interval lies within the margin -> "same": no difference larger than the threshold,
+   even when a small one is significant (the words give it). This is two one-sided tests
+   (Schuirmann 1987) at half of 1 - level each;
+2. else, q at most 1 - level -> "faster" or "slower"; where the interval reaches into the margin,
+   the words add "perhaps by less than the threshold";
+3. else -> "unclear", with the number of further blocks that would tell.
+
+The margin is symmetric in the log, so that naming the other arm the baseline gives the mirrored
+answer.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dbdyno.errors import StatsError
+from dbdyno.stats import power
+from dbdyno.stats.metrics import Metric
+from dbdyno.stats.samples import autocorrelation
+from dbdyno.stats.words import Decision, describe
+
+#: Below this many blocks the bootstrap interval is not given: too few distinct resamples.
+BOOTSTRAP_BLOCKS_MIN = 6
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockComparison:
+    """One metric of two arms over the blocks. Ratios are other / base; NaN where not defined.
+
+    - `base_value`, `value`: geometric means over the blocks (unit of the metric); their ratio is
+      `ratio`.
+    - `low`, `high`: t interval of the ratio; `boot_low`, `boot_high`: studentised bootstrap over
+      blocks.
+    - `p`: two-sided t; `q`: after false-discovery control (equals `p` until `decide` has run).
+    - `sd_log`: standard deviation of the per-block log ratios; `standard_error`: of their mean.
+    - `lag1`: autocorrelation of the log ratios; `inflation`: blocks that are worth one independent
+      block; `effective_blocks` = blocks / inflation.
+    - `smallest_visible`: the ratio minus 1 that these blocks show with 80 % power.
+    - `blocks_needed`: blocks that show a difference of `threshold` with 80 % power (None: over
+      100,000).
+    - `more_blocks`: when unclear, the further blocks that would tell (see `blocks_to_tell`).
+    """
+
+    metric: str
+    label: str
+    unit: str
+    higher_is_better: bool
+    base_value: float
+    value: float
+    ratio: float
+    low: float
+    high: float
+    boot_low: float
+    boot_high: float
+    level: float
+    threshold: float
+    p: float
+    q: float
+    sd_log: float
+    standard_error: float
+    blocks: int
+    blocks_missing: int
+    lag1: float
+    inflation: float
+    effective_blocks: float
+    smallest_visible: float
+    blocks_needed: int | None
+    more_blocks: int | None
+    decision: Decision
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Independence:
+    """How far the blocks repeat each other: lag-1 autocorrelation, and blocks per independent
+    block."""
+
+    lag1: float
+    inflation: float
+
+
+def independence(log_ratios: Floats) -> Independence:
+    """Variance inflation (1 + r) / (1 - r) of the mean of an AR(1) series (Bayley and Hammersley
+    1946).
+
+    r is the lag-1 autocorrelation with its bias removed, r + (1 + 3 r) / n (Marriott and Pope
+    1954), at most 0.9. It is used only when clearly positive: one standard error (1 / sqrt n)
+    above the -1 / n that independent blocks give. In 4,000 simulated runs this kept false alarms
+    of the 5 % test at 4.2 to 4.5 % for independent blocks, and at autocorrelation 0.2 / 0.4 / 0.6
+    lowered them from 10 / 18 / 34 % to 7 / 8 / 9 % with 20 blocks and to 6 / 7 / 7 % with 40.
+    Below 6 blocks nothing can be said: 1.
+    """
+    n = log_ratios.size
+    lag1 = autocorrelation(log_ratios)
+    if n < BOOTSTRAP_BLOCKS_MIN or math.isnan(lag1) or lag1 <= -1 / n + 1 / math.sqrt(n):
+        return Independence(lag1, 1.0)
+    r = min(lag1 + (1 + 3 * lag1) / n, 0.9)
+    return Independence(lag1, min((1 + r) / (1 - r), n / 2))
+
+
+def _usable(base: ArrayLike, other: ArrayLike) -> tuple[Floats, Floats, int]:
+    """The blocks in which both arms gave a positive number, and how many did not."""
+    a = np.asarray(base, dtype=np.float64)
+    b = np.asarray(other, dtype=np.float64)
+    if a.ndim != 1 or a.shape != b.shape:
+        raise StatsError(
+            f"the arms have {a.size} and {b.size} block values",
+            next_step="give one value per block and arm, NaN where a block has none",
+        )
+    good = np.isfinite(a) & np.isfinite(b) & (a > 0) & (b > 0)
+    return a[good], b[good], int(a.size - good.sum())
+
+
+def compare_blocks(
+    base: ArrayLike,
+    other: ArrayLike,
+    *,
+    higher_is_better: bool,
+    level: float = 0.95,
+    threshold: float = 0.02,
+    resamples: int = 9999,
+    seed: int = 0,
+    metric: str = "",
+    label: str = "",
+    unit: str = "",
+) -> BlockComparison:
+    """Compares two arms on one metric.
+
+    `base` and `other` hold one positive value per block, in time order; NaN (or a value that is not
+    positive) means that the block cannot give the metric, and leaves the block out. The interval is
+    Student's t on the log ratios. `seed` makes the bootstrap repeatable.
+
+    With fewer than two usable blocks everything is NaN and the decision "unclear". Raises
+    `StatsError` when the lengths differ, or `level` or `threshold` make no sense.
+    """
+    from scipy import special
+
+    if not 0.5 < level < 1.0 or not threshold > 0.0:
+        raise StatsError(
+            f"level {level} and threshold {threshold}",
+            next_step="give a level between 0.5 and 1 and a threshold above 0",
+        )
+    a, b, missing = _usable(base, other)
+    n = a.size
+    log_ratios = np.log(b) - np.log(a)
+    mean = float(log_ratios.mean()) if n else math.nan
+    sd = float(log_ratios.std(ddof=1)) if n > 1 else math.nan
+    depends = independence(log_ratios) if n > 1 else Independence(math.nan, 1.0)
+    f = depends.inflation
+    if f > 1.0:  # an AR(1) series shows too little of its spread: E s^2 = var (n - f) / (n - 1)
+        sd *= math.sqrt((n - 1) / max(n - f, 1.0))
+    effective = n / f
+    error = sd * math.sqrt(f / n) if n > 1 else math.nan
+    df = max(effective - 1, 1.0)
+    half = float(special.stdtrit(df, 0.5 + level / 2)) * error
+    boot = _studentised(log_ratios, mean, error, level=level, resamples=resamples, seed=seed)
+    p = _p(mean, error, df)
+    comparison = BlockComparison(
+        metric=metric,
+        label=label or metric,
+        unit=unit,
+        higher_is_better=higher_is_better,
+        base_value=_geometric(a),
+        value=_geometric(b),
+        ratio=_exp(mean),
+        low=_exp(mean - half),
+        high=_exp(mean + half),
+        boot_low=_exp(boot[0]),
+        boot_high=_exp(boot[1]),
+        level=level,
+        threshold=threshold,
+        p=p,
+        q=p,
+        sd_log=sd,
+        standard_error=error,
+        blocks=n,
+        blocks_missing=missing,
+        lag1=depends.lag1,
+        inflation=f,
+        effective_blocks=effective,
+        smallest_visible=power.smallest_visible(effective, error, level=level),
+        blocks_needed=power.blocks_needed(sd, threshold, level=level, inflation=f),
+        more_blocks=None,
+        decision="unclear",
+        words="",
+    )
+    return decide_one(comparison, p)
+
+
+def compare_metric(
+    metric: Metric,
+    base: ArrayLike,
+    other: ArrayLike,
+    *,
+    level: float = 0.95,
+    threshold: float = 0.02,
+    resamples: int = 9999,
+    seed: int = 0,
+) -> BlockComparison:
+    """`compare_blocks` with the names and the direction of a `Metric`."""
+    return compare_blocks(
+        base,
+        other,
+        higher_is_better=metric.higher_is_better,
+        level=level,
+        threshold=threshold,
+        resamples=resamples,
+        seed=seed,
+        metric=metric.name,
+        label=metric.label,
+        unit=metric.unit,
+    )
+
+
+def decide_one(c: BlockComparison, q: float) -> BlockComparison:
+    """The comparison with `q`, and the decision and words that follow from it (see the file's
+    head)."""
+    decision: Decision = "unclear"
+    more: int | None = None
+    if c.blocks >= 2:
+        margin = 1.0 + c.threshold
+        if c.low >= 1.0 / margin and c.high <= margin:
+            decision = "same"
+        elif q <= (1.0 - c.level) * (1 + 1e-12):
+            decision = "faster" if (c.ratio > 1.0) == c.higher_is_better else "slower"
+        else:
+            more = blocks_to_tell(c)
+    decided = replace(c, q=q, decision=decision, more_blocks=more)
+    return replace(decided, words=describe(decided))
+
+
+def blocks_to_tell(c: BlockComparison) -> int | None:
+    """Further blocks after which, if the estimate stays, there is a decision with 80 % power.
+
+    The estimate lies some way from no difference and some way inside the edge of the margin; the
+    larger of the two distances is the one that can be shown soonest, and is at least half the
+    margin. None when that takes over 100,000 blocks.
+    """
+    away = abs(math.log(c.ratio))
+    distance = max(away, math.log1p(c.threshold) - away)
+    needed = power.blocks_needed(
+        c.sd_log, math.expm1(distance), level=c.level, inflation=c.inflation
+    )
+    return None if needed is None else max(needed - c.blocks, 1)
+
+
+def _geometric(values: Floats) -> float:
+    return math.exp(float(np.log(values).mean())) if values.size else math.nan
+
+
+def _exp(log_ratio: float) -> float:
+    return math.exp(min(max(log_ratio, -700.0), 700.0)) if not math.isnan(log_ratio) else math.nan
+
+
+def _p(mean: float, error: float, df: float) -> float:
+    """Two-sided p of the mean log ratio; 0 or 1 where the blocks do not vary at all."""
+    from scipy import special
+
+    if math.isnan(mean) or math.isnan(error):
+        return math.nan
+    if error <= 0.0:
+        return 1.0 if mean == 0.0 else 0.0
+    return min(2.0 * float(special.stdtr(df, -abs(mean) / error)), 1.0)
+
+
+def _studentised(
+    log_ratios: Floats, mean: float, error: float, *, level: float, resamples: int, seed: int
+) -> tuple[float, float]:
+    """Bootstrap-t interval of the mean log ratio (Efron and Tibshirani 1993, section 12.5): blocks
+    drawn with replacement; resamples that happen not to vary are left out. `error` carries the
+    inflation."""
+    n = log_ratios.size
+    if n < BOOTSTRAP_BLOCKS_MIN or resamples < 100 or not error > 0.0:
+        return math.nan, math.nan
+    rng = np.random.default_rng(seed)
+    ts = []
+    for start in range(0, resamples, max(1, 2_000_000 // n)):  # at most 16 MB at a time
+        size = min(max(1, 2_000_000 // n), resamples - start)
+        drawn = log_ratios[rng.integers(0, n, (size, n))]
+        spread = drawn.std(axis=1, ddof=1) / math.sqrt(n)
+        varied = spread > 0
+        ts.append((drawn.mean(axis=1)[varied] - mean) / spread[varied])
+    tail = (1 - level) / 2
+    t_low, t_high = np.quantile(np.concatenate(ts), [tail, 1 - tail])
+    return mean - float(t_high) * error, mean - float(t_low) * error

@@ -1,0 +1,389 @@
+"""The curve of commit time over redo size: constant, line, broken line, or sawtooth?
+
+The points are reduced to bins of redo size: each block's level is divided out (a slow minute must
+not look like a slow size), each bin becomes the median of its points, and the shapes of `shapes`
+are fitted to the bins. "A sawtooth is there" is said only when all of these hold:
+
+1. its BIC is lower than that of every shape without teeth by at least 6 ("strong", Kass and
+   Raftery 1995);
+2. the gain is larger than what the search for a period finds in noise: the residuals of the best
+   shape without teeth are permuted over the bins, and the whole search is repeated on each (p at
+   most 0.01); trying a hundred periods is a hundred looks at the data;
+3. it predicts blocks that it was not fitted to better than the best shape without teeth (five
+   folds of whole blocks);
+4. its teeth are at least 5 % of the typical commit time high;
+5. its falls are seen one by one: at least two of them, and two thirds of those inside the range.
+   One step somewhere is not a sawtooth.
+
+Limits: periods from 64 KiB (and four bins) to half the range of redo sizes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dbdyno.errors import StatsError
+from dbdyno.stats.shapes import PERIOD_STEP, PHASES, SHAPES, Fit, Floats, Search, around, places_for
+from dbdyno.stats.words import duration, percent, size
+
+BINS_MAX = 96
+BINS_MIN = 12
+BLOCKS_MIN = 4
+POINTS_MIN = 120
+LEAST_PERIOD = 64 * 1024.0
+BIC_MARGIN = 6.0
+P_MAX = 0.01
+AMPLITUDE_MIN = 0.05
+FOLDS = 5
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A shape as fitted: number of parameters, BIC over the bins, mean weighted squared error on
+    blocks left out (`cv_error`, relative to the commit time), and whether it was chosen."""
+
+    name: str
+    parameters: int
+    bic: float
+    cv_error: float
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Points of about one redo size: median redo size, median time with its 95 % interval over the
+    blocks (NaN with fewer than two blocks), number of points."""
+
+    redo_bytes: float
+    median_ns: float
+    low_ns: float
+    high_ns: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CurveFit:
+    """What the points say.
+
+    - `found`: a sawtooth is there (see the file's head); then `period_bytes` and `amplitude_ns`
+      (height of a tooth) and `phase_bytes` (first fall at phase + period) are numbers, else None.
+    - `p`: share of permuted data in which the search finds as much.
+    - `fit_redo_bytes`, `fit_elapsed_ns`: the chosen model's line, for drawing.
+    - `reasons`: what speaks against a sawtooth, empty when it was found.
+    """
+
+    found: bool
+    period_bytes: float | None
+    phase_bytes: float | None
+    amplitude_ns: float | None
+    p: float
+    models: tuple[Model, ...]
+    bins: tuple[Bin, ...]
+    fit_redo_bytes: tuple[float, ...]
+    fit_elapsed_ns: tuple[float, ...]
+    reasons: tuple[str, ...]
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Binned:
+    """Points with their bin and their time freed of the block's level."""
+
+    bin_of: NDArray[np.intp]
+    block: Integers
+    time: Floats
+    x: Floats
+    count: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Gains:
+    """What teeth gain over the best shape without: in BIC, the p of the search, in
+    cross-validation."""
+
+    bic: float
+    p: float
+    cross: float
+
+
+def fit_curve(
+    redo_bytes: ArrayLike,
+    elapsed_ns: ArrayLike,
+    block: ArrayLike,
+    *,
+    permutations: int = 499,
+    seed: int = 0,
+) -> CurveFit:
+    """Fits the shapes to (redo size [bytes], commit time [ns]) pairs with their block number.
+
+    Pairs with a negative redo size (not known) or a time of zero or less are left out. Raises
+    `StatsError` with fewer than 120 pairs, 4 blocks, or 12 distinct sizes.
+    """
+    binned = _bin(*_points(redo_bytes, elapsed_ns, block))
+    everything = np.ones(binned.time.size, dtype=bool)
+    y = _medians(binned, everything)
+    weights = _weights(binned.count, y)
+    searches = [Search(s, binned.x, weights, places_for(s, binned.x, LEAST_PERIOD)) for s in SHAPES]
+    fits = [search.fit(y) for search in searches]
+    floor = 1e-12 * float((weights * y**2).sum())
+    bics = [_bic(fit, y.size, floor) for fit in fits]
+    errors = _cross_validated(binned, searches, weights, y)
+    plain = min((i for i, f in enumerate(fits) if not f.shape.sawtooth), key=bics.__getitem__)
+    saw = min((i for i, f in enumerate(fits) if f.shape.sawtooth), key=bics.__getitem__)
+    p = _permuted(searches, fits[plain], y, permutations=permutations, seed=seed)
+    refined = _refine(fits[saw], binned.x, weights, y)
+    gains = _Gains(bics[plain] - bics[saw], p, errors[plain] - errors[saw])
+    reasons = _against(gains, refined, binned.x, y)
+    found = not reasons
+    chosen = saw if found else plain
+    line = refined if found else fits[chosen]
+    span = np.linspace(binned.x[0], binned.x[-1], 401)
+    return CurveFit(
+        found=found,
+        period_bytes=refined.place[0] if found else None,
+        phase_bytes=refined.place[1] if found else None,
+        amplitude_ns=refined.height * refined.place[0] if found else None,
+        p=p,
+        models=tuple(
+            Model(f.shape.name, f.shape.parameters, bics[i], errors[i], i == chosen)
+            for i, f in enumerate(fits)
+        ),
+        bins=_bins(binned, y),
+        fit_redo_bytes=tuple(map(float, span)),
+        fit_elapsed_ns=tuple(map(float, line.at(span))),
+        reasons=tuple(reasons),
+        sentence=_sentence(line, found, p, binned.x),
+    )
+
+
+def _points(
+    redo_bytes: ArrayLike, elapsed_ns: ArrayLike, block: ArrayLike
+) -> tuple[Floats, Floats, Integers]:
+    x = np.asarray(redo_bytes, dtype=np.float64)
+    y = np.asarray(elapsed_ns, dtype=np.float64)
+    b = np.asarray(block, dtype=np.int64)
+    if not x.shape == y.shape == b.shape or x.ndim != 1:
+        raise StatsError(
+            f"{x.size} redo sizes, {y.size} times and {b.size} blocks do not go together",
+            next_step="give one of each per commit",
+        )
+    good = np.isfinite(x) & (x >= 0) & np.isfinite(y) & (y > 0)
+    x, y, b = x[good], y[good], b[good]
+    blocks = np.unique(b).size
+    if x.size < POINTS_MIN or blocks < BLOCKS_MIN:
+        raise StatsError(
+            f"{x.size} commits in {blocks} blocks are too few for a curve",
+            next_step=f"run at least {BLOCKS_MIN} blocks and {POINTS_MIN} commits (--blocks)",
+        )
+    return x, y, b
+
+
+def _bin(x: Floats, y: Floats, block: Integers) -> _Binned:
+    """Equal-width bins over the range, those with fewer than 3 points left out with their points;
+    the level of each block (median of time over its bin's median) divided out."""
+    wanted = min(BINS_MAX, max(2 * BINS_MIN, x.size // 8))
+    low, high = float(x.min()), float(x.max())
+    number = np.minimum(((x - low) / max(high - low, 1.0) * wanted).astype(np.intp), wanted - 1)
+    kept = (np.bincount(number, minlength=wanted) >= 3)[number]
+    _, bin_of = np.unique(number[kept], return_inverse=True)
+    bin_of = bin_of.astype(np.intp)
+    x, y, block = x[kept], y[kept], block[kept]
+    count = np.bincount(bin_of)
+    if count.size < BINS_MIN:
+        raise StatsError(
+            f"only {count.size} different redo sizes",
+            next_step=f"spread the redo sizes over at least {BINS_MIN} levels",
+        )
+    time = y.copy()
+    for _ in range(2):
+        against = time / _group_medians(bin_of, time, count.size)[bin_of]
+        _, block_of = np.unique(block, return_inverse=True)
+        level = _group_medians(block_of.astype(np.intp), against, int(block_of.max()) + 1)
+        time = time / level[block_of]
+    return _Binned(bin_of, block, time, _group_medians(bin_of, x, count.size), count)
+
+
+def _group_medians(group: NDArray[np.intp], values: Floats, groups: int) -> Floats:
+    """Median of the values of each group; NaN for a group without values."""
+    order = np.lexsort((values, group))
+    ordered = values[order]
+    count = np.bincount(group, minlength=groups)
+    start = np.cumsum(count) - count
+    last = max(values.size - 1, 0)
+    below = ordered[np.minimum(start + np.maximum(count - 1, 0) // 2, last)]
+    above = ordered[np.minimum(start + count // 2, last)]
+    return np.where(count > 0, (below + above) / 2, np.nan)
+
+
+def _medians(binned: _Binned, points: NDArray[np.bool_]) -> Floats:
+    return _group_medians(binned.bin_of[points], binned.time[points], binned.count.size)
+
+
+def _weights(count: NDArray[np.int64], y: Floats) -> Floats:
+    """Points over squared time: noise of a commit grows with its length, that of a median falls
+    with the number of points. The time is a running median of nine bins, lest a bin that is low by
+    chance count for more; no bin counts for more than four usual ones."""
+    padded = np.pad(y, 4, mode="reflect")
+    level = np.median(np.lib.stride_tricks.sliding_window_view(padded, 9), axis=1)
+    return np.asarray(np.minimum(count, 4 * np.median(count)) / level**2, dtype=np.float64)
+
+
+def _bic(fit: Fit, bins: int, floor: float) -> float:
+    """n log(RSS / n) + k log n (Schwarz 1978), over the bins."""
+    return bins * math.log(max(fit.rss, floor) / bins) + fit.shape.parameters * math.log(bins)
+
+
+def _cross_validated(
+    binned: _Binned, searches: list[Search], weights: Floats, y: Floats
+) -> list[float]:
+    """Mean weighted squared error per shape, on whole blocks left out of the fit in turn."""
+    blocks = np.unique(binned.block)
+    errors = np.zeros(len(searches))
+    share = weights / weights.sum()
+    for fold in range(FOLDS):
+        out = np.isin(binned.block, blocks[fold::FOLDS])
+        train, test = _medians(binned, ~out), _medians(binned, out)
+        train = np.where(np.isnan(train), y, train)
+        seen = ~np.isnan(test)
+        for i, search in enumerate(searches):
+            apart = (test - search.fit(train).at(binned.x))[seen] / y[seen]
+            errors[i] += float((share[seen] * apart**2).sum() / share[seen].sum())
+    return [float(error) / FOLDS for error in errors]
+
+
+def _permuted(
+    searches: list[Search], plain: Fit, y: Floats, *, permutations: int, seed: int
+) -> float:
+    """Share of data sets without teeth in which the search gains as much: the weighted residuals
+    of the best shape without teeth, in random order, added back to its curve. The measure is the
+    log ratio of the least residual sum of squares without and with teeth."""
+    root = searches[0].root
+    curve = plain.at(searches[0].x)
+    residuals = (y - curve) * root
+    order = np.random.default_rng(seed).permuted(
+        np.tile(np.arange(y.size), (permutations, 1)), axis=1
+    )
+    data = np.vstack([residuals, residuals[order]]).T + (curve * root)[:, None]
+    tiny = 1e-12 * float((data[:, 0] ** 2).sum())
+    least = {True: np.full(permutations + 1, np.inf), False: np.full(permutations + 1, np.inf)}
+    for search in searches:
+        kind = search.shape.sawtooth
+        least[kind] = np.minimum(least[kind], search.least(data)[0])
+    gain = np.log((least[False] + tiny) / (least[True] + tiny))
+    return float(1 + (gain[1:] >= gain[0]).sum()) / (permutations + 1)
+
+
+def _refine(fit: Fit, x: Floats, weights: Floats, y: Floats) -> Fit:
+    """The best sawtooth near the one found on the coarse grid."""
+    period, phase = fit.place
+    if period <= 0:
+        return fit
+    reach = np.linspace(1 / PERIOD_STEP, PERIOD_STEP, 31) * period
+    shares = phase / period + np.linspace(-1, 1, 17) / PHASES
+    return Search(fit.shape, x, weights, around(reach, shares)).fit(y)
+
+
+def _falls(fit: Fit, x: Floats, y: Floats) -> tuple[int, int]:
+    """How many falls lie inside the range with bins on both sides, and how many of them are seen:
+    the last third of a tooth above the first third of the next by a quarter of its height."""
+    period, phase = fit.place
+    rest = y - fit.intercept - fit.slope * x
+    inside = seen = 0
+    first = math.ceil((x[0] - phase) / period)
+    for k in range(first, first + int((x[-1] - x[0]) / period) + 2):
+        fall = phase + k * period
+        before = rest[(x >= fall - period / 3) & (x < fall)]
+        after = rest[(x >= fall) & (x < fall + period / 3)]
+        if before.size and after.size:
+            inside += 1
+            seen += bool(before.mean() - after.mean() >= fit.height * period / 4)
+    return inside, seen
+
+
+def _against(gains: _Gains, saw: Fit, x: Floats, y: Floats) -> list[str]:
+    """What speaks against a sawtooth; the rules of the file's head in their order."""
+    if saw.height <= 0.0:
+        return ["no period rises and falls"]
+    reasons = []
+    if gains.bic < BIC_MARGIN:
+        reasons.append("a curve without teeth describes the points as well")
+    if gains.p > P_MAX:
+        reasons.append(f"a search over all periods finds as much in noise (p = {gains.p:.3f})")
+    if gains.cross <= 0.0:
+        reasons.append("it does not predict blocks it was not fitted to")
+    height = saw.height * saw.place[0] / float(np.median(y))
+    if height < AMPLITUDE_MIN:
+        reasons.append(f"its teeth are only {percent(height)} % of the commit time")
+    inside, seen = _falls(saw, x, y)
+    if seen < 2 or seen * 3 < inside * 2:
+        reasons.append(f"only {seen} of its {inside} falls are seen")
+    if saw.height + saw.slope < saw.height / 2:
+        reasons.append("the time does not rise between its falls")
+    return reasons
+
+
+def _bins(binned: _Binned, y: Floats) -> tuple[Bin, ...]:
+    """The bins for a picture; the interval is Student's t on the log of the blocks' medians."""
+    from scipy import special
+
+    blocks, block_of = np.unique(binned.block, return_inverse=True)
+    cell = binned.bin_of * blocks.size + block_of
+    medians = _group_medians(cell.astype(np.intp), binned.time, y.size * blocks.size)
+    table = np.log(medians).reshape(y.size, blocks.size)
+    made = []
+    for i, row in enumerate(table):
+        known = row[~np.isnan(row)]
+        half = math.nan
+        if known.size > 1:
+            half = float(special.stdtrit(known.size - 1, 0.975) * known.std(ddof=1))
+            half /= math.sqrt(known.size)
+        made.append(
+            Bin(
+                redo_bytes=float(binned.x[i]),
+                median_ns=float(y[i]),
+                low_ns=float(y[i] * math.exp(-half)),
+                high_ns=float(y[i] * math.exp(half)),
+                n=int(binned.count[i]),
+            )
+        )
+    return tuple(made)
+
+
+def _sentence(line: Fit, found: bool, p: float, x: Floats) -> str:
+    """The curve in words."""
+    mib = 1024.0 * 1024.0
+    place = size(line.place[0])
+    if found:
+        height = duration(line.height * line.place[0])
+        return (
+            f"The commit time rises with the redo written and falls back every {place}: a sawtooth "
+            f"{height} high (p = {p:.3f} against curves without teeth)."
+        )
+    start = duration(float(line.at(x[:1])[0]))
+    per_mib = duration(line.slope * mib)
+    shape = line.shape.name
+    if shape == "constant":
+        what = f"the commit time does not depend on the redo written ({start})"
+    elif shape == "straight line":
+        what = f"the commit time is a straight line, {start} and {per_mib} per MiB of redo"
+    elif shape == "rise to a plateau":
+        per_mib = duration(line.height * mib)
+        what = f"the commit time changes by {per_mib} per MiB of redo up to {place}, then stays"
+    elif shape == "broken line":
+        beyond = duration((line.slope + line.height) * mib)
+        what = (
+            f"the commit time changes by {per_mib} per MiB of redo up to {place} "
+            f"and by {beyond} per MiB beyond"
+        )
+    else:
+        what = (
+            f"the commit time changes by {per_mib} per MiB of redo, "
+            f"with one step of {duration(line.height)} at {place}"
+        )
+    return f"No sawtooth: {what}."

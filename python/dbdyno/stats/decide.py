@@ -1,0 +1,167 @@
+"""From comparisons to a verdict: which metric speaks, and what several looks at the data cost.
+
+The headline metric is named before the run (throughput in a closed loop, the median latency in an
+open one, unless the plan says otherwise). Being one question asked once, it is tested at the level
+by itself; with several arms against one baseline, its p-values are adjusted over the arms. All
+other metrics of an arm are adjusted together. The adjustment is Benjamini and Hochberg's (1995):
+of all metrics called faster or slower, at most 1 - level are expected to be false; when nothing
+differs at all, that is the chance of any false call.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dbdyno.errors import StatsError
+from dbdyno.stats.blocks import BlockComparison, decide_one
+from dbdyno.stats.words import Decision, change, interval, more_blocks
+
+
+@dataclass(frozen=True, slots=True)
+class ArmVerdict:
+    """What the blocks say of one arm against the baseline: its decision is that of `headline`;
+    `comparisons` are all metrics, with their q values, in the order given."""
+
+    arm: str
+    decision: Decision
+    headline: BlockComparison
+    comparisons: tuple[BlockComparison, ...]
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer to the question of the run: a decision, one sentence, and further sentences."""
+
+    decision: Decision
+    headline: str
+    sentences: tuple[str, ...]
+    arms: tuple[ArmVerdict, ...]
+
+
+def benjamini_hochberg(p: Sequence[float]) -> list[float]:
+    """q values, in the order of `p` (Benjamini and Hochberg 1995; R's p.adjust, method "BH"):
+    the least of p[j] * m / rank(j) over all p[j] >= p[i]. NaN stays NaN and is not counted."""
+    known = sorted((value, i) for i, value in enumerate(p) if not math.isnan(value))
+    q = [math.nan] * len(p)
+    least = 1.0
+    for rank in range(len(known), 0, -1):
+        value, i = known[rank - 1]
+        least = min(least, value * len(known) / rank)
+        q[i] = least
+    return q
+
+
+def decide(
+    arms: Mapping[str, Sequence[BlockComparison]], *, baseline: str, headline: str
+) -> Verdict:
+    """The verdict over all arms.
+
+    `arms` maps the name of each arm but the baseline to its comparisons (one per metric),
+    `headline` is the name of the metric that carries the verdict. With several arms the verdict is
+    the best arm's if one is faster, else the worst's if one is slower, else "same" if all are,
+    else "unclear".
+
+    Raises `StatsError` without arms, or when an arm lacks the headline metric.
+    """
+    if not arms:
+        raise StatsError("no arm to compare", next_step="give the plan at least two arms")
+    leads = {}
+    for arm, comparisons in arms.items():
+        found = [c for c in comparisons if c.metric == headline]
+        if not found:
+            known = ", ".join(c.metric for c in comparisons) or "none"
+            raise StatsError(
+                f"arm {arm!r} has no metric {headline!r}", next_step=f"use one of: {known}"
+            )
+        leads[arm] = found[0]
+    lead_q = dict(zip(leads, benjamini_hochberg([c.p for c in leads.values()]), strict=True))
+    verdicts = tuple(
+        _arm(arm, comparisons, leads[arm], lead_q[arm], baseline)
+        for arm, comparisons in arms.items()
+    )
+    speaker = _speaker(verdicts)
+    sentences = [v.sentence for v in verdicts]
+    for verdict in verdicts:
+        sentences += _others(verdict, len(verdicts) > 1)
+    return Verdict(speaker.decision, speaker.sentence, tuple(sentences), verdicts)
+
+
+def _arm(
+    arm: str,
+    comparisons: Sequence[BlockComparison],
+    lead: BlockComparison,
+    lead_q: float,
+    baseline: str,
+) -> ArmVerdict:
+    others = [c for c in comparisons if c is not lead]
+    qs = iter(benjamini_hochberg([c.p for c in others]))
+    decided = tuple(decide_one(c, lead_q if c is lead else next(qs)) for c in comparisons)
+    headline = next(d for d, c in zip(decided, comparisons, strict=True) if c is lead)
+    sentence = _sentence(arm, baseline, headline)
+    return ArmVerdict(arm, headline.decision, headline, decided, sentence)
+
+
+def _benefit(verdict: ArmVerdict) -> float:
+    """Log ratio with the sign of the user's interest; above zero is better."""
+    c = verdict.headline
+    if c.blocks < 1:
+        return 0.0
+    return math.log(c.ratio) * (1 if c.higher_is_better else -1)
+
+
+def _speaker(verdicts: Sequence[ArmVerdict]) -> ArmVerdict:
+    """The arm whose verdict stands for the run."""
+    faster = [v for v in verdicts if v.decision == "faster"]
+    if faster:
+        return max(faster, key=_benefit)
+    slower = [v for v in verdicts if v.decision == "slower"]
+    if slower:
+        return min(slower, key=_benefit)
+    unclear = [v for v in verdicts if v.decision == "unclear"]
+    return (unclear or list(verdicts))[0]
+
+
+def _blocks(c: BlockComparison) -> str:
+    return f"{c.blocks} block" if c.blocks == 1 else f"{c.blocks} blocks"
+
+
+def _sentence(arm: str, baseline: str, c: BlockComparison) -> str:
+    if c.blocks < 2:
+        return (
+            f"Cannot tell {arm} from {baseline} in {c.label}: "
+            f"{c.blocks} of {c.blocks + c.blocks_missing} blocks give it."
+        )
+    figures = f"{interval(c)}, {_blocks(c)}"
+    if c.decision == "same":
+        return (
+            f"{arm} and {baseline} differ by no more than {c.threshold * 100:g} % in {c.label} "
+            f"({change(c)}, {figures})."
+        )
+    if c.decision == "unclear":
+        return (
+            f"Cannot tell whether {arm} is faster or slower than {baseline} in {c.label} "
+            f"({change(c)}, {figures}); {more_blocks(c)}."
+        )
+    hedge = c.words.partition("), ")[2]
+    return (
+        f"{arm} is {change(c)} than {baseline} in {c.label} ({figures})"
+        f"{', ' + hedge if hedge else ''}."
+    )
+
+
+def _others(verdict: ArmVerdict, name_it: bool) -> list[str]:
+    """The other metrics that show something, those against the headline first and with a "But"."""
+    opposite = {"faster": "slower", "slower": "faster"}.get(verdict.decision)
+    shown = [
+        c
+        for c in verdict.comparisons
+        if c.metric != verdict.headline.metric and c.decision in ("faster", "slower")
+    ]
+    shown.sort(key=lambda c: c.decision != opposite)
+    prefix = f"{verdict.arm}, " if name_it else ""
+    return [
+        f"{'But ' if c.decision == opposite else ''}{prefix}{c.label}: {c.words}." for c in shown
+    ]

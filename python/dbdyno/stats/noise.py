@@ -1,0 +1,100 @@
+"""The noise floor: one arm against itself, and what this set-up could see of a true difference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from dbdyno.errors import StatsError
+from dbdyno.stats import power
+from dbdyno.stats.blocks import BlockComparison, compare_blocks
+from dbdyno.stats.words import interval, percent
+
+#: Differences for which the number of blocks is given.
+TARGETS = (0.01, 0.02, 0.05, 0.10)
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseFloor:
+    """What an A/A run says of one metric.
+
+    - `comparison`: the arm against itself; its ratio should be 1 within the interval.
+    - `spread`: standard deviation of the per-block ratio, as a share (0.03 is 3 %).
+    - `smallest_visible`: the difference that this many blocks show with 80 % power, as a share.
+    - `blocks_needed`: pairs (difference, blocks with 80 % power; None when over 100,000).
+    - `false_alarm`: the interval excludes "no difference"; expected in 1 - level of A/A runs.
+    """
+
+    comparison: BlockComparison
+    spread: float
+    smallest_visible: float
+    blocks_needed: tuple[tuple[float, int | None], ...]
+    false_alarm: bool
+    words: str
+
+
+def noise_floor(
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    higher_is_better: bool,
+    level: float = 0.95,
+    threshold: float = 0.02,
+    targets: tuple[float, ...] = TARGETS,
+    seed: int = 0,
+    metric: str = "",
+    label: str = "",
+    unit: str = "",
+) -> NoiseFloor:
+    """The noise floor from the two labels of an A/A run (one value per block each, in time order).
+
+    Raises `StatsError` below three usable blocks: a spread from fewer says nothing.
+    """
+    c = compare_blocks(
+        first,
+        second,
+        higher_is_better=higher_is_better,
+        level=level,
+        threshold=threshold,
+        seed=seed,
+        metric=metric,
+        label=label,
+        unit=unit,
+    )
+    if c.blocks < 3:
+        raise StatsError(
+            f"{c.blocks} usable blocks give no noise floor", next_step="run at least 3, better 20"
+        )
+    needed = tuple(
+        (target, power.blocks_needed(c.sd_log, target, level=level, inflation=c.inflation))
+        for target in targets
+    )
+    false_alarm = c.p <= 1.0 - level
+    return NoiseFloor(
+        comparison=c,
+        spread=c.sd_log,
+        smallest_visible=c.smallest_visible,
+        blocks_needed=needed,
+        false_alarm=false_alarm,
+        words=_words(c, needed, false_alarm),
+    )
+
+
+def _words(
+    c: BlockComparison, needed: tuple[tuple[float, int | None], ...], false_alarm: bool
+) -> str:
+    known = [(target, blocks) for target, blocks in needed if blocks is not None]
+    wants = ", ".join(f"{blocks} for {target * 100:g} %" for target, blocks in known)
+    text = (
+        f"{c.label or 'The metric'} against itself: {interval(c)}; {c.blocks} blocks show a "
+        f"difference of {percent(c.smallest_visible)} % or more (80 % power)"
+    )
+    if wants:
+        text += f"; blocks needed: {wants}"
+    if false_alarm:
+        text += (
+            f". Equal arms came out different: expected in {(1 - c.level) * 100:g} % of such runs; "
+            "if a second run does it too, the order or the machine favours one arm"
+        )
+    return text + "."

@@ -1,0 +1,99 @@
+"""Samples as the tests take them: whole numbers in rising order, or distinct values with counts.
+
+Latencies are whole nanoseconds with many ties, so millions of values shrink to far fewer counts,
+and every rank statistic comes out of one pass over them, exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdyno.errors import StatsError
+
+Integers = NDArray[np.integer[Any]]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """Distinct values in rising order, and how often each occurs (same length, counts > 0)."""
+
+    values: Integers
+    counts: Integers
+
+    @property
+    def total(self) -> int:
+        """Number of values, repeats included."""
+        return int(self.counts.sum())
+
+
+Sample = Integers | Counts
+
+
+def counts_of(sample: Sample) -> Counts:
+    """The counts of a sorted array; a `Counts` comes back as it is.
+
+    Raises `StatsError` when the array is empty, not one-dimensional, or not in rising order.
+    """
+    if isinstance(sample, Counts):
+        if sample.total == 0:
+            raise StatsError("a sample without values", next_step="check that the arm ran")
+        return sample
+    values = np.asarray(sample)
+    if values.ndim != 1 or values.size == 0:
+        raise StatsError("a sample without values", next_step="check that the arm ran")
+    new = np.empty(values.size, dtype=bool)
+    new[0] = True
+    np.not_equal(values[1:], values[:-1], out=new[1:])
+    starts = np.flatnonzero(new)
+    distinct = values[starts]
+    if np.any(distinct[1:] < distinct[:-1]):
+        raise StatsError("the values are not in rising order", next_step="sort them first")
+    return Counts(distinct, np.diff(starts, append=values.size))
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Count, mean and standard deviation (denominator n - 1; NaN below two values)."""
+
+    count: int
+    mean: float
+    sd: float
+
+
+def moments(values: NDArray[Any]) -> Moments:
+    """Moments of an array, or of sorted whole numbers; two passes, so that no digits are lost where
+    the spread is small beside the mean (Chan, Golub and LeVeque 1983, the corrected two-pass form).
+
+    Raises `StatsError` when the array is empty.
+    """
+    floats = np.asarray(values, dtype=np.float64)
+    if floats.size == 0:
+        raise StatsError("no values to take a mean of", next_step="check that the arm ran")
+    n = floats.size
+    mean = float(floats.mean())
+    mean += float((floats - mean).mean())
+    if n < 2:
+        return Moments(n, mean, float("nan"))
+    apart = floats - mean
+    m2 = float(np.dot(apart, apart)) - float(apart.sum()) ** 2 / n
+    return Moments(n, mean, float(np.sqrt(max(m2, 0.0) / (n - 1))))
+
+
+def autocorrelation(values: NDArray[Any], lag: int = 1) -> float:
+    """Sample autocorrelation at a lag, in the form that NIST certifies:
+    sum (y[t] - mean)(y[t+lag] - mean) / sum (y[t] - mean)^2. NaN when it is not defined.
+    """
+    floats = np.asarray(values, dtype=np.float64)
+    if lag < 0 or lag >= floats.size:
+        return float("nan")
+    apart = floats - floats.mean()
+    apart -= apart.mean()
+    whole = float(np.dot(apart, apart))
+    if whole <= 0.0:
+        return float("nan")
+    return float(np.dot(apart[: floats.size - lag], apart[lag:])) / whole

@@ -1,0 +1,168 @@
+"""The shapes a curve is held against, and their fit by weighted least squares.
+
+A shape is a constant or a straight line, plus at most one further column that depends on a
+searched place: a bend, a plateau, a step, or teeth. For each candidate place the fit is linear, so
+a search over all places, for many data vectors at once, is one matrix product: the column's part
+that the constant and the line cannot explain, times the residuals (Frisch and Waugh 1933).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+#: Phases tried per period of a sawtooth, and the step between periods tried.
+PHASES = 16
+PERIOD_STEP = 1.03
+#: A tooth needs at least this many bins, and the range at least this many teeth.
+BINS_PER_TOOTH_MIN = 4
+TEETH_MIN = 2
+
+
+def teeth(x: Floats, period: float, phase: float) -> Floats:
+    """(x - phase) mod period: rises from 0 to the period, then falls back."""
+    return np.mod(x - phase, period)
+
+
+def _bend(x: Floats, at: float, _: float) -> Floats:
+    return np.maximum(x - at, 0.0)
+
+
+def _plateau(x: Floats, at: float, _: float) -> Floats:
+    return np.minimum(x, at)
+
+
+def _step(x: Floats, at: float, _: float) -> Floats:
+    return (x >= at).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A family of curves: `slope` with a straight line, `column` the searched one (None: none).
+
+    `parameters` counts the searched places too. `rising` lets the column only in with a positive
+    sign; `sawtooth` marks the shapes that have teeth.
+    """
+
+    name: str
+    parameters: int
+    slope: bool
+    column: Callable[[Floats, float, float], Floats] | None = None
+    rising: bool = False
+    sawtooth: bool = False
+
+
+SHAPES: tuple[Shape, ...] = (
+    Shape("constant", 1, slope=False),
+    Shape("straight line", 2, slope=True),
+    Shape("rise to a plateau", 3, slope=False, column=_plateau),
+    Shape("broken line", 4, slope=True, column=_bend),
+    Shape("line with a step", 4, slope=True, column=_step),
+    Shape("sawtooth", 4, slope=False, column=teeth, rising=True, sawtooth=True),
+    Shape("sawtooth on a slope", 5, slope=True, column=teeth, rising=True, sawtooth=True),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """A shape fitted to one data vector: y = intercept + slope x + height column(x, place)."""
+
+    shape: Shape
+    rss: float
+    intercept: float
+    slope: float
+    height: float
+    place: tuple[float, float]
+
+    def at(self, x: Floats) -> Floats:
+        """The fitted curve at x."""
+        y = self.intercept + self.slope * x
+        if self.shape.column is not None:
+            y = y + self.height * self.shape.column(x, *self.place)
+        return y
+
+
+class Search:
+    """All candidates of one shape over fixed places x and weights w, ready for any data vectors."""
+
+    def __init__(self, shape: Shape, x: Floats, weights: Floats, places: Floats) -> None:
+        """`places` has one row (place, phase) per candidate; empty for a shape without a column."""
+        self.shape, self.x, self.places = shape, x, places
+        self.root = np.sqrt(weights)
+        base = np.vstack([np.ones_like(x), x]) if shape.slope else np.ones((1, x.size))
+        self.basis, _ = np.linalg.qr((base * self.root).T)
+        self.columns = np.zeros((0, x.size))
+        if shape.column is not None and len(places):
+            raw = np.array([shape.column(x, at, phase) for at, phase in places]) * self.root
+            left = raw - (raw @ self.basis) @ self.basis.T
+            norms = np.sqrt((left**2).sum(axis=1))
+            # A column that the line explains already cannot be told from it.
+            good = norms > 1e-6 * np.sqrt((raw**2).sum(axis=1))
+            self.places = places[good]
+            self.columns = left[good] / norms[good, None]
+
+    def least(self, whitened: Floats) -> tuple[Floats, NDArray[np.intp]]:
+        """Least residual sum of squares over the candidates for each column of `whitened` (data
+        times root weights), and which candidate gives it (-1: the column does not help)."""
+        left = whitened - self.basis @ (self.basis.T @ whitened)
+        rss = (left**2).sum(axis=0)
+        best = np.full(rss.shape, -1, dtype=np.intp)
+        if len(self.columns):
+            gain = self.columns @ left
+            if self.shape.rising:
+                np.maximum(gain, 0.0, out=gain)
+            np.square(gain, out=gain)
+            best = np.asarray(gain.argmax(axis=0))
+            rss = rss - np.take_along_axis(gain, best[None, :], axis=0)[0]
+        return np.maximum(rss, 0.0), best
+
+    def fit(self, y: Floats) -> Fit:
+        """The best candidate for one data vector, with its coefficients."""
+        whitened = (y * self.root)[:, None]
+        rss, best = self.least(whitened)
+        place = (0.0, 0.0)
+        columns = [np.ones_like(self.x)] + ([self.x] if self.shape.slope else [])
+        with_column = self.shape.column is not None and best[0] >= 0
+        if self.shape.column is not None and with_column:
+            place = (float(self.places[best[0]][0]), float(self.places[best[0]][1]))
+            columns.append(self.shape.column(self.x, *place))
+        design = np.array(columns).T
+        solved = np.linalg.lstsq(design * self.root[:, None], whitened[:, 0], rcond=None)[0]
+        return Fit(
+            shape=self.shape,
+            rss=float(rss[0]),
+            intercept=float(solved[0]),
+            slope=float(solved[1]) if self.shape.slope else 0.0,
+            height=float(solved[-1]) if with_column else 0.0,
+            place=place,
+        )
+
+
+def places_for(shape: Shape, x: Floats, least_period: float) -> Floats:
+    """Candidate places of a shape over x (rising): bins but the outermost three for a bend,
+    plateau or step; periods in steps of 3 % times 16 phases for teeth."""
+    if shape.column is None:
+        return np.zeros((0, 2))
+    if not shape.sawtooth:
+        inner = x[3:-3]
+        return np.column_stack([inner, np.zeros_like(inner)])
+    spacing = float(np.median(np.diff(x)))
+    low = max(least_period, BINS_PER_TOOTH_MIN * spacing)
+    high = float(x[-1] - x[0]) / TEETH_MIN
+    if low >= high:
+        return np.zeros((0, 2))
+    steps = round(float(np.log(high / low) / np.log(PERIOD_STEP)))
+    periods = np.geomspace(low, high, steps + 1)
+    return around(periods, np.arange(PHASES) / PHASES)
+
+
+def around(periods: Floats, phases: Floats) -> Floats:
+    """All pairs of a period and a phase, the phase given as a share of the period."""
+    return np.column_stack(
+        [np.repeat(periods, phases.size), np.outer(periods, phases % 1.0).ravel()]
+    )

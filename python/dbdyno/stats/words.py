@@ -1,0 +1,93 @@
+"""Numbers as words: durations, sizes, percentages, and the sentence of a comparison.
+
+One convention for percentages: the change of the metric itself against the baseline, |ratio - 1|,
+and the word says which way it is for the user. A latency ratio of 1.066 is "6.6 % slower"; a
+throughput ratio of 0.94 is "6.0 % slower".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from dbdyno.stats.blocks import BlockComparison
+
+Decision = Literal["faster", "slower", "same", "unclear"]
+
+_TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
+_SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def duration(ns: float) -> str:
+    """Nanoseconds with three digits and a fitting unit: 12300 is "12.3 us"."""
+    for size, unit in _TIMES:
+        if abs(ns) >= size * 0.9995:
+            return f"{_digits(ns / size)} {unit}"
+    return f"{_digits(ns)} ns"
+
+
+def size(number_of_bytes: float) -> str:
+    """Bytes with three digits and a fitting binary unit: 1048576 is "1.00 MiB"."""
+    for unit_size, unit in _SIZES:
+        if abs(number_of_bytes) >= unit_size * 0.9995:
+            return f"{_digits(number_of_bytes / unit_size)} {unit}"
+    return f"{number_of_bytes:.0f} bytes"
+
+
+def _digits(value: float) -> str:
+    whole = len(str(int(abs(value) + 0.0005 * abs(value))))
+    return f"{value:.{max(0, 3 - whole)}f}"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage, without its sign: one decimal up to 100 %, two below 0.1 %."""
+    value = abs(share) * 100
+    places = 0 if value >= 99.95 else 2 if value < 0.095 else 1
+    return f"{value:.{places}f}"
+
+
+def direction(ratio: float, higher_is_better: bool) -> str:
+    """ "slower" or "faster", from the user's point of view."""
+    return "faster" if (ratio > 1.0) == higher_is_better else "slower"
+
+
+def interval(c: BlockComparison) -> str:
+    """The interval in words: "95 % 5.9 to 7.3 %", or with directions when it crosses no change."""
+    ends = sorted((c.low, c.high), key=lambda ratio: abs(ratio - 1.0))
+    level = f"{c.level * 100:g} %"
+    if (c.low - 1.0) * (c.high - 1.0) >= 0.0:
+        return f"{level} {percent(ends[0] - 1)} to {percent(ends[1] - 1)} %"
+    better = c.high if c.higher_is_better else c.low
+    worse = c.low if c.higher_is_better else c.high
+    return f"{level} {percent(better - 1)} % faster to {percent(worse - 1)} % slower"
+
+
+def change(c: BlockComparison) -> str:
+    """The estimate in words: "6.6 % slower"."""
+    if c.ratio == 1.0:
+        return "0.0 % change"
+    return f"{percent(c.ratio - 1)} % {direction(c.ratio, c.higher_is_better)}"
+
+
+def more_blocks(c: BlockComparison) -> str:
+    """How many more blocks would tell."""
+    if c.more_blocks is None:
+        return "no affordable number of blocks would tell"
+    noun = "block" if c.more_blocks == 1 else "blocks"
+    return f"about {c.more_blocks} more {noun} would tell"
+
+
+def describe(c: BlockComparison) -> str:
+    """The decision of one metric in words."""
+    if c.blocks < 2:
+        return f"cannot tell: {c.blocks} of {c.blocks + c.blocks_missing} blocks give this metric"
+    if c.decision == "same":
+        return f"no difference larger than {c.threshold * 100:g} % ({change(c)}, {interval(c)})"
+    if c.decision == "unclear":
+        return f"cannot tell: {change(c)} ({interval(c)}); {more_blocks(c)}"
+    nearest = min(abs(math.log(c.low)), abs(math.log(c.high)))
+    hedge = ""
+    if nearest < math.log1p(c.threshold):
+        hedge = f", perhaps by less than {c.threshold * 100:g} %"
+    return f"{change(c)} ({interval(c)}){hedge}"

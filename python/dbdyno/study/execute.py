@@ -1,0 +1,190 @@
+"""Carries a plan out from the first connection to the report, or resumes a run that was cut short."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import Error, PlanError
+from dbdyno.evidence.run import Run, new_run, this_process
+from dbdyno.study.objects import workload_objects
+from dbdyno.study.plan import Arm, Plan, plan_from_dict
+from dbdyno.study.prepare import Prepared, open_targets, prepare
+from dbdyno.study.stopping import Interrupted, Stopping
+
+if TYPE_CHECKING:
+    from dbdyno.study.progress import Progress
+    from dbdyno.target.guardian import Guardian
+    from dbdyno.target.postgres import Postgres
+
+ASKED_FIRST = (
+    "shared_buffers", "wal_buffers", "work_mem", "synchronous_commit", "fsync", "wal_sync_method",
+    "full_page_writes", "wal_compression", "wal_writer_delay", "wal_writer_flush_after",
+    "max_wal_size", "checkpoint_timeout", "autovacuum", "jit", "effective_cache_size",
+    "random_page_cost", "max_parallel_workers_per_gather", "track_io_timing",
+)  # fmt: skip
+
+
+def same_twice(plan: Plan) -> Plan:
+    """The plan's base arm against itself: what `--aa` runs."""
+    base = plan.arms[0]
+    twin = replace(base, name=f"{base.name} again"[:60])
+    return replace(plan, kind="aa", title=f"A/A {plan.title}", arms=[base, twin])
+
+
+def start(plan: Plan, folder: Path, progress: Progress, *, seed: int | None = None) -> Run:
+    """Runs a plan into a new run folder below `folder`; returns the run with its analysis made.
+
+    Raises `Interrupted` after a signal, with everything put back and the run marked aborted.
+    """
+    with contextlib.ExitStack() as stack:
+        stopping, guardian, ready = _opened(stack, plan, seed)
+        run = new_run(folder, plan.title, _manifest(ready))
+        progress.note(f"seed {ready.seed}; evidence in {run.path}")
+        _carry_out(run, ready, guardian, stopping, progress, _spec(ready, 0))
+    return run
+
+
+def resume(run: Run, progress: Progress, *, target: str | None = None) -> Run:
+    """Runs what an aborted run has not yet run, after warming up again."""
+    if run.status == "complete":
+        raise PlanError("is complete; there is nothing to resume", where=run.id)
+    if run.status == "running":
+        raise PlanError("is still running", where=run.id, next_step="wait for it, or stop it")
+    plan = plan_from_dict(run.manifest["plan"])
+    plan = replace(plan, dsn=target) if target else _with_own_secrets(plan)
+    with contextlib.ExitStack() as stack:
+        stopping, guardian, ready = _opened(stack, plan, int(run.manifest["seed"]))
+        if ready.timing.switch != run.manifest["switch"]:
+            raise PlanError("the engine would switch arms in another way than before", where=run.id)
+        run.drop_leftovers()
+        times = [*run.manifest.get("resumed", []), len(run.blocks())]
+        run.save(status="running", process=this_process(), resumed=times)
+        _carry_out(run, ready, guardian, stopping, progress, _spec(ready, len(times)))
+    return run
+
+
+def _opened(
+    stack: contextlib.ExitStack, plan: Plan, seed: int | None
+) -> tuple[Stopping, Guardian, Prepared]:
+    from dbdyno.target.guardian import Guardian
+
+    stopping = stack.enter_context(Stopping())
+    guardian = stack.enter_context(Guardian())
+    targets = stack.enter_context(open_targets(plan, guardian))
+    return stopping, guardian, prepare(plan, targets, seed)
+
+
+def _carry_out(
+    run: Run,
+    ready: Prepared,
+    guardian: Guardian,
+    stopping: Stopping,
+    progress: Progress,
+    spec: str,
+) -> None:
+    from dbdyno.study.observer import Observer
+    from dbdyno.study.runner import Runner
+
+    whole = {block.index for block in run.blocks()}
+    todo = [b for b in ready.blocks if b.index not in whole or (whole and b.kind == "warmup")]
+    try:
+        with _objects(ready, guardian):
+            observer = Observer(ready)
+            runner = Runner(ready, run, guardian, stopping, progress, observer, spec)
+            progress.begin(run.id, len(ready.blocks), len(ready.blocks) - len(todo),
+                           ready.seconds() * len(todo) / len(ready.blocks))
+            try:
+                runner.go(todo)
+            finally:
+                progress.end()
+    except (Interrupted, KeyboardInterrupt, Error) as error:
+        word = "interrupted" if not isinstance(error, Error) else error.message
+        with contextlib.suppress(Error):
+            run.save(status="aborted", ended=word)
+        raise
+    run.save(status="complete", ended="all blocks run")
+
+
+@contextlib.contextmanager
+def _objects(ready: Prepared, guardian: Guardian) -> Iterator[None]:
+    targets: dict[str, Postgres] = {arm.target.safe_dsn: arm.target for arm in ready.arms}
+    with contextlib.ExitStack() as stack:
+        for target in targets.values():
+            stack.enter_context(workload_objects(ready.plan.workload, target, guardian))
+        yield
+
+
+def _spec(ready: Prepared, resumed: int) -> str:
+    """The load's specification; a resumed run draws other random numbers than before."""
+    return replace(ready, seed=ready.seed + 1_000_003 * resumed).load_spec()
+
+
+def _manifest(ready: Prepared) -> dict[str, Any]:
+    plan, how = ready.plan, ready.timing
+    targets = {arm.target.safe_dsn: arm.target for arm in ready.arms}
+    return {
+        "tool_version": tool_version(),
+        "python": platform.python_version(),
+        "title": plan.title,
+        "question": plan.question,
+        "kind": plan.kind,
+        "study": plan.study,
+        "seed": ready.seed,
+        "switch": how.switch,
+        "switch_reason": ready.reason,
+        "slice_ns": how.slice_ns if how.in_slices else None,
+        "turn_ns": how.turn_ns,
+        "blocks_planned": sum(block.kind == "measure" for block in ready.blocks),
+        "arms": [_arm(ready, number) for number in range(len(ready.arms))],
+        "targets": {name: _facts(target) for name, target in targets.items()},
+        "plan": plan.to_dict(),
+    }
+
+
+def _facts(target: Postgres) -> dict[str, Any]:
+    """The target's facts; among the settings also those that a reader asks for first."""
+    facts = target.facts()
+    known = {setting["name"] for setting in facts["settings"]}
+    with contextlib.closing(target.connect()) as conn:
+        rows = conn.execute(
+            "select name, current_setting(name), source from pg_settings where name = any(%s)",
+            [[name for name in ASKED_FIRST if name not in known]],
+        ).fetchall()
+    facts["settings"] += [{"name": n, "value": v, "source": source} for n, v, source in rows]
+    return facts
+
+
+def _arm(ready: Prepared, number: int) -> dict[str, Any]:
+    own = ready.arms[number]
+    return {
+        "name": own.arm.name,
+        "description": own.arm.description,
+        "sessions": ready.plan.sessions_of(own.arm),
+        "rate_per_s": ready.plan.rate_of(own.arm),
+        "target": own.target.safe_dsn,
+        "changes": {change.name: change.value for change in own.changes},
+        "how": {change.name: change.how for change in own.changes},
+        "was": {change.name: change.before for change in own.changes},
+    }
+
+
+def _with_own_secrets(plan: Plan) -> Plan:
+    """A plan from a manifest: passwords were not kept, so libpq's own sources must give them."""
+
+    def bare(dsn: str | None) -> str | None:
+        return None if dsn is None else dsn.replace(":***@", "@").replace("password=***", "")
+
+    arms: list[Arm] = [replace(arm, dsn=bare(arm.dsn)) for arm in plan.arms]
+    return replace(plan, dsn=bare(plan.dsn), arms=arms)
+
+
+def tool_version() -> str:
+    """This dbdyno's version."""
+    from importlib.metadata import version
+
+    return version("dbdyno")

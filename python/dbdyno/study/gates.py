@@ -1,0 +1,118 @@
+"""Validity gates of a run: the checks of `dbdyno.stats.gates` on its evidence, and what is said aloud
+when a condition was wrong. A gate never changes a verdict; it stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.evidence.run import Run
+from dbdyno.study.measures import QUANTILES, Measures
+
+if TYPE_CHECKING:
+    from dbdyno.stats.gates import Gate
+    from dbdyno.study.pictures import Latencies
+
+CANARIES = {"cpu_ns": "CPU canary", "fsync_ns": "fsync canary", "round_trip_ns": "round trip canary"}
+CLIENT_CPU_MAX = 0.8
+RISKY = {
+    "fsync": "commits do not wait for the disk at all; a crash loses the database",
+    "synchronous_commit": "commits do not wait for the disk",
+    "full_page_writes": "less redo is written than a durable server writes",
+}
+
+
+def examine(
+    run: Run, measures: Measures, model: dict[str, Any], latencies: Latencies
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """All gates, and the warnings that follow from those that do not hold."""
+    found = list(_gates(run, measures, model, latencies))
+    gates = [asdict(gate) for gate in found]
+    warnings = [
+        {"code": gate.name, "text": gate.text, "next": gate.next}
+        for gate in found
+        if gate.ok is False
+    ]
+    return gates, warnings + list(_conditions(run, measures))
+
+
+def _gates(
+    run: Run, measures: Measures, model: dict[str, Any], latencies: Latencies
+) -> Iterator[Gate]:
+    from dbdyno.stats import gates
+
+    import numpy as np
+
+    several = len(measures.arms) > 1
+    blocks = measures.arms[0].blocks
+    at_s = [(block.started_ns - blocks[0].started_ns) / 1e9 for block in blocks]
+    if several:
+        main = next((m for m in model["metrics"]), None)
+        yield gates.enough_blocks(main["blocks"] if main else len(blocks))
+        work = {arm.label: float(np.nanmean(arm.values["rows"])) for arm in measures.arms}
+        yield gates.equal_work("rows", work)
+    if model["run"]["open_loop"]:
+        yield from _open_loop(measures)
+    yield gates.truncation({a.label: v for a, v in zip(measures.arms, latencies, strict=True)})
+    yield gates.drift("mean latency", measures.arms[0].values["mean"], at_s)
+    for name, label in CANARIES.items():
+        values = [block.canaries.get(name, float("nan")) for block in blocks]
+        yield gates.drift(label, values, at_s)
+    for arm in measures.arms[1:]:
+        n = min(len(arm.values["mean"]), len(blocks))
+        logs = np.log(arm.values["mean"][:n]) - np.log(measures.arms[0].values["mean"][:n])
+        yield gates.independent_blocks(logs)
+    if several:
+        counts = [int(c) for arm in measures.arms for c in arm.values["count"]]
+        yield gates.tail_support("p99", QUANTILES["p99"], counts)
+
+
+def _open_loop(measures: Measures) -> Iterator[Gate]:
+    from dbdyno.stats import gates
+
+    for at, arm in enumerate(measures.arms):
+        skipped = int(sum(arm.values["skipped"]))
+        arrivals = int(sum(arm.values["count"])) + skipped
+        yield gates.given_up(skipped, arrivals)
+        lags = [own["lag_max_ns"] for b in arm.blocks for own in b.report["arms"] if own["arm"] == at]
+        late = sum(lag > 1_000_000 for lag in lags)
+        yield gates.generator_lag(late, max(len(lags), 1), worst_ns=float(max(lags, default=0)))
+
+
+def _conditions(run: Run, measures: Measures) -> Iterator[dict[str, Any]]:
+    """What was wrong with the conditions, each with its next step."""
+    import os
+
+    blocks = measures.arms[0].blocks
+    wall = sum(block.report["wall_ns"] for block in blocks)
+    cpu = sum(block.report["cpu_ns"] for block in blocks)
+    cores = os.cpu_count() or 1
+    if wall and cpu / wall > CLIENT_CPU_MAX * cores:
+        yield _warning("busy client", f"the load generator used {cpu / wall:.1f} of {cores} cores",
+                       "fewer sessions, or run dbdyno on another machine than the engine")
+    lost = sum(block.report["reconnects"] for block in blocks)
+    if lost:
+        yield _warning("reconnects", f"{lost} connection(s) were lost and opened again",
+                       "look into the engine's log; the blocks are marked")
+    first = [own["first_error"] for b in blocks for own in b.report["arms"] if own["first_error"]]
+    failed = sum(float(sum(arm.values["failed"])) for arm in measures.arms)
+    if failed:
+        said = f", the first: {first[0]}" if first else ""
+        yield _warning("errors", f"{failed:.0f} transactions failed{said}",
+                       "failed transactions count as no throughput and give no latency")
+    for facts in run.manifest["targets"].values():
+        for setting in facts.get("settings", []):
+            if setting["name"] in RISKY and setting["value"] == "off":
+                yield _warning("not durable", f"{setting['name']} = off: {RISKY[setting['name']]}",
+                               "say so wherever you show these numbers")
+        if facts.get("tmpfs"):
+            yield _warning("memory file system", "the data lie in memory: there is no disk to wait "
+                           "for", "set TMPDIR to a folder on a disk")
+    if len(blocks) < run.manifest["blocks_planned"]:
+        yield _warning("cut short", f"{len(blocks)} of {run.manifest['blocks_planned']} blocks are "
+                       "whole", f"finish it: dbdyno run --resume {run.id}")
+
+
+def _warning(code: str, text: str, step: str) -> dict[str, Any]:
+    return {"code": code, "text": text, "next": step}

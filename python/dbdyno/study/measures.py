@@ -1,0 +1,164 @@
+"""What each arm did in each block that counts: the numbers that inference rests on.
+
+A quantile far in the tail needs enough operations beyond it: where a block holds fewer than
+`TAIL_COUNT`, neighbouring blocks are taken together until there are enough, so fewer, larger blocks
+stand behind a p99.9 than behind a median.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import EvidenceError
+from dbdyno.evidence.run import Block, Run
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+TAIL_COUNT = 10
+
+Part = tuple[Path, list[int]]
+
+
+@dataclass(frozen=True)
+class ArmMeasures:
+    """An arm's blocks that count. `name` is its name in the evidence, `label` the one to show;
+    `values` holds arrays over `blocks`."""
+
+    label: str
+    name: str
+    sessions: int
+    blocks: list[Block]
+    parts: list[Part]
+    values: dict[str, Array]
+
+    def pooled(self) -> NDArray[np.uint64]:
+        """All latencies of the arm in blocks that count: sorted, ns."""
+        import numpy as np
+
+        from dbdyno import _core
+
+        return np.frombuffer(_core.latencies(self.parts, self.name), dtype="<u8")
+
+    def batched(self, q: float, size: int) -> Array:
+        """A quantile over batches of `size` neighbouring blocks; an incomplete batch is left out."""
+        ends = range(0, len(self.parts) - size + 1, size)
+        groups = [self.parts[at : at + size] for at in ends]
+        return _column(summaries(groups, [q]), self.name, len(groups), _first_quantile)
+
+
+@dataclass(frozen=True)
+class Measures:
+    """All arms of a run, the base first; `broken` are sentences on parts that cannot be read."""
+
+    arms: list[ArmMeasures]
+    broken: list[str]
+
+    def metric(self, name: str) -> list[Array]:
+        """Values of a metric per arm, by block, or by batch of blocks where the tail is thin."""
+        size = self.batch_size(name)
+        if size == 1:
+            return [arm.values[name] for arm in self.arms]
+        return [arm.batched(QUANTILES[name], size) for arm in self.arms]
+
+    def batch_size(self, name: str) -> int:
+        """How many neighbouring blocks stand together for a quantile."""
+        import numpy as np
+
+        if name not in QUANTILES:
+            return 1
+        smallest = min(float(np.median(arm.values["count"])) for arm in self.arms)
+        if not smallest > 0:
+            return 1
+        return max(1, math.ceil(TAIL_COUNT / (1 - QUANTILES[name]) / smallest - 1e-9))
+
+
+def measure(run: Run) -> Measures:
+    """Reads the evidence of a run's whole blocks; raises `EvidenceError` when there are none."""
+    from dbdyno.evidence.query import whole_parts
+
+    readable, broken = whole_parts(run, "calls")
+    names = {path.stem for path in readable}
+    blocks = [b for b in run.blocks() if b.kind == "measure" and b.name in names]
+    if not blocks:
+        raise EvidenceError(
+            "holds no whole block that counts",
+            where=str(run.path),
+            next_step=f"finish it: dbdyno run --resume {run.id}",
+        )
+    parts = [part_of(run, block) for block in blocks]
+    rows = summaries([[part] for part in parts], list(QUANTILES.values()))
+    arms = [
+        ArmMeasures(arm["name"], arm["name"], arm["sessions"], blocks, parts,
+                    _arrays(rows, arm["name"], len(parts)))
+        for arm in run.manifest["arms"]
+    ]  # fmt: skip
+    return Measures(arms, broken)
+
+
+def part_of(run: Run, block: Block) -> Part:
+    """A block's part and its slices that do not count."""
+    return run.calls_part(block), [s.slice for s in block.slices if not s.counts]
+
+
+def summaries(groups: Sequence[Sequence[Part]], quantiles: list[float]) -> list[dict[str, Any]]:
+    """One row per group and arm; see `_core.summarise`."""
+    from dbdyno import _core
+
+    rows: list[dict[str, Any]] = _core.summarise([list(group) for group in groups], quantiles)
+    return rows
+
+
+def throughput(row: dict[str, Any]) -> float:
+    """Successful transactions per second: count x sessions / (their busy time summed)."""
+    if not row["count"] or not row["busy_ns"]:
+        return math.nan
+    return float(row["count"] * row["sessions"] * 1e9 / row["busy_ns"])
+
+
+def _first_quantile(row: dict[str, Any]) -> float:
+    return _number(row["quantiles_ns"][0])
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _arrays(rows: list[dict[str, Any]], arm: str, groups: int) -> dict[str, Array]:
+    def column(value: Callable[[dict[str, Any]], float]) -> Array:
+        return _column(rows, arm, groups, value)
+
+    def quantile(at: int) -> Array:
+        return column(lambda row: _number(row["quantiles_ns"][at]))
+
+    return {
+        "count": column(lambda r: r["count"]),
+        "failed": column(lambda r: r["failed"]),
+        "skipped": column(lambda r: r["skipped"]),
+        "rows": column(lambda r: r["rows"] / r["count"] if r["count"] else math.nan),
+        "mean": column(lambda r: r["mean_ns"] if r["count"] else math.nan),
+        "m2": column(lambda r: r["m2"]),
+        "max": column(lambda r: r["max_ns"]),
+        "throughput": column(throughput),
+        **{name: quantile(at) for at, name in enumerate(QUANTILES)},
+    }
+
+
+def _column(
+    rows: list[dict[str, Any]], arm: str, groups: int, value: Callable[[dict[str, Any]], float]
+) -> Array:
+    import numpy as np
+
+    out = np.full(groups, np.nan)
+    for row in rows:
+        if row["arm"] == arm:
+            out[row["group"]] = value(row)
+    return out

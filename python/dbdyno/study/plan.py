@@ -1,0 +1,148 @@
+"""A plan: a study made concrete. Plain values; reading it from TOML is `plan_file`'s work."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+HEADLINES = ("throughput", "mean", "p50", "p90", "p99", "p99.9")
+
+
+@dataclass(frozen=True)
+class Script:
+    """A workload script in pgbench's syntax. `weight` is its share of the transactions."""
+
+    name: str
+    text: str
+    weight: int = 1
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What the sessions do, and the SQL that makes and removes its objects."""
+
+    scripts: list[Script]
+    builtin: str | None = None
+    scale: int = 1
+    protocol: str = "prepared"
+    variables: dict[str, str] = field(default_factory=dict)
+    setup: list[str] = field(default_factory=list)
+    teardown: list[str] = field(default_factory=list)
+    max_tries: int = 1
+    latency_limit_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How the arms take turns. `None` means: follows from how the arms differ."""
+
+    blocks: int = 20
+    warmup_blocks: int = 2
+    turn_ns: int | None = None
+    turn_transactions: int | None = None
+    slice_ns: int = 50_000_000
+    settle_ns: int | None = None
+    switch: str = "auto"
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What is watched beside the load."""
+
+    activity_hz: float = 10.0
+    counters: bool = True
+    overhead_blocks: int = 2
+
+
+@dataclass(frozen=True)
+class Judge:
+    """How the verdict is reached."""
+
+    level: float = 0.95
+    threshold: float = 0.02
+    headline: str | None = None
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One variant under test; `None` means: as the plan's common value."""
+
+    name: str
+    description: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
+    before_sql: list[str] = field(default_factory=list)
+    after_sql: list[str] = field(default_factory=list)
+    scripts: list[Script] | None = None
+    sessions: int | None = None
+    rate_per_s: float | None = None
+    dsn: str | None = None
+    protocol: str | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a run needs to know, secrets excepted."""
+
+    title: str
+    arms: list[Arm]
+    workload: Workload
+    question: str = ""
+    dsn: str | None = None
+    alter_system: bool = False
+    sessions: int = 1
+    rate_per_s: float | None = None
+    statement_timeout_ns: int | None = None
+    schedule: Schedule = field(default_factory=Schedule)
+    watch: Watch = field(default_factory=Watch)
+    judge: Judge = field(default_factory=Judge)
+    study: str | None = None
+    kind: str = "experiment"
+    toml: str = ""
+
+    def sessions_of(self, arm: Arm) -> int:
+        """Sessions of an arm."""
+        return arm.sessions if arm.sessions is not None else self.sessions
+
+    def rate_of(self, arm: Arm) -> float | None:
+        """Arrivals a second of an arm; `None` is a closed loop."""
+        return arm.rate_per_s if arm.rate_per_s is not None else self.rate_per_s
+
+    def scripts_of(self, arm: Arm) -> list[Script]:
+        """Scripts of an arm."""
+        return arm.scripts if arm.scripts is not None else self.workload.scripts
+
+    @property
+    def open_loop(self) -> bool:
+        """Whether arrivals are planned by the clock in every arm."""
+        return all(self.rate_of(arm) is not None for arm in self.arms)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON values, as it stands in a manifest (DSNs without secrets)."""
+        from dbdyno.study.dsn import without_secrets
+
+        value = asdict(self)
+        value["dsn"] = without_secrets(self.dsn)
+        for arm in value["arms"]:
+            arm["dsn"] = without_secrets(arm["dsn"])
+        return value
+
+
+def plan_from_dict(value: dict[str, Any]) -> Plan:
+    """The plan that `Plan.to_dict` wrote."""
+
+    def scripts(items: list[dict[str, Any]] | None) -> list[Script] | None:
+        return None if items is None else [Script(**item) for item in items]
+
+    value = dict(value)
+    workload = dict(value.pop("workload"))
+    workload["scripts"] = scripts(workload["scripts"])
+    arms = [Arm(**{**arm, "scripts": scripts(arm["scripts"])}) for arm in value.pop("arms")]
+    return Plan(
+        arms=arms,
+        workload=Workload(**workload),
+        schedule=Schedule(**value.pop("schedule")),
+        watch=Watch(**value.pop("watch")),
+        judge=Judge(**value.pop("judge")),
+        **value,
+    )

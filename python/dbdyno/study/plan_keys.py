@@ -1,0 +1,211 @@
+"""The table of a plan's keys: one row declares a key for the reader, the checker and the example.
+
+A key has a type (`str`, `int`, `float`, `bool`, `duration`, `texts` = string or list of strings,
+`settings` = table of values, `words` = table of strings, `scripts`), a meaning, an example for
+`dbdyno plan new`, and limits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of a table of the plan."""
+
+    name: str
+    type: str
+    meaning: str
+    example: str | None = None
+    choices: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    required: bool = False
+
+
+TOP = (
+    Key("title", "str", "a name for the run", '"work_mem for the order report"', required=True),
+    Key(
+        "question",
+        "str",
+        "what you want to know",
+        '"Does work_mem = 64MB make the order report faster?"',
+    ),
+)
+
+TARGET = (
+    Key(
+        "dsn",
+        "str",
+        "the engine: a libpq URI or key=value string; without it an embedded PostgreSQL is\n"
+        "started. Passwords are better kept in ~/.pgpass or PGPASSWORD",
+        None,
+    ),
+    Key(
+        "alter_system",
+        "bool",
+        "allow ALTER SYSTEM and a reload on an engine that dbdyno did not start",
+        None,
+    ),
+)
+
+WORKLOAD = (
+    Key(
+        "scripts",
+        "scripts",
+        'SQL scripts in pgbench\'s syntax: {file = "a.sql", weight = 3} or {text = "select 1;"};\n'
+        "file names are relative to this plan",
+        "[{name = \"report\", text = '''\\set region random(1, 20)\n"
+        "select status, count(*), sum(amount) from orders where region = :region\n"
+        "group by status order by sum(amount);'''}]",
+    ),
+    Key(
+        "builtin",
+        "str",
+        "instead of scripts: a built-in workload with its own tables",
+        None,
+        choices=("tpcb-like", "simple-update", "select-only"),
+    ),
+    Key("scale", "int", "size of the built-in workload (100,000 rows each)", None, low=1),
+    Key(
+        "protocol",
+        "str",
+        "how statements are sent",
+        None,
+        choices=("prepared", "extended", "simple"),
+    ),
+    Key("variables", "words", "values for the scripts' :variables", None),
+    Key(
+        "setup",
+        "texts",
+        "SQL before the first block, once",
+        '["""create table orders as\n'
+        "select i as id, i % 20 + 1 as region, i % 7 as status, random() * 100 as amount\n"
+        'from generate_series(1, 200000) i""", "vacuum analyze orders"]',
+    ),
+    Key("teardown", "texts", "SQL at the end, whatever happens", '["drop table orders"]'),
+    Key(
+        "max_tries",
+        "int",
+        "tries of a transaction that ends in a serialization failure or deadlock",
+        None,
+        low=1,
+        high=100,
+    ),
+    Key("latency_limit", "duration", "open loop: give up an arrival that is later than this", None),
+)
+
+LOAD = (
+    Key("sessions", "int", "concurrent sessions", "2", low=1, high=10_000),
+    Key(
+        "rate_per_s",
+        "float",
+        "open loop: arrivals a second over all sessions; latency then counts from the\n"
+        "intended start. Without it each session goes on as soon as it can (closed loop)",
+        None,
+        low=0.001,
+    ),
+    Key("statement_timeout", "duration", "the engine cancels a statement that takes longer", None),
+)
+
+SCHEDULE = (
+    Key("blocks", "int", "blocks that count", "20", low=2, high=100_000),
+    Key("warmup_blocks", "int", "blocks before them, recorded and not counted", "2", low=0),
+    Key("turn", "duration", "an arm's share of a block (default: 1 s in slices, 5 s with a reload,\n"
+        "15 s with a restart)", None),
+    Key("turn_transactions", "int", "instead of turn: transactions of an arm in a block", None,
+        low=1),
+    Key("slice", "duration", "length of a slice where arms alternate in slices", '"50ms"'),
+    Key("settle", "duration", "load after a switch that is recorded and not counted", None),
+    Key("switch", "str", "auto: slices where the arms allow it, else turns", None,
+        choices=("auto", "slices", "turns")),
+    Key("seed", "int", "the order of the arms and the scripts' random numbers follow from it", None,
+        low=0, high=2**63 - 1),
+)
+
+WATCH = (
+    Key("activity_hz", "float", "samples of pg_stat_activity a second; 0 = off", "10", low=0,
+        high=1000),
+    Key("counters", "bool", "read the engine's and the host's counters at the blocks' borders",
+        None),
+    Key("overhead_blocks", "int", "blocks that measure the cost of watching", "2", low=0),
+)
+
+VERDICT = (
+    Key("level", "float", "confidence level of the intervals", "0.95", low=0.5, high=0.9999),
+    Key("threshold", "float", "the smallest difference that matters to you", "0.02", low=0.0001,
+        high=10),
+    Key("metric", "str", "the metric of the headline (default: throughput in a closed loop,\n"
+        "p50 in an open one)", None,
+        choices=("throughput", "mean", "p50", "p90", "p99", "p99.9")),
+)
+
+ARM = (
+    Key("name", "str", "", '"base"', required=True),
+    Key("description", "str", "in words", None),
+    Key("settings", "settings", "server settings of this arm", '{work_mem = "4MB"}'),
+    Key("before_sql", "texts", "SQL before each turn of this arm", None),
+    Key("after_sql", "texts", "SQL after each turn, whatever happens", None),
+    Key("scripts", "scripts", "other scripts than the workload's", None),
+    Key("sessions", "int", "another number of sessions", None, low=1, high=10_000),
+    Key("rate_per_s", "float", "another rate", None, low=0.001),
+    Key("dsn", "str", "another engine", None),
+    Key("protocol", "str", "another protocol", None, choices=("prepared", "extended", "simple")),
+)
+
+SCRIPT = (
+    Key("file", "str", "a script file", None),
+    Key("text", "str", "or the script itself", None),
+    Key("name", "str", "its name in reports", None),
+    Key("weight", "int", "its share", None, low=1, high=1_000_000),
+)
+
+TABLES: dict[str, tuple[Key, ...]] = {
+    "target": TARGET,
+    "workload": WORKLOAD,
+    "load": LOAD,
+    "schedule": SCHEDULE,
+    "watch": WATCH,
+    "verdict": VERDICT,
+}
+
+TABLE_MEANING = {
+    "target": "where it runs",
+    "workload": "what runs",
+    "load": "how many, how fast",
+    "schedule": "how the arms take turns",
+    "watch": "what is watched beside the load",
+    "verdict": "how it is judged",
+}
+
+TYPE_WORDS = {
+    "str": "a string",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "duration": 'a duration such as "50ms", "5s" or "2min"',
+    "texts": "a string or a list of strings",
+    "settings": "a table of settings",
+    "words": "a table of words",
+    "scripts": 'a list of scripts such as [{file = "a.sql"}]',
+}
+
+
+def matches(key: Key, value: Any) -> bool:
+    """Whether the value is of the key's type (not whether it lies in its limits)."""
+    if key.type == "bool":
+        return isinstance(value, bool)
+    if isinstance(value, bool):
+        return False
+    simple = {"str": str, "int": int, "float": (int, float), "duration": str, "scripts": list}
+    if key.type in simple:
+        return isinstance(value, simple[key.type])  # type: ignore[arg-type]
+    if key.type == "texts":
+        return isinstance(value, str) or (
+            isinstance(value, list) and all(isinstance(v, str) for v in value)
+        )
+    return isinstance(value, dict) and all(
+        isinstance(v, str | int | float | bool) for v in value.values()
+    )

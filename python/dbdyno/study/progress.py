@@ -1,0 +1,144 @@
+"""What is shown while a run goes on: a line that is rewritten on a terminal, a line per block elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Protocol, TextIO
+
+
+class Progress(Protocol):
+    """What the runner tells of its progress."""
+
+    def begin(self, run: str, blocks: int, done: int, seconds: float) -> None:
+        """A run begins (or goes on after `done` blocks)."""
+
+    def tick(self, block: int, kind: str, arm: str, transactions: int) -> None:
+        """Called several times a second; `transactions` counts from the beginning."""
+
+    def block(self, block: int, kind: str, rates: dict[str, float], marks: list[str]) -> None:
+        """A block is whole; `rates` are transactions per second by arm."""
+
+    def note(self, text: str) -> None:
+        """Something to say in between."""
+
+    def end(self) -> None:
+        """The run is over, well or not."""
+
+
+class Silent:
+    """Shows nothing."""
+
+    def begin(self, run: str, blocks: int, done: int, seconds: float) -> None: ...
+
+    def tick(self, block: int, kind: str, arm: str, transactions: int) -> None: ...
+
+    def block(self, block: int, kind: str, rates: dict[str, float], marks: list[str]) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def end(self) -> None: ...
+
+
+class Lines:
+    """One line per block: for logs, pipes and CI."""
+
+    def __init__(self, stream: TextIO = sys.stderr) -> None:
+        self.stream = stream
+        self.blocks = 0
+        self.started = time.monotonic()
+        self.done = self.first = 0
+
+    def begin(self, run: str, blocks: int, done: int, seconds: float) -> None:
+        self.blocks, self.first, self.done = blocks, done, done
+        self.started = time.monotonic()
+        self.write(f"run {run}: {blocks} blocks, about {_clock(seconds)}")
+
+    def tick(self, block: int, kind: str, arm: str, transactions: int) -> None: ...
+
+    def block(self, block: int, kind: str, rates: dict[str, float], marks: list[str]) -> None:
+        self.done += 1
+        rate = ", ".join(f"{arm} {_rate(value)}" for arm, value in rates.items())
+        word = {"warmup": " (warm-up)", "overhead": " (cost of watching)"}.get(kind, "")
+        marked = f" [{', '.join(marks)}]" if marks else ""
+        self.write(f"block {self.done}/{self.blocks}{word}: {rate}{marked}, {self.left()} left")
+
+    def note(self, text: str) -> None:
+        self.write(text)
+
+    def end(self) -> None: ...
+
+    def left(self) -> str:
+        """Time left, from the blocks so far."""
+        fresh = self.done - self.first
+        if not fresh:
+            return "?"
+        return _clock((time.monotonic() - self.started) / fresh * (self.blocks - self.done))
+
+    def write(self, text: str) -> None:
+        print(text, file=self.stream, flush=True)  # noqa: T201
+
+
+class Terminal(Lines):
+    """A bar that is rewritten in place: block of blocks, arm, throughput, time left."""
+
+    def __init__(self, stream: TextIO = sys.stderr) -> None:
+        super().__init__(stream)
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as Bar
+
+        self.bar = Bar(
+            TextColumn("block {task.completed}/{task.total}"),
+            BarColumn(),
+            TextColumn("{task.description}"),
+            console=Console(file=stream),
+            transient=True,
+        )
+        self.task = self.bar.add_task("starting", total=None)
+        self.seen = (time.monotonic(), 0)
+        self.rate = 0.0
+
+    def begin(self, run: str, blocks: int, done: int, seconds: float) -> None:
+        super().begin(run, blocks, done, seconds)
+        self.bar.update(self.task, total=blocks, completed=done)
+        self.bar.start()
+
+    def tick(self, block: int, kind: str, arm: str, transactions: int) -> None:
+        now = time.monotonic()
+        if now - self.seen[0] >= 0.5:
+            self.rate = max(0.0, (transactions - self.seen[1]) / (now - self.seen[0]))
+            self.seen = (now, transactions)
+        word = {"warmup": "warming up, ", "overhead": "cost of watching, "}.get(kind, "")
+        left = f"{self.left()} left" if self.done > self.first else ""
+        self.bar.update(self.task, description=f"{word}{arm}  {_rate(self.rate)}  {left}")
+
+    def block(self, block: int, kind: str, rates: dict[str, float], marks: list[str]) -> None:
+        self.done += 1
+        self.bar.update(self.task, completed=self.done)
+        if marks:
+            self.bar.console.print(f"block {self.done}: {', '.join(marks)}", markup=False)
+
+    def write(self, text: str) -> None:
+        self.bar.console.print(text, markup=False, highlight=False)
+
+    def end(self) -> None:
+        self.bar.stop()
+
+
+def for_stream(stream: TextIO = sys.stderr) -> Progress:
+    """A bar on a terminal, lines elsewhere."""
+    import os
+
+    dumb = os.environ.get("TERM") in (None, "dumb")
+    return Terminal(stream) if stream.isatty() and not dumb else Lines(stream)
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}/s" if value >= 100 else f"{value:.1f}/s"
+
+
+def _clock(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

