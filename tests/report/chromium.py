@@ -1,10 +1,12 @@
-"""A headless Chromium for tests, driven over a pipe by the DevTools protocol with the standard library alone.
+"""A headless Chromium for tests, driven over a pipe by the DevTools protocol with the standard
+library alone.
 
     with Browser() as browser:
         page = browser.open(path, width=360)
         assert page.problems == [] and page.requests == [path.as_uri()]
 
-Chromium reads commands from file descriptor 3 and writes answers and events to 4, one JSON text each, ended by a NUL.
+Chromium reads commands from file descriptor 3 and writes answers and events to 4, one JSON text
+each, ended by a NUL.
 """
 
 from __future__ import annotations
@@ -25,10 +27,20 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PATIENCE_S = 60.0
 OPTIONS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
-    "--disable-default-apps", "--metrics-recording-only", "--hide-scrollbars", "--remote-debugging-pipe",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-extensions",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--metrics-recording-only",
+    "--no-first-run",
+    "--remote-debugging-pipe",
+)
 
 
 def find() -> str | None:
@@ -75,7 +87,11 @@ class Page:
             self.requests.append(given["request"]["url"])
         elif method == "Runtime.exceptionThrown":
             self.problems.append(json.dumps(given["exceptionDetails"]))
-        elif method == "Runtime.consoleAPICalled" and given["type"] in ("error", "warning", "assert"):
+        elif method == "Runtime.consoleAPICalled" and given["type"] in (
+            "error",
+            "warning",
+            "assert",
+        ):
             self.problems.append(json.dumps(given["args"]))
         elif method == "Log.entryAdded" and given["entry"]["level"] in ("error", "warning"):
             self.problems.append(json.dumps(given["entry"]))
@@ -112,23 +128,25 @@ class Browser:
         os.close(self._write)
         shutil.rmtree(self._profile, ignore_errors=True)
 
-    def open(self, path: Path, *, width: int = 1200, height: int = 900, scheme: str = "light") -> Page:
+    def open(
+        self, path: Path, *, width: int = 1200, height: int = 900, scheme: str = "light"
+    ) -> Page:
         """Opens a file in a fresh tab of that width and waits until it is loaded and painted."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = self._pages[session] = Page(self, session)
         for domain in ("Page", "Runtime", "Log", "Network"):
             page.call(f"{domain}.enable")
-        page.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
-                  deviceScaleFactor=1, mobile=width < 500)  # fmt: skip
-        page.call("Emulation.setEmulatedMedia",
-                  features=[{"name": "prefers-color-scheme", "value": scheme}])  # fmt: skip
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        page.call("Emulation.setDeviceMetricsOverride", **screen)
+        wish = {"name": "prefers-color-scheme", "value": scheme}
+        page.call("Emulation.setEmulatedMedia", features=[wish])
         page.call("Page.navigate", url=path.absolute().as_uri())
         deadline = time.monotonic() + PATIENCE_S
         while session not in self._loaded:
             self._receive(deadline)
-        page.call("Runtime.evaluate", awaitPromise=True, expression=(
-            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"))  # fmt: skip
+        painted = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        page.call("Runtime.evaluate", awaitPromise=True, expression=painted)
         return page
 
     def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
@@ -165,7 +183,9 @@ class Browser:
 
 
 def _pipe() -> tuple[int, int]:
-    """A pipe whose ends lie above 9, so that moving one to 3 or 4 in the child cannot hit the other."""
+    """A pipe whose ends lie above 9, so that moving one to 3 or 4 in the child cannot hit the
+    other.
+    """
     high = []
     for end in os.pipe():
         high.append(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10))

@@ -1,9 +1,9 @@
 """Synthetic evidence: waits that depend on each other, drift and burst, recorded in ABBA slices.
 
 A wait is a log-normal whose logarithm is the sum of a slow autoregression (correlated over tens of
-thousands of waits), a fast one, and noise of its own: lag-1 autocorrelation about 0.7 and a long tail of
-it, as measured on a real server. `drift` adds a trend and a swell over the run; `bursts` makes stretches
-of waits several times as long.
+thousands of waits), a fast one, and noise of its own: lag-1 autocorrelation about 0.7 and a long
+tail of it, as measured on a real server. `drift` adds a trend and a swell over the run; `bursts`
+makes stretches of waits several times as long.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy.signal import lfilter
 
 from dbdyno.stats import METRICS, BlockComparison, Verdict, block_values_of, compare_metric, decide
 
-TYPICAL_NS = 80_000.0
+TYPICAL_NS = 60_000.0
 SLICE_NS = 10_000_000.0
 SLICES_PER_BLOCK = 16
 
@@ -36,7 +36,9 @@ STEADY = Noise()
 ROUGH = Noise(drift=0.5, bursts=3.0)
 
 
-def _autoregression(rng: np.random.Generator, n: int, keep: float, sd: float) -> NDArray[np.float64]:
+def _autoregression(
+    rng: np.random.Generator, n: int, keep: float, sd: float
+) -> NDArray[np.float64]:
     """A stationary AR(1) series with lag-1 correlation `keep` and standard deviation `sd`."""
     steps = rng.standard_normal(n) * sd * np.sqrt(1 - keep * keep)
     steps[0] = rng.standard_normal() * sd
@@ -62,10 +64,11 @@ def waits(rng: np.random.Generator, n: int, noise: Noise) -> NDArray[np.float64]
 def experiment(
     rng: np.random.Generator, blocks: int, noise: Noise, *, effect: float = 0.0
 ) -> dict[str, NDArray[np.float64]]:
-    """Runs two arms in slices, four ABBA or BAAB quads per block, drawn by lot for each quad. The second
-    arm's waits are `effect` longer. Gives per metric an array (2, blocks) of block values."""
+    """Runs two arms in slices, four ABBA or BAAB quads per block, drawn by lot for each quad. The
+    second arm's waits are `effect` longer. Gives per metric an array (2, blocks) of block
+    values."""
     per_block = SLICES_PER_BLOCK * SLICE_NS
-    n = int(blocks * per_block / TYPICAL_NS * 3) + 1000
+    n = int(blocks * per_block / TYPICAL_NS * 1.5)
     elapsed = waits(rng, n, noise)
     at = np.cumsum(elapsed)
     while at[-1] < blocks * per_block:  # a slow machine does fewer operations, a fast one more

@@ -25,14 +25,15 @@ def test_counters_have_the_columns_of_this_version(own: Postgres) -> None:
     with contextlib.closing(own.connect()) as conn:
         conn.execute("create temp table few as select generate_series(1, 1000)")
         found = counters(conn)
+        version_num = conn.info.server_version
     sources = {one.source for one in found}
     assert {"pg_stat_database", "pg_stat_wal", "pg_stat_bgwriter", "wal"} <= sources
-    if conn.info.server_version >= 170000:
+    if version_num >= 170000:
         assert {"pg_stat_io", "pg_stat_checkpointer"} <= sources
         assert "wal_sync_time" not in by_name(found, "pg_stat_wal")
         actors = {one.object for one in found if one.source == "pg_stat_io"}
         assert any(actor.startswith("client backend/") for actor in actors)
-    elif conn.info.server_version < 160000:
+    elif version_num < 160000:
         assert by_name(found, "pg_stat_wal")["wal_sync_time"].unit == "ns"
         assert "checkpoints_timed" in by_name(found, "pg_stat_bgwriter")
     database = by_name(found, "pg_stat_database")

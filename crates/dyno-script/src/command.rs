@@ -146,13 +146,13 @@ pub struct Sql {
 /// How long a `\sleep` lasts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SleepTime {
-    /// Known when the script is read [us].
+    /// Known when the script is read, in microseconds.
     FixedUs(u64),
     /// A variable's whole number times `unit_us`.
     Var {
         /// The variable.
         var: VarId,
-        /// Length of its unit [us].
+        /// Length of its unit, in microseconds.
         unit_us: u64,
         /// Its name, for messages.
         name: Box<str>,
@@ -160,8 +160,8 @@ pub enum SleepTime {
 }
 
 impl SleepTime {
-    /// How long to sleep now [us]; 0 for a negative time. Of a variable counts the whole number at
-    /// the beginning of its text.
+    /// How long to sleep now, in microseconds; 0 for a negative time. Of a variable counts the
+    /// whole number at the beginning of its text.
     ///
     /// # Errors
     /// The variable is unset or its text does not begin with a whole number.

@@ -182,7 +182,7 @@ impl<'s> Parser<'s, '_> {
             Token::Symbol("(") => {
                 self.take();
                 let inner = self.expression(OR)?;
-                self.close("the parenthesis")?;
+                self.close("( expression )")?;
                 return Ok(inner);
             }
             Token::Word(word) => return self.word(word),
@@ -295,7 +295,7 @@ impl<'s> Parser<'s, '_> {
             return Ok(());
         }
         let mut error = self.unexpected("a closing parenthesis");
-        error.hint = format!("close {what} with a parenthesis");
+        error.hint = format!("add what is missing: {what}");
         Err(error)
     }
 

@@ -198,7 +198,7 @@ pub(crate) fn sleep_time(
     }
 }
 
-/// Length of a unit [us].
+/// Length of a unit, in microseconds.
 fn unit_us(source: &Source, word: Word) -> Result<u64, ScriptError> {
     for (unit, length_us) in [("us", 1), ("ms", 1_000), ("s", 1_000_000)] {
         if word.text.eq_ignore_ascii_case(unit) {

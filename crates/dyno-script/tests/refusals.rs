@@ -9,16 +9,29 @@ fn refusal(text: &str) -> String {
     }
 }
 
+/// Each text is refused with a message that begins so (behind the file's name) and a hint with these
+/// words in it.
+fn check(table: &[(&str, &str, &str)]) {
+    for (text, beginning, next) in table {
+        let message = refusal(text);
+        let (place_and_message, hint) = message.split_once("\n  next: ").expect("a next step");
+        assert!(
+            place_and_message.starts_with(&format!("x.sql:{beginning}")),
+            "{text:?}: {place_and_message}\n     expected: x.sql:{beginning}"
+        );
+        assert!(hint.contains(next), "{text:?}: {hint}\n     expected: {next}");
+    }
+}
+
 #[test]
-fn every_refusal_names_place_message_and_next_step() {
-    let table = [
-        // expressions
+fn expressions() {
+    check(&[
         ("\\set x 1 +", "1:11: the line ends where the expression goes on", "put a value here"),
         ("\\set x", "1:7: the line ends where the expression goes on", "put a value here"),
-        ("\\set x (1", "1:10: the line ends where", "close the parenthesis with a parenthesis"),
+        ("\\set x (1", "1:10: the line ends where", "add what is missing: ( expression )"),
         ("\\set x 1)", "1:9: unexpected \")\" in", "put an operator or the end of the line here"),
         ("\\set x pi(", "1:11: the line ends where", "put a value here"),
-        ("\\set x abs(1", "1:13: the line ends", "close abs(number) with a parenthesis"),
+        ("\\set x abs(1", "1:13: the line ends", "add what is missing: abs(number)"),
         ("\\set x 1 < 2 < 3", "1:14: comparisons do not chain", "join two comparisons by and"),
         ("\\set x ramdom(1, 2)", "1:8: unknown function ramdom", "the nearest function is random"),
         ("\\set x ceil(2)", "1:8: unknown function ceil", "the functions are abs, debug,"),
@@ -49,13 +62,23 @@ fn every_refusal_names_place_message_and_next_step() {
         ("\\set x : y", "1:8: unexpected character ':'", "without a blank between them"),
         ("\\set x 1 \\ + 2", "1:10: unexpected character '\\\\'", "the last character of the line"),
         ("\\set x 1 ? 2", "1:10: unexpected character '?'", "use numbers, :variables,"),
-        // names of variables
+    ]);
+}
+
+#[test]
+fn names() {
+    check(&[
         ("\\set", "1:5: \\set without a variable", "write \\set name expression"),
         ("\\set :x 1", "1:6: \":x\" cannot be a variable's name", "leave the colon out"),
         ("\\set 1x 1", "1:6: \"1x\" cannot be a variable's name", "begin with no digit"),
         ("select 1 \\gset a-b", "1:16: \"a-b\" cannot be", "names have letters, digits"),
         ("\\sleep :1 ms", "1:9: \"1\" cannot be a variable's name", "names have letters, digits"),
-        // backslash commands
+    ]);
+}
+
+#[test]
+fn backslash_commands() {
+    check(&[
         ("\\stes x 1", "1:1: unknown command \\stes", "the nearest command is \\set"),
         ("\\copy t", "1:1: unknown command \\copy", "the commands are \\set, \\sleep,"),
         ("\\shell rm", "1:1: \\shell is refused: a script never", "hand its result over"),
@@ -77,7 +100,12 @@ fn every_refusal_names_place_message_and_next_step() {
         ("select 1;\n\\set x 1\n\\aset", "3:1: \\aset does not follow", "right behind the SQL"),
         ("select 1 \\gset\n\\gset", "2:1: \\gset does not follow", "right behind the SQL"),
         ("select 1 \\gset a b", "1:18: unexpected \"b\" behind \\gset", "\\gset takes one word"),
-        // branches
+    ]);
+}
+
+#[test]
+fn branches() {
+    check(&[
         ("\\if 1\nselect 1;", "1:1: \\if without \\endif", "add \\endif"),
         ("select 1;\n\\endif", "2:1: \\endif without \\if", "put \\if before it"),
         ("\\else", "1:1: \\else without \\if", "put \\if before it"),
@@ -89,7 +117,12 @@ fn every_refusal_names_place_message_and_next_step() {
         ),
         ("\\if 1\n\\else\n\\elif 1\n\\endif", "3:1: \\elif behind \\else", "\\else is the last"),
         ("\\if 1\n\\if 2\n\\endif", "1:1: \\if without \\endif", "add \\endif"),
-        // pipelines
+    ]);
+}
+
+#[test]
+fn pipelines() {
+    check(&[
         ("\\startpipeline\nselect 1;", "1:1: \\startpipeline without", "add \\endpipeline before"),
         (
             "\\startpipeline\n\\startpipeline",
@@ -103,28 +136,29 @@ fn every_refusal_names_place_message_and_next_step() {
             "2:10: \\gset within a pipeline",
             "put it behind \\endpipeline",
         ),
-        // SQL
+    ]);
+}
+
+#[test]
+fn unfinished_sql() {
+    check(&[
         ("select 'a;\n", "1:8: this string is not closed", "close it with a quote"),
         ("select\n  \"a;\n", "2:3: this quoted name is not closed", "close it with a double quote"),
         ("select $q$ a; $$", "1:8: this dollar-quoted string is not closed", "close it with $q$"),
         ("select /* /* */ 1;", "1:8: this comment is not closed", "close it with */"),
         ("select (1;\nselect 2;", "1:8: this parenthesis is not closed", "close it with )"),
         ("select (1 \\set x 1", "1:8: this parenthesis is not closed", "close it with )"),
-        // the whole
+    ]);
+}
+
+#[test]
+fn whole_scripts() {
+    check(&[
         ("", "1:1: the script has no command", "write SQL"),
         ("-- nothing\n /* at all */\n", "1:1: the script has no command", "write SQL"),
         ("select\0;", "1:7: a zero byte", "save the script as UTF-8 text"),
         ("select 'é', (\n", "1:13: this parenthesis", "close it"), // columns are characters
-    ];
-    for (text, beginning, next) in table {
-        let message = refusal(text);
-        let (place_and_message, hint) = message.split_once("\n  next: ").expect("a next step");
-        assert!(
-            place_and_message.starts_with(&format!("x.sql:{beginning}")),
-            "{text:?}: {place_and_message}\n     expected: x.sql:{beginning}"
-        );
-        assert!(hint.contains(next), "{text:?}: {hint}\n     expected: {next}");
-    }
+    ]);
 }
 
 #[test]

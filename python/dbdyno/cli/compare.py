@@ -36,7 +36,8 @@ def command(names: tuple[str, ...], folder: Path, form: str | None, output: Path
 
 
 def _show(analysis: dict[str, Any], form: str | None, output: Path | None) -> None:
-    from dbdyno.report import rows, write_html
+    from dbdyno.report.flat import rows
+    from dbdyno.report.html import write_html
 
     if output is not None and output.suffix == ".html":
         write_html(analysis, output)
@@ -55,7 +56,7 @@ def _show(analysis: dict[str, Any], form: str | None, output: Path | None) -> No
 
 def print_analysis(analysis: dict[str, Any]) -> None:
     """The essentials of an analysis on stdout: in colour on a terminal."""
-    from dbdyno.report import render_text
+    from dbdyno.report.terminal import render_text
 
     terminal = sys.stdout.isatty()
     color = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"

@@ -19,7 +19,8 @@ from dbdyno.evidence import find_run
 @folder_option
 def command(run_name: str, output: Path | None, figures: Path | None, folder: Path) -> None:
     """Render the report of RUN (a name, its end, a path, or 'last') from its evidence."""
-    from dbdyno.report import write_figures, write_html
+    from dbdyno.report.figures import write_figures
+    from dbdyno.report.html import write_html
     from dbdyno.study.analyse import analyse
 
     run = find_run(run_name, folder)

@@ -120,7 +120,7 @@ def _read(what: str, settings: tuple[str, ...], quick: bool) -> Plan:
 def show(run: Run) -> None:
     """Analyses a run, writes its report, and prints the verdict."""
     from dbdyno.cli.compare import print_analysis
-    from dbdyno.report import write_html
+    from dbdyno.report.html import write_html
     from dbdyno.study.analyse import analyse
 
     analysis = analyse(run)

@@ -16,9 +16,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import ReportError
 from dbdyno.report import reading
 from dbdyno.report.figures import theme
+from dbdyno.report.files import write_whole
 from dbdyno.report.sections import ORDER
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
@@ -58,19 +58,7 @@ def write_html(analysis: Mapping[str, Any], path: Path | str) -> Path:
         ReportError: as `render_html`, or the file cannot be written.
     """
     target = Path(path)
-    page = render_html(analysis)
-    aside = target.with_name(f".{target.name}.tmp")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(page, encoding="utf-8", newline="\n")
-        aside.replace(target)
-    except OSError as error:
-        aside.unlink(missing_ok=True)
-        raise ReportError(
-            f"cannot write: {error.strerror}",
-            where=str(target),
-            next_step="choose another file: -o FILE",
-        ) from error
+    write_whole(target, render_html(analysis).encode())
     return target
 
 

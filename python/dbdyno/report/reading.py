@@ -93,25 +93,39 @@ def rows(
     """Parallel arrays as one dict per position, without those where a needed number is null.
 
     Raises:
-        ReportError: arrays of unequal length, or a needed one missing.
+        ReportError: arrays of unequal length, a needed one missing, or not of numbers.
     """
-    length: int | None = None
     columns: dict[str, list[Any]] = {}
     for name in (*needed, *optional):
-        column = entry.get(name)
+        column: Any = entry.get(name)
         if column is None and name in optional:
             continue
-        if not isinstance(column, list) or length not in (None, len(column)):
-            found = f"{len(column)} values" if isinstance(column, list) else type(column).__name__
+        length = next((len(other) for other in columns.values()), None)
+        wrong = _misfit(column, length, is_number=name in needed)
+        if wrong:
             raise ReportError(
-                f"expected an array of {'any' if length is None else length} values, found {found}",
+                wrong,
                 where=f"analysis.{where}.{name}",
                 next_step="recompute the analysis: dbdyno compare RUN",
             )
-        length = len(column)
         columns[name] = column
-    every = [{name: column[at] for name, column in columns.items()} for at in range(length or 0)]
+    every = [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
     return [row for row in every if all(row[name] is not None for name in needed)]
+
+
+def _misfit(column: Any, length: int | None, *, is_number: bool) -> str:
+    """What is wrong with one of several parallel arrays, or nothing."""
+    if not isinstance(column, list):
+        return f"expected an array, found {type(column).__name__}"
+    if length not in (None, len(column)):
+        return f"expected {length} values like its neighbours, found {len(column)}"
+    if is_number:
+        for value in column:
+            if value is not None and fmt.number(value) is None:
+                return f"expected numbers, found {fmt.line(value, 40)!r}"
+    return ""
 
 
 def arm_names(analysis: Analysis) -> dict[int, str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping
 from typing import Any
 
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -48,9 +49,13 @@ def inline(chart: Any, prefix: str, label: str) -> str:
 
 
 def cleaned(raw: str, prefix: str, label: str) -> str:
-    """SVG text reduced to the allow list, with prefixed identifiers and merged shapes."""
+    """SVG text reduced to the allow list, with identifiers of its own and merged shapes."""
     # Our own renderer's output, no foreign document.
-    root = _copy(ET.fromstring(raw), prefix)  # noqa: S314
+    tree = ET.fromstring(raw)  # noqa: S314
+    # Vega numbers identifiers on and on within a process; here each picture starts with 0.
+    found = [name for element in tree.iter() if (name := element.get("id"))]
+    names = {name: f"{prefix}-{at}" for at, name in enumerate(dict.fromkeys(found))}
+    root = _copy(tree, names)
     if root is None:
         return ""
     root.attrib.pop("width", None)
@@ -59,7 +64,7 @@ def cleaned(raw: str, prefix: str, label: str) -> str:
     return ET.tostring(root, encoding="unicode", short_empty_elements=True)
 
 
-def _copy(element: ET.Element, prefix: str) -> ET.Element | None:
+def _copy(element: ET.Element, names: Mapping[str, str]) -> ET.Element | None:
     name = element.tag.removeprefix(_SVG)
     if name not in _ELEMENTS or element.get("display") == "none":
         return None
@@ -69,9 +74,9 @@ def _copy(element: ET.Element, prefix: str) -> ET.Element | None:
         is_tip = key == "aria-label" and element.get("role") == "graphics-symbol"
         kept = "data-tip" if is_tip else key
         if kept in _ATTRIBUTES:
-            copy.set(kept, _value(kept, value, prefix))
+            copy.set(kept, _value(kept, value, names))
     for child in element:
-        _append(copy, _copy(child, prefix))
+        _append(copy, _copy(child, names))
     if name == "g":
         return _flat(copy)
     return None if name == "path" and not copy.get("d") else copy
@@ -117,16 +122,17 @@ def _flat(group: ET.Element) -> ET.Element | None:
     return group
 
 
-def _value(name: str, value: str, prefix: str) -> str:
-    if name == "id":
-        return f"{prefix}-{value}"
-    reference = _REFERENCE.match(value)
-    if reference:
-        return f"url(#{prefix}-{reference[1]})"
-    if name in ("fill", "stroke", "clip-path") and "url" in value:
-        return "none"
-    if name in ("d", "transform", "viewBox", "stroke-width"):
-        return _NUMBER.sub(
-            lambda found: f"{float(found.group()):.2f}".rstrip("0").rstrip("."), value
-        )
+def _value(key: str, value: str, names: Mapping[str, str]) -> str:
+    """An attribute's value: references by their new names, others than ours gone, numbers short."""
+    if key == "id":
+        return names[value]
+    if key in ("fill", "stroke", "clip-path") and "url" in value:
+        reference = _REFERENCE.match(value)
+        return f"url(#{names[reference[1]]})" if reference and reference[1] in names else "none"
+    if key in ("d", "transform", "viewBox", "stroke-width"):
+        return _NUMBER.sub(_short, value)
     return value
+
+
+def _short(found: re.Match[str]) -> str:
+    return f"{float(found.group()):.2f}".rstrip("0").rstrip(".")

@@ -246,15 +246,16 @@ def _cross_validated(
     blocks = np.unique(binned.block)
     errors = np.zeros(len(searches))
     share = weights / weights.sum()
-    for fold in range(FOLDS):
-        out = np.isin(binned.block, blocks[fold::FOLDS])
+    folds = min(FOLDS, blocks.size)
+    for fold in range(folds):
+        out = np.isin(binned.block, blocks[fold::folds])
         train, test = _medians(binned, ~out), _medians(binned, out)
         train = np.where(np.isnan(train), y, train)
         seen = ~np.isnan(test)
         for i, search in enumerate(searches):
             apart = (test - search.fit(train).at(binned.x))[seen] / y[seen]
             errors[i] += float((share[seen] * apart**2).sum() / share[seen].sum())
-    return [float(error) / FOLDS for error in errors]
+    return [float(error) / folds for error in errors]
 
 
 def _permuted(

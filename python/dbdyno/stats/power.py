@@ -8,6 +8,10 @@ sqrt(n) / s (Cohen 1988, chapter 2). Everything here works on the log of the rat
 from __future__ import annotations
 
 import math
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 #: Beyond this number of blocks the answer is "not affordable" (None).
 BLOCKS_MOST = 100_000
@@ -16,10 +20,16 @@ DEFAULT_POWER = 0.8
 _NODES = 128
 
 
+@cache
+def _rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Places and weights of the Gauss-Legendre rule on 0..1."""
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    return (nodes + 1) / 2, weights / 2
+
+
 def power_of(blocks: float, sd_log: float, effect: float, *, level: float = 0.95) -> float:
     """Power to show a true difference `effect` (0.05 is 5 %) with `blocks` blocks whose log ratios
     have standard deviation `sd_log`; two-sided at `level`."""
-    import numpy as np
     from scipy import special
 
     if blocks < 2:
@@ -31,10 +41,10 @@ def power_of(blocks: float, sd_log: float, effect: float, *, level: float = 0.95
     critical = float(special.stdtrit(df, 0.5 + level / 2))
     # The noncentral t is a normal over an estimated spread: average over that spread (its quantiles
     # by the chi distribution), which stays accurate where the library's series does not.
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    spread = np.sqrt(2.0 * special.gammaincinv(df / 2, (nodes + 1) / 2) / df)
+    shares, weights = _rule()
+    spread = np.sqrt(2.0 * special.gammaincinv(df / 2, shares) / df)
     shown = special.ndtr(away - critical * spread) + special.ndtr(-away - critical * spread)
-    return float(np.dot(weights, shown) / 2)
+    return float(np.dot(weights, shown))
 
 
 def smallest_visible(

@@ -6,6 +6,7 @@ described in docs/analysis.md.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ SCHEMA = 1
 
 
 def analyse(run: Run) -> dict[str, Any]:
-    """Analyses the whole blocks of a run and writes analysis.json into its folder.
+    """Analyses the whole blocks of a run and writes analysis.json into its folder where it can.
 
     Raises `EvidenceError` when nothing can be analysed.
     """
@@ -39,10 +40,11 @@ def analyse(run: Run) -> dict[str, Any]:
         for text in dict.fromkeys([*measures.broken, *broken])
     ]
     model = clean(model)
-    write_json(run.path / "analysis.json", model)
-    brief = {key: model["verdict"][key] for key in ("decision", "headline")}
-    if run.manifest.get("verdict") != brief:
-        run.save(verdict=brief)
+    with contextlib.suppress(EvidenceError):  # a full or read-only disk: the model can be made again
+        write_json(run.path / "analysis.json", model)
+        brief = {key: model["verdict"][key] for key in ("decision", "headline")}
+        if run.manifest.get("verdict") != brief:
+            run.save(verdict=brief)
     return model
 
 

@@ -6,7 +6,7 @@ import re
 from urllib.parse import urlsplit, urlunsplit
 
 _SECRET = re.compile(r"(?i)\b(password|sslpassword|passfile|sslkey)\s*=\s*('(?:\\.|[^'])*'|\S+)")
-_URL_SECRET = re.compile(r"(?i)([?&](?:password|sslpassword)=)[^&]*")
+_URL_SECRET = re.compile(r"(?i)([?&](?:password|sslpassword)=)[^&\s\"']*")
 
 
 def without_secrets(dsn: str | None) -> str | None:
@@ -27,3 +27,22 @@ def without_secrets(dsn: str | None) -> str | None:
         user = user.split(":", 1)[0] + ":***"
     query = _URL_SECRET.sub(r"\1***", "?" + parts.query)[1:]
     return urlunsplit((parts.scheme, user + at + host, parts.path, query, parts.fragment))
+
+
+_TEXT_SECRET = re.compile(
+    r"(?i)\b(password|sslpassword|passfile|sslkey)\s*=\s*('(?:\\.|[^'])*'|[^\s\"',}]+)"
+)
+_IN_TEXT = re.compile(r"(\b[a-zA-Z][\w+.-]*://[^/\s\"':@]*):[^@\s\"']*@")
+
+
+def text_without_secrets(text: str) -> str:
+    """A plan's text with the password of every connection string in it replaced by `***`.
+
+    >>> text_without_secrets('dsn = "postgresql://scott:tiger@db/orders"')
+    'dsn = "postgresql://scott:***@db/orders"'
+    >>> text_without_secrets('dsn = "host=db password=tiger"')
+    'dsn = "host=db password=***"'
+    """
+    text = _IN_TEXT.sub(r"\1:***@", text)
+    text = _URL_SECRET.sub(r"\1***", text)
+    return _TEXT_SECRET.sub(lambda match: f"{match[1]}=***", text)

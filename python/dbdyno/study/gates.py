@@ -106,7 +106,7 @@ def _conditions(run: Run, measures: Measures) -> Iterator[dict[str, Any]]:
             if setting["name"] in RISKY and setting["value"] == "off":
                 yield _warning("not durable", f"{setting['name']} = off: {RISKY[setting['name']]}",
                                "say so wherever you show these numbers")
-        if facts.get("tmpfs"):
+        if facts.get("data_in_memory"):
             yield _warning("memory file system", "the data lie in memory: there is no disk to wait "
                            "for", "set TMPDIR to a folder on a disk")
     if len(blocks) < run.manifest["blocks_planned"]:

@@ -159,7 +159,7 @@ def waits(connection: Any, measures: Measures) -> list[dict[str, Any]]:
     blocks = [block.index for block in measures.arms[0].blocks]
     rows = connection.execute(
         "select arm, class, event, count(*) from waits"
-        " where block in (select unnest($1::int[])) group by all order by count(*) desc",
+        " where object = 'client backend' and block in (select unnest($1::int[])) group by all order by count(*) desc",
         [blocks],
     ).fetchall()
     figures = []

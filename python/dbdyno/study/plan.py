@@ -119,9 +119,10 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON values, as it stands in a manifest (DSNs without secrets)."""
-        from dbdyno.study.dsn import without_secrets
+        from dbdyno.study.dsn import text_without_secrets, without_secrets
 
         value = asdict(self)
+        value["toml"] = text_without_secrets(self.toml)
         value["dsn"] = without_secrets(self.dsn)
         for arm in value["arms"]:
             arm["dsn"] = without_secrets(arm["dsn"])

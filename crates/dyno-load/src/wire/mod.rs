@@ -9,7 +9,10 @@ pub mod message;
 pub mod socket;
 pub mod startup;
 pub mod statement;
+#[cfg(test)]
+mod tests;
 pub mod tls;
+mod watch;
 
 use std::io;
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
+use super::watch::Watch;
 use super::{WireError, tls};
 use crate::spec::ConnectionSpec;
 
@@ -23,8 +24,8 @@ const CANCEL_CODE: u32 = 80_877_102;
 /// A connected socket.
 #[derive(Debug)]
 pub enum Socket {
-    /// A Unix socket.
-    Unix(UnixStream),
+    /// A Unix socket; its reads have no time limit once there is a watch.
+    Unix(UnixStream, Option<Watch>),
     /// Plain TCP.
     Tcp(TcpStream),
     /// TLS over TCP.
@@ -36,7 +37,7 @@ impl Socket {
     pub fn open(spec: &ConnectionSpec, limit: Option<Duration>) -> Result<Self, WireError> {
         let socket = if spec.is_unix() {
             let path: PathBuf = [&spec.host, &format!(".s.PGSQL.{}", spec.port)].iter().collect();
-            Self::Unix(UnixStream::connect(path).map_err(WireError::Io)?)
+            Self::Unix(UnixStream::connect(path).map_err(WireError::Io)?, None)
         } else {
             Self::Tcp(open_tcp(spec, limit)?)
         };
@@ -69,10 +70,19 @@ impl Socket {
     pub fn set_limit(&self, limit: Option<Duration>) -> Result<(), WireError> {
         let set = |r: io::Result<()>, w: io::Result<()>| r.and(w).map_err(WireError::Io);
         match self {
-            Self::Unix(s) => set(s.set_read_timeout(limit), s.set_write_timeout(limit)),
+            Self::Unix(s, _) => set(s.set_read_timeout(limit), s.set_write_timeout(limit)),
             Self::Tcp(s) => set(s.set_read_timeout(limit), s.set_write_timeout(limit)),
             Self::Tls(s) => set(s.sock.set_read_timeout(limit), s.sock.set_write_timeout(limit)),
         }
+    }
+
+    /// Makes reads and writes wait without limit, in the cheapest way there is.
+    pub fn settle(&mut self) -> Result<(), WireError> {
+        self.set_limit(None)?;
+        if let Self::Unix(stream, watch) = self {
+            *watch = Some(Watch::new(stream).map_err(WireError::Io)?);
+        }
+        Ok(())
     }
 
     /// The certificate's hash that SCRAM can be bound to, if this is TLS.
@@ -86,7 +96,7 @@ impl Socket {
     /// A second handle to end blocked reads from another thread.
     pub fn control(&self) -> Result<Control, WireError> {
         Ok(match self {
-            Self::Unix(s) => Control::Unix(s.try_clone().map_err(WireError::Io)?),
+            Self::Unix(s, _) => Control::Unix(s.try_clone().map_err(WireError::Io)?),
             Self::Tcp(s) => Control::Tcp(s.try_clone().map_err(WireError::Io)?),
             Self::Tls(s) => Control::Tcp(s.sock.try_clone().map_err(WireError::Io)?),
         })
@@ -97,10 +107,9 @@ impl Read for Socket {
     #[inline]
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Unix(s) => {
-                if poll_first() {
-                    let mut fds = [rustix::event::PollFd::new(s, rustix::event::PollFlags::IN)];
-                    rustix::event::poll(&mut fds, None)?;
+            Self::Unix(s, watch) => {
+                if let Some(watch) = watch {
+                    watch.wait()?;
                 }
                 s.read(buf)
             }
@@ -114,7 +123,7 @@ impl Write for Socket {
     #[inline]
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Unix(s) => s.write(buf),
+            Self::Unix(s, _) => s.write(buf),
             Self::Tcp(s) => s.write(buf),
             Self::Tls(s) => s.write(buf),
         }
@@ -122,7 +131,7 @@ impl Write for Socket {
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::Unix(s) => s.flush(),
+            Self::Unix(s, _) => s.flush(),
             Self::Tcp(s) => s.flush(),
             Self::Tls(s) => s.flush(),
         }
@@ -179,9 +188,4 @@ fn open_tcp(spec: &ConnectionSpec, limit: Option<Duration>) -> Result<TcpStream,
         }
     }
     Err(last.into())
-}
-
-fn poll_first() -> bool {
-    static FLAG: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    *FLAG.get_or_init(|| std::env::var_os("DYNO_POLL").is_some())
 }

@@ -55,7 +55,7 @@ impl Dialler {
         greeter.start()?;
         greeter.authenticate()?;
         let (process, key) = greeter.settle()?;
-        greeter.socket.set_limit(None)?;
+        greeter.socket.settle()?;
         Ok(Link::new(greeter.socket, greeter.inbox, process, key))
     }
 

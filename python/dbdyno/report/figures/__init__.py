@@ -28,6 +28,7 @@ from dbdyno.report.figures import (
 )
 from dbdyno.report.figures.base import Figure
 from dbdyno.report.figures.theme import NARROW, WIDE, Look
+from dbdyno.report.files import write_whole
 
 __all__ = [
     "NARROW",
@@ -90,8 +91,8 @@ def write_figures(
 ) -> list[Path]:
     """Writes each figure in each format as `<directory>/<name>.<format>`.
 
-    A `png` has twice the pixels. The directory is made where needed; a file is complete or not there. Returns the paths in report
-    order.
+    A `png` has twice the pixels. The directory is made where needed; a file is complete or not
+    there. Returns the paths in the order of the report.
 
     Raises:
         ReportError: an unknown format, a torn analysis, or a directory that cannot be written.
@@ -108,7 +109,7 @@ def write_figures(
         spec = chart.properties(background=_PAPER, padding=16).to_dict(validate=False)
         for name in wanted:
             path = folder / f"{figure.name}.{name}"
-            _write(path, _encoded(spec, name))
+            write_whole(path, _encoded(spec, name))
             written.append(path)
     return written
 
@@ -122,16 +123,3 @@ def _encoded(spec: dict[str, Any], name: str) -> bytes:
     if name == "svg":
         return str(vl_convert.vegalite_to_svg(spec, vl_version=version)).encode()
     return bytes(vl_convert.vegalite_to_png(spec, vl_version=version, scale=_PNG_SCALE))
-
-
-def _write(path: Path, content: bytes) -> None:
-    aside = path.with_name(f".{path.name}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_bytes(content)
-        aside.replace(path)
-    except OSError as error:
-        aside.unlink(missing_ok=True)
-        raise ReportError(
-            f"cannot write: {error.strerror}", where=str(path), next_step="choose another directory"
-        ) from error

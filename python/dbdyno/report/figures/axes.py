@@ -124,8 +124,13 @@ def labelled(ticks: Sequence[float], label: Label) -> dict[str, Any]:
 
 
 def padded(values: Iterable[float], fraction: float, *, log: bool) -> tuple[float, float]:
-    """The range of the values, widened by a fraction of itself on both sides (`log`: as factors)."""
+    """The range of the values, widened by a fraction at both ends (`log`: as factors)."""
     given = [math.log(value) if log else value for value in values]
     low, high = min(given), max(given)
     room = (high - low) * fraction or (0.05 if log else abs(high) * 0.05 or 1.0)
     return (math.exp(low - room), math.exp(high + room)) if log else (low - room, high + room)
+
+
+def spread(low: float, high: float) -> tuple[float, float]:
+    """A range of values > 0 that is never empty: a single value gets room at both ends."""
+    return (low, high) if high > low else (low / 1.1, low * 1.1)

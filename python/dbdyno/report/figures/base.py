@@ -122,6 +122,14 @@ def ratio_ground(analysis: Analysis) -> list[Any]:
     return [*ground, line.encode(y=alt.Y("one:Q"))]
 
 
+def placed(**pixels: int | str) -> dict[str, Any]:
+    """Encodings `x`, `y` at fixed places of the frame: in pixels from its corner, or `width`."""
+    import altair as alt
+
+    channel: dict[str, Any] = {"x": alt.XValue, "y": alt.YValue}
+    return {name: channel[name](value) for name, value in pixels.items()}
+
+
 def ratio_sides(above: str, below: str) -> Any:
     """Words over the right end of the frame that say which side is which."""
     import altair as alt
@@ -129,4 +137,4 @@ def ratio_sides(above: str, below: str) -> Any:
     mark = alt.Chart(data([{"words": f"↑ {above}   ↓ {below}"}])).mark_text(
         align="right", baseline="bottom", dy=-9, color=theme.SOFT, fontStyle="italic"
     )
-    return mark.encode(x=alt.value("width"), y=alt.value(0), text=alt.Text("words:N"))
+    return mark.encode(**placed(x="width", y=0), text=alt.Text("words:N"))

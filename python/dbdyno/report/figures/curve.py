@@ -104,10 +104,10 @@ def _above(above: list[dict[str, Any]], x: Any, look: theme.Look) -> list[Any]:
     return [
         alt.Chart(base.data(above))
         .mark_point(shape="triangle-up", filled=True, size=22, opacity=0.5, color=theme.BASELINE)
-        .encode(x=x, y=alt.value(3)),
+        .encode(x=x, **base.placed(y=3)),
         alt.Chart(base.data([{"words": words}]))
         .mark_text(align="right", baseline="bottom", dy=-9)
-        .encode(x=alt.value("width"), y=alt.value(0), text=alt.Text("words:N")),
+        .encode(**base.placed(x="width", y=0), text=alt.Text("words:N")),
     ]
 
 

@@ -19,8 +19,9 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         return None
     names = reading.arm_names(analysis)
     shown = [name for name in names.values() if any(point["arm"] == name for point in points)]
-    low, high = (pick(point["ns"] for point in points) for pick in (min, max))
-    rarest = min(point["share"] for point in points)
+    times = [point["ns"] for point in points]
+    low, high = axes.spread(min(times), max(times))
+    rarest = min(0.1, *(point["share"] for point in points))
     x = alt.X(
         "ns:Q",
         scale={"type": "log", "domain": [low, high], "nice": False},

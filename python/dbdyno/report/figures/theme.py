@@ -142,6 +142,7 @@ def _config(size: int) -> dict[str, Any]:
         "text": {"color": SOFT, "fontSize": size},
         "axis": {
             **label,
+            "aria": False,
             "labelColor": SOFT,
             "titleColor": SOFT,
             "gridColor": GRID,
@@ -156,6 +157,7 @@ def _config(size: int) -> dict[str, Any]:
         "axisY": {"domain": False, "ticks": False},
         "legend": {
             **label,
+            "aria": False,
             "orient": "top",
             "title": None,
             "labelColor": INK,

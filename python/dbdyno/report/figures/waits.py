@@ -59,7 +59,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     names = (
         alt.Chart(base.data([{"arm": arm} for arm in arms]))
         .mark_text(align="left", baseline="bottom", color=theme.INK, dy=-17, fontWeight=600)
-        .encode(x=alt.value(0), y=y, text=alt.Text("arm:N"))
+        .encode(**base.placed(x=0), y=y, text=alt.Text("arm:N"))
     )
     layered = alt.layer(bars, inside, names, width=look.width - 30, height=alt.Step(58))
     return theme.finish(layered, FIGURE.title, FIGURE.how_to_read, look)

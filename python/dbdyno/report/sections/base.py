@@ -33,7 +33,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the page: its anchor and template, its heading, its words (None: leave it out)."""
+    """One part of the page: anchor and template, heading, words (None: leave it out)."""
 
     name: str
     title: str
@@ -41,7 +41,7 @@ class Section:
 
 
 def decision(given: Any) -> View:
-    """A decision as a word with a tone (`good`, `bad`, `even`, `doubt`); unknown: cannot tell."""
+    """A decision as a word with a tone: `good`, `bad`, `even` or `doubt`."""
     known = given if isinstance(given, str) and given in _WORDS else "unclear"
     return {"word": _WORDS[known], "tone": _TONES.get(known, "doubt")}
 

@@ -1,0 +1,69 @@
+//! What it costs to keep every operation: ns per row, bytes per row, and the peak of memory after a
+//! tenth and after all rows, which must be the same.
+//!
+//! ```sh
+//! cargo run --release -p dyno-evidence --example capture -- 50000000
+//! ```
+
+use std::time::Instant;
+
+use dyno_evidence::{Call, CallKind, CallsWriter, EvidenceError};
+
+/// Rows gathered before they are handed to the writer.
+const BUFFER: usize = 1 << 16;
+
+fn peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+/// A plausible operation: latencies of some tens of microseconds from a small generator.
+fn operation(at: u64, state: &mut u64) -> Call {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    let elapsed = 20_000 + ((*state >> 40) % 30_000) as i64;
+    Call {
+        started_ns: 1_790_000_000_000_000_000 + at as i64 * 40_000,
+        elapsed_ns: elapsed,
+        rows: 1,
+        session: (at % 8) as u16,
+        slice: (at / 2_000) as u32,
+        kind: CallKind::Transaction,
+        ..Call::new()
+    }
+}
+
+fn main() -> Result<(), EvidenceError> {
+    let rows: u64 = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(5_000_000);
+    let dir = std::env::temp_dir().join(format!("dyno-capture-{}", std::process::id()));
+    let mut writer = CallsWriter::create(&dir, "b", &["base".into()], &["select".into()])?;
+    let (mut buffer, mut state, mut early) = (Vec::with_capacity(BUFFER), 1, 0);
+    let (mut written_ns, began) = (0, Instant::now());
+    for at in 0..rows {
+        buffer.push(operation(at, &mut state));
+        if buffer.len() == BUFFER {
+            let start = Instant::now();
+            writer.push(&buffer, &[])?;
+            written_ns += start.elapsed().as_nanos();
+            buffer.clear();
+        }
+        if at == rows / 10 {
+            early = peak_kib();
+        }
+    }
+    writer.push(&buffer, &[])?;
+    writer.finish()?;
+    let total_ns = began.elapsed().as_nanos();
+    let bytes = std::fs::metadata(dir.join("b.parquet")).map_or(0, |m| m.len());
+    std::fs::remove_dir_all(&dir).ok();
+    let per_row = |ns: u128| ns as f64 / rows as f64;
+    println!(
+        "{rows} rows: {:.1} ns a row, of it {:.1} ns to encode and write; {:.2} bytes a row; peak {} MiB after a tenth, {} MiB after all",
+        per_row(total_ns),
+        per_row(written_ns),
+        bytes as f64 / rows as f64,
+        early / 1024,
+        peak_kib() / 1024,
+    );
+    Ok(())
+}

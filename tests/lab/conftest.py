@@ -1,0 +1,96 @@
+"""One server that "belongs to somebody else" for the whole session, and small plans to run on it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from dbdyno.target.embedded import EmbeddedPostgres
+from psycopg.conninfo import make_conninfo
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[EmbeddedPostgres]:
+    """A running server."""
+    with EmbeddedPostgres() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def dsn(server: EmbeddedPostgres) -> str:
+    """Its connection string, by TCP and with a password."""
+    return make_conninfo("", **server.tcp_conninfo())
+
+
+class Lab:
+    """Runs `dbdyno` as a user would, in a folder of its own."""
+
+    def __init__(self, folder: Path, dsn: str) -> None:
+        self.folder = folder
+        self.dsn = dsn
+
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "COLUMNS": "120", "NO_COLOR": "1"}
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "dbdyno", *arguments]
+
+    def __call__(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        """Runs a command and checks its exit code."""
+        done = subprocess.run(self.command(*arguments), cwd=self.folder, text=True, timeout=120,
+                              capture_output=True, env=self.environment(), check=False)
+        assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+        return done
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Starts a command and lets it run."""
+        return subprocess.Popen(self.command(*arguments), cwd=self.folder, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                env=self.environment())
+
+    def plan(self, arms: str, *, blocks: int = 3, more: str = "", name: str = "plan.toml",
+             script: str = "select 1;") -> str:
+        """Writes a small plan on the lab's server; returns its name."""
+        text = f"""title = "small"
+[target]
+dsn = "{self.dsn}"
+[workload]
+scripts = [{{name = "s", text = '''{script}'''}}]
+{more}
+[load]
+sessions = 2
+[schedule]
+blocks = {blocks}
+warmup_blocks = 1
+turn = "100ms"
+slice = "20ms"
+settle = "50ms"
+[watch]
+overhead_blocks = 0
+{arms}
+"""
+        (self.folder / name).write_text(text)
+        return name
+
+
+@pytest.fixture
+def lab(tmp_path: Path, dsn: str) -> Lab:
+    """A laboratory in an empty folder."""
+    return Lab(tmp_path, dsn)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MB (needs root and mount)."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("a small file system can be mounted by root only")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)

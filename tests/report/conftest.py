@@ -1,0 +1,75 @@
+"""Analysis models for the report's tests; see `report_models.py`."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+import report_models
+
+from dbdyno.report.html import render_html
+
+MODELS: dict[str, Callable[[], dict[str, Any]]] = {
+    "experiment": report_models.experiment,
+    "four_arms": report_models.four_arms,
+    "aa": report_models.aa,
+    "curve": report_models.curve,
+    "curve_not_found": lambda: report_models.curve(found=False),
+    "aborted": report_models.aborted,
+    "bare": report_models.bare,
+    "bare_aa": lambda: report_models.bare("aa"),
+    "hollow": report_models.hollow,
+    "hollow_curve": lambda: report_models.hollow("curve"),
+    "nulls": report_models.nulls,
+    "hostile": report_models.hostile,
+    "hostile_curve": lambda: report_models.hostile("curve"),
+}
+
+
+@cache
+def _model(name: str) -> dict[str, Any]:
+    return MODELS[name]()
+
+
+@pytest.fixture(params=MODELS)
+def any_model(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Each of the models in turn."""
+    return copy.deepcopy(_model(request.param))
+
+
+@pytest.fixture
+def experiment() -> dict[str, Any]:
+    """Two arms, everything there."""
+    return copy.deepcopy(_model("experiment"))
+
+
+@pytest.fixture
+def curve() -> dict[str, Any]:
+    """Commit time over redo size with a sawtooth."""
+    return copy.deepcopy(_model("curve"))
+
+
+@pytest.fixture
+def hostile() -> dict[str, Any]:
+    """Every string tries to break out."""
+    return copy.deepcopy(_model("hostile"))
+
+
+@cache
+def _page(name: str) -> str:
+    return render_html(_model(name))
+
+
+@pytest.fixture(params=MODELS)
+def any_page(request: pytest.FixtureRequest) -> tuple[dict[str, Any], str]:
+    """Each of the models in turn, with its page."""
+    return _model(request.param), _page(request.param)
+
+
+@pytest.fixture
+def experiment_page() -> str:
+    """The page of `experiment`."""
+    return _page("experiment")
