@@ -1,0 +1,90 @@
+"""dbdyno: a performance laboratory for databases and the storage under them.
+
+    import dbdyno
+
+    run = dbdyno.find_run("last")                 # a run folder
+    analysis = dbdyno.analyse(run)                # the model behind every report, a dict
+    calls = dbdyno.sql("select * from calls", run)  # a table: .fetchnumpy(), .df(), .pl(), Arrow
+    plan = dbdyno.read_plan(Path("plan.toml"))
+    run = dbdyno.start(plan, Path("runs"))
+
+Names are imported when they are used; `import dbdyno` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_HOME = {
+    "Arm": "study.plan",
+    "Block": "evidence.run",
+    "BlockComparison": "stats.blocks",
+    "CurveFit": "stats.curve",
+    "Error": "errors",
+    "EvidenceError": "errors",
+    "Plan": "study.plan",
+    "PlanError": "errors",
+    "Postgres": "target.postgres",
+    "ReportError": "errors",
+    "Run": "evidence.run",
+    "STUDIES": "study.library",
+    "Script": "study.plan",
+    "StatsError": "errors",
+    "TargetError": "errors",
+    "analyse": "study.analyse",
+    "analyse_pair": "study.analyse",
+    "blocks_needed": "stats.power",
+    "compare_blocks": "stats.blocks",
+    "examine": "target.doctor",
+    "find_run": "evidence.run",
+    "find_study": "study.library",
+    "fit_curve": "stats.curve",
+    "list_runs": "evidence.run",
+    "noise_floor": "stats.noise",
+    "open_target": "target.postgres",
+    "parse_plan": "study.plan_file",
+    "read_plan": "study.plan_file",
+    "resume": "study.execute",
+    "sql": "evidence.query",
+    "start": "study.execute",
+    "write_figures": "report.figures",
+    "write_html": "report.html",
+}
+
+__all__ = list(_HOME)  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from dbdyno.errors import (
+        Error,
+        EvidenceError,
+        PlanError,
+        ReportError,
+        StatsError,
+        TargetError,
+    )
+    from dbdyno.evidence.query import sql
+    from dbdyno.evidence.run import Block, Run, find_run, list_runs
+    from dbdyno.report.figures import write_figures
+    from dbdyno.report.html import write_html
+    from dbdyno.stats.blocks import BlockComparison, compare_blocks
+    from dbdyno.stats.curve import CurveFit, fit_curve
+    from dbdyno.stats.noise import noise_floor
+    from dbdyno.stats.power import blocks_needed
+    from dbdyno.study.analyse import analyse, analyse_pair
+    from dbdyno.study.execute import resume, start
+    from dbdyno.study.library import STUDIES, find_study
+    from dbdyno.study.plan import Arm, Plan, Script
+    from dbdyno.study.plan_file import parse_plan, read_plan
+    from dbdyno.target.doctor import examine
+    from dbdyno.target.postgres import Postgres, open_target
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'dbdyno' has no attribute {name!r}")
+    return getattr(import_module(f"dbdyno.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -64,6 +64,11 @@ class Page:
             raise AssertionError(answer["exceptionDetails"])
         return answer["result"].get("value")
 
+    def settle(self) -> None:
+        """Waits until the page is painted, and with it until scrolling has been told."""
+        painted = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        self.call("Runtime.evaluate", awaitPromise=True, expression=painted)
+
     def screenshot(self, path: Path, *, whole: bool = True) -> Path:
         """The page as PNG, as long as it is."""
         answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
@@ -145,8 +150,7 @@ class Browser:
         deadline = time.monotonic() + PATIENCE_S
         while session not in self._loaded:
             self._receive(deadline)
-        painted = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-        page.call("Runtime.evaluate", awaitPromise=True, expression=painted)
+        page.settle()
         return page
 
     def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:

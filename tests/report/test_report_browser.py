@@ -87,6 +87,7 @@ def test_the_policy_stops_a_script_that_is_not_ours(browser, pages):
 def test_a_mark_says_its_value_under_the_pointer(browser, pages):
     page = browser.open(pages["experiment"])
     page.evaluate("document.querySelector('#figure-tail').scrollIntoView({behavior: 'instant'})")
+    page.settle()
     x, y = page.evaluate(
         "(() => {const b = document.querySelector('#figure-tail .wide [data-tip]')"
         ".getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]})()"

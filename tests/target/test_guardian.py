@@ -18,7 +18,6 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from target_help import eventually, show
 
-import dbdyno
 from dbdyno.errors import TargetError
 from dbdyno.target.embedded import EmbeddedPostgres
 from dbdyno.target.guardian import Guardian
@@ -39,7 +38,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(Path(dbdyno.__file__).parents[1])},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             start_new_session=True,
         )
         assert self.process.stdin is not None and self.process.stdout is not None

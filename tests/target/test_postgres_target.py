@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
+from target_help import eventually
 
 import dbdyno
 from dbdyno.errors import TargetError
@@ -214,6 +216,17 @@ def test_a_standby_takes_no_writes(engine: EmbeddedPostgres, open_folder: Path) 
         for kind in ("write", "redo", "schema"):
             assert "standby" in (target.can(kind) or "")
         assert target.facts()["in_recovery"] is True
+
+
+def test_an_embedded_server_that_died_shows_its_last_words(engine: EmbeddedPostgres) -> None:
+    with EmbeddedPostgres(binaries=engine.binaries) as other:
+        target = Postgres.on(other)
+        assert other.pid is not None
+        os.kill(other.pid, signal.SIGQUIT)
+        assert eventually(lambda: not other.running)
+        with pytest.raises(TargetError, match=r"(?s)has ended.*immediate shutdown") as raised:
+            target.connect()
+        assert raised.value.next_step
 
 
 def test_only_an_own_server_is_restarted(others: Postgres) -> None:

@@ -49,9 +49,8 @@ impl CallsWriter {
 
     /// Appends calls; `errors` are the codes that [`Call::error`] counts from 1.
     pub fn push(&mut self, calls: &[Call], errors: &[String]) -> Result<(), EvidenceError> {
-        let errors = Arc::new(StringArray::from_iter_values(errors));
         for chunk in calls.chunks(BATCH_ROWS) {
-            let batch = self.batch(chunk, &errors)?;
+            let batch = self.batch(chunk, errors)?;
             self.part.write(&batch)?;
         }
         Ok(())
@@ -62,18 +61,16 @@ impl CallsWriter {
         self.part.finish()
     }
 
-    fn batch(
-        &self,
-        calls: &[Call],
-        errors: &Arc<StringArray>,
-    ) -> Result<RecordBatch, EvidenceError> {
+    fn batch(&self, calls: &[Call], errors: &[String]) -> Result<RecordBatch, EvidenceError> {
         let names = |key: fn(&Call) -> u16, values: &Arc<StringArray>| -> Result<ArrayRef, _> {
             let keys = UInt16Array::from_iter_values(calls.iter().map(key));
             dictionary16(keys, values)
         };
         let kinds = UInt8Array::from_iter_values(calls.iter().map(|c| c.kind as u8));
-        let codes: UInt16Array =
-            calls.iter().map(|c| (c.error > 0).then(|| u16::from(c.error) - 1)).collect();
+        // Not a dictionary: one without any word takes the Parquet reader's slow road.
+        let code =
+            |call: &Call| Some(errors.get(usize::from(call.error.checked_sub(1)?))?.as_str());
+        let codes: StringArray = calls.iter().map(code).collect();
         let columns: Vec<ArrayRef> = vec![
             names(|c| c.arm, &self.arms)?,
             Arc::new(UInt32Array::from_iter_values(calls.iter().map(|c| c.block))),
@@ -87,7 +84,7 @@ impl CallsWriter {
             optional(calls, |c| c.rows),
             optional(calls, |c| c.redo_bytes),
             optional(calls, |c| c.unflushed_bytes),
-            dictionary16(codes, errors)?,
+            Arc::new(codes),
             Arc::new(UInt8Array::from_iter_values(calls.iter().map(|c| c.tries))),
         ];
         RecordBatch::try_new(Arc::clone(&self.schema), columns)
@@ -128,7 +125,7 @@ fn schema() -> SchemaRef {
         Field::new("rows", DataType::Int64, true),
         Field::new("redo_bytes", DataType::Int64, true),
         Field::new("unflushed_bytes", DataType::Int64, true),
-        Field::new("error", words(DataType::UInt16), true),
+        Field::new("error", DataType::Utf8, true),
         Field::new("tries", DataType::UInt8, false),
     ]))
 }

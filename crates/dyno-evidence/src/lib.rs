@@ -33,5 +33,5 @@ pub use call::{Call, CallKind, NONE};
 pub use calls::CallsWriter;
 pub use error::EvidenceError;
 pub use metrics::{Metrics, write_metrics};
-pub use read::{CallColumns, read_calls};
+pub use read::{CallColumns, read_calls, read_columns};
 pub use waits::{Waits, write_waits};

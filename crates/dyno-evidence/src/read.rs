@@ -6,9 +6,12 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int64Type, UInt16Type, UInt32Type};
-use arrow_array::{Array, RecordBatch, StringArray};
-use arrow_schema::DataType;
+use arrow_array::types::{
+    ArrowDictionaryKeyType, ArrowPrimitiveType, Int64Type, UInt8Type, UInt16Type, UInt32Type,
+};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow_buffer::ArrowNativeType;
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::{EvidenceError, NONE};
@@ -46,22 +49,49 @@ pub struct CallColumns {
     pub unflushed_bytes: Vec<i64>,
 }
 
+/// Names of all columns that a part of calls may be read by.
+const ALL: [&str; 13] = [
+    "arm",
+    "block",
+    "slice",
+    "session",
+    "kind",
+    "statement",
+    "intended_ns",
+    "started_ns",
+    "elapsed_ns",
+    "rows",
+    "redo_bytes",
+    "unflushed_bytes",
+    "error",
+];
+
 /// Reads one part of calls. Bytes that make the Parquet library panic are a torn part, too.
 pub fn read_calls(path: &Path) -> Result<CallColumns, EvidenceError> {
+    read_columns(path, &ALL)
+}
+
+/// Reads some columns of a part of calls; the others stay empty.
+pub fn read_columns(path: &Path, names: &[&str]) -> Result<CallColumns, EvidenceError> {
     let file = File::open(path).map_err(|e| EvidenceError::io(path, e))?;
-    std::panic::catch_unwind(AssertUnwindSafe(|| read_open(path, file)))
+    std::panic::catch_unwind(AssertUnwindSafe(|| read_open(path, file, names)))
         .unwrap_or_else(|_| Err(torn(path, "damaged bytes")))
 }
 
-fn read_open(path: &Path, file: File) -> Result<CallColumns, EvidenceError> {
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file)
-        .and_then(|builder| builder.with_batch_size(1 << 16).build())
+fn read_open(path: &Path, file: File, names: &[&str]) -> Result<CallColumns, EvidenceError> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file)
+        .map_err(|e| EvidenceError::parquet(path, e))?;
+    let wanted = ProjectionMask::columns(builder.parquet_schema(), names.iter().copied());
+    let reader = builder
+        .with_projection(wanted)
+        .with_batch_size(1 << 16)
+        .build()
         .map_err(|e| EvidenceError::parquet(path, e))?;
     let mut columns = CallColumns::default();
     let mut words = Words::default();
     for batch in reader {
         let batch = batch.map_err(|e| torn(path, &e.to_string()))?;
-        columns.append(&batch, &mut words).map_err(|reason| torn(path, &reason))?;
+        columns.append(&batch, names, &mut words).map_err(|reason| torn(path, &reason))?;
     }
     columns.words = words.list;
     Ok(columns)
@@ -77,50 +107,84 @@ impl CallColumns {
         self.words.iter().position(|w| w == word).map(|at| at as u32)
     }
 
-    fn append(&mut self, batch: &RecordBatch, words: &mut Words) -> Result<(), String> {
-        self.arm.extend(spell(batch, "arm", words)?);
-        self.kind.extend(spell(batch, "kind", words)?);
-        self.statement.extend(spell(batch, "statement", words)?);
-        self.error.extend(spell(batch, "error", words)?);
-        let u32s = |name| -> Result<_, String> {
-            let array = column(batch, name)?.as_primitive_opt::<UInt32Type>();
-            Ok(array.ok_or_else(|| wrong(name))?.values().to_vec())
-        };
-        self.block.extend(u32s("block")?);
-        self.slice.extend(u32s("slice")?);
-        let sessions = column(batch, "session")?.as_primitive_opt::<UInt16Type>();
-        self.session.extend(sessions.ok_or_else(|| wrong("session"))?.values());
-        for (name, place) in [
-            ("intended_ns", &mut self.intended_ns),
-            ("started_ns", &mut self.started_ns),
-            ("elapsed_ns", &mut self.elapsed_ns),
-            ("rows", &mut self.rows),
-            ("redo_bytes", &mut self.redo_bytes),
-            ("unflushed_bytes", &mut self.unflushed_bytes),
-        ] {
-            let array = column(batch, name)?.as_primitive_opt::<Int64Type>();
-            place.extend(array.ok_or_else(|| wrong(name))?.iter().map(|v| v.unwrap_or(NONE)));
+    fn append(
+        &mut self,
+        batch: &RecordBatch,
+        names: &[&str],
+        words: &mut Words,
+    ) -> Result<(), String> {
+        for &name in names {
+            let array = batch.column_by_name(name).ok_or_else(|| format!("no column {name}"))?;
+            let fits = match name {
+                "arm" => spell::<UInt16Type>(&mut self.arm, array, words),
+                "statement" => spell::<UInt16Type>(&mut self.statement, array, words),
+                "error" => codes(&mut self.error, array, words),
+                "kind" => spell::<UInt8Type>(&mut self.kind, array, words),
+                "block" => copy::<UInt32Type>(&mut self.block, array),
+                "slice" => copy::<UInt32Type>(&mut self.slice, array),
+                "session" => copy::<UInt16Type>(&mut self.session, array),
+                "intended_ns" => optional(&mut self.intended_ns, array),
+                "started_ns" => optional(&mut self.started_ns, array),
+                "elapsed_ns" => optional(&mut self.elapsed_ns, array),
+                "rows" => optional(&mut self.rows, array),
+                "redo_bytes" => optional(&mut self.redo_bytes, array),
+                "unflushed_bytes" => optional(&mut self.unflushed_bytes, array),
+                _ => None,
+            };
+            fits.ok_or_else(|| format!("column {name} has another type than calls have"))?;
         }
         Ok(())
     }
 }
 
-/// Numbers of the words of a dictionary column; a missing value is `u32::MAX`.
-fn spell(batch: &RecordBatch, name: &str, words: &mut Words) -> Result<Vec<u32>, String> {
-    let array = column(batch, name)?;
-    let DataType::Dictionary(_, _) = array.data_type() else { return Err(wrong(name)) };
-    let dictionary = array.as_any_dictionary();
-    let values: &StringArray = dictionary.values().as_string_opt().ok_or_else(|| wrong(name))?;
+/// Appends the numbers of a dictionary column's words; a missing value is `u32::MAX`.
+fn spell<K: ArrowDictionaryKeyType>(
+    place: &mut Vec<u32>,
+    array: &ArrayRef,
+    words: &mut Words,
+) -> Option<()> {
+    let dictionary = array.as_dictionary_opt::<K>()?;
+    let values: &StringArray = dictionary.values().as_string_opt()?;
     let numbers: Vec<u32> = values.iter().map(|v| words.number(v.unwrap_or_default())).collect();
-    if numbers.is_empty() {
-        return Ok(vec![u32::MAX; array.len()]);
+    let keys = dictionary.keys();
+    if keys.null_count() == keys.len() {
+        place.resize(place.len() + keys.len(), u32::MAX);
+    } else if keys.null_count() == 0 {
+        place.extend(keys.values().iter().map(|key| numbers[key.as_usize()]));
+    } else {
+        place.extend(keys.iter().map(|key| key.map_or(u32::MAX, |k| numbers[k.as_usize()])));
     }
-    let keys = dictionary.normalized_keys();
-    Ok(keys
-        .into_iter()
-        .enumerate()
-        .map(|(row, key)| if array.is_null(row) { u32::MAX } else { numbers[key] })
-        .collect())
+    Some(())
+}
+
+/// Appends the numbers of a text column's words; a missing value is `u32::MAX`.
+fn codes(place: &mut Vec<u32>, array: &ArrayRef, words: &mut Words) -> Option<()> {
+    let texts: &StringArray = array.as_string_opt()?;
+    if texts.null_count() == texts.len() {
+        place.resize(place.len() + texts.len(), u32::MAX);
+    } else {
+        place.extend(texts.iter().map(|text| text.map_or(u32::MAX, |t| words.number(t))));
+    }
+    Some(())
+}
+
+/// Appends a column without missing values.
+fn copy<T: ArrowPrimitiveType>(place: &mut Vec<T::Native>, array: &ArrayRef) -> Option<()> {
+    place.extend_from_slice(array.as_primitive_opt::<T>()?.values());
+    Some(())
+}
+
+/// Appends a column; a missing value is [`NONE`].
+fn optional(place: &mut Vec<i64>, array: &ArrayRef) -> Option<()> {
+    let values = array.as_primitive_opt::<Int64Type>()?;
+    if values.null_count() == 0 {
+        place.extend_from_slice(values.values());
+    } else if values.null_count() == values.len() {
+        place.resize(place.len() + values.len(), NONE);
+    } else {
+        place.extend(values.iter().map(|v| v.unwrap_or(NONE)));
+    }
+    Some(())
 }
 
 /// Distinct words in the order of their first appearance.
@@ -140,12 +204,4 @@ impl Words {
         self.index.insert(word.to_owned(), number);
         number
     }
-}
-
-fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a dyn Array, String> {
-    batch.column_by_name(name).map(AsRef::as_ref).ok_or_else(|| format!("column {name} is missing"))
-}
-
-fn wrong(name: &str) -> String {
-    format!("column {name} has another type than calls have")
 }

@@ -28,6 +28,7 @@
 
 #![allow(clippy::doc_markdown)] // names of products and settings
 
+mod attend;
 mod clock;
 mod error;
 mod gate;
@@ -37,7 +38,9 @@ mod record;
 mod run;
 mod schedule;
 mod session;
+mod shared;
 mod spec;
+mod steps;
 mod store;
 mod tally;
 mod wire;

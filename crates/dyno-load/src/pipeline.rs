@@ -7,8 +7,8 @@ use dyno_evidence::{Call, CallKind};
 
 use crate::plan::ScriptPlan;
 use crate::session::{Ended, Reply, Runner};
-use crate::wire::WireError;
 use crate::wire::link::Event;
+use crate::wire::{ServerError, WireError};
 
 /// Bytes of requests that any socket takes without the server reading.
 const WINDOW_BYTES: usize = 16 << 10;
@@ -68,7 +68,7 @@ impl Runner<'_, '_, '_> {
         };
         if command.store.is_some() {
             let error = "\\gset and \\aset do not work inside a pipeline".to_owned();
-            return self.failure(Ok(Err(crate::session::refusal("0A000", error))), index);
+            return self.failure(Ok(Err(ServerError::ours("0A000", error).into())), index);
         }
         link.queue(&command.statement, index, protocol, &self.seat.scope, |v| symbols.name(v));
         self.out.batch.items.push(Item::Command(index));
@@ -147,21 +147,17 @@ impl Runner<'_, '_, '_> {
 
     fn ready(&mut self) -> Result<(), WireError> {
         let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
-        loop {
-            match link.event()? {
-                Event::Ready => return Ok(()),
-                // A constraint that is checked at the end speaks up at the `Sync`.
-                Event::Failed(error) => {
-                    if let failed @ Ended::Failed { .. } = self.failure(Ok(Err(error)), usize::MAX)
-                    {
-                        self.out.batch.failed = failed;
-                    }
-                    return self.ready();
+        match link.event()? {
+            Event::Ready => Ok(()),
+            // A constraint that is checked at the end speaks up at the `Sync`.
+            Event::Failed(error) => {
+                let failed = self.failure(Ok(Err(error)), usize::MAX);
+                if self.out.batch.failed == Ended::Well {
+                    self.out.batch.failed = failed;
                 }
-                Event::Done { .. } => {
-                    return Err(WireError::Protocol("an answer to no question".into()));
-                }
+                self.ready()
             }
+            Event::Done { .. } => Err(WireError::Protocol("an answer to no question".into())),
         }
     }
 

@@ -318,8 +318,8 @@ mod tests {
         assert_eq!(plan.statements, ["s", "begin", "select 1", "commit", ROLLBACK_NAME]);
         assert_eq!(plan.arms[1].commands[2].name, plan.arms[0].commands[1].name);
         let kinds: Vec<_> = plan.arms[0].commands.iter().map(|c| c.kind).collect();
-        use CallKind::{Begin, Commit, Exec};
-        assert_eq!(kinds, [Begin, Exec, Exec, Commit]);
+        let expected = [CallKind::Begin, CallKind::Exec, CallKind::Exec, CallKind::Commit];
+        assert_eq!(kinds, expected);
         assert!(!plan.arms[0].scripts[0].single);
     }
 

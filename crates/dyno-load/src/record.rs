@@ -121,7 +121,9 @@ mod tests {
         let times: Vec<i64> = buffers.iter().flatten().map(|call| call.started_ns).collect();
         assert_eq!(times, (0..10).collect::<Vec<i64>>());
         let capacity = buffers[0].capacity();
-        buffers.into_iter().for_each(|buffer| pool.give(buffer));
+        for buffer in buffers {
+            pool.give(buffer);
+        }
         assert_eq!(pool.take(4).capacity(), capacity);
     }
 

@@ -5,10 +5,10 @@ use dyno_evidence::{Call, CallKind, NONE};
 use dyno_script::{Store, Value};
 
 use crate::plan::SqlPlan;
-use crate::session::{Ended, Reply, Runner, refusal};
-use crate::wire::WireError;
+use crate::session::{Ended, Reply, Runner};
 use crate::wire::link::Event;
 use crate::wire::message::{column_names, columns};
+use crate::wire::{ServerError, WireError};
 
 /// SQLSTATE for `\gset` without a row, and with more than one: those that PL/pgSQL has for it.
 const NO_ROW: &str = "P0002";
@@ -46,8 +46,15 @@ impl Runner<'_, '_, '_> {
         }
         match last {
             1 => self.take_row(index).map(|()| reply),
-            0 => Ok(Err(refusal(NO_ROW, "\\gset: one row is needed and none came".into()))),
-            n => Ok(Err(refusal(MANY_ROWS, format!("\\gset: one row is needed and {n} came")))),
+            0 => {
+                Ok(Err(ServerError::ours(NO_ROW, "\\gset: one row is needed and none came".into())
+                    .into()))
+            }
+            n => Ok(Err(ServerError::ours(
+                MANY_ROWS,
+                format!("\\gset: one row is needed and {n} came"),
+            )
+            .into())),
         }
     }
 
@@ -123,7 +130,7 @@ impl Runner<'_, '_, '_> {
         &mut self,
         command: &SqlPlan,
         index: usize,
-    ) -> Result<Result<(i64, i64), Box<crate::wire::ServerError>>, WireError> {
+    ) -> Result<Result<(i64, i64), Box<ServerError>>, WireError> {
         self.send_capturing(command, index)?;
         let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
         let mut failed = None;

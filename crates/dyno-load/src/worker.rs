@@ -11,9 +11,10 @@ use crate::LoadError;
 use crate::clock;
 use crate::pipeline::Batch;
 use crate::record::Recorder;
-use crate::run::{Length, Shared, Slice};
+use crate::run::{Length, Slice};
 use crate::schedule::{Arrivals, Bound};
-use crate::session::{Output, Runner, Seat};
+use crate::session::{Output, Redo, Runner, Seat};
+use crate::shared::Shared;
 use crate::tally::Tally;
 
 /// How often finished transactions are added to the caller's counter.
@@ -42,12 +43,12 @@ pub struct Outcome {
 }
 
 /// Runs all slices of a block for one session number; `seats` has one per arm or none.
-pub fn work<'r>(
+pub fn work(
     shared: &Shared<'_>,
     slices: &[Slice],
     seats: &mut [Option<Seat>],
     active: &AtomicU16,
-    recorder: Recorder<'r>,
+    recorder: Recorder<'_>,
 ) -> Result<Outcome, LoadError> {
     clock::sharpen_sleep();
     let _guard = AbortOnPanic(shared);
@@ -118,7 +119,7 @@ fn run_slice<'a>(
     let arm_number = slice.arm;
     let arm = &shared.plan.arms[usize::from(arm_number)];
     // Other arms write redo too: what the log grew by since an earlier slice is not ours.
-    seat.redo = crate::session::Redo::default();
+    seat.redo = Redo::default();
     let busy_before = out.tally.transactions();
     let mut runner = Runner { shared, arm, arm_number, slice: slice.slice, seat, out };
     shared.clock.sleep_until(start, || shared.halted());

@@ -161,7 +161,7 @@ fn results_go_into_variables() {
     server.sql("create table got (a int, b text, c int)");
     let script = "select :client_id + 41 as a, 'x y' as b, 5 as unused, null::int as n \\gset p_\n\
         \\if :p_a = 41\n\\set c 1\n\\else\n\\set c 2\n\\endif\n\
-        insert into got values (:p_a, :p_b, coalesce(:p_n, :c));\n";
+        insert into got values (:p_a, :p_b, coalesce(:p_n::int, :c::int));\n";
     for protocol in ["prepared", "extended", "simple"] {
         let script =
             if protocol == "simple" { script.replace(":p_b", "':p_b'") } else { script.into() };

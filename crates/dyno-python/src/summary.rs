@@ -1,19 +1,32 @@
 //! Summaries of transactions per block and arm, and the pooled latencies of an arm.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use dyno_evidence::{CallColumns, EvidenceError, NONE, read_calls};
+use dyno_evidence::{CallColumns, EvidenceError, NONE, read_columns};
 use dyno_stats::moments::Moments;
-use dyno_stats::quantiles::quantile;
+use dyno_stats::quantiles::{quantile, type7_ranks};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use rayon::prelude::*;
 
 use crate::errors::raise;
 
+/// More quantiles than this are read off sorted values.
+const SELECT_MOST: usize = 8;
+
 /// A part and the slices of it that do not count.
 type PartArgument = (PathBuf, Vec<u32>);
+
+/// The columns that a summary needs.
+const COLUMNS: [&str; 9] =
+    ["arm", "kind", "error", "slice", "session", "intended_ns", "started_ns", "elapsed_ns", "rows"];
+
+/// First start and last end of a session in a slice.
+#[derive(Clone, Copy)]
+struct Span(i64, i64);
+
+const EMPTY: Span = Span(i64::MAX, i64::MIN);
 
 /// What one arm did in one group of parts.
 #[derive(Default)]
@@ -24,81 +37,149 @@ struct Tally {
     rows: i64,
     started_ns: i64,
     ended_ns: i64,
-    /// First start and last end per (part, slice, session).
-    spans: HashMap<(u32, u32, u16), (i64, i64)>,
+    busy_ns: i64,
+    sessions: Vec<bool>,
 }
 
 impl Tally {
-    fn add(&mut self, calls: &CallColumns, row: usize, part: u32) {
-        let (started, elapsed) = (calls.started_ns[row], calls.elapsed_ns[row]);
-        let ended = started + elapsed;
-        let key = (part, calls.slice[row], calls.session[row]);
-        let span = self.spans.entry(key).or_insert((started, ended));
-        *span = (span.0.min(started), span.1.max(ended));
+    fn merge(&mut self, other: Self) {
+        let first = self.sessions.is_empty();
+        if first && self.latencies.is_empty() && self.failed + self.skipped == 0 {
+            *self = other;
+            return;
+        }
+        self.latencies.extend(other.latencies);
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+        self.rows += other.rows;
+        self.started_ns = self.started_ns.min(other.started_ns);
+        self.ended_ns = self.ended_ns.max(other.ended_ns);
+        self.busy_ns += other.busy_ns;
+        self.sessions.resize(self.sessions.len().max(other.sessions.len()), false);
+        for (own, seen) in self.sessions.iter_mut().zip(other.sessions) {
+            *own |= seen;
+        }
+    }
+
+    fn add(&mut self, calls: &CallColumns, row: usize) {
+        let elapsed = calls.elapsed_ns[row];
         if calls.error[row] == u32::MAX {
             let intended = calls.intended_ns[row];
-            let latency = if intended == NONE { elapsed } else { ended - intended };
-            self.latencies.push(latency.max(0) as u64);
+            let late = if intended == NONE { 0 } else { calls.started_ns[row] - intended };
+            self.latencies.push((late + elapsed).max(0) as u64);
             self.rows += calls.rows[row].max(0);
         } else {
             self.failed += 1;
         }
     }
 
-    fn merge(&mut self, other: Self) {
-        self.latencies.extend(other.latencies);
-        self.failed += other.failed;
-        self.skipped += other.skipped;
-        self.rows += other.rows;
-        self.spans.extend(other.spans);
-    }
-
-    fn close(&mut self) {
-        self.latencies.sort_unstable();
-        self.started_ns = self.spans.values().map(|s| s.0).min().unwrap_or(0);
-        self.ended_ns = self.spans.values().map(|s| s.1).max().unwrap_or(0);
-    }
-
-    fn busy_ns(&self) -> i64 {
-        self.spans.values().map(|span| span.1 - span.0).sum()
-    }
-
-    fn sessions(&self) -> usize {
-        let mut sessions: Vec<u16> = self.spans.keys().map(|key| key.2).collect();
-        sessions.sort_unstable();
-        sessions.dedup();
-        sessions.len()
+    /// Takes in the spans of the sessions, slice by slice; `sessions` is the length of a row.
+    fn close(&mut self, spans: &[Span], sessions: usize) {
+        self.sessions = vec![false; sessions];
+        (self.started_ns, self.ended_ns) = (i64::MAX, 0);
+        for (at, span) in spans.iter().enumerate().filter(|(_, span)| span.0 <= span.1) {
+            self.busy_ns += span.1 - span.0;
+            self.started_ns = self.started_ns.min(span.0);
+            self.ended_ns = self.ended_ns.max(span.1);
+            self.sessions[at % sessions] = true;
+        }
     }
 }
 
-fn tally(part: &PartArgument, number: u32) -> Result<BTreeMap<String, Tally>, EvidenceError> {
-    let calls = read_calls(&part.0)?;
-    let mut arms: BTreeMap<u32, Tally> = BTreeMap::new();
-    let (transaction, skipped) = (calls.word("transaction"), calls.word("skipped"));
+/// The tallies of one part by the arm's name.
+fn tally(part: &PartArgument) -> Result<BTreeMap<String, Tally>, EvidenceError> {
+    let calls = read_columns(&part.0, &COLUMNS)?;
+    let absent = u32::MAX - 1;
+    let transaction = calls.word("transaction").unwrap_or(absent);
+    let skipped = calls.word("skipped").unwrap_or(absent);
+    let slices = calls.slice.iter().max().map_or(0, |last| *last as usize + 1);
+    let sessions = calls.session.iter().max().map_or(0, |last| usize::from(*last) + 1);
+    let mut counts = vec![true; slices];
+    part.1.iter().filter_map(|&s| counts.get_mut(s as usize).map(|c| *c = false)).for_each(drop);
+    let mut arms: Vec<Option<(Tally, Vec<Span>)>> = Vec::new();
+    arms.resize_with(calls.words.len(), || None);
     for row in 0..calls.elapsed_ns.len() {
-        let kind = Some(calls.kind[row]);
-        if (kind != transaction && kind != skipped) || part.1.contains(&calls.slice[row]) {
+        let (kind, slice) = (calls.kind[row], calls.slice[row] as usize);
+        if (kind != transaction && kind != skipped) || !counts[slice] {
             continue;
         }
-        let arm = arms.entry(calls.arm[row]).or_default();
+        let (tally, spans) = arms[calls.arm[row] as usize]
+            .get_or_insert_with(|| (Tally::default(), vec![EMPTY; slices * sessions]));
         if kind == skipped {
-            arm.skipped += 1;
-        } else {
-            arm.add(&calls, row, number);
+            tally.skipped += 1;
+            continue;
         }
+        tally.add(&calls, row);
+        let started = calls.started_ns[row];
+        let span = &mut spans[slice * sessions + usize::from(calls.session[row])];
+        *span = Span(span.0.min(started), span.1.max(started + calls.elapsed_ns[row]));
     }
-    Ok(arms.into_iter().map(|(arm, t)| (calls.words[arm as usize].clone(), t)).collect())
+    let known = calls.words.into_iter().zip(arms);
+    Ok(known
+        .filter_map(|(name, arm)| {
+            let (mut tally, spans) = arm?;
+            tally.close(&spans, sessions);
+            Some((name, tally))
+        })
+        .collect())
 }
 
 fn tally_group(parts: &[PartArgument]) -> Result<BTreeMap<String, Tally>, EvidenceError> {
     let mut whole: BTreeMap<String, Tally> = BTreeMap::new();
-    for (number, part) in parts.iter().enumerate() {
-        for (arm, part_tally) in tally(part, number as u32)? {
+    for part in parts {
+        for (arm, part_tally) in tally(part)? {
             whole.entry(arm).or_default().merge(part_tally);
         }
     }
-    whole.values_mut().for_each(Tally::close);
     Ok(whole)
+}
+
+/// What is told of an arm in a group.
+struct Summary {
+    group: usize,
+    arm: String,
+    tally: Tally,
+    moments: Moments,
+    quantiles: Vec<Option<f64>>,
+    max_ns: u64,
+}
+
+fn summary(group: usize, arm: String, mut tally: Tally, quantiles: &[f64]) -> Summary {
+    let moments = Moments::of_integers(&tally.latencies);
+    let max_ns = tally.latencies.iter().max().copied().unwrap_or(0);
+    let quantiles = select_quantiles(&mut tally.latencies, quantiles);
+    Summary { group, arm, tally, moments, quantiles, max_ns }
+}
+
+/// Type 7 quantiles by selection: each rank is found in what lies beyond the one before it.
+/// `quantiles` may come in any order; `None` where there are no values.
+fn select_quantiles(values: &mut [u64], quantiles: &[f64]) -> Vec<Option<f64>> {
+    if quantiles.len() > SELECT_MOST {
+        values.sort_unstable();
+        return quantiles.iter().map(|&q| quantile(values, q)).collect();
+    }
+    let mut order: Vec<usize> = (0..quantiles.len()).collect();
+    order.sort_by(|a, b| quantiles[*a].total_cmp(&quantiles[*b]));
+    let mut found = vec![None; quantiles.len()];
+    let mut done = 0;
+    for at in order {
+        let Some((low, high, share)) = type7_ranks(values.len(), quantiles[at]) else { continue };
+        if low >= done {
+            values[done..].select_nth_unstable(low - done);
+            done = low + 1;
+        }
+        if high >= done {
+            // The next larger value is the least of those beyond.
+            let beyond = &mut values[done..];
+            if let Some(least) = (0..beyond.len()).min_by_key(|&i| beyond[i]) {
+                beyond.swap(0, least);
+            }
+            done = high + 1;
+        }
+        let (a, b) = (values[low] as f64, values[high] as f64);
+        found[at] = Some(a + (b - a) * share);
+    }
+    found
 }
 
 /// Summaries of successful transactions for each group of parts and each arm.
@@ -113,34 +194,37 @@ pub(crate) fn summarise<'py>(
     groups: Vec<Vec<PartArgument>>,
     quantiles: Vec<f64>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let tallies: Result<Vec<_>, EvidenceError> =
-        py.detach(|| groups.par_iter().map(|parts| tally_group(parts)).collect());
-    let tallies = tallies.map_err(|e| raise(py, "EvidenceError", &e.to_string()))?;
+    let work = |(group, parts): (usize, &Vec<PartArgument>)| {
+        let arms = tally_group(parts)?;
+        let one = |(arm, tally)| summary(group, arm, tally, &quantiles);
+        Ok(arms.into_iter().map(one).collect::<Vec<_>>())
+    };
+    let rows: Result<Vec<Vec<Summary>>, EvidenceError> =
+        py.detach(|| groups.par_iter().enumerate().map(work).collect());
     let list = PyList::empty(py);
-    for (group, arms) in tallies.iter().enumerate() {
-        for (arm, tally) in arms {
-            let row = PyDict::new(py);
-            let moments = Moments::of_integers(&tally.latencies);
-            row.set_item("group", group)?;
-            row.set_item("arm", arm)?;
-            row.set_item("count", tally.latencies.len())?;
-            row.set_item("failed", tally.failed)?;
-            row.set_item("skipped", tally.skipped)?;
-            row.set_item("rows", tally.rows)?;
-            row.set_item("mean_ns", moments.mean)?;
-            row.set_item("m2", moments.m2)?;
-            row.set_item("max_ns", tally.latencies.last().copied().unwrap_or(0))?;
-            let values: Vec<Option<f64>> =
-                quantiles.iter().map(|&q| quantile(&tally.latencies, q)).collect();
-            row.set_item("quantiles_ns", values)?;
-            row.set_item("busy_ns", tally.busy_ns())?;
-            row.set_item("sessions", tally.sessions())?;
-            row.set_item("started_ns", tally.started_ns)?;
-            row.set_item("ended_ns", tally.ended_ns)?;
-            list.append(row)?;
-        }
+    for found in rows.map_err(|e| raise(py, "EvidenceError", &e.to_string()))?.iter().flatten() {
+        list.append(row(py, found)?)?;
     }
     Ok(list)
+}
+
+fn row<'py>(py: Python<'py>, found: &Summary) -> PyResult<Bound<'py, PyDict>> {
+    let (row, tally) = (PyDict::new(py), &found.tally);
+    row.set_item("group", found.group)?;
+    row.set_item("arm", &found.arm)?;
+    row.set_item("count", tally.latencies.len())?;
+    row.set_item("failed", tally.failed)?;
+    row.set_item("skipped", tally.skipped)?;
+    row.set_item("rows", tally.rows)?;
+    row.set_item("mean_ns", found.moments.mean)?;
+    row.set_item("m2", found.moments.m2)?;
+    row.set_item("max_ns", found.max_ns)?;
+    row.set_item("quantiles_ns", &found.quantiles)?;
+    row.set_item("busy_ns", tally.busy_ns)?;
+    row.set_item("sessions", tally.sessions.iter().filter(|seen| **seen).count())?;
+    row.set_item("started_ns", tally.started_ns)?;
+    row.set_item("ended_ns", tally.ended_ns)?;
+    Ok(row)
 }
 
 /// All latencies of an arm's successful transactions in these parts: sorted u64 ns, little endian.
@@ -151,7 +235,7 @@ pub(crate) fn latencies<'py>(
     arm: &str,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let pooled: Result<Vec<u64>, EvidenceError> = py.detach(|| {
-        let tallies: Result<Vec<_>, _> = parts.par_iter().map(|part| tally(part, 0)).collect();
+        let tallies: Result<Vec<_>, _> = parts.par_iter().map(tally).collect();
         let mut pooled: Vec<u64> = Vec::new();
         for mut tally in tallies? {
             pooled.extend(tally.remove(arm).unwrap_or_default().latencies);

@@ -2,9 +2,9 @@
 //!
 //! Values below 256 have a bucket each. Above, every power of two is divided into 128 buckets of
 //! equal width, so a bucket is at most 1/128 of its lower end wide, and its middle is at most 1/256
-//! (0.39 %) away from any value in it. All of u64 needs 7,424 buckets (58 KiB); memory is taken only
-//! up to the largest value seen. Limits: the order and the exact values are lost; a quantile is the
-//! nearest-rank one (R's type 1), to the middle of its bucket.
+//! (0.39 %) away from any value in it. All of u64 needs 7,424 buckets (58 KiB); memory is taken
+//! only up to the largest value seen. Limits: the order and the exact values are lost; a quantile
+//! is the nearest-rank one (R's type 1), to the middle of its bucket.
 
 /// log2 of the number of buckets per power of two.
 const SPLIT_BITS: u32 = 7;
@@ -143,8 +143,8 @@ impl LogHistogram {
         &self.counts
     }
 
-    /// The nearest-rank quantile: the value of rank `ceil(q * n)` (at least 1), to the middle of its
-    /// bucket and never outside the extremes. `None` when empty or `q` is not within 0..=1.
+    /// The nearest-rank quantile: the value of rank `ceil(q * n)` (at least 1), to the middle of
+    /// its bucket and never outside the extremes. `None` when empty or `q` is not within 0..=1.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let (min, max) = self.extremes?;
         if !(0.0..=1.0).contains(&q) {
@@ -167,6 +167,10 @@ impl LogHistogram {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn of_any_size() -> impl Strategy<Value = u64> {
+        (0u32..64, any::<u64>()).prop_map(|(shift, value)| value >> shift)
+    }
 
     #[test]
     fn buckets_join_without_gap_or_overlap_up_to_the_largest_u64() {
@@ -209,7 +213,7 @@ mod tests {
 
         #[test]
         fn a_quantile_is_within_one_256th_of_the_exact_one(
-            mut values in prop::collection::vec((0u32..64, any::<u64>()).prop_map(|(s, v)| v >> s), 1..300),
+            mut values in prop::collection::vec(of_any_size(), 1..300),
             q in 0.0f64..=1.0,
         ) {
             let estimate = LogHistogram::of(&values).quantile(q).unwrap_or(f64::NAN);

@@ -8,7 +8,7 @@
 //! | module | what | exact? |
 //! |---|---|---|
 //! | [`moments`] | count, mean, sum of squared deviations | to rounding |
-//! | [`histogram`] | log buckets, relative error at most 1/256 | below 256 ns; above, to the bucket |
+//! | [`histogram`] | log buckets, relative error to 1/256 | below 256 ns; above, to the bucket |
 //! | [`quantiles`] | type 7 quantiles of sorted values, order-statistic intervals | yes |
 //! | [`largest`] | the K largest values with a payload | yes |
 //! | [`ranks`] | Mann-Whitney U, Kolmogorov-Smirnov D, from sorted values or counts | yes |

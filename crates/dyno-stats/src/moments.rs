@@ -124,8 +124,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn merging_two_parts_equals_the_whole(values in prop::collection::vec(0u64..1 << 50, 0..200),
-                                              cut in 0usize..200) {
+        fn merging_two_parts_equals_the_whole(
+            values in prop::collection::vec(0u64..1 << 50, 0..200),
+            cut in 0usize..200,
+        ) {
             let cut = cut.min(values.len());
             let whole = Moments::of_integers(&values);
             let mut merged = Moments::of_integers(&values[..cut]);

@@ -40,8 +40,8 @@ pub struct OrderInterval {
 ///
 /// The number of values below the true quantile is binomial(n, q); `X(r) <= quantile <= X(s)` holds
 /// with probability `P(r <= B <= s - 1)` (David and Nagaraja, Order Statistics, section 7.1).
-/// Latencies of one session depend on each other: there the interval is far too narrow, and is to be
-/// shown as such.
+/// Latencies of one session depend on each other: there the interval is far too narrow, and is to
+/// be shown as such.
 ///
 /// `None` when `n` is 0, or `q` or `level` is not strictly between 0 and 1.
 pub fn order_interval(n: u64, q: f64, level: f64) -> Option<OrderInterval> {
@@ -80,9 +80,9 @@ pub fn order_interval(n: u64, q: f64, level: f64) -> Option<OrderInterval> {
     })
 }
 
-/// Probabilities of binomial(n, q) around its mode, out to where they are nothing beside it, with the
-/// first count they belong to. By the ratio of neighbours from the mode outwards, then divided by
-/// their sum: no factorial, no loss at n of millions (about 20 standard deviations of terms).
+/// Probabilities of binomial(n, q) around its mode, out to where they are nothing beside it, with
+/// the first count they belong to. By the ratio of neighbours from the mode outwards, then divided
+/// by their sum: no factorial, no loss at n of millions (about 20 standard deviations of terms).
 fn binomial_mass(n: u64, q: f64) -> (u64, Vec<f64>) {
     const NOTHING: f64 = 1e-20;
     let odds = q / (1.0 - q);
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(quantile(&[1], -0.1), None);
     }
 
-    /// Median of 10 values, 95 %: ranks 2 and 9, coverage 1 - 22/1024 (tabulated in every textbook).
+    /// Median of 10 values, 95 %: ranks 2 and 9, coverage 1 - 22/1024 (in every textbook).
     #[test]
     fn the_interval_of_a_median_of_ten() {
         let interval = order_interval(10, 0.5, 0.95).unwrap_or_else(|| panic!("defined"));
@@ -166,7 +166,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_interval_covers_at_least_its_level(n in 1u64..400, q in 0.01f64..0.99, level in 0.5f64..0.999) {
+        fn the_interval_covers_at_least_its_level(
+            n in 1u64..400,
+            q in 0.01f64..0.99,
+            level in 0.5f64..0.999,
+        ) {
             let interval = order_interval(n, q, level).unwrap_or_else(|| panic!("defined"));
             prop_assert!(interval.coverage >= level - 1e-12);
             if let (Some(low), Some(high)) = (interval.low, interval.high) {

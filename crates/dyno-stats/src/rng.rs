@@ -1,5 +1,5 @@
-//! xoshiro256++ (Blackman and Vigna 2019, public domain), seeded by splitmix64: small, fast, and the
-//! same numbers on every machine. Not for secrets.
+//! xoshiro256++ (Blackman and Vigna 2019, public domain), seeded by splitmix64: small, fast, and
+//! the same numbers on every machine. Not for secrets.
 
 /// One step of splitmix64; also used to make seeds of streams that do not resemble each other.
 pub fn splitmix64(state: &mut u64) -> u64 {

@@ -59,6 +59,18 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
     return connection, warnings
 
 
+def sql(text: str, run: Run) -> duckdb.DuckDBPyRelation:
+    """A query's result as a DuckDB relation: `.fetchnumpy()`, `.df()`, `.pl()`, the Arrow C stream,
+    and a table in a notebook. Raises `EvidenceError`."""
+    import duckdb
+
+    connection, _ = connect(run)
+    try:
+        return connection.sql(text)
+    except duckdb.Error as error:
+        raise EvidenceError(str(error), where=str(run.path)) from error
+
+
 def query(run: Run, sql: str) -> tuple[list[str], list[tuple[object, ...]], list[str]]:
     """Runs a query; returns column names, rows and the parts left out."""
     import duckdb

@@ -71,8 +71,8 @@ def _copy(element: ET.Element, names: Mapping[str, str]) -> ET.Element | None:
     copy = ET.Element(name)
     copy.text = element.text if name in ("text", "tspan") else None
     for key, value in element.attrib.items():
-        is_tip = key == "aria-label" and element.get("role") == "graphics-symbol"
-        kept = "data-tip" if is_tip else key
+        is_mark = name != "g" and element.get("role") == "graphics-symbol"
+        kept = "data-tip" if is_mark and key == "aria-label" else key
         if kept in _ATTRIBUTES:
             copy.set(kept, _value(kept, value, names))
     for child in element:

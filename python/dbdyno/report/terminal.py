@@ -181,11 +181,8 @@ def _gates(analysis: Analysis, console: Console) -> None:
     from rich.text import Text
 
     view = gates.view(analysis) or {"gates": [], "warnings": []}
-    failed = [gate for gate in view["gates"] if gate["state"]["word"] == "fails"]
-    if failed or view["warnings"]:
+    if view["warnings"]:
         console.print()
-    for gate in failed:
-        _item(console, "✗", Text(f"{gate['name']} fails: ", style="red") + Text(gate["text"]))
     for warning in view["warnings"]:
         _item(console, "!", Text(warning["text"], style="yellow"))
         if warning["next"]:

@@ -139,6 +139,40 @@ def _usable(base: ArrayLike, other: ArrayLike) -> tuple[Floats, Floats, int]:
     return a[good], b[good], int(a.size - good.sum())
 
 
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """Mean log ratio with its spread, standard error, half interval and p; the effective blocks."""
+
+    mean: float
+    sd: float
+    error: float
+    half: float
+    p: float
+    effective: float
+    depends: Independence
+
+
+def _estimate(log_ratios: Floats, level: float, randomised: bool) -> _Estimate:
+    """Student's t on the log ratios, with the effective number of blocks for the number of
+    blocks."""
+    from scipy import special
+
+    n = log_ratios.size
+    if n < 2:
+        mean = float(log_ratios[0]) if n else math.nan
+        nothing = Independence(math.nan, 1.0)
+        return _Estimate(mean, math.nan, math.nan, math.nan, math.nan, float(n), nothing)
+    mean, sd = float(log_ratios.mean()), float(log_ratios.std(ddof=1))
+    depends = independence(log_ratios, randomised=randomised)
+    f = depends.inflation
+    if f > 1.0:  # an AR(1) series shows too little of its spread: E s^2 = var (n - f) / (n - 1)
+        sd *= math.sqrt((n - 1) / max(n - f, 1.0))
+    error = sd * math.sqrt(f / n)
+    df = max(n / f - 1, 1.0)
+    half = float(special.stdtrit(df, 0.5 + level / 2)) * error
+    return _Estimate(mean, sd, error, half, _p(mean, error, df), n / f, depends)
+
+
 def compare_blocks(
     base: ArrayLike,
     other: ArrayLike,
@@ -164,30 +198,15 @@ def compare_blocks(
     With fewer than two usable blocks everything is NaN and the decision "unclear". Raises
     `StatsError` when the lengths differ, or `level` or `threshold` make no sense.
     """
-    from scipy import special
-
     if not 0.5 < level < 1.0 or not threshold > 0.0:
         raise StatsError(
             f"level {level} and threshold {threshold}",
             next_step="give a level between 0.5 and 1 and a threshold above 0",
         )
     a, b, missing = _usable(base, other)
-    n = a.size
     log_ratios = np.log(b) - np.log(a)
-    mean = float(log_ratios.mean()) if n else math.nan
-    sd = float(log_ratios.std(ddof=1)) if n > 1 else math.nan
-    depends = (
-        independence(log_ratios, randomised=randomised) if n > 1 else Independence(math.nan, 1.0)
-    )
-    f = depends.inflation
-    if f > 1.0:  # an AR(1) series shows too little of its spread: E s^2 = var (n - f) / (n - 1)
-        sd *= math.sqrt((n - 1) / max(n - f, 1.0))
-    effective = n / f
-    error = sd * math.sqrt(f / n) if n > 1 else math.nan
-    df = max(effective - 1, 1.0)
-    half = float(special.stdtrit(df, 0.5 + level / 2)) * error
-    boot = _studentised(log_ratios, mean, error, level=level, resamples=resamples, seed=seed)
-    p = _p(mean, error, df)
+    e = _estimate(log_ratios, level, randomised)
+    boot = _studentised(log_ratios, e.mean, e.error, level=level, resamples=resamples, seed=seed)
     comparison = BlockComparison(
         metric=metric,
         label=label or metric,
@@ -195,29 +214,31 @@ def compare_blocks(
         higher_is_better=higher_is_better,
         base_value=_geometric(a),
         value=_geometric(b),
-        ratio=_exp(mean),
-        low=_exp(mean - half),
-        high=_exp(mean + half),
+        ratio=_exp(e.mean),
+        low=_exp(e.mean - e.half),
+        high=_exp(e.mean + e.half),
         boot_low=_exp(boot[0]),
         boot_high=_exp(boot[1]),
         level=level,
         threshold=threshold,
-        p=p,
-        q=p,
-        sd_log=sd,
-        standard_error=error,
-        blocks=n,
+        p=e.p,
+        q=e.p,
+        sd_log=e.sd,
+        standard_error=e.error,
+        blocks=a.size,
         blocks_missing=missing,
-        lag1=depends.lag1,
-        inflation=f,
-        effective_blocks=effective,
-        smallest_visible=power.smallest_visible(effective, error, level=level),
-        blocks_needed=power.blocks_needed(sd, threshold, level=level, inflation=f),
+        lag1=e.depends.lag1,
+        inflation=e.depends.inflation,
+        effective_blocks=e.effective,
+        smallest_visible=power.smallest_visible(e.effective, e.error, level=level),
+        blocks_needed=power.blocks_needed(
+            e.sd, threshold, level=level, inflation=e.depends.inflation
+        ),
         more_blocks=None,
         decision="unclear",
         words="",
     )
-    return decide_one(comparison, p)
+    return decide_one(comparison, e.p)
 
 
 def compare_metric(

@@ -65,7 +65,7 @@ def interval(c: BlockComparison) -> str:
 
 def change(c: BlockComparison) -> str:
     """The estimate in words: "6.6 % slower"."""
-    if c.ratio == 1.0:
+    if abs(c.ratio - 1.0) < 0.00005:
         return "0.0 % change"
     return f"{percent(c.ratio - 1)} % {direction(c.ratio, c.higher_is_better)}"
 

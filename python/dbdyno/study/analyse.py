@@ -113,7 +113,8 @@ def judged(
         "sentences": [s for s in verdict.sentences if s != verdict.headline],
     }
     model["classical"] = _classical(latencies)
-    model["figures"]["blocks"] = pictures.by_block(measures, headline)
+    shown = dict.fromkeys((headline, "p50", "p99"))
+    model["figures"]["blocks"] = [f for name in shown for f in pictures.by_block(measures, name)]
 
 
 def compare_arm(
@@ -171,6 +172,7 @@ def run_facts(run: Run, measures: Measures) -> dict[str, Any]:
         "slice_ms": slices / 1e6 if slices else None,
         "order": order,
         "open_loop": is_open(run),
+        "threshold": manifest["plan"]["judge"]["threshold"],
         "plan_toml": manifest["plan"]["toml"],
     }
 

@@ -11,7 +11,7 @@ from dbdyno.study.measures import Measures
 if TYPE_CHECKING:
     from dbdyno.stats.curve import CurveFit
 
-POINTS_SHOWN = 3000
+POINTS_SHOWN = 2000
 NEAR = 0.25
 _UNITS = {"B": 1, "kB": 1024, "MB": 2**20, "GB": 2**30}
 
@@ -43,7 +43,7 @@ def add(model: dict[str, Any], connection: Any, measures: Measures) -> None:
 
 
 def _figure(fit: CurveFit, redo: Any, elapsed: Any) -> dict[str, Any]:
-    step = max(1, len(redo) // POINTS_SHOWN)
+    step = -(-len(redo) // POINTS_SHOWN) or 1
     return {
         "x_label": "redo bytes since the last commit",
         "bins": [

@@ -13,6 +13,7 @@ from dbdyno.errors import Error, PlanError
 from dbdyno.evidence.run import Run, new_run, this_process
 from dbdyno.study.objects import workload_objects
 from dbdyno.study.plan import Arm, Plan, plan_from_dict
+from dbdyno.study.progress import Silent
 from dbdyno.study.prepare import Prepared, open_targets, prepare
 from dbdyno.study.stopping import Interrupted, Stopping
 
@@ -36,11 +37,14 @@ def same_twice(plan: Plan) -> Plan:
     return replace(plan, kind="aa", title=f"A/A {plan.title}", arms=[base, twin])
 
 
-def start(plan: Plan, folder: Path, progress: Progress, *, seed: int | None = None) -> Run:
-    """Runs a plan into a new run folder below `folder`; returns the run with its analysis made.
+def start(
+    plan: Plan, folder: Path, progress: Progress | None = None, *, seed: int | None = None
+) -> Run:
+    """Runs a plan into a new run folder below `folder`; returns the run, ready to be analysed.
 
     Raises `Interrupted` after a signal, with everything put back and the run marked aborted.
     """
+    progress = progress or Silent()
     with contextlib.ExitStack() as stack:
         stopping, guardian, ready = _opened(stack, plan, seed)
         run = new_run(folder, plan.title, _manifest(ready))
@@ -49,8 +53,9 @@ def start(plan: Plan, folder: Path, progress: Progress, *, seed: int | None = No
     return run
 
 
-def resume(run: Run, progress: Progress, *, target: str | None = None) -> Run:
+def resume(run: Run, progress: Progress | None = None, *, target: str | None = None) -> Run:
     """Runs what an aborted run has not yet run, after warming up again."""
+    progress = progress or Silent()
     if run.status == "complete":
         raise PlanError("is complete; there is nothing to resume", where=run.id)
     if run.status == "running":

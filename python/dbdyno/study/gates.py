@@ -30,7 +30,7 @@ def examine(
     found = list(_gates(run, measures, model, latencies))
     gates = [asdict(gate) for gate in found]
     warnings = [
-        {"code": gate.name, "text": gate.text, "next": gate.next}
+        {"code": "gate", "text": f"'{gate.name}' does not hold: {gate.text}", "next": gate.next}
         for gate in found
         if gate.ok is False
     ]

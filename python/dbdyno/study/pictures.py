@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Latencies = list[NDArray[np.uint64]]
 
-BUCKETS_PER_DECADE = 20
+BUCKETS_PER_DECADE = 25
 QUANTILE_GRID = [
     *(at / 100 for at in range(1, 100)), 0.995, 0.998, 0.999, 0.9995, 0.9998, 0.9999,
 ]  # fmt: skip
@@ -111,6 +111,8 @@ def by_block(measures: Measures, metric: str) -> list[dict[str, Any]]:
         n = min(len(base.blocks), len(arm.blocks))
         ratio = arm.values[metric][:n] / base.values[metric][:n]
         keep = np.isfinite(ratio)
+        if not keep.any() or measures.batch_size(metric) > 1:
+            continue
         blocks = [block for block, ok in zip(arm.blocks, keep, strict=False) if ok]
         figures.append({
             "arm": number,
@@ -153,7 +155,8 @@ def heatmap(connection: Any, measures: Measures, columns: int = 60) -> list[dict
 
 
 def waits(connection: Any, measures: Measures) -> list[dict[str, Any]]:
-    """Samples of the load's sessions by class and event, per arm, in blocks that count."""
+    """Samples of the load's sessions at work by class and event, per arm, in blocks that count; an
+    idle session is not sampled, so the shares are of the time in transactions."""
     if not _has(connection, "waits"):
         return []
     blocks = [block.index for block in measures.arms[0].blocks]

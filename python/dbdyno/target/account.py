@@ -2,8 +2,8 @@
 
 PostgreSQL refuses to run as root. An ordinary user runs it as itself; root runs it as `postgres`
 where that account exists, else as `nobody`. No account is made and no folder's mode is widened:
-where the engine's user cannot reach the binaries (a clone under /root, say), they are copied to a
-cache that it can read.
+where the engine's user cannot reach the binaries (a clone in root's home, say), they are copied to
+a cache that it can read.
 """
 
 from __future__ import annotations

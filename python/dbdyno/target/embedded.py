@@ -239,6 +239,12 @@ class EmbeddedPostgres:
             os.fchown(file.fileno(), account.uid, account.gid)
         aside.replace(self.data_dir / "postgresql.auto.conf")
 
+    def log_tail(self) -> str:
+        """The last lines that the server logged since its start, indented, each on a line."""
+        log = self.log_file.read_bytes()[self._log_start :] if self.log_file.exists() else b""
+        lines = log.decode(errors="replace").splitlines()[-8:]
+        return "".join(f"\n    {line}" for line in lines) or " (none)"
+
     def close(self) -> None:
         """Stop and remove everything (the folder stays with `keep`)."""
         try:
@@ -376,11 +382,8 @@ class EmbeddedPostgres:
         path.chmod(0o640 if account.other else 0o600)
 
     def _failure(self, message: str) -> TargetError:
-        log = self.log_file.read_bytes()[self._log_start :] if self.log_file.exists() else b""
-        lines = log.decode(errors="replace").splitlines()[-8:]
-        tail = "".join(f"\n    {line}" for line in lines)
         return TargetError(
-            f"{message}; the last lines of its log:{tail or ' (none)'}",
+            f"{message}; the last lines of its log:{self.log_tail()}",
             where=str(self.binaries.bindir),
             next_step="correct the setting that the log names; or choose another server with"
             " DBDYNO_PG_BIN, another disk with TMPDIR",

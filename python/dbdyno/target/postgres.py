@@ -108,9 +108,10 @@ class Postgres:
         from psycopg.conninfo import make_conninfo
 
         shown = ("host", "port", "user", "dbname", "sslmode")
-        return make_conninfo(
-            "", **{key: self._parameters[key] for key in shown if key in self._parameters}
-        )
+        known = {key: self._parameters[key] for key in shown if key in self._parameters}
+        if known.get("sslmode") == "prefer":
+            del known["sslmode"]
+        return make_conninfo("", **known)
 
     def libpq_parameters(self) -> dict[str, str]:
         """All of libpq's parameters, password included: for a pipe, never for a file."""
@@ -273,6 +274,12 @@ class Postgres:
             self._reached = self._parameters["hostaddr"] = info.hostaddr
 
     def _no_answer(self, error: Exception) -> TargetError:
+        if self.engine is not None and not self.engine.running:
+            return TargetError(
+                f"the embedded server has ended; its last words:{self.engine.log_tail()}",
+                where=self.safe_dsn,
+                next_step="look in the kernel's log for what ended it (memory, disk)",
+            )
         said = str(error).strip().splitlines() or [type(error).__name__]
         text = said[-1].strip()
         for secret in (self._parameters.get("password"), self._parameters.get("sslpassword")):

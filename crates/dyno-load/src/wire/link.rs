@@ -55,7 +55,11 @@ pub struct Link {
     inbox: Inbox,
     out: Vec<u8>,
     parsed: Vec<Parsed>,
-    asked: VecDeque<usize>,
+    /// Statements whose `ParseComplete` is to come, each with the number of its batch.
+    asked: VecDeque<(u64, usize)>,
+    /// Batches ended so far by us, and by the server.
+    ended: u64,
+    answered: u64,
     extended: bool,
     in_transaction: bool,
     process: u32,
@@ -72,6 +76,8 @@ impl Link {
             out: Vec::with_capacity(1 << 10),
             parsed: Vec::new(),
             asked: VecDeque::new(),
+            ended: 0,
+            answered: 0,
             extended: true,
             in_transaction: false,
             process,
@@ -138,7 +144,7 @@ impl Link {
         if self.parsed[id] == Parsed::No {
             statement.write_parse(true, &mut self.out);
             self.parsed[id] = Parsed::Asked;
-            self.asked.push_back(id);
+            self.asked.push_back((self.ended, id));
         }
     }
 
@@ -153,6 +159,7 @@ impl Link {
     /// by themselves.
     #[inline]
     pub fn queue_sync(&mut self) {
+        self.ended += 1;
         if self.extended {
             self.out.extend_from_slice(&SYNC);
         }
@@ -204,6 +211,7 @@ impl Link {
                 b'Z' => {
                     let body = self.inbox.body(head.len, &mut self.socket)?;
                     self.in_transaction = body != [b'I'];
+                    self.answered += 1;
                     if !self.asked.is_empty() {
                         self.drop_asked();
                     }
@@ -218,9 +226,15 @@ impl Link {
         }
     }
 
+    /// What an ended batch asked for and did not get was skipped by the server.
+    #[cold]
     fn drop_asked(&mut self) {
-        while let Some(id) = self.asked.pop_front() {
+        while let Some(&(batch, id)) = self.asked.front() {
+            if batch >= self.answered {
+                return;
+            }
             self.parsed[id] = Parsed::No;
+            self.asked.pop_front();
         }
     }
 
@@ -229,7 +243,7 @@ impl Link {
         let body = self.inbox.body(head.len, &mut self.socket)?;
         match head.tag {
             b'1' => {
-                if let Some(id) = self.asked.pop_front() {
+                if let Some((_, id)) = self.asked.pop_front() {
                     self.parsed[id] = Parsed::Yes;
                 }
             }
@@ -280,6 +294,7 @@ impl Link {
     pub fn run(&mut self, sql: &str) -> Result<Option<Box<ServerError>>, WireError> {
         write_text_query(sql, &mut self.out);
         self.extended = false;
+        self.ended += 1;
         self.send()?;
         let mut first = None;
         loop {

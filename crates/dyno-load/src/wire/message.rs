@@ -233,6 +233,11 @@ impl ServerError {
         error
     }
 
+    /// A refusal of our own, in the form of the server's.
+    pub fn ours(code: &str, message: String) -> Self {
+        Self { severity: "ERROR".into(), code: code.into(), message, ..Self::default() }
+    }
+
     /// Whether the server ends the connection after it.
     pub fn is_fatal(&self) -> bool {
         matches!(self.severity.as_str(), "FATAL" | "PANIC")

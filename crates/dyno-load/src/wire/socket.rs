@@ -107,12 +107,8 @@ impl Read for Socket {
     #[inline]
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Unix(s, watch) => {
-                if let Some(watch) = watch {
-                    watch.wait()?;
-                }
-                s.read(buf)
-            }
+            Self::Unix(s, Some(watch)) => watch.read(s, buf),
+            Self::Unix(s, None) => s.read(buf),
             Self::Tcp(s) => s.read(buf),
             Self::Tls(s) => s.read(buf),
         }

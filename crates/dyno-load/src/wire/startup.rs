@@ -19,7 +19,7 @@ use super::link::Link;
 use super::message::Inbox;
 use super::socket::Socket;
 use super::{ServerError, WireError, tls};
-use crate::spec::{ConnectionSpec, SslMode};
+use crate::spec::{ConnectionSpec, Password, SslMode};
 
 /// Knows how to make connections of one arm.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl Greeter<'_> {
             let (kind, data) = self.question()?;
             match kind {
                 0 => return Ok(()),
-                3 => self.answer(|password, out| frontend::password_message(password, out))?,
+                3 => self.answer(frontend::password_message)?,
                 5 => {
                     let salt = *data
                         .first_chunk::<4>()
@@ -159,7 +159,7 @@ impl Greeter<'_> {
     }
 
     fn password(&self) -> Result<&[u8], WireError> {
-        self.spec.password.as_ref().map(|p| p.reveal()).ok_or(WireError::NoPassword)
+        self.spec.password.as_ref().map(Password::reveal).ok_or(WireError::NoPassword)
     }
 
     fn answer(

@@ -5,12 +5,13 @@
 //! server the tests say so and pass: see [`server`].
 
 #![allow(dead_code)] // each test binary uses a part
+#![allow(clippy::doc_markdown)] // names of products
 
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -26,8 +27,8 @@ pub struct Server {
     pub dir: PathBuf,
     pub port: u16,
     owner: Option<(u32, u32)>,
-    /// Its other end in the guarding shell sees when we are gone.
-    _leash: ChildStdin,
+    /// The shell that guards it; sees by the pipe between us when we are gone.
+    _guard: Child,
 }
 
 /// The server of this test binary, or `None` (and a word about it) where none is installed.
@@ -116,9 +117,8 @@ impl Server {
         }
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         command.current_dir(&dir).process_group(0);
-        let mut shell = as_owner(&mut command, owner).spawn().expect("a shell");
-        let leash = shell.stdin.take().expect("piped");
-        let server = Self { bin, dir, port, owner, _leash: leash };
+        let guard = as_owner(&mut command, owner).spawn().expect("a shell");
+        let server = Self { bin, dir, port, owner, _guard: guard };
         server.wait_until_up();
         server
     }

@@ -69,7 +69,13 @@ def _panel(name: str, cells: list[dict[str, Any]], frame: _Frame, is_last: bool)
             base.data(cells),
             width=look.plot,
             height=look.height(frame.height),
-            title={"text": name, "fontSize": 12, "offset": 4, "anchor": "start", "frame": "group"},
+            title={
+                "text": name,
+                "fontSize": 12,
+                "offset": 4,
+                "anchor": "start",
+                "frame": "group",
+            },
         )
         .mark_rect(clip=True, strokeWidth=0.7)
         .encode(

@@ -84,7 +84,9 @@ def _parts(analysis: Analysis) -> list[dict[str, Any]]:
         mine.sort(key=lambda row: (order.index(row["class"]), -row["share"]))
         reached = 0.0
         for row in mine:
-            tip = f"{arm}: {row['class']}, {row['event']} {fmt.percent(row['share'])}"
+            is_named = row["event"] and row["event"].lower() != row["class"].lower()
+            what = f"{row['class']}, {row['event']}" if is_named else row["class"]
+            tip = f"{arm}: {what} {fmt.percent(row['share'])}"
             ink = theme.INK if row["class"].lower() == "idle" else theme.PAPER
             parts.append(
                 row | {"from": reached, "to": reached + row["share"], "tip": tip, "ink": ink}

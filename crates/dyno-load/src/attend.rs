@@ -1,0 +1,90 @@
+//! The caller's thread while a block runs: it keeps the rows, and ends what blocks.
+
+use std::sync::atomic::AtomicU16;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use dyno_evidence::{Call, CallsWriter};
+
+use crate::LoadError;
+use crate::record::{ErrorCodes, HELD_ROWS, Pool};
+use crate::shared::Shared;
+use crate::wire::socket;
+
+/// How often it looks at the wish to stop.
+const LOOK: Duration = Duration::from_millis(25);
+/// From the wish to stop to the cancel requests.
+const CANCEL_AFTER: Duration = Duration::from_millis(250);
+/// From the wish to stop to closed sockets.
+const CLOSE_AFTER: Duration = Duration::from_millis(600);
+
+/// Keeps rows in memory up to a budget, then writes them.
+pub struct Keeper<'a> {
+    writer: &'a mut CallsWriter,
+    pool: &'a Pool,
+    codes: &'a ErrorCodes,
+    held: Vec<Vec<Call>>,
+    rows: usize,
+}
+
+impl<'a> Keeper<'a> {
+    /// Keeps nothing yet.
+    pub fn new(writer: &'a mut CallsWriter, pool: &'a Pool, codes: &'a ErrorCodes) -> Self {
+        Self { writer, pool, codes, held: Vec::new(), rows: 0 }
+    }
+
+    fn keep(&mut self, buffer: Vec<Call>) -> Result<(), LoadError> {
+        self.rows += buffer.len();
+        self.held.push(buffer);
+        if self.rows >= HELD_ROWS { self.write() } else { Ok(()) }
+    }
+
+    /// Writes what is held.
+    pub fn write(&mut self) -> Result<(), LoadError> {
+        let codes = self.codes.list();
+        for buffer in self.held.drain(..) {
+            self.writer.push(&buffer, &codes)?;
+            self.pool.give(buffer);
+        }
+        self.rows = 0;
+        Ok(())
+    }
+}
+
+/// Takes full buffers until all threads are done; ends blocked reads when told to stop.
+pub fn attend(
+    shared: &Shared<'_>,
+    receiver: &Receiver<Vec<Call>>,
+    active: &[AtomicU16],
+    keeper: &mut Keeper<'_>,
+) -> Result<(), LoadError> {
+    let mut halted_at: Option<Instant> = None;
+    let mut step = 0;
+    let mut kept = Ok(());
+    loop {
+        match receiver.recv_timeout(LOOK) {
+            Ok(buffer) if kept.is_ok() => {
+                kept = keeper.keep(buffer);
+                if kept.is_err() {
+                    shared.abort();
+                }
+            }
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return kept,
+        }
+        if !shared.halted() {
+            continue;
+        }
+        let since = halted_at.get_or_insert_with(Instant::now).elapsed();
+        if step == 0 && since >= CANCEL_AFTER {
+            step = 1;
+            shared.each_active(active, |arm, handle| {
+                // A server that does not take it is told by the closed socket.
+                let _ = socket::cancel(&arm.spec.connection, handle.process, handle.key);
+            });
+        } else if step == 1 && since >= CLOSE_AFTER {
+            step = 2;
+            shared.each_active(active, |_, handle| handle.control.shut_down());
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The steps of a script between its commands: variables, branches, pauses, pipelines.
+
+use dyno_script::{EvalError, eval};
+
+use crate::LoadError;
+use crate::plan::{ScriptPlan, Step};
+use crate::session::{Ended, Runner};
+
+impl<'a> Runner<'a, '_, '_> {
+    /// Runs a script's steps until its end or its first failure.
+    pub(crate) fn steps(
+        &mut self,
+        script: &'a ScriptPlan,
+        now: &mut i64,
+    ) -> Result<Ended, LoadError> {
+        let (mut at, mut stale) = (0, false);
+        self.out.batch.clear();
+        while let Some(step) = script.steps.get(at) {
+            at += 1;
+            match step {
+                Step::Sql(command) => {
+                    if stale && !script.single {
+                        *now = self.clock().now_ns();
+                        stale = false;
+                    }
+                    let ended = if self.out.batch.is_open() {
+                        self.add_to_batch(*command, now)
+                    } else {
+                        self.call(script, *command, now)
+                    };
+                    if ended != Ended::Well {
+                        return Ok(ended);
+                    }
+                }
+                Step::Set { var, expr, line } => {
+                    let value = eval(expr, &mut self.seat.scope, &mut self.seat.rng)
+                        .map_err(|e| evaluation(self, script, *line, &e))?;
+                    self.seat.scope.set(*var, value);
+                    stale = true;
+                }
+                Step::JumpUnless { expr, target, line } => {
+                    let value = eval(expr, &mut self.seat.scope, &mut self.seat.rng)
+                        .map_err(|e| evaluation(self, script, *line, &e))?;
+                    if !value.truth() {
+                        at = *target;
+                    }
+                    stale = true;
+                }
+                Step::Jump { target } => at = *target,
+                other => {
+                    let ended = self.rare_step(script, other, now)?;
+                    stale = false;
+                    if ended != Ended::Well {
+                        return Ok(ended);
+                    }
+                }
+            }
+        }
+        if self.out.batch.is_open() {
+            let next = "end it with \\endpipeline on every way through the script";
+            return Err(running(self, script, 0, "the script ended inside a pipeline", next));
+        }
+        Ok(Ended::Well)
+    }
+
+    fn rare_step(
+        &mut self,
+        script: &'a ScriptPlan,
+        step: &Step,
+        now: &mut i64,
+    ) -> Result<Ended, LoadError> {
+        *now = self.clock().now_ns();
+        let open = self.out.batch.is_open();
+        match step {
+            Step::Sleep { time, line } => {
+                let micros = time
+                    .micros(&self.seat.scope)
+                    .map_err(|e| evaluation(self, script, *line, &e))?;
+                let target = now.saturating_add_unsigned(micros.saturating_mul(1_000));
+                *now = self.clock().sleep_until(target, || self.shared.halted());
+                Ok(if *now < target { Ended::Cut } else { Ended::Well })
+            }
+            Step::Redo { command, .. } if !open => Ok(self.read_redo(*command, now)),
+            Step::StartPipeline { .. } if !open => {
+                self.out.batch.open(*now);
+                Ok(Ended::Well)
+            }
+            Step::SyncPipeline { .. } if open => {
+                self.sync_batch();
+                Ok(Ended::Well)
+            }
+            Step::EndPipeline { .. } if open => Ok(self.end_batch(script, now)),
+            Step::Redo { line, .. } | Step::StartPipeline { line } => {
+                let next = "put it behind \\endpipeline";
+                Err(running(self, script, *line, "not possible inside a pipeline", next))
+            }
+            Step::SyncPipeline { line } | Step::EndPipeline { line } => {
+                let next = "begin one with \\startpipeline";
+                Err(running(self, script, *line, "no pipeline is open here", next))
+            }
+            _ => Ok(Ended::Well),
+        }
+    }
+}
+
+#[cold]
+fn evaluation(
+    runner: &Runner<'_, '_, '_>,
+    script: &ScriptPlan,
+    line: u32,
+    error: &EvalError,
+) -> LoadError {
+    running(runner, script, line, &error.to_string(), "correct the expression or its variables")
+}
+
+#[cold]
+pub(crate) fn running(
+    runner: &Runner<'_, '_, '_>,
+    script: &ScriptPlan,
+    line: u32,
+    message: &str,
+    next: &str,
+) -> LoadError {
+    let name = runner.shared.plan.statements.get(usize::from(script.name));
+    LoadError::Running {
+        script: name.cloned().unwrap_or_default(),
+        line: if line > 0 { line } else { script.last_line },
+        message: message.into(),
+        next: next.into(),
+    }
+}

@@ -1,0 +1,2 @@
+\set account random(0, 9999)
+select id, amount from payments where account + 0 = :account;
