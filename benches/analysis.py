@@ -2,8 +2,9 @@
 
     python benches/analysis.py [--rows 8000000]
 
-Both read the same Parquet parts and give, per block and arm: count, mean, exact p50, p90, p99, p99.9
-and the maximum. Prints seconds of each, the best of three, and the ratio. The numbers must agree.
+Both read the same Parquet parts and give, per block and arm: count, mean, exact p50, p90, p99,
+p99.9 and the maximum. Prints seconds of each, the best of three, and the ratio; the numbers must
+agree.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+
 from dbdyno import _core
 
 QUANTILES = [0.5, 0.9, 0.99, 0.999]
@@ -24,17 +26,29 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def make(rows: int, folder: str) -> list[Path]:
     """Writes the parts with the example `capture`."""
-    capture = ["cargo", "run", "--release", "--quiet", "-p", "dyno-evidence", "--example", "capture"]
-    subprocess.run([*capture, "--", str(rows), "20", folder], cwd=ROOT, check=True,
-                   stdout=subprocess.DEVNULL)
+    capture = [
+        "cargo",
+        "run",
+        "--release",
+        "--quiet",
+        "-p",
+        "dyno-evidence",
+        "--example",
+        "capture",
+    ]
+    subprocess.run(
+        [*capture, "--", str(rows), "20", folder], cwd=ROOT, check=True, stdout=subprocess.DEVNULL
+    )
     return sorted(Path(folder).glob("*.parquet"))
 
 
 def ours(parts: list[Path]) -> dict[tuple[int, str], list[float]]:
     """Summaries by dbdyno's kernel."""
     rows = _core.summarise([[(path, [])] for path in parts], QUANTILES)
-    return {(r["group"], r["arm"]): [r["count"], r["mean_ns"], *r["quantiles_ns"], r["max_ns"]]
-            for r in rows}
+    return {
+        (r["group"], r["arm"]): [r["count"], r["mean_ns"], *r["quantiles_ns"], r["max_ns"]]
+        for r in rows
+    }
 
 
 def theirs(parts: list[Path]) -> dict[tuple[int, str], list[float]]:
@@ -66,8 +80,11 @@ def main() -> None:
         assert reference.keys() == found.keys()
         for key, values in reference.items():
             assert np.allclose(values, found[key], rtol=1e-9), key
-    print(f"{rows} operations in 20 blocks: dbdyno {best['dbdyno']:.2f} s, duckdb {best['duckdb']:.2f} s,"
-          f" ratio {best['duckdb'] / best['dbdyno']:.1f}")
+    print(
+        f"{rows} operations in 20 blocks: dbdyno {best['dbdyno']:.2f} s,"
+        f" duckdb {best['duckdb']:.2f} s,"
+        f" ratio {best['duckdb'] / best['dbdyno']:.1f}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The cost of keeping every operation, and whether memory stays flat.
 
-    python benches/capture.py [--rows 50000000]
+python benches/capture.py [--rows 50000000]
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=50_000_000)
     rows = str(parser.parse_args().rows)
-    capture = ["cargo", "run", "--release", "--quiet", "-p", "dyno-evidence", "--example", "capture"]
+    capture = [
+        "cargo",
+        "run",
+        "--release",
+        "--quiet",
+        "-p",
+        "dyno-evidence",
+        "--example",
+        "capture",
+    ]
     subprocess.run([*capture, "--", rows], cwd=ROOT, check=True)
 
 

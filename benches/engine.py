@@ -36,12 +36,18 @@ def engine(scale: int) -> Iterator[Postgres]:
 def pgbench(target: Postgres, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs the server's own pgbench."""
     conninfo = target.conninfo()
-    environment = {**os.environ, "PGHOST": conninfo["host"], "PGPORT": str(conninfo["port"]),
-                   "PGUSER": conninfo["user"], "PGDATABASE": conninfo["dbname"],
-                   "PGPASSWORD": conninfo["password"] or ""}
+    environment = {
+        **os.environ,
+        "PGHOST": conninfo["host"],
+        "PGPORT": str(conninfo["port"]),
+        "PGUSER": conninfo["user"],
+        "PGDATABASE": conninfo["dbname"],
+        "PGPASSWORD": conninfo["password"] or "",
+    }
     program = Path(find_binaries().bindir) / "pgbench"
-    return subprocess.run([program, *arguments], env=environment, check=True, text=True,
-                          capture_output=True)
+    return subprocess.run(
+        [program, *arguments], env=environment, check=True, text=True, capture_output=True
+    )
 
 
 def timed_pgbench(target: Postgres, *arguments: str) -> PgbenchResult:

@@ -17,12 +17,16 @@ import time
 from pathlib import Path
 
 import numpy as np
-from dbdyno import _core
-from dbdyno.target.postgres import Postgres
 from engine import PgbenchResult, engine, load_spec, timed_pgbench
 from scipy import stats
 
-SELECT = "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
+from dbdyno import _core
+from dbdyno.target.postgres import Postgres
+
+SELECT = """\
+\\set aid random(1, 100000 * :scale)
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+"""
 TPCB = """\
 \\set aid random(1, 100000 * :scale)
 \\set bid random(1, 1 * :scale)
@@ -33,14 +37,15 @@ UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
 SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
 UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;
 UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;
-INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime)
+VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
 END;
-"""  # noqa: E501
+"""
 SCALE = 10
 
 
 def dyno(target: Postgres, text: str, sessions: int, seconds: float) -> PgbenchResult:
-    """One run of dbdyno's load generator in this process, evidence written to a temporary folder."""
+    """One run of dbdyno's load generator in this process, evidence into a temporary folder."""
     load = _core.Load(json.dumps(load_spec(target, text, sessions)))
     with tempfile.TemporaryDirectory() as folder:
         load.connect(0)
@@ -62,11 +67,26 @@ def compare(target: Postgres, name: str, text: str, sessions: int, pairs: int, s
     with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
         script.write(text)
         script.flush()
-        arguments = ["-n", "-M", "prepared", "-c", str(sessions), "-j", str(min(sessions, 2)),
-                     "-T", str(round(seconds)), "-f", script.name, "-D", f"scale={SCALE}"]
+        arguments = [
+            "-n",
+            "-M",
+            "prepared",
+            "-c",
+            str(sessions),
+            "-j",
+            str(min(sessions, 2)),
+            "-T",
+            str(round(seconds)),
+            "-f",
+            script.name,
+            "-D",
+            f"scale={SCALE}",
+        ]
         for pair in range(pairs + 1):
-            runs = [lambda: timed_pgbench(target, *arguments),
-                    lambda: dyno(target, text, sessions, seconds)]
+            runs = [
+                lambda: timed_pgbench(target, *arguments),
+                lambda: dyno(target, text, sessions, seconds),
+            ]
             order = [0, 1] if pair % 2 else [1, 0]
             got = {which: runs[which]() for which in order}
             if pair == 0:
@@ -75,9 +95,12 @@ def compare(target: Postgres, name: str, text: str, sessions: int, pairs: int, s
             cpu_ratios.append(np.log(got[1].cpu_us / got[0].cpu_us))
             tps.append((got[0].tps, got[1].tps, got[0].cpu_us, got[1].cpu_us))
     middle = np.median(np.array(tps), axis=0)
-    print(f"{name:12s} c{sessions}: pgbench {middle[0]:8.0f} tps {middle[2]:6.1f} us CPU; "
-          f"dbdyno {middle[1]:8.0f} tps {middle[3]:6.1f} us CPU; "
-          f"throughput ratio {words(log_ratios)}, CPU ratio {words(cpu_ratios)}", flush=True)
+    print(
+        f"{name:12s} c{sessions}: pgbench {middle[0]:8.0f} tps {middle[2]:6.1f} us CPU; "
+        f"dbdyno {middle[1]:8.0f} tps {middle[3]:6.1f} us CPU; "
+        f"throughput ratio {words(log_ratios)}, CPU ratio {words(cpu_ratios)}",
+        flush=True,
+    )
 
 
 def words(logs: list[float]) -> str:

@@ -52,7 +52,7 @@ _HOME = {
     "write_html": "report.html",
 }
 
-__all__ = list(_HOME)  # noqa: PLE0604
+__all__ = list(_HOME)
 
 if TYPE_CHECKING:
     from dbdyno.errors import (

@@ -1,6 +1,7 @@
 """The one error family: what was expected, what was found, where, and the next step.
 
-Each room raises its own kind; a command line user sees `str(error)` and exit code 2, never a traceback.
+Each room raises its own kind; a command line user sees `str(error)` and exit code 2, never a
+traceback.
 """
 
 from __future__ import annotations

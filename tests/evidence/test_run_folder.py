@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence import Block, Run, find_run, list_runs, new_run
 from dbdyno.evidence.files import read_json, write_json

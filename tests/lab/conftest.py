@@ -1,4 +1,4 @@
-"""One server that "belongs to somebody else" for the whole session, and small plans to run on it."""
+"""A server that "belongs to somebody else" for the whole session, and small plans for it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dbdyno.target.embedded import EmbeddedPostgres
 from psycopg.conninfo import make_conninfo
+
+from dbdyno.target.embedded import EmbeddedPostgres
 
 
 @pytest.fixture(scope="session")
@@ -41,20 +42,39 @@ class Lab:
 
     def __call__(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         """Runs a command and checks its exit code."""
-        done = subprocess.run(self.command(*arguments), cwd=self.folder, text=True, timeout=120,
-                              capture_output=True, env=self.environment(), check=False)
+        done = subprocess.run(
+            self.command(*arguments),
+            cwd=self.folder,
+            text=True,
+            timeout=120,
+            capture_output=True,
+            env=self.environment(),
+            check=False,
+        )
         assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         return done
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Starts a command and lets it run."""
-        return subprocess.Popen(self.command(*arguments), cwd=self.folder, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                env=self.environment())
+        return subprocess.Popen(
+            self.command(*arguments),
+            cwd=self.folder,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self.environment(),
+        )
 
-    def plan(self, arms: str, *, blocks: int = 3, more: str = "", name: str = "plan.toml",
-             script: str = "select 1;") -> str:
+    def plan(
+        self,
+        arms: str,
+        *,
+        blocks: int = 3,
+        more: str = "",
+        name: str = "plan.toml",
+        script: str = "select 1;",
+    ) -> str:
         """Writes a small plan on the lab's server; returns its name."""
         text = f"""title = "small"
 [target]

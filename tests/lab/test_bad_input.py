@@ -19,7 +19,7 @@ def arm(settings: str) -> str:
         ('shared_buffers = "256MB"', "restart"),
         ('wal_writer_delay = "10ms"', "alter_system = true"),
         ('block_size = "4096"', "fixed"),
-        ("\"work_mem'; drop table x; --\" = 1", "no such setting"),
+        ('"work_mem\'; drop table x; --" = 1', "no such setting"),
     ],
 )
 def test_a_setting_that_cannot_be_varied(lab, settings, says):
@@ -42,7 +42,12 @@ def test_a_script_without_sql(lab):
 
 @pytest.mark.parametrize(
     "dsn",
-    ["postgresql://127.0.0.1:1/nowhere", "host=/nonexistent dbname=x", "postgresql://[", "nonsense"],
+    [
+        "postgresql://127.0.0.1:1/nowhere",
+        "host=/nonexistent dbname=x",
+        "postgresql://[",
+        "nonsense",
+    ],
 )
 def test_a_dsn_that_does_not_answer(lab, dsn):
     done = lab("run", lab.plan(TWO_ARMS), "--target", dsn, code=2)
@@ -71,8 +76,12 @@ def test_a_role_that_lacks_rights(lab, server, dsn):
         plain = psycopg.conninfo.make_conninfo("", **parameters)
         done = lab("run", lab.plan(arm("fsync = false"), more=""), "--target", plain, code=2)
         assert "next:" in done.stderr
-        assert "may not" in lab("run", lab.plan(arm('log_min_duration_statement = "1s"')),
-                                "--target", plain, code=2).stderr
+        assert (
+            "may not"
+            in lab(
+                "run", lab.plan(arm('log_min_duration_statement = "1s"')), "--target", plain, code=2
+            ).stderr
+        )
         lab("run", lab.plan(TWO_ARMS), "--target", plain)
         assert "pg_monitor" in lab("doctor", "--target", plain).stdout
         conn.execute("drop owned by poor")
@@ -107,8 +116,18 @@ def test_a_full_disk_loses_nothing_of_what_was_recorded(lab, small_disk):
     assert '"kind": "experiment"' in model
 
 
-@pytest.mark.parametrize("words", [("rnu",), ("run", "redo-siez"), ("studies", "redosize"), ("sql",),
-                                   ("compare", "none"), ("run",), ("report", "none")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("rnu",),
+        ("run", "redo-siez"),
+        ("studies", "redosize"),
+        ("sql",),
+        ("compare", "none"),
+        ("run",),
+        ("report", "none"),
+    ],
+)
 def test_words_that_are_not_known(lab, words):
     done = lab(*words, code=2)
     assert done.stderr.strip()
@@ -116,6 +135,10 @@ def test_words_that_are_not_known(lab, words):
 
 def test_sql_on_evidence_may_read_nothing_else(lab):
     lab("run", lab.plan(TWO_ARMS))
-    for text in ("select * from read_text('/etc/passwd')", "copy calls to '/tmp/x.csv'",
-                 "attach '/tmp/x.db'", "selec 1"):
+    for text in (
+        "select * from read_text('/etc/passwd')",
+        "copy calls to '/tmp/x.csv'",
+        "attach '/tmp/x.db'",
+        "selec 1",
+    ):
         assert lab("sql", text, code=2).stderr.startswith("dbdyno: ")

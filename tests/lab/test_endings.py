@@ -106,8 +106,9 @@ def test_sql_after_an_arm_runs_whatever_happens(lab, dsn):
 
 
 def test_an_engine_that_goes_away_ends_the_run_with_one_error(lab):
-    from dbdyno.target.embedded import EmbeddedPostgres
     from psycopg.conninfo import make_conninfo
+
+    from dbdyno.target.embedded import EmbeddedPostgres
 
     with EmbeddedPostgres() as engine:
         lab.dsn = make_conninfo("", **engine.tcp_conninfo())
@@ -125,8 +126,10 @@ def test_a_lost_connection_is_opened_again_and_the_block_marked(lab, dsn):
     running = lab.start("run", lab.plan(TWO_ARMS, blocks=8))
     assert until(lambda: list(lab.folder.glob("runs/*/blocks/b000001.json")))
     with psycopg.connect(dsn) as conn:
-        conn.execute("select pg_terminate_backend(pid) from pg_stat_activity"
-                     " where application_name like 'dbdyno/%'")
+        conn.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where application_name like 'dbdyno/%'"
+        )
     _, errors = running.communicate(timeout=60)
     assert running.returncode == 0, errors
     records = [json.loads(p.read_text()) for p in lab.folder.glob("runs/*/blocks/*.json")]

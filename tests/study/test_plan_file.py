@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from dbdyno.errors import PlanError
 from dbdyno.study.plan import plan_from_dict
 from dbdyno.study.plan_file import duration_ns, parse_plan, read_plan
@@ -68,13 +69,21 @@ def test_script_files_are_relative_to_the_plan(tmp_path: Path):
 
 
 def test_no_password_lands_in_a_manifest():
-    plan = parse(SMALL.replace("[workload]", '[target]\ndsn = "postgresql://u:tiger@h/d"\n[workload]'))
+    plan = parse(
+        SMALL.replace("[workload]", '[target]\ndsn = "postgresql://u:tiger@h/d"\n[workload]')
+    )
     assert "tiger" not in str(plan.to_dict()["dsn"])
 
 
 @pytest.mark.parametrize(
     ("text", "nanoseconds"),
-    [("50ms", 50_000_000), ("1.5s", 1_500_000_000), ("2 min", 120 * 10**9), ("5", None), ("", None)],
+    [
+        ("50ms", 50_000_000),
+        ("1.5s", 1_500_000_000),
+        ("2 min", 120 * 10**9),
+        ("5", None),
+        ("", None),
+    ],
 )
 def test_durations(text: str, nanoseconds: int | None):
     assert duration_ns(text) == nanoseconds
@@ -91,26 +100,51 @@ BAD = [
     ("no scripts", HEAD + ARM, "p.toml", "needs scripts"),
     ("unknown table", HEAD + WORK + ARM + "[lod]\n", "p.toml:6", "'load'"),
     ("unknown key", HEAD + WORK + "[load]\nsesions = 2\n" + ARM, "p.toml:5", "'sessions'"),
-    ("unknown arm key", HEAD + WORK + ARM + '[[arm]]\nname = "b"\nseting = {}\n', "p.toml:8",
-     "'settings'"),
+    (
+        "unknown arm key",
+        HEAD + WORK + ARM + '[[arm]]\nname = "b"\nseting = {}\n',
+        "p.toml:8",
+        "'settings'",
+    ),
     ("wrong type", HEAD + WORK + '[load]\nsessions = "two"\n' + ARM, "p.toml:5", "whole number"),
     ("bool is no int", HEAD + WORK + "[load]\nsessions = true\n" + ARM, "p.toml:5", "whole number"),
     ("too small", HEAD + WORK + "[schedule]\nblocks = 1\n" + ARM, "p.toml:5", "from 2"),
     ("no duration", HEAD + WORK + '[schedule]\nturn = "fast"\n' + ARM, "p.toml:5", "a duration"),
-    ("two lengths", HEAD + WORK + '[schedule]\nturn = "1s"\nturn_transactions = 5\n' + ARM,
-     "p.toml:5", "not both"),
+    (
+        "two lengths",
+        HEAD + WORK + '[schedule]\nturn = "1s"\nturn_transactions = 5\n' + ARM,
+        "p.toml:5",
+        "not both",
+    ),
     ("no choice", HEAD + WORK + '[schedule]\nswitch = "abba"\n' + ARM, "p.toml:5", "one of auto"),
     ("two arms of a name", HEAD + WORK + ARM + ARM, "p.toml:7", "two arms"),
     ("nameless arm", HEAD + WORK + "[[arm]]\nsessions = 2\n", "p.toml:4", "arm.name is missing"),
     ("empty name", HEAD + WORK + '[[arm]]\nname = ""\n', "p.toml:5", "1 to 60"),
     ("arm is a table", HEAD + WORK + '[arm]\nname = "a"\n', "p.toml:4", "[[arm]]"),
-    ("script missing", HEAD + '[workload]\nscripts = [{file = "none.sql"}]\n' + ARM, "p.toml:3",
-     "cannot be read"),
-    ("script twice", HEAD + '[workload]\nscripts = [{file = "a", text = "b"}]\n' + ARM, "p.toml:3",
-     "either file or text"),
-    ("script empty", HEAD + "[workload]\nscripts = [{weight = 1}]\n" + ARM, "p.toml:3",
-     "either file or text"),
-    ("builtin and scripts", HEAD + WORK + 'builtin = "select-only"\n' + ARM, "p.toml:4", "not both"),
+    (
+        "script missing",
+        HEAD + '[workload]\nscripts = [{file = "none.sql"}]\n' + ARM,
+        "p.toml:3",
+        "cannot be read",
+    ),
+    (
+        "script twice",
+        HEAD + '[workload]\nscripts = [{file = "a", text = "b"}]\n' + ARM,
+        "p.toml:3",
+        "either file or text",
+    ),
+    (
+        "script empty",
+        HEAD + "[workload]\nscripts = [{weight = 1}]\n" + ARM,
+        "p.toml:3",
+        "either file or text",
+    ),
+    (
+        "builtin and scripts",
+        HEAD + WORK + 'builtin = "select-only"\n' + ARM,
+        "p.toml:4",
+        "not both",
+    ),
     ("settings no table", HEAD + WORK + ARM + "settings = 5\n", "p.toml:6", "a table of settings"),
     ("load no table", HEAD + "load = 5\n" + WORK + ARM, "p.toml:2", "must be a table"),
 ]

@@ -12,10 +12,17 @@ from dbdyno.evidence import find_run
 
 @click.command("report")
 @click.argument("run_name", metavar="RUN")
-@click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False),
-              help="The HTML file (default: report.html in the run's folder).")
-@click.option("--figures", type=click.Path(path_type=Path, file_okay=False),
-              help="Write each figure as PNG and SVG into this folder.")
+@click.option(
+    "-o",
+    "output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The HTML file (default: report.html in the run's folder).",
+)
+@click.option(
+    "--figures",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write each figure as PNG and SVG into this folder.",
+)
 @folder_option
 def command(run_name: str, output: Path | None, figures: Path | None, folder: Path) -> None:
     """Render the report of RUN (a name, its end, a path, or 'last') from its evidence."""

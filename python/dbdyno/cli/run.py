@@ -13,6 +13,7 @@ from dbdyno.errors import PlanError
 if TYPE_CHECKING:
     from dbdyno.evidence import Run
     from dbdyno.study.plan import Plan
+    from dbdyno.study.progress import Progress
 
 
 @click.command("run")
@@ -21,8 +22,13 @@ if TYPE_CHECKING:
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a factor.")
 @click.option("--blocks", type=click.IntRange(2, 100_000), help="Blocks that count.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Replays an order of arms.")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("runs"),
-              show_default=True, help="Folder for the run.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder for the run.",
+)
 @click.option("--quick", is_flag=True, help="A short run: fewer blocks, wider intervals.")
 @click.option("--aa", is_flag=True, help="One arm against itself: the noise floor.")
 @click.option("--resume", "resume_name", metavar="RUN", help="Finish a run that was cut short.")
@@ -59,13 +65,16 @@ def command(
             run = start(plan, out, progress, seed=seed)
     except Interrupted as stop:
         progress.end()
-        click.echo("interrupted: the engine is as it was; whole blocks are kept; "
-                   "`dbdyno runs` lists the run, `dbdyno run --resume last` finishes it", err=True)
+        click.echo(
+            "interrupted: the engine is as it was; whole blocks are kept; "
+            "`dbdyno runs` lists the run, `dbdyno run --resume last` finishes it",
+            err=True,
+        )
         raise click.exceptions.Exit(130) from stop
     show(run)
 
 
-def _resume(what, name, out, target, progress):  # type: ignore[no-untyped-def]
+def _resume(what: str | None, name: str, out: Path, target: str | None, progress: Progress) -> Run:
     from dbdyno.evidence import find_run
     from dbdyno.study.execute import resume
 
@@ -85,8 +94,10 @@ def _plan(
     from dbdyno.study.execute import same_twice
 
     if what is None:
-        raise PlanError("name a study or a plan file",
-                        next_step="`dbdyno studies` lists studies, `dbdyno plan new` writes a plan")
+        raise PlanError(
+            "name a study or a plan file",
+            next_step="`dbdyno studies` lists studies, `dbdyno plan new` writes a plan",
+        )
     plan = _read(what, settings, quick)
     if target:
         plan = replace(plan, dsn=target)

@@ -15,9 +15,7 @@ from dbdyno.evidence import find_run
 @click.option("--run", "run_name", default="last", show_default=True, help="Run to query.")
 @folder_option
 @format_options
-def command(
-    query: str, run_name: str, folder: Path, form: str | None, output: Path | None
-) -> None:
+def command(query: str, run_name: str, folder: Path, form: str | None, output: Path | None) -> None:
     """Query the evidence: tables `calls`, `waits` and `metrics` of one run.
 
     \b

@@ -39,6 +39,7 @@ BIC_MARGIN = 6.0
 P_MAX = 0.01
 AMPLITUDE_MIN = 0.05
 FOLDS = 5
+TOO_NARROW = "the redo sizes lie too close together for teeth of 64 KiB or more to be looked for"
 
 Integers = NDArray[np.int64]
 
@@ -129,17 +130,25 @@ def fit_curve(
     everything = np.ones(binned.time.size, dtype=bool)
     y = _medians(binned, everything)
     weights = _weights(binned.count, y)
-    searches = [Search(s, binned.x, weights, places_for(s, binned.x, LEAST_PERIOD)) for s in SHAPES]
+    places = [(shape, places_for(shape, binned.x, LEAST_PERIOD)) for shape in SHAPES]
+    searches = [
+        Search(shape, binned.x, weights, where)
+        for shape, where in places
+        if shape.column is None or len(where)
+    ]
     fits = [search.fit(y) for search in searches]
     floor = 1e-12 * float((weights * y**2).sum())
     bics = [_bic(fit, y.size, floor) for fit in fits]
     errors = _cross_validated(binned, searches, weights, y)
     plain = min((i for i, f in enumerate(fits) if not f.shape.sawtooth), key=bics.__getitem__)
-    saw = min((i for i, f in enumerate(fits) if f.shape.sawtooth), key=bics.__getitem__)
-    p = _permuted(searches, fits[plain], y, permutations=permutations, seed=seed)
+    toothed = [i for i, f in enumerate(fits) if f.shape.sawtooth]
+    saw = min(toothed, key=bics.__getitem__, default=plain)
+    p = 1.0
+    if toothed:
+        p = _permuted(searches, fits[plain], y, permutations=permutations, seed=seed)
     refined = _refine(fits[saw], binned.x, weights, y)
     gains = _Gains(bics[plain] - bics[saw], p, errors[plain] - errors[saw])
-    reasons = _against(gains, refined, binned.x, y)
+    reasons = _against(gains, refined, binned.x, y) if toothed else [TOO_NARROW]
     found = not reasons
     chosen = saw if found else plain
     line = refined if found else fits[chosen]

@@ -39,8 +39,10 @@ def analyse(run: Run) -> dict[str, Any]:
         {"code": "torn part", "text": text, "next": "it is left out; the other blocks count"}
         for text in dict.fromkeys([*measures.broken, *broken])
     ]
-    model = clean(model)
-    with contextlib.suppress(EvidenceError):  # a full or read-only disk: the model can be made again
+    model = cleaned(model)
+    with contextlib.suppress(
+        EvidenceError
+    ):  # a full or read-only disk: the model can be made again
         write_json(run.path / "analysis.json", model)
         brief = {key: model["verdict"][key] for key in ("decision", "headline")}
         if run.manifest.get("verdict") != brief:
@@ -84,8 +86,11 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
     elif kind == "curve":
         curve.add(model, connection, measures)
     elif "verdict" not in model:
-        model["verdict"] = {"decision": "unclear", "headline": "One arm was run; there is nothing "
-                            "to compare it with.", "sentences": []}
+        model["verdict"] = {
+            "decision": "unclear",
+            "headline": "One arm was run; there is nothing to compare it with.",
+            "sentences": [],
+        }
     model["gates"], model["warnings"] = gates.examine(run, measures, model, latencies)
     return model
 
@@ -131,8 +136,13 @@ def compare_arm(
         values = measures.metric(metric.name)
         n = min(len(values[0]), len(values[arm]))
         comparisons.append(
-            compare_metric(metric, values[0][:n], values[arm][:n], level=judge["level"],
-                           threshold=judge["threshold"])
+            compare_metric(
+                metric,
+                values[0][:n],
+                values[arm][:n],
+                level=judge["level"],
+                threshold=judge["threshold"],
+            )
         )
     return comparisons
 
@@ -254,7 +264,7 @@ def _classical(latencies: pictures.Latencies) -> list[dict[str, Any]]:
         if min(base.size, other.size) < 2:
             continue
         for test in (welch, mann_whitney, kolmogorov_smirnov):
-            found = test(base, other)  # type: ignore[operator]
+            found = test(base, other)
             rows.append({
                 "arm": number, "baseline": 0, "test": found.test, "statistic": found.statistic,
                 "df": found.df, "log10_p": found.log10_p, "effect": found.effect,
@@ -302,13 +312,18 @@ def analyse_pair(first: Run, second: Run) -> dict[str, Any]:
         }],
     }  # fmt: skip
     judged(model, measures, latencies, judge, headline_of(first))
-    return clean(model)
+    return cleaned(model)
 
 
 def _renamed(arm: ArmMeasures, run: Run) -> ArmMeasures:
     from dataclasses import replace
 
     return replace(arm, label=f"{arm.name} ({run.id[-4:]})")
+
+
+def cleaned(model: dict[str, Any]) -> dict[str, Any]:
+    """The model as JSON values."""
+    return {key: clean(value) for key, value in model.items()}
 
 
 def clean(value: Any) -> Any:

@@ -41,8 +41,10 @@ def describe_prepared(ready: Prepared) -> str:
     if how.turn_ns:
         lines.append(f"an arm's share of a block: {how.turn_ns / 1e9:g} s")
         lines.append(f"time: about {_duration(ready.seconds())} of load, and the switches")
-    lines += _wrap(f"resolution: {RESOLUTION[how.switch]}; `dbdyno run --aa` measures what this "
-                   "set-up can see and how many blocks a given difference needs")
+    lines += _wrap(
+        f"resolution: {RESOLUTION[how.switch]}; `dbdyno run --aa` measures what this "
+        "set-up can see and how many blocks a given difference needs"
+    )
     lines += _sql("before the first block", plan.workload.setup)
     lines += _sql("at the end, whatever happens", plan.workload.teardown)
     lines += ["", "nothing was changed"]

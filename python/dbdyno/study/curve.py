@@ -31,8 +31,11 @@ def add(model: dict[str, Any], connection: Any, measures: Measures) -> None:
     try:
         fit = fit_curve(redo, elapsed, columns["block"])
     except StatsError as error:
-        model["verdict"] = {"decision": "unclear", "headline": f"No curve: {error.message}.",
-                            "sentences": [error.next_step] if error.next_step else []}
+        model["verdict"] = {
+            "decision": "unclear",
+            "headline": f"No curve: {error.message}.",
+            "sentences": [error.next_step] if error.next_step else [],
+        }
         return
     model["figures"]["curve"] = _figure(fit, redo, elapsed)
     model["verdict"] = {
@@ -76,10 +79,14 @@ def _left_to_wait_for(columns: Any) -> list[str]:
     large = redo >= np.quantile(redo, 0.5)
     share = float(np.median(unflushed[large] / np.maximum(redo[large], 1)))
     if share > 0.9:
-        return ["Nearly all of a transaction's redo was still to be flushed when its commit began "
-                f"({share:.0%} at the median): the log writer had not been ahead of it."]
-    return [f"At the median {share:.0%} of a large transaction's redo was still to be flushed when "
-            "its commit began: the log writer had been ahead of the rest."]
+        return [
+            "Nearly all of a transaction's redo was still to be flushed when its commit began "
+            f"({share:.0%} at the median): the log writer had not been ahead of it."
+        ]
+    return [
+        f"At the median {share:.0%} of a large transaction's redo was still to be flushed when "
+        "its commit began: the log writer had been ahead of the rest."
+    ]
 
 
 def _wal_buffers(model: dict[str, Any], fit: CurveFit) -> list[str]:
@@ -94,8 +101,10 @@ def _wal_buffers(model: dict[str, Any], fit: CurveFit) -> list[str]:
     bend = _bend(fit)
     if abs(bend - size) > NEAR * size:
         return []
-    return [f"The bend lies near wal_buffers = {text}: beyond it a session must write log pages "
-            "itself while it inserts, so less is left for the commit to write."]
+    return [
+        f"The bend lies near wal_buffers = {text}: beyond it a session must write log pages "
+        "itself while it inserts, so less is left for the commit to write."
+    ]
 
 
 def _bend(fit: CurveFit) -> float:

@@ -1,4 +1,4 @@
-"""Carries a plan out from the first connection to the report, or resumes a run that was cut short."""
+"""Carries a plan out from the first connection to the last, or resumes a run cut short."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dbdyno.errors import Error, PlanError
 from dbdyno.evidence.run import Run, new_run, this_process
 from dbdyno.study.objects import workload_objects
 from dbdyno.study.plan import Arm, Plan, plan_from_dict
-from dbdyno.study.progress import Silent
 from dbdyno.study.prepare import Prepared, open_targets, prepare
+from dbdyno.study.progress import Silent
 from dbdyno.study.stopping import Interrupted, Stopping
 
 if TYPE_CHECKING:
@@ -101,8 +101,12 @@ def _carry_out(
         with _objects(ready, guardian):
             observer = Observer(ready)
             runner = Runner(ready, run, guardian, stopping, progress, observer, spec)
-            progress.begin(run.id, len(ready.blocks), len(ready.blocks) - len(todo),
-                           ready.seconds() * len(todo) / len(ready.blocks))
+            progress.begin(
+                run.id,
+                len(ready.blocks),
+                len(ready.blocks) - len(todo),
+                ready.seconds() * len(todo) / len(ready.blocks),
+            )
             try:
                 runner.go(todo)
             finally:

@@ -1,5 +1,5 @@
-"""Validity gates of a run: the checks of `dbdyno.stats.gates` on its evidence, and what is said aloud
-when a condition was wrong. A gate never changes a verdict; it stands beside it."""
+"""Validity gates of a run: the checks of `dbdyno.stats.gates` on its evidence, and what is said
+aloud when a condition was wrong. A gate never changes a verdict; it stands beside it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from dbdyno.stats.gates import Gate
     from dbdyno.study.pictures import Latencies
 
-CANARIES = {"cpu_ns": "CPU canary", "fsync_ns": "fsync canary", "round_trip_ns": "round trip canary"}
+CANARIES = {
+    "cpu_ns": "CPU canary",
+    "fsync_ns": "fsync canary",
+    "round_trip_ns": "round trip canary",
+}
 CLIENT_CPU_MAX = 0.8
 RISKY = {
     "fsync": "commits do not wait for the disk at all; a crash loses the database",
@@ -40,9 +44,9 @@ def examine(
 def _gates(
     run: Run, measures: Measures, model: dict[str, Any], latencies: Latencies
 ) -> Iterator[Gate]:
-    from dbdyno.stats import gates
-
     import numpy as np
+
+    from dbdyno.stats import gates
 
     several = len(measures.arms) > 1
     blocks = measures.arms[0].blocks
@@ -75,7 +79,9 @@ def _open_loop(measures: Measures) -> Iterator[Gate]:
         skipped = int(sum(arm.values["skipped"]))
         arrivals = int(sum(arm.values["count"])) + skipped
         yield gates.given_up(skipped, arrivals)
-        lags = [own["lag_max_ns"] for b in arm.blocks for own in b.report["arms"] if own["arm"] == at]
+        lags = [
+            own["lag_max_ns"] for b in arm.blocks for own in b.report["arms"] if own["arm"] == at
+        ]
         late = sum(lag > 1_000_000 for lag in lags)
         yield gates.generator_lag(late, max(len(lags), 1), worst_ns=float(max(lags, default=0)))
 
@@ -89,29 +95,47 @@ def _conditions(run: Run, measures: Measures) -> Iterator[dict[str, Any]]:
     cpu = sum(block.report["cpu_ns"] for block in blocks)
     cores = os.cpu_count() or 1
     if wall and cpu / wall > CLIENT_CPU_MAX * cores:
-        yield _warning("busy client", f"the load generator used {cpu / wall:.1f} of {cores} cores",
-                       "fewer sessions, or run dbdyno on another machine than the engine")
+        yield _warning(
+            "busy client",
+            f"the load generator used {cpu / wall:.1f} of {cores} cores",
+            "fewer sessions, or run dbdyno on another machine than the engine",
+        )
     lost = sum(block.report["reconnects"] for block in blocks)
     if lost:
-        yield _warning("reconnects", f"{lost} connection(s) were lost and opened again",
-                       "look into the engine's log; the blocks are marked")
+        yield _warning(
+            "reconnects",
+            f"{lost} connection(s) were lost and opened again",
+            "look into the engine's log; the blocks are marked",
+        )
     first = [own["first_error"] for b in blocks for own in b.report["arms"] if own["first_error"]]
     failed = sum(float(sum(arm.values["failed"])) for arm in measures.arms)
     if failed:
         said = f", the first: {first[0]}" if first else ""
-        yield _warning("errors", f"{failed:.0f} transactions failed{said}",
-                       "failed transactions count as no throughput and give no latency")
+        yield _warning(
+            "errors",
+            f"{failed:.0f} transactions failed{said}",
+            "failed transactions count as no throughput and give no latency",
+        )
     for facts in run.manifest["targets"].values():
         for setting in facts.get("settings", []):
             if setting["name"] in RISKY and setting["value"] == "off":
-                yield _warning("not durable", f"{setting['name']} = off: {RISKY[setting['name']]}",
-                               "say so wherever you show these numbers")
+                yield _warning(
+                    "not durable",
+                    f"{setting['name']} = off: {RISKY[setting['name']]}",
+                    "say so wherever you show these numbers",
+                )
         if facts.get("data_in_memory"):
-            yield _warning("memory file system", "the data lie in memory: there is no disk to wait "
-                           "for", "set TMPDIR to a folder on a disk")
+            yield _warning(
+                "memory file system",
+                "the data lie in memory: there is no disk to wait for",
+                "set TMPDIR to a folder on a disk",
+            )
     if len(blocks) < run.manifest["blocks_planned"]:
-        yield _warning("cut short", f"{len(blocks)} of {run.manifest['blocks_planned']} blocks are "
-                       "whole", f"finish it: dbdyno run --resume {run.id}")
+        yield _warning(
+            "cut short",
+            f"{len(blocks)} of {run.manifest['blocks_planned']} blocks are whole",
+            f"finish it: dbdyno run --resume {run.id}",
+        )
 
 
 def _warning(code: str, text: str, step: str) -> dict[str, Any]:

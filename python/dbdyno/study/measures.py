@@ -49,7 +49,7 @@ class ArmMeasures:
         return np.frombuffer(_core.latencies(self.parts, self.name), dtype="<u8")
 
     def batched(self, q: float, size: int) -> Array:
-        """A quantile over batches of `size` neighbouring blocks; an incomplete batch is left out."""
+        """A quantile over batches of `size` neighbouring blocks, whole batches only."""
         ends = range(0, len(self.parts) - size + 1, size)
         groups = [self.parts[at : at + size] for at in ends]
         return _column(summaries(groups, [q]), self.name, len(groups), _first_quantile)

@@ -1,5 +1,5 @@
-"""How a run measured and judged, in sentences made from the run itself; the engine's facts; the cost
-of watching."""
+"""How a run measured and judged, in sentences made from the run itself; the engine's facts; the
+cost of watching."""
 
 from __future__ import annotations
 
@@ -18,38 +18,48 @@ def method(run: Run) -> dict[str, Any]:
     level, threshold = judge["level"] * 100, judge["threshold"] * 100
     sentences = [_switching(manifest)]
     if schedule["warmup_blocks"]:
-        sentences.append(f"{schedule['warmup_blocks']} warm-up block(s) were recorded and do not count.")
+        sentences.append(
+            f"{schedule['warmup_blocks']} warm-up block(s) were recorded and do not count."
+        )
     if any(arm["rate_per_s"] for arm in manifest["arms"]):
-        sentences.append("Open loop: latency counts from the intended start, so that a stall of the "
-                         "engine is not hidden by the load waiting for it.")
+        sentences.append(
+            "Open loop: latency counts from the intended start, so that a stall of the "
+            "engine is not hidden by the load waiting for it."
+        )
     else:
         sentences.append("Closed loop: each session goes on as soon as its transaction is done.")
     sentences += [
-        "The unit of inference is the block. Each block gives one number per arm and metric; the log "
-        f"of their ratio is one observation; intervals are Student's t at {level:g} % over blocks, "
+        "The unit of inference is the block. Each block gives one number per arm and metric; the "
+        f"log of their ratio is one observation; intervals are Student's t at {level:g} % over blocks, "
         "with a studentised bootstrap over blocks beside it.",
         "A quantile that a block cannot carry (fewer than ten operations beyond it) is taken over "
         "neighbouring blocks together.",
-        f"Differences within {threshold:g} % count as none. The headline metric was named before the "
-        "run and is tested by itself; the others share a false-discovery rate "
+        f"Differences within {threshold:g} % count as none. The headline metric was named before "
+        "the run and is tested by itself; the others share a false-discovery rate "
         "(Benjamini and Hochberg).",
         "Welch, Mann-Whitney and Kolmogorov-Smirnov over all operations assume independent "
         "operations, which they are not; they are shown and decide nothing.",
     ]
     if manifest.get("resumed"):
-        sentences.append(f"The run was interrupted and resumed {len(manifest['resumed'])} time(s), "
-                         "with a warm-up before it went on.")
+        sentences.append(
+            f"The run was interrupted and resumed {len(manifest['resumed'])} time(s), "
+            "with a warm-up before it went on."
+        )
     return {"sentences": sentences, "overhead": overhead(run)}
 
 
 def _switching(manifest: dict[str, Any]) -> str:
     if manifest["switch"] == "slices":
-        return (f"The arms alternated in slices of {manifest['slice_ns'] / 1e6:g} ms, in randomised "
-                f"ABBA order (seed {manifest['seed']}), because {manifest['switch_reason']}.")
+        return (
+            f"The arms alternated in slices of {manifest['slice_ns'] / 1e6:g} ms, in randomised "
+            f"ABBA order (seed {manifest['seed']}), because {manifest['switch_reason']}."
+        )
     if len(manifest["arms"]) == 1:
         return f"One arm ran in blocks (seed {manifest['seed']})."
-    return (f"Each block is one turn of every arm, in an order drawn from seed {manifest['seed']} and "
-            f"mirrored in the next block, because {manifest['switch_reason']}.")
+    return (
+        f"Each block is one turn of every arm, in an order drawn from seed {manifest['seed']} and "
+        f"mirrored in the next block, because {manifest['switch_reason']}."
+    )
 
 
 def overhead(run: Run) -> dict[str, Any] | None:
@@ -70,8 +80,10 @@ def overhead(run: Run) -> dict[str, Any] | None:
     if c.blocks < 2:
         return None
     cost = 1 - c.ratio
-    text = (f"Watching changed the throughput of {name} by {-cost * 100:+.1f} % ({interval(c)}, "
-            f"{c.blocks} pairs of half a second). It is in force for all arms alike.")
+    text = (
+        f"Watching changed the throughput of {name} by {-cost * 100:+.1f} % ({interval(c)}, "
+        f"{c.blocks} pairs of half a second). It is in force for all arms alike."
+    )
     return {"text": text, "ratio": c.ratio, "low": c.low, "high": c.high}
 
 

@@ -26,12 +26,17 @@ def noise_verdict(measures: Measures, judge: dict[str, Any], headline: str) -> d
         except StatsError:
             continue
     if headline not in floors:
-        return {"decision": "noise floor", "headline": "Too few blocks for a noise floor.",
-                "sentences": ["Run at least 3 blocks, better 20."]}
+        return {
+            "decision": "noise floor",
+            "headline": "Too few blocks for a noise floor.",
+            "sentences": ["Run at least 3 blocks, better 20."],
+        }
     main = floors[headline]
     needed = [f"{count} for {share * 100:g} %" for share, count in main.blocks_needed if count]
-    words = (f"This set-up sees a difference of {percent(main.smallest_visible)} % or more in "
-             f"{main.comparison.label} ({main.comparison.blocks} blocks, 80 % power)")
+    words = (
+        f"This set-up sees a difference of {percent(main.smallest_visible)} % or more in "
+        f"{main.comparison.label} ({main.comparison.blocks} blocks, 80 % power)"
+    )
     others = [floor.words for name, floor in floors.items() if name != headline]
     return {
         "decision": "noise floor",

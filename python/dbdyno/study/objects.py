@@ -1,20 +1,22 @@
 """Set-up and teardown of a workload's objects, with the teardown safe against every kind of end.
 
 A teardown such as `drop table orders` must never meet a table that was there before. So it is
-registered only once the first set-up statement has succeeded, inside its transaction: had the table
-been there, the statement would have failed and nothing would be dropped; were we killed right after,
-the transaction would be rolled back.
+registered only once the first set-up statement has succeeded, inside its transaction: had the
+table been there, the statement would have failed and nothing would be dropped; were we killed
+right after, the transaction would be rolled back.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
+    import psycopg
+
     from dbdyno.study.plan import Workload
     from dbdyno.target.guardian import Guardian
     from dbdyno.target.postgres import Postgres
@@ -39,7 +41,7 @@ def workload_objects(work: Workload, target: Postgres, guardian: Guardian) -> It
         yield
 
 
-def _first(conn, statement, register) -> None:  # type: ignore[no-untyped-def]
+def _first(conn: psycopg.Connection[Any], statement: str, register: Callable[[], object]) -> None:
     """Runs the first statement and registers the teardown before it is committed."""
     import psycopg
 

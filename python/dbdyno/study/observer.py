@@ -104,8 +104,11 @@ class Observer:
         except (psycopg.Error, TargetError, OSError):
             self.drop_connections()
             return {}
-        values = {"cpu_ns": found.cpu_ns, "fsync_ns": found.fsync_ns,
-                  "round_trip_ns": found.round_trip_ns}
+        values = {
+            "cpu_ns": found.cpu_ns,
+            "fsync_ns": found.fsync_ns,
+            "round_trip_ns": found.round_trip_ns,
+        }
         return {name: float(value) for name, value in values.items() if value is not None}
 
     def write(self, folder: Path, name: str) -> None:

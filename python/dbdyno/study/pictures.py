@@ -1,4 +1,4 @@
-"""Data of the figures, from evidence: everything that a renderer draws and nothing that it computes."""
+"""Data of the figures, from evidence: all that a renderer draws."""
 
 from __future__ import annotations
 
@@ -33,8 +33,14 @@ def distribution(latencies: Latencies) -> list[dict[str, Any]]:
     for arm, values in enumerate(latencies):
         counts = np.diff(np.searchsorted(values, edges))
         share = counts / max(values.size, 1)
-        figures.append({"arm": arm, "low_ns": _list(edges[:-1]), "high_ns": _list(edges[1:]),
-                        "share": _list(share)})
+        figures.append(
+            {
+                "arm": arm,
+                "low_ns": _list(edges[:-1]),
+                "high_ns": _list(edges[1:]),
+                "share": _list(share),
+            }
+        )
     return figures
 
 
@@ -47,8 +53,13 @@ def tail(latencies: Latencies, points: int = 400) -> list[dict[str, Any]]:
         if not values.size:
             continue
         ranks = np.unique(np.geomspace(1, values.size, points).astype(int))
-        figures.append({"arm": arm, "exceed_share": _list(ranks / values.size),
-                        "elapsed_ns": _list(values[values.size - ranks])})
+        figures.append(
+            {
+                "arm": arm,
+                "exceed_share": _list(ranks / values.size),
+                "elapsed_ns": _list(values[values.size - ranks]),
+            }
+        )
     return figures
 
 
@@ -67,8 +78,9 @@ def quantile_ratio(measures: Measures, latencies: Latencies, level: float) -> li
         blocks = min(len(tables[0]), len(tables[number]))
         pair = tables[0][:blocks], tables[number][:blocks]
         low, high = _band(*pair, grid, np.log(np.maximum(ratio, 1e-12)), level)
-        figures.append({"arm": number, "quantile": grid, "ratio": _list(ratio),
-                        "low": low, "high": high})
+        figures.append(
+            {"arm": number, "quantile": grid, "ratio": _list(ratio), "low": low, "high": high}
+        )
     return figures
 
 
@@ -83,8 +95,10 @@ def _block_quantiles(arm: ArmMeasures) -> Any:
     return table
 
 
-def _band(base, other, grid, centre, level):  # type: ignore[no-untyped-def]
-    """Interval half-widths over blocks at the quantiles of `BLOCK_GRID`, laid around the pooled ratio."""
+def _band(
+    base: Any, other: Any, grid: list[float], centre: Any, level: float
+) -> tuple[list[float | None], list[float | None]]:
+    """Interval over blocks at the quantiles of `BLOCK_GRID`, laid around the pooled ratio."""
     import numpy as np
     from scipy import stats
 
@@ -126,15 +140,15 @@ def by_block(measures: Measures, metric: str) -> list[dict[str, Any]]:
 
 
 def heatmap(connection: Any, measures: Measures, columns: int = 60) -> list[dict[str, Any]]:
-    """Counts of transactions by time and logarithmic latency, per arm; cells that are not empty."""
+    """Counts of transactions by time and logarithmic latency, per arm."""
     blocks = measures.arms[0].blocks
     start = blocks[0].started_ns
     width = max((blocks[-1].ended_ns - start) / columns, 1.0)
     rows = connection.execute(
         """
         select arm, floor((started_ns - $start) / $width)::int as at,
-               floor(log10(greatest(coalesce(started_ns - intended_ns, 0) + elapsed_ns, 1)) * 10)::int
-                 as bucket, count(*)
+               floor(10 * log10(greatest(coalesce(started_ns - intended_ns, 0) + elapsed_ns, 1)))
+                 ::int as bucket, count(*)
         from calls where kind = 'transaction' and started_ns >= $start and error is null
         group by all order by all
         """,
@@ -162,15 +176,24 @@ def waits(connection: Any, measures: Measures) -> list[dict[str, Any]]:
     blocks = [block.index for block in measures.arms[0].blocks]
     rows = connection.execute(
         "select arm, class, event, count(*) from waits"
-        " where object = 'client backend' and block in (select unnest($1::int[])) group by all order by count(*) desc",
+        " where object = 'client backend' and block in (select unnest($1::int[]))"
+        " group by all order by count(*) desc",
         [blocks],
     ).fetchall()
     figures = []
     for number, arm in enumerate(measures.arms):
         own = [row for row in rows if row[0] == arm.name]
         total = sum(row[3] for row in own)
-        figures += [{"arm": number, "class": row[1], "event": row[2], "samples": row[3],
-                     "share": row[3] / total} for row in own]
+        figures += [
+            {
+                "arm": number,
+                "class": row[1],
+                "event": row[2],
+                "samples": row[3],
+                "share": row[3] / total,
+            }
+            for row in own
+        ]
     return figures
 
 
@@ -194,8 +217,10 @@ def statements(connection: Any, measures: Measures) -> list[dict[str, Any]]:
             "arm": names.index(arm), "ops": ops, "mean_ns": mean, "p50_ns": median,
             "p99_ns": p99,
         })  # fmt: skip
-    return [{"statement": statement, "kind": kind, "arms": sorted(arms, key=lambda a: a["arm"])}
-            for (statement, kind), arms in table.items()]
+    return [
+        {"statement": statement, "kind": kind, "arms": sorted(arms, key=lambda a: a["arm"])}
+        for (statement, kind), arms in table.items()
+    ]
 
 
 def _has(connection: Any, table: str) -> bool:

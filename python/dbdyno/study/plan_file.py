@@ -24,7 +24,7 @@ def read_plan(path: Path) -> Plan:
         raise PlanError(
             f"cannot be read: {error.strerror}",
             where=str(path),
-            next_step="`dbdyno plan new` writes an example; `dbdyno studies` lists built-in studies",
+            next_step="`dbdyno plan new` writes an example; `dbdyno studies` lists studies",
         ) from error
     except UnicodeDecodeError as error:
         raise PlanError(f"is not UTF-8 text at byte {error.start}", where=str(path)) from error
@@ -117,7 +117,9 @@ class _Reader:
         elif "scripts" not in table and any(arm.scripts is None for arm in arms):
             self.fail(
                 "the workload needs scripts (or builtin), or every arm its own scripts",
-                "workload", "", 0,
+                "workload",
+                "",
+                0,
             )
         return Workload(**{"scripts": [], **table})
 
@@ -153,11 +155,17 @@ class _Reader:
         name = _dotted(where, key.name)
         if not keys.matches(key, value):
             found = f"{value!r}"[:60]
-            self.fail(f"{name} must be {keys.TYPE_WORDS[key.type]}, found {found}", where, key.name, at)
+            self.fail(
+                f"{name} must be {keys.TYPE_WORDS[key.type]}, found {found}", where, key.name, at
+            )
         if key.choices and value not in key.choices:
-            self.fail(f"{name} must be one of {', '.join(key.choices)}, found {value!r}",
-                      where, key.name, at)
-        if key.low is not None and value < key.low or key.high is not None and value > key.high:
+            self.fail(
+                f"{name} must be one of {', '.join(key.choices)}, found {value!r}",
+                where,
+                key.name,
+                at,
+            )
+        if (key.low is not None and value < key.low) or (key.high is not None and value > key.high):
             limits = f"at least {key.low}" if key.high is None else f"from {key.low} to {key.high}"
             self.fail(f"{name} must be {limits}, found {value}", where, key.name, at)
         return self.convert(key, value, where, at)
@@ -166,8 +174,13 @@ class _Reader:
         if key.type == "duration":
             nanoseconds = duration_ns(value)
             if not nanoseconds:
-                self.fail(f"{_dotted(where, key.name)} must be {keys.TYPE_WORDS['duration']}, "
-                          f"found {value!r}", where, key.name, at)
+                self.fail(
+                    f"{_dotted(where, key.name)} must be {keys.TYPE_WORDS['duration']}, "
+                    f"found {value!r}",
+                    where,
+                    key.name,
+                    at,
+                )
             return nanoseconds
         if key.type == "texts":
             return [value] if isinstance(value, str) else value
@@ -181,8 +194,12 @@ class _Reader:
         if isinstance(item, str):
             item = {"file": item}
         if not isinstance(item, dict):
-            self.fail(f"a script is a table such as {{file = \"a.sql\"}}, found {item!r}",
-                      where, "scripts", at)
+            self.fail(
+                f'a script is a table such as {{file = "a.sql"}}, found {item!r}',
+                where,
+                "scripts",
+                at,
+            )
         own = self.check(item, keys.SCRIPT, where, at)
         if ("file" in own) == ("text" in own):
             self.fail("a script needs either file or text", where, "scripts", at)
@@ -202,7 +219,9 @@ class _Reader:
         step = f"did you mean {near[0]!r}?" if near else f"allowed here: {', '.join(allowed)}"
         self.fail(f"unknown key {_dotted(where, name)!r}", where, name, at, step)
 
-    def fail(self, message: str, table: str, key: str, at: int, step: str | None = None) -> NoReturn:
+    def fail(
+        self, message: str, table: str, key: str, at: int, step: str | None = None
+    ) -> NoReturn:
         line = self.line_of(table, key, at)
         place = f"{self.path}:{line}" if line else str(self.path)
         raise PlanError(message, where=place, next_step=step)

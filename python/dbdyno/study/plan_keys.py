@@ -113,33 +113,71 @@ LOAD = (
 SCHEDULE = (
     Key("blocks", "int", "blocks that count", "20", low=2, high=100_000),
     Key("warmup_blocks", "int", "blocks before them, recorded and not counted", "2", low=0),
-    Key("turn", "duration", "an arm's share of a block (default: 1 s in slices, 5 s with a reload,\n"
-        "15 s with a restart)", None),
-    Key("turn_transactions", "int", "instead of turn: transactions of an arm in a block", None,
-        low=1),
+    Key(
+        "turn",
+        "duration",
+        "an arm's share of a block (default: 1 s in slices, 5 s with a reload,\n"
+        "15 s with a restart)",
+        None,
+    ),
+    Key(
+        "turn_transactions",
+        "int",
+        "instead of turn: transactions of an arm in a block",
+        None,
+        low=1,
+    ),
     Key("slice", "duration", "length of a slice where arms alternate in slices", '"50ms"'),
     Key("settle", "duration", "load after a switch that is recorded and not counted", None),
-    Key("switch", "str", "auto: slices where the arms allow it, else turns", None,
-        choices=("auto", "slices", "turns")),
-    Key("seed", "int", "the order of the arms and the scripts' random numbers follow from it", None,
-        low=0, high=2**63 - 1),
+    Key(
+        "switch",
+        "str",
+        "auto: slices where the arms allow it, else turns",
+        None,
+        choices=("auto", "slices", "turns"),
+    ),
+    Key(
+        "seed",
+        "int",
+        "the order of the arms and the scripts' random numbers follow from it",
+        None,
+        low=0,
+        high=2**63 - 1,
+    ),
 )
 
 WATCH = (
-    Key("activity_hz", "float", "samples of pg_stat_activity a second; 0 = off", "10", low=0,
-        high=1000),
-    Key("counters", "bool", "read the engine's and the host's counters at the blocks' borders",
-        None),
+    Key(
+        "activity_hz",
+        "float",
+        "samples of pg_stat_activity a second; 0 = off",
+        "10",
+        low=0,
+        high=1000,
+    ),
+    Key(
+        "counters", "bool", "read the engine's and the host's counters at the blocks' borders", None
+    ),
     Key("overhead_blocks", "int", "blocks that measure the cost of watching", "2", low=0),
 )
 
 VERDICT = (
     Key("level", "float", "confidence level of the intervals", "0.95", low=0.5, high=0.9999),
-    Key("threshold", "float", "the smallest difference that matters to you", "0.02", low=0.0001,
-        high=10),
-    Key("metric", "str", "the metric of the headline (default: throughput in a closed loop,\n"
-        "p50 in an open one)", None,
-        choices=("throughput", "mean", "p50", "p90", "p99", "p99.9")),
+    Key(
+        "threshold",
+        "float",
+        "the smallest difference that matters to you",
+        "0.02",
+        low=0.0001,
+        high=10,
+    ),
+    Key(
+        "metric",
+        "str",
+        "the metric of the headline (default: throughput in a closed loop,\np50 in an open one)",
+        None,
+        choices=("throughput", "mean", "p50", "p90", "p99", "p99.9"),
+    ),
 )
 
 ARM = (

@@ -1,5 +1,6 @@
-"""From a plan and live targets to everything a run needs: how each arm comes into force, the way of
-switching, the order of the blocks, the specification of the load. Reads the engine; changes nothing.
+"""From a plan and live targets to everything a run needs: how each arm comes into force, the way
+of switching, the order of the blocks, the specification of the load. Reads the engine; changes
+nothing.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ def check_room(plan: Plan, arms: list[ReadyArm], how: Timing) -> None:
             raise TargetError(
                 f"{sessions} sessions are wanted, {max(free - 2, 0)} are free",
                 where=ready.target.safe_dsn,
-                next_step="fewer sessions, switch = \"turns\", or a higher max_connections",
+                next_step='fewer sessions, switch = "turns", or a higher max_connections',
             )
 
 

@@ -1,4 +1,4 @@
-"""What is shown while a run goes on: a line that is rewritten on a terminal, a line per block elsewhere."""
+"""What is shown while a run goes on: a bar on a terminal, a line per block elsewhere."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Lines:
         return _clock((time.monotonic() - self.started) / fresh * (self.blocks - self.done))
 
     def write(self, text: str) -> None:
-        print(text, file=self.stream, flush=True)  # noqa: T201
+        print(text, file=self.stream, flush=True)
 
 
 class Terminal(Lines):

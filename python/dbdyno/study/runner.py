@@ -194,4 +194,3 @@ def _marks(report: dict[str, Any]) -> list[str]:
     if report["reconnects"]:
         marks.append(f"{report['reconnects']} reconnect(s)")
     return marks
-

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any, Self
 
 
-class Interrupted(Exception):
+class Interrupted(Exception):  # noqa: N818
     """The user or the system asked the run to end."""
 
 

@@ -67,12 +67,15 @@ class Study:
             lines += _entry(f"{factor.name} = {factor.default}", factor.meaning)
         for head in ("workload", "targets", "source", "found_there"):
             lines += ["", head.replace("_", " ")]
-            lines += textwrap.wrap(getattr(self, head), 88, initial_indent="  ",
-                                   subsequent_indent="  ")
+            lines += textwrap.wrap(
+                getattr(self, head), 88, initial_indent="  ", subsequent_indent="  "
+            )
         lines += ["", f"run it: dbdyno run {self.name}"]
         return "\n".join(lines) + "\n"
 
 
 def _entry(head: str, meaning: str) -> list[str]:
-    return [f"  {head}", *textwrap.wrap(meaning, 84, initial_indent="      ",
-                                        subsequent_indent="      ")]
+    return [
+        f"  {head}",
+        *textwrap.wrap(meaning, 84, initial_indent="      ", subsequent_indent="      "),
+    ]

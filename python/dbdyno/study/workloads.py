@@ -72,12 +72,11 @@ def builtin_workload(name: str, scale: int) -> BuiltIn:
     """The built-in workload `name` at `scale` (100,000 accounts each)."""
     if name not in _SCRIPTS:
         raise PlanError(f"no built-in workload {name!r}", next_step=f"one of {', '.join(_SCRIPTS)}")
+    fill = "insert into dbdyno.{} select {} from generate_series(1, {}) i"
     rows = [
-        f"insert into dbdyno.branches select i, 0 from generate_series(1, {scale}) i",
-        f"insert into dbdyno.tellers select i, (i - 1) / 10 + 1, 0"
-        f" from generate_series(1, {scale * 10}) i",
-        f"insert into dbdyno.accounts select i, (i - 1) / 100000 + 1, 0, ''"
-        f" from generate_series(1, {scale * 100000}) i",
+        fill.format("branches", "i, 0", scale),
+        fill.format("tellers", "i, (i - 1) / 10 + 1, 0", scale * 10),
+        fill.format("accounts", "i, (i - 1) / 100000 + 1, 0, ''", scale * 100000),
     ]
     return BuiltIn(
         scripts=[Script(name, _SCRIPTS[name])],

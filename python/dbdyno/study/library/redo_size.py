@@ -42,9 +42,7 @@ def size_bytes(text: str) -> int:
         )
     size = round(float(match[1]) * _UNITS[match[2].upper()])
     if not 1 <= size <= _LARGEST:
-        raise PlanError(
-            f"{text!r} lies outside 1 byte to 256 MiB", where="--set redo_bytes"
-        )
+        raise PlanError(f"{text!r} lies outside 1 byte to 256 MiB", where="--set redo_bytes")
     return size
 
 
