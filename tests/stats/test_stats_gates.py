@@ -54,7 +54,7 @@ def test_sound_numbers_pass(gate: Gate, text: str) -> None:
         (gates.truncation({"a": np.minimum(LONG, 1_500_000)}), "lie at 1.50 ms, the maximum"),
         (gates.truncation({"a": LONG, "b": LONG}), "the maxima of two arms agree"),
         (gates.drift("median", RISING, HOURS), "+"),
-        (gates.independent_blocks(np.cumsum(STEADY_RATIOS)), "has been widened"),
+        (gates.independent_blocks(np.cumsum(STEADY_RATIOS)), "mean difference over these blocks"),
         (gates.enough_blocks(4), "4 blocks"),
         (gates.enough_blocks(20, missing=9), "9 more could not be used"),
         (gates.tail_support("p99.9", 0.999, [900, 20_000]), "p99.9 needs 10000"),

@@ -60,7 +60,7 @@ impl Batch {
 
 impl Runner<'_, '_, '_> {
     /// Queues a command of the open pipeline.
-    pub(crate) fn add_to_batch(&mut self, index: usize, now: &mut i64) -> Ended {
+    pub(crate) async fn add_to_batch(&mut self, index: usize, now: &mut i64) -> Ended {
         let (command, symbols) = (&self.arm.commands[index], &self.arm.symbols);
         let protocol = self.shared.plan.protocol;
         let Some(link) = self.seat.link.as_mut() else {
@@ -76,7 +76,7 @@ impl Runner<'_, '_, '_> {
             return Ended::Well;
         }
         link.queue_flush();
-        let ended = self.exchange(now);
+        let ended = self.exchange(now).await;
         // A refused command does not end the pipeline: the server waits for its `Sync`.
         if matches!(ended, Ended::Failed { .. }) { Ended::Well } else { ended }
     }
@@ -90,10 +90,10 @@ impl Runner<'_, '_, '_> {
     }
 
     /// Ends the pipeline: sends the rest, reads all, writes the pipeline's row.
-    pub(crate) fn end_batch(&mut self, script: &ScriptPlan, now: &mut i64) -> Ended {
+    pub(crate) async fn end_batch(&mut self, script: &ScriptPlan, now: &mut i64) -> Ended {
         let started = self.out.batch.started.unwrap_or(*now);
         self.sync_batch();
-        let ended = self.exchange(now);
+        let ended = self.exchange(now).await;
         self.out.batch.clear();
         if ended != Ended::Cut {
             let row = self.row(script.name, CallKind::Pipeline, started, ended.code());
@@ -103,7 +103,7 @@ impl Runner<'_, '_, '_> {
     }
 
     /// Sends what is queued and reads an answer for each item; the first failure is the outcome.
-    fn exchange(&mut self, now: &mut i64) -> Ended {
+    async fn exchange(&mut self, now: &mut i64) -> Ended {
         *now = self.clock().now_ns();
         let sent = *now;
         let Some(link) = self.seat.link.as_mut() else {
@@ -116,7 +116,7 @@ impl Runner<'_, '_, '_> {
             match self.out.batch.items[at] {
                 Item::Command(_) if self.out.batch.skipping => {}
                 Item::Command(index) => {
-                    let answer = self.answer();
+                    let answer = self.answer().await;
                     *now = self.clock().now_ns();
                     let lost = self.command_row(answer, index, sent, *now);
                     if let Some(ended) = lost {
@@ -124,7 +124,7 @@ impl Runner<'_, '_, '_> {
                     }
                 }
                 Item::Sync => {
-                    if let Err(error) = self.ready() {
+                    if let Err(error) = self.ready().await {
                         return self.failure(Err(error), usize::MAX);
                     }
                     *now = self.clock().now_ns();
@@ -136,28 +136,26 @@ impl Runner<'_, '_, '_> {
         self.out.batch.failed
     }
 
-    fn answer(&mut self) -> Reply {
+    async fn answer(&mut self) -> Reply {
         let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
-        match link.event()? {
+        match link.event(self.pulse).await? {
             Event::Done { rows } => Ok(Ok(rows)),
             Event::Failed(error) => Ok(Err(error)),
             Event::Ready => Err(WireError::Protocol("an answer is missing".into())),
         }
     }
 
-    fn ready(&mut self) -> Result<(), WireError> {
+    async fn ready(&mut self) -> Result<(), WireError> {
         let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
-        match link.event()? {
-            Event::Ready => Ok(()),
-            // A constraint that is checked at the end speaks up at the `Sync`.
-            Event::Failed(error) => {
-                let failed = self.failure(Ok(Err(error)), usize::MAX);
-                if self.out.batch.failed == Ended::Well {
-                    self.out.batch.failed = failed;
+        loop {
+            match link.event(self.pulse).await? {
+                Event::Ready => return Ok(()),
+                // A constraint that is checked at the end speaks up at the `Sync`.
+                Event::Failed(error) => late = late.or(Some(error)),
+                Event::Done { .. } => {
+                    return Err(WireError::Protocol("an answer to no question".into()));
                 }
-                self.ready()
             }
-            Event::Done { .. } => Err(WireError::Protocol("an answer to no question".into())),
         }
     }
 

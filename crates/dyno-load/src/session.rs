@@ -5,12 +5,14 @@
 //! command is enough.
 
 use dyno_evidence::{Call, CallKind, NONE};
+use mio::Registry;
 use dyno_script::{Rng, Scope, Value, VarId};
 
 use crate::LoadError;
 use crate::clock::Clock;
 use crate::pipeline::Batch;
 use crate::plan::{ArmPlan, ScriptPlan, SqlPlan};
+use crate::reactor::Pulse;
 use crate::record::Recorder;
 use crate::shared::Shared;
 use crate::steps::running;
@@ -58,6 +60,11 @@ pub struct Runner<'a, 'o, 'r> {
     pub slice: u32,
     pub seat: &'a mut Seat,
     pub out: &'o mut Output<'r>,
+    /// What this session waits for.
+    pub pulse: &'a Pulse,
+    /// Where a new connection is announced, and under which number.
+    pub registry: &'a Registry,
+    pub token: usize,
 }
 
 /// How an attempt ended.
@@ -92,14 +99,14 @@ impl<'a> Runner<'a, '_, '_> {
     }
 
     /// Runs one transaction that starts now; returns when it ended [ns since the epoch].
-    pub fn transaction(&mut self, started: i64, intended: i64) -> Result<i64, LoadError> {
+    pub async fn transaction(&mut self, started: i64, intended: i64) -> Result<i64, LoadError> {
         let arm = self.arm;
         let script = self.choose();
         let max_tries = arm.spec.max_tries;
         let random = (max_tries > 1).then(|| self.seat.rng.clone());
         let (mut now, mut tries) = (started, 1);
         let ended = loop {
-            let ended = self.attempt(script, &mut now)?;
+            let ended = self.attempt(script, &mut now).await?;
             let again = matches!(ended, Ended::Failed { retry: true, .. });
             match &random {
                 Some(random) if again && tries < max_tries && !self.shared.halted() => {
@@ -122,7 +129,7 @@ impl<'a> Runner<'a, '_, '_> {
         });
         self.out.tally.transaction(error != 0, tries);
         if matches!(ended, Ended::Lost { .. }) {
-            self.reconnect()?;
+            self.reconnect().await?;
             now = self.clock().now_ns();
         }
         Ok(now)
@@ -157,8 +164,8 @@ impl<'a> Runner<'a, '_, '_> {
     }
 
     /// Runs a script once from its beginning; leaves no transaction open.
-    fn attempt(&mut self, script: &'a ScriptPlan, now: &mut i64) -> Result<Ended, LoadError> {
-        let ended = self.steps(script, now)?;
+    async fn attempt(&mut self, script: &'a ScriptPlan, now: &mut i64) -> Result<Ended, LoadError> {
+        let ended = self.steps(script, now).await?;
         let open = self.seat.link.as_ref().is_some_and(Link::in_transaction);
         match ended {
             _ if !open => Ok(ended),
@@ -169,18 +176,18 @@ impl<'a> Runner<'a, '_, '_> {
                 "the script ended inside a transaction",
                 "end it with COMMIT or ROLLBACK",
             )),
-            _ => Ok(self.roll_back(ended, now)),
+            _ => Ok(self.roll_back(ended, now).await),
         }
     }
 
     /// Sends one command, waits for its result, writes its row.
-    pub(crate) fn call(&mut self, script: &ScriptPlan, index: usize, now: &mut i64) -> Ended {
+    pub(crate) async fn call(&mut self, script: &ScriptPlan, index: usize, now: &mut i64) -> Ended {
         let command = &self.arm.commands[index];
         let started = *now;
         let reply = if command.store.is_some() {
-            self.store_trip(command, index)
+            self.store_trip(command, index).await
         } else {
-            self.trip(command, index)
+            self.trip(command, index).await
         };
         *now = self.clock().now_ns();
         let (rows, ended) = match reply {
@@ -202,7 +209,7 @@ impl<'a> Runner<'a, '_, '_> {
 
     /// One round trip without keeping results.
     #[inline]
-    fn trip(&mut self, command: &SqlPlan, index: usize) -> Reply {
+    async fn trip(&mut self, command: &SqlPlan, index: usize) -> Reply {
         let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
         let symbols = &self.arm.symbols;
         let protocol = self.shared.plan.protocol;
@@ -211,7 +218,7 @@ impl<'a> Runner<'a, '_, '_> {
         link.send()?;
         let mut reply = Ok(NONE);
         loop {
-            match link.event()? {
+            match link.event(self.pulse).await? {
                 Event::Done { rows } => {
                     if let Ok(last) = &mut reply {
                         *last = rows;
@@ -253,10 +260,10 @@ impl<'a> Runner<'a, '_, '_> {
 
     /// Ends the transaction that an error left behind; a row of its own.
     #[cold]
-    fn roll_back(&mut self, ended: Ended, now: &mut i64) -> Ended {
+    async fn roll_back(&mut self, ended: Ended, now: &mut i64) -> Ended {
         let started = *now;
         let Some(link) = self.seat.link.as_mut() else { return ended };
-        let reply = link.run("rollback").map(|error| error.map_or(Ok(NONE), Err));
+        let reply = link.run("rollback", self.pulse).await.map(|error| error.map_or(Ok(NONE), Err));
         *now = self.clock().now_ns();
         let outcome = self.failure(reply, usize::MAX);
         let row = self.row(self.shared.plan.rollback, CallKind::Rollback, started, outcome.code());

@@ -8,7 +8,7 @@ use crate::session::{Ended, Runner};
 
 impl<'a> Runner<'a, '_, '_> {
     /// Runs a script's steps until its end or its first failure.
-    pub(crate) fn steps(
+    pub(crate) async fn steps(
         &mut self,
         script: &'a ScriptPlan,
         now: &mut i64,
@@ -24,9 +24,9 @@ impl<'a> Runner<'a, '_, '_> {
                         stale = false;
                     }
                     let ended = if self.out.batch.is_open() {
-                        self.add_to_batch(*command, now)
+                        self.add_to_batch(*command, now).await
                     } else {
-                        self.call(script, *command, now)
+                        self.call(script, *command, now).await
                     };
                     if ended != Ended::Well {
                         return Ok(ended);
@@ -48,7 +48,7 @@ impl<'a> Runner<'a, '_, '_> {
                 }
                 Step::Jump { target } => at = *target,
                 other => {
-                    let ended = self.rare_step(script, other, now)?;
+                    let ended = self.rare_step(script, other, now).await?;
                     stale = false;
                     if ended != Ended::Well {
                         return Ok(ended);
@@ -63,7 +63,7 @@ impl<'a> Runner<'a, '_, '_> {
         Ok(Ended::Well)
     }
 
-    fn rare_step(
+    async fn rare_step(
         &mut self,
         script: &'a ScriptPlan,
         step: &Step,
@@ -77,10 +77,11 @@ impl<'a> Runner<'a, '_, '_> {
                     .micros(&self.seat.scope)
                     .map_err(|e| evaluation(self, script, *line, &e))?;
                 let target = now.saturating_add_unsigned(micros.saturating_mul(1_000));
-                *now = self.clock().sleep_until(target, || self.shared.halted());
+                let halted = || self.shared.halted();
+                *now = self.pulse.sleep_until(self.clock(), target, halted).await;
                 Ok(if *now < target { Ended::Cut } else { Ended::Well })
             }
-            Step::Redo { command, .. } if !open => Ok(self.read_redo(*command, now)),
+            Step::Redo { command, .. } if !open => Ok(self.read_redo(*command, now).await),
             Step::StartPipeline { .. } if !open => {
                 self.out.batch.open(*now);
                 Ok(Ended::Well)
@@ -89,7 +90,7 @@ impl<'a> Runner<'a, '_, '_> {
                 self.sync_batch();
                 Ok(Ended::Well)
             }
-            Step::EndPipeline { .. } if open => Ok(self.end_batch(script, now)),
+            Step::EndPipeline { .. } if open => Ok(self.end_batch(script, now).await),
             Step::Redo { line, .. } | Step::StartPipeline { line } => {
                 let next = "put it behind \\endpipeline";
                 Err(running(self, script, *line, "not possible inside a pipeline", next))

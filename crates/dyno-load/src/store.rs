@@ -16,14 +16,14 @@ const MANY_ROWS: &str = "P0003";
 
 impl Runner<'_, '_, '_> {
     /// One round trip whose result goes into variables.
-    pub(crate) fn store_trip(&mut self, command: &SqlPlan, index: usize) -> Reply {
+    pub(crate) async fn store_trip(&mut self, command: &SqlPlan, index: usize) -> Reply {
         let all_rows = command.store.as_ref().is_some_and(|store| store.all_rows);
         let mut last = 0;
         let mut reply = Ok(NONE);
         self.send_capturing(command, index)?;
         loop {
             let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
-            match link.event()? {
+            match link.event(self.pulse).await? {
                 Event::Done { rows } => {
                     last = std::mem::take(&mut link.capture.rows);
                     reply = reply.map(|_| rows);
@@ -103,10 +103,10 @@ impl Runner<'_, '_, '_> {
     }
 
     /// `\redo`: reads the position of the write-ahead log, for the next commit's row.
-    pub(crate) fn read_redo(&mut self, index: usize, now: &mut i64) -> Ended {
+    pub(crate) async fn read_redo(&mut self, index: usize, now: &mut i64) -> Ended {
         let command = &self.arm.commands[index];
         let started = *now;
-        let reply = self.redo_trip(command, index);
+        let reply = self.redo_trip(command, index).await;
         *now = self.clock().now_ns();
         let ended = match reply {
             Ok(Ok((inserted, flushed))) => {
@@ -126,7 +126,7 @@ impl Runner<'_, '_, '_> {
         ended
     }
 
-    fn redo_trip(
+    async fn redo_trip(
         &mut self,
         command: &SqlPlan,
         index: usize,
@@ -135,7 +135,7 @@ impl Runner<'_, '_, '_> {
         let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
         let mut failed = None;
         loop {
-            match link.event()? {
+            match link.event(self.pulse).await? {
                 Event::Done { .. } => {}
                 Event::Failed(error) => failed = Some(error),
                 Event::Ready => break,

@@ -173,7 +173,7 @@ fn closed_loop(
         if !go || shared.halted() {
             return Ok(now);
         }
-        now = runner.transaction(now, NONE)?;
+        now = runner.transaction(now, NONE).await?;
         progress.tick(now, runner);
     }
 }
@@ -209,7 +209,7 @@ fn open_loop(
         }
         let lag = now - intended.max(free);
         runner.out.tally.lag_max_ns = runner.out.tally.lag_max_ns.max(lag);
-        now = runner.transaction(now, intended)?;
+        now = runner.transaction(now, intended).await?;
         last = now;
         progress.tick(now, runner);
     }
@@ -226,7 +226,7 @@ fn skip(runner: &mut Runner<'_, '_, '_>, now: i64, intended: i64) {
 impl Runner<'_, '_, '_> {
     /// Connects again after a loss, with growing pauses. Gives up early when told to stop.
     #[cold]
-    pub(crate) fn reconnect(&mut self) -> Result<(), LoadError> {
+    pub(crate) async fn reconnect(&mut self) -> Result<(), LoadError> {
         let deadline = Instant::now() + RECONNECT_FOR;
         let mut pause = Duration::from_millis(20);
         while !self.shared.halted() {

@@ -178,7 +178,7 @@ def independent_blocks(log_ratios: ArrayLike) -> Gate:
     return Gate(
         name,
         False,
-        f"{text}; the interval has been widened",
+        f"{text}; the interval speaks of the mean difference over these blocks",
         "the difference itself changes over time: lengthen the run, or find what changes",
     )
 

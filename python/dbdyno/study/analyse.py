@@ -106,7 +106,7 @@ def judged(
     from dbdyno.stats.decide import decide
 
     comparisons = {
-        arm.label: compare_arm(measures, at, judge, model["run"]["open_loop"])
+        arm.label: compare_arm(measures, at, judge, model["run"])
         for at, arm in enumerate(measures.arms)
         if at
     }
@@ -123,7 +123,7 @@ def judged(
 
 
 def compare_arm(
-    measures: Measures, arm: int, judge: dict[str, Any], open_loop: bool
+    measures: Measures, arm: int, judge: dict[str, Any], run: dict[str, Any]
 ) -> list[BlockComparison]:
     """All metrics of an arm against the base. In an open loop the rate is given, not measured."""
     from dbdyno.stats.blocks import compare_metric
@@ -131,7 +131,7 @@ def compare_arm(
 
     comparisons = []
     for metric in METRICS:
-        if metric.name == "throughput" and open_loop:
+        if metric.name == "throughput" and run["open_loop"]:
             continue
         values = measures.metric(metric.name)
         n = min(len(values[0]), len(values[arm]))
@@ -142,6 +142,7 @@ def compare_arm(
                 values[arm][:n],
                 level=judge["level"],
                 threshold=judge["threshold"],
+                randomised=run["randomised"],
             )
         )
     return comparisons
@@ -181,6 +182,7 @@ def run_facts(run: Run, measures: Measures) -> dict[str, Any]:
         "switch": switch,
         "slice_ms": slices / 1e6 if slices else None,
         "order": order,
+        "randomised": True,
         "open_loop": is_open(run),
         "threshold": manifest["plan"]["judge"]["threshold"],
         "plan_toml": manifest["plan"]["toml"],
@@ -287,7 +289,8 @@ def analyse_pair(first: Run, second: Run) -> dict[str, Any]:
     model: dict[str, Any] = {
         "schema": SCHEMA,
         "kind": "experiment",
-        "run": {**run_facts(first, measures), "id": f"{first.id} and {second.id}",
+        "run": {**run_facts(first, measures), "randomised": False,
+                "id": f"{first.id} and {second.id}",
                 "title": f"{first.manifest['title']} against {second.manifest['title']}"},
         "arms": [
             {**_arm(run, Measures([arm], []), 0, values), "index": at, "name": arm.label,

@@ -29,9 +29,9 @@ def method(run: Run) -> dict[str, Any]:
     else:
         sentences.append("Closed loop: each session goes on as soon as its transaction is done.")
     sentences += [
-        "The unit of inference is the block. Each block gives one number per arm and metric; the "
-        f"log of their ratio is one observation; intervals are Student's t at {level:g} % over blocks, "
-        "with a studentised bootstrap over blocks beside it.",
+        "The unit of inference is the block. Each block gives one number per arm and metric; "
+        "the log of their ratio is one observation; intervals are Student's t at "
+        f"{level:g} % over blocks, with a studentised bootstrap over blocks beside it.",
         "A quantile that a block cannot carry (fewer than ten operations beyond it) is taken over "
         "neighbouring blocks together.",
         f"Differences within {threshold:g} % count as none. The headline metric was named before "

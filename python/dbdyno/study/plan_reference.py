@@ -1,8 +1,9 @@
-"""The reference of a plan's keys (docs/plan.md), made from the table of keys and the plan's defaults.
+"""The reference of a plan's keys (docs/plan.md), made from the keys' table and the defaults.
 
-Pure: `plan_reference()` gives the page as text; a test holds docs/plan.md against it.
+Pure: `plan_reference()` gives the page as text; a test holds docs/plan.md against it. To write the
+page again:
 
-    python -c "from dbdyno.study.plan_reference import plan_reference; print(plan_reference(), end='')"
+    python -m dbdyno.study.plan_reference > docs/plan.md
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ LONGEST_EXAMPLE = 70
 _HEAD = """\
 # The keys of a plan
 
-A plan is a TOML file. `dbdyno plan new` writes a commented one that runs as it is, `dbdyno plan check plan.toml` says
-what a plan would do, `dbdyno run plan.toml` does it. This page is made from the table that the reader of plans checks
-against (`python/dbdyno/study/plan_keys.py`), so it cannot be out of date.
+A plan is a TOML file. `dbdyno plan new` writes a commented one that runs as it is,
+`dbdyno plan check plan.toml` says what a plan would do, `dbdyno run plan.toml` does it. This page
+is made from the table that the reader of plans checks against (`python/dbdyno/study/plan_keys.py`),
+and a test holds it against that table.
 
 The least that a plan needs is a title, something to run, and an arm:
 
@@ -41,12 +43,17 @@ name = "64MB"
 settings = {work_mem = "64MB"}
 ```
 
-The first arm is the base that the others are compared with. An unknown key, a wrong type or a value out of its limits
-is an error that names the file and the line; nothing is run then.
+The first arm is the base that the others are compared with. An unknown key, a wrong type or a
+value out of its limits is an error that names the file and the line; nothing is run then.
 
-- A duration is a string of a number and a unit, `ns`, `us`, `ms`, `s`, `min` or `h`: `"50ms"`, `"1.5s"`, `"2min"`.
-- A setting may be a string, a number or a truth value: `{work_mem = "64MB", jit = false, commit_delay = 200}`.
-- File names of scripts are relative to the plan's folder. The scripts' language: [scripts.md](scripts.md).
+- A duration is a string of a number and a unit, `ns`, `us`, `ms`, `s`, `min` or `h`: `"50ms"`,
+  `"1.5s"`, `"2min"`.
+- A setting may be a string, a number or a truth value:
+  `{work_mem = "64MB", jit = false, commit_delay = 200}`.
+- File names of scripts are relative to the plan's folder. The scripts' language:
+  [scripts.md](scripts.md).
+- How the arms take turns follows from how they differ: see
+  [how to test a setting](how-to-test-a-setting.md).
 """
 
 _MEANING = {
@@ -135,3 +142,9 @@ def _wrapped(heading: str) -> list[str]:
         return [heading]
     head, _, rest = heading.partition(": ")
     return [head, "", *textwrap.wrap(rest[:1].upper() + rest[1:] + ".", WIDTH)]
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.stdout.write(plan_reference())

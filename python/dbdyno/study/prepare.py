@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from dbdyno.target.settings import SettingChange
 
 
+EMBEDDED_SESSIONS = 180
+"""Sessions for which an embedded engine has room by itself."""
+
+
 @dataclass(frozen=True)
 class ReadyArm:
     """An arm on its target, with how each of its settings comes into force."""
@@ -69,8 +73,16 @@ def open_targets(plan: Plan, guardian: Guardian | None = None) -> Iterator[list[
         for arm in plan.arms:
             dsn = arm.dsn or plan.dsn
             if dsn not in opened:
-                opened[dsn] = stack.enter_context(open_target(dsn, guardian=guardian))
+                settings = None if dsn else _room_for(plan)
+                target = open_target(dsn, settings=settings, guardian=guardian)
+                opened[dsn] = stack.enter_context(target)
         yield [opened[arm.dsn or plan.dsn] for arm in plan.arms]
+
+
+def _room_for(plan: Plan) -> dict[str, str] | None:
+    """Settings with which an embedded engine has room for all sessions at once."""
+    sessions = sum(plan.sessions_of(arm) for arm in plan.arms if not (arm.dsn or plan.dsn))
+    return {"max_connections": str(sessions + 20)} if sessions > EMBEDDED_SESSIONS else None
 
 
 def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Prepared:
@@ -148,8 +160,6 @@ def check_room(plan: Plan, arms: list[ReadyArm], how: Timing) -> None:
                 " - (select count(*) from pg_stat_activity where backend_type = 'client backend')"
             ).fetchone()
         free = int(row[0]) if row else sessions
-        if ready.target.owned and not plan.dsn:
-            continue
         if sessions + 2 > free:
             raise TargetError(
                 f"{sessions} sessions are wanted, {max(free - 2, 0)} are free",
@@ -172,6 +182,12 @@ def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
                 where=f"arm {arm.name!r}, {error.where or target.safe_dsn}",
                 next_step=error.next_step,
             ) from error
+    if target.pooled and any(change.how == "session" for change in changes):
+        raise TargetError(
+            "a connection pooler stands between: settings of a session would reach other sessions",
+            where=f"arm {arm.name!r} on {target.safe_dsn}",
+            next_step="connect to the server itself, past the pooler",
+        )
     if refused is not None:
         step = refused.next_step
         if step and "allow it" in step:

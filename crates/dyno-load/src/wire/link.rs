@@ -2,14 +2,16 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use dyno_evidence::NONE;
 use dyno_script::{Scope, VarId};
 
-use super::message::{self, Inbox};
+use super::message::{self, Inbox, Message};
 use super::socket::{Control, Socket};
 use super::statement::{FLUSH, SYNC, Statement, write_text_query};
 use super::{ServerError, WireError};
+use crate::reactor::Pulse;
 use crate::spec::Protocol;
 
 /// What the server reports, one per command and one per `Sync` or simple query.
@@ -53,6 +55,8 @@ pub struct Capture {
 pub struct Link {
     socket: Socket,
     inbox: Inbox,
+    /// There may be bytes that no event will tell of.
+    more: bool,
     out: Vec<u8>,
     parsed: Vec<Parsed>,
     /// Statements whose `ParseComplete` is to come, each with the number of its batch.
@@ -68,11 +72,18 @@ pub struct Link {
     pub capture: Capture,
 }
 
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
 impl Link {
     pub(super) fn new(socket: Socket, inbox: Inbox, process: u32, key: u32) -> Self {
         Self {
             socket,
             inbox,
+            more: true,
             out: Vec::with_capacity(1 << 10),
             parsed: Vec::new(),
             asked: VecDeque::new(),
@@ -173,7 +184,7 @@ impl Link {
     /// Sends all that is queued, in one write as a rule.
     #[inline]
     pub fn send(&mut self) -> Result<(), WireError> {
-        let sent = self.socket.write_all(&self.out);
+        let sent = self.socket.send(&self.out);
         self.out.clear();
         sent.or_else(|e| self.last_words(e))
     }
@@ -181,47 +192,76 @@ impl Link {
     /// A connection that the server has ended often holds its reason.
     #[cold]
     fn last_words(&mut self, error: io::Error) -> Result<(), WireError> {
-        if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
-            loop {
-                match self.event() {
-                    Ok(_) => {}
-                    Err(reason @ WireError::Server(_)) => return Err(reason),
-                    Err(_) => return Err(WireError::Closed),
-                }
+        if !matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
+            return Err(error.into());
+        }
+        loop {
+            match self.step() {
+                Ok(Some(_)) => {}
+                Ok(None) if self.inbox.fill(&mut self.socket).is_ok() => {}
+                Err(reason @ WireError::Server(_)) => return Err(reason),
+                Ok(None) | Err(_) => return Err(WireError::Closed),
             }
         }
-        Err(error.into())
     }
 
     /// The next event. An error that ends the connection comes as [`WireError::Server`].
     #[inline]
-    pub fn event(&mut self) -> Result<Event, WireError> {
+    pub async fn event(&mut self, pulse: &Pulse) -> Result<Event, WireError> {
         loop {
-            let head = self.inbox.head(&mut self.socket)?;
-            match head.tag {
-                b'2' | b'D' | b'n' | b'N' | b'S' | b'A' | b't' | b'H' | b'd' | b'c' | b'3'
-                    if !(self.capture.on && head.tag == b'D') =>
-                {
-                    self.inbox.skip(head.len, &mut self.socket)?;
-                }
+            if let Some(event) = self.step()? {
+                return Ok(event);
+            }
+            while !self.receive(pulse).await? {}
+        }
+    }
+
+    /// Waits for bytes, unless there may be some at once, and reads once. Returns whether any came.
+    #[inline]
+    async fn receive(&mut self, pulse: &Pulse) -> Result<bool, WireError> {
+        if !std::mem::take(&mut self.more) {
+            pulse.readable().await;
+        }
+        match self.inbox.fill(&mut self.socket) {
+            Ok(more) => {
+                self.more = more || self.socket.holds_bytes();
+                Ok(true)
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// The next event in the bytes that have come.
+    #[inline]
+    fn step(&mut self) -> Result<Option<Event>, WireError> {
+        let rows = self.capture.on;
+        loop {
+            let wanted = |tag| match tag {
+                b'2' | b'n' | b'N' | b'S' | b'A' | b't' | b'H' | b'd' | b'c' | b'3' => false,
+                b'D' | b'T' => rows,
+                _ => true,
+            };
+            let Some(message) = self.inbox.next(wanted)? else { return Ok(None) };
+            match message.tag {
                 b'C' => {
-                    let body = self.inbox.body(head.len, &mut self.socket)?;
-                    return Ok(Event::Done { rows: message::tag_rows(body).unwrap_or(NONE) });
+                    let rows = message::tag_rows(self.inbox.bytes(&message.body));
+                    return Ok(Some(Event::Done { rows: rows.unwrap_or(NONE) }));
                 }
                 b'Z' => {
-                    let body = self.inbox.body(head.len, &mut self.socket)?;
-                    self.in_transaction = body != [b'I'];
+                    self.in_transaction = self.inbox.bytes(&message.body) != [b'I'];
                     self.answered += 1;
                     if !self.asked.is_empty() {
                         self.drop_asked();
                     }
-                    return Ok(Event::Ready);
+                    return Ok(Some(Event::Ready));
                 }
-                _ => {
-                    if let Some(event) = self.rare(head)? {
-                        return Ok(event);
+                tag if wanted(tag) => {
+                    if let Some(event) = self.rare(&message)? {
+                        return Ok(Some(event));
                     }
                 }
+                _ => {}
             }
         }
     }
@@ -239,19 +279,17 @@ impl Link {
     }
 
     #[cold]
-    fn rare(&mut self, head: message::Head) -> Result<Option<Event>, WireError> {
-        let body = self.inbox.body(head.len, &mut self.socket)?;
-        match head.tag {
+    fn rare(&mut self, message: &Message) -> Result<Option<Event>, WireError> {
+        let body = self.inbox.bytes(&message.body);
+        match message.tag {
             b'1' => {
                 if let Some((_, id)) = self.asked.pop_front() {
                     self.parsed[id] = Parsed::Yes;
                 }
             }
             b'T' => {
-                if self.capture.on {
-                    self.capture.description.clear();
-                    self.capture.description.extend_from_slice(body);
-                }
+                self.capture.description.clear();
+                self.capture.description.extend_from_slice(body);
             }
             b'D' => {
                 self.capture.row.clear();
@@ -286,19 +324,23 @@ impl Link {
         if self.extended {
             answer.extend_from_slice(&SYNC);
         }
-        self.socket.write_all(&answer)?;
+        self.socket.send(&answer)?;
         Ok(())
     }
 
     /// Runs SQL by the simple protocol; returns the error if the server refused it.
-    pub fn run(&mut self, sql: &str) -> Result<Option<Box<ServerError>>, WireError> {
+    pub async fn run(
+        &mut self,
+        sql: &str,
+        pulse: &Pulse,
+    ) -> Result<Option<Box<ServerError>>, WireError> {
         write_text_query(sql, &mut self.out);
         self.extended = false;
         self.ended += 1;
         self.send()?;
         let mut first = None;
         loop {
-            match self.event()? {
+            match self.event(pulse).await? {
                 Event::Done { .. } => {}
                 Event::Failed(error) => first = first.or(Some(error)),
                 Event::Ready => return Ok(first),
@@ -306,9 +348,14 @@ impl Link {
         }
     }
 
+    /// From now on a reactor waits for this connection.
+    pub fn unblock(&self) -> Result<(), WireError> {
+        self.socket.unblock()
+    }
+
     /// Says goodbye.
     pub fn terminate(mut self) {
         // The server notices a closed socket as well.
-        let _ = self.socket.write_all(&[b'X', 0, 0, 0, 4]);
+        let _ = self.socket.write(&[b'X', 0, 0, 0, 4]);
     }
 }

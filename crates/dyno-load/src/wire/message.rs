@@ -5,7 +5,8 @@
 //! true for its type is refused at once instead of being waited for.
 
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read};
+use std::ops::Range;
 
 use super::WireError;
 
@@ -15,108 +16,112 @@ const SHORT_BYTES_MAX: usize = 30_000;
 /// Longest body at all: the server cannot make longer ones.
 const LONG_BYTES_MAX: usize = 1 << 30;
 
-/// Type and body length of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
+/// One message: its type and where its body is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
     /// The type byte.
     pub tag: u8,
-    /// Bytes of the body.
-    pub len: usize,
+    /// The place of the body for [`Inbox::bytes`]; empty when it was not wanted.
+    pub body: Range<usize>,
 }
 
-/// Incoming bytes of one connection.
+/// Incoming bytes of one connection. Reading is the caller's: [`Inbox::fill`].
 #[derive(Debug)]
 pub struct Inbox {
     buffer: Vec<u8>,
     head: usize,
     tail: usize,
+    /// Bytes of an unwanted body that are still to come.
+    skip: usize,
+    /// Bytes that the next message needs in all.
+    need: usize,
 }
 
 impl Default for Inbox {
     fn default() -> Self {
-        Self { buffer: vec![0; START_BYTES], head: 0, tail: 0 }
+        Self { buffer: vec![0; START_BYTES], head: 0, tail: 0, skip: 0, need: 5 }
     }
 }
 
 impl Inbox {
-    /// Bytes received and not yet taken.
-    pub fn pending(&self) -> usize {
-        self.tail - self.head
-    }
-
-    /// The next message's head.
-    pub fn head(&mut self, source: &mut impl Read) -> Result<Head, WireError> {
-        self.need(5, source)?;
-        let b = &self.buffer[self.head..self.head + 5];
-        let (tag, length) = (b[0], u32::from_be_bytes([b[1], b[2], b[3], b[4]]) as usize);
-        self.head += 5;
-        let limit = limit_bytes(tag)?;
-        if length < 4 || length - 4 > limit {
-            return Err(WireError::Protocol(format!(
-                "message {:?} of {length} bytes",
-                char::from(tag)
-            )));
-        }
-        Ok(Head { tag, len: length - 4 })
-    }
-
-    /// The whole body, which is taken.
-    pub fn body(&mut self, len: usize, source: &mut impl Read) -> Result<&[u8], WireError> {
-        self.need(len, source)?;
-        let start = self.head;
-        self.head += len;
-        Ok(&self.buffer[start..start + len])
-    }
-
-    /// Takes a body without looking at it, however long.
-    pub fn skip(&mut self, len: usize, source: &mut impl Read) -> Result<(), WireError> {
-        let mut left = len;
-        loop {
-            let step = left.min(self.pending());
-            self.head += step;
-            left -= step;
-            if left == 0 {
-                return Ok(());
+    /// The next message, or `None` when more bytes are needed. The body of a type that is not
+    /// `wanted` is dropped, however long.
+    #[inline]
+    pub fn next(&mut self, wanted: impl Fn(u8) -> bool) -> Result<Option<Message>, WireError> {
+        if self.skip > 0 {
+            self.drop_body(self.skip);
+            if self.skip > 0 {
+                return Ok(None);
             }
-            self.fill(source)?;
+        }
+        let Some(&[tag, a, b, c, d]) = self.buffer[self.head..self.tail].first_chunk::<5>() else {
+            self.need = 5;
+            return Ok(None);
+        };
+        let length = u32::from_be_bytes([a, b, c, d]) as usize;
+        if length < 4 || length - 4 > limit_bytes(tag)? {
+            let tag = char::from(tag);
+            return Err(WireError::Protocol(format!("message {tag:?} of {length} bytes")));
+        }
+        let start = self.head + 5;
+        if !wanted(tag) {
+            self.head = start;
+            self.drop_body(length - 4);
+            return Ok(Some(Message { tag, body: start..start }));
+        }
+        if self.tail - self.head < length + 1 {
+            self.need = length + 1;
+            return Ok(None);
+        }
+        self.head += length + 1;
+        Ok(Some(Message { tag, body: start..self.head }))
+    }
+
+    /// The bytes of a body; only until the next [`Inbox::fill`].
+    pub fn bytes(&self, body: &Range<usize>) -> &[u8] {
+        &self.buffer[body.clone()]
+    }
+
+    /// Reads once. Returns whether the source may have more at once: the read filled all room.
+    /// An end of the stream is [`io::ErrorKind::UnexpectedEof`].
+    #[inline]
+    pub fn fill(&mut self, source: &mut impl Read) -> io::Result<bool> {
+        if self.head == self.tail {
+            (self.head, self.tail) = (0, 0);
+        }
+        if self.head + self.need > self.buffer.len() {
+            self.make_room();
+        }
+        loop {
+            let room = self.buffer.len() - self.tail;
+            match source.read(&mut self.buffer[self.tail..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    self.tail += count;
+                    return Ok(count == room);
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    #[cold]
+    fn make_room(&mut self) {
+        self.buffer.copy_within(self.head..self.tail, 0);
+        self.tail -= self.head;
+        self.head = 0;
+        if self.need > self.buffer.len() {
+            self.buffer.resize(self.need.next_power_of_two(), 0);
         }
     }
 
     #[inline]
-    fn need(&mut self, len: usize, source: &mut impl Read) -> Result<(), WireError> {
-        if self.pending() >= len {
-            return Ok(());
-        }
-        if self.head + len > self.buffer.len() {
-            self.buffer.copy_within(self.head..self.tail, 0);
-            self.tail -= self.head;
-            self.head = 0;
-            if len > self.buffer.len() {
-                self.buffer.resize(len.next_power_of_two(), 0);
-            }
-        }
-        while self.pending() < len {
-            self.fill(source)?;
-        }
-        Ok(())
-    }
-
-    fn fill(&mut self, source: &mut impl Read) -> Result<(), WireError> {
-        if self.head == self.tail {
-            self.head = 0;
-            self.tail = 0;
-        }
-        loop {
-            match source.read(&mut self.buffer[self.tail..]) {
-                Ok(0) => return Err(WireError::Closed),
-                Ok(count) => {
-                    self.tail += count;
-                    return Ok(());
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
+    fn drop_body(&mut self, length: usize) {
+        let here = length.min(self.tail - self.head);
+        self.head += here;
+        self.skip = length - here;
+        self.need = 1;
     }
 }
 
@@ -302,10 +307,24 @@ mod tests {
         assert_eq!(ServerError::parse(b"junk").code, "XX000");
     }
 
+    /// Reads until there is a message or the bytes end.
+    fn read(
+        inbox: &mut Inbox,
+        source: &mut impl Read,
+        wanted: bool,
+    ) -> Result<Message, WireError> {
+        loop {
+            if let Some(message) = inbox.next(|_| wanted)? {
+                return Ok(message);
+            }
+            inbox.fill(source)?;
+        }
+    }
+
     #[test]
     fn garbage_is_refused_at_once() {
         for bytes in [&b"HTTP/1.1 400 Bad"[..], &b"\x16\x03\x01\x02\x00"[..], &b"Z\0\0\0\x03"[..]] {
-            let result = Inbox::default().head(&mut Torn(bytes, 64));
+            let result = read(&mut Inbox::default(), &mut Torn(bytes, 64), true);
             assert!(matches!(result, Err(WireError::Protocol(_))), "{result:?}");
         }
     }
@@ -314,12 +333,7 @@ mod tests {
     fn the_end_in_the_middle_of_a_message_is_a_closed_connection() {
         let bytes = frame(b'C', b"SELECT 1\0");
         for cut in 0..bytes.len() {
-            let mut inbox = Inbox::default();
-            let mut source = Torn(&bytes[..cut], 3);
-            let result = match inbox.head(&mut source) {
-                Ok(head) => inbox.body(head.len, &mut source).map(<[u8]>::len),
-                Err(e) => Err(e),
-            };
+            let result = read(&mut Inbox::default(), &mut Torn(&bytes[..cut], 3), true);
             assert!(matches!(result, Err(WireError::Closed)), "{cut}: {result:?}");
         }
     }
@@ -331,21 +345,21 @@ mod tests {
             portion in 1_usize..9_000,
             skip in any::<u8>(),
         ) {
-            let bytes: Vec<u8> =
+            let mut bytes: Vec<u8> =
                 bodies.iter().flat_map(|&len| frame(b'D', &vec![len as u8; len])).collect();
+            bytes.extend(frame(b'Z', b"I"));
             let mut inbox = Inbox::default();
             let mut source = Torn(&bytes, portion);
             for (index, &len) in bodies.iter().enumerate() {
-                let head = inbox.head(&mut source).expect("a head");
-                prop_assert_eq!(head, Head { tag: b'D', len });
-                if skip >> index & 1 == 1 {
-                    inbox.skip(len, &mut source).expect("skips");
-                } else {
-                    let body = inbox.body(len, &mut source).expect("a body");
-                    prop_assert!(body.iter().all(|&b| b == len as u8));
-                }
+                let wanted = skip >> index & 1 == 0;
+                let message = read(&mut inbox, &mut source, wanted).expect("a message");
+                prop_assert_eq!(message.tag, b'D');
+                let body = inbox.bytes(&message.body);
+                prop_assert_eq!(body.len(), if wanted { len } else { 0 });
+                prop_assert!(body.iter().all(|&b| b == len as u8));
             }
-            prop_assert_eq!(inbox.pending(), 0);
+            let last = read(&mut inbox, &mut source, true).expect("a message");
+            prop_assert_eq!((last.tag, inbox.bytes(&last.body)), (b'Z', &b"I"[..]));
         }
 
         #[test]
@@ -354,7 +368,9 @@ mod tests {
             let _ = ServerError::parse(&bytes);
             let _ = column_names(&bytes);
             let _ = columns(&bytes).count();
-            let _ = Inbox::default().head(&mut Torn(&bytes, 200));
+            let mut inbox = Inbox::default();
+            let mut source = Torn(&bytes, 200);
+            while read(&mut inbox, &mut source, bytes.len() % 2 == 0).is_ok() {}
         }
     }
 }

@@ -1,4 +1,4 @@
-//! PostgreSQL's wire protocol, version 3, on blocking sockets.
+//! PostgreSQL's wire protocol, version 3.
 //!
 //! [`socket`] moves bytes, [`tls`] decides whom to trust, [`startup`] logs in, [`message`] cuts the
 //! incoming bytes into messages without allocating, [`statement`] holds outgoing messages that are
@@ -12,7 +12,6 @@ pub mod statement;
 #[cfg(test)]
 mod tests;
 pub mod tls;
-mod watch;
 
 use std::io;
 

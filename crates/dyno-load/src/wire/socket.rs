@@ -1,18 +1,19 @@
 //! Sockets: Unix, TCP and TLS over TCP behind one `Read + Write`.
 //!
-//! Reads block without a time limit once a session is logged in, because a limit costs a timer per
-//! wait. Who must end a blocked read uses the socket's [`Control`].
+//! A socket blocks, with a time limit, until its session is logged in; from then on it returns at
+//! once and a reactor waits. Who must end a session from outside uses its [`Control`].
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-use super::watch::Watch;
 use super::{WireError, tls};
 use crate::spec::ConnectionSpec;
 
@@ -24,8 +25,8 @@ const CANCEL_CODE: u32 = 80_877_102;
 /// A connected socket.
 #[derive(Debug)]
 pub enum Socket {
-    /// A Unix socket; its reads have no time limit once there is a watch.
-    Unix(UnixStream, Option<Watch>),
+    /// A Unix socket.
+    Unix(UnixStream),
     /// Plain TCP.
     Tcp(TcpStream),
     /// TLS over TCP.
@@ -37,7 +38,7 @@ impl Socket {
     pub fn open(spec: &ConnectionSpec, limit: Option<Duration>) -> Result<Self, WireError> {
         let socket = if spec.is_unix() {
             let path: PathBuf = [&spec.host, &format!(".s.PGSQL.{}", spec.port)].iter().collect();
-            Self::Unix(UnixStream::connect(path).map_err(WireError::Io)?, None)
+            Self::Unix(UnixStream::connect(path).map_err(WireError::Io)?)
         } else {
             Self::Tcp(open_tcp(spec, limit)?)
         };
@@ -70,19 +71,53 @@ impl Socket {
     pub fn set_limit(&self, limit: Option<Duration>) -> Result<(), WireError> {
         let set = |r: io::Result<()>, w: io::Result<()>| r.and(w).map_err(WireError::Io);
         match self {
-            Self::Unix(s, _) => set(s.set_read_timeout(limit), s.set_write_timeout(limit)),
+            Self::Unix(s) => set(s.set_read_timeout(limit), s.set_write_timeout(limit)),
             Self::Tcp(s) => set(s.set_read_timeout(limit), s.set_write_timeout(limit)),
             Self::Tls(s) => set(s.sock.set_read_timeout(limit), s.sock.set_write_timeout(limit)),
         }
     }
 
-    /// Makes reads and writes wait without limit, in the cheapest way there is.
-    pub fn settle(&mut self) -> Result<(), WireError> {
-        self.set_limit(None)?;
-        if let Self::Unix(stream, watch) = self {
-            *watch = Some(Watch::new(stream).map_err(WireError::Io)?);
+    /// Makes reads and writes return at once; a [`Reactor`](crate::reactor::Reactor) waits.
+    pub fn unblock(&self) -> Result<(), WireError> {
+        match self {
+            Self::Unix(s) => s.set_nonblocking(true),
+            Self::Tcp(s) => s.set_nonblocking(true),
+            Self::Tls(s) => s.sock.set_nonblocking(true),
+        }
+        .map_err(WireError::Io)
+    }
+
+    /// Whether bytes may be ready although the operating system knows of none.
+    pub fn holds_bytes(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
+    /// Sends all bytes, waiting for room where there is none.
+    #[inline]
+    pub fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => bytes = &bytes[count..],
+                Err(e) => self.wait_for_room(e)?,
+            }
+        }
+        while let (Self::Tls(_), Err(e)) = (&*self, self.flush()) {
+            self.wait_for_room(e)?;
         }
         Ok(())
+    }
+
+    #[cold]
+    fn wait_for_room(&self, error: io::Error) -> io::Result<()> {
+        match error.kind() {
+            io::ErrorKind::Interrupted => Ok(()),
+            io::ErrorKind::WouldBlock => {
+                rustix::event::poll(&mut [PollFd::new(self, PollFlags::OUT)], None)?;
+                Ok(())
+            }
+            _ => Err(error),
+        }
     }
 
     /// The certificate's hash that SCRAM can be bound to, if this is TLS.
@@ -96,10 +131,20 @@ impl Socket {
     /// A second handle to end blocked reads from another thread.
     pub fn control(&self) -> Result<Control, WireError> {
         Ok(match self {
-            Self::Unix(s, _) => Control::Unix(s.try_clone().map_err(WireError::Io)?),
+            Self::Unix(s) => Control::Unix(s.try_clone().map_err(WireError::Io)?),
             Self::Tcp(s) => Control::Tcp(s.try_clone().map_err(WireError::Io)?),
             Self::Tls(s) => Control::Tcp(s.sock.try_clone().map_err(WireError::Io)?),
         })
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(s) => s.as_fd(),
+            Self::Tcp(s) => s.as_fd(),
+            Self::Tls(s) => s.sock.as_fd(),
+        }
     }
 }
 
@@ -107,8 +152,7 @@ impl Read for Socket {
     #[inline]
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Unix(s, Some(watch)) => watch.read(s, buf),
-            Self::Unix(s, None) => s.read(buf),
+            Self::Unix(s) => s.read(buf),
             Self::Tcp(s) => s.read(buf),
             Self::Tls(s) => s.read(buf),
         }
@@ -119,7 +163,7 @@ impl Write for Socket {
     #[inline]
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Unix(s, _) => s.write(buf),
+            Self::Unix(s) => s.write(buf),
             Self::Tcp(s) => s.write(buf),
             Self::Tls(s) => s.write(buf),
         }
@@ -127,7 +171,7 @@ impl Write for Socket {
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::Unix(s, _) => s.flush(),
+            Self::Unix(s) => s.flush(),
             Self::Tcp(s) => s.flush(),
             Self::Tls(s) => s.flush(),
         }

@@ -55,7 +55,7 @@ impl Dialler {
         greeter.start()?;
         greeter.authenticate()?;
         let (process, key) = greeter.settle()?;
-        greeter.socket.settle()?;
+        greeter.socket.set_limit(None)?;
         Ok(Link::new(greeter.socket, greeter.inbox, process, key))
     }
 
@@ -112,9 +112,12 @@ impl Greeter<'_> {
                 }
                 self.socket.set_limit(Some(left))?;
             }
-            let head = self.inbox.head(&mut self.socket)?;
-            let body = self.inbox.body(head.len, &mut self.socket)?;
-            match head.tag {
+            let Some(message) = self.inbox.next(|_| true)? else {
+                self.inbox.fill(&mut self.socket)?;
+                continue;
+            };
+            let body = self.inbox.bytes(&message.body);
+            match message.tag {
                 b'N' => {}
                 b'E' => return Err(ServerError::parse(body).into()),
                 tag => return Ok((tag, body.to_vec())),
