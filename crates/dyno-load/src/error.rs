@@ -78,16 +78,19 @@ pub enum LoadError {
     /// The evidence could not be written.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
-    /// A session's thread could not be started.
+    /// A thread could not be started.
     #[error(
-        "cannot start the thread of session {session}: {source}\n  next: use fewer sessions or raise the limit on processes"
+        "cannot start thread {number} of the load: {source}\n  next: raise the limit on processes"
     )]
     Thread {
-        /// The session.
-        session: usize,
+        /// Which one.
+        number: usize,
         /// Why.
         source: io::Error,
     },
+    /// The operating system refused to wait for connections.
+    #[error("cannot wait for connections: {0}\n  next: raise the limit on open files")]
+    Reactor(#[source] io::Error),
 }
 
 impl LoadError {

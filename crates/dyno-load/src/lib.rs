@@ -34,6 +34,7 @@ mod error;
 mod gate;
 mod pipeline;
 mod plan;
+mod reactor;
 mod record;
 mod run;
 mod schedule;

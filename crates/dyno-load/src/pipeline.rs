@@ -47,6 +47,13 @@ impl Batch {
         self.started = Some(now);
     }
 
+    /// Remembers the first failure.
+    fn note(&mut self, failed: Ended) {
+        if self.failed == Ended::Well {
+            self.failed = failed;
+        }
+    }
+
     /// Forgets what an abandoned script left.
     #[inline]
     pub fn clear(&mut self) {
@@ -124,11 +131,16 @@ impl Runner<'_, '_, '_> {
                     }
                 }
                 Item::Sync => {
-                    if let Err(error) = self.ready().await {
-                        return self.failure(Err(error), usize::MAX);
-                    }
+                    let late = match self.ready().await {
+                        Ok(late) => late,
+                        Err(error) => return self.failure(Err(error), usize::MAX),
+                    };
                     *now = self.clock().now_ns();
                     self.out.batch.skipping = false;
+                    if let Some(error) = late {
+                        let failed = self.failure(Ok(Err(error)), usize::MAX);
+                        self.out.batch.note(failed);
+                    }
                 }
             }
         }
@@ -145,11 +157,13 @@ impl Runner<'_, '_, '_> {
         }
     }
 
-    async fn ready(&mut self) -> Result<(), WireError> {
+    /// Waits for the end of a batch. Returns the error that came only then, if any.
+    async fn ready(&mut self) -> Result<Option<Box<ServerError>>, WireError> {
         let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
+        let mut late = None;
         loop {
             match link.event(self.pulse).await? {
-                Event::Ready => return Ok(()),
+                Event::Ready => return Ok(late),
                 // A constraint that is checked at the end speaks up at the `Sync`.
                 Event::Failed(error) => late = late.or(Some(error)),
                 Event::Done { .. } => {
@@ -174,9 +188,7 @@ impl Runner<'_, '_, '_> {
             Ended::Well => None,
             Ended::Failed { .. } => {
                 self.out.batch.skipping = true;
-                if self.out.batch.failed == Ended::Well {
-                    self.out.batch.failed = ended;
-                }
+                self.out.batch.note(ended);
                 None
             }
             Ended::Lost { .. } | Ended::Cut => Some(ended),

@@ -194,8 +194,7 @@ mod alarm {
         /// Wakes after `left_ns`; returns the timeout that the reactor shall use beside it.
         pub fn set(&self, left_ns: i64) -> io::Result<Option<Duration>> {
             let left = left_ns.max(1);
-            let time =
-                Timespec { tv_sec: left / 1_000_000_000, tv_nsec: left % 1_000_000_000 };
+            let time = Timespec { tv_sec: left / 1_000_000_000, tv_nsec: left % 1_000_000_000 };
             let once =
                 Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: time };
             timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &once)?;

@@ -1,7 +1,7 @@
 //! [`Load`]: the sessions of all arms, and one block after the other.
 //!
 //! ```text
-//!   caller's thread                     one thread per session number
+//!   caller's thread                     a few threads, some sessions each
 //!   Load::run ---- slices ------------> gate -> slice -> gate -> slice ...
 //!      |                                          |
 //!      |<------- full buffers of rows ------------'
@@ -9,6 +9,7 @@
 //!   CallsWriter                         on a wish to stop: cancel requests, then closed sockets
 //! ```
 
+use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64};
@@ -30,10 +31,8 @@ use crate::shared::{Handles, Shared, open};
 use crate::spec::LoadSpec;
 use crate::tally::{ArmReport, BlockReport};
 use crate::wire::startup::Dialler;
-use crate::worker::{self, Outcome, Turn};
+use crate::worker::{self, Desk, Outcome, Quota};
 
-/// Stack of a session's thread; a TLS handshake is the deepest it gets.
-const STACK_BYTES: usize = 512 << 10;
 /// Streams of random numbers besides the sessions' own.
 const CHOICE_STREAM: u64 = 0x6368_6f69_6365;
 const ARRIVAL_STREAM: u64 = 0x6172_7269_7661;
@@ -167,8 +166,8 @@ impl Load {
             handles: &self.handles,
             arrivals: &self.arrivals,
             codes: &self.codes,
-            gate: Gate::new(self.seats.len()),
-            turn: Turn::default(),
+            gate: Gate::new(threads(self.seats.len())),
+            quota: Quota::default(),
             clock: Clock::new(),
             block,
             progress,
@@ -214,12 +213,20 @@ impl Drop for Load {
 fn merge(report: &mut BlockReport, outcome: Outcome) {
     report.cpu_ns += outcome.cpu_ns;
     report.reconnects += outcome.reconnects;
-    for (tally, arm) in outcome.tallies.into_iter().zip(&mut report.arms) {
-        tally.add_to(arm);
+    for (arm, tally) in outcome.tallies {
+        tally.add_to(&mut report.arms[arm]);
     }
 }
 
-/// Runs one thread per session number to its end, and keeps their rows meanwhile.
+/// As many threads as can run at once, and not more than sessions.
+fn threads(sessions: usize) -> usize {
+    if let Ok(n) = std::env::var("DYNO_THREADS") {
+        return n.parse::<usize>().unwrap().min(sessions);
+    }
+    sessions.min(thread::available_parallelism().map_or(1, NonZero::get))
+}
+
+/// Runs the sessions on their threads to their ends, and keeps their rows meanwhile.
 fn run_threads(
     shared: &Shared<'_>,
     slices: &[Slice],
@@ -229,24 +236,28 @@ fn run_threads(
 ) -> Result<Vec<Result<Outcome, LoadError>>, LoadError> {
     let rows = record::buffer_rows(seats.len());
     let active: Vec<AtomicU16> = seats.iter().map(|_| AtomicU16::new(0)).collect();
+    let threads = threads(seats.len());
     thread::scope(|scope| {
         let (sender, receiver) = sync_channel(record::WAITING_BUFFERS);
-        let mut running = Vec::with_capacity(seats.len());
+        let mut crews: Vec<Vec<Desk<'_>>> = (0..threads).map(|_| Vec::new()).collect();
         for (session, (row, active)) in seats.iter_mut().zip(&active).enumerate() {
             let recorder = Recorder::new(rows, pool, sender.clone());
+            crews[session % threads].push(Desk::new(row, active, recorder));
+        }
+        drop(sender);
+        let mut running = Vec::with_capacity(threads);
+        for (number, crew) in crews.into_iter().enumerate() {
             let spawned = thread::Builder::new()
-                .name(format!("session-{session}"))
-                .stack_size(STACK_BYTES)
-                .spawn_scoped(scope, move || worker::work(shared, slices, row, active, recorder));
+                .name(format!("load-{number}"))
+                .spawn_scoped(scope, move || worker::work(shared, slices, crew));
             match spawned {
                 Ok(thread) => running.push(thread),
                 Err(source) => {
                     shared.abort();
-                    return Err(LoadError::Thread { session, source });
+                    return Err(LoadError::Thread { number, source });
                 }
             }
         }
-        drop(sender);
         attend(shared, &receiver, &active, keeper)?;
         let joined = running
             .into_iter()

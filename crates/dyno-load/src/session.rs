@@ -5,8 +5,8 @@
 //! command is enough.
 
 use dyno_evidence::{Call, CallKind, NONE};
-use mio::Registry;
 use dyno_script::{Rng, Scope, Value, VarId};
+use mio::Registry;
 
 use crate::LoadError;
 use crate::clock::Clock;

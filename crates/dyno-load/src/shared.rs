@@ -8,12 +8,14 @@ use crate::LoadError;
 use crate::clock::Clock;
 use crate::gate::Gate;
 use crate::plan::{ArmPlan, Plan};
+use crate::reactor::{self, Pulse};
 use crate::record::ErrorCodes;
 use crate::schedule::Arrivals;
 use crate::session::{Redo, Seat};
+use crate::wire::WireError;
 use crate::wire::socket::Control;
 use crate::wire::startup::Dialler;
-use crate::worker::Turn;
+use crate::worker::Quota;
 
 /// What ends a blocked session.
 #[derive(Debug)]
@@ -34,7 +36,7 @@ pub struct Shared<'a> {
     pub arrivals: &'a [Option<Mutex<Arrivals>>],
     pub codes: &'a ErrorCodes,
     pub gate: Gate,
-    pub turn: Turn,
+    pub quota: Quota,
     pub clock: Clock,
     pub block: u32,
     pub progress: &'a AtomicU64,
@@ -98,9 +100,14 @@ pub fn open(
 ) -> Result<(), LoadError> {
     let refused = |e| LoadError::connect(dialler.spec(), e);
     let mut link = dialler.connect(limit).map_err(refused)?;
+    // From here on a wish to stop can end it.
+    let (process, key) = link.cancel_key();
+    let control = link.control().map_err(refused)?;
+    *handle.lock().unwrap_or_else(PoisonError::into_inner) = Some(Handle { control, process, key });
     let timeout = arm.spec.statement_timeout_ms.map(|ms| format!("set statement_timeout = {ms}"));
     for sql in arm.spec.session_sql.iter().chain(&timeout) {
-        let error = match link.run(sql) {
+        let reply = reactor::finish(link.run(sql, &Pulse::blocking()));
+        let error = match reply.unwrap_or(Err(WireError::Timeout)) {
             Ok(None) => continue,
             Ok(Some(error)) => (*error).into(),
             Err(error) => error,
@@ -108,9 +115,7 @@ pub fn open(
         let (arm, sql) = (arm.spec.name.clone(), sql.clone());
         return Err(LoadError::SessionSql { arm, sql, source: Box::new(error) });
     }
-    let (process, key) = link.cancel_key();
-    let control = link.control().map_err(refused)?;
-    *handle.lock().unwrap_or_else(PoisonError::into_inner) = Some(Handle { control, process, key });
+    link.unblock().map_err(refused)?;
     seat.link = Some(link);
     seat.redo = Redo::default();
     Ok(())

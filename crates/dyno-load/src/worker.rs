@@ -1,15 +1,18 @@
-//! The thread of one session number: it serves that session of every arm, slice after slice.
+//! One thread: it serves some sessions of every arm, slice after slice.
 
+use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU16, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use dyno_evidence::{Call, CallKind, NONE};
+use mio::Registry;
 
 use crate::LoadError;
 use crate::clock;
 use crate::pipeline::Batch;
+use crate::reactor::{Pulse, Reactor, watch};
 use crate::record::Recorder;
 use crate::run::{Length, Slice};
 use crate::schedule::{Arrivals, Bound};
@@ -26,58 +29,168 @@ const RECONNECT_TRY: Duration = Duration::from_secs(2);
 
 /// What the threads share of one slice; set by the last thread at the gate.
 #[derive(Debug, Default)]
-pub struct Turn {
+pub struct Quota {
     /// Transactions left to begin, in a closed loop that counts them.
     left: AtomicI64,
 }
 
 /// What a thread brings back.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Outcome {
-    /// One per arm.
-    pub tallies: Vec<Tally>,
+    /// One per arm and session.
+    pub tallies: Vec<(usize, Tally)>,
     /// Connections that were made again.
     pub reconnects: u64,
     /// CPU time of the thread [ns].
     pub cpu_ns: u64,
 }
 
-/// Runs all slices of a block for one session number; `seats` has one per arm or none.
+/// One session number at a thread.
+pub struct Desk<'a> {
+    seats: &'a mut [Option<Seat>],
+    /// 1 + number of the arm at work, 0 for none; for who ends blocked sessions.
+    active: &'a AtomicU16,
+    out: Output<'a>,
+    tallies: Vec<Tally>,
+    pulse: Pulse,
+}
+
+impl<'a> Desk<'a> {
+    /// A desk for these seats, one per arm or none.
+    pub fn new(
+        seats: &'a mut [Option<Seat>],
+        active: &'a AtomicU16,
+        recorder: Recorder<'a>,
+    ) -> Self {
+        let out = Output { recorder, tally: Tally::default(), reconnects: 0, batch: Batch::new() };
+        let tallies = seats.iter().map(|_| Tally::default()).collect();
+        Self { seats, active, out, tallies, pulse: Pulse::default() }
+    }
+}
+
+/// Runs all slices of a block for the sessions of one thread.
 pub fn work(
     shared: &Shared<'_>,
     slices: &[Slice],
-    seats: &mut [Option<Seat>],
-    active: &AtomicU16,
-    recorder: Recorder<'_>,
+    mut desks: Vec<Desk<'_>>,
 ) -> Result<Outcome, LoadError> {
     clock::sharpen_sleep();
     let _guard = AbortOnPanic(shared);
     let cpu_start = clock::thread_cpu_ns();
-    let mut out = Output { recorder, tally: Tally::default(), reconnects: 0, batch: Batch::new() };
-    let mut tallies: Vec<Tally> = seats.iter().map(|_| Tally::default()).collect();
-    let mut result = Ok(());
-    for slice in slices {
-        let arm = usize::from(slice.arm);
-        let prepare = |start| prepare(shared, slice, start);
-        let Some(start) = shared.gate.pass(&shared.clock, prepare, || shared.halted()) else {
-            break;
-        };
-        let Some(seat) = seats[arm].as_mut() else { continue };
-        active.store(slice.arm + 1, Ordering::Release);
-        out.tally = std::mem::take(&mut tallies[arm]);
-        result = run_slice(shared, slice, seat, &mut out, start);
-        tallies[arm] = std::mem::take(&mut out.tally);
-        active.store(0, Ordering::Release);
-        if result.is_err() {
-            // What the server still holds of the transaction ends with the connection.
-            seat.link = None;
-            shared.abort();
-            break;
+    let result = run_slices(shared, slices, &mut desks);
+    if result.is_err() {
+        shared.abort();
+    }
+    let mut outcome = Outcome::default();
+    for desk in desks {
+        desk.out.recorder.finish();
+        outcome.reconnects += desk.out.reconnects;
+        outcome.tallies.extend(desk.tallies.into_iter().enumerate());
+    }
+    outcome.cpu_ns = clock::thread_cpu_ns() - cpu_start;
+    result.map(|()| outcome)
+}
+
+fn run_slices(
+    shared: &Shared<'_>,
+    slices: &[Slice],
+    desks: &mut [Desk<'_>],
+) -> Result<(), LoadError> {
+    let mut reactor = Reactor::new(desks.len()).map_err(LoadError::Reactor)?;
+    let registry = reactor.registry().map_err(LoadError::Reactor)?;
+    for (token, desk) in desks.iter().enumerate() {
+        for link in desk.seats.iter().flatten().filter_map(|seat| seat.link.as_ref()) {
+            watch(&registry, link, token).map_err(LoadError::Reactor)?;
         }
     }
-    out.recorder.finish();
-    let cpu_ns = clock::thread_cpu_ns() - cpu_start;
-    result.map(|()| Outcome { tallies, reconnects: out.reconnects, cpu_ns })
+    for slice in slices {
+        let prepare = |start| prepare(shared, slice, start);
+        let Some(start) = shared.gate.pass(&shared.clock, prepare, || shared.halted()) else {
+            return Ok(());
+        };
+        let mut sessions: Vec<Pin<Box<dyn Future<Output = Result<(), LoadError>> + '_>>> =
+            Vec::with_capacity(desks.len());
+        let mut pulses = Vec::with_capacity(desks.len());
+        for (token, desk) in desks.iter_mut().enumerate() {
+            let Desk { seats, active, out, tallies, pulse } = desk;
+            let arm = usize::from(slice.arm);
+            let (seat, tally, pulse) = (seats[arm].as_mut(), &mut tallies[arm], &*pulse);
+            pulses.push(pulse);
+            let turn = Turn { shared, slice, start, pulse, registry: &registry, token };
+            sessions.push(Box::pin(turn.take(seat, active, out, tally)));
+        }
+        shared.clock.sleep_until(start, || shared.halted());
+        let results = reactor.run(&shared.clock, sessions, &pulses).map_err(LoadError::Reactor)?;
+        results.into_iter().collect::<Result<(), LoadError>>()?;
+    }
+    Ok(())
+}
+
+/// One session's part in one slice.
+struct Turn<'a> {
+    shared: &'a Shared<'a>,
+    slice: &'a Slice,
+    start: i64,
+    pulse: &'a Pulse,
+    registry: &'a Registry,
+    token: usize,
+}
+
+impl<'a> Turn<'a> {
+    /// Takes the turn, if the arm has this session.
+    async fn take(
+        self,
+        seat: Option<&'a mut Seat>,
+        active: &AtomicU16,
+        out: &mut Output<'_>,
+        tally: &mut Tally,
+    ) -> Result<(), LoadError> {
+        let Some(seat) = seat else { return Ok(()) };
+        active.store(self.slice.arm + 1, Ordering::Release);
+        std::mem::swap(&mut out.tally, tally);
+        let result = self.play(seat, out).await;
+        std::mem::swap(&mut out.tally, tally);
+        active.store(0, Ordering::Release);
+        if result.is_err() {
+            // The other sessions of this thread end, too.
+            self.shared.abort();
+        }
+        result
+    }
+
+    async fn play(&self, seat: &'a mut Seat, out: &mut Output<'_>) -> Result<(), LoadError> {
+        let Self { shared, slice, start, pulse, registry, token } = *self;
+        let arm = &shared.plan.arms[usize::from(slice.arm)];
+        // Other arms write redo too: what the log grew by since an earlier slice is not ours.
+        seat.redo = Redo::default();
+        let before = out.tally.transactions();
+        let mut runner = Runner {
+            shared,
+            arm,
+            arm_number: slice.arm,
+            slice: slice.slice,
+            seat,
+            out,
+            pulse,
+            registry,
+            token,
+        };
+        let mut progress = Progress { counted: before, shown_ns: start };
+        let last = match &shared.arrivals[usize::from(slice.arm)] {
+            Some(arrivals) => open_loop(&mut runner, slice, start, arrivals, &mut progress).await,
+            None => closed_loop(&mut runner, bound(slice, start), &mut progress).await,
+        };
+        progress.show(shared, &runner.out.tally);
+        if last.is_err() {
+            // What the server still holds of the transaction ends with the connection.
+            runner.seat.link = None;
+        }
+        let last = last?;
+        if runner.out.tally.transactions() > before {
+            runner.out.tally.busy_ns += (last - start).max(0) as u64;
+        }
+        Ok(())
+    }
 }
 
 /// Threads that wait at the gate must not wait for one that is gone.
@@ -101,39 +214,12 @@ fn bound(slice: &Slice, start: i64) -> Bound {
 fn prepare(shared: &Shared<'_>, slice: &Slice, start: i64) {
     if let Length::Transactions(count) = slice.length {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        shared.turn.left.store(count, Ordering::Relaxed);
+        shared.quota.left.store(count, Ordering::Relaxed);
     }
     if let Some(arrivals) = &shared.arrivals[usize::from(slice.arm)] {
         let mut arrivals = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
         arrivals.begin(start, bound(slice, start));
     }
-}
-
-fn run_slice<'a>(
-    shared: &'a Shared<'a>,
-    slice: &Slice,
-    seat: &'a mut Seat,
-    out: &mut Output<'_>,
-    start: i64,
-) -> Result<(), LoadError> {
-    let arm_number = slice.arm;
-    let arm = &shared.plan.arms[usize::from(arm_number)];
-    // Other arms write redo too: what the log grew by since an earlier slice is not ours.
-    seat.redo = Redo::default();
-    let busy_before = out.tally.transactions();
-    let mut runner = Runner { shared, arm, arm_number, slice: slice.slice, seat, out };
-    shared.clock.sleep_until(start, || shared.halted());
-    let mut progress = Progress { counted: busy_before, shown_ns: start };
-    let last = match &shared.arrivals[usize::from(arm_number)] {
-        Some(arrivals) => open_loop(&mut runner, slice, start, arrivals, &mut progress),
-        None => closed_loop(&mut runner, bound(slice, start), &mut progress),
-    };
-    progress.show(shared, &out.tally);
-    let last = last?;
-    if out.tally.transactions() > busy_before {
-        out.tally.busy_ns += (last - start).max(0) as u64;
-    }
-    Ok(())
 }
 
 struct Progress {
@@ -158,7 +244,7 @@ impl Progress {
 }
 
 /// Transactions one after the other; returns when the last one ended.
-fn closed_loop(
+async fn closed_loop(
     runner: &mut Runner<'_, '_, '_>,
     bound: Bound,
     progress: &mut Progress,
@@ -168,7 +254,7 @@ fn closed_loop(
     loop {
         let go = match bound {
             Bound::Until(end) => now < end,
-            Bound::Starts(_) => shared.turn.left.fetch_sub(1, Ordering::Relaxed) > 0,
+            Bound::Starts(_) => shared.quota.left.fetch_sub(1, Ordering::Relaxed) > 0,
         };
         if !go || shared.halted() {
             return Ok(now);
@@ -179,7 +265,7 @@ fn closed_loop(
 }
 
 /// Arrivals, each served by whichever session is free; returns when the last one ended.
-fn open_loop(
+async fn open_loop(
     runner: &mut Runner<'_, '_, '_>,
     slice: &Slice,
     start: i64,
@@ -197,7 +283,7 @@ fn open_loop(
         let Some(intended) = arrival.filter(|_| !shared.halted()) else { return Ok(last) };
         let free = now;
         if now < intended {
-            now = shared.clock.sleep_until(intended, || shared.halted());
+            now = runner.pulse.sleep_until(&shared.clock, intended, || shared.halted()).await;
             if now < intended {
                 return Ok(last);
             }
@@ -224,7 +310,8 @@ fn skip(runner: &mut Runner<'_, '_, '_>, now: i64, intended: i64) {
 }
 
 impl Runner<'_, '_, '_> {
-    /// Connects again after a loss, with growing pauses. Gives up early when told to stop.
+    /// Connects again after a loss, with growing pauses. Gives up early when told to stop. The
+    /// other sessions of this thread wait meanwhile; they are clients of the same server.
     #[cold]
     pub(crate) async fn reconnect(&mut self) -> Result<(), LoadError> {
         let deadline = Instant::now() + RECONNECT_FOR;
@@ -233,6 +320,9 @@ impl Runner<'_, '_, '_> {
             match self.shared.connect(self.arm_number, self.seat, Some(RECONNECT_TRY)) {
                 Ok(()) => {
                     self.out.reconnects += 1;
+                    if let Some(link) = &self.seat.link {
+                        watch(self.registry, link, self.token).map_err(LoadError::Reactor)?;
+                    }
                     return Ok(());
                 }
                 Err(error) if Instant::now() + pause >= deadline => {
@@ -244,7 +334,8 @@ impl Runner<'_, '_, '_> {
                 }
                 Err(_) => {
                     let wake = self.clock().now_ns() + pause.as_nanos() as i64;
-                    self.clock().sleep_until(wake, || self.shared.halted());
+                    let halted = || self.shared.halted();
+                    self.pulse.sleep_until(self.clock(), wake, halted).await;
                     pause = (pause * 2).min(Duration::from_secs(1));
                 }
             }

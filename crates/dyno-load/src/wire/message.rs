@@ -308,11 +308,7 @@ mod tests {
     }
 
     /// Reads until there is a message or the bytes end.
-    fn read(
-        inbox: &mut Inbox,
-        source: &mut impl Read,
-        wanted: bool,
-    ) -> Result<Message, WireError> {
+    fn read(inbox: &mut Inbox, source: &mut impl Read, wanted: bool) -> Result<Message, WireError> {
         loop {
             if let Some(message) = inbox.next(|_| wanted)? {
                 return Ok(message);

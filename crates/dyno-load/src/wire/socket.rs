@@ -102,7 +102,8 @@ impl Socket {
                 Err(e) => self.wait_for_room(e)?,
             }
         }
-        while let (Self::Tls(_), Err(e)) = (&*self, self.flush()) {
+        // Only TLS keeps bytes back.
+        while let Err(e) = self.flush() {
             self.wait_for_room(e)?;
         }
         Ok(())
