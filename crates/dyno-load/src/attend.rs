@@ -33,6 +33,11 @@ impl<'a> Keeper<'a> {
         Self { writer, pool, codes, held: Vec::new(), rows: 0 }
     }
 
+    /// Where empty buffers are.
+    pub fn pool(&self) -> &'a Pool {
+        self.pool
+    }
+
     fn keep(&mut self, buffer: Vec<Call>) -> Result<(), LoadError> {
         self.rows += buffer.len();
         self.held.push(buffer);

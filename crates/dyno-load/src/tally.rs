@@ -11,8 +11,11 @@ pub struct BlockReport {
     pub ended_ns: i64,
     /// Connections that were lost and made again.
     pub reconnects: u64,
-    /// CPU time of the session threads [ns].
+    /// CPU time of the threads that serve the sessions [ns].
     pub cpu_ns: u64,
+    /// How many threads that was spread over: near `threads` times the block's length, the load
+    /// itself is the limit.
+    pub threads: u32,
     /// The block was cut short by the caller's wish to stop.
     pub interrupted: bool,
     /// One report per arm, in the order of the arms.

@@ -100,13 +100,15 @@ fn tally(part: &PartArgument) -> Result<BTreeMap<String, Tally>, EvidenceError> 
     arms.resize_with(calls.words.len(), || None);
     for row in 0..calls.elapsed_ns.len() {
         let (kind, slice) = (calls.kind[row], calls.slice[row] as usize);
-        if (kind != transaction && kind != skipped) || !counts[slice] {
+        if !counts[slice] {
             continue;
         }
         let (tally, spans) = arms[calls.arm[row] as usize]
             .get_or_insert_with(|| (Tally::default(), vec![EMPTY; slices * sessions]));
-        if kind == skipped {
-            tally.skipped += 1;
+        if kind != transaction {
+            // The rows of a transaction are those of its commands.
+            tally.skipped += u64::from(kind == skipped);
+            tally.rows += calls.rows[row].max(0);
             continue;
         }
         tally.add(&calls, row);

@@ -52,11 +52,34 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
         if parts:
             names = ", ".join("'" + str(p.resolve()).replace("'", "''") + "'" for p in parts)
             connection.execute(f"create view {table} as select * from read_parquet([{names}])")  # noqa: S608
+    if not any(run.blocks()):
+        connection.close()
+        raise EvidenceError(
+            "holds no whole block yet",
+            where=str(run.path),
+            next_step=f"finish it: dbdyno run --resume {run.id}",
+        )
+    _blocks_table(connection, run)
     folder = str(run.path.resolve()).replace("'", "''")
     connection.execute(f"set allowed_directories = ['{folder}']")
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
     return connection, warnings
+
+
+def _blocks_table(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
+    """A table `slices`: which slices of which block count, and the block's kind."""
+    rows = [
+        (block.index, block.kind, s.slice, block.kind == "measure" and s.counts)
+        for block in run.blocks()
+        for s in block.slices
+    ]
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], [], []]
+    connection.execute(
+        "create table slices as select unnest($1::uinteger[]) as block, unnest($2::varchar[]) as kind,"
+        " unnest($3::uinteger[]) as slice, unnest($4::boolean[]) as counts",
+        columns,
+    )
 
 
 def sql(text: str, run: Run) -> duckdb.DuckDBPyRelation:
@@ -83,7 +106,7 @@ def query(run: Run, sql: str) -> tuple[list[str], list[tuple[object, ...]], list
             raise EvidenceError(
                 str(error),
                 where=str(run.path),
-                next_step="tables are calls, waits and metrics; `describe calls` shows columns",
+                next_step="tables are calls, waits, metrics and slices; `describe calls` shows columns",
             ) from error
         names = [column[0] for column in cursor.description or []]
         return names, cursor.fetchall(), warnings

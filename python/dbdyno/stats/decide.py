@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from dbdyno.errors import StatsError
 from dbdyno.stats.blocks import BlockComparison, decide_one
-from dbdyno.stats.words import Decision, change, interval, more_blocks
+from dbdyno.stats.words import Decision, change, interval, is_multiple, more_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def _sentence(arm: str, baseline: str, c: BlockComparison) -> str:
         )
     hedge = c.words.partition("), ")[2]
     return (
-        f"{arm} is {change(c)} than {baseline} in {c.label} ({figures})"
+        f"{arm} is {change(c)} {'as' if is_multiple(c) else 'than'} {baseline} in {c.label} ({figures})"
         f"{', ' + hedge if hedge else ''}."
     )
 

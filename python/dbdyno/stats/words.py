@@ -2,7 +2,8 @@
 
 One convention for percentages: the change of the metric itself against the baseline, |ratio - 1|,
 and the word says which way it is for the user. A latency ratio of 1.066 is "6.6 % slower"; a
-throughput ratio of 0.94 is "6.0 % slower".
+throughput ratio of 0.94 is "6.0 % slower". From twice on it is a multiple, in time or in rate alike: a latency
+ratio of 0.4 is "2.50 times as fast".
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ if TYPE_CHECKING:
 
 Decision = Literal["faster", "slower", "same", "unclear"]
 
+FACTOR_FROM = 2.0
+"""From this change on it is told as a multiple."""
+FACTOR_MAX = 10.0
+"""Ends of an interval that crosses no change are not told beyond this."""
+
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
+_PLAIN = {"faster": "fast", "slower": "slow"}
 _SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
@@ -52,21 +59,42 @@ def direction(ratio: float, higher_is_better: bool) -> str:
     return "faster" if (ratio > 1.0) == higher_is_better else "slower"
 
 
+def factor(ratio: float) -> float:
+    """How many times as fast or slow: at least 1, whichever way the ratio points."""
+    return max(ratio, 1.0 / ratio)
+
+
+def is_multiple(c: BlockComparison) -> bool:
+    """Whether the change is better told as a multiple than as a percentage: twice or more."""
+    return factor(c.ratio) >= FACTOR_FROM
+
+
+def _share(ratio: float) -> str:
+    return f"{percent(ratio - 1)} %" if factor(ratio) < FACTOR_MAX else "many times"
+
+
 def interval(c: BlockComparison) -> str:
-    """The interval in words: "95 % 5.9 to 7.3 %", or with directions when it crosses no change."""
+    """The interval in words: "95 % 5.9 to 7.3 %", "95 % 2.9 to 3.6 times", or with directions when
+    it crosses no change."""
     ends = sorted((c.low, c.high), key=lambda ratio: abs(ratio - 1.0))
     level = f"{c.level * 100:g} %"
+    if (c.low - 1.0) * (c.high - 1.0) >= 0.0 and is_multiple(c):
+        times = sorted((factor(c.low), factor(c.high)))
+        return f"{level} {_digits(times[0])} to {_digits(times[1])} times"
     if (c.low - 1.0) * (c.high - 1.0) >= 0.0:
         return f"{level} {percent(ends[0] - 1)} to {percent(ends[1] - 1)} %"
     better = c.high if c.higher_is_better else c.low
     worse = c.low if c.higher_is_better else c.high
-    return f"{level} {percent(better - 1)} % faster to {percent(worse - 1)} % slower"
+    return f"{level} {_share(better)} faster to {_share(worse)} slower"
 
 
 def change(c: BlockComparison) -> str:
-    """The estimate in words: "6.6 % slower"."""
+    """The estimate in words: "6.6 % slower", "3.20 times as fast"."""
     if abs(c.ratio - 1.0) < 0.00005:
         return "0.0 % change"
+    if is_multiple(c):
+        way = direction(c.ratio, c.higher_is_better)
+        return f"{_digits(factor(c.ratio))} times as {_PLAIN[way]}"
     return f"{percent(c.ratio - 1)} % {direction(c.ratio, c.higher_is_better)}"
 
 

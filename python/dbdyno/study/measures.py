@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 TAIL_COUNT = 10
+BATCHES_MIN = 4
+"""Fewer batches than this give no interval worth the name."""
 
 Part = tuple[Path, list[int]]
 
@@ -51,6 +53,8 @@ class ArmMeasures:
     def batched(self, q: float, size: int) -> Array:
         """A quantile over batches of `size` neighbouring blocks, whole batches only."""
         ends = range(0, len(self.parts) - size + 1, size)
+        if len(ends) < BATCHES_MIN:
+            ends = range(0)
         groups = [self.parts[at : at + size] for at in ends]
         return _column(summaries(groups, [q]), self.name, len(groups), _first_quantile)
 

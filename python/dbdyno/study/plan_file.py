@@ -86,6 +86,15 @@ class _Reader:
             self.fail("give turn or turn_transactions, not both", "schedule", "turn", 0)
         if "metric" in verdict:
             verdict["headline"] = verdict.pop("metric")
+        rates = [load.get("rate_per_s") if a.rate_per_s is None else a.rate_per_s for a in arms]
+        if verdict.get("headline") == "throughput" and all(rates):
+            self.fail(
+                "in an open loop the rate is given, so throughput cannot be the metric of the "
+                "verdict", "verdict", "metric", 0, "choose mean, p50, p90, p99 or p99.9",
+            )  # fmt: skip
+        if "latency_limit" in parts["workload"] and not all(rates):
+            self.fail("latency_limit needs rate_per_s: a closed loop has no intended start",
+                      "workload", "latency_limit", 0)  # fmt: skip
         return Plan(
             title=head["title"],
             question=head.get("question", ""),

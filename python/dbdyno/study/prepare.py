@@ -91,6 +91,8 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
     Raises `PlanError` or `TargetError` for a setting that cannot be put in force, a script that
     does not parse, or a server without room for the sessions.
     """
+    from dbdyno import _core
+
     check_scripts(plan)
     arms = [_ready(arm, target, plan) for arm, target in zip(plan.arms, targets, strict=True)]
     switch, reason = choose_switch(plan, arms)
@@ -100,11 +102,24 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
     for ready in arms:
         check_workload(plan, ready)
     check_room(plan, arms, how)
-    return Prepared(plan, seed, arms, how, blocks(plan, how, seed), reason)
+    prepared = Prepared(plan, seed, arms, how, blocks(plan, how, seed), reason)
+    _core.Load(prepared.load_spec())  # refuses what it could not run; connects nothing
+    return prepared
 
 
 def choose_switch(plan: Plan, arms: list[ReadyArm]) -> tuple[str, str]:
     """The way of switching ('slices', 'turns', 'reload' or 'restart') and the reason in words."""
+    switch, reason = _cheapest_switch(plan, arms)
+    if plan.schedule.switch == "slices" and switch != "slices":
+        raise PlanError(
+            f"the arms cannot alternate in slices: {reason}",
+            where="schedule.switch",
+            next_step='leave switch out, or write switch = "turns"',
+        )
+    return switch, reason
+
+
+def _cheapest_switch(plan: Plan, arms: list[ReadyArm]) -> tuple[str, str]:
     changes = [change for ready in arms for change in ready.server_changes()]
     for how in ("restart", "reload"):
         names = sorted({change.name for change in changes if change.how == how})

@@ -1,0 +1,184 @@
+"""What the documents show is there: commands, links, plans, scripts, keys, checks, columns."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+from dbdyno._core import check_script
+from dbdyno.cli.main import COMMANDS, cli
+from dbdyno.study import plan_keys
+from dbdyno.study.plan_file import parse_plan, read_plan
+from dbdyno.study.plan_reference import plan_reference
+from dbdyno.study.prepare import check_scripts
+from dbdyno.target.doctor import CHECKS
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [*DOCS, *(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def rel(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text()
+
+
+def fenced(text: str, language: str) -> list[str]:
+    return [body for found, body in FENCE.findall(text) if found == language]
+
+
+def command_lines(path: Path) -> list[list[str]]:
+    """Every `dbdyno ...` of a page: in blocks without a language, and in code within a line."""
+    text = path.read_text()
+    lines: list[str] = []
+    for block in fenced(text, ""):
+        whole = re.sub(r"\n +", " ", block)  # a command that goes on, indented, on the next line
+        starts = [line.strip().removeprefix("$ ") for line in whole.splitlines()]
+        lines += [line for line in starts if re.match(r"dbdyno [-a-z]", line)]
+    lines += re.findall(r"`(dbdyno [^`]+)`", FENCE.sub("", text))
+    return [words for line in lines if (words := shlex.split(line, comments=True)[1:])]
+
+
+def shown() -> list[object]:
+    found = {(rel(path), *words) for path in PAGES for words in command_lines(path)}
+    return [pytest.param(list(words), id=f"{name}: {' '.join(words)}"[:80])
+            for name, *words in sorted(found) if words[0] != "..."]  # fmt: skip
+
+
+def parse(words: list[str]) -> None:
+    """As the command line would, up to the call; a name alone needs no arguments."""
+    command: click.Command = cli
+    context = click.Context(cli, info_name="dbdyno")
+    while isinstance(command, click.Group):
+        _, rest, _ = command.make_parser(context).parse_args(list(words))
+        if not rest:
+            return
+        name, found, words = command.resolve_command(context, rest)
+        assert found is not None, f"no command {name}"
+        command, context = found, click.Context(found, info_name=name, parent=context)
+    if words:
+        command.make_context(str(context.info_name), list(words))
+
+
+@pytest.mark.parametrize("words", shown())
+def test_a_command_that_is_shown_parses(words: list[str]) -> None:
+    parse(words)
+
+
+@pytest.mark.parametrize(
+    "line", ["run --no-such-option x.toml", "rnu", "plan chekc x.toml", "sql a b", "run --blocks 1"]
+)
+def test_a_command_that_is_not_there_would_be_found(line: str) -> None:
+    with pytest.raises(click.UsageError):
+        parse(shlex.split(line))
+
+
+def test_enough_commands_were_found() -> None:
+    found = {words[0] for path in PAGES for words in command_lines(path)}
+    assert found >= set(COMMANDS)
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors that a renderer of Markdown gives the headings of a page."""
+    heads = re.findall(r"^#+ (.*)$", FENCE.sub("", path.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=rel)
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", path.read_text())):
+        if "://" in target:
+            continue
+        file, _, anchor = target.partition("#")
+        place = path.parent / file if file else path
+        assert place.exists(), f"{target} is not there"
+        assert not anchor or anchor in anchors(place), f"{target}: no such heading"
+
+
+@pytest.mark.parametrize("path", DOCS, ids=rel)
+def test_the_index_names_every_page(path: Path) -> None:
+    assert path.name == "README.md" or f"]({path.name})" in page("README.md")
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=rel)
+def test_an_example_is_a_plan_and_is_in_the_index(path: Path) -> None:
+    plan = read_plan(path)
+    check_scripts(plan)
+    assert plan.dsn is None, "an example runs as it is, on the embedded engine"
+    assert f"](../examples/{path.name})" in page("README.md")
+
+
+def plans() -> list[object]:
+    found = [(path, block) for path in DOCS for block in fenced(path.read_text(), "toml")]
+    return [
+        pytest.param(path, block, id=f"{path.name}-{at}") for at, (path, block) in enumerate(found)
+    ]
+
+
+@pytest.mark.parametrize(("path", "block"), plans())
+def test_a_plan_that_is_shown_can_be_read(path: Path, block: str) -> None:
+    """A piece of a plan is completed with what every plan needs."""
+    tables = tomllib.loads(block)
+    text = block if "title" in tables else f'title = "t"\n{block}'
+    if "workload" not in tables:
+        text += '[workload]\nscripts = [{text = "select 1;"}]\n'
+    if "arm" not in tables:
+        text += '[[arm]]\nname = "a"\n'
+    check_scripts(parse_plan(text, path))
+
+
+@pytest.mark.parametrize("name", ["scripts.md", "redo-size.md"])
+def test_a_script_that_is_shown_compiles(name: str) -> None:
+    blocks = fenced(page(name), "sql")
+    assert blocks
+    for block in blocks:
+        assert check_script(name, block) > 0
+
+
+def test_the_reference_of_keys_is_current() -> None:
+    assert page("plan.md") == plan_reference(), (
+        "write it again: python -m dbdyno.study.plan_reference > docs/plan.md"
+    )
+
+
+def test_the_reference_has_every_key() -> None:
+    for table in (plan_keys.TOP, plan_keys.ARM, plan_keys.SCRIPT, *plan_keys.TABLES.values()):
+        for key in table:
+            assert f"- `{key.name}`: " in plan_reference()
+
+
+def test_the_doctors_page_has_every_check() -> None:
+    for name in CHECKS:
+        assert f"\n| {name} |" in page("doctor.md")
+
+
+def test_the_scripts_page_has_every_command_and_function() -> None:
+    source = ROOT / "crates" / "dyno-script" / "src"
+    commands = re.findall(r'^ {4}\("(\w+)", Meta::', (source / "meta.rs").read_text(), re.MULTILINE)
+    functions = re.findall(r'(?:row|seeded)\(\s*"(\w+)"', (source / "function.rs").read_text())
+    assert len(commands) > 10
+    assert len(functions) > 15
+    for name in commands:
+        assert f"`\\{name}" in page("scripts.md"), name
+    for name in functions:
+        assert re.search(rf"`{name}[`(]", page("scripts.md")), name
+
+
+@pytest.mark.parametrize("table", ["calls", "waits", "metrics"])
+def test_the_evidence_page_has_every_column(table: str) -> None:
+    source = (ROOT / "crates" / "dyno-evidence" / "src" / f"{table}.rs").read_text()
+    columns = re.findall(r'(?:Field::new|text)\("(\w+)"', source)
+    assert len(columns) >= 10
+    part = page("evidence.md").split(f"\n## {table}\n")[1].split("\n## ")[0]
+    for column in columns:
+        assert re.search(rf"^\|[^|]*`{column}`", part, re.MULTILINE), column
