@@ -181,3 +181,27 @@ def test_redo_size_measures_redo_from_the_log_position(lab, dsn):
     assert row["n"] == row["u"] > 100
     assert row["low"] >= 8 * 1024
     assert "sawtooth" in lab("compare", "last").stdout
+
+
+def test_arms_may_differ_by_protocol(lab):
+    arms = (
+        '[[arm]]\nname = "prepared"\n[[arm]]\nname = "simple"\nprotocol = "simple"\n'
+        '[[arm]]\nname = "extended"\nprotocol = "extended"\n'
+    )
+    lab("run", lab.plan(arms, script="\\set n random(1, 9)\nselect :n + 1;"))
+    sql = "select arm, count(error) as failed, count(*) as n from calls group by all"
+    rows = json.loads(lab("sql", sql, "--format", "json").stdout)
+    assert {row["arm"] for row in rows} == {"prepared", "simple", "extended"}
+    assert all(row["failed"] == 0 and row["n"] > 10 for row in rows)
+
+
+def test_unequal_work_is_found(lab):
+    arms = (
+        '[[arm]]\nname = "ten"\n[[arm]]\nname = "twenty"\n'
+        "scripts = [{text = '''select * from generate_series(1, 20);'''}]\n"
+    )
+    lab("run", lab.plan(arms, script="select * from generate_series(1, 10);"))
+    model = json.loads(lab("compare", "last", "--format", "json").stdout)
+    gate = next(gate for gate in model["gates"] if gate["name"].startswith("equal"))
+    assert gate["ok"] is False
+    assert "20 rows" in gate["text"] and "10" in gate["text"]

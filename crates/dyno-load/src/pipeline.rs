@@ -69,7 +69,7 @@ impl Runner<'_, '_, '_> {
     /// Queues a command of the open pipeline.
     pub(crate) async fn add_to_batch(&mut self, index: usize, now: &mut i64) -> Ended {
         let (command, symbols) = (&self.arm.commands[index], &self.arm.symbols);
-        let protocol = self.shared.plan.protocol;
+        let protocol = self.arm.protocol;
         let Some(link) = self.seat.link.as_mut() else {
             return self.failure(Err(WireError::Closed), index);
         };

@@ -20,8 +20,6 @@ const ROLLBACK_NAME: &str = "rollback after an error";
 /// Everything that sessions share and nobody changes.
 #[derive(Debug)]
 pub struct Plan {
-    /// How SQL is sent.
-    pub protocol: Protocol,
     /// The arms in the order of their numbers.
     pub arms: Vec<ArmPlan>,
     /// Names of scripts and commands in the order of their numbers; the same name is the same
@@ -36,6 +34,8 @@ pub struct Plan {
 pub struct ArmPlan {
     /// As the caller wrote it.
     pub spec: ArmSpec,
+    /// How SQL is sent.
+    pub protocol: Protocol,
     /// The scripts.
     pub scripts: Vec<ScriptPlan>,
     /// Weights summed up to and including each script.
@@ -127,10 +127,11 @@ impl Plan {
         let mut names = Names::default();
         let mut arms = Vec::with_capacity(spec.arms.len());
         for arm in &spec.arms {
-            arms.push(ArmPlan::new(arm, spec.seed, spec.protocol, &mut names)?);
+            let protocol = arm.protocol.unwrap_or(spec.protocol);
+            arms.push(ArmPlan::new(arm, spec.seed, protocol, &mut names)?);
         }
         let rollback = names.number(ROLLBACK_NAME)?;
-        Ok(Self { protocol: spec.protocol, arms, statements: names.list, rollback })
+        Ok(Self { arms, statements: names.list, rollback })
     }
 
     /// The largest number of sessions of any arm.
@@ -199,7 +200,16 @@ impl ArmPlan {
                 Some(*sum)
             })
             .collect();
-        Ok(Self { spec: spec.clone(), scripts, cumulative, commands, symbols, scope, client_id })
+        Ok(Self {
+            spec: spec.clone(),
+            protocol,
+            scripts,
+            cumulative,
+            commands,
+            symbols,
+            scope,
+            client_id,
+        })
     }
 }
 

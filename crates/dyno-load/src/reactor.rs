@@ -220,3 +220,94 @@ mod alarm {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    type Session<'f, T> = Pin<Box<dyn Future<Output = T> + 'f>>;
+
+    /// Reads `count` bytes one by one, waiting for each.
+    async fn read_bytes(mut stream: &UnixStream, pulse: &Pulse, count: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while bytes.len() < count {
+            let mut byte = [0];
+            match stream.read(&mut byte) {
+                Ok(_) => bytes.push(byte[0]),
+                Err(_) => pulse.readable().await,
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn sessions_take_turns_and_each_gets_its_own_bytes() {
+        let (clock, mut reactor) = (Clock::new(), Reactor::new(4).expect("a reactor"));
+        let registry = reactor.registry().expect("a registry");
+        let pulses: Vec<Pulse> = (0..4).map(|_| Pulse::default()).collect();
+        let pairs: Vec<_> = (0..4).map(|_| UnixStream::pair().expect("a pair")).collect();
+        let mut sessions: Vec<Session<'_, Vec<u8>>> = Vec::new();
+        for (number, ((ours, _), pulse)) in pairs.iter().zip(&pulses).enumerate() {
+            ours.set_nonblocking(true).expect("sets");
+            watch(&registry, ours, number).expect("watches");
+            sessions.push(Box::pin(read_bytes(ours, pulse, 50)));
+        }
+        let pulses: Vec<&Pulse> = pulses.iter().collect();
+        let results = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 0..50 {
+                    for (number, (_, theirs)) in pairs.iter().enumerate().rev() {
+                        let mut theirs = theirs;
+                        theirs.write_all(&[round * 4 + number as u8]).expect("writes");
+                    }
+                }
+            });
+            reactor.run(&clock, sessions, &pulses).expect("runs")
+        });
+        for (number, bytes) in (0..).zip(results) {
+            assert_eq!(bytes, (0..50).map(|round| round * 4 + number).collect::<Vec<u8>>());
+        }
+    }
+
+    #[test]
+    fn sleepers_wake_in_the_order_of_their_times_and_close_to_them() {
+        let (clock, mut reactor) = (Clock::new(), Reactor::new(3).expect("a reactor"));
+        let pulses: Vec<Pulse> = (0..3).map(|_| Pulse::default()).collect();
+        let start = clock.now_ns();
+        let woken = std::cell::RefCell::new(Vec::new());
+        let mut sessions: Vec<Session<'_, i64>> = Vec::new();
+        for (number, pulse) in pulses.iter().enumerate() {
+            let target = start + (30 - 10 * number as i64) * 1_000_000;
+            let (woken, clock) = (&woken, &clock);
+            sessions.push(Box::pin(async move {
+                let now = pulse.sleep_until(clock, target, || false).await;
+                woken.borrow_mut().push(number);
+                now - target
+            }));
+        }
+        let pulses: Vec<&Pulse> = pulses.iter().collect();
+        let late = reactor.run(&clock, sessions, &pulses).expect("runs");
+        assert_eq!(woken.into_inner(), [2, 1, 0]);
+        assert!(late.iter().all(|ns| (0..9_000_000).contains(ns)), "{late:?}");
+    }
+
+    #[test]
+    fn a_wish_to_stop_ends_a_long_sleep() {
+        let (clock, mut reactor) = (Clock::new(), Reactor::new(1).expect("a reactor"));
+        let pulse = Pulse::default();
+        let start = clock.now_ns();
+        let halted = || clock.now_ns() > start + 20_000_000;
+        let sleep = pulse.sleep_until(&clock, start + 3_600_000_000_000, halted);
+        let sessions: Vec<Session<'_, i64>> = vec![Box::pin(sleep)];
+        let woken = reactor.run(&clock, sessions, &[&pulse]).expect("runs");
+        assert!(woken[0] < start + 1_000_000_000);
+    }
+
+    #[test]
+    fn a_blocking_future_finishes_at_once_and_another_does_not() {
+        assert_eq!(finish(async { Pulse::blocking().readable().await }), Some(()));
+        assert_eq!(finish(async { Pulse::default().readable().await }), None);
+    }
+}

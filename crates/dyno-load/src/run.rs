@@ -274,3 +274,23 @@ fn run_threads(
         Ok(joined.collect())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_sessions_have_a_thread_each_and_many_share_half_the_cores() {
+        let cases =
+            [(1, 2, 1), (4, 2, 4), (5, 2, 1), (8, 2, 1), (3, 1, 1), (32, 16, 32), (33, 16, 8)];
+        for (sessions, cores, expected) in cases {
+            assert_eq!(threads(sessions, cores), expected, "{sessions} on {cores}");
+        }
+    }
+
+    #[test]
+    fn a_load_may_move_to_another_thread() {
+        fn sent<T: Send>() {}
+        sent::<Load>();
+    }
+}

@@ -50,6 +50,8 @@ pub struct Output<'a> {
     pub tally: Tally,
     pub reconnects: u64,
     pub batch: Batch,
+    /// Rows of the one command of a script that has no more: they stand in the script's row.
+    pub only_rows: i64,
 }
 
 /// A session at work in one slice.
@@ -105,6 +107,7 @@ impl<'a> Runner<'a, '_, '_> {
         let max_tries = arm.spec.max_tries;
         let random = (max_tries > 1).then(|| self.seat.rng.clone());
         let (mut now, mut tries) = (started, 1);
+        self.out.only_rows = NONE;
         let ended = loop {
             let ended = self.attempt(script, &mut now).await?;
             let again = matches!(ended, Ended::Failed { retry: true, .. });
@@ -124,6 +127,7 @@ impl<'a> Runner<'a, '_, '_> {
         self.out.recorder.push(Call {
             intended_ns: intended,
             elapsed_ns: now - started,
+            rows: self.out.only_rows,
             tries,
             ..self.row(script.name, CallKind::Transaction, started, error)
         });
@@ -194,6 +198,9 @@ impl<'a> Runner<'a, '_, '_> {
             Ok(Ok(rows)) => (rows, Ended::Well),
             refused => (NONE, self.failure(refused, index)),
         };
+        if script.single {
+            self.out.only_rows = rows;
+        }
         if script.single || ended == Ended::Cut {
             return ended;
         }
@@ -212,7 +219,7 @@ impl<'a> Runner<'a, '_, '_> {
     async fn trip(&mut self, command: &SqlPlan, index: usize) -> Reply {
         let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
         let symbols = &self.arm.symbols;
-        let protocol = self.shared.plan.protocol;
+        let protocol = self.arm.protocol;
         link.queue(&command.statement, index, protocol, &self.seat.scope, |v| symbols.name(v));
         link.queue_sync();
         link.send()?;

@@ -70,6 +70,9 @@ pub struct ArmSpec {
     pub session_sql: Vec<String>,
     /// What it runs; each transaction takes one by weight.
     pub scripts: Vec<ScriptSpec>,
+    /// Another way of sending SQL than the specification's.
+    #[serde(default)]
+    pub protocol: Option<Protocol>,
     /// Concurrent connections.
     pub sessions: u16,
     /// Arrivals per second of an open loop; `None` is a closed loop.

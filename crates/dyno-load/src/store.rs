@@ -64,7 +64,7 @@ impl Runner<'_, '_, '_> {
         link.capture.on = true;
         link.capture.rows = 0;
         link.capture.description.clear();
-        let protocol = self.shared.plan.protocol;
+        let protocol = self.arm.protocol;
         link.queue(&command.statement, index, protocol, &self.seat.scope, |v| symbols.name(v));
         link.queue_sync();
         link.send()

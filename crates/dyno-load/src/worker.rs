@@ -62,7 +62,13 @@ impl<'a> Desk<'a> {
         active: &'a AtomicU16,
         recorder: Recorder<'a>,
     ) -> Self {
-        let out = Output { recorder, tally: Tally::default(), reconnects: 0, batch: Batch::new() };
+        let out = Output {
+            recorder,
+            tally: Tally::default(),
+            reconnects: 0,
+            batch: Batch::new(),
+            only_rows: NONE,
+        };
         let tallies = seats.iter().map(|_| Tally::default()).collect();
         Self { seats, active, out, tallies, pulse: Pulse::default() }
     }

@@ -76,7 +76,8 @@ def _blocks_table(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
     ]
     columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], [], []]
     connection.execute(
-        "create table slices as select unnest($1::uinteger[]) as block, unnest($2::varchar[]) as kind,"
+        "create table slices as select unnest($1::uinteger[]) as block,"
+        " unnest($2::varchar[]) as kind,"
         " unnest($3::uinteger[]) as slice, unnest($4::boolean[]) as counts",
         columns,
     )
@@ -106,7 +107,7 @@ def query(run: Run, sql: str) -> tuple[list[str], list[tuple[object, ...]], list
             raise EvidenceError(
                 str(error),
                 where=str(run.path),
-                next_step="tables are calls, waits, metrics and slices; `describe calls` shows columns",
+                next_step="tables: calls, waits, metrics, slices; `describe calls` shows columns",
             ) from error
         names = [column[0] for column in cursor.description or []]
         return names, cursor.fetchall(), warnings

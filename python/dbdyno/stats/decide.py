@@ -146,8 +146,9 @@ def _sentence(arm: str, baseline: str, c: BlockComparison) -> str:
             f"({change(c)}, {figures}); {more_blocks(c)}."
         )
     hedge = c.words.partition("), ")[2]
+    than = "as" if is_multiple(c) else "than"
     return (
-        f"{arm} is {change(c)} {'as' if is_multiple(c) else 'than'} {baseline} in {c.label} ({figures})"
+        f"{arm} is {change(c)} {than} {baseline} in {c.label} ({figures})"
         f"{', ' + hedge if hedge else ''}."
     )
 

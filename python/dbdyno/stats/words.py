@@ -2,8 +2,8 @@
 
 One convention for percentages: the change of the metric itself against the baseline, |ratio - 1|,
 and the word says which way it is for the user. A latency ratio of 1.066 is "6.6 % slower"; a
-throughput ratio of 0.94 is "6.0 % slower". From twice on it is a multiple, in time or in rate alike: a latency
-ratio of 0.4 is "2.50 times as fast".
+throughput ratio of 0.94 is "6.0 % slower". From twice on it is a multiple, in time or in rate
+alike: a latency ratio of 0.4 is "2.50 times as fast".
 """
 
 from __future__ import annotations

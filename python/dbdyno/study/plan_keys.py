@@ -82,7 +82,7 @@ WORKLOAD = (
         "SQL before the first block, once",
         '["""create table orders as\n'
         "select i as id, random() * 100 as amount\n"
-        'from generate_series(1, 200000) i""", "vacuum analyze orders"]',
+        'from generate_series(1, 400000) i""", "vacuum analyze orders"]',
     ),
     Key("teardown", "texts", "SQL at the end, whatever happens", '["drop table orders"]'),
     Key(

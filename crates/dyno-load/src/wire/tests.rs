@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use postgres_protocol::message::frontend;
 
-use super::WireError;
-use super::link::{Event, Link};
+use super::link::Link;
 use super::startup::Dialler;
+use super::{ServerError, WireError};
 use crate::LoadError;
+use crate::reactor::{Pulse, finish};
 use crate::spec::{ConnectionSpec, Password, SslMode};
 
 /// One step of the server.
@@ -113,6 +114,11 @@ fn read_message(client: &mut TcpStream) -> (u8, Vec<u8>) {
 
 fn connect(spec: &ConnectionSpec) -> Result<Link, WireError> {
     Dialler::new(spec)?.connect(None)
+}
+
+/// The sockets of these tests block, so nothing has to be waited for.
+fn run(link: &mut Link) -> Result<Option<Box<ServerError>>, WireError> {
+    finish(link.run("select 1", &Pulse::blocking())).expect("blocks")
 }
 
 fn outcome(acts: Vec<Act>) -> Result<Link, WireError> {
@@ -276,10 +282,10 @@ fn inside_a_session_errors_stay_and_the_end_of_the_connection_is_told_apart() {
         Act::Send(refusal("FATAL", "57P01", "terminating connection")),
     ]);
     let mut link = connect(&spec).expect("connects");
-    let refused = link.run("select 1").expect("the connection lives").expect("an error");
+    let refused = run(&mut link).expect("the connection lives").expect("an error");
     assert_eq!(refused.code, "22012");
     assert!(link.in_transaction());
-    let lost = link.run("select 1").expect_err("the connection is gone");
+    let lost = run(&mut link).expect_err("the connection is gone");
     assert_eq!(lost.code(), "57P01");
     server.join().expect("the server's expectations hold");
 }
@@ -294,7 +300,7 @@ fn a_stream_cut_in_the_middle_of_a_row_is_a_lost_connection() {
     ];
     let (spec, server) = serve(acts);
     let mut link = connect(&spec).expect("connects");
-    let lost = link.run("select 1").expect_err("the connection is gone");
+    let lost = run(&mut link).expect_err("the connection is gone");
     assert_eq!(lost.code(), "08006");
     server.join().expect("ends");
 }
@@ -304,7 +310,7 @@ fn a_message_that_has_no_place_in_a_session_is_refused() {
     let acts = vec![Act::Greeting, Act::Send(welcome()), Act::Send(frame(b'R', &[0; 4]))];
     let (spec, server) = serve(acts);
     let mut link = connect(&spec).expect("connects");
-    let error = link.event().map(|event| matches!(event, Event::Ready)).expect_err("is refused");
+    let error = finish(link.event(&Pulse::blocking())).expect("blocks").expect_err("is refused");
     assert_eq!(error.code(), "08P01");
     server.join().expect("ends");
 }
