@@ -234,8 +234,8 @@ mod tests {
         let mut bytes = Vec::new();
         while bytes.len() < count {
             let mut byte = [0];
-            match stream.read(&mut byte) {
-                Ok(_) => bytes.push(byte[0]),
+            match stream.read_exact(&mut byte) {
+                Ok(()) => bytes.push(byte[0]),
                 Err(_) => pulse.readable().await,
             }
         }

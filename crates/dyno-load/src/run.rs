@@ -229,9 +229,6 @@ fn merge(report: &mut BlockReport, outcome: Outcome) {
 /// sessions on 1 thread needed 0.75 (select-only) and 0.83 (TPC-B-like) of its CPU per transaction
 /// at 1.03 and 1.08 of its throughput; on 8 threads 0.83 and 1.06 at 1.13 and 1.03.
 fn threads(sessions: usize, cores: usize) -> usize {
-    if let Ok(n) = std::env::var("DYNO_THREADS") {
-        return n.parse::<usize>().unwrap().min(sessions);
-    }
     if sessions <= 2 * cores { sessions } else { (cores / 2).max(1) }
 }
 

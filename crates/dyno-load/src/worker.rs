@@ -97,6 +97,8 @@ pub fn work(
     result.map(|()| outcome)
 }
 
+type Session<'a> = Pin<Box<dyn Future<Output = Result<(), LoadError>> + 'a>>;
+
 fn run_slices(
     shared: &Shared<'_>,
     slices: &[Slice],
@@ -114,8 +116,7 @@ fn run_slices(
         let Some(start) = shared.gate.pass(&shared.clock, prepare, || shared.halted()) else {
             return Ok(());
         };
-        let mut sessions: Vec<Pin<Box<dyn Future<Output = Result<(), LoadError>> + '_>>> =
-            Vec::with_capacity(desks.len());
+        let mut sessions: Vec<Session<'_>> = Vec::with_capacity(desks.len());
         let mut pulses = Vec::with_capacity(desks.len());
         for (token, desk) in desks.iter_mut().enumerate() {
             let Desk { seats, active, out, tallies, pulse } = desk;

@@ -3,6 +3,9 @@
 //! Everything here is thin: it takes Python values apart, lets go of the interpreter lock, calls a
 //! room, and puts the result together. Errors arrive in Python as `dbdyno.errors.*`.
 
+// Docs here are Python docstrings, and arguments arrive as owned Python values.
+#![allow(clippy::doc_markdown, clippy::needless_pass_by_value)]
+
 mod errors;
 mod evidence;
 mod load;

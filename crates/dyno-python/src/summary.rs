@@ -191,11 +191,11 @@ fn select_quantiles(values: &mut [u64], quantiles: &[f64]) -> Vec<Option<f64>> {
 /// Returns dicts: group, arm, count, failed, skipped, rows, mean_ns, m2, max_ns, quantiles_ns,
 /// busy_ns (sum over slices and sessions), sessions, started_ns, ended_ns.
 #[pyfunction]
-pub(crate) fn summarise<'py>(
-    py: Python<'py>,
+pub(crate) fn summarise(
+    py: Python<'_>,
     groups: Vec<Vec<PartArgument>>,
     quantiles: Vec<f64>,
-) -> PyResult<Bound<'py, PyList>> {
+) -> PyResult<Bound<'_, PyList>> {
     let work = |(group, parts): (usize, &Vec<PartArgument>)| {
         let arms = tally_group(parts)?;
         let one = |(arm, tally)| summary(group, arm, tally, &quantiles);
