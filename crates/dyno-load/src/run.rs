@@ -223,13 +223,11 @@ fn merge(report: &mut BlockReport, outcome: Outcome) {
 
 /// How many threads serve so many sessions on a machine with so many cores.
 ///
-/// Up to two sessions per core each has a thread: the server's answer wakes it directly. Beyond,
-/// half as many threads as cores take the answers in batches and leave the rest to the engine.
-/// Measured on 2 cores with the engine on the same machine, against pgbench with 2 threads: 8
-/// sessions on 1 thread needed 0.75 (select-only) and 0.83 (TPC-B-like) of its CPU per transaction
-/// at 1.03 and 1.08 of its throughput; on 8 threads 0.83 and 1.06 at 1.13 and 1.03.
+/// Up to two sessions per core each has a thread: the server's answer wakes it directly. Beyond, a
+/// thread per core takes the answers in batches; fewer threads cost less CPU and, on a quiet
+/// machine, throughput (`docs/performance.md`).
 fn threads(sessions: usize, cores: usize) -> usize {
-    if sessions <= 2 * cores { sessions } else { (cores / 2).max(1) }
+    if sessions <= 2 * cores { sessions } else { cores }
 }
 
 /// Runs the sessions on their threads to their ends, and keeps their rows meanwhile.
@@ -277,9 +275,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_sessions_have_a_thread_each_and_many_share_half_the_cores() {
+    fn few_sessions_have_a_thread_each_and_many_share_the_cores() {
         let cases =
-            [(1, 2, 1), (4, 2, 4), (5, 2, 1), (8, 2, 1), (3, 1, 1), (32, 16, 32), (33, 16, 8)];
+            [(1, 2, 1), (4, 2, 4), (5, 2, 2), (8, 2, 2), (3, 1, 1), (32, 16, 32), (33, 16, 16)];
         for (sessions, cores, expected) in cases {
             assert_eq!(threads(sessions, cores), expected, "{sessions} on {cores}");
         }
