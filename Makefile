@@ -27,7 +27,7 @@ $(VENV)/ready: requirements.txt
 build: $(CORE)  ## release build of the Rust core
 
 $(CORE): $(RUST_SOURCES) pyproject.toml | $(VENV)/ready
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
+	PIP_QUIET=1 VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
 	@touch $@
 
 setup-test: setup  ## what only the tests need, from Debian's packages (chromium)

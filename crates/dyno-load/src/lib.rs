@@ -3,9 +3,11 @@
 //!
 //! # How it stays out of the way
 //!
-//! One blocking thread per session; per round trip one write and one read; messages encoded once,
-//! values written into a reused buffer; incoming bytes cut in place; one reading of the clock per
-//! command; rows into a buffer of the thread's own. Nothing is aggregated while it runs.
+//! Few sessions have a thread each; many share a thread per core, which waits for all of its
+//! sessions at once. Per round trip one write and one read; messages encoded once, values written
+//! into a reused buffer; incoming bytes cut in place; one reading of the clock per command; rows
+//! into a buffer of the session's own. No lock and no allocation per operation, and nothing is
+//! aggregated while it runs.
 //!
 //! # How time is told
 //!
@@ -17,14 +19,15 @@
 //! # Blocks, slices, arms
 //!
 //! [`Load::run`] runs one block: a list of slices, each a turn of one arm. The connections of all
-//! arms stay open; thread *n* serves session *n* of every arm; between slices all threads meet and
-//! start together.
+//! arms stay open; a thread serves the same sessions of every arm; between slices all threads meet
+//! and start together.
 //!
 //! # Limits
 //!
 //! Text results only. `COPY FROM STDIN` is refused. `\redo` looks at the log of the whole engine,
-//! so other sessions' redo is in it, and it starts anew in each slice. Client certificates and
-//! GSSAPI are not supported.
+//! so other sessions' redo is in it, and it starts anew in each slice. While one session of a
+//! thread connects again, the thread's others wait. Client certificates and GSSAPI are not
+//! supported.
 
 #![allow(clippy::doc_markdown)] // names of products and settings
 

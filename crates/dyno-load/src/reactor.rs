@@ -3,7 +3,11 @@
 //!
 //! Why not a thread per session: with more sessions than cores, the answers of several sessions are
 //! often there when a thread wakes, and each switch of threads that is saved is CPU that the engine
-//! gets. Measured with 8 sessions on 2 cores (TPC-B-like): see the crate's documentation.
+//! gets. Measured with 8 sessions and the engine on 2 cores, TPC-B-like: a thread per session 35.0
+//! us of CPU per transaction, a thread per core 29.1, one thread 27.0; pgbench with 2 threads 31.6.
+//!
+//! On Linux waiting for "readable" has a second use: a thread that blocks in `recv` on a Unix stream
+//! is woken twice per round trip, also when the server takes the request out of the buffer.
 //!
 //! Events are edge-triggered: one per arrival. A session reads until less came than it had room
 //! for, so the next arrival is a new event; a session that finds nothing to read just waits on.

@@ -25,7 +25,7 @@ const PROGRESS_NS: i64 = 20_000_000;
 /// How long a lost connection is tried again.
 const RECONNECT_FOR: Duration = Duration::from_secs(10);
 /// How long one try may take.
-const RECONNECT_TRY: Duration = Duration::from_secs(2);
+const RECONNECT_TRY: Duration = Duration::from_secs(1);
 
 /// What the threads share of one slice; set by the last thread at the gate.
 #[derive(Debug, Default)]

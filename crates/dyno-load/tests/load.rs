@@ -142,6 +142,23 @@ fn a_slice_of_a_count_runs_exactly_so_many_over_all_sessions() {
 }
 
 #[test]
+fn many_sessions_share_threads_and_none_starves() {
+    let Some(server) = server() else { return };
+    let script = "select :client_id as me \\gset my_\nbegin;\n\\sleep 2 ms\nselect pg_sleep(0.001);\n\
+        select 1 / (:my_me = :client_id)::int;\nend;\n";
+    let spec =
+        server.spec("many", &script.replace(":my_me", ":my_me::int"), json!({"sessions": 40}));
+    let mut load = load(&spec);
+    let block = run(&mut load, &millis(300)).expect("runs");
+    assert_eq!(block.report.arms[0].first_error, None);
+    for session in 0..40 {
+        let own = block.calls.session.iter().filter(|&&s| s == session).count();
+        assert!(own >= 5, "session {session} has {own} rows");
+    }
+    assert_eq!(run(&mut load, &transactions(100)).expect("runs").report.arms[0].transactions, 100);
+}
+
+#[test]
 fn scripts_are_chosen_by_their_weights() {
     let Some(server) = server() else { return };
     let scripts = json!([{"name": "often", "text": "select 1;", "weight": 3},

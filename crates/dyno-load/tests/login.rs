@@ -8,13 +8,18 @@ use serde_json::{Value, json};
 
 /// Tries to log in and run; the error in words if that fails.
 fn attempt(server: &Server, connection: &Value) -> Result<(), String> {
-    let mut spec = server.spec("login", "select 1;", json!({}));
+    // More than any buffer holds, in both directions.
+    let long = "x".repeat(300_000);
+    let script = format!(
+        "select 1 / (length('{long}') = 300000)::int;\nselect repeat('y', 50000) from generate_series(1, 20);\n"
+    );
+    let mut spec = server.spec("login", &script, json!({}));
     let place = spec["arms"][0]["connection"].as_object_mut().expect("an object");
     place.insert("host".into(), "127.0.0.1".into());
     place.extend(connection.as_object().expect("an object").clone());
     let mut load = load(&spec);
     load.connect(0).map_err(|e| e.to_string())?;
-    let block = run(&mut load, &transactions(1)).map_err(|e| e.to_string())?;
+    let block = run(&mut load, &transactions(3)).map_err(|e| e.to_string())?;
     assert_eq!(block.report.arms[0].errors, 0);
     Ok(())
 }

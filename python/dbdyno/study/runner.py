@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.errors import TargetError
 from dbdyno.evidence.run import Block, Run, SliceRecord
 from dbdyno.study.objects import turn_sql
 from dbdyno.study.prepare import Prepared
@@ -92,6 +93,8 @@ class Runner:
         )
         self.run.add_block(block)
         self.progress.block(planned.index, planned.kind, self._rates(report), block.marks)
+        if planned.kind == "warmup":
+            _refuse_hopeless(report)
 
     def _turns(self, planned: PlannedBlock) -> list[dict[str, Any]]:
         pieces = []
@@ -167,7 +170,8 @@ class Runner:
             ready = self.ready.arms[arm["arm"]]
             if arm["busy_ns"]:
                 sessions = self.ready.plan.sessions_of(ready.arm)
-                rates[ready.arm.name] = arm["transactions"] * sessions * 1e9 / arm["busy_ns"]
+                done = arm["transactions"] - arm["errors"]
+                rates[ready.arm.name] = done * sessions * 1e9 / arm["busy_ns"]
         return rates
 
 
@@ -187,6 +191,17 @@ def _joined(pieces: list[dict[str, Any]]) -> dict[str, Any]:
         "wall_ns": sum(piece["ended_ns"] - piece["started_ns"] for piece in pieces),
         "arms": list(arms.values()),
     }
+
+
+def _refuse_hopeless(report: dict[str, Any]) -> None:
+    """Raises `TargetError` when nothing at all went well: the scripts do not fit the engine."""
+    tried = sum(arm["transactions"] for arm in report["arms"])
+    if tried and sum(arm["errors"] for arm in report["arms"]) == tried:
+        said = next((arm["first_error"] for arm in report["arms"] if arm["first_error"]), "?")
+        raise TargetError(
+            f"all {tried} transactions of the warm-up failed, the first with: {said}",
+            next_step="run the script by hand on the engine, then mend the plan",
+        )
 
 
 def _marks(report: dict[str, Any]) -> list[str]:
