@@ -45,7 +45,7 @@ test-python:
 	$(BIN)/python -m pytest
 
 soak: setup  ## long tests: memory over 50 million operations
-	$(BIN)/python -m pytest -m soak -o addopts=-q tests
+	$(BIN)/python -m pytest -s -m soak -o addopts=-q tests
 
 bench: setup  ## figures of docs/performance.md
 	$(BIN)/python benches/all.py

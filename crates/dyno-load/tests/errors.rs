@@ -58,7 +58,7 @@ fn serialization_failures_are_retried_with_the_same_values() {
     let first = values(0);
     server.sql("truncate draws");
     let alone = server.spec("retry-alone", script, json!({}));
-    run(&mut load(&alone), &transactions(20)).expect("runs");
+    run(&mut load(&alone), &transactions(40)).expect("runs");
     assert!(values(0).starts_with(&first), "{first}");
 
     server.sql("update counter set v = 0");
