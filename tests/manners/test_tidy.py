@@ -16,9 +16,10 @@ MAY_IMPORT = {
     "evidence": {"evidence"},
     "stats": {"stats"},
     "target": {"target", "evidence"},
-    "study": {"study", "evidence", "stats", "target"},
+    "trace": {"trace", "evidence", "stats"},
+    "study": {"study", "evidence", "stats", "target", "trace"},
     "report": {"report"},
-    "cli": {"cli", "evidence", "stats", "target", "study", "report"},
+    "cli": {"cli", "evidence", "stats", "target", "trace", "study", "report"},
 }
 EVERYBODY = {"errors", "_core", "dsn"}
 CRATES = {
@@ -26,7 +27,8 @@ CRATES = {
     "dyno-script": set(),
     "dyno-stats": set(),
     "dyno-load": {"dyno-evidence", "dyno-script"},
-    "dyno-python": {"dyno-evidence", "dyno-script", "dyno-stats", "dyno-load"},
+    "dyno-trace": {"dyno-evidence", "dyno-stats"},
+    "dyno-python": {"dyno-evidence", "dyno-script", "dyno-stats", "dyno-load", "dyno-trace"},
 }
 
 

@@ -1,0 +1,5 @@
+//! Traces: files in which an engine wrote down what its sessions did, call by call, wait by wait.
+//!
+//! A folder per format. [`oracle_10046`] reads Oracle's extended SQL trace (event 10046).
+
+pub mod oracle_10046;

@@ -1,0 +1,344 @@
+//! The records of a trace as they stand in the file: typed, not yet interpreted.
+//!
+//! A [`Batch`] holds a stretch of a file with all records that begin in it. Records point into
+//! the batch's bytes ([`Text`]) and own nothing, so a batch can be made by any thread.
+//!
+//! Units are the file's own: microseconds (centiseconds in 8i); [`NONE`] where a field is missing.
+
+/// A numeric field that the line does not have.
+pub const NONE: i64 = i64::MIN;
+
+/// A piece of text: a range of the batch's bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Text {
+    /// First byte.
+    pub start: u32,
+    /// Number of bytes.
+    pub len: u32,
+}
+
+/// A stretch of a trace and the records that begin in it.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Which of the files being read, in the order given.
+    pub file: u32,
+    /// Byte offset of `bytes[0]` in the (uncompressed) file.
+    pub offset: u64,
+    /// Number of the line at `bytes[0]`, from 1.
+    pub line: u64,
+    /// Lines in this batch.
+    pub lines: u32,
+    /// What the records point into.
+    pub bytes: Vec<u8>,
+    /// In the order of the file.
+    pub records: Vec<Placed>,
+    /// What could not be read.
+    pub unread: Vec<Unread>,
+}
+
+/// A record and where it begins.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Placed {
+    /// Byte offset in the batch.
+    pub at: u32,
+    /// Line in the batch, from 0.
+    pub line: u32,
+    /// The record.
+    pub record: Record,
+}
+
+/// One record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Record {
+    /// PARSE, EXEC, FETCH, UNMAP, SORT UNMAP, CLOSE, LOB calls, RPC EXEC.
+    Call(Call),
+    /// WAIT.
+    Wait(Wait),
+    /// PARSING IN CURSOR with the text of the statement.
+    Cursor(Cursor),
+    /// STAT: a line of an execution plan.
+    Stat(Stat),
+    /// The head of a BINDS section; its binds follow.
+    Binds {
+        /// Cursor number.
+        cursor: u64,
+    },
+    /// One bind of the section above.
+    Bind(Bind),
+    /// ERROR.
+    Error(Failure),
+    /// PARSE ERROR with the text of the statement.
+    ParseError(Cursor),
+    /// XCTEND.
+    Xct(Xct),
+    /// A `***` line or APPNAME: a wall-clock stamp, a change of context, or a piece's boundary.
+    Stamp(Stamp),
+    /// A line of the header.
+    Header(Text),
+    /// A line that belongs to no known record, between records: foreign events, dumps.
+    Other(Text),
+}
+
+/// What a call was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum CallKind {
+    /// PARSE.
+    Parse,
+    /// EXEC.
+    Exec,
+    /// FETCH.
+    Fetch,
+    /// UNMAP.
+    Unmap,
+    /// SORT UNMAP.
+    SortUnmap,
+    /// CLOSE.
+    Close,
+    /// A LOB call; which one is in [`Call::name`].
+    Lob,
+    /// RPC EXEC of Forms clients.
+    Rpc,
+}
+
+/// A database call. It ended at `tim` and lasted `e`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Call {
+    /// Cursor number; 0 for calls without one.
+    pub cursor: u64,
+    /// CPU, with its recursive children.
+    pub c: i64,
+    /// Elapsed, with its recursive children and waits.
+    pub e: i64,
+    /// Blocks read physically.
+    pub p: i64,
+    /// Blocks read consistently.
+    pub cr: i64,
+    /// Blocks read current.
+    pub cu: i64,
+    /// Rows.
+    pub r: i64,
+    /// End on the trace's own clock.
+    pub tim: i64,
+    /// Plan hash value.
+    pub plh: i64,
+    /// LOB calls: bytes.
+    pub bytes: i64,
+    /// LOB calls: the name, such as `LOBREAD`.
+    pub name: Text,
+    /// LOB calls: the type, such as `TEMPORARY LOB`.
+    pub lob_type: Text,
+    /// What it was.
+    pub kind: CallKind,
+    /// Recursion depth; 0 is the client.
+    pub dep: u8,
+    /// Library cache misses; 255 where missing.
+    pub mis: u8,
+    /// Optimizer goal; 255 where missing.
+    pub og: u8,
+    /// CLOSE: what became of the cursor; 255 where missing.
+    pub close_type: u8,
+}
+
+/// A wait. It ended at `tim` and lasted `ela`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wait {
+    /// Cursor number; 0 for none.
+    pub cursor: u64,
+    /// Event name.
+    pub nam: Text,
+    /// How long.
+    pub ela: i64,
+    /// All parameters as they stand, from behind `ela=` to before ` obj#=` or ` tim=`:
+    /// `file#=10 block#=43953 class#=1`. Taken apart by [`Batch::parameters`].
+    pub parameters: Text,
+    /// Object number; `NONE` where missing.
+    pub obj: i64,
+    /// End on the trace's own clock; `NONE` in 8i and 9i.
+    pub tim: i64,
+    /// The lexer's hash of the name's bytes: equal names, equal hashes.
+    pub nam_hash: u32,
+}
+
+/// PARSING IN CURSOR or PARSE ERROR.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cursor {
+    /// Cursor number.
+    pub cursor: u64,
+    /// Length of the text as the line tells it.
+    pub len: i64,
+    /// Recursion depth.
+    pub dep: u8,
+    /// Parsing user.
+    pub uid: i64,
+    /// Login user.
+    pub lid: i64,
+    /// Command code.
+    pub oct: i64,
+    /// The trace's own clock.
+    pub tim: i64,
+    /// Hash value of the text; `NONE` in PARSE ERROR.
+    pub hv: i64,
+    /// PARSE ERROR: the error's number.
+    pub err: i64,
+    /// Address.
+    pub ad: Text,
+    /// SQL identifier; empty before 11.1.
+    pub sqlid: Text,
+    /// The statement.
+    pub sql: Text,
+}
+
+/// A line of an execution plan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stat {
+    /// Cursor number.
+    pub cursor: u64,
+    /// Number of the line in the plan.
+    pub id: i64,
+    /// Rows.
+    pub cnt: i64,
+    /// Number of the parent line; 0 at the root.
+    pub pid: i64,
+    /// Position among its siblings.
+    pub pos: i64,
+    /// Object number.
+    pub obj: i64,
+    /// The operation with its figures in brackets, as it stands between the quotes.
+    pub op: Text,
+}
+
+/// A bind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bind {
+    /// Number of the bind.
+    pub number: i64,
+    /// Data type code.
+    pub dty: i64,
+    /// Actual length; 0 is NULL.
+    pub avl: i64,
+    /// All lines of the bind as they stand, without the value.
+    pub head: Text,
+    /// The value as it stands behind `value=`, with its continuation lines; empty where missing.
+    pub value: Text,
+    /// Whether there was a `value=`.
+    pub has_value: bool,
+}
+
+/// ERROR.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Failure {
+    /// Cursor number.
+    pub cursor: u64,
+    /// Number of the error.
+    pub err: i64,
+    /// The trace's own clock.
+    pub tim: i64,
+}
+
+/// XCTEND.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Xct {
+    /// Rolled back.
+    pub rollback: bool,
+    /// Nothing had been changed.
+    pub read_only: bool,
+    /// The trace's own clock; `NONE` in 10g.
+    pub tim: i64,
+}
+
+/// What a `***` line tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum StampKind {
+    /// A plain wall-clock stamp, perhaps with the container.
+    Clock,
+    /// SESSION ID.
+    Session,
+    /// CLIENT ID.
+    Client,
+    /// SERVICE NAME.
+    Service,
+    /// MODULE NAME.
+    Module,
+    /// ACTION NAME.
+    Action,
+    /// CLIENT DRIVER.
+    Driver,
+    /// CONTAINER ID.
+    Container,
+    /// CLIENT IP.
+    ClientIp,
+    /// CONNECTION ID.
+    Connection,
+    /// `[ Unix process pid: n ]`: a block of trcsess begins.
+    Process,
+    /// TRACE CONTINUED FROM FILE.
+    ContinuedFrom,
+    /// TRACE CONTINUES IN FILE.
+    ContinuesIn,
+    /// DUMP FILE SIZE IS LIMITED: the trace was cut here.
+    SizeLimit,
+    /// APPNAME: module and action to 9i; `value` is the whole line.
+    Appname,
+    /// Another key; `value` is the whole line.
+    Unknown,
+}
+
+/// A `***` line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stamp {
+    /// What it tells.
+    pub kind: StampKind,
+    /// The value in brackets, the file's name, the process id.
+    pub value: Text,
+    /// Wall clock in ns since the UNIX epoch, as if UTC where `zone` is `NONE`; `NONE` without one.
+    pub wall_ns: i64,
+    /// Offset from UTC in minutes; `NONE` where the stamp has no zone (before 12.2).
+    pub zone: i64,
+    /// Digits of the fraction of the second: 3 or 6.
+    pub digits: u8,
+    /// A plain stamp's container name, such as `ORCLPDB1(3)`; empty without one.
+    pub container: Text,
+}
+
+/// Why a stretch could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Reason {
+    /// A known record with a field missing or not a number; what could be read was kept if whole.
+    Torn,
+    /// Two records on one line; both were read as far as they are whole.
+    Glued,
+    /// The file ends inside a record.
+    Truncated,
+    /// A statement's text without its end.
+    NoEndOfStatement,
+    /// A number that does not fit.
+    TooLarge,
+    /// A line longer than the cap.
+    TooLong,
+    /// NUL bytes, as log rotation leaves them.
+    Zeros,
+}
+
+/// A stretch that could not be read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unread {
+    /// Why.
+    pub reason: Reason,
+    /// Byte offset in the batch.
+    pub at: u32,
+    /// Line in the batch, from 0.
+    pub line: u32,
+    /// The stretch, at most a line.
+    pub text: Text,
+}
+
+impl Batch {
+    /// The bytes of a piece of text.
+    pub fn bytes_of(&self, text: Text) -> &[u8] {
+        let start = text.start as usize;
+        self.bytes.get(start..start + text.len as usize).unwrap_or_default()
+    }
+}
