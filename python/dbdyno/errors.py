@@ -43,5 +43,9 @@ class StatsError(Error):
     """An analysis that the evidence does not allow."""
 
 
+class TraceError(Error):
+    """A trace that cannot be read, or a question that it cannot answer."""
+
+
 class ReportError(Error):
     """A report or figure that cannot be rendered."""

@@ -18,6 +18,8 @@ MODELS: dict[str, Callable[[], dict[str, Any]]] = {
     "aa": report_models.aa,
     "curve": report_models.curve,
     "curve_not_found": lambda: report_models.curve(found=False),
+    "correlation": report_models.correlation,
+    "hostile_correlation": lambda: report_models.hostile("correlation"),
     "aborted": report_models.aborted,
     "bare": report_models.bare,
     "bare_aa": lambda: report_models.bare("aa"),
@@ -50,6 +52,12 @@ def experiment() -> dict[str, Any]:
 def curve() -> dict[str, Any]:
     """Commit time over redo size with a sawtooth."""
     return copy.deepcopy(_model("curve"))
+
+
+@pytest.fixture
+def correlation() -> dict[str, Any]:
+    """Statements, and what their time goes with."""
+    return copy.deepcopy(_model("correlation"))
 
 
 @pytest.fixture

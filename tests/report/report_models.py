@@ -162,6 +162,44 @@ def curve(found: bool = True, seed: int = 3) -> Model:
     return model
 
 
+def correlation(seed: int = 5) -> Model:
+    """Statements: their hit ratio, blocks and time, and what goes with what."""
+    dice = np.random.default_rng(seed)
+    blocks = dice.lognormal(2, 1.5, 48)
+    took = blocks * dice.lognormal(9, 0.4, 48)
+    ratio = np.clip(dice.beta(8, 1, 48), 0, 1)
+    model = experiment((1.0,), seed)
+    model["kind"] = "correlation"
+    model["run"] = make_run("Is the hit ratio a measure of performance?", title="hit-ratio")
+    model["verdict"] = {
+        "decision": "not found",
+        "headline": "No significant correlation between hit ratio and time of a call.",
+        "sentences": ["The time of a call goes with blocks touched a call far more."],
+    }
+    model["correlation"] = {
+        "rows": [
+            {"x": "hit ratio", "property": "hit_ratio", "n": 48, "pearson": 0.08, "low": -0.2,
+             "high": 0.35, "pearson_log10_p": -0.23, "spearman": -0.05, "q": 0.73},
+            {"x": "blocks touched a call", "property": "blocks", "n": 48, "pearson": 0.9,
+             "low": 0.83, "high": 0.94, "pearson_log10_p": -18.2, "spearman": 0.93, "q": 1e-20},
+        ],
+        "statements": [
+            {"statement": str(at), "text": f"select {at} from t", "calls": 10 + at,
+             "mean_ns": took[at], "hit_ratio": ratio[at], "blocks": blocks[at]}
+            for at in range(48)
+        ],
+        "assumption": "Assumed: the statements are independent of each other.",
+    }  # fmt: skip
+    model["figures"] = {
+        "correlation": {
+            "hit_ratio": ratio.tolist(),
+            "mean_ns": took.tolist(),
+            "label": [f"select {at} from t" for at in range(48)],
+        }
+    }
+    return model
+
+
 def aborted() -> Model:
     """One whole block of thirty, intervals unknown."""
     model = experiment()
@@ -250,4 +288,5 @@ def hostile(kind: str = "experiment") -> Model:
             return [spoilt(entry, key) for entry in value]
         return value + HOSTILE if isinstance(value, str) and key not in kept else value
 
-    return spoilt(curve() if kind == "curve" else experiment())  # type: ignore[no-any-return]
+    makers = {"curve": curve, "correlation": correlation}
+    return spoilt(makers.get(kind, experiment)())  # type: ignore[no-any-return]

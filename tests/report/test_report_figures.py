@@ -31,8 +31,9 @@ def test_the_figures_come_in_the_order_of_the_report(experiment, curve):
 
 @pytest.mark.parametrize("look", [figures.WIDE, figures.NARROW], ids=["wide", "narrow"])
 @pytest.mark.parametrize("name", NAMES)
-def test_each_figure_is_valid_vega_lite(name, look, experiment, curve):
-    chart = figures.draw(name, curve if name == "curve" else experiment, look)
+def test_each_figure_is_valid_vega_lite(name, look, experiment, curve, correlation):
+    own = {"curve": curve, "correlation": correlation}
+    chart = figures.draw(name, own.get(name, experiment), look)
     chart.to_dict(validate=True)
 
 
@@ -68,6 +69,7 @@ DEGENERATE = {
     ],
     "waits": [{"arm": 0, "class": None, "event": None, "samples": 1, "share": 1.0}],
     "curve": {"points": {"redo_bytes": [0], "elapsed_ns": [0]}},
+    "correlation": {"hit_ratio": [1.0] * 3, "mean_ns": [5.0] * 3, "label": ["a", "b", "c"]},
 }
 
 

@@ -23,14 +23,18 @@
 
 mod call;
 mod calls;
+mod column;
 mod error;
 mod metrics;
 mod part;
 mod read;
+pub mod table;
+mod table_read;
 mod waits;
 
 pub use call::{Call, CallKind, NONE};
 pub use calls::CallsWriter;
+pub use column::{ColumnError, NO_WORD, NumberColumn, NumberPiece, Numbers, read_numbers};
 pub use error::EvidenceError;
 pub use metrics::{Metrics, write_metrics};
 pub use read::{CallColumns, read_calls, read_columns};

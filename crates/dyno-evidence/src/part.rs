@@ -7,13 +7,25 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 
 use crate::EvidenceError;
 
 /// Rows after which a row group is closed: the most that a writer keeps in memory.
 const ROW_GROUP_ROWS: usize = 1 << 20;
+
+/// How a part stores its columns.
+pub(crate) struct Shape<'a> {
+    /// Columns of rising or similar whole numbers: stored as packed differences.
+    pub deltas: &'a [&'a str],
+    /// Columns of ever different values: stored as they are, without a dictionary.
+    pub plain: &'a [&'a str],
+    /// Rows after which a row group is closed: the most that a writer keeps in memory.
+    pub row_group_rows: usize,
+    /// Whether every page tells its extremes, or only the row group.
+    pub page_statistics: bool,
+}
 
 /// A part being written: `<name>.parquet.tmp`, renamed to `<name>.parquet` by [`Part::finish`].
 pub(crate) struct Part {
@@ -31,11 +43,23 @@ impl Part {
         schema: SchemaRef,
         deltas: &[&str],
     ) -> Result<Self, EvidenceError> {
+        let shape =
+            Shape { deltas, plain: &[], row_group_rows: ROW_GROUP_ROWS, page_statistics: true };
+        Self::shaped(dir, name, schema, &shape)
+    }
+
+    /// Opens the part with its columns stored in a given way.
+    pub(crate) fn shaped(
+        dir: &Path,
+        name: &str,
+        schema: SchemaRef,
+        shape: &Shape<'_>,
+    ) -> Result<Self, EvidenceError> {
         fs::create_dir_all(dir).map_err(|e| EvidenceError::io(dir, e))?;
         let place = dir.join(format!("{name}.parquet"));
         let aside = dir.join(format!("{name}.parquet.tmp"));
         let file = File::create(&aside).map_err(|e| EvidenceError::io(&aside, e))?;
-        let writer = ArrowWriter::try_new(file, schema, Some(properties(deltas)))
+        let writer = ArrowWriter::try_new(file, schema, Some(properties(shape)))
             .map_err(|e| EvidenceError::parquet(&aside, e))?;
         Ok(Self { writer: Some(writer), aside, place, rows: 0 })
     }
@@ -46,6 +70,11 @@ impl Part {
             self.rows += batch.num_rows() as u64;
         }
         Ok(())
+    }
+
+    /// Rows written so far.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
     }
 
     /// Closes, syncs and renames; returns the number of rows.
@@ -75,12 +104,18 @@ fn sync_folder(place: &Path) {
     }
 }
 
-fn properties(deltas: &[&str]) -> WriterProperties {
-    let base = WriterProperties::builder()
+fn properties(shape: &Shape<'_>) -> WriterProperties {
+    let mut base = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap_or_default()))
-        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_max_row_group_row_count(Some(shape.row_group_rows))
         .set_created_by("dbdyno".to_owned());
-    deltas.iter().fold(base, |builder, column| delta(builder, column)).build()
+    if !shape.page_statistics {
+        base = base.set_statistics_enabled(EnabledStatistics::Chunk);
+    }
+    for column in shape.plain {
+        base = base.set_column_dictionary_enabled(ColumnPath::from(*column), false);
+    }
+    shape.deltas.iter().fold(base, |builder, column| delta(builder, column)).build()
 }
 
 fn delta(builder: WriterPropertiesBuilder, column: &str) -> WriterPropertiesBuilder {

@@ -9,7 +9,9 @@
 mod errors;
 mod evidence;
 mod load;
+mod stats;
 mod summary;
+mod trace;
 
 use pyo3::prelude::*;
 
@@ -21,5 +23,11 @@ mod _core {
     #[pymodule_export]
     use crate::load::{Load, check_script};
     #[pymodule_export]
+    use crate::stats::{
+        prob_r, prob_r_log10, spearman_orders, stats_arrays, stats_fit, stats_pairs, stats_parquet,
+    };
+    #[pymodule_export]
     use crate::summary::{latencies, summarise};
+    #[pymodule_export]
+    use crate::trace::TraceJob;
 }

@@ -16,6 +16,13 @@
 //! | [`autocorrelation`] | sample autocorrelation at a lag | to rounding |
 //! | [`groups`] | all of a group's numbers at once, in parallel | yes |
 //! | [`bootstrap`] | means of resamples, from a seed | same on every machine |
+//! | [`keys`] | values of any kind as keys of the same order; their sort; mid-ranks | yes |
+//! | [`signed`] | log buckets of any floats, relative error to 1/256 | to the bucket |
+//! | [`comoments`] | moments of pairs, Pearson's r | to rounding |
+//! | [`agreement`] | Spearman's rho, Kendall's tau, their exact distribution | yes |
+//! | [`student`] | p of Student's t and of a correlation, as a logarithm | about 13 digits |
+//! | [`fit`] | linear least squares by QR, with [`dd`], twice a double's digits | to rounding |
+//! | [`describe`] | all of that for groups of a column: one request, one description | yes |
 //!
 //! Two runs over the same values give the same bits: work is split at fixed places and put together
 //! in a fixed order, whatever the number of threads.
@@ -29,13 +36,21 @@
 //! assert_eq!(summary.quantiles, [25.0]);
 //! ```
 
+pub mod agreement;
 pub mod autocorrelation;
 pub mod bootstrap;
+pub mod comoments;
+pub mod dd;
+pub mod describe;
+pub mod fit;
 pub mod groups;
 pub mod histogram;
+pub mod keys;
 pub mod largest;
 pub mod moments;
 pub mod quantiles;
 pub mod ranks;
 pub mod rng;
+pub mod signed;
+pub mod student;
 pub mod welch;

@@ -1,38 +1,120 @@
-"""`dbdyno compare`: recompute and show one run, or lay two runs side by side."""
+"""`dbdyno compare`: recompute one run, lay two runs side by side, or two sets of traces."""
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dbdyno.cli.output import folder_option, format_options, show_rows, write_text
-from dbdyno.evidence import find_run
+from dbdyno.errors import TraceError
+from dbdyno.evidence import Run, find_run
+
+if TYPE_CHECKING:
+    from dbdyno.study.compare_traces import Question
 
 
 @click.command("compare")
-@click.argument("names", metavar="RUN [RUN]", nargs=-1, required=True)
+@click.argument("names", metavar="RUN|TRACES [RUN|TRACES]", nargs=-1, required=True)
 @folder_option
+@click.option("--event", metavar="NAME", help="Traces: judge the waits of this event.")
+@click.option("--merge-literals", is_flag=True, help="Traces: literals make no other statement.")
+@click.option("--think-time", default="1s", show_default=True, metavar="TIME",
+              help="Traces: a wait for the client of this length or more is thinking.")  # fmt: skip
+@click.option("--threshold", type=click.FloatRange(0.0001, 1), default=0.02, show_default=True,
+              help="Traces: a difference within this share counts as none.")  # fmt: skip
 @format_options
-def command(names: tuple[str, ...], folder: Path, form: str | None, output: Path | None) -> None:
-    """Recompute RUN from its evidence; with two runs, compare their base arms.
+def command(
+    names: tuple[str, ...],
+    folder: Path,
+    event: str | None,
+    merge_literals: bool,
+    think_time: str,
+    threshold: float,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    """Recompute RUN from its evidence; with two runs, compare their base arms; with two sets of
+    traces, the second against the first.
 
-    Exit 1 when an arm is slower than the base.
+    A set of traces is a folder, a file, a quoted pattern, or an imported run. Exit 1 when an arm
+    is slower than the base.
+
+    \b
+    dbdyno compare last
+    dbdyno compare before/ after/ -o verdict.html
+    dbdyno compare 'a/*.trc' 'b/*.trc' --event 'log file sync'
     """
     from dbdyno.study.analyse import analyse, analyse_pair
 
     if len(names) > 2:
-        raise click.UsageError("compare takes one run or two")
-    runs = [find_run(name, folder) for name in names]
+        raise click.UsageError(
+            "compare takes one or two; quote a pattern, so that the shell does not expand it"
+        )
+    sources = [_source(name, folder) for name in names]
+    if any(isinstance(source, str) for source in sources):
+        asked = (event, merge_literals, threshold)
+        _compare_traces(names, sources, asked, think_time, form, output)
+        return
+    runs = [source for source in sources if isinstance(source, Run)]
     analysis = analyse(runs[0]) if len(runs) == 1 else analyse_pair(*runs)
     _show(analysis, form, output)
     if analysis["verdict"]["decision"] == "slower":
         raise click.exceptions.Exit(1)
+
+
+def _source(name: str, folder: Path) -> Run | str:
+    """An experiment's run, or what names traces: an imported run's path, a file, a folder, a
+    pattern."""
+    path = Path(name)
+    is_run = (path / "manifest.json").is_file()
+    if not is_run and (path.exists() or (glob.has_magic(name) and glob.glob(name, recursive=True))):
+        return name
+    run = find_run(name, folder)
+    return str(run.path) if run.manifest.get("kind") == "trace" else run
+
+
+def _compare_traces(
+    names: tuple[str, ...],
+    sources: list[Run | str],
+    asked: tuple[str | None, bool, float],
+    think_time: str,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    from dbdyno.cli.trace_options import end_with, opened
+    from dbdyno.study.compare_traces import Question, compare_traces
+
+    paths = [source for source in sources if isinstance(source, str)]
+    if len(paths) != 2:
+        raise TraceError(
+            "traces are compared with traces", where=" ".join(names),
+            next_step="name two sets of traces; `dbdyno trace profile` looks at one",
+        )  # fmt: skip
+    event, merge_literals, threshold = asked
+    with opened([paths[0]], think_time) as base, opened([paths[1]], think_time) as other:
+        question: Question = Question(_shown(names), event, merge_literals, threshold=threshold)
+        analysis = compare_traces(base, other, question)
+        _show(analysis, form, output)
+        end_with([*base.refused, *other.refused], [*base.broken, *other.broken])
+    if analysis["verdict"]["decision"] == "slower":
+        raise click.exceptions.Exit(1)
+
+
+def _shown(names: tuple[str, ...]) -> tuple[str, str]:
+    """Short names of two sets: the last parts of the paths that tell them apart."""
+    parts = [Path(name).parts or (name,) for name in names[:2]]
+    for length in range(1, max(len(part) for part in parts) + 1):
+        short = [str(Path(*part[-length:])) for part in parts]
+        if short[0] != short[1]:
+            return short[0], short[1]
+    return f"{names[0]} (1)", f"{names[1]} (2)"
 
 
 def _show(analysis: dict[str, Any], form: str | None, output: Path | None) -> None:

@@ -24,34 +24,41 @@ COMMANDS = {
     "runs": ("dbdyno.cli.runs", "List the runs."),
     "sql": ("dbdyno.cli.sql", "Query the evidence of a run."),
     "studies": ("dbdyno.cli.studies", "List the built-in studies, or show one."),
+    "trace": ("dbdyno.cli.trace", "Read traces: where did the time go, closed to the microsecond."),
 }
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called, not when help is printed."""
+    """A group whose commands are imported when they are called, not when help is printed.
+
+    `rows` maps the name of each command to its module and its line of help.
+    """
+
+    rows = COMMANDS
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(self.rows)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.rows:
             return None
-        command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        command: click.Command = importlib.import_module(self.rows[cmd_name][0]).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, meaning) for name, (_, meaning) in COMMANDS.items()])
+            formatter.write_dl([(name, meaning) for name, (_, meaning) in self.rows.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in self.rows and not args[0].startswith("-"):
             import difflib
 
-            near = difflib.get_close_matches(args[0], COMMANDS, 1)
+            near = difflib.get_close_matches(args[0], self.rows, 1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
-            ctx.fail(f"No command {args[0]!r}.{hint} `dbdyno --help` lists the commands.")
+            path = ctx.command_path
+            ctx.fail(f"No command {args[0]!r}.{hint} `{path} --help` lists the commands.")
         return super().resolve_command(ctx, args)
 
 

@@ -29,7 +29,14 @@ def _row(run: Run) -> dict[str, Any]:
         "run": run.id,
         "status": run.status,
         "started": str(run.manifest.get("started_at", ""))[:19],
-        "blocks": f"{run.measured_blocks()}/{run.manifest.get('blocks_planned', '?')}",
+        "blocks": _blocks(run),
         "title": run.manifest.get("title", ""),
         "verdict": verdict.get("headline", ""),
     }
+
+
+def _blocks(run: Run) -> str:
+    """Blocks that count of those planned; an imported trace has none."""
+    if run.manifest.get("kind") == "trace":
+        return ""
+    return f"{run.measured_blocks()}/{run.manifest.get('blocks_planned', '?')}"

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno.errors import EvidenceError
+from dbdyno.evidence.trace_tables import KIND, create_views
+from dbdyno.evidence.trace_tables import TABLES as TRACE_TABLES
 
 if TYPE_CHECKING:
     import duckdb
@@ -46,6 +48,10 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
 
     connection = duckdb.connect()
     warnings: list[str] = []
+    if is_trace(run):
+        warnings += create_views(connection, run)
+        lock(connection, run)
+        return connection, warnings
     for table in TABLES:
         parts, broken = whole_parts(run, table)
         warnings += broken
@@ -60,11 +66,26 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
             next_step=f"finish it: dbdyno run --resume {run.id}",
         )
     _blocks_table(connection, run)
-    folder = str(run.path.resolve()).replace("'", "''")
-    connection.execute(f"set allowed_directories = ['{folder}']")
+    lock(connection, run)
+    return connection, warnings
+
+
+def lock(connection: duckdb.DuckDBPyConnection, *runs: Run) -> None:
+    """Closes a connection to everything but the folders of these runs."""
+    folders = ", ".join("'" + str(run.path.resolve()).replace("'", "''") + "'" for run in runs)
+    connection.execute(f"set allowed_directories = [{folders}]")
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
-    return connection, warnings
+
+
+def is_trace(run: Run) -> bool:
+    """Whether the run is an imported trace."""
+    return run.manifest.get("kind") == KIND
+
+
+def tables_of(run: Run) -> str:
+    """The tables that a query may name."""
+    return ", ".join(TRACE_TABLES if is_trace(run) else (*TABLES, "slices"))
 
 
 def _blocks_table(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
@@ -107,7 +128,7 @@ def query(run: Run, sql: str) -> tuple[list[str], list[tuple[object, ...]], list
             raise EvidenceError(
                 str(error),
                 where=str(run.path),
-                next_step="tables: calls, waits, metrics, slices; `describe calls` shows columns",
+                next_step=f"tables: {tables_of(run)}; `describe calls` shows columns",
             ) from error
         names = [column[0] for column in cursor.description or []]
         return names, cursor.fetchall(), warnings

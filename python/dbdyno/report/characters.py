@@ -63,3 +63,22 @@ def squeezed(values: Sequence[float], most: int) -> list[float]:
     if len(values) <= most:
         return list(values)
     return [values[at * len(values) // most] for at in range(most)]
+
+
+def bar(share: float, width: int) -> str:
+    """A bar from the left in eighths of a character; what is there is seen, however little."""
+    if not share > 0:
+        return ""
+    eighths = max(1, round(min(share, 1.0) * width * 8))
+    return "█" * (eighths // 8) + ("", *"▏▎▍▌▋▊▉")[eighths % 8]
+
+
+def heights(values: Sequence[float], empty: str = "·") -> str:
+    """One character per value, its height that of the value over the largest; what is there is
+    seen, however little, and nothing is a dot."""
+    top = max(values, default=0.0)
+    if top <= 0:
+        return empty * len(values)
+    return "".join(
+        empty if value <= 0 else _EIGHTHS[max(1, round(value / top * 8))] for value in values
+    )

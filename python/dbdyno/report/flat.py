@@ -12,11 +12,15 @@ METRIC_COLUMNS = (
     "level", "p", "q",
     "blocks", "decision", "words", "smallest_visible", "blocks_needed",
 )  # fmt: skip
+CORRELATION_COLUMNS = (
+    "x", "n", "spearman", "spearman_log10_p", "q", "pearson", "low", "high", "pearson_log10_p",
+)  # fmt: skip
 BIN_COLUMNS = ("redo_bytes", "median_ns", "low_ns", "high_ns", "n")
 
 
 def rows(analysis: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One row per arm and metric; of a curve one row per bin. All have the same keys, in order.
+    """One row per arm and metric; of a curve one row per bin, of correlations one per
+    property. All have the same keys, in order.
 
     Raises:
         ReportError: as `reading.read`.
@@ -24,6 +28,11 @@ def rows(analysis: Mapping[str, Any]) -> list[dict[str, Any]]:
     safe = reading.read(analysis)
     head = {"run": reading.dig(safe, "run", "id"), "kind": safe["kind"]}
     names = reading.arm_names(safe)
+    if safe["kind"] == "correlation":
+        found = reading.entries(safe, "correlation", "rows")
+        return [head | {name: row.get(name) for name in CORRELATION_COLUMNS} for row in found]
+    if safe["kind"] == "traces":
+        return [head | row for row in _lines(safe)]
     bins = reading.entries(safe, "figures", "curve", "bins")
     if safe["kind"] == "curve" and bins:
         return [head | {name: entry.get(name) for name in BIN_COLUMNS} for entry in bins]
@@ -36,3 +45,20 @@ def rows(analysis: Mapping[str, Any]) -> list[dict[str, Any]]:
         | {name: row.get(name) for name in METRIC_COLUMNS}
         for row in reading.entries(safe, "metrics")
     ]
+
+
+def _lines(safe: reading.Analysis) -> list[dict[str, Any]]:
+    """Of two sets of traces: the metrics of the whole, then those of each line."""
+    whole = {"family": "whole", "name": "", "only_in": None}
+    sides = ("base_count", "count", "base_total_ns", "total_ns")
+    found = [
+        whole | dict.fromkeys(sides) | {name: row.get(name) for name in METRIC_COLUMNS}
+        for row in reading.entries(safe, "metrics")
+    ]
+    for line in reading.entries(safe, "lines"):
+        one, two = line.get("sides") or [{}, {}]
+        figures = (one.get("count"), two.get("count"), one.get("total_ns"), two.get("total_ns"))
+        about = {name: line.get(name) for name in whole} | dict(zip(sides, figures, strict=True))
+        for row in line.get("metrics") or [{}]:
+            found.append(about | {name: row.get(name) for name in METRIC_COLUMNS})
+    return found

@@ -83,6 +83,15 @@ def duration(ns: object, digits: int = 3) -> str:
     return _scaled(ns, _TIME_UNITS, digits)
 
 
+def difference(ns: object) -> str:
+    """A difference of times with its sign, whole nanoseconds: `+52.3 µs`."""
+    given = number(ns)
+    if given is None:
+        return NONE
+    shown = duration(round(given))
+    return f"+{shown}" if round(given) > 0 else shown
+
+
 def size(value: object, digits: int = 3) -> str:
     """A size in bytes as B, KiB, MiB, GiB, TiB or PiB (IEC 80000-13)."""
     return _scaled(value, _SIZE_UNITS, digits)

@@ -19,7 +19,7 @@ from typing import Any
 from dbdyno.report import reading
 from dbdyno.report.figures import theme
 from dbdyno.report.files import write_whole
-from dbdyno.report.sections import ORDER
+from dbdyno.report.sections import order
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
@@ -33,7 +33,7 @@ def render_html(analysis: Mapping[str, Any]) -> str:
     safe = reading.read(analysis)
     sections: list[dict[str, Any]] = [
         {"name": section.name, "title": section.title, "view": view}
-        for section in ORDER
+        for section in order(safe)
         if (view := section.view(safe)) is not None
     ]
     style, script = _style(), _template_text("report.js")

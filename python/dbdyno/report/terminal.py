@@ -5,24 +5,21 @@ The text depends on nothing but its arguments: no environment, no terminal is as
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.report import characters, reading
+from dbdyno.report import characters, console, reading
 from dbdyno.report import format as fmt
 from dbdyno.report.flat import rows
 from dbdyno.report.reading import Analysis
-from dbdyno.report.sections import arms, gates, metrics, verdict
+from dbdyno.report.sections import arms, correlation, gates, metrics, verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
 
 __all__ = ["render_text", "rows"]
 
 _STYLES = {"good": "green", "bad": "red", "even": "blue", "doubt": "yellow"}
-_NARROWEST = 40
 _STRIP = 21
 _BARS = 8
 # The columns of the arms, the most telling first: as many as fit.
@@ -45,86 +42,75 @@ def render_text(analysis: Mapping[str, Any], *, width: int, color: bool) -> str:
     Raises:
         ReportError: as `reading.read`.
     """
-    from rich.console import Console
-
     safe = reading.read(analysis)
-    out = io.StringIO()
-    console = Console(
-        file=out,
-        width=max(width, _NARROWEST),
-        color_system="standard" if color else None,
-        force_terminal=color,
-        no_color=not color,
-        legacy_windows=False,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        _environ={},
-    )
-    for part in (_verdict, _arms, _metrics, _blocks, _curve, _gates, _foot):
-        part(safe, console)
-    lines = out.getvalue().replace(fmt.THIN, " ").split("\n")
-    return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
+
+    def draw(page: Console) -> None:
+        for part in (_verdict, _arms, _metrics, _blocks, _curve, _correlation, _traces, _gates, _foot):
+            part(safe, page)
+
+    return console.rendered(draw, width=width, color=color)
 
 
-def _verdict(analysis: Analysis, console: Console) -> None:
+def _verdict(analysis: Analysis, page: Console) -> None:
     from rich.text import Text
 
     view = verdict.view(analysis)
     decision = view["decision"]
-    console.print(_plain(f"{view['title']}  {view['question']}", "dim"))
+    page.print(console.plain(f"{view['title']}  {view['question']}", "dim"))
     head = Text(decision["word"].upper(), style=f"bold {_STYLES[decision['tone']]}")
-    console.print(head + Text(f"  {view['headline']}" if view["headline"] else "", style="bold"))
+    page.print(head + Text(f"  {view['headline']}" if view["headline"] else "", style="bold"))
     for sentence in view["sentences"]:
-        _item(console, "•", _plain(sentence))
+        console.item(page, "•", console.plain(sentence))
     facts = " · ".join([*view["chips"], *view["alerts"]])
     if facts:
-        console.print(_plain(facts, "dim"))
+        page.print(console.plain(facts, "dim"))
 
 
-def _arms(analysis: Analysis, console: Console) -> None:
+def _arms(analysis: Analysis, page: Console) -> None:
     view = arms.view(analysis)
     if view is None:
         return
-    fitting = _ARM_COLUMNS[: max(2, (console.width - 28) // 11)]
+    fitting = _ARM_COLUMNS[: max(2, (page.width - 28) // 11)]
     shown = [name for name in arms.COLUMNS if name in fitting]
-    table = _table("Arms", ["arm"], shown)
+    table = console.table("Arms", ["arm"], shown)
     for row in view["rows"]:
         cells = dict(zip(arms.COLUMNS, row["cells"], strict=True))
         name = row["name"] + (" (baseline)" if row["baseline"] else "")
         about = "\n  ".join([name, *row["changes"], *row["notes"]])
-        table.add_row(_plain(about), *(_plain(cells[column]) for column in shown))
-    console.print()
-    console.print(table)
+        table.add_row(console.plain(about), *(console.plain(cells[column]) for column in shown))
+    page.print()
+    page.print(table)
 
 
-def _metrics(analysis: Analysis, console: Console) -> None:
+def _metrics(analysis: Analysis, page: Console) -> None:
     from rich.text import Text
 
     view = metrics.view(analysis)
     if view is None:
         return
-    wide, drawn = console.width >= 108, console.width >= 72
+    wide, drawn = page.width >= 108, page.width >= 72
     for given in view["tables"]:
         title = f"{given['arm']['name']} against {given['baseline']['name']}"
-        table = _table(title, ["metric"], ["before", "after", "change"] if wide else ["change"])
+        table = console.table(
+            title, ["metric"], ["before", "after", "change"] if wide else ["change"]
+        )
         for name in ("interval", "", "decision") if drawn else ("interval", "decision"):
             table.add_column(name, no_wrap=name != "decision")
         if wide:
             table.add_column("blocks", justify="right", no_wrap=True)
         for row in given["rows"]:
             numbers = ("base", "value", "change") if wide else ("change",)
-            cells = [_plain(row[name]) for name in ("label", *numbers, "interval")]
+            cells = [console.plain(row[name]) for name in ("label", *numbers, "interval")]
             if drawn:
-                cells.append(_plain(_drawn(row, given["reach"])))
+                cells.append(console.plain(_drawn(row, given["reach"])))
             decision = row["decision"]
             cells.append(Text(decision["word"].lower(), style=_STYLES[decision["tone"]]))
             if wide:
                 needed = "" if row["needed"] == fmt.NONE else f", needs {row['needed']}"
-                cells.append(_plain(row["blocks"] + needed))
+                cells.append(console.plain(row["blocks"] + needed))
             table.add_row(*cells)
-        console.print()
-        console.print(table)
+        page.print()
+        page.print(table)
 
 
 def _drawn(row: dict[str, Any], reach: float) -> str:
@@ -132,7 +118,7 @@ def _drawn(row: dict[str, Any], reach: float) -> str:
     return characters.interval(ratio, low, high, reach, _STRIP) if ratio and ratio > 0 else ""
 
 
-def _blocks(analysis: Analysis, console: Console) -> None:
+def _blocks(analysis: Analysis, page: Console) -> None:
     """One character per block, in the order of time."""
     names = reading.arm_names(analysis)
     shown = []
@@ -144,16 +130,16 @@ def _blocks(analysis: Analysis, console: Console) -> None:
             shown.append((label, ratios))
     if not shown:
         return
-    table = _table("Block by block", ["arm, metric"], ["from", "to"])
+    table = console.table("Block by block", ["arm, metric"], ["from", "to"])
     table.add_column("in order of time", no_wrap=True)
     for label, ratios in shown:
-        strip = characters.line(characters.squeezed(ratios, max(console.width - 60, 12)))
-        table.add_row(_plain(label), fmt.change(min(ratios)), fmt.change(max(ratios)), strip)
-    console.print()
-    console.print(table)
+        strip = characters.line(characters.squeezed(ratios, max(page.width - 60, 12)))
+        table.add_row(console.plain(label), fmt.change(min(ratios)), fmt.change(max(ratios)), strip)
+    page.print()
+    page.print(table)
 
 
-def _curve(analysis: Analysis, console: Console) -> None:
+def _curve(analysis: Analysis, page: Console) -> None:
     """The medians of the bins as bars from zero."""
     bins = [
         (x, y)
@@ -161,68 +147,62 @@ def _curve(analysis: Analysis, console: Console) -> None:
         if (x := fmt.number(entry.get("redo_bytes"))) is not None
         and (y := fmt.number(entry.get("median_ns"))) is not None
     ]
-    chart = characters.bars(characters.squeezed([y for _, y in bins], console.width - 14), _BARS)
+    chart = characters.bars(characters.squeezed([y for _, y in bins], page.width - 14), _BARS)
     if not chart:
         return
-    console.print()
-    console.print(_plain("Median commit time by redo size", "bold"))
+    page.print()
+    page.print(console.plain("Median commit time by redo size", "bold"))
     labels = [fmt.duration(max(y for _, y in bins)), *[""] * (_BARS - 2), "0"]
     for label, bar in zip(labels, chart, strict=True):
-        console.print(_plain(f"{label:>9} │{bar}"))
+        page.print(console.plain(f"{label:>9} │{bar}"))
     ends = f"{fmt.size(bins[0][0])} to {fmt.size(bins[-1][0])}, {len(bins)} bins"
-    console.print(_plain(f"{'':>9} └ {ends}", "dim"))
+    page.print(console.plain(f"{'':>9} └ {ends}", "dim"))
     sentence = reading.dig(analysis, "figures", "curve", "sentence")
     if sentence:
-        _item(console, " ", _plain(fmt.line(sentence)))
+        console.item(page, " ", console.plain(fmt.line(sentence)))
 
 
-def _gates(analysis: Analysis, console: Console) -> None:
+def _correlation(analysis: Analysis, page: Console) -> None:
+    """What the time of a call goes with."""
+    view = correlation.view(analysis)
+    if view is None:
+        return
+    table = console.table(
+        "Mean time of a call against", [""], ["n", "Spearman", "p adj.", "Pearson"]
+    )
+    table.add_column("95 %", justify="right", no_wrap=True)
+    for row in view["rows"]:
+        cells = [row[name] for name in ("x", "n", "spearman", "q", "pearson", "interval")]
+        table.add_row(*(console.plain(cell) for cell in cells))
+    page.print()
+    page.print(table)
+
+
+def _traces(analysis: Analysis, page: Console) -> None:
+    """What two sets of traces differ in, line by line."""
+    if analysis["kind"] == "traces":
+        from dbdyno.report.trace.compared import print_compared
+
+        print_compared(analysis, page)
+
+
+def _gates(analysis: Analysis, page: Console) -> None:
     """What failed and what to do next; what holds is not worth a line here."""
     from rich.text import Text
 
     view = gates.view(analysis) or {"gates": [], "warnings": []}
     if view["warnings"]:
-        console.print()
+        page.print()
     for warning in view["warnings"]:
-        _item(console, "!", Text(warning["text"], style="yellow"))
+        console.item(page, "!", Text(warning["text"], style="yellow"))
         if warning["next"]:
-            _item(console, " ", _plain(f"next: {warning['next']}"))
+            console.item(page, " ", console.plain(f"next: {warning['next']}"))
 
 
-def _foot(analysis: Analysis, console: Console) -> None:
+def _foot(analysis: Analysis, page: Console) -> None:
     run = reading.dig(analysis, "run") or {}
     known = [(name, run.get(key)) for name, key in (("run", "id"), ("dbdyno", "tool_version"))]
     words = " · ".join(f"{name} {fmt.line(value)}" for name, value in known if value is not None)
     if words:
-        console.print()
-        console.print(_plain(words, "dim"))
-
-
-def _table(title: str, left: list[str], right: list[str]) -> Any:
-    from rich.table import Table
-
-    table = Table(title=_plain(title, "bold"), title_justify="left", box=None, pad_edge=False)
-    table.header_style = "dim"
-    for name in left:
-        table.add_column(name, overflow="fold", min_width=15)
-    for name in right:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
-
-
-def _item(console: Console, sign: str, words: Text | str) -> None:
-    """A sign, and beside it words that wrap under themselves."""
-    from rich.table import Table
-
-    grid = Table.grid(padding=(0, 1))
-    grid.add_column(width=1)
-    grid.add_column(overflow="fold")
-    grid.add_row(sign, words)
-    console.print(grid)
-
-
-def _plain(words: str, style: str = "") -> Text:
-    """Text without markup, whatever it contains."""
-    from rich.text import Text
-
-    return Text(words, style=style)
+        page.print()
+        page.print(console.plain(words, "dim"))

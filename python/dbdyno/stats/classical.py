@@ -119,9 +119,17 @@ def mann_whitney(base: Sample, other: Sample, *, continuity: bool = True) -> Cla
         doubled = int(np.dot(in_b, pairs))
     else:
         doubled = sum(int(x) * int(y) for x, y in zip(in_b, pairs, strict=True))
-    u = doubled / 2
     tied = (in_a + in_b).astype(np.float64)
     tie_term = float((tied**3 - tied).sum())
+    return mann_whitney_of(doubled, n, m, tie_term, continuity=continuity)
+
+
+def mann_whitney_of(
+    doubled: int, n: int, m: int, tie_term: float, *, continuity: bool = True
+) -> ClassicalTest:
+    """`mann_whitney` from 2 U of other (`m` values) against base (`n` values) and the sum of
+    t^3 - t over the tied groups."""
+    u = doubled / 2
     chance = u / (n * m)
     if tie_term == 0 and max(n, m) < _MWU_EXACT_BELOW:
         log10_p = _mwu_exact(doubled // 2, n, m)

@@ -28,10 +28,62 @@ def t_log10_p(t: float, df: float) -> float:
     p = 2.0 * float(special.stdtr(df, -abs(t)))
     if p > _SAFE:
         return min(math.log10(p), 0.0)
-    a, b = df / 2.0, 0.5
     # log x by log1p, because x is close to 1 when df is in the millions.
     log_x = -math.log1p(t * t / df)
     log_rest = 2 * math.log(abs(t)) - math.log(df) + log_x
+    return _beta_log10(df / 2.0, 0.5, log_x, log_rest)
+
+
+def f_log10_p(f: float, between: float, within: float) -> float:
+    """log10 of the upper p of Fisher's F with `between` and `within` degrees of freedom.
+
+    P(F > f) = I_x(within/2, between/2) with x = within / (within + between f).
+    """
+    from scipy import special
+
+    if math.isnan(f) or math.isnan(within) or min(between, within) <= 0:
+        return math.nan
+    if math.isinf(f):
+        return -math.inf
+    if f <= 0:
+        return 0.0
+    p = float(special.fdtrc(between, within, f))
+    if p > _SAFE:
+        return min(math.log10(p), 0.0)
+    odds = between * f / within
+    log_x = -math.log1p(odds)
+    return _beta_log10(within / 2.0, between / 2.0, log_x, math.log(odds) + log_x)
+
+
+def chi2_log10_p(x: float, df: float) -> float:
+    """log10 of the upper p of chi squared; far out by the continued fraction of the incomplete
+    gamma function (DLMF 8.9.2, in the contracted form of its even part)."""
+    from scipy import special
+
+    if math.isnan(x) or df <= 0:
+        return math.nan
+    p = float(special.chdtrc(df, max(x, 0.0)))
+    if p > _SAFE:
+        return min(math.log10(p), 0.0)
+    a, z = df / 2.0, x / 2.0
+    b = z + 1.0 - a
+    c, d = 1e300, 1.0 / b
+    value = d
+    for step in range(1, 100_000):
+        term = -step * (step - a)
+        b += 2.0
+        d = 1.0 / ((term * d + b) or 1e-300)
+        c = (b + term / c) or 1e-300
+        value *= c * d
+        if abs(c * d - 1.0) < 1e-15:
+            break
+    return (a * math.log(z) - z - float(special.gammaln(a)) + math.log(value)) / LN10
+
+
+def _beta_log10(a: float, b: float, log_x: float, log_rest: float) -> float:
+    """log10 I_x(a, b) where it underflows, from log x and log (1 - x)."""
+    from scipy import special
+
     front = a * log_x + b * log_rest - math.log(a) - float(special.betaln(a, b))
     return (front - math.log(_beta_fraction(a, b, math.exp(log_x)))) / LN10
 

@@ -51,7 +51,7 @@ def analyse(run: Run) -> dict[str, Any]:
 
 
 def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
-    from dbdyno.study import curve, gates
+    from dbdyno.study import correlation, curve, gates
     from dbdyno.study.method import engine, method
 
     kind = run.manifest["kind"]
@@ -85,6 +85,8 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
         model["verdict"] = noise_verdict(measures, judge, headline_of(run))
     elif kind == "curve":
         curve.add(model, connection, measures)
+    elif kind == "correlation":
+        correlation.add(model, connection, measures, run)
     elif "verdict" not in model:
         model["verdict"] = {
             "decision": "unclear",

@@ -34,6 +34,7 @@ class Observer:
         self.targets: dict[str, Postgres] = {a.target.safe_dsn: a.target for a in ready.arms}
         self.watchers: list[Watcher] = []
         self.metrics: list[tuple[str, int, Metric]] = []
+        self.statements: set[str] = set()
         self.watching = True
         self._connections: dict[str, Connection] = {}
 
@@ -131,6 +132,19 @@ class Observer:
             _core.write_metrics(folder / "metrics", name, _columns(self.metrics))
         self.metrics = []
 
+    def write_statements(self, folder: Path) -> None:
+        """Writes the texts of the statements whose counters were read, once, at the end."""
+        from dbdyno.evidence.tables import write_table
+        from dbdyno.target.statements import statement_texts
+
+        if not self.watch_plan.statements:
+            return
+        texts: dict[str, str] = {}
+        for target in self.targets.values():
+            texts |= statement_texts(self._connection(target), sorted(self.statements))
+        columns = {"statement": list(texts), "text": list(texts.values())}
+        write_table(folder / "statements.parquet", columns)
+
     def drop_connections(self) -> None:
         """Closes the connections that counters are read over."""
         for connection in self._connections.values():
@@ -142,6 +156,7 @@ class Observer:
 
         from dbdyno.errors import TargetError
         from dbdyno.target.metrics import counters, host_counters
+        from dbdyno.target.statements import statement_counters
 
         if not (self.watch_plan.counters and self.watching):
             return
@@ -149,9 +164,12 @@ class Observer:
         for target in self.targets.values():
             try:
                 found += counters(self._connection(target))
+                if self.watch_plan.statements:
+                    found += statement_counters(self._connection(target))
             except (psycopg.Error, TargetError):
                 self.drop_connections()
         self.metrics += [(arm, block, metric) for metric in found]
+        self.statements |= {m.object for m in found if m.object_type == "statement"}
 
     def _connection(self, target: Postgres) -> Connection:
         name = target.safe_dsn

@@ -53,6 +53,7 @@ class Watch:
     activity_hz: float = 10.0
     counters: bool = True
     overhead_blocks: int = 2
+    statements: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,7 @@ class Plan:
     judge: Judge = field(default_factory=Judge)
     study: str | None = None
     kind: str = "experiment"
+    embedded_settings: dict[str, str] = field(default_factory=dict)
     toml: str = ""
 
     def sessions_of(self, arm: Arm) -> int:

@@ -158,6 +158,12 @@ WATCH = (
         "counters", "bool", "read the engine's and the host's counters at the blocks' borders", None
     ),
     Key("overhead_blocks", "int", "blocks that measure the cost of watching", "2", low=0),
+    Key(
+        "statements",
+        "bool",
+        "read pg_stat_statements at the blocks' borders as well: counters per statement",
+        None,
+    ),
 )
 
 VERDICT = (

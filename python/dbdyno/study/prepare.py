@@ -73,16 +73,20 @@ def open_targets(plan: Plan, guardian: Guardian | None = None) -> Iterator[list[
         for arm in plan.arms:
             dsn = arm.dsn or plan.dsn
             if dsn not in opened:
-                settings = None if dsn else _room_for(plan)
+                settings = None if dsn else _embedded_settings(plan)
                 target = open_target(dsn, settings=settings, guardian=guardian)
                 opened[dsn] = stack.enter_context(target)
         yield [opened[arm.dsn or plan.dsn] for arm in plan.arms]
 
 
-def _room_for(plan: Plan) -> dict[str, str] | None:
-    """Settings with which an embedded engine has room for all sessions at once."""
+def _embedded_settings(plan: Plan) -> dict[str, str]:
+    """What an embedded engine is started with: the plan's own settings, counters per statement
+    where they are watched, and room for all sessions at once. Raises `TargetError`."""
+    from dbdyno.target.statements import preloaded
+
     sessions = sum(plan.sessions_of(arm) for arm in plan.arms if not (arm.dsn or plan.dsn))
-    return {"max_connections": str(sessions + 20)} if sessions > EMBEDDED_SESSIONS else None
+    room = {"max_connections": str(sessions + 20)} if sessions > EMBEDDED_SESSIONS else {}
+    return {**room, **(preloaded() if plan.watch.statements else {}), **plan.embedded_settings}
 
 
 def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Prepared:
@@ -155,8 +159,13 @@ def check_workload(plan: Plan, ready: ReadyArm) -> None:
         kinds.append("redo")
     if plan.workload.builtin:
         kinds.append("schema")
+    where = f"arm {ready.arm.name!r} on {ready.target.safe_dsn}"
     for reason in filter(None, map(ready.target.can, kinds)):
-        raise TargetError(reason, where=f"arm {ready.arm.name!r} on {ready.target.safe_dsn}")
+        raise TargetError(reason, where=where)
+    if plan.watch.statements:
+        from dbdyno.target.statements import make_readable
+
+        make_readable(ready.target, where)
 
 
 def check_room(plan: Plan, arms: list[ReadyArm], how: Timing) -> None:

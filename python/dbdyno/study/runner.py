@@ -61,6 +61,7 @@ class Runner:
             for block in todo:
                 self.stopping.check()
                 self._block(block)
+            self.observer.write_statements(self.run.path)
 
     def _lasting(self) -> bool:
         """Whether the sessions of all arms stay open side by side."""

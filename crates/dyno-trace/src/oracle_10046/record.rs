@@ -342,3 +342,17 @@ impl Batch {
         self.bytes.get(start..start + text.len as usize).unwrap_or_default()
     }
 }
+
+impl Record {
+    /// The trace's own clock at the record's end; `NONE` where the record has none. The head of a
+    /// statement is no end of anything.
+    pub fn tim(&self) -> i64 {
+        match self {
+            Record::Call(call) => call.tim,
+            Record::Wait(wait) => wait.tim,
+            Record::Error(failure) => failure.tim,
+            Record::Xct(xct) => xct.tim,
+            _ => NONE,
+        }
+    }
+}

@@ -19,11 +19,19 @@ from dbdyno.errors import ReportError
 from dbdyno.report import reading
 from dbdyno.report.figures import (
     blocks,
+    contributions,
+    correlation,
     curve,
     distribution,
     heatmap,
     quantile_ratio,
     tail,
+    trace_profile,
+    trace_timeline,
+    trace_tree,
+    wait_distribution,
+    wait_longest,
+    wait_series,
     waits,
 )
 from dbdyno.report.figures.base import Figure
@@ -39,11 +47,25 @@ __all__ = [
     "draw",
     "draw_all",
     "order",
+    "write_figure",
     "write_figures",
 ]
 
 ORDER = tuple(
-    module.FIGURE for module in (distribution, quantile_ratio, tail, blocks, heatmap, waits, curve)
+    module.FIGURE
+    for module in (distribution, quantile_ratio, tail, blocks, heatmap, waits, curve, correlation,
+                   contributions)
+)
+TRACE = tuple(
+    module.FIGURE
+    for module in (
+        trace_profile,
+        trace_tree,
+        trace_timeline,
+        wait_distribution,
+        wait_series,
+        wait_longest,
+    )
 )
 FORMATS = ("png", "svg")
 _PAPER = "white"
@@ -51,10 +73,11 @@ _PNG_SCALE = 2
 
 
 def order(kind: str) -> tuple[Figure, ...]:
-    """The figures in the order of a report of this kind: a curve opens with its curve."""
-    if kind != "curve":
-        return ORDER
-    return tuple(sorted(ORDER, key=lambda figure: figure.name != "curve"))
+    """The figures in the order of a report of this kind: one with a figure of its own opens with
+    it. A page about traces has figures of its own."""
+    if kind == "trace":
+        return TRACE
+    return tuple(sorted(ORDER, key=lambda figure: figure.name != kind))
 
 
 def draw(name: str, analysis: Mapping[str, Any], look: Look = WIDE) -> Any | None:
@@ -63,10 +86,10 @@ def draw(name: str, analysis: Mapping[str, Any], look: Look = WIDE) -> Any | Non
     Raises:
         ReportError: no figure has that name, or the analysis is torn.
     """
-    for figure in ORDER:
+    for figure in (*ORDER, *TRACE):
         if figure.name == name:
             return figure.draw(reading.read(analysis), look)
-    known = ", ".join(figure.name for figure in ORDER)
+    known = ", ".join(figure.name for figure in (*ORDER, *TRACE))
     raise ReportError(f"expected one of {known}, found {name!r}", where="figure")
 
 
@@ -112,6 +135,25 @@ def write_figures(
             write_whole(path, _encoded(spec, name))
             written.append(path)
     return written
+
+
+def write_figure(analysis: Mapping[str, Any], path: Path | str) -> Path:
+    """Writes the first figure that the analysis has data for; the suffix of `path` is the format.
+
+    Raises:
+        ReportError: it has none, the suffix is unknown, or the file cannot be written.
+    """
+    target = Path(path)
+    name = target.suffix.removeprefix(".").lower()
+    if name not in FORMATS:
+        raise ReportError(f"expected one of {', '.join(FORMATS)}, found {name!r}", where=str(path))
+    for _, chart in draw_all(analysis):
+        spec = chart.properties(background=_PAPER, padding=16).to_dict(validate=False)
+        write_whole(target, _encoded(spec, name))
+        return target
+    raise ReportError(
+        "there is no figure of it", where=str(path), next_step="write to .html, .csv or .json"
+    )
 
 
 def _encoded(spec: dict[str, Any], name: str) -> bytes:

@@ -6,21 +6,28 @@ A section is a `Section` with a `view` that picks and formats, and a template of
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from dbdyno.report.sections import (
     arms,
     classical,
+    contributions,
+    correlation,
     engine,
     gates,
+    lines,
     method,
     metrics,
     pictures,
     run,
     statements,
+    tails,
     verdict,
 )
 from dbdyno.report.sections.base import Section
 
-__all__ = ["ORDER", "Section"]
+__all__ = ["ORDER", "Section", "order"]
 
 ORDER: tuple[Section, ...] = tuple(
     module.SECTION
@@ -28,7 +35,11 @@ ORDER: tuple[Section, ...] = tuple(
         verdict,
         arms,
         pictures,
+        correlation,
         metrics,
+        contributions,
+        lines,
+        tails,
         classical,
         statements,
         gates,
@@ -37,3 +48,12 @@ ORDER: tuple[Section, ...] = tuple(
         run,
     )
 )
+
+
+def order(model: Mapping[str, Any]) -> tuple[Section, ...]:
+    """The sections of a page; a page about traces has its own."""
+    if model.get("kind") == "trace":
+        from dbdyno.report import trace
+
+        return trace.order(model)
+    return ORDER

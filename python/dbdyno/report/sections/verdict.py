@@ -11,6 +11,8 @@ _KINDS = {
     "experiment": "Experiment",
     "aa": "One arm against itself",
     "curve": "Curve",
+    "correlation": "Correlation",
+    "traces": "Comparison of traces",
 }
 
 

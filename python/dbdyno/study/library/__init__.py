@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 
 from dbdyno.errors import PlanError
-from dbdyno.study.library import redo_size
+from dbdyno.study.library import hit_ratio, redo_size
 from dbdyno.study.study import Study
 
-STUDIES: dict[str, Study] = {study.name: study for study in (redo_size.STUDY,)}
+STUDIES: dict[str, Study] = {study.name: study for study in (redo_size.STUDY, hit_ratio.STUDY)}
 
 
 def find_study(name: str) -> Study:

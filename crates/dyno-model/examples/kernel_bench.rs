@@ -1,0 +1,207 @@
+//! Events per second of M/M/1 on the kernel, in its three styles, beside a bare loop over the
+//! standard heap. CPU time is what counts on a shared machine, so each style runs several times in
+//! turn and the best run of each is printed, as JSON on one line.
+//!
+//! An event is an arrival or a departure: 2 per customer in every style.
+//!
+//! `cargo run --release -p dyno-model --example kernel_bench [customers] [rounds]`
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::rc::Rc;
+use std::time::Instant;
+
+use dyno_model::kernel::sample::whole_ns;
+use dyno_model::kernel::{Channel, Machine, MachineId, Resource, Sim, Simulation, Stream, Streams};
+
+const SERVICE_NS: f64 = 1e6;
+const RHO: f64 = 0.8;
+
+fn streams() -> (Stream, Stream) {
+    let streams = Streams::new(1);
+    (streams.named("arrivals"), streams.named("service"))
+}
+
+fn gap_ns(stream: &mut Stream) -> u64 {
+    whole_ns(stream.exponential(SERVICE_NS / RHO))
+}
+
+fn service_ns(stream: &mut Stream) -> u64 {
+    whole_ns(stream.exponential(SERVICE_NS))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Arrival,
+    Departure,
+}
+
+/// The bare loop: nothing but heap, dice and queue.
+fn bare(customers: u64) -> u64 {
+    let (mut arrivals, mut service) = streams();
+    let (mut heap, mut queue, mut number) = (BinaryHeap::new(), VecDeque::new(), 0_u64);
+    let (mut served, mut sojourn_ns) = (0, 0);
+    heap.push(Reverse((gap_ns(&mut arrivals), 0, Event::Arrival)));
+    while let Some(Reverse((now, _, event))) = heap.pop() {
+        match event {
+            Event::Arrival => {
+                queue.push_back(now);
+                number += 1;
+                heap.push(Reverse((now + gap_ns(&mut arrivals), number, Event::Arrival)));
+                if queue.len() == 1 {
+                    number += 1;
+                    heap.push(Reverse((now + service_ns(&mut service), number, Event::Departure)));
+                }
+            }
+            Event::Departure => {
+                sojourn_ns += now - queue.pop_front().unwrap_or(now);
+                served += 1;
+                if served == customers {
+                    return sojourn_ns;
+                }
+                if !queue.is_empty() {
+                    number += 1;
+                    heap.push(Reverse((now + service_ns(&mut service), number, Event::Departure)));
+                }
+            }
+        }
+    }
+    sojourn_ns
+}
+
+/// The same as a machine of the kernel.
+struct Station {
+    sim: Sim,
+    id: Cell<Option<MachineId>>,
+    dice: RefCell<(Stream, Stream)>,
+    queue: RefCell<VecDeque<u64>>,
+    sojourn_ns: Cell<u64>,
+    left: Cell<u64>,
+}
+
+impl Station {
+    fn at(&self, time_ns: u64, token: u64) {
+        if let Some(id) = self.id.get() {
+            self.sim.call_at(time_ns, id, token);
+        }
+    }
+}
+
+impl Machine for Station {
+    fn event(&self, token: u64) {
+        let now = self.sim.now_ns();
+        let (mut dice, mut queue) = (self.dice.borrow_mut(), self.queue.borrow_mut());
+        if token == 0 {
+            queue.push_back(now);
+            self.at(now + gap_ns(&mut dice.0), 0);
+            if queue.len() == 1 {
+                self.at(now + service_ns(&mut dice.1), 1);
+            }
+            return;
+        }
+        self.sojourn_ns.set(self.sojourn_ns.get() + now - queue.pop_front().unwrap_or(now));
+        self.left.set(self.left.get() - 1);
+        if !queue.is_empty() {
+            self.at(now + service_ns(&mut dice.1), 1);
+        }
+    }
+}
+
+fn machine(customers: u64) -> u64 {
+    let simulation = Simulation::new(1);
+    let station = Rc::new(Station {
+        sim: simulation.sim().clone(),
+        id: Cell::default(),
+        dice: RefCell::new(streams()),
+        queue: RefCell::default(),
+        sojourn_ns: Cell::default(),
+        left: Cell::new(customers),
+    });
+    station.id.set(Some(simulation.add_machine(station.clone())));
+    station.at(gap_ns(&mut station.dice.borrow_mut().0), 0);
+    while station.left.get() > 0 {
+        let step_ns = (station.left.get() as f64 * SERVICE_NS / RHO / 2.0) as u64 + 1;
+        simulation.run_until(simulation.now_ns() + step_ns).expect("no deadlock");
+    }
+    station.sojourn_ns.get()
+}
+
+/// Two processes: a source and a server, with a channel between them.
+fn server(customers: u64) -> u64 {
+    let simulation = Simulation::new(1);
+    let (mut arrivals, mut service) = streams();
+    let queue = Channel::new(&simulation, "queue");
+    let sojourn_ns = Rc::new(Cell::new(0));
+    let (sim, out) = (simulation.sim().clone(), queue.clone());
+    simulation.spawn_daemon("source", async move {
+        loop {
+            sim.hold(gap_ns(&mut arrivals)).await;
+            out.send(sim.now_ns());
+        }
+    });
+    let (sim, sum) = (simulation.sim().clone(), Rc::clone(&sojourn_ns));
+    simulation.spawn("server", async move {
+        for _ in 0..customers {
+            let arrived_ns = queue.receive().await;
+            sim.hold(service_ns(&mut service)).await;
+            sum.set(sum.get() + sim.now_ns() - arrived_ns);
+        }
+    });
+    simulation.run().expect("no deadlock");
+    sojourn_ns.get()
+}
+
+/// A process for every customer, and a resource with all its statistics.
+fn customers(customers: u64) -> u64 {
+    let simulation = Simulation::new(1);
+    let (mut arrivals, service) = streams();
+    let till = Resource::new(&simulation, "till", 1);
+    let (sim, counter) = (simulation.sim().clone(), till.clone());
+    let service = Rc::new(RefCell::new(service));
+    simulation.spawn("source", async move {
+        for _ in 0..customers {
+            sim.hold(gap_ns(&mut arrivals)).await;
+            let (me, till, service) = (sim.clone(), counter.clone(), Rc::clone(&service));
+            sim.spawn("customer", async move {
+                let _served = till.acquire().await;
+                let ns = service_ns(&mut service.borrow_mut());
+                me.hold(ns).await;
+            });
+        }
+    });
+    simulation.run().expect("no deadlock");
+    till.report().sojourn_ns_sum
+}
+
+fn main() {
+    let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<u64>().ok());
+    let count = numbers.next().unwrap_or(1_000_000);
+    let rounds = numbers.next().unwrap_or(5);
+    type Style = (&'static str, fn(u64) -> u64);
+    let styles: [Style; 4] =
+        [("bare", bare), ("machine", machine), ("server", server), ("customers", customers)];
+    let mut best = [0.0_f64; 4];
+    let mut means_ms = [0.0; 4];
+    for _ in 0..rounds {
+        for (i, (_, run)) in styles.iter().enumerate() {
+            let start = Instant::now();
+            means_ms[i] = run(count) as f64 / count as f64 / 1e6;
+            best[i] = best[i].max(2.0 * count as f64 / start.elapsed().as_secs_f64());
+        }
+    }
+    let fields: Vec<String> = styles
+        .iter()
+        .zip(best)
+        .map(|((name, _), rate)| format!("\"{name}_events_per_s\": {rate:.0}"))
+        .collect();
+    println!(
+        "{{\"customers\": {count}, \"mean_ms\": {:.4}, {}, \"server_over_bare\": {:.3}, \
+         \"machine_over_bare\": {:.3}, \"customers_over_bare\": {:.3}}}",
+        means_ms[0],
+        fields.join(", "),
+        best[2] / best[0],
+        best[1] / best[0],
+        best[3] / best[0]
+    );
+}

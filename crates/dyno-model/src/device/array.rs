@@ -1,0 +1,139 @@
+//! Several devices as one: stripe and mirror.
+//!
+//! A stripe cuts a request at stripe borders and sends each piece to its member; a mirror sends a
+//! write to every member and a read to one of them in turn. Either is complete when its last piece
+//! is: the slowest decides.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+
+use super::slab::Slab;
+use super::{Device, Done, Kind, Observer, Request};
+use crate::kernel::StationReport;
+
+/// Requests whose pieces are under way.
+#[derive(Default)]
+struct Open(RefCell<Slab<(usize, Done)>>);
+
+impl Open {
+    /// One that has so many pieces.
+    fn add(&self, pieces: usize, done: Done) -> u64 {
+        self.0.borrow_mut().insert((pieces, done))
+    }
+
+    /// One piece is complete; tells if it was the last.
+    fn piece(&self, token: u64) {
+        let mut open = self.0.borrow_mut();
+        let Some((left, _)) = open.get_mut(token) else { return };
+        *left -= 1;
+        if *left > 0 {
+            return;
+        }
+        let complete = open.remove(token);
+        drop(open);
+        if let Some((_, done)) = complete {
+            done.tell();
+        }
+    }
+}
+
+/// Which member holds what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layout {
+    Stripe { stripe_bytes: u64 },
+    Mirror,
+}
+
+/// Several devices as one.
+pub struct Array {
+    name: String,
+    members: Vec<Rc<dyn Device>>,
+    layout: Layout,
+    turn: Cell<usize>,
+    open: Open,
+    me: Weak<Self>,
+}
+
+impl Array {
+    /// A stripe: pieces of `stripe_bytes` go to the members in turn. One member or more.
+    pub fn stripe(name: &str, stripe_bytes: u64, members: Vec<Rc<dyn Device>>) -> Rc<Self> {
+        Self::new(name, Layout::Stripe { stripe_bytes: stripe_bytes.max(1) }, members)
+    }
+
+    /// A mirror. One member or more.
+    pub fn mirror(name: &str, members: Vec<Rc<dyn Device>>) -> Rc<Self> {
+        Self::new(name, Layout::Mirror, members)
+    }
+
+    fn new(name: &str, layout: Layout, members: Vec<Rc<dyn Device>>) -> Rc<Self> {
+        assert!(!members.is_empty(), "an array has a member or more");
+        Rc::new_cyclic(|me| Self {
+            name: name.into(),
+            members,
+            layout,
+            turn: Cell::new(0),
+            open: Open::default(),
+            me: me.clone(),
+        })
+    }
+
+    /// The pieces of a request: member and what it does.
+    fn pieces(&self, request: Request) -> Vec<(usize, Request)> {
+        let Layout::Stripe { stripe_bytes } = self.layout else {
+            if request.kind == Kind::Write {
+                return (0..self.members.len()).map(|member| (member, request)).collect();
+            }
+            let member = self.turn.get();
+            self.turn.set((member + 1) % self.members.len());
+            return vec![(member, request)];
+        };
+        let (first, last) = request.units(stripe_bytes);
+        let (begin, end) = (request.offset_bytes, request.offset_bytes + request.bytes);
+        let members = self.members.len() as u64;
+        let piece = |unit: u64| {
+            let from = begin.max(unit * stripe_bytes);
+            let to = end.min((unit + 1) * stripe_bytes);
+            let offset_bytes = unit / members * stripe_bytes + from % stripe_bytes;
+            let kind = request.kind;
+            ((unit % members) as usize, Request { kind, offset_bytes, bytes: to - from })
+        };
+        (first..=last).map(piece).collect()
+    }
+}
+
+impl Observer for Array {
+    fn done(&self, token: u64) {
+        self.open.piece(token);
+    }
+}
+
+impl Device for Array {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        let least = self.members.iter().map(|member| member.capacity_bytes()).min().unwrap_or(0);
+        match self.layout {
+            Layout::Stripe { .. } => least * self.members.len() as u64,
+            Layout::Mirror => least,
+        }
+    }
+
+    fn submit(&self, request: Request, done: Done) {
+        let Some(me) = self.me.upgrade() else { return };
+        let pieces = self.pieces(request);
+        let token = self.open.add(pieces.len(), done);
+        for (member, piece) in pieces {
+            self.members[member].submit(piece, Done::new(me.clone(), token));
+        }
+    }
+
+    fn reports(&self) -> Vec<StationReport> {
+        self.members.iter().flat_map(|member| member.reports()).collect()
+    }
+
+    fn reset(&self) {
+        self.members.iter().for_each(|member| member.reset());
+    }
+}

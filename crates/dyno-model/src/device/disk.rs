@@ -1,0 +1,286 @@
+//! A spinning disk: arm, rotation, transfer.
+//!
+//! ```text
+//!   request --> overhead --> queue --> seek a + b sqrt(d) --> rotation --> transfer --> done
+//!               (overlaps)   FIFO,                            waits for     bytes / rate
+//!                            elevator                         its angle     of the zone
+//! ```
+//!
+//! No dice: the platter turns with the clock, and where a byte passes under the head follows from
+//! its offset. Random offsets meet a random angle, so that the rotational wait is uniform with mean
+//! T/2; an append that comes a moment after its predecessor has just missed its place and waits
+//! almost a whole turn, which is what a log without a write cache suffers.
+//!
+//! The disk is cut into zones of equal capacity whose rate falls linearly from the outer to the inner
+//! edge. The distance of a seek is the difference of positions as a share of the capacity.
+//! Left out: head switches, skew (a track follows the other without a gap), track buffer and read
+//! ahead, thermal recalibration.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Device, Done, Parameter, Request, parameter};
+use crate::kernel::sample::whole_ns;
+use crate::kernel::{Machine, MachineId, Sim, Station, StationReport};
+
+/// Which request is next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheduler {
+    /// In order of arrival.
+    Fifo,
+    /// On in the direction of the arm while there is one ahead, then back.
+    #[default]
+    Elevator,
+    /// The least seek and rotation first, as a disk with tagged queueing does.
+    Nearest,
+}
+
+/// A disk.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DiskParameters {
+    /// Capacity.
+    pub capacity_gb: f64,
+    /// Speed of rotation.
+    pub rotation_rpm: f64,
+    /// Seek to a neighbouring track: a.
+    pub seek_track_ms: f64,
+    /// What grows with the square root of the distance: b.
+    pub seek_span_ms: f64,
+    /// Tracks from edge to edge; a move of less than one needs no seek.
+    pub cylinders: u64,
+    /// Rate at the outer edge.
+    pub outer_mb_s: f64,
+    /// Rate at the inner edge.
+    pub inner_mb_s: f64,
+    /// Zones.
+    pub zones: u64,
+    /// From the arrival of a command until its seek may begin.
+    pub overhead_us: f64,
+    /// Order of service.
+    pub scheduler: Scheduler,
+}
+
+const SHEET: &str = "data sheets of 15,000 rpm SAS disks (Cheetah 15K.7, Ultrastar C15K600)";
+
+impl DiskParameters {
+    /// Meaning and source of each.
+    pub const TABLE: [Parameter; 10] = [
+        parameter("capacity_gb", "capacity", SHEET),
+        parameter("rotation_rpm", "speed of rotation", SHEET),
+        parameter("seek_track_ms", "seek to a neighbouring track", SHEET),
+        parameter("seek_span_ms", "seek over the disk less that; mean 8/15 of it", "so that the mean read seek is the 2.9 ms of the data sheet"),
+        parameter("cylinders", "tracks from edge to edge", "order of size for this capacity"),
+        parameter("outer_mb_s", "rate at the outer edge", SHEET),
+        parameter("inner_mb_s", "rate at the inner edge", SHEET),
+        parameter("zones", "zones of equal capacity", "order of size"),
+        parameter("overhead_us", "command decoding", "assumed: tens of microseconds"),
+        parameter("scheduler", "fifo, elevator or nearest", "tagged queueing of SAS disks"),
+    ];
+}
+
+impl Default for DiskParameters {
+    fn default() -> Self {
+        Self {
+            capacity_gb: 600.0,
+            rotation_rpm: 15_000.0,
+            seek_track_ms: 0.5,
+            seek_span_ms: 4.5,
+            cylinders: 100_000,
+            outer_mb_s: 204.0,
+            inner_mb_s: 122.0,
+            zones: 16,
+            overhead_us: 50.0,
+            scheduler: Scheduler::Nearest,
+        }
+    }
+}
+
+/// The parameters in whole numbers, and where things are.
+struct Geometry {
+    capacity_bytes: u64,
+    turn_ns: u64,
+    /// Length of a zone, and of a track in each.
+    zone_bytes: u64,
+    track_bytes: Vec<u64>,
+    parameters: DiskParameters,
+}
+
+impl Geometry {
+    fn new(parameters: DiskParameters) -> Self {
+        let turn_ns = whole_ns(60e9 / parameters.rotation_rpm);
+        let capacity_bytes = (parameters.capacity_gb * 1e9) as u64;
+        let zones = parameters.zones.max(1);
+        let track_bytes = |zone: u64| {
+            let share = (zone as f64 + 0.5) / zones as f64;
+            let rate = parameters.outer_mb_s + (parameters.inner_mb_s - parameters.outer_mb_s) * share;
+            ((rate * 1e6 * turn_ns as f64 / 1e9) as u64).max(1)
+        };
+        let track_bytes = (0..zones).map(track_bytes).collect();
+        let zone_bytes = capacity_bytes.div_ceil(zones).max(1);
+        Self { capacity_bytes, turn_ns, zone_bytes, track_bytes, parameters }
+    }
+
+    fn cylinder(&self, offset_bytes: u64) -> u64 {
+        let cylinders = u128::from(self.parameters.cylinders);
+        (u128::from(offset_bytes) * cylinders / u128::from(self.capacity_bytes)) as u64
+    }
+
+    fn seek_ns(&self, from: u64, to: u64) -> u64 {
+        if from == to {
+            return 0;
+        }
+        let distance = from.abs_diff(to) as f64 / self.parameters.cylinders as f64;
+        let DiskParameters { seek_track_ms, seek_span_ms, .. } = self.parameters;
+        whole_ns((seek_track_ms + seek_span_ms * libm::sqrt(distance)) * 1e6)
+    }
+
+    /// Wait at `now_ns` until the byte at this offset is under the head.
+    fn rotation_ns(&self, now_ns: u64, offset_bytes: u64) -> u64 {
+        let (zone, within) = (offset_bytes / self.zone_bytes, offset_bytes % self.zone_bytes);
+        let track = self.track_bytes[zone as usize];
+        let angle_ns = (u128::from(within % track) * u128::from(self.turn_ns) / u128::from(track)) as u64;
+        (angle_ns + self.turn_ns - now_ns % self.turn_ns) % self.turn_ns
+    }
+
+    fn transfer_ns(&self, offset_bytes: u64, bytes: u64) -> u64 {
+        let track = self.track_bytes[(offset_bytes / self.zone_bytes) as usize];
+        (u128::from(bytes) * u128::from(self.turn_ns) / u128::from(track)) as u64
+    }
+}
+
+struct Waiting {
+    request: Request,
+    done: Done,
+    arrived_ns: u64,
+}
+
+#[derive(Default)]
+struct State {
+    queue: Vec<Waiting>,
+    served: Option<Waiting>,
+    head: u64,
+    inward: bool,
+    station: Station,
+}
+
+/// A disk.
+pub struct Disk {
+    name: String,
+    sim: Sim,
+    id: Cell<Option<MachineId>>,
+    geometry: Geometry,
+    state: RefCell<State>,
+}
+
+impl Disk {
+    /// A disk at rest, its arm at the outer edge.
+    pub fn new(sim: &Sim, name: &str, parameters: DiskParameters) -> Rc<Self> {
+        let disk = Rc::new(Self {
+            name: name.into(),
+            sim: sim.clone(),
+            id: Cell::default(),
+            geometry: Geometry::new(parameters),
+            state: RefCell::default(),
+        });
+        disk.id.set(Some(sim.add_machine(disk.clone())));
+        disk
+    }
+
+    /// Takes the next request if there is one. It begins when its command is decoded.
+    fn next(&self, state: &mut State) {
+        if state.served.is_some() || state.queue.is_empty() {
+            return;
+        }
+        let now = self.sim.now_ns();
+        let chosen = state.queue.remove(self.choose(state));
+        let arrived_ns = state.station.arrived_ns(chosen.arrived_ns);
+        state.station.start(now, arrived_ns);
+        let decoded_ns = chosen.arrived_ns + whole_ns(self.geometry.parameters.overhead_us * 1e3);
+        let begin = now.max(decoded_ns);
+        let done_ns = begin + self.service_ns(begin, state.head, chosen.request);
+        let last = chosen.request.offset_bytes + chosen.request.bytes.max(1) - 1;
+        let to = self.geometry.cylinder(last % self.geometry.capacity_bytes);
+        if to != state.head {
+            state.inward = to > state.head;
+        }
+        state.head = to;
+        state.served = Some(chosen);
+        if let Some(id) = self.id.get() {
+            self.sim.call_at(done_ns, id, 0);
+        }
+    }
+
+    fn service_ns(&self, begin_ns: u64, head: u64, request: Request) -> u64 {
+        let reach_ns = self.reach_ns(begin_ns, head, request.offset_bytes);
+        reach_ns + self.geometry.transfer_ns(request.offset_bytes, request.bytes)
+    }
+
+    /// Seek and rotation.
+    fn reach_ns(&self, begin_ns: u64, head: u64, offset_bytes: u64) -> u64 {
+        let seek_ns = self.geometry.seek_ns(head, self.geometry.cylinder(offset_bytes));
+        seek_ns + self.geometry.rotation_ns(begin_ns + seek_ns, offset_bytes)
+    }
+
+    fn choose(&self, state: &State) -> usize {
+        let cylinder = |waiting: &Waiting| self.geometry.cylinder(waiting.request.offset_bytes);
+        let least = |key: &dyn Fn(&Waiting) -> u64| {
+            let keys = state.queue.iter().enumerate().map(|(i, waiting)| (key(waiting), i));
+            keys.min().map_or(0, |(_, i)| i)
+        };
+        match self.geometry.parameters.scheduler {
+            Scheduler::Fifo => 0,
+            Scheduler::Nearest => {
+                let now = self.sim.now_ns();
+                least(&|waiting| self.reach_ns(now, state.head, waiting.request.offset_bytes))
+            }
+            Scheduler::Elevator => least(&|waiting| {
+                let (at, head) = (cylinder(waiting), state.head);
+                let ahead = if state.inward { at >= head } else { at <= head };
+                at.abs_diff(head) + if ahead { 0 } else { 1 << 40 }
+            }),
+        }
+    }
+}
+
+impl Device for Disk {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        self.geometry.capacity_bytes
+    }
+
+    fn submit(&self, mut request: Request, done: Done) {
+        request.offset_bytes %= self.geometry.capacity_bytes;
+        let arrived_ns = self.sim.now_ns();
+        let mut state = self.state.borrow_mut();
+        state.station.arrive(arrived_ns);
+        state.queue.push(Waiting { request, done, arrived_ns });
+        self.next(&mut state);
+    }
+
+    fn reports(&self) -> Vec<StationReport> {
+        vec![self.state.borrow().station.report(&self.name, 1, self.sim.now_ns())]
+    }
+
+    fn reset(&self) {
+        self.state.borrow_mut().station.reset(self.sim.now_ns());
+    }
+}
+
+impl Machine for Disk {
+    fn event(&self, _: u64) {
+        let mut state = self.state.borrow_mut();
+        let Some(served) = state.served.take() else { return };
+        let arrived_ns = state.station.arrived_ns(served.arrived_ns);
+        state.station.depart(self.sim.now_ns(), arrived_ns);
+        self.next(&mut state);
+        drop(state);
+        served.done.tell();
+    }
+}

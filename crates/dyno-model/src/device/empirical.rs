@@ -1,0 +1,166 @@
+//! A device known by measurement only: so many requests at once, each as long as the dice say.
+//!
+//! Regimes: real devices have good and bad minutes (a scheduler tick, a battery's learn cycle, a
+//! neighbour). Each regime has its times and a mean length; the device goes from one to another at
+//! random. Latencies within a regime are independent; what makes neighbours alike is the regime.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+
+use super::slab::Slab;
+use super::{Device, Done, Kind, Parameter, Request, parameter};
+use crate::kernel::sample::{Times, whole_ns};
+use crate::kernel::{Machine, MachineId, Sim, Station, StationReport, Stream};
+
+/// One state of the device.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Regime {
+    /// Service time of a read.
+    pub read: Times,
+    /// Service time of a write.
+    pub write: Times,
+    /// Mean length of a stay, exponential. Of no meaning where there is one regime only.
+    #[serde(default)]
+    pub stay_ms: f64,
+}
+
+/// An empirical device.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct EmpiricalParameters {
+    /// Capacity.
+    pub capacity_gb: f64,
+    /// Requests in service at once.
+    pub servers: u64,
+    /// States; another than the present one, evenly drawn, follows.
+    pub regimes: Vec<Regime>,
+}
+
+impl EmpiricalParameters {
+    /// Meaning and source of each.
+    pub const TABLE: [Parameter; 3] = [
+        parameter("capacity_gb", "capacity", "the measured device"),
+        parameter("servers", "requests in service at once", "the queue depth of the measurement"),
+        parameter("regimes", "read and write times, length of a stay", "fitted to a measured trace"),
+    ];
+}
+
+struct Waiting {
+    kind: Kind,
+    done: Done,
+    arrived_ns: u64,
+}
+
+struct State {
+    queue: VecDeque<Waiting>,
+    served: Slab<Waiting>,
+    station: Station,
+    regime: usize,
+    until_ns: u64,
+    times: Stream,
+    stays: Stream,
+}
+
+/// An empirical device.
+pub struct Empirical {
+    name: String,
+    sim: Sim,
+    id: Cell<Option<MachineId>>,
+    parameters: EmpiricalParameters,
+    state: RefCell<State>,
+}
+
+impl Empirical {
+    /// Idle, in its first regime.
+    pub fn new(sim: &Sim, name: &str, parameters: EmpiricalParameters) -> Rc<Self> {
+        let state = RefCell::new(State {
+            queue: VecDeque::new(),
+            served: Slab::default(),
+            station: Station::default(),
+            regime: 0,
+            until_ns: 0,
+            times: sim.stream(&format!("{name}/times")),
+            stays: sim.stream(&format!("{name}/stays")),
+        });
+        let (name, sim_) = (name.to_owned(), sim.clone());
+        let device = Rc::new(Self { name, sim: sim_, id: Cell::default(), parameters, state });
+        device.id.set(Some(sim.add_machine(device.clone())));
+        device
+    }
+
+    /// Regime at this instant: stays that are over are walked through.
+    fn regime<'a>(&'a self, state: &mut State, now_ns: u64) -> Option<&'a Regime> {
+        let regimes = &self.parameters.regimes;
+        if regimes.len() > 1 {
+            while state.until_ns <= now_ns {
+                if state.until_ns > 0 {
+                    let step = 1 + state.stays.below(regimes.len() as u64 - 1) as usize;
+                    state.regime = (state.regime + step) % regimes.len();
+                }
+                let stay_ns = state.stays.exponential(regimes[state.regime].stay_ms * 1e6);
+                state.until_ns += whole_ns(stay_ns).max(1);
+            }
+        }
+        regimes.get(state.regime)
+    }
+
+    fn next(&self, state: &mut State) {
+        let now = self.sim.now_ns();
+        while (state.served.len() as u64) < self.parameters.servers.max(1) {
+            let Some(waiting) = state.queue.pop_front() else { return };
+            let ns = self.regime(state, now).map_or(0, |regime| {
+                let times = if waiting.kind == Kind::Read { &regime.read } else { &regime.write };
+                times.sample_ns(&mut state.times)
+            });
+            let arrived_ns = state.station.arrived_ns(waiting.arrived_ns);
+            state.station.start(now, arrived_ns);
+            let token = state.served.insert(waiting);
+            if let Some(id) = self.id.get() {
+                self.sim.call_at(now + ns, id, token);
+            }
+        }
+    }
+}
+
+impl Device for Empirical {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        (self.parameters.capacity_gb * 1e9) as u64
+    }
+
+    fn submit(&self, request: Request, done: Done) {
+        let arrived_ns = self.sim.now_ns();
+        let mut state = self.state.borrow_mut();
+        state.station.arrive(arrived_ns);
+        state.queue.push_back(Waiting { kind: request.kind, done, arrived_ns });
+        self.next(&mut state);
+    }
+
+    fn reports(&self) -> Vec<StationReport> {
+        let state = self.state.borrow();
+        vec![state.station.report(&self.name, self.parameters.servers.max(1), self.sim.now_ns())]
+    }
+
+    fn reset(&self) {
+        self.state.borrow_mut().station.reset(self.sim.now_ns());
+    }
+}
+
+impl Machine for Empirical {
+    fn event(&self, token: u64) {
+        let mut state = self.state.borrow_mut();
+        let Some(served) = state.served.remove(token) else { return };
+        let arrived_ns = state.station.arrived_ns(served.arrived_ns);
+        state.station.depart(self.sim.now_ns(), arrived_ns);
+        self.next(&mut state);
+        drop(state);
+        served.done.tell();
+    }
+}

@@ -1,0 +1,293 @@
+//! A host's view of storage: a LUN with a queue limit, behind a channel that LUNs share.
+//!
+//! ```text
+//!   LUN 0  [waits at the host] --limit--\
+//!   LUN 1  [waits at the host] --limit---+-- channel [waits] --limit-- cable --> device of the LUN
+//!   LUN 2  [waits at the host] --limit--/            command + bytes on the cable, one at a time
+//! ```
+//!
+//! There are two limits, and they are not the same: a host's throttle (`sd_max_throttle`) is per
+//! LUN; a port's is per channel and shared by all its LUNs. A request counts against both until it is
+//! complete. On the cable a write's bytes go before the device works, a read's after it.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::{Rc, Weak};
+
+use serde::{Deserialize, Serialize};
+
+use super::slab::Slab;
+use super::{Device, Done, Kind, Observer, Parameter, Request, parameter};
+use crate::kernel::sample::whole_ns;
+use crate::kernel::{Machine, MachineId, Sim, Station, StationReport};
+
+/// A channel.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ChannelParameters {
+    /// Requests of all LUNs at once.
+    pub queue_limit: u64,
+    /// Rate of the cable.
+    pub rate_mb_s: f64,
+    /// Time of a command on it.
+    pub command_us: f64,
+}
+
+impl ChannelParameters {
+    /// Meaning and source of each.
+    pub const TABLE: [Parameter; 3] = [
+        parameter("queue_limit", "requests of all LUNs at once", "Sun handbook for the 9900 array: 1,024 commands a port"),
+        parameter("rate_mb_s", "rate of the cable", "fibre channel of 4 Gbit/s"),
+        parameter("command_us", "time of a command on it", "assumed: a few frames"),
+    ];
+}
+
+impl Default for ChannelParameters {
+    fn default() -> Self {
+        Self { queue_limit: 1_024, rate_mb_s: 400.0, command_us: 5.0 }
+    }
+}
+
+/// At most so many at once; the rest wait in order.
+struct Gate {
+    limit: u64,
+    inside: u64,
+    queue: VecDeque<(u64, u64)>,
+    station: Station,
+}
+
+impl Gate {
+    fn new(limit: u64) -> Self {
+        Self { limit: limit.max(1), inside: 0, queue: VecDeque::new(), station: Station::default() }
+    }
+
+    fn arrive(&mut self, now_ns: u64, token: u64) {
+        self.station.arrive(now_ns);
+        self.queue.push_back((token, now_ns));
+    }
+
+    /// The next that may go in, and when it came.
+    fn admit(&mut self, now_ns: u64) -> Option<(u64, u64)> {
+        if self.inside >= self.limit {
+            return None;
+        }
+        let (token, arrived_ns) = self.queue.pop_front()?;
+        self.inside += 1;
+        self.station.start(now_ns, self.station.arrived_ns(arrived_ns));
+        Some((token, arrived_ns))
+    }
+
+    fn leave(&mut self, now_ns: u64, arrived_ns: u64) {
+        self.inside -= 1;
+        self.station.depart(now_ns, self.station.arrived_ns(arrived_ns));
+    }
+}
+
+struct Passing {
+    request: Request,
+    target: Rc<dyn Device>,
+    done: Option<Done>,
+    arrived_ns: u64,
+    /// The device has done its part.
+    served: bool,
+}
+
+struct ChannelState {
+    gate: Gate,
+    passing: Slab<Passing>,
+    cable_free_ns: u64,
+}
+
+/// A channel.
+pub struct HbaChannel {
+    name: String,
+    sim: Sim,
+    id: RefCell<Option<MachineId>>,
+    parameters: ChannelParameters,
+    state: RefCell<ChannelState>,
+    me: Weak<Self>,
+}
+
+impl HbaChannel {
+    /// Idle.
+    pub fn new(sim: &Sim, name: &str, parameters: ChannelParameters) -> Rc<Self> {
+        let gate = Gate::new(parameters.queue_limit);
+        let channel = Rc::new_cyclic(|me| Self {
+            name: name.into(),
+            sim: sim.clone(),
+            id: RefCell::default(),
+            parameters,
+            state: RefCell::new(ChannelState { gate, passing: Slab::default(), cable_free_ns: 0 }),
+            me: me.clone(),
+        });
+        *channel.id.borrow_mut() = Some(sim.add_machine(channel.clone()));
+        channel
+    }
+
+    fn submit(&self, target: Rc<dyn Device>, request: Request, done: Done) {
+        let now = self.sim.now_ns();
+        let mut state = self.state.borrow_mut();
+        let passing = Passing { request, target, done: Some(done), arrived_ns: now, served: false };
+        let token = state.passing.insert(passing);
+        state.gate.arrive(now, token);
+        self.admit(&mut state);
+    }
+
+    fn admit(&self, state: &mut ChannelState) {
+        while let Some((token, _)) = state.gate.admit(self.sim.now_ns()) {
+            let Some(passing) = state.passing.get_mut(token) else { continue };
+            let bytes = if passing.request.kind == Kind::Write { passing.request.bytes } else { 0 };
+            self.use_cable(state, token, bytes);
+        }
+    }
+
+    /// The cable serves in order of asking.
+    fn use_cable(&self, state: &mut ChannelState, token: u64, bytes: u64) {
+        let ChannelParameters { rate_mb_s, command_us, .. } = self.parameters;
+        let ns = whole_ns(command_us * 1e3 + bytes as f64 / rate_mb_s * 1e3);
+        state.cable_free_ns = state.cable_free_ns.max(self.sim.now_ns()) + ns;
+        if let Some(id) = *self.id.borrow() {
+            self.sim.call_at(state.cable_free_ns, id, token);
+        }
+    }
+
+    fn report(&self) -> StationReport {
+        let state = self.state.borrow();
+        state.gate.station.report(&self.name, state.gate.limit, self.sim.now_ns())
+    }
+}
+
+impl Machine for HbaChannel {
+    /// The cable has carried it: on to the device, or back to the host.
+    fn event(&self, token: u64) {
+        let mut state = self.state.borrow_mut();
+        let Some(passing) = state.passing.get_mut(token) else { return };
+        if !passing.served {
+            let (target, request) = (Rc::clone(&passing.target), passing.request);
+            drop(state);
+            if let Some(me) = self.me.upgrade() {
+                target.submit(request, Done::new(me, token));
+            }
+            return;
+        }
+        let Some(passing) = state.passing.remove(token) else { return };
+        state.gate.leave(self.sim.now_ns(), passing.arrived_ns);
+        self.admit(&mut state);
+        drop(state);
+        if let Some(done) = passing.done {
+            done.tell();
+        }
+    }
+}
+
+impl Observer for HbaChannel {
+    fn done(&self, token: u64) {
+        let mut state = self.state.borrow_mut();
+        let Some(passing) = state.passing.get_mut(token) else { return };
+        passing.served = true;
+        let bytes = if passing.request.kind == Kind::Read { passing.request.bytes } else { 0 };
+        self.use_cable(&mut state, token, bytes);
+    }
+}
+
+struct LunState {
+    gate: Gate,
+    open: Slab<(Request, Option<Done>, u64)>,
+}
+
+/// A LUN.
+pub struct Lun {
+    name: String,
+    sim: Sim,
+    target: Rc<dyn Device>,
+    channel: Option<Rc<HbaChannel>>,
+    state: RefCell<LunState>,
+    me: Weak<Self>,
+}
+
+impl Lun {
+    /// At most `limit` requests at once; by a channel if there is one.
+    pub fn new(
+        sim: &Sim,
+        name: &str,
+        limit: u64,
+        target: Rc<dyn Device>,
+        channel: Option<Rc<HbaChannel>>,
+    ) -> Rc<Self> {
+        let state = LunState { gate: Gate::new(limit), open: Slab::default() };
+        Rc::new_cyclic(|me| Self {
+            name: name.into(),
+            sim: sim.clone(),
+            target,
+            channel,
+            state: RefCell::new(state),
+            me: me.clone(),
+        })
+    }
+
+    /// Lets in who may go in. The state is borrowed anew for each: a device may be told at once.
+    fn admit(&self) {
+        let Some(me) = self.me.upgrade() else { return };
+        loop {
+            let mut state = self.state.borrow_mut();
+            let Some((token, _)) = state.gate.admit(self.sim.now_ns()) else { return };
+            let Some(&mut (request, _, _)) = state.open.get_mut(token) else { continue };
+            drop(state);
+            let done = Done::new(me.clone(), token);
+            match &self.channel {
+                Some(channel) => channel.submit(Rc::clone(&self.target), request, done),
+                None => self.target.submit(request, done),
+            }
+        }
+    }
+}
+
+impl Observer for Lun {
+    fn done(&self, token: u64) {
+        let mut state = self.state.borrow_mut();
+        let Some((_, done, arrived_ns)) = state.open.remove(token) else { return };
+        state.gate.leave(self.sim.now_ns(), arrived_ns);
+        drop(state);
+        self.admit();
+        if let Some(done) = done {
+            done.tell();
+        }
+    }
+}
+
+impl Device for Lun {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        self.target.capacity_bytes()
+    }
+
+    fn submit(&self, request: Request, done: Done) {
+        let now = self.sim.now_ns();
+        {
+            let mut state = self.state.borrow_mut();
+            let token = state.open.insert((request, Some(done), now));
+            state.gate.arrive(now, token);
+        }
+        self.admit();
+    }
+
+    /// This LUN, its channel (the same for all its LUNs), and the device.
+    fn reports(&self) -> Vec<StationReport> {
+        let state = self.state.borrow();
+        let own = state.gate.station.report(&self.name, state.gate.limit, self.sim.now_ns());
+        let channel = self.channel.iter().map(|channel| channel.report());
+        std::iter::once(own).chain(channel).chain(self.target.reports()).collect()
+    }
+
+    fn reset(&self) {
+        let now = self.sim.now_ns();
+        self.state.borrow_mut().gate.station.reset(now);
+        if let Some(channel) = &self.channel {
+            channel.state.borrow_mut().gate.station.reset(now);
+        }
+        self.target.reset();
+    }
+}

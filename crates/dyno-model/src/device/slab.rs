@@ -1,0 +1,53 @@
+//! Requests under way, by a number that is used again when they are complete.
+
+/// Values by number.
+#[derive(Debug)]
+pub struct Slab<T> {
+    values: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slab<T> {
+    /// Puts a value in; its number.
+    #[inline]
+    pub fn insert(&mut self, value: T) -> u64 {
+        if let Some(place) = self.free.pop() {
+            self.values[place as usize] = Some(value);
+            return u64::from(place);
+        }
+        self.values.push(Some(value));
+        self.values.len() as u64 - 1
+    }
+
+    /// The value of a number.
+    #[inline]
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
+        self.values.get_mut(number as usize)?.as_mut()
+    }
+
+    /// Takes a value out.
+    #[inline]
+    pub fn remove(&mut self, number: u64) -> Option<T> {
+        let value = self.values.get_mut(number as usize)?.take();
+        if value.is_some() {
+            self.free.push(number as u32);
+        }
+        value
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.values.len() - self.free.len()
+    }
+
+    /// Is it empty?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,50 @@
+//! Letting time pass.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::sim::{Place, Sim};
+
+/// A future that is ready at its time. Given up before, its event is struck from the calendar.
+#[must_use = "time passes only while it is awaited"]
+pub struct Hold<'a> {
+    sim: &'a Sim,
+    time_ns: u64,
+    event: Option<u64>,
+}
+
+impl<'a> Hold<'a> {
+    #[inline]
+    pub(super) fn new(sim: &'a Sim, time_ns: u64) -> Self {
+        Self { sim, time_ns, event: None }
+    }
+}
+
+impl Future for Hold<'_> {
+    type Output = ();
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if self.sim.now_ns() >= self.time_ns {
+            self.event = None;
+            return Poll::Ready(());
+        }
+        self.sim.stops_at(Place::TIME);
+        if self.event.is_none() {
+            self.event = Some(self.sim.wake_at(self.time_ns, self.sim.running()));
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Hold<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(event) = self.event
+            && self.sim.now_ns() < self.time_ns
+        {
+            self.sim.cancel(event);
+        }
+    }
+}

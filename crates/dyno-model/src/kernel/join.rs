@@ -1,0 +1,41 @@
+//! Several things at once in one process: all of them, or the first.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::Poll;
+
+/// Something to wait for.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// Waits for all; results in the order given.
+pub async fn all<T>(futures: Vec<Boxed<'_, T>>) -> Vec<T> {
+    let mut futures: Vec<Option<Boxed<'_, T>>> = futures.into_iter().map(Some).collect();
+    let mut results: Vec<Option<T>> = futures.iter().map(|_| None).collect();
+    std::future::poll_fn(|context| {
+        let mut open = false;
+        for (future, result) in futures.iter_mut().zip(&mut results) {
+            let Some(pending) = future else { continue };
+            match pending.as_mut().poll(context) {
+                Poll::Ready(value) => (*future, *result) = (None, Some(value)),
+                Poll::Pending => open = true,
+            }
+        }
+        if open { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+    results.into_iter().flatten().collect()
+}
+
+/// Waits for the first: its place in the order given, and its result. Of several that are ready at
+/// the same instant the one given first wins. The others are given up.
+pub async fn first<T>(mut futures: Vec<Boxed<'_, T>>) -> (usize, T) {
+    std::future::poll_fn(|context| {
+        for (i, future) in futures.iter_mut().enumerate() {
+            if let Poll::Ready(value) = future.as_mut().poll(context) {
+                return Poll::Ready((i, value));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}

@@ -1,0 +1,369 @@
+//! Clock, processes and machines, and the run itself.
+//!
+//! A [`Simulation`] owns a run; a [`Sim`] is a handle on it that processes and devices keep. When
+//! the simulation is dropped its processes and machines are dropped with it, so that handles they
+//! hold on each other leak nothing.
+//!
+//! **No wakers.** A process that waits leaves its id with what it waits for; whoever ends the wait
+//! calls [`Sim::wake`]. A process may be woken once too often and must look again at what it waits
+//! for; every wait of this kernel does. Futures of other crates that rely on a waker do not work.
+//!
+//! **The hash of a run.** Each event that happens goes into a running hash with its time: two runs
+//! with the same hash did the same things in the same order. [`Sim::note`] adds what a model wants
+//! to be part of it.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::ops::Deref;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use super::calendar::Calendar;
+use super::error::{SimError, Waiting};
+use super::hold::Hold;
+use super::process::{ProcessId, Processes};
+use super::sample::Stream;
+use super::streams::Streams;
+
+/// Something that is told of its own events: a device, written as a table of states.
+pub trait Machine {
+    /// The event `token`, asked for with [`Sim::call_at`], happens now.
+    fn event(&self, token: u64);
+}
+
+/// A machine of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineId(u32);
+
+/// What happens.
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Wake(ProcessId),
+    Call(MachineId, u64),
+}
+
+/// More events than this at one instant are a model's error, not a busy instant.
+const STANDSTILL: u64 = 10_000_000;
+
+struct Inner {
+    now_ns: Cell<u64>,
+    calendar: RefCell<Calendar<What>>,
+    /// What happens at this instant after what was due at it: in order of asking.
+    ready: RefCell<VecDeque<What>>,
+    processes: RefCell<Processes>,
+    machines: RefCell<Vec<Rc<dyn Machine>>>,
+    places: RefCell<Vec<String>>,
+    running: Cell<ProcessId>,
+    stops_at: Cell<u32>,
+    hash: Cell<u64>,
+    events: Cell<u64>,
+    moved_at: Cell<u64>,
+    streams: Streams,
+}
+
+/// A handle on a run.
+#[derive(Clone)]
+pub struct Sim(Rc<Inner>);
+
+/// A run; see the [module](self).
+pub struct Simulation(Sim);
+
+impl Deref for Simulation {
+    type Target = Sim;
+
+    fn deref(&self) -> &Sim {
+        &self.0
+    }
+}
+
+impl Drop for Simulation {
+    fn drop(&mut self) {
+        // Dropping a process may end others' waits: nothing may be borrowed then.
+        let work = self.0.0.processes.borrow_mut().drain();
+        drop(work);
+        let machines = std::mem::take(&mut *self.0.0.machines.borrow_mut());
+        drop(machines);
+    }
+}
+
+/// How a step ended.
+enum Step {
+    Done,
+    Limit,
+    Dry,
+}
+
+impl Simulation {
+    /// A run at time 0 whose random streams come from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self(Sim(Rc::new(Inner {
+            now_ns: Cell::new(0),
+            calendar: RefCell::default(),
+            ready: RefCell::default(),
+            processes: RefCell::default(),
+            machines: RefCell::default(),
+            places: RefCell::new(vec!["its first turn".into(), "time to pass".into(), "an I/O".into()]),
+            running: Cell::new(ProcessId::NONE),
+            stops_at: Cell::new(0),
+            hash: Cell::new(0x6a09_e667_f3bc_c909),
+            events: Cell::new(0),
+            moved_at: Cell::new(0),
+            streams: Streams::new(seed),
+        })))
+    }
+
+    /// The handle.
+    pub fn sim(&self) -> &Sim {
+        &self.0
+    }
+
+    /// Runs until no ordinary process is left. Daemons and pending events stay as they are.
+    pub fn run(&self) -> Result<(), SimError> {
+        while self.0.0.processes.borrow().ordinary() > 0 {
+            match self.step(u64::MAX) {
+                Step::Done => self.check_standstill()?,
+                Step::Limit | Step::Dry => return Err(self.deadlock()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs everything due up to and including `limit_ns`, then sets the clock there. It is a
+    /// deadlock if nothing is pending at all while ordinary processes wait.
+    pub fn run_until(&self, limit_ns: u64) -> Result<(), SimError> {
+        loop {
+            match self.step(limit_ns) {
+                Step::Done => self.check_standstill()?,
+                Step::Dry if self.0.0.processes.borrow().ordinary() > 0 => {
+                    return Err(self.deadlock());
+                }
+                Step::Dry | Step::Limit => {
+                    self.0.0.now_ns.set(limit_ns.max(self.now_ns()));
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn step(&self, limit_ns: u64) -> Step {
+        let inner = &*self.0.0;
+        let now = inner.now_ns.get();
+        let what = {
+            let mut calendar = inner.calendar.borrow_mut();
+            let first = calendar.first_ns();
+            if first != Some(now)
+                && let Some(what) = inner.ready.borrow_mut().pop_front()
+            {
+                what
+            } else {
+                match first {
+                    None => return Step::Dry,
+                    Some(time) if time > limit_ns => return Step::Limit,
+                    Some(time) => {
+                        if time != now {
+                            inner.now_ns.set(time);
+                            inner.moved_at.set(inner.events.get());
+                        }
+                        let Some((_, _, what)) = calendar.take() else { return Step::Dry };
+                        what
+                    }
+                }
+            }
+        };
+        self.0.happen(what);
+        Step::Done
+    }
+
+    #[inline]
+    fn check_standstill(&self) -> Result<(), SimError> {
+        let events = self.0.0.events.get() - self.0.0.moved_at.get();
+        if events <= STANDSTILL {
+            return Ok(());
+        }
+        Err(SimError::Standstill { now_ns: self.now_ns(), events })
+    }
+
+    fn deadlock(&self) -> SimError {
+        let places = self.0.0.places.borrow();
+        let stopped = self.0.0.processes.borrow().stopped();
+        let waiting = stopped.into_iter().map(|stopped| Waiting {
+            process: stopped.name,
+            waits_for: places[stopped.waits_for as usize].clone(),
+            since_ns: stopped.since_ns,
+        });
+        SimError::Deadlock { now_ns: self.now_ns(), waiting: waiting.collect() }
+    }
+}
+
+/// Where a process waits: a name in the message about a deadlock.
+#[derive(Clone, Copy, Debug)]
+pub struct Place(u32);
+
+impl Place {
+    /// Letting time pass.
+    pub const TIME: Self = Self(1);
+    /// A device's completion.
+    pub const IO: Self = Self(2);
+}
+
+impl Sim {
+    /// Virtual time.
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        self.0.now_ns.get()
+    }
+
+    /// Events that have happened.
+    pub fn events(&self) -> u64 {
+        self.0.events.get()
+    }
+
+    /// Hash of everything that has happened, with its times.
+    pub fn hash(&self) -> u64 {
+        self.0.hash.get()
+    }
+
+    /// Makes a value part of the hash.
+    #[inline]
+    pub fn note(&self, value: u64) {
+        self.0.hash.set(mix(self.0.hash.get(), value));
+    }
+
+    /// The random stream of that name: the same for the same seed and name, whatever else is drawn.
+    pub fn stream(&self, name: &str) -> Stream {
+        self.0.streams.named(name)
+    }
+
+    /// Starts a process; it runs for the first time when what is running now waits.
+    pub fn spawn<F>(&self, name: impl Into<Cow<'static, str>>, work: F)
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        self.start(name.into(), false, work);
+    }
+
+    /// Starts a process that serves others: a run does not wait for its end, and it may wait for
+    /// ever.
+    pub fn spawn_daemon<F>(&self, name: impl Into<Cow<'static, str>>, work: F)
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        self.start(name.into(), true, work);
+    }
+
+    fn start<F: Future<Output = ()> + 'static>(
+        &self,
+        name: Cow<'static, str>,
+        daemon: bool,
+        work: F,
+    ) {
+        let id = self.0.processes.borrow_mut().add(name, daemon, Box::pin(work));
+        self.wake(id);
+    }
+
+    /// Lets `ns` pass.
+    #[inline]
+    pub fn hold(&self, ns: u64) -> Hold<'_> {
+        self.hold_until(self.now_ns().saturating_add(ns))
+    }
+
+    /// Lets time pass up to `time_ns`; at once if that is not later than now.
+    #[inline]
+    pub fn hold_until(&self, time_ns: u64) -> Hold<'_> {
+        Hold::new(self, time_ns)
+    }
+
+    /// Adds a machine.
+    pub fn add_machine(&self, machine: Rc<dyn Machine>) -> MachineId {
+        let mut machines = self.0.machines.borrow_mut();
+        machines.push(machine);
+        MachineId(machines.len() as u32 - 1)
+    }
+
+    /// A machine's event at a time; if that is not later than now, at this instant after all that
+    /// is already due.
+    #[inline]
+    pub fn call_at(&self, time_ns: u64, machine: MachineId, token: u64) {
+        let what = What::Call(machine, token);
+        if time_ns <= self.now_ns() {
+            self.0.ready.borrow_mut().push_back(what);
+        } else {
+            self.0.calendar.borrow_mut().put(time_ns, what);
+        }
+    }
+
+    /// The process that runs now.
+    #[inline]
+    pub fn running(&self) -> ProcessId {
+        self.0.running.get()
+    }
+
+    /// Wakes a process at this instant, after all that is already due. No harm if it has ended.
+    #[inline]
+    pub fn wake(&self, process: ProcessId) {
+        self.0.ready.borrow_mut().push_back(What::Wake(process));
+    }
+
+    #[inline]
+    pub(super) fn wake_at(&self, time_ns: u64, process: ProcessId) -> u64 {
+        self.0.calendar.borrow_mut().put(time_ns, What::Wake(process))
+    }
+
+    pub(super) fn cancel(&self, number: u64) {
+        self.0.calendar.borrow_mut().cancel(number);
+    }
+
+    /// Names a place where processes wait.
+    pub fn place(&self, name: &str) -> Place {
+        let mut places = self.0.places.borrow_mut();
+        places.push(name.into());
+        Place(places.len() as u32 - 1)
+    }
+
+    /// The process that runs now is about to wait there.
+    #[inline]
+    pub fn stops_at(&self, place: Place) {
+        self.0.stops_at.set(place.0);
+    }
+
+    #[inline]
+    fn happen(&self, what: What) {
+        let inner = &*self.0;
+        inner.events.set(inner.events.get() + 1);
+        let (a, b) = match what {
+            What::Wake(process) => (process.bits(), 0),
+            What::Call(machine, token) => (token, u64::from(machine.0) + 1),
+        };
+        self.note(self.now_ns() ^ a.rotate_left(20) ^ b.rotate_left(40));
+        match what {
+            What::Wake(process) => self.poll(process),
+            What::Call(machine, token) => {
+                let machine = Rc::clone(&inner.machines.borrow()[machine.0 as usize]);
+                machine.event(token);
+            }
+        }
+    }
+
+    #[inline]
+    fn poll(&self, process: ProcessId) {
+        let inner = &*self.0;
+        let Some(mut work) = inner.processes.borrow_mut().take(process) else { return };
+        inner.running.set(process);
+        let polled = work.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        inner.running.set(ProcessId::NONE);
+        if polled == Poll::Pending {
+            let (place, now) = (inner.stops_at.get(), self.now_ns());
+            inner.processes.borrow_mut().put_back(process, work, place, now);
+        } else {
+            inner.processes.borrow_mut().end(process);
+        }
+    }
+}
+
+/// One step of a running hash: a multiplication by the golden ratio and a rotation.
+#[inline]
+fn mix(hash: u64, value: u64) -> u64 {
+    (hash ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}

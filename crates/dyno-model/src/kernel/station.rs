@@ -1,0 +1,235 @@
+//! Counts and areas of a queueing station.
+//!
+//! A station counts arrivals, starts of service and departures, and integrates the number present
+//! and the number in service over time. All of it is whole numbers, so that two identities hold
+//! exactly, at any instant of any run, and are checked in every test:
+//!
+//! - Little's law on the sample path: the area under the number present is the sum of the times that
+//!   those present have spent here so far plus those that the departed spent;
+//! - arrivals = departures + present.
+//!
+//! The area is built when the number changes, the times when somebody departs: two ways that agree
+//! only if no change was missed.
+
+/// Counts and areas so far.
+#[derive(Clone, Debug, Default)]
+pub struct Station {
+    since_ns: u64,
+    changed_ns: u64,
+    present: u64,
+    in_service: u64,
+    arrivals: u64,
+    starts: u64,
+    departures: u64,
+    present_area: u128,
+    service_area: u128,
+    /// Sum of the arrival times of those present.
+    present_arrived_ns: u128,
+    /// Sum of the arrival times of those that have not started.
+    queued_arrived_ns: u128,
+    sojourn_ns_sum: u128,
+    wait_ns_sum: u128,
+    wait_ns_max: u64,
+    present_max: u64,
+    present_at_reset: u64,
+}
+
+/// What a station has seen, up to an instant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StationReport {
+    /// Its name.
+    pub name: String,
+    /// Servers; utilisation is per server.
+    pub servers: u64,
+    /// The time looked at.
+    pub elapsed_ns: u64,
+    /// Came.
+    pub arrivals: u64,
+    /// Left.
+    pub departures: u64,
+    /// Are still here.
+    pub present: u64,
+    /// Most at once.
+    pub present_max: u64,
+    /// Mean number present, waiting and in service: L.
+    pub present_mean: f64,
+    /// Mean number waiting: Lq.
+    pub queue_mean: f64,
+    /// Busy share of the servers' time.
+    pub utilisation: f64,
+    /// Sum of waits from arrival to start of service, of those that started.
+    pub wait_ns_sum: u64,
+    /// Longest of them.
+    pub wait_ns_max: u64,
+    /// Mean wait, of those that started; 0 if none did.
+    pub wait_ns_mean: f64,
+    /// Sum of times from arrival to departure, of the departed.
+    pub sojourn_ns_sum: u64,
+    /// Mean time here, of the departed; 0 if none did.
+    pub sojourn_ns_mean: f64,
+    /// Does Little's law hold as an identity?
+    pub little: bool,
+}
+
+impl Station {
+    #[inline]
+    fn advance(&mut self, now_ns: u64) {
+        let passed = u128::from(now_ns - self.changed_ns);
+        self.present_area += passed * u128::from(self.present);
+        self.service_area += passed * u128::from(self.in_service);
+        self.changed_ns = now_ns;
+    }
+
+    /// One comes.
+    #[inline]
+    pub fn arrive(&mut self, now_ns: u64) {
+        self.advance(now_ns);
+        self.arrivals += 1;
+        self.present += 1;
+        self.present_max = self.present_max.max(self.present);
+        self.present_arrived_ns += u128::from(now_ns);
+        self.queued_arrived_ns += u128::from(now_ns);
+    }
+
+    /// One that came at `arrived_ns` is being served.
+    #[inline]
+    pub fn start(&mut self, now_ns: u64, arrived_ns: u64) {
+        self.advance(now_ns);
+        self.starts += 1;
+        self.in_service += 1;
+        let wait = now_ns - arrived_ns;
+        self.queued_arrived_ns -= u128::from(arrived_ns);
+        self.wait_ns_sum += u128::from(wait);
+        self.wait_ns_max = self.wait_ns_max.max(wait);
+    }
+
+    /// One that came at `arrived_ns` goes, served.
+    #[inline]
+    pub fn depart(&mut self, now_ns: u64, arrived_ns: u64) {
+        self.advance(now_ns);
+        self.departures += 1;
+        self.present -= 1;
+        self.in_service -= 1;
+        self.present_arrived_ns -= u128::from(arrived_ns);
+        self.sojourn_ns_sum += u128::from(now_ns - arrived_ns);
+    }
+
+    /// One that came at `arrived_ns` goes before it was served.
+    pub fn give_up(&mut self, now_ns: u64, arrived_ns: u64) {
+        self.start(now_ns, arrived_ns);
+        self.depart(now_ns, arrived_ns);
+    }
+
+    /// Present now.
+    #[inline]
+    pub fn present(&self) -> u64 {
+        self.present
+    }
+
+    /// Forgets everything but who is present: the end of a warm-up. Times of those present count
+    /// from now on.
+    pub fn reset(&mut self, now_ns: u64) {
+        let now = u128::from(now_ns);
+        let queued = u128::from(self.present - self.in_service);
+        *self = Self {
+            since_ns: now_ns,
+            changed_ns: now_ns,
+            present: self.present,
+            in_service: self.in_service,
+            present_max: self.present,
+            present_at_reset: self.present,
+            present_arrived_ns: now * u128::from(self.present),
+            queued_arrived_ns: now * queued,
+            ..Self::default()
+        };
+    }
+
+    /// Arrival time of one that may have come before the last [`Station::reset`].
+    #[inline]
+    pub fn arrived_ns(&self, arrived_ns: u64) -> u64 {
+        arrived_ns.max(self.since_ns)
+    }
+
+    /// Do the identities hold?
+    pub fn holds(&self, now_ns: u64) -> bool {
+        let now = u128::from(now_ns);
+        let area =
+            self.present_area + (now - u128::from(self.changed_ns)) * u128::from(self.present);
+        let held = now * u128::from(self.present) - self.present_arrived_ns;
+        area == self.sojourn_ns_sum + held
+            && self.arrivals + self.present_at_reset == self.departures + self.present
+    }
+
+    /// What was seen up to now.
+    pub fn report(&self, name: &str, servers: u64, now_ns: u64) -> StationReport {
+        let mut here = self.clone();
+        here.advance(now_ns);
+        let elapsed_ns = now_ns - self.since_ns;
+        let per = |sum: u128, count: u64| if count == 0 { 0.0 } else { sum as f64 / count as f64 };
+        StationReport {
+            name: name.into(),
+            servers,
+            elapsed_ns,
+            arrivals: here.arrivals,
+            departures: here.departures,
+            present: here.present,
+            present_max: here.present_max,
+            present_mean: per(here.present_area, elapsed_ns),
+            queue_mean: per(here.present_area - here.service_area, elapsed_ns),
+            utilisation: per(here.service_area, elapsed_ns * servers.max(1)),
+            wait_ns_sum: here.wait_ns_sum as u64,
+            wait_ns_max: here.wait_ns_max,
+            wait_ns_mean: per(here.wait_ns_sum, here.starts),
+            sojourn_ns_sum: here.sojourn_ns_sum as u64,
+            sojourn_ns_mean: per(here.sojourn_ns_sum, here.departures),
+            little: here.holds(now_ns),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_customers_of_one_server() {
+        let mut station = Station::default();
+        station.arrive(0);
+        station.start(0, 0);
+        station.arrive(4);
+        station.depart(10, 0);
+        station.start(10, 4);
+        station.depart(16, 4);
+        let report = station.report("till", 1, 20);
+        assert_eq!((report.wait_ns_sum, report.sojourn_ns_sum), (6, 22));
+        let means = (report.present_mean, report.queue_mean, report.utilisation);
+        assert_eq!(means, (22.0 / 20.0, 6.0 / 20.0, 16.0 / 20.0));
+        assert!(report.little);
+    }
+
+    #[test]
+    fn the_law_holds_while_somebody_is_here_and_after_a_warm_up() {
+        let mut station = Station::default();
+        station.arrive(5);
+        station.start(7, 5);
+        station.arrive(9);
+        assert!(station.holds(9) && station.holds(1_000));
+        station.reset(20);
+        assert!(station.holds(30));
+        station.depart(25, station.arrived_ns(5));
+        assert!(station.holds(30));
+        assert_eq!(station.report("x", 1, 30).present, 1);
+    }
+
+    #[test]
+    fn a_departure_that_lies_about_its_arrival_is_noticed() {
+        let mut station = Station::default();
+        station.arrive(5);
+        station.start(5, 5);
+        station.arrive(6);
+        station.start(6, 6);
+        station.depart(9, 5);
+        station.present_area += 1;
+        assert!(!station.holds(9));
+    }
+}

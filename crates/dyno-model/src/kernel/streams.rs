@@ -1,0 +1,66 @@
+//! Named random streams from one seed.
+//!
+//! Each component draws from streams of its own, named after it and the purpose
+//! (`"session 3/think"`). What one component draws changes nothing for another; and two arms of a
+//! study that share a seed meet the same thinking times, keys and seeks, so that their difference
+//! is the arms' and not the dice's (common random numbers).
+
+use dyno_stats::rng::{Xoshiro256, splitmix64};
+
+use super::sample::Stream;
+
+/// Random streams from one seed.
+#[derive(Clone, Debug)]
+pub struct Streams {
+    seed: u64,
+}
+
+impl Streams {
+    /// From a seed.
+    pub fn new(seed: u64) -> Self {
+        Self { seed }
+    }
+
+    /// The stream of that name.
+    pub fn named(&self, name: &str) -> Stream {
+        let mut state = self.seed;
+        let mut state = splitmix64(&mut state) ^ fnv1a(name.as_bytes());
+        Stream::new(Xoshiro256::new(splitmix64(&mut state)))
+    }
+
+    /// The seed of a replication: another for each number, unlike the seed itself.
+    pub fn replication_seed(seed: u64, number: u64) -> u64 {
+        let mut state = seed ^ number.wrapping_mul(0xd134_2543_de82_ef95);
+        splitmix64(&mut state);
+        splitmix64(&mut state)
+    }
+}
+
+/// FNV-1a, 64 bits: a hash that is the same everywhere and for ever.
+pub fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Test vectors of the authors.
+    #[test]
+    fn the_hash_is_fnv1a() {
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn a_stream_depends_on_seed_and_name_only() {
+        let draw = |seed, name: &str| Streams::new(seed).named(name).next_u64();
+        assert_eq!(draw(1, "disk"), draw(1, "disk"));
+        assert_ne!(draw(1, "disk"), draw(1, "disc"));
+        assert_ne!(draw(1, "disk"), draw(2, "disk"));
+        assert_ne!(Streams::replication_seed(1, 0), Streams::replication_seed(1, 1));
+    }
+}

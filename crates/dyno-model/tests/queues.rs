@@ -1,0 +1,145 @@
+//! The kernel against the closed forms of queueing theory: no more than four standard errors off.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use dyno_model::formula;
+use dyno_model::kernel::replicate::replicate;
+use dyno_model::kernel::{Resource, Simulation, StationReport, Stream};
+
+const UNIT_NS: f64 = 1e6;
+
+/// Customers that come at random to `servers` servers; service times in units of 1 ms.
+fn station(
+    seed: u64,
+    servers: u64,
+    rho: f64,
+    customers: u64,
+    service: fn(&mut Stream) -> f64,
+) -> StationReport {
+    let simulation = Simulation::new(seed);
+    let till = Resource::new(&simulation, "till", servers);
+    let (sim, counter) = (simulation.sim().clone(), till.clone());
+    let mut arrivals = simulation.stream("arrivals");
+    let dice = Rc::new(RefCell::new(simulation.stream("service")));
+    simulation.spawn("source", async move {
+        for _ in 0..customers {
+            let gap = arrivals.exponential(UNIT_NS / rho / servers as f64);
+            sim.hold(gap.round() as u64).await;
+            let (me, till) = (sim.clone(), counter.clone());
+            let ns = (service(&mut dice.borrow_mut()) * UNIT_NS).round() as u64;
+            sim.spawn("customer", async move {
+                let _served = till.acquire().await;
+                me.hold(ns).await;
+            });
+        }
+    });
+    simulation.run().unwrap();
+    let report = till.report();
+    assert!(report.little, "Little's law");
+    assert_eq!((report.arrivals, report.present), (customers, 0));
+    report
+}
+
+fn exponential(dice: &mut Stream) -> f64 {
+    dice.exponential(1.0)
+}
+
+fn constant(_: &mut Stream) -> f64 {
+    1.0
+}
+
+/// 90 % short, 10 % twenty times as long: a flash card's reads behind programs.
+fn bimodal(dice: &mut Stream) -> f64 {
+    if dice.chance(0.1) { 2_000.0 / 290.0 } else { 100.0 / 290.0 }
+}
+
+/// Mean wait in service times.
+fn wait(report: &StationReport) -> f64 {
+    report.wait_ns_mean / UNIT_NS
+}
+
+/// Mean and its standard error over replications.
+fn over_runs(seed: u64, run: impl Fn(u64) -> f64 + Sync) -> (f64, f64) {
+    let values = replicate(seed, 20, 2, run);
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean, (variance / n).sqrt())
+}
+
+fn assert_near(name: &str, (mean, error): (f64, f64), expected: f64) {
+    let z = (mean - expected) / error;
+    println!("{name}: {mean:.5} +- {error:.5}, closed form {expected:.5}, z {z:.2}");
+    assert!(z.abs() < 4.0, "{name}: z = {z}");
+}
+
+#[test]
+fn one_server() {
+    for (seed, rho) in [(1, 0.5), (2, 0.8), (3, 0.9)] {
+        println!("seed {seed}");
+        let customers = 400_000;
+        let report = station(seed, 1, rho, customers, exponential);
+        let error = formula::mm1_wait_standard_error(rho, customers as f64);
+        assert_near("M/M/1", (wait(&report), error), formula::mm1_sojourn(rho) - 1.0);
+        assert!((report.utilisation - rho).abs() < 0.01, "utilisation {}", report.utilisation);
+    }
+}
+
+#[test]
+fn several_servers() {
+    for (servers, rho) in [(2, 0.8), (8, 0.9)] {
+        let runs = over_runs(11, |seed| wait(&station(seed, servers, rho, 40_000, exponential)));
+        assert_near("M/M/c", runs, formula::mmc_wait(servers as u32, rho));
+    }
+}
+
+#[test]
+fn constant_and_bimodal_service() {
+    let runs = over_runs(21, |seed| wait(&station(seed, 1, 0.8, 40_000, constant)));
+    assert_near("M/D/1", runs, formula::mg1_wait(0.8, 0.0));
+    let runs = over_runs(22, |seed| wait(&station(seed, 1, 0.8, 60_000, bimodal)));
+    assert_near("M/G/1", runs, formula::mg1_wait(0.8, 3.863_26));
+}
+
+/// `n` machines that run for a while, break down, and queue for the stations of a workshop.
+fn machines(seed: u64, n: u64, demands_ms: &[f64], think_ms: f64) -> f64 {
+    let simulation = Simulation::new(seed);
+    let stations: Vec<Resource> = demands_ms
+        .iter()
+        .enumerate()
+        .map(|(i, _)| Resource::new(&simulation, &format!("station {i}"), 1))
+        .collect();
+    for i in 0..n {
+        let (sim, stations) = (simulation.sim().clone(), stations.clone());
+        let demands_ms = demands_ms.to_vec();
+        let mut dice = simulation.stream(&format!("machine {i}"));
+        simulation.spawn("machine", async move {
+            loop {
+                sim.hold(dice.exponential(think_ms * UNIT_NS) as u64).await;
+                for (station, mean) in stations.iter().zip(&demands_ms) {
+                    let _repairing = station.acquire().await;
+                    sim.hold(dice.exponential(mean * UNIT_NS) as u64).await;
+                }
+            }
+        });
+    }
+    simulation.run_until(2_000 * 1_000_000).unwrap();
+    stations.iter().for_each(Resource::reset);
+    simulation.run_until(200_000 * 1_000_000).unwrap();
+    let report = stations[stations.len() - 1].report();
+    assert!(stations.iter().all(|station| station.report().little));
+    report.departures as f64 / 198_000.0
+}
+
+#[test]
+fn machine_repair_and_a_closed_network() {
+    let runs = over_runs(31, |seed| machines(seed, 6, &[4.0], 20.0));
+    assert_near("machine repair", runs, formula::mva(&[4.0], 20.0, 6).0);
+    for n in [10, 20] {
+        let runs = over_runs(32, |seed| machines(seed, n, &[5.0, 8.0, 4.0], 100.0));
+        let expected = formula::mva(&[5.0, 8.0, 4.0], 100.0, n as u32).0;
+        assert_near("closed network", runs, expected);
+    }
+}

@@ -1,0 +1,416 @@
+//! Statistics on any column: from Parquet files or from arrays, one request, one JSON answer.
+//!
+//! Numbers come out as they are; a missing one (no value, no interval) is `null`. Names of groups
+//! and blocks stand in their natural order: as numbers where all are numbers, else as text.
+
+use std::path::PathBuf;
+
+use dyno_evidence::{ColumnError, NumberColumn, Numbers, read_numbers};
+use dyno_stats::agreement::{kendall, spearman, spearman_orders as orders_of};
+use dyno_stats::comoments::Comoments;
+use dyno_stats::describe::{self, Description, Piece, Request};
+use dyno_stats::fit::{Fit, FitError, least_squares};
+use dyno_stats::keys::Ordered;
+use dyno_stats::signed::bounds_of;
+use dyno_stats::student::correlation_ln_p;
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde_json::{Value, json};
+
+use crate::errors::raise;
+
+/// Most cells of groups and blocks.
+const CELLS_MAX: usize = 1 << 20;
+
+/// What Python asks, taken out of its JSON.
+struct Question {
+    sets: Vec<(String, Vec<PathBuf>)>,
+    value: String,
+    group: Option<String>,
+    block: Option<String>,
+    first: Option<String>,
+    groups: Vec<String>,
+    blocks: Vec<String>,
+    quantiles: Vec<f64>,
+    level: f64,
+    longest: usize,
+    fences: bool,
+}
+
+impl Question {
+    fn of(text: &str) -> Result<Self, String> {
+        let asked: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        let word = |name: &str| asked[name].as_str().map(str::to_owned);
+        let words = |list: &Value| -> Vec<String> {
+            list.as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|w| w.as_str().map(str::to_owned))
+                .collect()
+        };
+        let sets = asked["sets"].as_array().into_iter().flatten().map(|set| {
+            let files = words(&set["files"]).into_iter().map(PathBuf::from).collect();
+            (set["label"].as_str().unwrap_or_default().to_owned(), files)
+        });
+        Ok(Self {
+            sets: sets.collect(),
+            value: word("value").unwrap_or_default(),
+            group: word("group"),
+            block: word("block"),
+            first: word("first"),
+            groups: words(&asked["groups"]),
+            blocks: words(&asked["blocks"]),
+            quantiles: asked["quantiles"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_f64)
+                .collect(),
+            level: asked["level"].as_f64().unwrap_or(0.95),
+            longest: asked["longest"].as_u64().unwrap_or(0) as usize,
+            fences: asked["fences"].as_bool().unwrap_or(false),
+        })
+    }
+
+    fn request(&self, groups: usize, blocks: usize) -> Request {
+        Request {
+            groups,
+            blocks,
+            quantiles: self.quantiles.clone(),
+            level: self.level,
+            longest: self.longest,
+            fences: self.fences,
+        }
+    }
+}
+
+/// Names in their natural order, the first one wanted before all; and the new number of each old.
+fn in_order(names: &[String], first: Option<&str>) -> (Vec<String>, Vec<u32>) {
+    let numbers: Option<Vec<f64>> = names.iter().map(|name| name.parse().ok()).collect();
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    match &numbers {
+        Some(numbers) => order.sort_by(|&a, &b| numbers[a].total_cmp(&numbers[b])),
+        None => order.sort_by(|&a, &b| names[a].cmp(&names[b])),
+    }
+    if let Some(place) = order.iter().position(|&at| Some(names[at].as_str()) == first) {
+        order[..=place].rotate_right(1);
+    }
+    let mut new = vec![0; names.len()];
+    for (to, &from) in order.iter().enumerate() {
+        new[from] = to as u32;
+    }
+    (order.iter().map(|&at| names[at].clone()).collect(), new)
+}
+
+/// A column as the kernels take it, with the names of its groups and blocks.
+struct Prepared<T> {
+    pieces: Vec<Piece<T>>,
+    groups: Vec<String>,
+    blocks: Vec<String>,
+    missing: Vec<u64>,
+}
+
+fn prepare<T>(column: NumberColumn, q: &Question, take: impl Fn(Numbers) -> Vec<T>) -> Prepared<T> {
+    let by_set = q.group.is_none();
+    let mut set_of = Vec::new();
+    for (number, (_, files)) in q.sets.iter().enumerate() {
+        set_of.resize(set_of.len() + files.len(), number as u32);
+    }
+    let (groups, new_groups) = if by_set {
+        let labels = q.sets.iter().map(|set| set.0.clone()).collect::<Vec<_>>();
+        let same = (0..labels.len() as u32).collect();
+        (labels, same)
+    } else {
+        in_order(&column.groups, q.first.as_deref())
+    };
+    let (blocks, new_blocks) = in_order(&column.blocks, None);
+    let mut missing = vec![0; groups.len()];
+    let renamed = |old: Vec<u32>, new: &[u32]| old.into_iter().map(|n| new[n as usize]).collect();
+    let pieces = column
+        .pieces
+        .into_iter()
+        .map(|piece| {
+            let set = set_of[piece.file as usize];
+            for &group in &piece.missing {
+                missing[if by_set { set } else { new_groups[group as usize] } as usize] += 1;
+            }
+            let values = take(piece.numbers);
+            let groups = match (by_set, q.sets.len()) {
+                (true, 0 | 1) => Vec::new(),
+                (true, _) => vec![set; values.len()],
+                (false, _) => renamed(piece.groups, &new_groups),
+            };
+            Piece {
+                groups,
+                values,
+                blocks: renamed(piece.blocks, &new_blocks),
+                file: piece.file,
+                first_row: piece.first_row,
+                rows: piece.rows,
+            }
+        })
+        .collect();
+    Prepared { pieces, groups, blocks, missing }
+}
+
+fn answer<T: Ordered>(made: &Prepared<T>, q: &Question, integer: bool) -> Result<Value, String> {
+    let (groups, blocks) = (made.groups.len().max(1), made.blocks.len());
+    if groups.saturating_mul(blocks.max(1)) > CELLS_MAX {
+        return Err(format!("{groups} groups in {blocks} blocks are too many"));
+    }
+    let found = describe::describe(&made.pieces, &q.request(groups, blocks));
+    Ok(written(&found, made, integer))
+}
+
+fn written<T>(found: &Description, made: &Prepared<T>, integer: bool) -> Value {
+    let groups = found.groups.iter().enumerate().map(|(at, group)| {
+        let histogram = group.histogram.iter().map(|&(bucket, count)| {
+            let (low, high) = bounds_of(bucket);
+            json!([low, high, count])
+        });
+        json!({
+            "name": made.groups.get(at).cloned().unwrap_or_default(),
+            "n": group.moments.count,
+            "missing": made.missing.get(at).copied().unwrap_or(0),
+            "offset": group.moments.mean, "m2": group.moments.m2,
+            "min": group.min, "max": group.max,
+            "quantiles": group.quantiles.iter()
+                .map(|q| json!([q.q, q.value, q.low, q.high])).collect::<Vec<_>>(),
+            "histogram": histogram.collect::<Vec<_>>(),
+            "fences": group.fences.as_ref().map(|f| json!({
+                "ends": f.ends, "beyond": f.beyond, "mad": f.mad,
+                "modified_z": f.modified_z, "six_sigma": f.six_sigma,
+            })),
+        })
+    });
+    json!({
+        "integer": integer, "shift": found.shift,
+        "groups": groups.collect::<Vec<_>>(),
+        // Whole numbers beyond 2^64: as text.
+        "pair": found.pair.map(|(u, ks)| json!({
+            "u_doubled": u.u_doubled.to_string(), "tie_term": u.tie_term.to_string(),
+            "above": ks.above.to_string(), "below": ks.below.to_string(),
+        })),
+        "rank_sums": found.rank_sums.as_ref().map(|(sums, ties)| json!({
+            "doubled": sums.iter().map(u128::to_string).collect::<Vec<_>>(),
+            "tie_term": ties.to_string(),
+        })),
+        "blocks": found.blocks.iter().map(|b| json!({
+            "group": b.group, "block": made.blocks[b.block as usize],
+            "n": b.moments.count, "offset": b.moments.mean, "m2": b.moments.m2,
+            "quantiles": b.quantiles,
+        })).collect::<Vec<_>>(),
+        "longest": found.longest.iter()
+            .map(|l| json!([l.value, l.group, l.file, l.row])).collect::<Vec<_>>(),
+    })
+}
+
+/// Describes a column of Parquet files.
+///
+/// `request` is JSON: sets [{label, files}], value, group, block, first (the group that stands
+/// first), quantiles, level, longest, fences. Without `group` each set is a group. Returns JSON, or
+/// {"unsupported": reason} where another reader must do it. Raises `EvidenceError`.
+#[pyfunction]
+pub(crate) fn stats_parquet(py: Python<'_>, request: &str) -> PyResult<String> {
+    let work = || -> Result<Value, Result<ColumnError, String>> {
+        let q = Question::of(request).map_err(Err)?;
+        let files: Vec<PathBuf> = q.sets.iter().flat_map(|set| set.1.clone()).collect();
+        let column =
+            read_numbers(&files, &q.value, q.group.as_deref(), q.block.as_deref()).map_err(Ok)?;
+        let floats = column
+            .pieces
+            .iter()
+            .any(|p| matches!(&p.numbers, Numbers::Floats(values) if !values.is_empty()));
+        if floats {
+            let take = |numbers| match numbers {
+                Numbers::Floats(values) => values,
+                Numbers::Integers(values) => values.into_iter().map(|v| v as f64).collect(),
+            };
+            answer(&prepare(column, &q, take), &q, false).map_err(Err)
+        } else {
+            let take = |numbers| match numbers {
+                Numbers::Integers(values) => values,
+                Numbers::Floats(_) => Vec::new(),
+            };
+            answer(&prepare(column, &q, take), &q, true).map_err(Err)
+        }
+    };
+    match py.detach(work) {
+        Ok(found) => Ok(found.to_string()),
+        Err(Ok(error @ ColumnError::Unsupported { .. })) => {
+            Ok(json!({ "unsupported": error.to_string() }).to_string())
+        }
+        Err(Ok(error)) => Err(raise(py, "EvidenceError", &error.to_string())),
+        Err(Err(reason)) => Err(raise(py, "StatsError", &reason)),
+    }
+}
+
+/// Copies an array of one kind of number.
+fn numbers<T: pyo3::buffer::Element>(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
+    PyBuffer::<T>::get(array)?.to_vec(py)
+}
+
+/// Describes arrays: `values` int64 or float64, `groups` and `blocks` uint32 numbers into the lists
+/// `groups` and `blocks` of the request (see `stats_parquet`). NaN is left out and counted.
+#[pyfunction]
+#[pyo3(signature = (values, groups, blocks, request))]
+pub(crate) fn stats_arrays(
+    py: Python<'_>,
+    values: &Bound<'_, PyAny>,
+    groups: Option<&Bound<'_, PyAny>>,
+    blocks: Option<&Bound<'_, PyAny>>,
+    request: &str,
+) -> PyResult<String> {
+    let labels = |array: Option<&Bound<'_, PyAny>>| {
+        array.map_or_else(|| Ok(Vec::new()), |array| numbers::<u32>(py, array))
+    };
+    let (groups, blocks) = (labels(groups)?, labels(blocks)?);
+    let found = if let Ok(integers) = numbers::<i64>(py, values) {
+        py.detach(|| of_arrays(integers, groups, blocks, request, true))
+    } else {
+        let floats = numbers::<f64>(py, values)?;
+        py.detach(|| of_arrays(floats, groups, blocks, request, false))
+    };
+    found.map(|v| v.to_string()).map_err(|reason| raise(py, "StatsError", &reason))
+}
+
+fn of_arrays<T: Ordered>(
+    values: Vec<T>,
+    groups: Vec<u32>,
+    blocks: Vec<u32>,
+    request: &str,
+    integer: bool,
+) -> Result<Value, String> {
+    const PIECE: usize = 1 << 20;
+    let q = Question::of(request)?;
+    let fits = |labels: &[u32], names: &[String]| {
+        (labels.is_empty() || labels.len() == values.len())
+            && labels.iter().all(|&n| (n as usize) < names.len())
+    };
+    if !fits(&groups, &q.groups) || !fits(&blocks, &q.blocks) {
+        return Err("the columns differ in length".to_owned());
+    }
+    let mut missing = vec![0u64; q.groups.len().max(1)];
+    let pieces = (0..values.len())
+        .step_by(PIECE)
+        .map(|start| {
+            let end = (start + PIECE).min(values.len());
+            let kept: Vec<usize> = (start..end).filter(|&i| values[i].is_value()).collect();
+            let whole = kept.len() == end - start;
+            if !whole {
+                for i in (start..end).filter(|&i| !values[i].is_value()) {
+                    missing[groups.get(i).map_or(0, |&g| g as usize)] += 1;
+                }
+            }
+            let label = |labels: &[u32]| {
+                if labels.is_empty() {
+                    Vec::new()
+                } else {
+                    kept.iter().map(|&i| labels[i]).collect()
+                }
+            };
+            Piece {
+                groups: label(&groups),
+                blocks: label(&blocks),
+                file: 0,
+                first_row: start as u64,
+                rows: if whole {
+                    Vec::new()
+                } else {
+                    kept.iter().map(|&i| (i - start) as u32).collect()
+                },
+                values: kept.iter().map(|&i| values[i]).collect(),
+            }
+        })
+        .collect();
+    let names = if q.groups.is_empty() { vec![String::new()] } else { q.groups.clone() };
+    let made = Prepared { pieces, groups: names, blocks: q.blocks.clone(), missing };
+    answer(&made, &q, integer)
+}
+
+/// Correlation of two float64 arrays of one length without NaN: JSON with n, means, sums of squares
+/// and products, Pearson's r, Spearman's rho with the sum of squared rank differences and whether
+/// there are ties, and, where `with_tau`, Kendall's score, tau-b and the sizes of tied groups.
+#[pyfunction]
+pub(crate) fn stats_pairs(
+    py: Python<'_>,
+    x: &Bound<'_, PyAny>,
+    y: &Bound<'_, PyAny>,
+    with_tau: bool,
+) -> PyResult<String> {
+    let (x, y) = (numbers::<f64>(py, x)?, numbers::<f64>(py, y)?);
+    if x.len() != y.len() {
+        return Err(raise(py, "StatsError", "the columns differ in length"));
+    }
+    let found = py.detach(|| {
+        let moments = Comoments::of(&x, &y);
+        let rho = spearman(&x, &y);
+        let tau = with_tau.then(|| kendall(&x, &y));
+        json!({
+            "n": moments.count, "mean_x": moments.mean_x, "mean_y": moments.mean_y,
+            "xx": moments.xx, "yy": moments.yy, "xy": moments.xy,
+            "r": moments.correlation(), "rho": rho.rho, "s": rho.s, "ties": rho.ties,
+            "tau": tau.map(|t| json!({
+                "score": t.score.to_string(), "tau": t.tau,
+                "ties_x": t.ties_x, "ties_y": t.ties_y,
+            })),
+        })
+    });
+    Ok(found.to_string())
+}
+
+/// log10 of the two-sided p of a correlation r over n pairs; None where it is not defined.
+#[pyfunction]
+pub(crate) fn prob_r_log10(r: f64, n: u64) -> Option<f64> {
+    correlation_ln_p(r, n).map(|ln_p| ln_p / std::f64::consts::LN_10)
+}
+
+/// Two-sided p of a correlation r over n pairs; None where it is not defined.
+#[pyfunction]
+pub(crate) fn prob_r(r: f64, n: i64) -> Option<f64> {
+    correlation_ln_p(r, u64::try_from(n).ok()?).map(f64::exp)
+}
+
+/// How many of the n! orders of n pairs give each half sum of squared rank differences; n at most 9.
+#[pyfunction]
+pub(crate) fn spearman_orders(py: Python<'_>, n: usize) -> PyResult<Vec<u64>> {
+    orders_of(n)
+        .ok_or_else(|| raise(py, "StatsError", "exact orders are there for 9 pairs at most"))
+}
+
+/// Least squares of float64 arrays without NaN: JSON with coefficients, errors, n, residual and
+/// explained sums of squares; and the residuals as float64, little endian. With `degree` above 1 the
+/// powers of the only x are the columns. Raises `StatsError`.
+#[pyfunction]
+pub(crate) fn stats_fit<'py>(
+    py: Python<'py>,
+    y: &Bound<'_, PyAny>,
+    xs: Vec<Bound<'_, PyAny>>,
+    intercept: bool,
+    degree: usize,
+) -> PyResult<(String, Bound<'py, PyBytes>)> {
+    let y = numbers::<f64>(py, y)?;
+    let columns: Vec<Vec<f64>> =
+        xs.iter().map(|x| numbers::<f64>(py, x)).collect::<PyResult<_>>()?;
+    let found = py.detach(|| {
+        let columns: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+        least_squares(&y, &columns, intercept, degree)
+    });
+    let fit: Fit = found.map_err(|error| {
+        let reason = match error {
+            FitError::TooFew => "fewer rows than coefficients".to_owned(),
+            FitError::Dependent(x) => {
+                format!("x{} is constant or a linear combination of the columns before it", x + 1)
+            }
+            FitError::Shape => "the columns differ in length".to_owned(),
+        };
+        raise(py, "StatsError", &reason)
+    })?;
+    let text = json!({
+        "coefficients": fit.coefficients, "errors": fit.errors, "n": fit.count,
+        "residual_squares": fit.residual_squares, "explained_squares": fit.explained_squares,
+    });
+    let bytes: Vec<u8> = fit.residuals.iter().flat_map(|v| v.to_le_bytes()).collect();
+    Ok((text.to_string(), PyBytes::new(py, &bytes)))
+}

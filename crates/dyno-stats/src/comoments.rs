@@ -1,0 +1,123 @@
+//! Moments of pairs, mergeable without loss of digits: what a correlation or a line is made of.
+
+/// Count, means, sums of squared deviations of x and y, and of their products.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Comoments {
+    /// Number of pairs.
+    pub count: u64,
+    /// Mean of x; 0 when there are none.
+    pub mean_x: f64,
+    /// Mean of y.
+    pub mean_y: f64,
+    /// Sum over `(x - mean_x)^2`.
+    pub xx: f64,
+    /// Sum over `(y - mean_y)^2`.
+    pub yy: f64,
+    /// Sum over `(x - mean_x)(y - mean_y)`.
+    pub xy: f64,
+}
+
+impl Comoments {
+    /// The comoments of two slices of one length (the longer is cut), by corrected two passes
+    /// (Chan, Golub and `LeVeque` 1983).
+    pub fn of(x: &[f64], y: &[f64]) -> Self {
+        let count = x.len().min(y.len());
+        if count == 0 {
+            return Self::default();
+        }
+        let (x, y, n) = (&x[..count], &y[..count], count as f64);
+        let mean = |v: &[f64]| {
+            let first = v.iter().sum::<f64>() / n;
+            first + v.iter().map(|a| a - first).sum::<f64>() / n
+        };
+        let (mean_x, mean_y) = (mean(x), mean(y));
+        let (mut rest_x, mut rest_y) = (0.0, 0.0);
+        let (mut xx, mut yy, mut xy) = (0.0, 0.0, 0.0);
+        for (a, b) in x.iter().zip(y) {
+            let (u, v) = (a - mean_x, b - mean_y);
+            rest_x += u;
+            rest_y += v;
+            xx += u * u;
+            yy += v * v;
+            xy += u * v;
+        }
+        Self {
+            count: count as u64,
+            mean_x,
+            mean_y,
+            xx: xx - rest_x * rest_x / n,
+            yy: yy - rest_y * rest_y / n,
+            xy: xy - rest_x * rest_y / n,
+        }
+    }
+
+    /// Takes in the pairs of another summary.
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        if self.count == 0 {
+            *self = *other;
+            return;
+        }
+        let (a, b) = (self.count as f64, other.count as f64);
+        let (share, both) = (b / (a + b), a * b / (a + b));
+        let (u, v) = (other.mean_x - self.mean_x, other.mean_y - self.mean_y);
+        self.count += other.count;
+        self.mean_x += u * share;
+        self.mean_y += v * share;
+        self.xx += other.xx + u * u * both;
+        self.yy += other.yy + v * v * both;
+        self.xy += other.xy + u * v * both;
+    }
+
+    /// Pearson's r; `None` when x or y does not vary.
+    pub fn correlation(&self) -> Option<f64> {
+        let scale = self.xx.sqrt() * self.yy.sqrt();
+        (scale > 0.0).then(|| (self.xy / scale).clamp(-1.0, 1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// R, help page of `cor.test` (Hollander and Wolfe's tuna): r = 0.5711816.
+    #[test]
+    fn the_example_of_cor_test() {
+        let x = [44.4, 45.9, 41.9, 53.3, 44.7, 44.1, 50.7, 45.2, 60.1];
+        let y = [2.6, 3.1, 2.5, 5.0, 3.6, 4.0, 5.2, 2.8, 3.8];
+        let r = Comoments::of(&x, &y).correlation().unwrap_or(f64::NAN);
+        assert!((r - 0.571_181_6).abs() < 5e-8, "{r}");
+    }
+
+    #[test]
+    fn without_spread_there_is_no_correlation() {
+        assert_eq!(Comoments::of(&[1.0, 1.0], &[1.0, 2.0]).correlation(), None);
+        assert_eq!(Comoments::of(&[], &[]).correlation(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn merging_two_parts_equals_the_whole(
+            pairs in prop::collection::vec((-1e6f64..1e6, -1e3f64..1e3), 0..200),
+            cut in 0usize..200,
+        ) {
+            let cut = cut.min(pairs.len());
+            let (x, y): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+            let whole = Comoments::of(&x, &y);
+            let mut merged = Comoments::of(&x[..cut], &y[..cut]);
+            merged.merge(&Comoments::of(&x[cut..], &y[cut..]));
+            prop_assert_eq!(merged.count, whole.count);
+            let scale = (whole.xx * whole.yy).sqrt();
+            for (a, b, size) in [
+                (merged.mean_x, whole.mean_x, 1e6), (merged.mean_y, whole.mean_y, 1e3),
+                (merged.xx, whole.xx, whole.xx), (merged.yy, whole.yy, whole.yy),
+                (merged.xy, whole.xy, scale),
+            ] {
+                prop_assert!((a - b).abs() <= 1e-10 * size.max(1.0), "{} {}", a, b);
+            }
+        }
+    }
+}

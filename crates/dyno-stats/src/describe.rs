@@ -1,0 +1,430 @@
+//! A column of numbers in groups, described in one go: what `dbdyno stats` shows.
+//!
+//! The values of a group are sorted once; quantiles, their intervals, ranks, the histogram, fences
+//! and the longest all come from that order. Groups are worked on side by side. Memory: about three
+//! times eight bytes a value while it runs.
+
+use rayon::prelude::*;
+
+use crate::keys::{Ordered, sort_keys};
+use crate::moments::Moments;
+use crate::quantiles::{order_interval, type7_ranks};
+use crate::ranks::{KolmogorovSmirnov, MannWhitney};
+use crate::signed::SignedHistogram;
+
+/// Values per piece of work; fixed, so that the result does not depend on the threads.
+const PIECE: usize = 1 << 18;
+
+/// Values as they were read: one number of a group and of a block for each, or none at all.
+#[derive(Clone, Debug, Default)]
+pub struct Piece<T> {
+    /// The values, without missing ones.
+    pub values: Vec<T>,
+    /// Number of the group of each value; empty: all belong to group 0.
+    pub groups: Vec<u32>,
+    /// Number of the block of each value; empty: there are no blocks.
+    pub blocks: Vec<u32>,
+    /// Number of the file, for finding a value again.
+    pub file: u32,
+    /// Row of the first value in its file, from 0.
+    pub first_row: u64,
+    /// Row of each value after the first row, where rows were left out; empty: every row is there.
+    pub rows: Vec<u32>,
+}
+
+impl<T> Piece<T> {
+    fn group(&self, at: usize) -> usize {
+        self.groups.get(at).map_or(0, |&g| g as usize)
+    }
+
+    fn row(&self, at: usize) -> u64 {
+        self.first_row + self.rows.get(at).map_or(at as u64, |&r| u64::from(r))
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Number of groups; every group number is below it.
+    pub groups: usize,
+    /// Number of blocks; 0 without.
+    pub blocks: usize,
+    /// Quantiles, each within 0..=1.
+    pub quantiles: Vec<f64>,
+    /// Level of the quantiles' intervals.
+    pub level: f64,
+    /// How many of the longest to name.
+    pub longest: usize,
+    /// Whether fences and the median absolute deviation are wanted.
+    pub fences: bool,
+}
+
+/// A quantile with the order statistics around it; NaN where there is none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QuantileValue {
+    /// Which quantile.
+    pub q: f64,
+    /// Type 7 value.
+    pub value: f64,
+    /// Lower end for independent values.
+    pub low: f64,
+    /// Upper end for independent values.
+    pub high: f64,
+}
+
+/// Values beyond fences (see `python/dbdyno/stats/outliers.py` for the rules).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fences {
+    /// Q1 - 3 IQR, Q1 - 1.5 IQR, Q3 + 1.5 IQR, Q3 + 3 IQR (Tukey).
+    pub ends: [f64; 4],
+    /// How many lie below the first, below the second, above the third, above the fourth.
+    pub beyond: [u64; 4],
+    /// Median absolute deviation from the median.
+    pub mad: f64,
+    /// How many have a modified z beyond 3.5.
+    pub modified_z: u64,
+    /// How many lie more than six standard deviations above the mean.
+    pub six_sigma: u64,
+}
+
+/// All of a group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupDescription {
+    /// Count, mean (less the common `shift`), squared deviations.
+    pub moments: Moments,
+    /// Smallest value; NaN without values.
+    pub min: f64,
+    /// Largest value.
+    pub max: f64,
+    /// In the order asked.
+    pub quantiles: Vec<QuantileValue>,
+    /// (bucket, count); see [`crate::signed`].
+    pub histogram: Vec<(u32, u64)>,
+    /// Where asked.
+    pub fences: Option<Fences>,
+}
+
+/// A group within a block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockDescription {
+    /// Number of the group.
+    pub group: u32,
+    /// Number of the block.
+    pub block: u32,
+    /// Count, mean (less the common `shift`), squared deviations.
+    pub moments: Moments,
+    /// Type 7 values in the order asked.
+    pub quantiles: Vec<f64>,
+}
+
+/// One of the longest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Longest {
+    /// The value.
+    pub value: f64,
+    /// Number of its group.
+    pub group: u32,
+    /// Number of its file.
+    pub file: u32,
+    /// Its row in the file, from 0.
+    pub row: u64,
+}
+
+/// Everything about the column.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Description {
+    /// What was taken from every value before its moments were formed: the smallest value, where
+    /// all lie within a factor of two of it (then the subtraction is exact, and the means keep the
+    /// digits in which groups differ), else 0.
+    pub shift: f64,
+    /// One per group.
+    pub groups: Vec<GroupDescription>,
+    /// Rank statistics of group 1 against group 0, when there are two groups with values.
+    pub pair: Option<(MannWhitney, KolmogorovSmirnov)>,
+    /// Twice the sum of the mid-ranks of each group, and the sum of t^3 - t over ties, when there
+    /// are more than two groups.
+    pub rank_sums: Option<(Vec<u128>, u128)>,
+    /// One per group and block with values.
+    pub blocks: Vec<BlockDescription>,
+    /// Largest first; of equal ones the later.
+    pub longest: Vec<Longest>,
+}
+
+/// Describes a column.
+pub fn describe<T: Ordered>(pieces: &[Piece<T>], request: &Request) -> Description {
+    let mut sorted = partition(pieces, request.groups, |piece, at| piece.group(at));
+    sorted.par_iter_mut().for_each(sort_keys);
+    let shift = shift::<T>(&sorted);
+    let blocks = if request.blocks == 0 { Vec::new() } else { in_blocks(pieces, request, shift) };
+    let (groups, (pair, longest)) = rayon::join(
+        || sorted.par_iter().map(|keys| describe_sorted::<T>(keys, request, shift)).collect(),
+        || rayon::join(|| pair(&sorted), || longest(pieces, &sorted, request.longest)),
+    );
+    Description {
+        shift: shift.float(),
+        groups,
+        pair,
+        rank_sums: rank_sums(&sorted),
+        blocks,
+        longest,
+    }
+}
+
+fn shift<T: Ordered>(sorted: &[Vec<u64>]) -> T {
+    let low = sorted.iter().filter_map(|keys| keys.first()).min();
+    let high = sorted.iter().filter_map(|keys| keys.last()).max();
+    let zero = T::default();
+    let (Some(&low), Some(&high)) = (low, high) else { return zero };
+    let (a, b) = (value::<T>(low), value::<T>(high));
+    let near = (a > 0.0 && b <= 2.0 * a) || (b < 0.0 && a >= 2.0 * b);
+    if near { T::of_key(low) } else { zero }
+}
+
+/// The keys of the values by what `part` says of them.
+fn partition<T: Ordered>(
+    pieces: &[Piece<T>],
+    parts: usize,
+    part: impl Fn(&Piece<T>, usize) -> usize + Sync,
+) -> Vec<Vec<u64>> {
+    let split = |piece: &Piece<T>| {
+        let mut split = vec![Vec::new(); parts];
+        for (at, value) in piece.values.iter().enumerate() {
+            split[part(piece, at)].push(value.key());
+        }
+        split
+    };
+    let by_piece: Vec<Vec<Vec<u64>>> = pieces.par_iter().map(split).collect();
+    (0..parts)
+        .into_par_iter()
+        .map(|number| {
+            let total = by_piece.iter().map(|split| split[number].len()).sum();
+            let mut all = Vec::with_capacity(total);
+            by_piece.iter().for_each(|split| all.extend_from_slice(&split[number]));
+            all
+        })
+        .collect()
+}
+
+fn pair(sorted: &[Vec<u64>]) -> Option<(MannWhitney, KolmogorovSmirnov)> {
+    let [a, b] = sorted else { return None };
+    if a.is_empty() || b.is_empty() {
+        return None;
+    }
+    Some(rayon::join(|| MannWhitney::of_sorted(b, a), || KolmogorovSmirnov::of_sorted(b, a)))
+}
+
+fn rank_sums(sorted: &[Vec<u64>]) -> Option<(Vec<u128>, u128)> {
+    if sorted.len() < 3 {
+        return None;
+    }
+    let mut all: Vec<(u64, u32)> = sorted
+        .iter()
+        .enumerate()
+        .flat_map(|(group, keys)| keys.iter().map(move |&key| (key, group as u32)))
+        .collect();
+    all.par_sort_unstable();
+    let (mut sums, mut ties, mut before) = (vec![0u128; sorted.len()], 0u128, 0u128);
+    for run in all.chunk_by(|a, b| a.0 == b.0) {
+        let n = run.len() as u128;
+        run.iter().for_each(|&(_, group)| sums[group as usize] += 2 * before + n + 1);
+        ties += n * n * n - n;
+        before += n;
+    }
+    Some((sums, ties))
+}
+
+fn in_blocks<T: Ordered>(
+    pieces: &[Piece<T>],
+    request: &Request,
+    shift: T,
+) -> Vec<BlockDescription> {
+    let blocks = request.blocks;
+    let cell = |piece: &Piece<T>, at: usize| piece.group(at) * blocks + piece.blocks[at] as usize;
+    let mut cells = partition(pieces, request.groups * blocks, cell);
+    let described = cells.par_iter_mut().enumerate().filter(|(_, keys)| !keys.is_empty());
+    described
+        .map(|(cell, keys)| {
+            sort_keys(keys);
+            BlockDescription {
+                group: (cell / blocks) as u32,
+                block: (cell % blocks) as u32,
+                moments: moments(keys, shift),
+                quantiles: request.quantiles.iter().map(|&q| quantile::<T>(keys, q)).collect(),
+            }
+        })
+        .collect()
+}
+
+fn value<T: Ordered>(key: u64) -> f64 {
+    T::of_key(key).float()
+}
+
+fn quantile<T: Ordered>(sorted: &[u64], q: f64) -> f64 {
+    type7_ranks(sorted.len(), q).map_or(f64::NAN, |(low, high, weight)| {
+        let (a, b) = (value::<T>(sorted[low]), value::<T>(sorted[high]));
+        if weight > 0.0 { a + weight * (b - a) } else { a }
+    })
+}
+
+fn moments<T: Ordered>(sorted: &[u64], shift: T) -> Moments {
+    let parts: Vec<Moments> = sorted
+        .par_chunks(PIECE)
+        .map(|piece| {
+            Moments::of(&piece.iter().map(|&k| T::of_key(k).less(shift)).collect::<Vec<_>>())
+        })
+        .collect();
+    let mut whole = Moments::default();
+    parts.iter().for_each(|part| whole.merge(part));
+    whole
+}
+
+fn describe_sorted<T: Ordered>(sorted: &[u64], request: &Request, shift: T) -> GroupDescription {
+    let end = |at: Option<&u64>| at.map_or(f64::NAN, |&k| value::<T>(k));
+    let moments = moments(sorted, shift);
+    GroupDescription {
+        min: end(sorted.first()),
+        max: end(sorted.last()),
+        quantiles: request
+            .quantiles
+            .iter()
+            .map(|&q| {
+                let around = order_interval(sorted.len() as u64, q, request.level);
+                let at = |rank: Option<u64>| end(rank.and_then(|r| sorted.get(r as usize - 1)));
+                QuantileValue {
+                    q,
+                    value: quantile::<T>(sorted, q),
+                    low: at(around.and_then(|i| i.low)),
+                    high: at(around.and_then(|i| i.high)),
+                }
+            })
+            .collect(),
+        histogram: SignedHistogram::of_sorted::<T>(sorted).buckets().collect(),
+        fences: request.fences.then(|| fences(sorted, &moments, shift)),
+        moments,
+    }
+}
+
+fn fences<T: Ordered>(sorted: &[u64], moments: &Moments, shift: T) -> Fences {
+    let [q1, median, q3] = [0.25, 0.5, 0.75].map(|q| quantile::<T>(sorted, q));
+    let range = q3 - q1;
+    let ends = [q1 - 3.0 * range, q1 - 1.5 * range, q3 + 1.5 * range, q3 + 3.0 * range];
+    let below = |end: f64| sorted.partition_point(|&k| value::<T>(k) < end) as u64;
+    let above =
+        |end: f64| (sorted.len() - sorted.partition_point(|&k| value::<T>(k) <= end)) as u64;
+    let mut apart: Vec<u64> =
+        sorted.iter().map(|&k| (value::<T>(k) - median).abs().key()).collect();
+    sort_keys(&mut apart);
+    let mad = quantile::<f64>(&apart, 0.5);
+    let reach = 3.5 * mad / 0.6745;
+    let six = moments.standard_deviation().map(|sd| shift.float() + moments.mean + 6.0 * sd);
+    Fences {
+        ends,
+        beyond: [below(ends[0]), below(ends[1]), above(ends[2]), above(ends[3])],
+        mad,
+        modified_z: if mad > 0.0 { below(median - reach) + above(median + reach) } else { 0 },
+        six_sigma: six.map_or(0, above),
+    }
+}
+
+/// The longest over all groups: the order says from which key on, one pass says where they are.
+fn longest<T: Ordered>(pieces: &[Piece<T>], sorted: &[Vec<u64>], count: usize) -> Vec<Longest> {
+    if count == 0 {
+        return Vec::new();
+    }
+    let mut tails: Vec<u64> = sorted
+        .iter()
+        .flat_map(|keys| keys[keys.len().saturating_sub(count)..].iter().copied())
+        .collect();
+    tails.sort_unstable();
+    let Some(&least) = tails.get(tails.len().saturating_sub(count)) else { return Vec::new() };
+    let mut found: Vec<(u64, u32, u64, u32)> = pieces
+        .par_iter()
+        .flat_map_iter(|piece| {
+            piece.values.iter().enumerate().filter_map(move |(at, value)| {
+                let key = value.key();
+                (key >= least).then(|| (key, piece.file, piece.row(at), piece.group(at) as u32))
+            })
+        })
+        .collect();
+    found.par_sort_unstable_by(|a, b| b.cmp(a));
+    found.truncate(count);
+    found
+        .into_iter()
+        .map(|(key, file, row, group)| Longest { value: value::<T>(key), group, file, row })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn request(groups: usize, blocks: usize) -> Request {
+        let quantiles = vec![0.0, 0.25, 0.5, 0.9, 1.0];
+        Request { groups, blocks, quantiles, level: 0.95, longest: 3, fences: true }
+    }
+
+    fn piece<T>(values: Vec<T>, groups: Vec<u32>) -> Piece<T> {
+        Piece { values, groups, blocks: Vec::new(), file: 0, first_row: 0, rows: Vec::new() }
+    }
+
+    /// R: summary(c(-3, 1, 4, 1.5)) gives -3.000 0.000 1.250 0.875 2.125 4.000.
+    #[test]
+    fn floats_of_both_signs() {
+        let d = describe(&[piece(vec![-3.0, 1.0, 4.0, 1.5], vec![])], &request(1, 0));
+        let g = &d.groups[0];
+        assert_eq!((g.min, g.max, g.moments.mean), (-3.0, 4.0, 0.875));
+        let q: Vec<f64> = g.quantiles.iter().map(|q| q.value).collect();
+        assert_eq!(&q[..3], [-3.0, 0.0, 1.25]);
+        assert_eq!(d.pair, None);
+    }
+
+    #[test]
+    fn the_longest_are_found_again_in_file_and_row() {
+        let mut second = piece(vec![9i64, 7], vec![1, 0]);
+        (second.file, second.first_row, second.rows) = (1, 100, vec![0, 5]);
+        let d = describe(&[piece(vec![5i64, 7, 2], vec![0, 1, 0]), second], &request(2, 0));
+        let places: Vec<_> = d.longest.iter().map(|l| (l.value, l.group, l.file, l.row)).collect();
+        assert_eq!(places, [(9.0, 1, 1, 100), (7.0, 0, 1, 105), (7.0, 1, 0, 1)]);
+    }
+
+    /// Worked by hand: quartiles 2 and 4, fences -1 and 7; median 3, deviations 2 1 0 1 47.
+    #[test]
+    fn fences_of_five_values() {
+        let d = describe(&[piece(vec![1i64, 2, 3, 4, 50], vec![])], &request(1, 0));
+        let fences = d.groups[0].fences.clone().unwrap();
+        assert_eq!(fences.ends, [-4.0, -1.0, 7.0, 10.0]);
+        assert_eq!((fences.beyond, fences.mad), ([0, 0, 1, 1], 1.0));
+        assert_eq!((fences.modified_z, fences.six_sigma), (1, 0));
+    }
+
+    #[test]
+    fn nothing_is_described_as_nothing() {
+        let d = describe::<f64>(&[], &request(2, 0));
+        assert_eq!(d.groups.len(), 2);
+        assert!(d.groups[0].min.is_nan() && d.pair.is_none() && d.longest.is_empty());
+    }
+
+    proptest! {
+        /// However the values are cut into pieces, the description is the same.
+        #[test]
+        fn any_split_gives_the_description_of_the_whole(
+            rows in prop::collection::vec((-50i64..50, 0u32..3, 0u32..4), 1..200),
+            cut in 0usize..200,
+        ) {
+            let made = |part: &[(i64, u32, u32)], first_row: usize| Piece {
+                values: part.iter().map(|r| r.0).collect(),
+                groups: part.iter().map(|r| r.1).collect(),
+                blocks: part.iter().map(|r| r.2).collect(),
+                file: 0, first_row: first_row as u64, rows: Vec::new(),
+            };
+            let cut = cut.min(rows.len());
+            let whole = describe(&[made(&rows, 0)], &request(3, 4));
+            let parts = describe(&[made(&rows[..cut], 0), made(&rows[cut..], cut)], &request(3, 4));
+            prop_assert_eq!(format!("{whole:?}"), format!("{parts:?}"));
+            prop_assert_eq!(whole.blocks.iter().map(|b| b.moments.count).sum::<u64>(), rows.len() as u64);
+            let (sums, _) = whole.rank_sums.unwrap();
+            prop_assert_eq!(sums.iter().sum::<u128>(), (rows.len() * (rows.len() + 1)) as u128);
+        }
+    }
+}

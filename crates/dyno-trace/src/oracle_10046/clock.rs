@@ -1,0 +1,113 @@
+//! The wall clock of a session.
+//!
+//! Records carry `tim`, a clock with an arbitrary origin. A plain `***` stamp tells the wall clock
+//! just before the next record, so wall(t) = stamp + (t - tim of the next record). Each stamp
+//! anchors anew; how far the old anchor was off then is the residual: drift and steps of the
+//! system's clock. Without any stamp `tim` itself is taken for UNIX time.
+
+use super::record::NONE;
+
+/// Maps `tim` (in ns) to wall clock (ns since the UNIX epoch).
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    offset_ns: i64,
+    anchored: bool,
+    /// A stamp that still waits for its record.
+    stamp_ns: i64,
+    /// Number of anchors.
+    pub anchors: u64,
+    /// Largest residual, without its sign.
+    pub residual_max_ns: i64,
+}
+
+/// What an anchor changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Anchor {
+    /// How far the clock was off: stamp minus what the old anchor told; [`NONE`] at the first.
+    pub residual_ns: i64,
+    /// By how much all earlier times are off, if this is the first anchor.
+    pub shift_ns: Option<i64>,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self {
+            offset_ns: 0,
+            anchored: false,
+            stamp_ns: NONE,
+            anchors: 0,
+            residual_max_ns: 0,
+        }
+    }
+}
+
+impl Clock {
+    /// A plain stamp was read; the next record with a `tim` will anchor it.
+    pub fn stamp(&mut self, wall_ns: i64) {
+        if wall_ns != NONE {
+            self.stamp_ns = wall_ns;
+        }
+    }
+
+    /// Whether a stamp waits for its record.
+    #[inline]
+    pub fn waits(&self) -> bool {
+        self.stamp_ns != NONE
+    }
+
+    /// Takes away the stamp that waits, since its record belongs to another session.
+    pub fn take_stamp(&mut self) -> i64 {
+        std::mem::replace(&mut self.stamp_ns, NONE)
+    }
+
+    /// The record after a stamp: the clock goes by it from here on.
+    pub fn anchor(&mut self, tim_ns: i64) -> Anchor {
+        let offset = self.stamp_ns.saturating_sub(tim_ns);
+        let moved = offset.saturating_sub(self.offset_ns);
+        let first = !self.anchored;
+        (self.offset_ns, self.anchored, self.stamp_ns) = (offset, true, NONE);
+        self.anchors += 1;
+        if first {
+            return Anchor { residual_ns: NONE, shift_ns: Some(moved) };
+        }
+        self.residual_max_ns = self.residual_max_ns.max(moved.saturating_abs());
+        Anchor { residual_ns: moved, shift_ns: None }
+    }
+
+    /// `tim` went back: the next stamp tells where it stands now. Until then the old anchor goes on,
+    /// which is right where sessions of one host were put together.
+    pub fn restart(&mut self) {
+        self.anchored = false;
+    }
+
+    /// Wall clock at a `tim` (ns).
+    #[inline]
+    pub fn wall(&self, tim_ns: i64) -> i64 {
+        tim_ns.saturating_add(self.offset_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_is_the_wall_clock_of_the_next_record() {
+        let mut clock = Clock::default();
+        assert_eq!(clock.wall(7_000), 7_000, "without a stamp tim is the time");
+        clock.stamp(1_000_000);
+        assert_eq!(clock.anchor(10_000), Anchor { residual_ns: NONE, shift_ns: Some(990_000) });
+        assert_eq!(clock.wall(10_500), 1_000_500);
+        clock.stamp(2_000_000);
+        assert_eq!(clock.anchor(1_009_900).residual_ns, 100);
+        assert_eq!((clock.wall(1_009_900), clock.residual_max_ns), (2_000_000, 100));
+    }
+
+    #[test]
+    fn numbers_at_the_end_of_their_range_do_not_overflow() {
+        let mut clock = Clock::default();
+        clock.stamp(i64::MAX);
+        clock.anchor(i64::MIN + 1);
+        assert_eq!(clock.wall(i64::MAX), i64::MAX);
+    }
+}

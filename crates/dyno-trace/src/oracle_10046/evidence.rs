@@ -1,0 +1,328 @@
+//! Rows of a trace as Parquet: the tables of an import.
+//!
+//! A call's parent and a wait's owner come later in the file than the row. Rows wait in a buffer of
+//! [`FLUSH_ROWS`] and are completed there; a link that is found after its row was written goes to
+//! the table `links`. A row in `calls` says `orphan` as far as was known when it was written: a link
+//! takes it back.
+
+mod buffer;
+mod call_rows;
+mod endings;
+mod folder;
+mod parts;
+mod plan_text;
+mod small_rows;
+mod spill;
+mod tables;
+mod wait_rows;
+
+use std::sync::Arc;
+
+use dyno_evidence::EvidenceError;
+
+use super::events::class_of;
+use super::parameters::Parameters;
+use super::record::{Batch, Bind, Cursor, NONE, Stamp, Stat};
+use super::rows::{Belongs, CallRow, Context, Named, NewStatement, Owner, Sink, WaitRow};
+use super::statements::{Registry, hash64};
+pub use buffer::{NumberHasher, narrow};
+pub use endings::finish;
+use call_rows::Kept as KeptCall;
+pub use folder::{Folder, Small};
+use parts::{Linked, Links, Parts};
+pub use plan_text::{FIGURES, PlanText, plan_text};
+use small_rows::SmallRows;
+use spill::Spill;
+pub use tables::*;
+use wait_rows::Kept as KeptWait;
+
+/// Rows that wait for their links before they are written.
+pub const FLUSH_ROWS: usize = 1 << 15;
+
+/// Number of a row in the run: the file's number, then the row's.
+#[inline]
+pub fn row_id(file: u32, number: u64) -> i64 {
+    (i64::from(file) << 40) | (number as i64 & ((1 << 40) - 1))
+}
+
+/// What an import is told about a file.
+#[derive(Clone, Debug, Default)]
+pub struct FileOptions {
+    /// Its number in the run.
+    pub file: u32,
+    /// What the numbers of its sessions and contexts begin at, so that they are unique in the run.
+    pub base: u32,
+    /// Arm.
+    pub arm: String,
+    /// Whether binds are written.
+    pub binds: bool,
+}
+
+/// Writes the rows of one file.
+pub struct Evidence {
+    options: FileOptions,
+    registry: Registry,
+    small: SmallRows,
+    calls: Vec<KeptCall>,
+    /// Running number of `calls[0]`.
+    calls_from: u64,
+    call_parts: Parts,
+    waits: Vec<KeptWait>,
+    /// Running number of `waits[0]`.
+    waits_from: u64,
+    wait_parts: Parts,
+    links: Links,
+    spill: Spill,
+    events: Vec<(String, u8)>,
+    parameters: super::events::Names,
+    joined: Vec<u8>,
+    lob_calls: Vec<String>,
+    lob_types: Vec<String>,
+    error: Option<EvidenceError>,
+}
+
+impl Evidence {
+    /// A writer for one file of an import.
+    pub fn new(folder: &Arc<Folder>, registry: &Registry, options: FileOptions) -> Self {
+        let parts =
+            |name, columns| Parts::new(Arc::clone(folder), name, columns, options.file);
+        Self {
+            small: SmallRows::new(Arc::clone(folder), registry.clone(), &options),
+            call_parts: parts("calls", &tables::CALLS),
+            wait_parts: parts("waits", &tables::WAITS),
+            links: Links::new(Arc::clone(folder), options.file),
+            spill: Spill::new(folder.dir(), options.file),
+            registry: registry.clone(),
+            calls: Vec::new(),
+            calls_from: 0,
+            waits: Vec::new(),
+            waits_from: 0,
+            events: Vec::new(),
+            parameters: super::events::Names::default(),
+            joined: Vec::new(),
+            lob_calls: Vec::new(),
+            lob_types: Vec::new(),
+            error: None,
+            options,
+        }
+    }
+
+    fn keep(&mut self, result: Result<(), EvidenceError>) {
+        if let Err(error) = result
+            && self.error.is_none()
+        {
+            self.error = Some(error);
+        }
+    }
+
+    fn flush_calls(&mut self) {
+        if self.calls.is_empty() {
+            return;
+        }
+        let names = call_rows::Names {
+            arm: &self.options.arm,
+            lob_calls: &self.lob_calls,
+            lob_types: &self.lob_types,
+            statement: &|number| self.registry.key(number),
+        };
+        let columns = call_rows::columns(&self.calls, self.options.file, &names);
+        self.calls_from += self.calls.len() as u64;
+        self.calls.clear();
+        let result = self.call_parts.write(columns);
+        self.keep(result);
+    }
+
+    fn flush_waits(&mut self) {
+        if self.waits.is_empty() {
+            return;
+        }
+        let parameters: Vec<String> = (0..self.parameters.len())
+            .map(|at| String::from_utf8_lossy(self.parameters.name(at as u32)).into_owned())
+            .collect();
+        let names = wait_rows::Names {
+            arm: &self.options.arm,
+            events: &self.events,
+            parameters: &parameters,
+            statement: &|number| self.registry.key(number),
+        };
+        let columns = wait_rows::columns(&self.waits, self.options.file, &names);
+        self.waits_from += self.waits.len() as u64;
+        self.waits.clear();
+        let result = self.wait_parts.write(columns);
+        self.keep(result);
+    }
+
+    fn adopt_one(&mut self, child: u64, parent: Owner) {
+        match child.checked_sub(self.calls_from) {
+            Some(at) => {
+                if let Some(kept) = self.calls.get_mut(at as usize) {
+                    kept.parent = parent.number;
+                }
+            }
+            None => {
+                let result = self.links.push(Linked::Call, child, parent.number);
+                self.keep(result);
+            }
+        }
+    }
+
+    fn own_one(&mut self, wait: u64, owner: Owner) {
+        match wait.checked_sub(self.waits_from) {
+            Some(at) => {
+                if let Some(kept) = self.waits.get_mut(at as usize) {
+                    kept.owner = owner.number;
+                    kept.depth = owner.depth;
+                }
+            }
+            None => {
+                let result = self.links.push(Linked::Wait, wait, owner.number);
+                self.keep(result);
+            }
+        }
+    }
+
+    /// The names of a wait's parameters, joined, as a number; and the first three values.
+    fn take_apart(&mut self, text: &[u8]) -> (u32, [i64; 3]) {
+        self.joined.clear();
+        let mut values = [NONE; 3];
+        for (at, (name, value)) in Parameters::of(text).enumerate() {
+            if at > 0 {
+                self.joined.push(b',');
+            }
+            self.joined.extend_from_slice(name);
+            if let Some(place) = values.get_mut(at) {
+                *place = value;
+            }
+        }
+        (self.parameters.number(&self.joined, hash64(&self.joined) as u32), values)
+    }
+}
+
+impl Sink for Evidence {
+    fn call(&mut self, _batch: &Batch, row: &CallRow) {
+        let mut row = *row;
+        row.session += self.options.base;
+        row.context += self.options.base;
+        self.calls.push(KeptCall { row, parent: u64::MAX });
+        if self.calls.len() >= FLUSH_ROWS {
+            self.flush_calls();
+        }
+    }
+
+    fn wait(&mut self, batch: &Batch, row: &WaitRow) {
+        let mut row = *row;
+        row.session += self.options.base;
+        row.context += self.options.base;
+        let (names, values) = self.take_apart(batch.bytes_of(row.parameters));
+        self.waits.push(KeptWait { row, values, names, owner: u64::MAX, depth: u8::MAX });
+        if self.waits.len() >= FLUSH_ROWS {
+            self.flush_waits();
+        }
+    }
+
+    fn adopt(&mut self, child: u64, parent: Owner) {
+        if Spill::holds(child) {
+            let mut spill = std::mem::take(&mut self.spill);
+            let result = spill.each(child, |number| self.adopt_one(number, parent));
+            self.spill = spill;
+            self.keep(result);
+        } else {
+            self.adopt_one(child, parent);
+        }
+    }
+
+    fn own(&mut self, wait: u64, owner: Owner) {
+        if Spill::holds(wait) {
+            let mut spill = std::mem::take(&mut self.spill);
+            let result = spill.each(wait, |number| self.own_one(number, owner));
+            self.spill = spill;
+            self.keep(result);
+        } else {
+            self.own_one(wait, owner);
+        }
+    }
+
+    fn merge_calls(&mut self, calls: &[u64]) -> u64 {
+        self.spill.put(calls).unwrap_or_else(|error| {
+            self.keep(Err(error));
+            calls[0]
+        })
+    }
+
+    fn merge_waits(&mut self, waits: &[u64]) -> u64 {
+        self.merge_calls(waits)
+    }
+
+    fn statement(&mut self, new: NewStatement<'_>, cursor: Option<&Cursor>, at: Belongs) {
+        if new.first {
+            self.small.statement(&new, cursor, at);
+        }
+    }
+
+    fn cursor(&mut self, batch: &Batch, cursor: &Cursor, at: Belongs) {
+        self.small.cursor(batch, cursor, at);
+    }
+
+    fn plan(&mut self, batch: &Batch, stat: &Stat, plan_hash: i64, at: Belongs) {
+        self.small.plan(batch, stat, plan_hash, at);
+    }
+
+    fn binds(&mut self, cursor: u64, at: Belongs) {
+        self.small.bind_head(cursor, at);
+    }
+
+    fn bind(&mut self, batch: &Batch, cursor: u64, bind: &Bind, at: Belongs) {
+        self.small.bind(batch, cursor, bind, at);
+    }
+
+    fn failure(&mut self, cursor: u64, error: i64, tim: i64, call: Option<u64>, at: Belongs) {
+        let call = call.map_or(NONE, |number| row_id(self.options.file, number));
+        self.small.failure(cursor, error, tim, call, at);
+    }
+
+    fn transaction(&mut self, rollback: bool, read_only: bool, tim: i64, at: Belongs) {
+        self.small.transaction(rollback, read_only, tim, at);
+    }
+
+    fn stamp(&mut self, batch: &Batch, stamp: &Stamp, at: Belongs) {
+        self.small.stamp(batch, stamp, at);
+    }
+
+    fn anchor(&mut self, _session: u32, tim: i64, residual_ns: i64) {
+        self.small.anchor(tim, residual_ns);
+    }
+
+    fn shift(&mut self, session: u32, from_call: u64, from_wait: u64, by_ns: i64) {
+        let session = session + self.options.base;
+        for kept in &mut self.calls {
+            if kept.row.session == session && kept.row.number >= from_call {
+                kept.row.started_ns = kept.row.started_ns.saturating_add(by_ns);
+            }
+        }
+        for kept in &mut self.waits {
+            if kept.row.session == session && kept.row.number >= from_wait {
+                kept.row.started_ns = kept.row.started_ns.saturating_add(by_ns);
+            }
+        }
+    }
+
+    fn name(&mut self, what: Named, _number: u32, name: &[u8]) {
+        let text = String::from_utf8_lossy(name);
+        match what {
+            Named::Event => self.events.push((text.clone().into_owned(), class_of(&text))),
+            Named::LobCall => self.lob_calls.push(text.to_lowercase()),
+            Named::LobType => self.lob_types.push(text.into_owned()),
+        }
+    }
+
+    fn context(&mut self, number: u32, context: &Context) {
+        self.small.context(number, context);
+    }
+
+    fn end_batch(&mut self, batch: &Batch) -> Result<(), EvidenceError> {
+        self.small.unread(batch);
+        let result = self.small.flush_full();
+        self.keep(result);
+        self.error.take().map_or(Ok(()), Err)
+    }
+}

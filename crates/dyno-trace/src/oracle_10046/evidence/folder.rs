@@ -1,0 +1,132 @@
+//! The folder of an import: parts of the large tables by file, one part for each small table.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use dyno_evidence::EvidenceError;
+use dyno_evidence::table::{Column, Table, Values};
+
+use super::tables;
+
+/// The tables that have one part for all files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Small {
+    /// `statements.parquet`
+    Statements,
+    /// `cursors.parquet`
+    Cursors,
+    /// `plans.parquet`
+    Plans,
+    /// `errors.parquet`
+    Errors,
+    /// `transactions.parquet`
+    Transactions,
+    /// `contexts.parquet`
+    Contexts,
+    /// `sessions.parquet`
+    Sessions,
+    /// `stamps.parquet`
+    Stamps,
+    /// `binds.parquet`
+    Binds,
+    /// `unread.parquet`
+    Unread,
+    /// `files.parquet`
+    Files,
+}
+
+impl Small {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 11] = [
+        Self::Statements,
+        Self::Cursors,
+        Self::Plans,
+        Self::Errors,
+        Self::Transactions,
+        Self::Contexts,
+        Self::Sessions,
+        Self::Stamps,
+        Self::Binds,
+        Self::Unread,
+        Self::Files,
+    ];
+
+    /// Name of the table, which is its file's.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Statements => "statements",
+            Self::Cursors => "cursors",
+            Self::Plans => "plans",
+            Self::Errors => "errors",
+            Self::Transactions => "transactions",
+            Self::Contexts => "contexts",
+            Self::Sessions => "sessions",
+            Self::Stamps => "stamps",
+            Self::Binds => "binds",
+            Self::Unread => "unread",
+            Self::Files => "files",
+        }
+    }
+
+    /// Its columns.
+    pub fn columns(self) -> &'static [Column] {
+        match self {
+            Self::Statements => &tables::STATEMENTS,
+            Self::Cursors => &tables::CURSORS,
+            Self::Plans => &tables::PLANS,
+            Self::Errors => &tables::ERRORS,
+            Self::Transactions => &tables::TRANSACTIONS,
+            Self::Contexts => &tables::CONTEXTS,
+            Self::Sessions => &tables::SESSIONS,
+            Self::Stamps => &tables::STAMPS,
+            Self::Binds => &tables::BINDS,
+            Self::Unread => &tables::UNREAD,
+            Self::Files => &tables::FILES,
+        }
+    }
+}
+
+/// The folder of an import while it is written.
+pub struct Folder {
+    dir: PathBuf,
+    small: Vec<Mutex<Table>>,
+}
+
+impl Folder {
+    /// Opens the parts of the small tables in a folder, which is made where it is missing.
+    pub fn create(dir: &Path) -> Result<Self, EvidenceError> {
+        let open = |table: &Small| Table::create(dir, table.name(), table.columns()).map(Mutex::new);
+        let small = Small::ALL.iter().map(open).collect::<Result<_, _>>()?;
+        Ok(Self { dir: dir.to_owned(), small })
+    }
+
+    /// Where it is.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Appends rows to a small table.
+    pub fn write(&self, table: Small, values: Vec<Values>) -> Result<(), EvidenceError> {
+        self.small[table as usize].lock().unwrap_or_else(PoisonError::into_inner).write(values)
+    }
+
+    /// Opens a part of a large table: `<folder>/f<file>-<number>`.
+    pub fn part(
+        &self,
+        table: &str,
+        columns: &[Column],
+        file: u32,
+        number: u32,
+    ) -> Result<Table, EvidenceError> {
+        Table::create(&self.dir.join(table), &format!("f{file:06}-{number:06}"), columns)
+    }
+
+    /// Puts the small tables in place.
+    pub fn finish(self) -> Result<(), EvidenceError> {
+        for table in self.small {
+            table.into_inner().unwrap_or_else(PoisonError::into_inner).finish()?;
+        }
+        Ok(())
+    }
+}

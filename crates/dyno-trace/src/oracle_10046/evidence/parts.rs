@@ -1,0 +1,106 @@
+//! The large tables of one file: calls and waits that wait for their links, and links that were late.
+
+use std::sync::Arc;
+
+use dyno_evidence::table::{Column, Table, Values};
+use dyno_evidence::EvidenceError;
+
+use super::folder::Folder;
+use super::{FLUSH_ROWS, row_id, tables};
+
+/// Rows after which the next part begins.
+const PART_ROWS: u64 = 1 << 22;
+
+/// The parts of a large table that one file fills.
+pub struct Parts {
+    folder: Arc<Folder>,
+    name: &'static str,
+    columns: &'static [Column],
+    file: u32,
+    number: u32,
+    open: Option<Table>,
+}
+
+impl Parts {
+    /// No part yet.
+    pub fn new(
+        folder: Arc<Folder>,
+        name: &'static str,
+        columns: &'static [Column],
+        file: u32,
+    ) -> Self {
+        Self { folder, name, columns, file, number: 0, open: None }
+    }
+
+    /// Appends rows.
+    pub fn write(&mut self, values: Vec<Values>) -> Result<(), EvidenceError> {
+        let mut table = match self.open.take() {
+            Some(table) => table,
+            None => self.folder.part(self.name, self.columns, self.file, self.number)?,
+        };
+        table.write(values)?;
+        if table.rows() >= PART_ROWS {
+            table.finish()?;
+            self.number += 1;
+        } else {
+            self.open = Some(table);
+        }
+        Ok(())
+    }
+
+    /// Puts the last part in place.
+    pub fn finish(&mut self) -> Result<(), EvidenceError> {
+        self.open.take().map_or(Ok(()), |table| table.finish().map(drop))
+    }
+}
+
+/// Parents and owners that came after their rows had been written.
+pub struct Links {
+    parts: Parts,
+    kinds: Vec<u32>,
+    ids: Vec<i64>,
+    parents: Vec<i64>,
+}
+
+/// What a link links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Linked {
+    /// A call to its parent.
+    Call,
+    /// A wait to its owner.
+    Wait,
+}
+
+impl Links {
+    /// No links yet.
+    pub fn new(folder: Arc<Folder>, file: u32) -> Self {
+        let parts = Parts::new(folder, "links", &tables::LINKS, file);
+        Self { parts, kinds: Vec::new(), ids: Vec::new(), parents: Vec::new() }
+    }
+
+    /// Adds a link between running numbers of the file.
+    pub fn push(&mut self, kind: Linked, number: u64, parent: u64) -> Result<(), EvidenceError> {
+        self.kinds.push(kind as u32);
+        self.ids.push(row_id(self.parts.file, number));
+        self.parents.push(row_id(self.parts.file, parent));
+        if self.ids.len() >= FLUSH_ROWS { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), EvidenceError> {
+        if self.ids.is_empty() {
+            return Ok(());
+        }
+        let words = vec!["call".to_owned(), "wait".to_owned()];
+        self.parts.write(vec![
+            Values::Words(std::mem::take(&mut self.kinds), words),
+            Values::I64(std::mem::take(&mut self.ids)),
+            Values::I64(std::mem::take(&mut self.parents)),
+        ])
+    }
+
+    /// Writes what is left and puts the part in place.
+    pub fn finish(&mut self) -> Result<(), EvidenceError> {
+        self.flush()?;
+        self.parts.finish()
+    }
+}

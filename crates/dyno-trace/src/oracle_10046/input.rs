@@ -1,0 +1,303 @@
+//! What is read: files, standard input, directories and patterns; plain or compressed, which the
+//! content tells and not the name.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufReader, Chain, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering as Memory};
+
+use super::refusal::Refusal;
+
+/// Memory that an xz or lzma decoder may take, in KiB: the largest preset needs 64 MiB.
+const DECODER_KIB: u32 = 256 * 1024;
+
+/// One thing to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file.
+    File(PathBuf),
+    /// Standard input.
+    Stdin,
+}
+
+impl Source {
+    /// The path as given; `-` for standard input.
+    pub fn path(&self) -> PathBuf {
+        match self {
+            Source::File(path) => path.clone(),
+            Source::Stdin => PathBuf::from("-"),
+        }
+    }
+
+    /// Size in bytes as it stands on disk; 0 for standard input or where it cannot be told.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Source::File(path) => path.metadata().map_or(0, |metadata| metadata.len()),
+            Source::Stdin => 0,
+        }
+    }
+}
+
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    Plain,
+    /// gzip, one member or several.
+    Gzip,
+    /// xz, one stream or several.
+    Xz,
+    /// The older format of xz's author.
+    Lzma,
+    /// bzip2, one stream or several.
+    Bzip2,
+    /// zstd, one frame or several.
+    Zstd,
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Compression::Plain => "plain",
+            Compression::Gzip => "gzip",
+            Compression::Xz => "xz",
+            Compression::Lzma => "lzma",
+            Compression::Bzip2 => "bzip2",
+            Compression::Zstd => "zstd",
+        })
+    }
+}
+
+impl Compression {
+    /// What the first bytes of a file tell. lzma has no signature: its usual properties, a
+    /// dictionary of a power of two, and an unknown or sensible size are taken for one.
+    pub fn of(first: &[u8]) -> Self {
+        match first {
+            [0x1f, 0x8b, ..] => Compression::Gzip,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Compression::Bzip2,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
+            [0x5d, 0, 0, d, e, ..] if u16::from_le_bytes([*d, *e]).is_power_of_two() => {
+                Compression::Lzma
+            }
+            _ => Compression::Plain,
+        }
+    }
+}
+
+/// An open input.
+pub(super) enum Input {
+    /// A plain file, which several threads can read at any place.
+    File(File, u64),
+    /// Anything else, from front to back.
+    Stream(Box<dyn Read + Send>, Compression),
+}
+
+/// Opens a source. `taken` counts the bytes as they come from disk, compressed ones before they are
+/// unpacked; a plain file is counted by who reads it.
+pub(super) fn open(source: &Source, taken: &Arc<AtomicU64>) -> Result<Input, Refusal> {
+    let unreadable = |source_error| Refusal::Unreadable { path: source.path(), source: source_error };
+    match source {
+        Source::File(path) => {
+            let mut file = File::open(path).map_err(unreadable)?;
+            let metadata = file.metadata().map_err(unreadable)?;
+            if metadata.is_dir() {
+                return Err(Refusal::NoTraces { path: path.clone() });
+            }
+            let first = first_bytes(&mut file).map_err(unreadable)?;
+            let compression = Compression::of(&first);
+            if compression == Compression::Plain && metadata.is_file() {
+                return Ok(Input::File(file, metadata.len()));
+            }
+            stream(first, file, compression, taken).map_err(unreadable)
+        }
+        Source::Stdin => {
+            let mut stdin = io::stdin();
+            let first = first_bytes(&mut stdin).map_err(unreadable)?;
+            let compression = Compression::of(&first);
+            stream(first, stdin, compression, taken).map_err(unreadable)
+        }
+    }
+}
+
+/// Up to the first 16 bytes.
+fn first_bytes(from: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut first = Vec::with_capacity(16);
+    from.take(16).read_to_end(&mut first)?;
+    Ok(first)
+}
+
+fn stream(
+    first: Vec<u8>,
+    rest: impl Read + Send + 'static,
+    compression: Compression,
+    taken: &Arc<AtomicU64>,
+) -> io::Result<Input> {
+    let raw = Counted { from: Cursor::new(first).chain(rest), taken: Arc::clone(taken) };
+    let reader: Box<dyn Read + Send> = match compression {
+        Compression::Plain => Box::new(raw),
+        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(buffered(raw))),
+        Compression::Xz => {
+            Box::new(lzma_rust2::XzReader::new_mem_limit(buffered(raw), true, DECODER_KIB))
+        }
+        Compression::Lzma => {
+            Box::new(lzma_rust2::LzmaReader::new_mem_limit(buffered(raw), DECODER_KIB, None)?)
+        }
+        Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(buffered(raw))),
+        Compression::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(buffered(raw))?),
+    };
+    Ok(Input::Stream(reader, compression))
+}
+
+fn buffered<R: Read>(raw: R) -> BufReader<R> {
+    BufReader::with_capacity(256 * 1024, raw)
+}
+
+/// Counts what passes through.
+struct Counted<R> {
+    from: Chain<Cursor<Vec<u8>>, R>,
+    taken: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.from.read(into)?;
+        self.taken.fetch_add(count as u64, Memory::Relaxed);
+        Ok(count)
+    }
+}
+
+/// The files that `given` stands for: files, `-` for standard input, directories (all `*.trc` below
+/// them, compressed or not), patterns. The files of one directory or pattern are in natural order
+/// (`ora_9` before `ora_10`). What cannot be found is refused, the others stay.
+pub fn expand<P: AsRef<Path>>(given: &[P]) -> (Vec<Source>, Vec<Refusal>) {
+    let mut sources = Vec::new();
+    let mut refusals = Vec::new();
+    for path in given {
+        match expand_one(path.as_ref()) {
+            Ok(found) => sources.extend(found),
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    let mut seen = HashSet::new();
+    sources.retain(|source| {
+        let Source::File(path) = source else { return seen.insert(PathBuf::from("-")) };
+        let fresh = seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone()));
+        if !fresh {
+            refusals.push(Refusal::Twice { path: path.clone() });
+        }
+        fresh
+    });
+    (sources, refusals)
+}
+
+fn expand_one(path: &Path) -> Result<Vec<Source>, Refusal> {
+    if path == Path::new("-") {
+        return Ok(vec![Source::Stdin]);
+    }
+    if path.is_dir() {
+        let mut found = Vec::new();
+        directory(path, &mut found)
+            .map_err(|source| Refusal::Unreadable { path: path.to_owned(), source })?;
+        if found.is_empty() {
+            return Err(Refusal::NoTraces { path: path.to_owned() });
+        }
+        return Ok(in_order(found));
+    }
+    let pattern = path.to_string_lossy();
+    if path.exists() || !pattern.contains(['*', '?', '[']) {
+        return Ok(vec![Source::File(path.to_owned())]);
+    }
+    let matches = glob::glob(&pattern).map_err(|error| Refusal::Pattern {
+        pattern: pattern.clone().into_owned(),
+        reason: error.msg.to_owned(),
+    })?;
+    let files: Vec<PathBuf> = matches.filter_map(Result::ok).filter(|path| path.is_file()).collect();
+    if files.is_empty() {
+        return Err(Refusal::NoMatch { pattern: pattern.into_owned() });
+    }
+    Ok(in_order(files))
+}
+
+/// The traces in and below a directory; links to directories are not followed, so it ends.
+fn directory(path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in path.read_dir()? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        let path = entry.path();
+        if kind.is_dir() {
+            directory(&path, found)?;
+        } else if is_trace_name(&path) && path.is_file() {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// `x.trc`, perhaps with the suffix of a compression.
+fn is_trace_name(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let packed = [".gz", ".xz", ".lzma", ".bz2", ".zst", ".zstd"];
+    let bare = packed.iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(&name);
+    bare.strip_suffix(".trc").is_some_and(|stem| !stem.is_empty() && !stem.starts_with('.'))
+}
+
+fn in_order(mut files: Vec<PathBuf>) -> Vec<Source> {
+    files.sort_by(|a, b| natural(&a.to_string_lossy(), &b.to_string_lossy()));
+    files.into_iter().map(Source::File).collect()
+}
+
+/// Compares names as people do: runs of digits by their value.
+fn natural(a: &str, b: &str) -> Ordering {
+    let (mut left, mut right) = (a.as_bytes(), b.as_bytes());
+    while let (Some(x), Some(y)) = (left.first(), right.first()) {
+        let order = if x.is_ascii_digit() && y.is_ascii_digit() {
+            let (m, n) = (run(left), run(right));
+            let (p, q) = (significant(&left[..m]), significant(&right[..n]));
+            (left, right) = (&left[m..], &right[n..]);
+            p.len().cmp(&q.len()).then_with(|| p.cmp(q))
+        } else {
+            (left, right) = (&left[1..], &right[1..]);
+            x.cmp(y)
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+    left.len().cmp(&right.len()).then_with(|| a.cmp(b))
+}
+
+fn run(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| byte.is_ascii_digit()).count()
+}
+
+fn significant(digits: &[u8]) -> &[u8] {
+    let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
+    &digits[zeros..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_in_natural_order() {
+        let mut names = vec!["ora_10.trc", "ora_9.trc", "ora_9_1.trc", "ora_009.trc", "a.trc"];
+        names.sort_by(|a, b| natural(a, b));
+        assert_eq!(names, ["a.trc", "ora_009.trc", "ora_9.trc", "ora_9_1.trc", "ora_10.trc"]);
+    }
+
+    #[test]
+    fn traces_in_a_directory_are_told_by_their_names() {
+        for yes in ["a.trc", "A.TRC", "a.trc.gz", "a.trc.zst", "a.trc.bz2"] {
+            assert!(is_trace_name(Path::new(yes)), "{yes}");
+        }
+        for no in ["a.trm", ".trc", "a.txt", "trc", "a.trc.md", "a.gz"] {
+            assert!(!is_trace_name(Path::new(no)), "{no}");
+        }
+    }
+}

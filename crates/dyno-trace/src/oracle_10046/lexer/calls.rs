@@ -1,0 +1,200 @@
+//! Calls: PARSE, EXEC, FETCH, UNMAP, SORT UNMAP, CLOSE, the LOB calls and RPC EXEC.
+
+use super::fields::{Faults, Fields, digits_end};
+use super::numbers::{Memo, forward, short};
+use crate::oracle_10046::record::{Call, CallKind, NONE, Reason, Text};
+
+/// A call with nothing known.
+pub(super) const EMPTY: Call = Call {
+    cursor: 0,
+    c: NONE,
+    e: NONE,
+    p: NONE,
+    cr: NONE,
+    cu: NONE,
+    r: NONE,
+    tim: NONE,
+    plh: NONE,
+    bytes: NONE,
+    name: Text { start: 0, len: 0 },
+    lob_type: Text { start: 0, len: 0 },
+    kind: CallKind::Parse,
+    dep: 255,
+    mis: 255,
+    og: 255,
+    close_type: 255,
+};
+
+/// Longest line that the quick way takes; longer ones are odd enough for the careful way.
+const WINDOW: usize = 288;
+
+/// Passes `literal` at `at`.
+macro_rules! expect {
+    ($bytes:expr, $at:expr, $literal:literal) => {
+        if $bytes.get($at..$at + $literal.len()) != Some($literal.as_slice()) {
+            return None;
+        }
+        $at += $literal.len();
+    };
+}
+
+/// A number of up to 18 digits as a signed one.
+macro_rules! number {
+    ($bytes:expr, $at:expr, $way:ident) => {{
+        let (value, end) = $way($bytes, $at)?;
+        $at = end;
+        i64::try_from(value).ok()?
+    }};
+}
+
+/// A number below 255.
+macro_rules! small {
+    ($bytes:expr, $at:expr) => {{
+        let (value, end) = short($bytes, $at)?;
+        $at = end;
+        if value > 254 {
+            return None;
+        }
+        value as u8
+    }};
+}
+
+/// A call whose fields stand in the order in which every known version writes them. `rest` begins
+/// with the line, whose LF is at `stop`. `None`: read it the careful way.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+pub(super) fn quick(rest: &[u8], stop: usize, memo: &mut Memo) -> Option<Call> {
+    let line: &[u8; WINDOW] = rest.first_chunk()?;
+    let (kind, mut at) = match &line[..7] {
+        b"FETCH #" => (CallKind::Fetch, 7),
+        b"PARSE #" => (CallKind::Parse, 7),
+        b"CLOSE #" => (CallKind::Close, 7),
+        [b'E', b'X', b'E', b'C', b' ', b'#', _] => (CallKind::Exec, 6),
+        _ => return None,
+    };
+    let (cursor, end) = memo.cursor(line, at)?;
+    at = end;
+    expect!(line, at, b":c=");
+    let c = number!(line, at, short);
+    expect!(line, at, b",e=");
+    let e = number!(line, at, forward);
+    let mut call = Call { cursor, c, e, kind, ..EMPTY };
+    if kind == CallKind::Close {
+        expect!(line, at, b",dep=");
+        call.dep = small!(line, at);
+        expect!(line, at, b",type=");
+        call.close_type = small!(line, at);
+    } else {
+        expect!(line, at, b",p=");
+        call.p = number!(line, at, short);
+        expect!(line, at, b",cr=");
+        call.cr = number!(line, at, short);
+        expect!(line, at, b",cu=");
+        call.cu = number!(line, at, short);
+        expect!(line, at, b",mis=");
+        call.mis = small!(line, at);
+        expect!(line, at, b",r=");
+        call.r = number!(line, at, short);
+        expect!(line, at, b",dep=");
+        call.dep = small!(line, at);
+        expect!(line, at, b",og=");
+        call.og = small!(line, at);
+        if line.get(at..at + 5)? == b",plh=" {
+            at += 5;
+            call.plh = number!(line, at, forward);
+        }
+    }
+    expect!(line, at, b",tim=");
+    // From the right, where the memo knows the upper digits.
+    let end = stop - usize::from(line.get(stop.checked_sub(1)?)? == &b'\r');
+    let (tim, start) = memo.clock(line, end)?;
+    call.tim = i64::try_from(tim).ok()?;
+    (start == at).then_some(call)
+}
+
+/// What the careful way found: the record if it can be used, and what was wrong.
+pub(super) type Careful<T> = (Option<T>, Faults);
+
+/// A call by its fields' names. It can be used when it has an end and a length, and a depth where
+/// its kind has one.
+pub(super) fn careful(line: &[u8], kind: CallKind, digits_at: usize) -> Careful<Call> {
+    let mut faults = Faults::default();
+    let digits_end = digits_end(line, digits_at);
+    let cursor = faults.cursor(&line[digits_at..digits_end]);
+    if line.get(digits_end) != Some(&b':') {
+        faults.note(Reason::Torn);
+        return (None, faults);
+    }
+    let mut call = Call { cursor, kind, ..EMPTY };
+    for field in Fields::new(line, digits_end + 1, b',') {
+        set(&mut call, &mut faults, field.name, field.value);
+    }
+    let usable = call.e != NONE && call.tim != NONE && call.dep != 255;
+    let whole = if kind == CallKind::Close {
+        call.c != NONE && call.close_type != 255
+    } else {
+        let counters = [call.c, call.p, call.cr, call.cu, call.r];
+        !counters.contains(&NONE) && call.mis != 255 && call.og != 255
+    };
+    if !usable || !whole {
+        faults.note(Reason::Torn);
+    }
+    let cursor_fits = faults.0 != Some(Reason::TooLarge);
+    ((usable && cursor_fits).then_some(call), faults)
+}
+
+fn set(call: &mut Call, faults: &mut Faults, name: &[u8], value: &[u8]) {
+    match name {
+        b"c" => call.c = faults.number(value),
+        b"e" => call.e = faults.number(value),
+        b"p" => call.p = faults.number(value),
+        b"cr" => call.cr = faults.number(value),
+        b"cu" => call.cu = faults.number(value),
+        b"r" => call.r = faults.number(value),
+        b"tim" => call.tim = faults.clock(value),
+        b"plh" => call.plh = faults.number(value),
+        b"bytes" => call.bytes = faults.number(value),
+        b"dep" => call.dep = faults.small(value),
+        b"mis" => call.mis = faults.small(value),
+        b"og" => call.og = faults.small(value),
+        b"type" if call.kind == CallKind::Close => call.close_type = faults.small(value),
+        // A field of a version to come; a name without a value is a torn one.
+        _ if !value.is_empty() => {}
+        _ => faults.note(Reason::Torn),
+    }
+}
+
+/// A LOB call; `base` is where the line begins in the batch. It has neither cursor nor depth: its
+/// depth is 0.
+pub(super) fn lob(line: &[u8], letters: usize, base: usize) -> Careful<Call> {
+    let mut faults = Faults::default();
+    let mut call = Call { kind: CallKind::Lob, dep: 0, ..EMPTY };
+    call.name = Text { start: base as u32, len: letters as u32 };
+    for field in Fields::new(line, letters + 1, b',') {
+        if field.name == b"type" {
+            let start = (base + field.start) as u32;
+            call.lob_type = Text { start, len: field.value.len() as u32 };
+        } else {
+            set(&mut call, &mut faults, field.name, field.value);
+        }
+    }
+    let usable = call.e != NONE && call.tim != NONE;
+    if !usable || [call.c, call.p, call.cr, call.cu].contains(&NONE) {
+        faults.note(Reason::Torn);
+    }
+    (usable.then_some(call), faults)
+}
+
+/// `RPC EXEC:c=1,e=2`: no cursor, no depth, no clock.
+pub(super) fn rpc(line: &[u8]) -> Careful<Call> {
+    let mut faults = Faults::default();
+    let mut call = Call { kind: CallKind::Rpc, dep: 0, ..EMPTY };
+    for field in Fields::new(line, b"RPC EXEC:".len(), b',') {
+        set(&mut call, &mut faults, field.name, field.value);
+    }
+    let usable = call.e != NONE;
+    if !usable || call.c == NONE {
+        faults.note(Reason::Torn);
+    }
+    (usable.then_some(call), faults)
+}

@@ -1,0 +1,219 @@
+//! What a line is: decided on its first bytes, without looking at the rest.
+
+use crate::oracle_10046::record::CallKind;
+
+/// The class of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// A call with a cursor; the number of bytes before the cursor's digits.
+    Call(CallKind, usize),
+    /// WAIT.
+    Wait,
+    /// PARSING IN CURSOR.
+    Cursor,
+    /// PARSE ERROR.
+    ParseError,
+    /// STAT.
+    Stat,
+    /// BINDS.
+    Binds,
+    /// ERROR.
+    Error,
+    /// XCTEND.
+    Xct,
+    /// A LOB call; the length of its name.
+    Lob(usize),
+    /// RPC EXEC.
+    Rpc,
+    /// `***` and a blank.
+    Stamp,
+    /// APPNAME.
+    Appname,
+    /// A line of `=` before PARSING IN CURSOR.
+    Separator,
+    /// The first line of a bind.
+    Bind,
+    /// A further line of a bind, or what stands between BINDS and the first bind.
+    BindRest,
+    /// Nothing but blanks.
+    Blank,
+    /// The first line of a header.
+    HeaderStart,
+    /// Anything else.
+    Other,
+}
+
+impl Class {
+    /// Whether the line begins a record that tells where time went or what ran: no such line is
+    /// part of a bind's value, nor of a text whose end is lost.
+    pub(super) fn is_record(self) -> bool {
+        !matches!(
+            self,
+            Class::Bind | Class::BindRest | Class::Blank | Class::HeaderStart | Class::Other
+        )
+    }
+}
+
+/// Keywords that stand before `#` and a cursor number.
+const KEYWORDS: [(&[u8], Class); 12] = [
+    (b"WAIT #", Class::Wait),
+    (b"FETCH #", Class::Call(CallKind::Fetch, 7)),
+    (b"EXEC #", Class::Call(CallKind::Exec, 6)),
+    (b"PARSE #", Class::Call(CallKind::Parse, 7)),
+    (b"CLOSE #", Class::Call(CallKind::Close, 7)),
+    (b"STAT #", Class::Stat),
+    (b"BINDS #", Class::Binds),
+    (b"PARSING IN CURSOR #", Class::Cursor),
+    (b"ERROR #", Class::Error),
+    (b"PARSE ERROR #", Class::ParseError),
+    (b"UNMAP #", Class::Call(CallKind::Unmap, 7)),
+    (b"SORT UNMAP #", Class::Call(CallKind::SortUnmap, 12)),
+];
+
+/// Whether a digit follows the first `len` bytes.
+fn digit_at(line: &[u8], len: usize) -> bool {
+    line.get(len).is_some_and(u8::is_ascii_digit)
+}
+
+/// The class of a line, given without its line end.
+pub(super) fn class(line: &[u8]) -> Class {
+    match line.first() {
+        None => Class::Blank,
+        Some(b' ' | b'\t') => indented(line),
+        Some(b'*') => {
+            if line.starts_with(b"*** ") {
+                Class::Stamp
+            } else {
+                Class::Other
+            }
+        }
+        Some(b'=') => {
+            if line.len() >= 8 && line.iter().all(|byte| *byte == b'=') {
+                Class::Separator
+            } else {
+                Class::Other
+            }
+        }
+        Some(b'A'..=b'Z') => capital(line),
+        Some(b'k') if line.starts_with(b"kkscoacd") => Class::BindRest,
+        Some(_) => Class::Other,
+    }
+}
+
+fn capital(line: &[u8]) -> Class {
+    for (keyword, class) in KEYWORDS {
+        if line.starts_with(keyword) {
+            return if digit_at(line, keyword.len()) { class } else { Class::Other };
+        }
+    }
+    if line.starts_with(b"LOB") {
+        let letters = line.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
+        if letters > 3 && line[letters..].starts_with(b": type=") {
+            return Class::Lob(letters);
+        }
+    }
+    let starts: [(&[u8], Class); 5] = [
+        (b"XCTEND rlbk=", Class::Xct),
+        (b"RPC EXEC:c=", Class::Rpc),
+        (b"APPNAME mod='", Class::Appname),
+        (b"Trace file ", Class::HeaderStart),
+        (b"Dump file ", Class::HeaderStart),
+    ];
+    let found = starts.into_iter().find(|(start, _)| line.starts_with(start));
+    found.map_or(Class::Other, |(_, class)| class)
+}
+
+/// Lines that begin with a blank: binds and their parts.
+fn indented(line: &[u8]) -> Class {
+    let text = line.trim_ascii_start();
+    if text.is_empty() {
+        return Class::Blank;
+    }
+    if is_bind_head(text) {
+        return Class::Bind;
+    }
+    let rests: [&[u8]; 8] = [
+        b"oacdty=",
+        b"oacflg=",
+        b"kxsbbbfp=",
+        b"value=",
+        b"bfp=",
+        b"No oacdef for this bind",
+        b"toid ptr value=",
+        b"oacdef = ",
+    ];
+    if rests.into_iter().any(|rest| text.starts_with(rest)) {
+        Class::BindRest
+    } else {
+        Class::Other
+    }
+}
+
+/// `Bind#12` since 10g, `bind 12: ...` before.
+fn is_bind_head(text: &[u8]) -> bool {
+    if let Some(rest) = text.strip_prefix(b"Bind#") {
+        let rest = rest.trim_ascii_end();
+        return !rest.is_empty() && rest.iter().all(u8::is_ascii_digit);
+    }
+    let Some(rest) = text.strip_prefix(b"bind ") else {
+        return false;
+    };
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && rest.get(digits) == Some(&b':')
+}
+
+/// Where a second record begins inside a line that could not be read: two lines glued together.
+pub(super) fn second_record(line: &[u8]) -> Option<usize> {
+    let by_cursor = memchr::memchr_iter(b'#', line).filter_map(|hash| {
+        let head = &line[..=hash];
+        let longest = KEYWORDS
+            .into_iter()
+            .filter(|(keyword, _)| head.ends_with(keyword) && digit_at(line, hash + 1))
+            .map(|(keyword, _)| head.len() - keyword.len())
+            .min()?;
+        (longest > 0).then_some(longest)
+    });
+    let others: [&[u8]; 3] = [b"*** 20", b"XCTEND rlbk=", b"====================="];
+    let by_text = others
+        .into_iter()
+        .filter_map(|text| memchr::memmem::find(line.get(1..)?, text).map(|at| at + 1));
+    let zeros = memchr::memchr(0, line).filter(|at| *at > 0);
+    by_cursor.take(1).chain(by_text).chain(zeros).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_keyword_needs_a_cursor_number() {
+        assert_eq!(class(b"WAIT #1: nam='x'"), Class::Wait);
+        assert_eq!(class(b"WAIT for it"), Class::Other);
+        assert_eq!(class(b"WAIT #x"), Class::Other);
+        assert_eq!(class(b"PARSE ERROR #1:len=3"), Class::ParseError);
+        assert_eq!(class(b"PARSE #1:c=3"), Class::Call(CallKind::Parse, 7));
+        assert_eq!(class(b"SORT UNMAP #1:c=3"), Class::Call(CallKind::SortUnmap, 12));
+    }
+
+    #[test]
+    fn stars_are_stamps_only_when_three_and_a_blank() {
+        assert_eq!(class(b"*** 2020-01-01 00:00:00.000"), Class::Stamp);
+        assert_eq!(class(b"***************"), Class::Other);
+        assert_eq!(class(b"  ****** trying bitmap/domain indexes ******"), Class::Other);
+    }
+
+    #[test]
+    fn lob_calls_of_any_name() {
+        assert_eq!(class(b"LOBREAD: type=TEMPORARY LOB"), Class::Lob(7));
+        assert_eq!(class(b"LOBARRTMPFRE: type=TEMPORARY LOB"), Class::Lob(12));
+        assert_eq!(class(b"LOB: type=x"), Class::Other);
+    }
+
+    #[test]
+    fn the_first_of_several_glued_records_is_found() {
+        let line = b"FETCH #1:c=1,tim=57935WAIT #2: nam='x' ela= 1EXEC #3:c=1";
+        assert_eq!(second_record(line), Some(22));
+        assert_eq!(second_record(b"FETCH #1:c=0,e=1"), None);
+        assert_eq!(second_record(b"X SORT UNMAP #1:c=0"), Some(2));
+    }
+}

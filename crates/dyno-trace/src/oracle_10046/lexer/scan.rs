@@ -1,0 +1,431 @@
+//! The loop over a batch: which kind of line is it, which part of the crate reads it, what becomes
+//! of lines that cannot be read.
+
+use super::calls::Careful;
+use super::classes::{Class, class, second_record};
+use super::fields::Faults;
+use super::numbers::Memo;
+use super::texts::End;
+use super::{Options, binds, calls, singles, stamps, texts, waits};
+use crate::oracle_10046::record::{
+    Batch, Cursor, Placed, Reason, Record, Stamp, StampKind, Text, Unread,
+};
+
+/// What a lexer remembers between batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::oracle_10046) struct State {
+    /// No record yet since the beginning of the file or of a header.
+    header: bool,
+    /// What the last batch ended in the middle of.
+    carry: Carry,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Carry {
+    Nothing,
+    /// A run of NULs, counted already.
+    Zeros,
+    /// A line that is too long, counted already.
+    LongLine,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        State { header: true, carry: Carry::Nothing }
+    }
+}
+
+impl State {
+    /// The state in front of a record in the middle of a file.
+    pub(in crate::oracle_10046) fn between_records() -> Self {
+        State { header: false, carry: Carry::Nothing }
+    }
+
+    /// Whether a record that begins here is read the same as after [`State::between_records`].
+    pub(in crate::oracle_10046) fn is_between_records(self) -> bool {
+        self.carry == Carry::Nothing
+    }
+}
+
+/// Lexes `batch.bytes` until `until` is reached or passed, or until a record needs
+/// more bytes than there are (`last`: there are no more). Gives the place up to which it came, and
+/// leaves the number of lines in `batch.lines`.
+pub(in crate::oracle_10046) fn scan(
+    options: Options,
+    state: &mut State,
+    batch: &mut Batch,
+    until: usize,
+    last: bool,
+) -> usize {
+    let mut scan = Scan {
+        bytes: &batch.bytes,
+        at: 0,
+        line: 0,
+        last,
+        options,
+        state,
+        memo: Memo::default(),
+        records: &mut batch.records,
+        unread: &mut batch.unread,
+    };
+    scan.run(until);
+    let (end, lines, carry) = (scan.at, scan.line, scan.state.carry);
+    // The last line counts also without its end, whose bytes an earlier batch may have taken.
+    let torn_end = match end.checked_sub(1) {
+        Some(before) => batch.bytes[before] != b'\n',
+        None => carry != Carry::Nothing,
+    } && last;
+    batch.lines = lines + u32::from(torn_end);
+    end
+}
+
+/// Where the first record begins whose line begins at `from` or later, behind a line end. Only lines
+/// count that hardly occur in the text of a statement; whether one does is for the caller to find
+/// out.
+pub(in crate::oracle_10046) fn record_start(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        at += memchr::memchr(b'\n', bytes.get(at..)?)? + 1;
+        let rest = &bytes[at..];
+        let line = &rest[..rest.len().min(32)];
+        if matches!(class(line), Class::Call(..) | Class::Wait) {
+            return Some(at);
+        }
+    }
+}
+
+/// Whether a line begins a record that only event 10046 writes.
+pub(in crate::oracle_10046) fn is_record_line(line: &[u8]) -> bool {
+    class(line).is_record() && !matches!(class(line), Class::Stamp | Class::Separator)
+}
+
+struct Scan<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    line: u32,
+    last: bool,
+    options: Options,
+    state: &'a mut State,
+    memo: Memo,
+    records: &'a mut Vec<Placed>,
+    unread: &'a mut Vec<Unread>,
+}
+
+/// A line: where it begins, ends without its line end, and where the next one begins.
+#[derive(Clone, Copy)]
+struct Line {
+    start: usize,
+    end: usize,
+    next: usize,
+}
+
+/// Whether the loop can go on, or needs more bytes.
+#[derive(PartialEq)]
+enum Step {
+    On,
+    More,
+}
+
+impl Scan<'_> {
+    fn run(&mut self, until: usize) {
+        if self.state.carry == Carry::LongLine && !self.skip_line() {
+            return;
+        }
+        while self.at < self.bytes.len() && self.at < until {
+            let rest = &self.bytes[self.at..];
+            if !self.options.careful && self.quick(rest) {
+                continue;
+            }
+            if self.slow() == Step::More {
+                break;
+            }
+        }
+    }
+
+    /// Reads a line the quick way, if it is a wait or a call as expected. The line's end is looked
+    /// for first, so that the processor can begin with the next line while it is still at this one.
+    #[inline(always)]
+    #[allow(clippy::inline_always)]
+    fn quick(&mut self, rest: &[u8]) -> bool {
+        if !matches!(rest[0], b'W' | b'F' | b'E' | b'P' | b'C') {
+            return false;
+        }
+        let Some(stop) = memchr::memchr(b'\n', rest).filter(|stop| *stop < self.options.cap) else {
+            return false;
+        };
+        let record = if rest[0] == b'W' {
+            let Some(wait) = waits::quick(rest, stop, self.at, &mut self.memo) else { return false };
+            Record::Wait(wait)
+        } else {
+            let Some(call) = calls::quick(rest, stop, &mut self.memo) else { return false };
+            Record::Call(call)
+        };
+        self.records.push(Placed { at: self.at as u32, line: self.line, record });
+        self.state.header = false;
+        self.state.carry = Carry::Nothing;
+        self.at += stop + 1;
+        self.line += 1;
+        true
+    }
+
+    fn slow(&mut self) -> Step {
+        if self.bytes[self.at] == 0 {
+            self.zeros();
+            return Step::On;
+        }
+        self.state.carry = Carry::Nothing;
+        let Some(line) = self.line() else {
+            return self.no_line_end();
+        };
+        self.read(line)
+    }
+
+    /// The bytes that a record beginning here may use, and whether there can be no more of them.
+    fn window(&self) -> (&[u8], bool) {
+        let most = self.at.saturating_add(self.options.cap);
+        if most <= self.bytes.len() {
+            (&self.bytes[..most], true)
+        } else {
+            (self.bytes, self.last)
+        }
+    }
+
+    /// The line that begins here, if its end is known.
+    fn line(&self) -> Option<Line> {
+        let (bytes, _) = self.window();
+        let start = self.at;
+        let (mut end, next) = match memchr::memchr(b'\n', &bytes[start..]) {
+            Some(found) => (start + found, start + found + 1),
+            None if self.last && bytes.len() - start < self.options.cap => (bytes.len(), bytes.len()),
+            None => return None,
+        };
+        while end > start && bytes[end - 1] == b'\r' {
+            end -= 1;
+        }
+        Some(Line { start, end, next })
+    }
+
+    /// No line end so far: wait for more, or give the line up.
+    fn no_line_end(&mut self) -> Step {
+        let (bytes, closed) = self.window();
+        if !closed {
+            return Step::More;
+        }
+        let (start, most) = (self.at, bytes.len());
+        let zeros = memchr::memchr(0, &bytes[start..]).map_or(most, |found| start + found);
+        self.count(Reason::TooLong, start, zeros);
+        self.at = zeros;
+        if zeros == most {
+            self.state.carry = Carry::LongLine;
+            self.skip_line();
+        }
+        Step::On
+    }
+
+    /// Passes over the rest of a line that was too long; whether its end was found.
+    fn skip_line(&mut self) -> bool {
+        if let Some(found) = memchr::memchr(b'\n', &self.bytes[self.at..]) {
+            self.at += found + 1;
+            self.line += 1;
+            self.state.carry = Carry::Nothing;
+            return true;
+        }
+        self.at = self.bytes.len();
+        false
+    }
+
+    /// Passes over a run of NULs.
+    fn zeros(&mut self) {
+        let start = self.at;
+        let count = self.bytes[start..].iter().take_while(|byte| **byte == 0).count();
+        if self.state.carry != Carry::Zeros {
+            // How long the run is may show only in later batches: the sample is its first byte.
+            self.count(Reason::Zeros, start, start + 1);
+        }
+        self.state.carry = Carry::Zeros;
+        self.at += count;
+    }
+
+    /// Counts what could not be read; of a long stretch the beginning is kept as the sample.
+    fn count(&mut self, reason: Reason, start: usize, end: usize) {
+        let text = text(start, end.min(start + 256));
+        self.unread.push(Unread { reason, at: start as u32, line: self.line, text });
+    }
+
+    fn push(&mut self, at: usize, record: Record) {
+        self.records.push(Placed { at: at as u32, line: self.line, record });
+    }
+
+    /// Reads the line, and what belongs to it.
+    fn read(&mut self, line: Line) -> Step {
+        let bytes = &self.bytes[line.start..line.end];
+        let class = class(bytes);
+        let whole = bytes.trim_ascii_end();
+        let at = line.start;
+        match class {
+            Class::Call(kind, digits) => self.single(line, calls::careful(whole, kind, digits), Record::Call),
+            Class::Wait => self.single(line, waits::careful(whole, at), Record::Wait),
+            Class::Stat => self.single(line, singles::stat(whole, at), Record::Stat),
+            Class::Error => self.single(line, singles::error(whole), Record::Error),
+            Class::Xct => self.single(line, singles::xct(whole), Record::Xct),
+            Class::Lob(letters) => self.single(line, calls::lob(whole, letters, at), Record::Call),
+            Class::Rpc => self.single(line, calls::rpc(whole), Record::Call),
+            Class::Binds => self.single(line, singles::binds(whole), |cursor| Record::Binds { cursor }),
+            Class::Cursor => return self.cursor(line, singles::cursor(whole, at, false), false),
+            Class::ParseError => return self.cursor(line, singles::cursor(whole, at, true), true),
+            Class::Bind | Class::BindRest => return self.bind(),
+            Class::Stamp => {
+                self.state.header = false;
+                self.push(at, Record::Stamp(stamps::stamp(whole, at)));
+                self.pass(line);
+            }
+            Class::Appname => {
+                self.state.header = false;
+                self.push(at, Record::Stamp(appname(at, at + whole.len())));
+                self.pass(line);
+            }
+            Class::Separator | Class::Blank => self.pass(line),
+            Class::HeaderStart | Class::Other => {
+                self.state.header |= class == Class::HeaderStart;
+                let text = text(at, line.end);
+                let header = self.state.header;
+                self.push(at, if header { Record::Header(text) } else { Record::Other(text) });
+                self.pass(line);
+            }
+        }
+        Step::On
+    }
+
+    /// Goes on behind the line.
+    fn pass(&mut self, line: Line) {
+        self.line += u32::from(line.next > line.end && self.bytes[line.next - 1] == b'\n');
+        self.at = line.next;
+    }
+
+    /// A record of one line. One that is not whole may have another glued to it: then the line is
+    /// taken apart there and its second part read as a line of its own.
+    fn single<T>(&mut self, line: Line, found: Careful<T>, make: impl Fn(T) -> Record) {
+        self.state.header = false;
+        let (record, Faults(fault)) = found;
+        let Some(reason) = fault else {
+            if let Some(record) = record {
+                self.push(line.start, make(record));
+            }
+            self.pass(line);
+            return;
+        };
+        if let Some(second) = second_record(&self.bytes[line.start..line.end]) {
+            self.glued(line, line.start + second);
+            return;
+        }
+        if let Some(record) = record {
+            self.push(line.start, make(record));
+        }
+        self.count(self.reason(reason, line), line.start, line.end);
+        self.pass(line);
+    }
+
+    /// A fault in the file's last line, which has no line end, is the file's end cut off.
+    fn reason(&self, reason: Reason, line: Line) -> Reason {
+        let cut = reason == Reason::Torn && line.next == self.bytes.len() && line.end == line.next;
+        if cut { Reason::Truncated } else { reason }
+    }
+
+    /// A line that holds two records, the second from `second` on: reads the first.
+    fn glued(&mut self, line: Line, second: usize) {
+        if self.bytes[second] != 0 {
+            // The second part may come out in a later batch: the sample is the first.
+            self.count(Reason::Glued, line.start, second);
+        }
+        self.read(Line { start: line.start, end: second, next: second });
+    }
+
+    /// PARSING IN CURSOR or PARSE ERROR with the text behind it.
+    fn cursor(&mut self, line: Line, found: Careful<Cursor>, parse_error: bool) -> Step {
+        let (cursor, Faults(fault)) = found;
+        if fault.is_some()
+            && let Some(second) = second_record(&self.bytes[line.start..line.end])
+        {
+            self.state.header = false;
+            self.glued(line, line.start + second);
+            return Step::On;
+        }
+        // A head that was cut by another record, or by the end of the file, has no text.
+        let headless = line.end == line.next;
+        let len = cursor.map_or(-1, |cursor| cursor.len);
+        let crlf = self.bytes.get(line.end) == Some(&b'\r');
+        let (bytes, closed) = self.window();
+        let end = match (headless, parse_error) {
+            (true, _) => End::Lost { next: line.next },
+            (_, true) => texts::parse_error(bytes, line.next, len, crlf, closed),
+            (_, false) => texts::statement(bytes, line.next, len, crlf, closed),
+        };
+        let (sql, next) = match end {
+            End::More => return Step::More,
+            End::Found { text: end, next } => (text(line.next, end), next),
+            End::Lost { next } => (self.lost_text(line, next), next),
+        };
+        self.state.header = false;
+        if let Some(reason) = fault {
+            self.count(self.reason(reason, line), line.start, line.end);
+        }
+        if end == (End::Lost { next }) {
+            let reason = match next {
+                _ if next == line.start + self.options.cap && !headless => Reason::TooLong,
+                _ if next == self.bytes.len() && self.last => Reason::Truncated,
+                _ => Reason::NoEndOfStatement,
+            };
+            self.count(reason, line.start, line.end);
+        }
+        if let Some(cursor) = cursor {
+            let cursor = Cursor { sql, ..cursor };
+            let record = if parse_error { Record::ParseError(cursor) } else { Record::Cursor(cursor) };
+            self.push(line.start, record);
+        }
+        self.line += memchr::memchr_iter(b'\n', &self.bytes[line.start..next]).count() as u32;
+        self.at = next;
+        Step::On
+    }
+
+    /// A text without its end: what there is, without its last line end.
+    fn lost_text(&self, line: Line, next: usize) -> Text {
+        let mut end = next;
+        while end > line.next && matches!(self.bytes[end - 1], b'\n' | b'\r') {
+            end -= 1;
+        }
+        text(line.next, end.max(line.next))
+    }
+
+    /// A bind, or the rest of one that was interrupted.
+    fn bind(&mut self) -> Step {
+        let (bytes, closed) = self.window();
+        let mut faults = Faults::default();
+        let found = binds::bind(bytes, self.at, closed, self.options.binds, &mut faults);
+        let Some(found) = found else { return Step::More };
+        self.state.header = false;
+        if let Some(bind) = found.bind {
+            self.push(self.at, Record::Bind(bind));
+        }
+        if let Some(reason) = faults.0 {
+            self.count(reason, self.at, self.at);
+        }
+        self.at = found.next;
+        self.line += found.lines;
+        Step::On
+    }
+}
+
+fn text(start: usize, end: usize) -> Text {
+    Text { start: start as u32, len: (end - start) as u32 }
+}
+
+fn appname(start: usize, end: usize) -> Stamp {
+    Stamp {
+        kind: StampKind::Appname,
+        value: text(start, end),
+        wall_ns: crate::oracle_10046::record::NONE,
+        zone: crate::oracle_10046::record::NONE,
+        digits: 0,
+        container: Text::default(),
+    }
+}

@@ -1,0 +1,170 @@
+//! Parts that run over several lines: the text of a statement behind PARSING IN CURSOR, and the one
+//! behind PARSE ERROR.
+//!
+//! A text may hold any line, also one that looks like a record or like its own end. The length in
+//! the head is the first guess, and right for nearly all; then comes the length less one (a NUL
+//! counted); then, in files with CR LF, the length without the CRs; a scan for the end comes last.
+
+use super::classes::class;
+
+/// Lines of END OF STMT that are tried against the length in a file with CR LF.
+const TRIES: usize = 16;
+/// How far behind a line that looks like a record the end is still looked for in such a file.
+const PATIENCE: usize = 64 * 1024;
+
+/// Where a text ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The text is `..text`; the next record begins at `next`.
+    Found { text: usize, next: usize },
+    /// No end: another record begins at `next`, or the file ends there.
+    Lost { next: usize },
+    /// More bytes are needed.
+    More,
+}
+
+/// The lines of `bytes` from `at`: start, end without the line's end, next line; the last one only
+/// if it is `closed`, that is if no more bytes can follow.
+pub(super) struct Lines<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    closed: bool,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(bytes: &'a [u8], at: usize, closed: bool) -> Self {
+        Lines { bytes, at, closed }
+    }
+}
+
+impl Iterator for Lines<'_> {
+    type Item = (usize, usize, usize);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let start = self.at;
+        let rest = self.bytes.get(start..).filter(|rest| !rest.is_empty())?;
+        let (end, next) = match memchr::memchr(b'\n', rest) {
+            Some(found) => (start + found, start + found + 1),
+            None if self.closed => (self.bytes.len(), self.bytes.len()),
+            None => return None,
+        };
+        self.at = next;
+        let end = if end > start && self.bytes[end - 1] == b'\r' { end - 1 } else { end };
+        Some((start, end, next))
+    }
+}
+
+/// Behind the line END OF STMT that begins at `at`.
+fn marker(bytes: &[u8], at: usize, closed: bool) -> Option<usize> {
+    let rest = bytes.get(at..)?.strip_prefix(b"END OF STMT")?;
+    match rest {
+        [b'\n', ..] => Some(at + 12),
+        [b'\r', b'\n', ..] => Some(at + 13),
+        [] | [b'\r'] if closed => Some(bytes.len()),
+        _ => None,
+    }
+}
+
+/// The end of a statement's text that begins at `start` and should have `len` bytes. `crlf`: the
+/// file's lines end in CR LF.
+pub(super) fn statement(bytes: &[u8], start: usize, len: i64, crlf: bool, closed: bool) -> End {
+    let guess = usize::try_from(len).ok().and_then(|len| start.checked_add(len));
+    if let Some(guess) = guess {
+        if !closed && guess.saturating_add(16) > bytes.len() {
+            return End::More;
+        }
+        for text in [guess, guess.saturating_sub(1)] {
+            let next = match bytes.get(text..) {
+                Some([b'\n', ..]) => text + 1,
+                Some([b'\r', b'\n', ..]) => text + 2,
+                _ => continue,
+            };
+            if text >= start && let Some(next) = marker(bytes, next, closed) {
+                return End::Found { text, next };
+            }
+        }
+    }
+    scan(bytes, start, len, crlf, closed)
+}
+
+/// The first line END OF STMT; in files with CR LF the first one that fits the length without CRs.
+fn scan(bytes: &[u8], start: usize, len: i64, crlf: bool, closed: bool) -> End {
+    let len = len.max(-1);
+    let mut first = None;
+    let mut record = None;
+    let mut tries = 0;
+    let mut bare = 0;
+    let mut lines = Lines::new(bytes, start, closed);
+    let mut text_end = start;
+    for (at, end, next) in &mut lines {
+        let line = &bytes[at..end];
+        if line == b"END OF STMT" {
+            // Without its last line end the text is one shorter.
+            let fits = bare - 1 == len || bare - 1 == len - 1;
+            if record.is_none() && (!crlf || fits || bare > len) {
+                let (text, next) = first.filter(|_| !fits).unwrap_or((text_end, next));
+                return End::Found { text, next };
+            }
+            if fits {
+                return End::Found { text: text_end, next };
+            }
+            if record.is_none() {
+                first.get_or_insert((text_end, next));
+            }
+            tries += 1;
+        } else if record.is_none() && class(line).is_record() {
+            record = Some(at);
+        }
+        if let Some(record) = record {
+            let hopeless = !crlf || bare > len || tries >= TRIES || next - record > PATIENCE;
+            if hopeless {
+                return first.map_or(End::Lost { next: record }, |(text, next)| End::Found { text, next });
+            }
+        } else if tries >= TRIES {
+            break;
+        }
+        bare += (end - at) as i64 + 1;
+        text_end = end;
+    }
+    match (first, record) {
+        _ if !closed && tries < TRIES => End::More,
+        (Some((text, next)), _) => End::Found { text, next },
+        (None, Some(record)) => End::Lost { next: record },
+        (None, None) => End::Lost { next: bytes.len() },
+    }
+}
+
+/// The end of the text behind PARSE ERROR, which has no marker: `len` bytes, or one less, if the
+/// line ends there; else all lines up to the next record.
+pub(super) fn parse_error(bytes: &[u8], start: usize, len: i64, crlf: bool, closed: bool) -> End {
+    let guess = usize::try_from(len).ok().and_then(|len| start.checked_add(len));
+    if let Some(guess) = guess.filter(|_| !crlf) {
+        if !closed && guess.saturating_add(2) > bytes.len() {
+            return End::More;
+        }
+        for text in [guess, guess.saturating_sub(1)] {
+            if text >= start && bytes.get(text) == Some(&b'\n') {
+                return End::Found { text, next: text + 1 };
+            }
+            if text >= start && closed && text == bytes.len() {
+                return End::Found { text, next: text };
+            }
+        }
+    }
+    let mut bare = 0;
+    let mut text = start;
+    let mut after = start;
+    for (at, end, next) in Lines::new(bytes, start, closed) {
+        let line = &bytes[at..end];
+        if class(line).is_record() {
+            return End::Found { text, next: at };
+        }
+        bare += (end - at) as i64 + 1;
+        text = end;
+        after = next;
+        if crlf && (bare - 1 == len || bare == len) {
+            return End::Found { text, next };
+        }
+    }
+    if closed { End::Found { text, next: after } } else { End::More }
+}

@@ -1,0 +1,201 @@
+//! What a profile adds up: waits, and of each call its own CPU and what neither CPU nor waits explain.
+
+use super::super::events::{CLASSES, CPU, IDLE, KINDS, OTHER};
+use super::super::filter::{Field, Fields, Value};
+use super::super::rows::{Context, NO_STATEMENT};
+
+/// Name of the line for CPU.
+pub const CPU_NAME: &str = "CPU";
+/// Name of the line for time within calls that nothing explains.
+pub const UNACCOUNTED: &str = "unaccounted-for within calls";
+/// Name of the line for time between calls that nothing explains.
+pub const BETWEEN: &str = "unaccounted-for between calls";
+/// Name of the line for long messages from the client.
+pub const THINK: &str = "think time";
+
+/// What an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A wait on the event of this number.
+    Wait(u32),
+    /// Think time: a wait, too.
+    Think,
+    /// A call's own CPU.
+    Cpu,
+    /// A call's own time that nothing explains.
+    Unaccounted,
+}
+
+/// No object, no rows.
+pub const NONE: i64 = super::super::record::NONE;
+
+/// A stretch of time with all it can be grouped by. Numbers are those of the file's [`Dictionary`].
+#[derive(Clone, Copy, Debug)]
+pub struct Item {
+    /// What it is.
+    pub what: What,
+    /// How long it took; negative where two accounts both claim it.
+    pub duration_ns: i64,
+    /// The wait's duration, or that of the call it belongs to.
+    pub elapsed_ns: i64,
+    /// When it began.
+    pub started_ns: i64,
+    /// Kind of the call or the wait's owner; `u16::MAX` for none.
+    pub kind: u16,
+    /// Depth of the call or the wait's owner; 255 for none.
+    pub depth: u8,
+    /// Statement.
+    pub statement: u32,
+    /// Context.
+    pub context: u32,
+    /// Session.
+    pub session: u32,
+    /// Object.
+    pub object: i64,
+    /// Parameters.
+    pub parameters: [i64; 3],
+    /// Rows of the call.
+    pub rows: i64,
+}
+
+/// What the numbers of items stand for.
+#[derive(Clone, Debug, Default)]
+pub struct Dictionary {
+    /// Path of the file as given.
+    pub file: String,
+    /// Events: names and classes.
+    pub events: Vec<(String, u8)>,
+    /// Names of LOB calls in lower case, behind [`KINDS`].
+    pub lob_calls: Vec<String>,
+    /// Contexts.
+    pub contexts: Vec<Context>,
+    /// Sessions: SESSION ID, or the process.
+    pub sessions: Vec<String>,
+    /// Statements by number: key, folded text's number in `forces`; sparse, behind a lookup.
+    pub statements: std::collections::HashMap<u32, (String, u32)>,
+    /// Texts with literals replaced.
+    pub forces: Vec<String>,
+}
+
+impl Dictionary {
+    fn event(&self, what: What) -> &str {
+        match what {
+            What::Wait(number) => self.events.get(number as usize).map_or("", |(name, _)| name),
+            What::Think => super::super::events::FROM_CLIENT,
+            What::Cpu => CPU_NAME,
+            What::Unaccounted => UNACCOUNTED,
+        }
+    }
+
+    /// Name of the class of an item.
+    pub fn class(&self, what: What) -> &'static str {
+        let number = match what {
+            What::Wait(number) => self.events.get(number as usize).map_or(OTHER, |(_, class)| *class),
+            What::Think => IDLE,
+            What::Cpu => CPU,
+            What::Unaccounted => OTHER,
+        };
+        CLASSES[usize::from(number)]
+    }
+
+    /// Name of a call's kind.
+    pub fn kind(&self, kind: u16) -> &str {
+        let kind = usize::from(kind);
+        KINDS.get(kind).copied().unwrap_or_else(|| {
+            self.lob_calls.get(kind.wrapping_sub(KINDS.len())).map_or("", |name| name)
+        })
+    }
+
+    fn context(&self, number: u32, field: Field) -> Value<'_> {
+        let Some(context) = self.contexts.get(number as usize) else { return Value::Missing };
+        Value::Text(match field {
+            Field::Module => &context.module,
+            Field::Action => &context.action,
+            Field::Client => &context.client_id,
+            Field::Service => &context.service,
+            _ => &context.container,
+        })
+    }
+
+    fn statement(&self, number: u32, field: Field) -> Value<'_> {
+        match self.statements.get(&number) {
+            _ if number == NO_STATEMENT => Value::Missing,
+            None => Value::Missing,
+            Some((key, _)) if field == Field::Statement => Value::Text(key),
+            Some((key, force)) => {
+                Value::Text(self.forces.get(*force as usize).map_or(key.as_str(), |text| text))
+            }
+        }
+    }
+
+    /// A field of an item.
+    pub fn value(&self, item: &Item, field: Field) -> Value<'_> {
+        let number = |value: i64| if value == NONE { Value::Missing } else { Value::Number(value) };
+        match field {
+            Field::Event => Value::Text(self.event(item.what)),
+            Field::Class => Value::Text(self.class(item.what)),
+            Field::Kind if item.kind == u16::MAX => Value::Missing,
+            Field::Kind => Value::Text(self.kind(item.kind)),
+            Field::Statement | Field::Force => self.statement(item.statement, field),
+            Field::Module
+            | Field::Action
+            | Field::Client
+            | Field::Service
+            | Field::Container => self.context(item.context, field),
+            Field::Session => {
+                let session = self.sessions.get(item.session as usize);
+                session.map_or(Value::Missing, |name| Value::Text(name))
+            }
+            Field::File => Value::Text(&self.file),
+            Field::Depth if item.depth == u8::MAX => Value::Missing,
+            Field::Depth => Value::Number(i64::from(item.depth)),
+            Field::Object => number(item.object),
+            Field::P1 => number(item.parameters[0]),
+            Field::P2 => number(item.parameters[1]),
+            Field::P3 => number(item.parameters[2]),
+            Field::Second => Value::Number(item.started_ns.div_euclid(1_000_000_000)),
+            Field::Minute => Value::Number(item.started_ns.div_euclid(60_000_000_000)),
+            Field::ElapsedUs => Value::Number(item.elapsed_ns / 1000),
+            Field::Rows => number(item.rows),
+        }
+    }
+
+    /// A number that two items share exactly if they have the same value of a field, so that items
+    /// can be told apart without looking at texts.
+    pub fn code(&self, item: &Item, field: Field) -> i64 {
+        match field {
+            Field::Event => match item.what {
+                What::Wait(number) => i64::from(number),
+                What::Think => -1,
+                What::Cpu => -2,
+                What::Unaccounted => -3,
+            },
+            Field::Kind => i64::from(item.kind),
+            Field::Statement => i64::from(item.statement),
+            Field::Force => {
+                self.statements.get(&item.statement).map_or(-1, |(_, force)| i64::from(*force))
+            }
+            Field::Module
+            | Field::Action
+            | Field::Client
+            | Field::Service
+            | Field::Container => i64::from(item.context),
+            Field::Session => i64::from(item.session),
+            Field::File => 0,
+            _ => match self.value(item, field) {
+                Value::Number(value) => value,
+                Value::Missing => NONE,
+                Value::Text(text) => CLASSES.iter().position(|c| *c == text).unwrap_or(0) as i64,
+            },
+        }
+    }
+}
+
+/// An item with what its numbers stand for, as filters see it.
+pub struct Seen<'a>(pub &'a Item, pub &'a Dictionary);
+
+impl Fields for Seen<'_> {
+    fn value(&self, field: Field) -> Value<'_> {
+        self.1.value(self.0, field)
+    }
+}

@@ -1,0 +1,496 @@
+//! From batches of records to rows: the state that runs through a file.
+//!
+//! The reader knows which session a record belongs to, what its cursor stands for, what time it was
+//! and who called whom, and hands rows to a [`Sink`]. One reader reads one file.
+
+mod stamps;
+
+use std::collections::HashMap;
+
+use super::accounting::{Account, BACK_MAX_NS};
+use super::events::{Events, KINDS, Names, kind_of};
+use super::header::Facts;
+use super::record::{
+    Batch, Call, CallKind, Cursor, Failure, NONE, Placed, Record, Wait,
+};
+use super::rows::{
+    Belongs, CallRow, Context, Figures, NO_STATEMENT, Named, NewStatement, Owner, Place, Sink, WaitRow,
+    known,
+};
+use super::session::{Session, Span};
+use super::statements::{News, Registry, Statements, hash64};
+use super::tally::{Tally, counter_of};
+
+/// The unit of time since 9i.
+pub const MICROSECOND_NS: i64 = 1_000;
+/// The unit of time of 8i.
+pub const CENTISECOND_NS: i64 = 10_000_000;
+/// Longest time that is believed, ns: more than two years. Damage makes longer ones.
+const LONGEST_NS: i64 = 1 << 56;
+/// How far `tim` may go back behind a header in mid-file.
+const BACK_AT_HEADER_NS: i64 = 1_000_000;
+/// The most names of LOB calls that are told apart.
+const LOB_CALLS_MAX: u32 = 1 << 15;
+/// The most lines of a header that are kept.
+const HEADER_LINES_MAX: usize = 200;
+
+/// How to read.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// Nanoseconds of a unit of `e`, `c`, `ela` and `tim`: 1000, in 8i 10^7. `None`: as the header's
+    /// version tells.
+    pub unit_ns: Option<i64>,
+    /// A message from the client that takes so long is think time.
+    pub think_time_ns: i64,
+    /// Whether statements are wanted: their texts are hashed only then.
+    pub statements: bool,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Self { unit_ns: None, think_time_ns: 1_000_000_000, statements: true }
+    }
+}
+
+/// What a file says of being a piece of a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pieces {
+    /// It was cut at a size.
+    pub cut: bool,
+    /// It continues another.
+    pub continued: bool,
+    /// It is continued in another.
+    pub continues: bool,
+}
+
+/// Reads the batches of one file into a sink.
+#[derive(Debug)]
+pub struct Reader<S> {
+    /// Where the rows go.
+    pub sink: S,
+    /// Sessions in the order of their first appearance.
+    pub sessions: Vec<Session>,
+    /// Events.
+    pub events: Events,
+    /// Names of LOB calls; their kinds follow those of [`KINDS`].
+    pub lob_calls: Names,
+    /// Types of LOBs.
+    pub lob_types: Names,
+    /// What was read.
+    pub tally: Tally,
+    /// Lines of the header.
+    pub header: Vec<String>,
+    /// What the header tells.
+    pub facts: Facts,
+    /// Whether the file says that it was cut at a size, or that it continues another or in another.
+    pub pieces: Pieces,
+    reading: Reading,
+    unit_ns: i64,
+    statements: Statements,
+    contexts: HashMap<Context, u32>,
+    contexts_told: u32,
+    current: usize,
+    calls: u64,
+    waits: u64,
+    binds_cursor: u64,
+    /// A header stood in mid-file and no record came since.
+    header_again: bool,
+}
+
+impl<S: Sink> Reader<S> {
+    /// A reader at the beginning of a file.
+    pub fn new(sink: S, reading: Reading, registry: Registry) -> Self {
+        Self {
+            sink,
+            sessions: vec![Session::default()],
+            events: Events::default(),
+            lob_calls: Names::default(),
+            lob_types: Names::default(),
+            tally: Tally::default(),
+            header: Vec::new(),
+            facts: Facts::default(),
+            pieces: Pieces::default(),
+            unit_ns: reading.unit_ns.unwrap_or(MICROSECOND_NS),
+            reading,
+            statements: Statements::new(registry),
+            contexts: HashMap::new(),
+            contexts_told: 0,
+            current: 0,
+            calls: 0,
+            waits: 0,
+            binds_cursor: 0,
+            header_again: false,
+        }
+    }
+
+    /// Takes in the next stretch of the file.
+    pub fn batch(&mut self, batch: &Batch) -> Result<(), dyno_evidence::EvidenceError> {
+        self.tally.batch(batch);
+        for placed in &batch.records {
+            self.tally.records[counter_of(&placed.record)] += 1;
+            match &placed.record {
+                Record::Call(call) => self.call(batch, placed, call),
+                Record::Wait(wait) => self.wait(batch, placed, wait),
+                _ => self.rare(batch, placed),
+            }
+        }
+        self.sink.end_batch(batch)
+    }
+
+    /// The file is at its end: all accounts are closed.
+    pub fn finish(&mut self) {
+        for session in &mut self.sessions {
+            session.end_segment(&mut self.sink);
+        }
+    }
+
+    /// The account of all sessions together.
+    pub fn account(&self) -> Account {
+        let mut whole = Account::default();
+        self.sessions.iter().for_each(|session| whole.add(&session.account));
+        whole
+    }
+
+    /// Nanoseconds of a unit of the file's times.
+    pub fn unit_ns(&self) -> i64 {
+        self.unit_ns
+    }
+
+    /// Name of a call's kind.
+    pub fn kind_name(&self, kind: u16) -> String {
+        kind_name(&self.lob_calls, kind)
+    }
+
+    #[inline]
+    fn ns(&self, value: i64) -> i64 {
+        if value == NONE {
+            return 0;
+        }
+        value.saturating_mul(self.unit_ns).clamp(-LONGEST_NS, LONGEST_NS)
+    }
+
+    /// A moment of the trace's clock, ns; the end of the last record where there is none.
+    #[inline]
+    fn moment(&self, tim: i64) -> i64 {
+        if tim == NONE {
+            self.sessions[self.current].last().unwrap_or(0)
+        } else {
+            tim.saturating_mul(self.unit_ns)
+        }
+    }
+
+    /// Before a record with a `tim`: segments begin and clocks are anchored here.
+    #[inline]
+    fn clock(&mut self, tim: i64, end: i64) {
+        if tim == NONE {
+            return;
+        }
+        let session = &mut self.sessions[self.current];
+        let back_max = if self.header_again { BACK_AT_HEADER_NS } else { BACK_MAX_NS };
+        if session.breaks(end, back_max) {
+            session.end_segment(&mut self.sink);
+            session.unanchored = (self.calls, self.waits);
+        }
+        self.header_again = false;
+        if session.clock.waits() {
+            self.anchor(tim, end);
+        }
+    }
+
+    #[cold]
+    fn anchor(&mut self, tim: i64, end: i64) {
+        let session = &mut self.sessions[self.current];
+        let anchor = session.clock.anchor(end);
+        let number = self.current as u32;
+        if let Some(by_ns) = anchor.shift_ns {
+            let (calls, waits) = session.unanchored;
+            if calls < self.calls || waits < self.waits {
+                self.sink.shift(number, calls, waits, by_ns);
+                session.started_ns = session.started_ns.map(|at| at.saturating_add(by_ns));
+            }
+        }
+        self.sink.anchor(number, tim, anchor.residual_ns);
+    }
+
+    #[inline]
+    fn context(&mut self) -> u32 {
+        match self.sessions[self.current].context_number {
+            Some(number) => number,
+            None => self.new_context(),
+        }
+    }
+
+    #[cold]
+    fn new_context(&mut self) -> u32 {
+        /// So many are remembered; beyond, the same attributes may get two numbers.
+        const REMEMBERED_MAX: usize = 1 << 16;
+        let session = &mut self.sessions[self.current];
+        let number = if let Some(&number) = self.contexts.get(&session.context) {
+            number
+        } else {
+            let number = self.contexts_told;
+            self.contexts_told += 1;
+            if self.contexts.len() >= REMEMBERED_MAX {
+                self.contexts.clear();
+            }
+            self.contexts.insert(session.context.clone(), number);
+            self.sink.context(number, &session.context);
+            number
+        };
+        session.context_number = Some(number);
+        number
+    }
+
+    /// Statement of a cursor; an unknown one gets its own.
+    #[inline]
+    fn statement(&mut self, cursor: u64, at: Place) -> (u32, i64) {
+        if cursor == 0 || !self.reading.statements {
+            return (NO_STATEMENT, NONE);
+        }
+        match self.sessions[self.current].cursors.get(cursor) {
+            Some(known) => (known.statement, known.user_id),
+            None => (self.unknown_statement(cursor, at), NONE),
+        }
+    }
+
+    #[cold]
+    fn unknown_statement(&mut self, cursor: u64, place: Place) -> u32 {
+        let statement = self.statements.unknown(cursor);
+        self.sessions[self.current].cursors.set(cursor, statement, NONE);
+        let at = Belongs { place, session: self.current as u32, statement, at_ns: NONE };
+        self.tell_statement(None, None, at);
+        statement
+    }
+
+    fn call(&mut self, batch: &Batch, placed: &Placed, call: &Call) {
+        let end = self.moment(call.tim);
+        self.clock(call.tim, end);
+        let place = place(batch, placed);
+        let (statement, user_id) = self.statement(call.cursor, place);
+        let kind = self.kind(batch, call);
+        let context = self.context();
+        let number = self.calls;
+        self.calls += 1;
+        let elapsed_ns = self.ns(call.e);
+        let inclusive = Figures {
+            elapsed_ns,
+            cpu_ns: self.ns(call.c),
+            physical: known(call.p),
+            consistent: known(call.cr),
+            current: known(call.cu),
+        };
+        let depth = if call.dep == u8::MAX { 0 } else { call.dep };
+        let owner = Owner { number, kind, depth };
+        let span = Span { start: end.saturating_sub(elapsed_ns.max(0)), end };
+        let session = &mut self.sessions[self.current];
+        let (own, own_wait_ns) =
+            session.call(&mut self.sink, owner, call.cursor, span, &inclusive);
+        let started_ns = session.clock.wall(end).saturating_sub(elapsed_ns);
+        session.started_ns.get_or_insert(started_ns);
+        if self.reading.statements && call.cursor != 0 {
+            if let Some(known) = session.cursors.get(call.cursor) {
+                known.last_call = number;
+                if call.plh != NONE {
+                    known.plan_hash = call.plh;
+                }
+            }
+        }
+        let row = CallRow {
+            number,
+            place,
+            session: self.current as u32,
+            context,
+            statement,
+            kind,
+            lob_type: self.lob_type(batch, call),
+            depth,
+            misses: call.mis,
+            goal: call.og,
+            close_type: call.close_type,
+            cursor: call.cursor,
+            tim: call.tim,
+            started_ns,
+            elapsed_ns,
+            cpu_ns: if call.c == NONE { NONE } else { inclusive.cpu_ns },
+            rows: call.r,
+            physical: call.p,
+            consistent: call.cr,
+            current: call.cu,
+            own,
+            own_wait_ns,
+            plan_hash: call.plh,
+            lob_bytes: call.bytes,
+            user_id,
+        };
+        self.sink.call(batch, &row);
+    }
+
+    #[inline]
+    fn kind(&mut self, batch: &Batch, call: &Call) -> u16 {
+        if call.kind == CallKind::Lob {
+            let name = batch.bytes_of(call.name);
+            let known = self.lob_calls.len();
+            let number = self.lob_calls.number(name, hash64(name) as u32);
+            if self.lob_calls.len() > known {
+                self.sink.name(Named::LobCall, number, name);
+            }
+            return KINDS.len() as u16 + number.min(LOB_CALLS_MAX) as u16;
+        }
+        kind_of(call.kind)
+    }
+
+    #[inline]
+    fn lob_type(&mut self, batch: &Batch, call: &Call) -> u16 {
+        if call.kind != CallKind::Lob || call.lob_type.len == 0 {
+            return 0;
+        }
+        let name = batch.bytes_of(call.lob_type);
+        let known = self.lob_types.len();
+        let number = self.lob_types.number(name, hash64(name) as u32);
+        if self.lob_types.len() > known {
+            self.sink.name(Named::LobType, number, name);
+        }
+        number.min(LOB_CALLS_MAX) as u16 + 1
+    }
+
+    #[inline]
+    fn event(&mut self, name: &[u8], hash: u32) -> u32 {
+        let known = self.events.len();
+        let number = self.events.number(name, hash);
+        if self.events.len() > known {
+            self.sink.name(Named::Event, number, name);
+        }
+        number
+    }
+
+    fn wait(&mut self, batch: &Batch, placed: &Placed, wait: &Wait) {
+        let end = self.moment(wait.tim);
+        self.clock(wait.tim, end);
+        let place = place(batch, placed);
+        let (statement, _) = self.statement(wait.cursor, place);
+        let context = self.context();
+        let number = self.waits;
+        self.waits += 1;
+        self.tally.timed_waits += u64::from(wait.ela != NONE);
+        let elapsed_ns = self.ns(wait.ela);
+        let event = self.event(batch.bytes_of(wait.nam), wait.nam_hash);
+        let from_client = self.events.is_from_client(event);
+        let session = &mut self.sessions[self.current];
+        let wall = session.clock.wall(end);
+        let started_ns = if wait.tim == NONE { wall } else { wall.saturating_sub(elapsed_ns) };
+        session.started_ns.get_or_insert(started_ns);
+        let row = WaitRow {
+            number,
+            place,
+            session: self.current as u32,
+            context,
+            statement,
+            event,
+            think: from_client && elapsed_ns >= self.reading.think_time_ns,
+            cursor: wait.cursor,
+            tim: wait.tim,
+            started_ns,
+            elapsed_ns,
+            object: wait.obj,
+            parameters: wait.parameters,
+        };
+        self.sink.wait(batch, &row);
+        if wait.tim == NONE {
+            session.untimed_wait(&mut self.sink, number, wait.cursor, elapsed_ns, from_client);
+        } else {
+            let span = Span { start: end.saturating_sub(elapsed_ns.max(0)), end };
+            session.wait(&mut self.sink, number, span, elapsed_ns);
+        }
+    }
+
+    fn rare(&mut self, batch: &Batch, placed: &Placed) {
+        let place = place(batch, placed);
+        match &placed.record {
+            Record::Cursor(cursor) | Record::ParseError(cursor) => {
+                self.cursor(batch, place, cursor);
+            }
+            Record::Stat(stat) => {
+                let at = self.belongs(place, stat.cursor, NONE);
+                let known = self.sessions[self.current].cursors.get(stat.cursor);
+                let plan_hash = known.map_or(NONE, |known| known.plan_hash);
+                self.sink.plan(batch, stat, plan_hash, at);
+            }
+            Record::Binds { cursor } => {
+                self.binds_cursor = *cursor;
+                let at = self.belongs(place, *cursor, NONE);
+                self.sink.binds(*cursor, at);
+            }
+            Record::Bind(bind) => {
+                let at = self.belongs(place, self.binds_cursor, NONE);
+                self.sink.bind(batch, self.binds_cursor, bind, at);
+            }
+            Record::Error(failure) => self.failure(place, failure),
+            Record::Xct(xct) => {
+                self.clock(xct.tim, self.moment(xct.tim));
+                let at = self.belongs(place, 0, xct.tim);
+                self.sink.transaction(xct.rollback, xct.read_only, xct.tim, at);
+            }
+            Record::Stamp(stamp) => self.stamp(batch, place, stamp),
+            Record::Header(text) => self.header_line(&String::from_utf8_lossy(batch.bytes_of(*text))),
+            Record::Other(_) | Record::Call(_) | Record::Wait(_) => {}
+        }
+    }
+
+    fn belongs(&mut self, place: Place, cursor: u64, tim: i64) -> Belongs {
+        let (statement, _) = self.statement(cursor, place);
+        let end = self.moment(tim);
+        let session = &self.sessions[self.current];
+        let at_ns = if tim == NONE { NONE } else { session.clock.wall(end) };
+        Belongs { place, session: self.current as u32, statement, at_ns }
+    }
+
+    fn cursor(&mut self, batch: &Batch, place: Place, cursor: &Cursor) {
+        self.clock(cursor.tim, self.moment(cursor.tim));
+        if !self.reading.statements {
+            return;
+        }
+        let statement = self.statements.number(batch, cursor);
+        let news = self.statements.news();
+        self.sessions[self.current].cursors.set(cursor.cursor, statement, cursor.uid);
+        let at = self.belongs(place, cursor.cursor, cursor.tim);
+        if news != News::Known {
+            self.tell_statement(Some(batch.bytes_of(cursor.sql)), Some(cursor), at);
+        }
+        self.sink.cursor(batch, cursor, at);
+    }
+
+    #[cold]
+    fn tell_statement(&mut self, text: Option<&[u8]>, cursor: Option<&Cursor>, at: Belongs) {
+        let key = self.statements.key(at.statement);
+        let first = self.statements.news() == News::InRun;
+        let new = NewStatement { number: at.statement, key: &key, text, first };
+        self.sink.statement(new, cursor, at);
+    }
+
+    /// An ERROR's `tim` is in another unit in 9i and 10g: it is not used as a clock.
+    fn failure(&mut self, place: Place, failure: &Failure) {
+        let mut at = self.belongs(place, failure.cursor, NONE);
+        let session = &mut self.sessions[self.current];
+        at.at_ns = session.last().map_or(NONE, |last| session.clock.wall(last));
+        let call = session.cursors.get(failure.cursor).map(|known| known.last_call);
+        let call = call.filter(|number| *number != u64::MAX);
+        self.sink.failure(failure.cursor, failure.err, failure.tim, call, at);
+    }
+}
+
+/// Name of a call's kind.
+pub fn kind_name(lob_calls: &Names, kind: u16) -> String {
+    let kind = usize::from(kind);
+    KINDS.get(kind).map_or_else(
+        || String::from_utf8_lossy(lob_calls.name((kind - KINDS.len()) as u32)).to_lowercase(),
+        |name| (*name).to_owned(),
+    )
+}
+
+#[inline]
+fn place(batch: &Batch, placed: &Placed) -> Place {
+    Place {
+        line: batch.line as i64 + i64::from(placed.line),
+        byte_offset: batch.offset as i64 + i64::from(placed.at),
+    }
+}

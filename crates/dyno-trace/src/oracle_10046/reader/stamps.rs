@@ -1,0 +1,153 @@
+//! What `***` lines and the header change: the session, its attributes, its clock.
+
+use super::super::record::{Batch, Stamp, StampKind};
+use super::super::rows::{Belongs, NO_STATEMENT, Place, Sink};
+use super::super::session::Session;
+use super::{CENTISECOND_NS, HEADER_LINES_MAX, Reader};
+
+impl<S: Sink> Reader<S> {
+    pub(super) fn stamp(&mut self, batch: &Batch, place: Place, stamp: &Stamp) {
+        let value = String::from_utf8_lossy(batch.bytes_of(stamp.value)).into_owned();
+        match stamp.kind {
+            StampKind::Clock => self.clock_stamp(batch, stamp),
+            StampKind::Process => self.to_process(&value),
+            StampKind::Session => self.to_session(&value),
+            StampKind::Appname => self.appname(&value),
+            StampKind::ContinuedFrom => self.pieces.continued = true,
+            StampKind::ContinuesIn => self.pieces.continues = true,
+            StampKind::SizeLimit => self.pieces.cut = true,
+            StampKind::Unknown => {}
+            StampKind::Container => {
+                let container = &mut self.sessions[self.current].context.container;
+                if container.ends_with(&format!("({value})")) {
+                    // The plain stamp already told its name.
+                } else if *container != value {
+                    *container = value;
+                    self.context_changed();
+                }
+            }
+            _ => self.attribute(stamp.kind, value),
+        }
+        let at_ns = stamp.wall_ns;
+        let at =
+            Belongs { place, session: self.current as u32, statement: NO_STATEMENT, at_ns };
+        self.sink.stamp(batch, stamp, at);
+    }
+
+    fn context_changed(&mut self) {
+        self.sessions[self.current].context_number = None;
+    }
+
+    fn clock_stamp(&mut self, batch: &Batch, stamp: &Stamp) {
+        let session = &mut self.sessions[self.current];
+        session.clock.stamp(stamp.wall_ns);
+        let container = batch.bytes_of(stamp.container);
+        if !container.is_empty() && session.context.container.as_bytes() != container {
+            session.context.container = String::from_utf8_lossy(container).into_owned();
+            self.context_changed();
+        }
+    }
+
+    fn attribute(&mut self, kind: StampKind, value: String) {
+        let context = &mut self.sessions[self.current].context;
+        let place = match kind {
+            StampKind::Client => &mut context.client_id,
+            StampKind::Service => &mut context.service,
+            StampKind::Module => &mut context.module,
+            StampKind::Action => &mut context.action,
+            StampKind::Driver => &mut context.driver,
+            StampKind::ClientIp => &mut context.client_ip,
+            StampKind::Connection => &mut context.connection,
+            _ => return,
+        };
+        if *place != value {
+            *place = value;
+            self.context_changed();
+        }
+    }
+
+    /// `APPNAME mod='x' mh=n act='y' ah=n`: module and action up to 9i.
+    fn appname(&mut self, line: &str) {
+        let between = |from: &str, to: &str| {
+            let at = line.find(from)? + from.len();
+            let length = line[at..].find(to)?;
+            Some(line[at..at + length].to_owned())
+        };
+        if let Some(module) = between("mod='", "' mh=") {
+            self.attribute(StampKind::Module, module);
+        }
+        if let Some(action) = between("act='", "' ah=") {
+            self.attribute(StampKind::Action, action);
+        }
+    }
+
+    /// A block of trcsess: what follows belongs to this process.
+    fn to_process(&mut self, process: &str) {
+        let current = &mut self.sessions[self.current];
+        if current.process == process {
+            return;
+        }
+        if current.is_fresh() && current.process.is_empty() {
+            process.clone_into(&mut current.process);
+            self.tell_session();
+            return;
+        }
+        let found = self.sessions.iter().rposition(|known| known.process == process);
+        self.switch(found, process, "");
+    }
+
+    /// SESSION ID: names the session that has no name yet, else goes to the one of that name.
+    fn to_session(&mut self, name: &str) {
+        let current = &mut self.sessions[self.current];
+        if current.name != name {
+            let process = current.process.clone();
+            let same = |known: &Session| known.name == name && known.process == process;
+            let found = self.sessions.iter().position(same);
+            let current = &mut self.sessions[self.current];
+            if found.is_none() && current.name.is_empty() {
+                name.clone_into(&mut current.name);
+                self.tell_session();
+            } else {
+                self.switch(found, &process, name);
+            }
+        }
+        let context = &mut self.sessions[self.current].context;
+        if context.session_id != name {
+            context.session_id = name.to_owned();
+            self.context_changed();
+        }
+    }
+
+    /// Goes to a session, which is made if it was not found. A stamp that waits for its record goes
+    /// along, since the record is the new session's.
+    fn switch(&mut self, found: Option<usize>, process: &str, name: &str) {
+        let stamp = self.sessions[self.current].clock.take_stamp();
+        self.current = found.unwrap_or(self.sessions.len());
+        if found.is_none() {
+            let mut session = Session::default();
+            name.clone_into(&mut session.name);
+            process.clone_into(&mut session.process);
+            session.unanchored = (self.calls, self.waits);
+            self.sessions.push(session);
+            self.tell_session();
+        }
+        self.sessions[self.current].clock.stamp(stamp);
+    }
+
+    fn tell_session(&mut self) {
+        let session = &self.sessions[self.current];
+        self.sink.session(self.current as u32, &session.name, &session.process);
+    }
+
+    pub(super) fn header_line(&mut self, line: &str) {
+        if self.calls + self.waits > 0 {
+            self.header_again = true;
+        } else if self.header.len() < HEADER_LINES_MAX {
+            self.header.push(line.to_owned());
+            self.facts.add(line.as_bytes());
+            if self.reading.unit_ns.is_none() && self.facts.major() == Some(8) {
+                self.unit_ns = CENTISECOND_NS;
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Why a file is not read: each kind a sentence, with the place and the next step.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::input::Compression;
+
+/// A file, directory or pattern that cannot be read as traces.
+#[derive(Debug, Error)]
+pub enum Refusal {
+    /// It cannot be opened or read.
+    #[error("{}: cannot be read: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A pattern that is none.
+    #[error("{pattern}: is no file, and no pattern either: {reason}")]
+    Pattern {
+        /// As given.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A pattern that no file matches.
+    #[error("{pattern}: no file matches")]
+    NoMatch {
+        /// As given.
+        pattern: String,
+    },
+    /// A directory without traces.
+    #[error("{}: the directory holds no *.trc file", path.display())]
+    NoTraces {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The same file a second time.
+    #[error("{}: given twice; it is read once", path.display())]
+    Twice {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file holds nothing.
+    #[error("{}: the file is empty", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Not text.
+    #[error("{}: is not text: byte {offset} is {byte:#04x}", path.display())]
+    Binary {
+        /// The file.
+        path: PathBuf,
+        /// Byte offset of the first odd byte.
+        offset: u64,
+        /// The byte.
+        byte: u8,
+    },
+    /// Text of two bytes per character.
+    #[error("{}: is UTF-16 text, a trace has one byte per character", path.display())]
+    Utf16 {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A trace of SQL*Net.
+    #[error("{}: is a trace of SQL*Net, not of SQL", path.display())]
+    SqlNet {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A trace of the optimizer alone.
+    #[error(
+        "{}: is a trace of the optimizer (event 10053) and holds no record of event 10046",
+        path.display()
+    )]
+    Optimizer {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A report made from a trace.
+    #[error("{}: is a report of tkprof, not the trace it was made from", path.display())]
+    Report {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A near relative that names and means its fields otherwise.
+    #[error(
+        "{}: is a trace of YashanDB, whose fields are other than Oracle's",
+        path.display()
+    )]
+    Yashan {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Text without a single record.
+    #[error("{}: holds no record of event 10046", path.display())]
+    NoRecords {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The compressed data are damaged or cut.
+    #[error(
+        "{}: the {compression} data are damaged after {bytes} bytes of text: {source}",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// How it is compressed.
+        compression: Compression,
+        /// Bytes of text before the damage.
+        bytes: u64,
+        /// What the decoder says.
+        source: io::Error,
+    },
+}
+
+impl Refusal {
+    /// What to do about it, as a sentence.
+    pub fn next_step(&self) -> &'static str {
+        match self {
+            Refusal::Unreadable { .. } => "Check the name and the right to read it.",
+            Refusal::Pattern { .. } => "Quote the pattern as the shell would: '*.trc'.",
+            Refusal::NoMatch { .. } => "Check the pattern; ** matches directories.",
+            Refusal::NoTraces { .. } => "Name the files themselves if they end otherwise.",
+            Refusal::Twice { .. } => "Name each file once.",
+            Refusal::Empty { .. } => "Check that the session traced and that the copy is whole.",
+            Refusal::Binary { .. } => "Give the trace as text, or gz, xz, bz2 or zstd of it.",
+            Refusal::Utf16 { .. } => "Convert it: iconv -f UTF-16 -t UTF-8.",
+            Refusal::SqlNet { .. } => {
+                "Trace the session instead: dbms_monitor.session_trace_enable(waits => true)."
+            }
+            Refusal::Optimizer { .. } | Refusal::NoRecords { .. } => {
+                "Trace with event 10046 at level 8: dbms_monitor.session_trace_enable."
+            }
+            Refusal::Report { .. } => "Give the .trc file that tkprof read.",
+            Refusal::Yashan { .. } => "Read it with YashanDB's own tools.",
+            Refusal::Damaged { .. } => "Copy the file again; what came before the damage was read.",
+        }
+    }
+
+    /// The file or directory, where it is one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Refusal::Pattern { .. } | Refusal::NoMatch { .. } => None,
+            Refusal::Unreadable { path, .. }
+            | Refusal::NoTraces { path }
+            | Refusal::Twice { path }
+            | Refusal::Empty { path }
+            | Refusal::Binary { path, .. }
+            | Refusal::Utf16 { path }
+            | Refusal::SqlNet { path }
+            | Refusal::Optimizer { path }
+            | Refusal::Report { path }
+            | Refusal::Yashan { path }
+            | Refusal::NoRecords { path }
+            | Refusal::Damaged { path, .. } => Some(path),
+        }
+    }
+}

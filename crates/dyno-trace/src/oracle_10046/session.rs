@@ -1,0 +1,212 @@
+//! One session of a trace: its cursors, its clock, its account.
+//!
+//! A file may hold several: a shared server's, or those that trcsess put together. Each has its own
+//! stack of calls without a parent and waits without an owner.
+//!
+//! Waits of 8i and 9i have no `tim`. There the position decides: a message from the client lies
+//! between calls, any other wait inside the next call of its cursor.
+
+use super::accounting::{Account, Pending, Segment};
+use super::clock::Clock;
+use super::rows::{Context, Figures, Owner, Sink};
+use super::statements::Cursors;
+
+/// The most waits without `tim` that wait for their cursor's next call.
+const UNTIMED_MAX: usize = 1 << 14;
+
+/// A wait without `tim`.
+#[derive(Clone, Copy, Debug)]
+struct Untimed {
+    cursor: u64,
+    number: u64,
+    elapsed_ns: i64,
+}
+
+/// A span on the trace's clock, in ns.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Start.
+    pub start: i64,
+    /// End.
+    pub end: i64,
+}
+
+/// One session.
+#[derive(Debug, Default)]
+pub struct Session {
+    /// SESSION ID; empty where the trace does not tell.
+    pub name: String,
+    /// Process id, from the header or from trcsess; empty where the trace does not tell.
+    pub process: String,
+    /// Cursors and their statements.
+    pub cursors: Cursors,
+    /// Wall clock.
+    pub clock: Clock,
+    /// Attributes.
+    pub context: Context,
+    /// Number of the attributes in the file; `None` after a change.
+    pub context_number: Option<u32>,
+    /// The account of all segments closed so far.
+    pub account: Account,
+    /// First `tim` of the first segment and last of the last, in ns.
+    pub tims: Option<(i64, i64)>,
+    /// Wall clock of the first row; `None` before it.
+    pub started_ns: Option<i64>,
+    /// Running numbers from which rows have a clock without an anchor.
+    pub unanchored: (u64, u64),
+    segment: Segment,
+    calls: Vec<Pending<Figures>>,
+    waits: Pending<i64>,
+    untimed: Vec<Untimed>,
+}
+
+impl Session {
+    /// End of the last record on the trace's clock, ns.
+    #[inline]
+    pub fn last(&self) -> Option<i64> {
+        self.segment.last()
+    }
+
+    /// Whether a record that ended at `end` begins a new segment.
+    #[inline]
+    pub fn breaks(&self, end: i64, back_max_ns: i64) -> bool {
+        self.segment.breaks(end, back_max_ns)
+    }
+
+    /// Whether nothing has been accounted for yet.
+    pub fn is_fresh(&self) -> bool {
+        self.account.calls + self.account.waits == 0
+    }
+
+    /// Counts a call and finds its children and waits; returns its exclusive figures and the waits
+    /// directly inside. `inclusive` holds 0 for what the line does not have.
+    #[inline]
+    pub fn call<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        owner: Owner,
+        cursor: u64,
+        span: Span,
+        inclusive: &Figures,
+    ) -> (Figures, i64) {
+        let (mut children, mut waited) = (Figures::default(), 0i64);
+        let depth = usize::from(owner.depth);
+        let account = &mut self.account;
+        if let Some(below) = self.calls.get_mut(depth + 1) {
+            below.claim(span.start, span.end, |child| {
+                children.add(&child.figures);
+                account.adopted += child.rows;
+                sink.adopt(child.item, owner);
+            });
+            below.pass(span.end);
+        }
+        self.waits.claim(span.start, span.end, |wait| {
+            waited = waited.saturating_add(wait.figures);
+            account.waits_inside += wait.rows;
+            sink.own(wait.item, owner);
+        });
+        if depth == 0 {
+            self.waits.pass(span.end);
+        }
+        if !self.untimed.is_empty() {
+            waited = waited.saturating_add(self.own_untimed(sink, owner, cursor));
+        }
+        let own = inclusive.without(&children);
+        self.count_call(owner.depth, inclusive, &own, waited);
+        self.segment.extend(span.start, span.end);
+        if depth > 0 {
+            self.push_call(sink, depth, span, owner.number, *inclusive);
+        }
+        (own, waited)
+    }
+
+    #[inline]
+    fn count_call(&mut self, depth: u8, inclusive: &Figures, own: &Figures, waited: i64) {
+        let account = &mut self.account;
+        account.calls += 1;
+        account.recursive += u64::from(depth > 0);
+        account.negative += u64::from(own.elapsed_ns < 0);
+        account.calls_ns += i128::from(own.elapsed_ns);
+        account.cpu_ns += i128::from(own.cpu_ns);
+        account.all_depths_ns += i128::from(inclusive.elapsed_ns);
+        account.wait_inside_ns += i128::from(waited);
+    }
+
+    fn push_call<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        depth: usize,
+        span: Span,
+        number: u64,
+        inclusive: Figures,
+    ) {
+        if depth >= self.calls.len() {
+            self.calls.resize_with(depth + 1, Pending::default);
+        }
+        let pending = &mut self.calls[depth];
+        pending.push(span.start, span.end, number, inclusive);
+        if pending.is_full() {
+            pending.shorten(|_| {}, |calls| sink.merge_calls(calls));
+        }
+    }
+
+    /// Counts a wait that waits for its owner.
+    #[inline]
+    pub fn wait<S: Sink>(&mut self, sink: &mut S, number: u64, span: Span, elapsed_ns: i64) {
+        self.account.waits += 1;
+        self.account.wait_ns += i128::from(elapsed_ns);
+        self.segment.extend(span.start, span.end);
+        self.waits.push(span.start, span.end, number, elapsed_ns);
+        if self.waits.is_full() {
+            let mut settled = Vec::new();
+            self.waits.shorten(|wait| settled.push(wait.item), |waits| sink.merge_waits(waits));
+            settled.into_iter().for_each(|wait| sink.between(wait));
+        }
+    }
+
+    /// Counts a wait without `tim`.
+    pub fn untimed_wait<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        number: u64,
+        cursor: u64,
+        elapsed_ns: i64,
+        from_client: bool,
+    ) {
+        self.account.waits += 1;
+        self.account.wait_ns += i128::from(elapsed_ns);
+        if from_client || self.untimed.len() >= UNTIMED_MAX {
+            sink.between(number);
+        } else {
+            self.untimed.push(Untimed { cursor, number, elapsed_ns });
+        }
+    }
+
+    fn own_untimed<S: Sink>(&mut self, sink: &mut S, owner: Owner, cursor: u64) -> i64 {
+        let (mut waited, account) = (0i64, &mut self.account);
+        self.untimed.retain(|wait| {
+            if wait.cursor != cursor {
+                return true;
+            }
+            waited = waited.saturating_add(wait.elapsed_ns);
+            account.waits_inside += 1;
+            sink.own(wait.number, owner);
+            false
+        });
+        waited
+    }
+
+    /// Ends the segment: what has no parent or owner yet will have none.
+    pub fn end_segment<S: Sink>(&mut self, sink: &mut S) {
+        self.calls.iter_mut().for_each(|pending| pending.drain(|_| {}));
+        self.waits.drain(|wait| sink.between(wait.item));
+        self.untimed.drain(..).for_each(|wait| sink.between(wait.number));
+        if let (Some(first), Some(last)) = (self.segment.first(), self.segment.last()) {
+            self.account.elapsed_ns += i128::from(self.segment.elapsed_ns());
+            self.account.segments += 1;
+            self.tims = Some((self.tims.map_or(first, |(known, _)| known), last));
+        }
+        self.segment = Segment::default();
+        self.clock.restart();
+    }
+}

@@ -1,0 +1,292 @@
+//! A plain file, read by place and lexed by several threads.
+//!
+//! The file is cut at equal distances, each cut moved on to the next line that looks like a call or
+//! a wait. Such a line can also be part of a statement's text, so a piece is only believed when the
+//! piece before it, read to its own end, ended just there; else the stretch is read again from where
+//! the piece before it really ended. The result is that of one thread.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
+
+use super::files::{FIRST, ReadOptions, Sink, count};
+use super::lexer::{Options, State, record_start, scan};
+use super::record::Batch;
+use super::refusal::Refusal;
+
+/// How far behind a cut a record is looked for, step by step.
+const PROBES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
+/// Bytes read behind a piece, so that its last record sees where the next one begins.
+const SLACK: u64 = 1 << 10;
+
+/// The beginning of a file.
+pub(super) fn first_bytes(file: &File, bytes: u64, path: &Path) -> Result<Vec<u8>, Refusal> {
+    let mut first = Vec::new();
+    fill(file, 0, bytes.min(FIRST as u64) as usize, &mut first)
+        .map_err(|source| unreadable(path, source))?;
+    Ok(first)
+}
+
+/// Puts up to `count` bytes from `offset` on in the place of what `to` holds; fewer at the end of
+/// the file.
+fn fill(file: &File, offset: u64, count: usize, to: &mut Vec<u8>) -> io::Result<()> {
+    // What was there before need not be wiped: it is overwritten, or cut off below.
+    to.resize(count, 0);
+    let mut end = 0;
+    while end < count {
+        match file.read_at(&mut to[end..], offset + end as u64) {
+            Ok(0) => break,
+            Ok(read) => end += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                to.clear();
+                return Err(error);
+            }
+        }
+    }
+    to.truncate(end);
+    Ok(())
+}
+
+fn unreadable(path: &Path, source: io::Error) -> Refusal {
+    Refusal::Unreadable { path: path.to_owned(), source }
+}
+
+/// How a file is cut.
+struct Plan<'a> {
+    file: &'a File,
+    bytes: u64,
+    chunk: u64,
+    options: Options,
+}
+
+/// A piece as a worker read it, without knowing what stands before it.
+struct Piece {
+    /// Where it begins; `None` where no record was found behind the cut.
+    start: Option<u64>,
+    /// Where the next piece begins.
+    until: u64,
+    batch: Batch,
+    state: State,
+}
+
+impl Plan<'_> {
+    fn pieces(&self) -> u64 {
+        self.bytes.div_ceil(self.chunk)
+    }
+
+    /// Where piece `index` begins.
+    fn start(&self, index: u64, probe: &mut Vec<u8>) -> io::Result<Option<u64>> {
+        if index == 0 {
+            return Ok(Some(0));
+        }
+        if index >= self.pieces() {
+            return Ok(Some(self.bytes));
+        }
+        let cut = index * self.chunk;
+        for len in PROBES {
+            fill(self.file, cut, self.within(cut, len as u64), probe)?;
+            if let Some(found) = record_start(probe, 0) {
+                return Ok(Some(cut + found as u64));
+            }
+            if probe.len() < len {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// `len`, or less where the file ends before.
+    fn within(&self, offset: u64, len: u64) -> usize {
+        len.min(self.bytes.saturating_sub(offset)) as usize
+    }
+
+    fn piece(&self, index: u64, mut batch: Batch, probe: &mut Vec<u8>) -> io::Result<Piece> {
+        let start = self.start(index, probe)?;
+        let next = self.start(index + 1, probe)?;
+        let until = next.unwrap_or((index + 1) * self.chunk);
+        let mut state = if index == 0 { State::default() } else { State::between_records() };
+        clear(&mut batch);
+        if let Some(start) = start.filter(|start| *start < until) {
+            let len = self.within(start, until - start + SLACK);
+            self.lex(start, len, until, &mut state, &mut batch)?;
+        } else {
+            batch.bytes.clear();
+        }
+        Ok(Piece { start, until, batch, state })
+    }
+
+    /// Lexes from `start` on, with `len` bytes at hand, until `until` is reached.
+    fn lex(
+        &self,
+        start: u64,
+        len: usize,
+        until: u64,
+        state: &mut State,
+        batch: &mut Batch,
+    ) -> io::Result<()> {
+        fill(self.file, start, len, &mut batch.bytes)?;
+        batch.offset = start;
+        // A file that shrinks while it is read ends where nothing more comes.
+        let last = batch.bytes.len() < len || start + len as u64 >= self.bytes;
+        let end = scan(self.options, state, batch, (until - start) as usize, last);
+        batch.bytes.truncate(end);
+        Ok(())
+    }
+}
+
+/// Empties a batch but for its bytes.
+fn clear(batch: &mut Batch) {
+    batch.records.clear();
+    batch.unread.clear();
+    batch.lines = 0;
+}
+
+/// Puts the pieces together.
+struct Joiner<'a, 'b, E> {
+    plan: &'a Plan<'a>,
+    options: &'a ReadOptions,
+    path: &'a Path,
+    sink: &'a mut Sink<'b, E>,
+    at: u64,
+    line: u64,
+    state: State,
+}
+
+impl<E: From<Refusal>> Joiner<'_, '_, E> {
+    /// Takes the next piece; gives a batch back for reuse.
+    fn join(&mut self, piece: Piece) -> Result<Batch, E> {
+        let Piece { start, until, batch, state } = piece;
+        let mut spare = None;
+        if let Some(start) = start.filter(|start| *start > self.at) {
+            spare = Some(self.again(start)?);
+        }
+        let fits = start == Some(self.at) && (self.at == 0 || self.state.is_between_records());
+        if !fits || batch.bytes.is_empty() {
+            if self.at < until {
+                self.again(until)?;
+            }
+            return Ok(spare.unwrap_or(batch));
+        }
+        self.deliver(batch, state)
+    }
+
+    fn deliver(&mut self, mut batch: Batch, state: State) -> Result<Batch, E> {
+        batch.file = self.options.file;
+        batch.line = self.line;
+        self.at = batch.offset + batch.bytes.len() as u64;
+        self.line += u64::from(batch.lines);
+        self.state = state;
+        count(self.options, batch.bytes.len());
+        self.sink.take(batch, self.at >= self.plan.bytes)
+    }
+
+    /// Reads on from the place reached until `until` is reached or passed.
+    fn again(&mut self, until: u64) -> Result<Batch, E> {
+        let mut batch = Batch::default();
+        let mut len = self.plan.chunk.max(SLACK);
+        while self.at < until {
+            clear(&mut batch);
+            let mut state = self.state;
+            let at = self.at;
+            let enough = self.plan.within(at, len);
+            self.plan
+                .lex(at, enough, until, &mut state, &mut batch)
+                .map_err(|source| unreadable(self.path, source))?;
+            if batch.bytes.is_empty() {
+                if enough < len as usize {
+                    // Nothing more to come: the file shrank.
+                    self.at = self.plan.bytes;
+                    break;
+                }
+                len = len.saturating_mul(2);
+                continue;
+            }
+            batch = self.deliver(batch, state)?;
+        }
+        Ok(batch)
+    }
+}
+
+/// Reads the whole file.
+pub(super) fn read<E: From<Refusal>>(
+    file: &File,
+    bytes: u64,
+    path: &Path,
+    options: &ReadOptions,
+    sink: &mut Sink<'_, E>,
+) -> Result<(), E> {
+    let plan = Plan { file, bytes, chunk: options.chunk() as u64, options: options.lexer() };
+    let mut joiner = Joiner {
+        plan: &plan,
+        options,
+        path,
+        sink,
+        at: 0,
+        line: 1,
+        state: State::default(),
+    };
+    let threads = (options.threads as u64).min(plan.pieces().saturating_sub(1)) as usize;
+    if threads == 0 {
+        return joiner.again(bytes).map(drop);
+    }
+    let next = AtomicU64::new(0);
+    let (pool, empties) = mpsc::channel();
+    let (results, done) = mpsc::channel();
+    for _ in 0..2 * threads + 2 {
+        // The receiver lives as long as this function.
+        let _ = pool.send(Batch::default());
+    }
+    let empties = Mutex::new(empties);
+    thread::scope(|scope| {
+        // Moved in, so that they end before the scope waits for its threads.
+        let (pool, done) = (pool, done);
+        for _ in 0..threads {
+            let results = results.clone();
+            scope.spawn(|| work(&plan, &next, &empties, results));
+        }
+        drop(results);
+        let mut waiting = BTreeMap::new();
+        for index in 0..plan.pieces() {
+            let piece = loop {
+                if let Some(piece) = waiting.remove(&index) {
+                    break piece;
+                }
+                let Ok((found, piece)) = done.recv() else { return Ok(()) };
+                waiting.insert(found, piece);
+            };
+            let piece = piece.map_err(|source| unreadable(path, source))?;
+            let _ = pool.send(joiner.join(piece)?);
+        }
+        Ok(())
+    })
+}
+
+/// What a worker does: an empty batch, the next piece, the result.
+fn work(
+    plan: &Plan<'_>,
+    next: &AtomicU64,
+    empties: &Mutex<mpsc::Receiver<Batch>>,
+    results: mpsc::Sender<(u64, io::Result<Piece>)>,
+) {
+    let mut probe = Vec::new();
+    loop {
+        let (batch, index) = {
+            // The number is drawn under the lock, so the lowest one always has its batch.
+            let empties = empties.lock().unwrap_or_else(PoisonError::into_inner);
+            let Ok(batch) = empties.recv() else { return };
+            (batch, next.fetch_add(1, Ordering::Relaxed))
+        };
+        if index >= plan.pieces() {
+            return;
+        }
+        if results.send((index, plan.piece(index, batch, &mut probe))).is_err() {
+            return;
+        }
+    }
+}

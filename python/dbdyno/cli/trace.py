@@ -1,0 +1,33 @@
+"""`dbdyno trace`: the commands on traces, each in a file of its own, imported when it is called."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import click
+
+from dbdyno.cli.main import LazyGroup
+
+ROWS = {
+    "profile": ("dbdyno.cli.trace_profile", "Where did the time go: CPU, each event, the rest."),
+    "sql": ("dbdyno.cli.trace_sql", "Statements: call table, waits, plan, parents, children."),
+    "waits": ("dbdyno.cli.trace_waits", "The waits of one event: quantiles, shape, the longest."),
+    "tree": ("dbdyno.cli.trace_tree", "The recursion tree of one execution."),
+    "timeline": ("dbdyno.cli.trace_timeline", "What each session did, second by second."),
+    "check": ("dbdyno.cli.trace_check", "What was read, what was not, does the time close."),
+    "import": ("dbdyno.cli.trace_import", "Turn traces into evidence (Parquet)."),
+    "write": ("dbdyno.cli.trace_write", "Turn evidence back into trace files."),
+}
+
+
+class _TraceGroup(LazyGroup):
+    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
+
+
+@click.group("trace", cls=_TraceGroup)
+def command() -> None:
+    """Read Oracle extended SQL traces (event 10046) of any version, size and state.
+
+    FILES are trace files (also gz, xz, bz2, zstd), folders, quoted patterns, `-` for standard
+    input, or one imported run. Two sets of traces: `dbdyno compare A/ B/`.
+    """

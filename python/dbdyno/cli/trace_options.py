@@ -1,0 +1,196 @@
+"""What the commands on traces share: options, opening, progress, output, exit codes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dbdyno.cli.output import show_rows, write_text
+from dbdyno.errors import Error
+
+if TYPE_CHECKING:
+    from dbdyno.trace.job import Options, Progress
+    from dbdyno.trace.source import Traces
+
+FORMATS = ("table", "csv", "json", "jsonl", "html")
+DRAWN = ("svg", "png")
+F = TypeVar("F", bound=Callable[..., Any])
+
+files_argument = click.argument("files", nargs=-1, required=True, metavar="FILES")
+
+
+def output_options(function: F) -> F:
+    """Adds --format and -o; the suffix of -o names the format where --format does not."""
+    function = click.option(
+        "--format", "form", type=click.Choice(FORMATS), help="Form of the output."
+    )(function)
+    return click.option(
+        "-o",
+        "output",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Write to this file; its suffix tells the format (html, svg and png too).",
+    )(function)
+
+
+def reading_options(function: F) -> F:
+    """Adds --think-time and --binds-free ways of reading: what all commands on FILES take."""
+    return click.option(
+        "--think-time",
+        default="1s",
+        show_default=True,
+        metavar="TIME",
+        help="A wait for the client of this length or more is the client's thinking.",
+    )(function)
+
+
+def chosen_options(function: F) -> F:
+    """Adds --where, --from, --to and --depth: which calls and waits count."""
+    options = (
+        click.option("--where", metavar="CONDITION", help="Only what fits: \"module = 'app'\"."),
+        click.option("--from", "begin", metavar="MOMENT", help="Only what ends from here on."),
+        click.option("--to", "end", metavar="MOMENT", help="Only what begins before."),
+        click.option("--depth", type=click.IntRange(0), help="Only calls of this depth or less."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def options_of(think_time: str, *, binds: bool = False) -> Options:
+    """How to read, from the command line."""
+    from dbdyno.trace.job import Options
+    from dbdyno.trace.units import length_ns
+
+    return Options(think_time_ns=length_ns(think_time, "--think-time"), binds=binds)
+
+
+def moments(begin: str | None, end: str | None) -> tuple[int | None, int | None]:
+    """--from and --to in ns."""
+    from dbdyno.trace.units import moment_ns
+
+    return (
+        moment_ns(begin, "--from") if begin else None,
+        moment_ns(end, "--to") if end else None,
+    )
+
+
+@contextlib.contextmanager
+def opened(
+    files: Sequence[str],
+    think_time: str,
+    *,
+    where: str | None = None,
+    begin: str | None = None,
+    end: str | None = None,
+    depth: int | None = None,
+) -> Iterator[Traces]:
+    """The traces, with what does not fit left out; tells what was refused."""
+    from dbdyno.trace.source import open_traces
+    from dbdyno.trace.where import restrict
+
+    with progress() as shown, open_traces(files, options_of(think_time), shown) as traces:
+        if shown is not None:
+            shown(0, 0)
+        tell_refused(traces.refused)
+        from_ns, to_ns = moments(begin, end)
+        restrict(traces, where=where, from_ns=from_ns, to_ns=to_ns, depth=depth)
+        yield traces
+
+
+def tell_refused(refused: Sequence[dict[str, str]]) -> None:
+    """A line for each file that could not be read."""
+    for entry in refused:
+        click.echo(f"dbdyno: {entry.get('path', '')}: {entry.get('sentence', '')}", err=True)
+
+
+def end_with(refused: Sequence[Any], broken: Sequence[Any] = ()) -> None:
+    """Exit 2 when some input failed; the rest was worked on."""
+    if refused or broken:
+        raise click.exceptions.Exit(2)
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Progress | None]:
+    """A line on a terminal's stderr that says how far the reading is; elsewhere nothing."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    started = time.monotonic()
+    written = False
+
+    def show(done: int, total: int) -> None:
+        nonlocal written
+        seconds = time.monotonic() - started
+        if total <= 0:
+            text = ""
+        elif seconds < 0.5:
+            return
+        else:
+            text = f"reading {done / total:4.0%}, {done / seconds / 1e6:.0f} MB/s"
+        if text or written:
+            sys.stderr.write(f"\r{text:<40}" + ("\r" if not text else ""))
+            sys.stderr.flush()
+            written = bool(text)
+
+    try:
+        yield show
+    finally:
+        show(0, 0)
+
+
+def show_page(
+    model: dict[str, Any], form: str | None, output: Path | None, *, skew: bool = False
+) -> None:
+    """Writes a page in the form asked for."""
+    from dbdyno.report import trace as pages
+
+    kind = form or (output.suffix.removeprefix(".").lower() if output else "table")
+    if kind in DRAWN and output is not None:
+        from dbdyno.report.figures import write_figure
+
+        write_figure(model, output)
+        click.echo(str(output), err=True)
+    elif kind == "html":
+        from dbdyno.report.html import render_html, write_html
+
+        if output is None:
+            click.echo(render_html(model))
+        else:
+            click.echo(str(write_html(model, output)), err=True)
+    elif kind == "json":
+        _put(json.dumps(model, indent=1, ensure_ascii=False, default=str) + "\n", output)
+    elif kind in ("csv", "jsonl"):
+        show_rows(pages.rows(model), kind, output)
+    elif kind in ("table", "txt"):
+        width, color = terminal(output)
+        _put(pages.render_text(model, width=width, color=color, skew=skew), output)
+    else:
+        raise Error(
+            f"the suffix of {output} names no format",
+            next_step=f"add --format with one of {', '.join(FORMATS)}, or write to .svg or .png",
+        )
+
+
+def terminal(output: Path | None) -> tuple[int, bool]:
+    """Columns and whether colours are wanted: those of the terminal, else 100 and none."""
+    is_terminal = sys.stdout.isatty() and output is None
+    color = is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    columns = os.environ.get("COLUMNS", "")
+    plain = int(columns) if columns.isdigit() and int(columns) > 0 else 100
+    return (shutil.get_terminal_size().columns if is_terminal else plain), color
+
+
+def _put(text: str, output: Path | None) -> None:
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_text(output, text)

@@ -1,0 +1,29 @@
+"""Small tables of a run as Parquet files that appear whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dbdyno.errors import EvidenceError
+
+
+def write_table(path: Path, columns: Mapping[str, Sequence[str]]) -> None:
+    """Writes columns of text, all of one length, as one Parquet file; raises `EvidenceError`."""
+    import duckdb
+
+    aside = path.with_name(path.name + ".tmp")
+    names = ", ".join(f'unnest(${at}::varchar[]) as "{name}"' for at, name in enumerate(columns, 1))
+    with duckdb.connect() as connection:
+        connection.execute(
+            f"create table rows as select {names}",
+            [list(values) for values in columns.values()],
+        )
+        try:
+            connection.table("rows").write_parquet(str(aside), compression="zstd")
+            aside.replace(path)
+        except (duckdb.Error, OSError) as error:
+            aside.unlink(missing_ok=True)
+            raise EvidenceError(
+                f"cannot be written: {error}", where=str(path), next_step="free space or rights"
+            ) from error

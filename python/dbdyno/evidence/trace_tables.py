@@ -1,0 +1,120 @@
+"""The tables of an imported trace as DuckDB views.
+
+    RUN/calls/*.parquet  RUN/waits/*.parquet  RUN/links/*.parquet  RUN/statements.parquet ...
+
+Every table of `TABLES` is there as a view, empty where the trace had nothing for it, so that a
+query needs no case for a trace without waits, plans or errors. Rows whose parent was found after
+they had been written are completed from `links`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import duckdb
+
+    from dbdyno.evidence.run import Run
+
+KIND = "trace"
+
+TABLES = {
+    "calls": "arm varchar, block uinteger, session uinteger, call bigint, kind varchar,"
+    " statement varchar, started_ns bigint, elapsed_ns bigint, cpu_ns bigint, rows bigint,"
+    " physical_reads bigint, consistent_reads bigint, current_reads bigint, misses utinyint,"
+    " depth utinyint, parent bigint, self_elapsed_ns bigint, self_cpu_ns bigint,"
+    " self_wait_ns bigint, self_physical_reads bigint, self_consistent_reads bigint,"
+    " self_current_reads bigint, orphan boolean, plan_hash bigint, goal utinyint,"
+    " close_type utinyint, lob_bytes bigint, lob_type varchar, cursor ubigint, user_id bigint,"
+    " context uinteger, file uinteger, line bigint, byte_offset bigint, tim bigint",
+    "waits": "arm varchar, block uinteger, session uinteger, wait bigint, event varchar,"
+    " class varchar, started_ns bigint, elapsed_ns bigint, p1 bigint, p2 bigint, p3 bigint,"
+    " parameters varchar, object_id bigint, statement varchar, call bigint, depth utinyint,"
+    " think boolean, cursor ubigint, context uinteger, file uinteger, line bigint,"
+    " byte_offset bigint, tim bigint, fidelity varchar",
+    "links": "row_kind varchar, id bigint, parent bigint",
+    "statements": "statement varchar, sqlid varchar, hash_value bigint, text varchar,"
+    " length bigint, command bigint, user_id bigint, login_id bigint, depth utinyint,"
+    " first_file uinteger, first_line bigint, force_match varchar, force_key varchar",
+    "cursors": "file uinteger, line bigint, byte_offset bigint, session uinteger, cursor ubigint,"
+    " statement varchar, length bigint, depth utinyint, user_id bigint, login_id bigint,"
+    " command bigint, hash_value bigint, address varchar, sqlid varchar, tim bigint, error bigint",
+    "plans": "file uinteger, line bigint, session uinteger, cursor ubigint, statement varchar,"
+    " plan_hash bigint, id bigint, rows bigint, parent bigint, position bigint, object_id bigint,"
+    " operation varchar, cr bigint, pr bigint, pw bigint, starts bigint, time_us bigint,"
+    " cost bigint, size bigint, card bigint, dr bigint, dw bigint, partition varchar, text varchar",
+    "errors": "file uinteger, line bigint, session uinteger, cursor ubigint, statement varchar,"
+    " error bigint, tim bigint, started_ns bigint, call bigint",
+    "transactions": "file uinteger, line bigint, session uinteger, rollback boolean,"
+    " read_only boolean, tim bigint, started_ns bigint",
+    "contexts": "context uinteger, session_id varchar, client_id varchar, service varchar,"
+    " module varchar, action varchar, driver varchar, container varchar, client_ip varchar,"
+    " connection varchar",
+    "sessions": "session uinteger, file uinteger, name varchar, process varchar, host varchar,"
+    " instance varchar, first_tim bigint, last_tim bigint, started_ns bigint, elapsed_ns bigint,"
+    " calls bigint, waits bigint, call_ns bigint, between_ns bigint, unexplained_ns bigint,"
+    " cpu_ns bigint, wait_inside_ns bigint, unaccounted_ns bigint",
+    "stamps": "file uinteger, line bigint, kind varchar, value varchar, wall_ns bigint,"
+    " zone_min bigint, digits utinyint, container varchar, tim_next bigint, residual_ns bigint",
+    "binds": "file uinteger, line bigint, cursor ubigint, number bigint, data_type bigint,"
+    " length bigint, value varchar, head varchar",
+    "files": "file uinteger, path varchar, bytes bigint, lines bigint",
+    "unread": "file uinteger, line bigint, byte_offset bigint, length bigint, reason varchar,"
+    " sample varchar",
+}  # fmt: skip
+"""Columns of each table and their DuckDB types."""
+LINKED = {
+    "calls": (
+        "select c.* replace (coalesce(c.parent, l.parent) as parent,"
+        " c.depth > 0 and coalesce(c.parent, l.parent) is null as orphan)"
+        " from {rows} c left join (select id, parent from {links} where row_kind = 'call') l"
+        " on l.id = c.call"
+    ),
+    "waits": (
+        "select w.* replace (coalesce(w.call, l.parent) as call)"
+        " from {rows} w left join (select id, parent from {links} where row_kind = 'wait') l"
+        " on l.id = w.wait"
+    ),
+}
+"""How late links complete a table."""
+
+
+def create_views(
+    connection: duckdb.DuckDBPyConnection, run: Run, schema: str = "main"
+) -> list[str]:
+    """Makes a view for each table of the run; returns a sentence for each part left out."""
+    broken: list[str] = []
+    rows = {table: _source(connection, run.path, table, broken) for table in TABLES}
+    links = rows["links"]
+    has_links = bool(connection.execute(f"select 1 from {links} limit 1").fetchone())  # noqa: S608
+    for table, source in rows.items():
+        text = f"select * from {source}"  # noqa: S608
+        if has_links and table in LINKED:
+            text = LINKED[table].format(rows=source, links=links)
+        connection.execute(f"create view {schema}.{table} as {text}")
+    return broken
+
+
+def _source(
+    connection: duckdb.DuckDBPyConnection, folder: Path, table: str, broken: list[str]
+) -> str:
+    """What to select a table from: its whole parts, or nothing with the right columns."""
+    import duckdb
+
+    found = sorted((folder / table).glob("*.parquet"))
+    single = folder / f"{table}.parquet"
+    parts = []
+    for path in [*found, *([single] if single.exists() else [])]:
+        try:
+            connection.execute("select count(*) from read_parquet(?)", [str(path.resolve())])
+        except duckdb.Error as error:
+            broken.append(f"{path}: not a whole Parquet part: {str(error).splitlines()[0]}")
+        else:
+            parts.append("'" + str(path.resolve()).replace("'", "''") + "'")
+    if parts:
+        return f"read_parquet([{', '.join(parts)}])"
+    columns = (column.split() for column in TABLES[table].split(", "))
+    empty = ", ".join(f"null::{type_} as {name}" for name, type_ in columns)
+    return f"(select {empty} where false)"

@@ -1,0 +1,85 @@
+"""Text for a terminal: a console that depends on nothing but its arguments, tables, items.
+
+No environment and no terminal is asked: width and colour are given. Foreign text never becomes
+markup.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.report import format as fmt
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+NARROWEST = 40
+
+
+def rendered(draw: Callable[[Console], None], *, width: int, color: bool) -> str:
+    """What `draw` prints on a console `width` columns wide (40 at least), as text."""
+    from rich.console import Console
+
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=max(width, NARROWEST),
+        color_system="standard" if color else None,
+        force_terminal=color,
+        no_color=not color,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ={},
+    )
+    draw(console)
+    lines = out.getvalue().replace(fmt.THIN, " ").replace("\xa0", " ").split("\n")
+    return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
+
+
+def table(
+    title: str,
+    left: Sequence[str],
+    right: Sequence[str],
+    *,
+    narrowest: int = 15,
+    padding: tuple[int, int] = (0, 1),
+) -> Any:
+    """A table without lines: folding columns on the left, columns of numbers on the right."""
+    from rich.table import Table
+
+    made = Table(
+        title=plain(title, "bold") if title else None,
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        padding=padding,
+    )
+    made.header_style = "dim"
+    for name in left:
+        made.add_column(name, overflow="fold", min_width=narrowest)
+    for name in right:
+        made.add_column(name, justify="right", no_wrap=True)
+    return made
+
+
+def item(console: Console, sign: str, words: Text | str) -> None:
+    """A sign, and beside it words that wrap under themselves."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=1)
+    grid.add_column(overflow="fold")
+    grid.add_row(sign, words)
+    console.print(grid)
+
+
+def plain(words: str, style: str = "") -> Text:
+    """Text without markup, whatever it contains."""
+    from rich.text import Text
+
+    return Text(words, style=style)

@@ -1,0 +1,72 @@
+"""What made the difference between two sets of traces, as bars to either side of none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.report import format as fmt
+from dbdyno.report import reading
+from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.reading import Analysis
+
+MOST = 10
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """The chart, or None without `contributions`."""
+    import altair as alt
+
+    rows = [
+        {
+            "name": fmt.line(row.get("name") or "", 40),
+            "difference": fmt.number(row.get("difference_ns")) or 0.0,
+            "zero": 0,
+            "colour": theme.OTHERS[0] if (row.get("difference_ns") or 0) > 0 else theme.OTHERS[1],
+            "words": fmt.difference(row.get("difference_ns")),
+        }
+        for row in reading.entries(analysis, "contributions")[:MOST]
+        if abs(fmt.number(row.get("difference_ns")) or 0.0) >= 1
+    ]
+    if not rows:
+        return None
+    for row in rows:
+        row["tip"] = f"{row['name']} {row['words']}"
+        row["align"] = "more" if row["difference"] > 0 else "less"
+    left = 120 if look.narrow else 200
+    far = max(abs(row["difference"]) for row in rows) * 1.25
+    low = -far if any(row["difference"] < 0 for row in rows) else 0
+    high = far if any(row["difference"] > 0 for row in rows) else 0
+    ticks = axes.linear_ticks(low, high, 3 if look.narrow else 6)
+    x = alt.X(
+        "zero:Q",
+        scale={"domain": [low, high], "nice": False},
+        axis={"title": "difference per execution", "grid": True,
+              **axes.labelled(ticks, axes.duration_label)},
+    )  # fmt: skip
+    y = alt.Y(
+        "name:N", sort=[row["name"] for row in rows], scale={"paddingInner": 0.35},
+        axis={"title": None, "labelLimit": left - 12, "minExtent": left - 8,
+              "maxExtent": left - 8},
+    )  # fmt: skip
+    chart = alt.Chart(base.data(rows))
+    bars = chart.mark_bar(aria=True).encode(
+        x=x, x2=alt.X2("difference"), y=y, color=alt.Color("colour:N", scale=None),
+        description=alt.Description("tip:N"),
+    )  # fmt: skip
+    layers = [bars]
+    for side, align, dx in (("more", "left", 4), ("less", "right", -4)):
+        mine = [row for row in rows if row["align"] == side]
+        if mine:
+            mark = alt.Chart(base.data(mine)).mark_text(align=align, dx=dx)
+            layers.append(mark.encode(x=alt.X("difference:Q"), y=y, text=alt.Text("words:N")))
+    plot = alt.layer(*layers, width=look.width - left - 40, height=alt.Step(26))
+    return theme.finish(plot, FIGURE.title, FIGURE.how_to_read, look)
+
+
+FIGURE = base.Figure(
+    name="contributions",
+    title="What made the difference",
+    how_to_read="The client's time per execution, part by part: to the right what takes longer "
+    "now, to the left what takes less.",
+    draw=draw,
+)

@@ -1,0 +1,75 @@
+"""Statements as points: a property of each, against the mean time of a call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.report import format as fmt
+from dbdyno.report import reading
+from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.reading import Analysis
+
+NEEDED = ("hit_ratio", "mean_ns")
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """The chart, or None without `figures.correlation`."""
+    import altair as alt
+
+    points = _points(analysis)
+    if len(points) < 3:
+        return None
+    times = [point["ns"] for point in points]
+    low, high = axes.spread(min(times), max(times))
+    ratios = [point["ratio"] for point in points]
+    left = max(0.0, min(ratios) - 0.03 * (1 - min(ratios)) - 0.001)
+    ticks = axes.linear_ticks(left, 1, 4 if look.narrow else 8)
+    x = alt.X(
+        "ratio:Q",
+        scale={"domain": [left, 1 + (1 - left) * 0.02], "nice": False},
+        axis={
+            "title": "hit ratio of the statement",
+            **axes.labelled(ticks, axes.percent_label),
+        },
+    )
+    y = alt.Y(
+        "ns:Q",
+        scale={"type": "log", "domain": [low, high], "nice": False},
+        axis={
+            **base.y_title("mean time of a call, logarithmic", look),
+            **base.duration_axis(low, high, look),
+        },
+    )
+    dots = (
+        alt.Chart(base.data(points), width=look.plot, height=look.height(300))
+        .mark_point(filled=True, size=52, opacity=0.75, color=theme.BASELINE, aria=True)
+        .encode(x=x, y=y, description=alt.Description("tip:N"))
+    )
+    return theme.finish(dots, FIGURE.title, FIGURE.how_to_read, look)
+
+
+def _points(analysis: Analysis) -> list[dict[str, Any]]:
+    entry = reading.dig(analysis, "figures", "correlation")
+    if not entry:
+        return []
+    labels = entry.get("label") or []
+    rows = reading.rows(entry, "figures.correlation", NEEDED)
+    return [
+        {
+            "ratio": row["hit_ratio"],
+            "ns": row["mean_ns"],
+            "tip": f"{fmt.line(label, 60)}: hit ratio {fmt.percent(row['hit_ratio'])}, "
+            f"{fmt.duration(row['mean_ns'])} a call",
+        }
+        for row, label in zip(rows, labels, strict=False)
+        if row["mean_ns"] > 0
+    ]
+
+
+FIGURE = base.Figure(
+    name="correlation",
+    title="Hit ratio and time of a call, statement by statement",
+    how_to_read="Each dot is a statement. Were the hit ratio a measure of performance, the dots "
+    "would fall from the upper left to the lower right.",
+    draw=draw,
+)

@@ -1,0 +1,94 @@
+"""What sessions did over time: per interval a stacked bar of CPU and classes of waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.report import format as fmt
+from dbdyno.report import reading
+from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.reading import Analysis
+
+SESSIONS_MOST = 12
+REST = "unaccounted"
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """The chart, a panel per session (the first twelve), or None without sessions."""
+    import altair as alt
+
+    sessions = [s for s in reading.entries(analysis, "sessions") if s.get("bins")][:SESSIONS_MOST]
+    if not sessions:
+        return None
+    order = [str(entry.get("class")) for entry in reading.entries(analysis, "classes")]
+    every = fmt.number(analysis.get("every_ns")) or 1e9
+    origin = analysis.get("origin_ns") or sessions[0]["bins"][0]["at_ns"]
+    parts = [_parts(session, order, every, origin) for session in sessions]
+    if not any(parts):
+        return None
+    ends = (min(p["from"] for part in parts for p in part), max(p["to"] for part in parts for p in part))
+    ticks = axes.seconds_ticks(*ends, 5 if look.narrow else 10)
+    height = look.height({1: 240, 2: 150, 3: 110}.get(len(sessions), 64))
+    colour = alt.Color(
+        "class:N", sort=order,
+        scale={"domain": order, "range": [_colour(name) for name in order]},
+        legend={"symbolType": "square", "symbolSize": 150, "symbolStrokeWidth": 0,
+                "columns": look.columns(order, 8)},
+    )  # fmt: skip
+    panels = []
+    for session, part in zip(sessions, parts, strict=True):
+        is_last = session is sessions[-1]
+        below = {"title": "time since the beginning", **axes.labelled(ticks, axes.seconds_label)}
+        name = fmt.line(session.get("name") or f"session {session.get('session')}", 40)
+        y_axis = {**base.y_title("", look), **axes.labelled([0, 0.5, 1.0], axes.percent_label)}
+        panels.append(
+            alt.Chart(
+                base.data(part), width=look.plot, height=height,
+                title={"text": name, "fontSize": 12, "offset": 4, "anchor": "start",
+                       "frame": "group"},
+            )
+            .mark_rect(aria=len(part) < 400, clip=True)
+            .encode(
+                x=alt.X("from:Q", scale={"domain": ends, "nice": False, "zero": False},
+                        axis=below if is_last else None),
+                x2=alt.X2("to"),
+                y=alt.Y("low:Q", scale={"domain": [0, 1], "nice": False}, axis=y_axis),
+                y2=alt.Y2("high"), color=colour, description=alt.Description("tip:N"),
+            )
+        )  # fmt: skip
+    stacked = alt.vconcat(*panels, spacing=10).resolve_scale(color="shared")
+    return theme.finish(stacked, FIGURE.title, FIGURE.how_to_read, look)
+
+
+def _colour(name: str) -> str:
+    return theme.FAINT if name == REST else theme.class_colour(name)
+
+
+def _parts(
+    session: dict[str, Any], order: list[str], every: float, origin: int
+) -> list[dict[str, Any]]:
+    """Per interval its classes, laid on top of each other, as shares of the interval."""
+    parts = []
+    for entry in session["bins"]:
+        reached = 0.0
+        start = (entry["at_ns"] - origin) / 1e9
+        for name in order:
+            share = (entry["classes"].get(name) or 0.0) / every
+            if share <= 0.0005 or name == "idle":
+                continue
+            parts.append({
+                "class": name, "from": start, "to": start + every / 1e9, "low": reached,
+                "high": min(reached + share, 1.0),
+                "tip": f"{axes.seconds_label(round(start, 6))}: {name} {fmt.percent(share)}",
+            })  # fmt: skip
+            reached += share
+    return parts
+
+
+FIGURE = base.Figure(
+    name="timeline",
+    title="What the sessions did over time",
+    how_to_read="Each bar is an interval; its colours are shares of it: CPU, classes of waits, "
+    "and what neither explains. White: the client was thinking.",
+    draw=draw,
+)

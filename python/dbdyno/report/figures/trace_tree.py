@@ -1,0 +1,81 @@
+"""The recursion tree of one execution as an icicle: time to the right, depth downwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.report import format as fmt
+from dbdyno.report import reading
+from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.reading import Analysis
+
+LEVELS_MOST = 10
+SMALLEST = 0.0008
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """The chart, or None without at least two nodes."""
+    import altair as alt
+
+    nodes = reading.entries(analysis, "nodes")
+    if len(nodes) < 2 or not nodes[0].get("elapsed_ns"):
+        return None
+    whole = float(nodes[0]["elapsed_ns"])
+    width = look.width - 30
+    boxes = _boxes(nodes, whole, width)
+    deepest = max(box["level"] for box in boxes)
+    ticks = axes.linear_ticks(0, whole, 4 if look.narrow else 8)
+    x = alt.X(
+        "from:Q",
+        scale={"domain": [0, whole], "nice": False},
+        axis={"title": "time, inclusive", "orient": "top",
+              **axes.labelled(ticks, axes.duration_label)},
+    )  # fmt: skip
+    y = alt.Y("level:O", axis=None, scale={"domain": list(range(deepest + 1)), "paddingInner": 0.04})
+    chart = alt.Chart(base.data(boxes))
+    bars = chart.mark_bar(stroke=theme.PAPER, strokeWidth=1, aria=True).encode(
+        x=x, x2=alt.X2("to"), y=y, color=alt.Color("colour:N", scale=None),
+        description=alt.Description("tip:N"),
+    )  # fmt: skip
+    named = alt.Chart(base.data([box for box in boxes if box["words"]]))
+    text = named.mark_text(align="left", dx=4, fontSize=11).encode(
+        x=x, y=y, text=alt.Text("words:N"), color=alt.Color("ink:N", scale=None)
+    )
+    plot = alt.layer(bars, text, width=width, height=alt.Step(24))
+    return theme.finish(plot, FIGURE.title, FIGURE.how_to_read, look)
+
+
+def _boxes(nodes: list[dict[str, Any]], whole: float, width: int) -> list[dict[str, Any]]:
+    """Each node from the left end of its parent on, siblings side by side; own time stays free."""
+    boxes = []
+    reached: list[float] = []
+    for at, node in enumerate(nodes):
+        level = int(node.get("level") or 0)
+        span = float(node.get("elapsed_ns") or 0)
+        start = reached[level] if level < len(reached) else (boxes[-1]["from"] if boxes else 0.0)
+        reached[level:] = [start + span, start]
+        pixels = span / whole * width
+        if level > LEVELS_MOST or (span < whole * SMALLEST and at):
+            boxes.append({"from": start, "hidden": True})
+            continue
+        name = fmt.line(node.get("text") or node.get("statement") or "", 120)
+        own = fmt.number(node.get("self_share")) or 0.0
+        shade = min(len(theme.HEAT) - 1, int(max(own, 0.0) * (len(theme.HEAT) + 1)))
+        letters = int((pixels - 10) / 6.1)
+        boxes.append({
+            "from": start, "to": start + span, "level": level, "colour": theme.HEAT[shade],
+            "ink": theme.PAPER if shade >= 3 else theme.INK,
+            "words": fmt.line(name, letters) if letters >= 6 else "",
+            "tip": f"{fmt.line(node.get('statement'))}: {fmt.duration(span)}, own "
+                   f"{fmt.duration(node.get('self_elapsed_ns'))}, {fmt.line(name, 80)}",
+        })  # fmt: skip
+    return [box for box in boxes if "hidden" not in box]
+
+
+FIGURE = base.Figure(
+    name="tree",
+    title="One execution, and the calls inside it",
+    how_to_read="Each box is as wide as its time with all below it; what hangs under a box ran "
+    "inside it. The darker a box, the more time is its own.",
+    draw=draw,
+)

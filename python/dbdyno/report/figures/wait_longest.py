@@ -1,0 +1,72 @@
+"""The longest waits of one event, each as a point: when, and how long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.report import format as fmt
+from dbdyno.report import reading
+from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.reading import Analysis
+
+TIPS_MOST = 200
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """The chart, or None for fewer than ten of them."""
+    import altair as alt
+
+    given = reading.entries(analysis, "longest")
+    if len(given) < 10:
+        return None
+    summary = reading.dig(analysis, "summary") or {}
+    start = summary.get("from_ns") or min(row["started_ns"] for row in given)
+    end = summary.get("to_ns") or max(row["started_ns"] for row in given)
+    points = [
+        {
+            "at": (row["started_ns"] - start) / 1e9,
+            "ns": max(row["elapsed_ns"], 1),
+            "tip": f"{fmt.duration(row['elapsed_ns'], 4)}, {fmt.line(row.get('file') or '', 60)}:"
+            f"{row.get('line')}",
+        }
+        for row in given
+    ]
+    ends = axes.spread(0.0, max((end - start) / 1e9, 1e-6))
+    low, high = axes.padded([point["ns"] for point in points], 0.06, log=True)
+    x = alt.X(
+        "at:Q",
+        scale={"domain": ends, "nice": False, "zero": False},
+        axis={
+            "title": "time since the first wait",
+            **axes.labelled(
+                axes.seconds_ticks(*ends, 5 if look.narrow else 10), axes.seconds_label
+            ),
+        },
+    )
+    y = alt.Y(
+        "ns:Q",
+        scale={"type": "log", "domain": [low, high], "nice": False},
+        axis={
+            **base.y_title("length of a wait", look),
+            "grid": True,
+            **base.duration_axis(low, high, look),
+        },
+    )
+    size = 40 if len(points) <= 300 else 12
+    chart = alt.Chart(base.data(points[TIPS_MOST:]))
+    top = alt.Chart(base.data(points[:TIPS_MOST]))
+    look_of = {"filled": True, "size": size, "opacity": 0.75, "color": theme.OTHERS[0]}
+    layers = [top.mark_point(aria=True, **look_of).encode(x=x, y=y, description=alt.Description("tip:N"))]
+    if len(points) > TIPS_MOST:
+        layers.insert(0, chart.mark_point(**look_of).encode(x=x, y=y))
+    plot = alt.layer(*layers, width=look.plot, height=look.height(260))
+    return theme.finish(plot, FIGURE.title, FIGURE.how_to_read, look)
+
+
+FIGURE = base.Figure(
+    name="wait_longest",
+    title="The longest waits",
+    how_to_read="Each point is one wait. Points in a column are waits that were long together; a "
+    "level line is a limit or a timeout.",
+    draw=draw,
+)

@@ -1,0 +1,106 @@
+"""Columns as the statistics take them: anything that holds numbers, brought into numpy.
+
+numpy arrays, lists, Arrow arrays and whatever speaks Arrow's C protocols, columns of polars and
+pandas. Nothing of these is imported here; pyarrow is used only where an object offers nothing but
+Arrow's protocol. A missing value (NULL, NaN, a masked element) becomes NaN and is left out later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdyno.errors import StatsError
+
+Floats = NDArray[np.float64]
+
+
+def column(data: Any) -> NDArray[np.int64] | Floats:
+    """A column of numbers as int64 (whole numbers without missing ones) or float64.
+
+    Raises `StatsError` when it is no column of numbers.
+    """
+    array = _array(data)
+    if array.ndim != 1:
+        raise StatsError(f"a column has one dimension, not {array.ndim}")
+    if array.dtype.kind == "b":
+        return np.ascontiguousarray(array, dtype=np.int64)
+    if array.dtype.kind in "iu":
+        if array.dtype == np.uint64 and array.size and int(array.max()) >= 1 << 63:
+            return array.astype(np.float64)
+        return np.ascontiguousarray(array, dtype=np.int64)
+    try:
+        return np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise StatsError(
+            f"a column of {array.dtype} holds no numbers", next_step="name a column of numbers"
+        ) from error
+
+
+def _array(data: Any) -> NDArray[Any]:
+    if isinstance(data, np.ma.MaskedArray):
+        if not np.ma.is_masked(data):
+            return np.asarray(data.data)
+        return np.asarray(data.astype(np.float64).filled(np.nan))
+    if isinstance(data, np.ndarray):
+        return data
+    if hasattr(data, "to_numpy"):
+        try:
+            return np.asarray(data.to_numpy())
+        except Exception:  # pyarrow refuses a copy unless it is allowed
+            return np.asarray(data.to_numpy(zero_copy_only=False))
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        return _from_arrow(data)
+    return np.asarray(data)
+
+
+def _from_arrow(data: Any) -> NDArray[Any]:
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise StatsError(
+            "an Arrow object without to_numpy needs pyarrow", next_step="pip install pyarrow"
+        ) from error
+    if hasattr(data, "__arrow_c_stream__"):
+        return np.asarray(pa.chunked_array(data).to_numpy())
+    return np.asarray(pa.array(data).to_numpy(zero_copy_only=False))
+
+
+def labels(data: Any) -> tuple[NDArray[np.uint32], list[str]]:
+    """A grouping column as numbers into a list of names: in natural order, numbers by value, text
+    by letter. A missing value is named NULL."""
+    values = data.to_pylist() if hasattr(data, "to_pylist") else _array(data).tolist()
+    words = ["NULL" if _missing(value) else str(value) for value in values]
+    names = ordered(set(words))
+    numbers = {name: at for at, name in enumerate(names)}
+    return np.fromiter((numbers[w] for w in words), np.uint32, len(words)), names
+
+
+def _missing(value: Any) -> bool:
+    return value is None or value != value  # noqa: PLR0124 - NaN is not itself
+
+
+def ordered(names: set[str] | Sequence[str]) -> list[str]:
+    """Names in natural order: by value when all are numbers, else by letter."""
+    try:
+        return sorted(names, key=float)
+    except ValueError:
+        return sorted(names)
+
+
+def complete(*columns: Any) -> list[Floats]:
+    """Several columns as floats, without the rows in which one has no value.
+
+    Raises `StatsError` when their lengths differ.
+    """
+    arrays = [column(data).astype(np.float64, copy=False) for data in columns]
+    if len({array.size for array in arrays}) > 1:
+        sizes = ", ".join(str(array.size) for array in arrays)
+        raise StatsError(f"the columns have {sizes} rows", next_step="give columns of one table")
+    bad = np.zeros(arrays[0].size, dtype=bool)
+    for array in arrays:
+        bad |= ~np.isfinite(array)
+    return [np.ascontiguousarray(array[~bad]) for array in arrays] if bad.any() else arrays

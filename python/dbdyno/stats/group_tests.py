@@ -1,0 +1,291 @@
+"""Do groups differ? Tests from a description: two groups, several, and published figures alone.
+
+The leading answer comes from blocks where there are any (`compare_in_blocks`): waits of one session
+depend on each other, blocks much less. The classical tests over single values stand beside it, each
+with the note that it assumes independent values. In every test of two groups the sign is that of
+the second less the first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dbdyno.errors import StatsError
+from dbdyno.stats import tails
+from dbdyno.stats.blocks import compare_blocks, independence
+from dbdyno.stats.classical import ClassicalTest, mann_whitney_of, welch
+from dbdyno.stats.describe import BlockValue, Described, Group
+from dbdyno.stats.samples import Moments
+from dbdyno.stats.words import percent
+
+NOTE = "assumes independent values"
+
+
+def tests_of(described: Described) -> list[ClassicalTest]:
+    """The classical tests between all groups with values: Welch, Mann-Whitney and
+    Kolmogorov-Smirnov for two; one-way and Welch's analysis of variance and Kruskal-Wallis for
+    more. Raises `StatsError` below two groups, or when nothing varies."""
+    groups = [group for group in described.groups if group.n]
+    if len(groups) < 2:
+        raise StatsError(
+            f"a test needs two groups, found {len(groups)}",
+            next_step="name a grouping column with --by, or give two operands",
+        )
+    if len(groups) != len(described.groups):
+        names = ", ".join(group.name for group in described.groups if not group.n)
+        raise StatsError(f"no values in the group {names}", next_step="leave it out with --where")
+    if len(groups) == 2:
+        return _two(described, *groups)
+    return [one_way(groups), welch_anova(groups), kruskal_wallis(described)]
+
+
+def _two(described: Described, a: Group, b: Group) -> list[ClassicalTest]:
+    found = [welch_of(a, b, level=described.level)]
+    ranks = described.ranks
+    if ranks is not None:
+        u = mann_whitney_of(ranks.u_doubled, a.n, b.n, float(ranks.tie_term))
+        effect = f"a value of {b.name} is the larger in {100 * u.effect_value:.1f} % of the pairs"
+        d = max(ranks.above, ranks.below) / (a.n * b.n)
+        ks = ClassicalTest(
+            test="Kolmogorov-Smirnov D",
+            statistic=d,
+            df=None,
+            log10_p=tails.kolmogorov_log10_p(d, a.n, b.n),
+            effect=f"the distribution functions are at most {d:.4f} apart",
+            effect_value=d,
+        )
+        found += [replace(u, effect=effect), ks]
+    return [replace(test, note=NOTE) for test in found]
+
+
+def welch_of(a: Group, b: Group, *, level: float = 0.95) -> ClassicalTest:
+    """Welch's t of b less a, from the offsets of their means."""
+    moments = (Moments(group.n, group.offset, group.sd) for group in (a, b))
+    found = welch(*moments, level=level)
+    pooled = math.sqrt((a.variance + b.variance) / 2)
+    effect = f"mean difference {found.effect_value:.6g} (Cohen's d {found.effect_value / pooled:.3f})"
+    return replace(found, effect=effect, note=NOTE)
+
+
+def from_summary(
+    first: tuple[int, float, float], second: tuple[int, float, float], *, level: float = 0.95
+) -> ClassicalTest:
+    """Welch's t from published figures alone: (n, mean, sd) of two groups, second less first.
+
+    Raises `StatsError` below two values, for a negative sd, or when neither varies.
+    """
+    for n, mean, sd in (first, second):
+        if n < 2 or sd < 0 or not math.isfinite(mean + sd):
+            raise StatsError(
+                f"n = {n}, mean = {mean}, sd = {sd} is no summary",
+                next_step="give n of at least 2, the mean, and the standard deviation",
+            )
+    found = welch(Moments(*first), Moments(*second), level=level)
+    pooled = math.sqrt((first[2] ** 2 + second[2] ** 2) / 2)
+    effect = f"mean difference {found.effect_value:.6g} (Cohen's d {found.effect_value / pooled:.3f})"
+    return replace(found, effect=effect, note=NOTE)
+
+
+def one_way(groups: Sequence[Group]) -> ClassicalTest:
+    """One-way analysis of variance: F of the spread between groups over that within (Fisher
+    1925). `effect_value` is eta squared, the share of the spread that lies between."""
+    n, k = sum(group.n for group in groups), len(groups)
+    grand = math.fsum(group.n * group.offset for group in groups) / n
+    between = math.fsum(group.n * (group.offset - grand) ** 2 for group in groups)
+    within = math.fsum(group.m2 for group in groups)
+    if n <= k or not between + within > 0:
+        raise StatsError("an analysis of variance on values that do not vary")
+    f = (between / (k - 1)) / (within / (n - k)) if within > 0 else math.inf
+    share = between / (between + within)
+    return ClassicalTest(
+        test="one-way F",
+        statistic=f,
+        df=float(k - 1),
+        log10_p=tails.f_log10_p(f, k - 1, n - k),
+        effect=f"{100 * share:.3g} % of the squared deviations lie between the groups",
+        effect_value=share,
+        note=f"{NOTE} of equal spread; {n - k} degrees of freedom within",
+    )
+
+
+def welch_anova(groups: Sequence[Group]) -> ClassicalTest:
+    """Welch's one-way test, without equal spreads (Welch 1951)."""
+    if any(group.n < 2 or not group.variance > 0 for group in groups):
+        raise StatsError(
+            "Welch's test needs two values in each group, and that they vary",
+            next_step="leave small groups out with --where",
+        )
+    weights = [group.n / group.variance for group in groups]
+    total, k = math.fsum(weights), len(groups)
+    centre = math.fsum(w * g.offset for w, g in zip(weights, groups, strict=True)) / total
+    spread = math.fsum(w * (g.offset - centre) ** 2 for w, g in zip(weights, groups, strict=True))
+    rest = math.fsum((1 - w / total) ** 2 / (g.n - 1) for w, g in zip(weights, groups, strict=True))
+    f = (spread / (k - 1)) / (1 + 2 * (k - 2) / (k * k - 1) * rest)
+    within = (k * k - 1) / (3 * rest)
+    return ClassicalTest(
+        test="Welch F",
+        statistic=f,
+        df=float(k - 1),
+        log10_p=tails.f_log10_p(f, k - 1, within),
+        effect=f"{within:.6g} degrees of freedom within",
+        effect_value=within,
+        note=NOTE,
+    )
+
+
+def kruskal_wallis(described: Described) -> ClassicalTest:
+    """Kruskal and Wallis's H (1952) over mid-ranks, corrected for ties; chi squared.
+
+    `effect_value` is epsilon squared, H / (n - 1).
+    """
+    groups, ranks = described.groups, described.ranks
+    if ranks is None or len(ranks.sums_doubled) != len(groups):
+        raise StatsError("no rank sums in this description")
+    n = sum(group.n for group in groups)
+    # Each rank sum less what it is expected to be: the digits of the difference are kept.
+    apart = [
+        (doubled - group.n * (n + 1)) / 2
+        for doubled, group in zip(ranks.sums_doubled, groups, strict=True)
+    ]
+    h = 12 / (n * (n + 1)) * math.fsum(a * a / g.n for a, g in zip(apart, groups, strict=True))
+    tied = 1 - ranks.tie_term / (n**3 - n)
+    if tied <= 0:
+        raise StatsError("Kruskal-Wallis on values that do not vary")
+    h /= tied
+    return ClassicalTest(
+        test="Kruskal-Wallis H",
+        statistic=h,
+        df=float(len(groups) - 1),
+        log10_p=tails.chi2_log10_p(h, len(groups) - 1),
+        effect=f"epsilon squared {h / (n - 1):.3g}",
+        effect_value=h / (n - 1),
+        note=NOTE,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BlockAnswer:
+    """What the blocks say of one number (`mean`, `p50`, ...): the second group over the first.
+
+    `ratio` with its interval `low`..`high` and `p`; `blocks` are pairs of blocks where `paired`, else
+    the smaller number of blocks of a group; `sentence` says it in words.
+    """
+
+    metric: str
+    first: float
+    second: float
+    ratio: float
+    low: float
+    high: float
+    p: float
+    blocks: int
+    paired: bool
+    sentence: str
+
+
+def compare_in_blocks(described: Described, *, randomised: bool = False) -> list[BlockAnswer]:
+    """Compares two groups block by block: mean, and each quantile that the blocks support.
+
+    Blocks that hold both groups are pairs; where there are fewer than two such blocks, the blocks of
+    one group are compared with those of the other (Welch's t on the logs). `randomised` says that
+    the order of the groups was drawn by lot in each block; else the interval is widened by the
+    blocks' autocorrelation. Empty without blocks, or where a block value is not positive.
+    """
+    if len(described.groups) != 2:
+        return []
+    by_group: tuple[dict[str, BlockValue], dict[str, BlockValue]] = ({}, {})
+    for value in described.blocks:
+        by_group[value.group][value.block] = value
+    names = [group.name for group in described.groups]
+    metrics = [("mean", None), *((f"p{q * 100:.10g}", q) for q in _supported(described))]
+    answers = []
+    for metric, q in metrics:
+        a, b = ({k: v.mean if q is None else v.quantiles[q] for k, v in g.items()} for g in by_group)
+        if min(len(a), len(b)) >= 2 and min(*a.values(), *b.values()) > 0:
+            answers.append(_one(metric, a, b, names, described.level, randomised))
+    return answers
+
+
+def _supported(described: Described) -> list[float]:
+    """The quantiles from the median on for which every block has ten values beyond."""
+    if not described.blocks:
+        return []
+    least = min(value.n for value in described.blocks)
+    known = described.blocks[0].quantiles
+    return [q for q in known if q >= 0.5 and least * (1 - q) >= 10 * (1 - 1e-9)]
+
+
+def _one(
+    metric: str,
+    a: dict[str, float],
+    b: dict[str, float],
+    names: list[str],
+    level: float,
+    randomised: bool,
+) -> BlockAnswer:
+    shared = [block for block in a if block in b]
+    if len(shared) >= 2:
+        x, y = ([side[block] for block in shared] for side in (a, b))
+        found = compare_blocks(
+            x, y, higher_is_better=False, level=level, randomised=randomised, resamples=0
+        )
+        values = (found.base_value, found.value, found.ratio, found.low, found.high, found.p)
+        return _answer(metric, values, len(shared), True, names, level)
+    logs = [np.log(list(side.values())) for side in (a, b)]
+    sides = []
+    for log in logs:
+        inflation = 1.0 if randomised else independence(log, randomised=False).inflation
+        worth = max(log.size / inflation, 2.0)
+        sides.append((worth, float(log.mean()), float(log.var(ddof=1)) * log.size / worth))
+    values = _welch_on_logs(sides, [log.size for log in logs], level)
+    return _answer(metric, values, min(log.size for log in logs), False, names, level)
+
+
+def _welch_on_logs(
+    sides: list[tuple[float, float, float]], sizes: list[int], level: float
+) -> tuple[float, float, float, float, float, float]:
+    """Welch's t on block logs; `sides` are effective blocks, mean, and variance scaled to them."""
+    from scipy import special
+
+    (n, mean_a, var_a), (m, mean_b, var_b) = sides
+    per_a, per_b = var_a / sizes[0], var_b / sizes[1]
+    error, apart = math.sqrt(per_a + per_b), mean_b - mean_a
+    if error <= 0:
+        p, half = (1.0 if apart == 0 else 0.0), 0.0
+    else:
+        df = (per_a + per_b) ** 2 / (per_a**2 / max(n - 1, 1) + per_b**2 / max(m - 1, 1))
+        p = min(2 * float(special.stdtr(df, -abs(apart) / error)), 1.0)
+        half = float(special.stdtrit(df, 0.5 + level / 2)) * error
+    ends = (math.exp(apart - half), math.exp(apart + half))
+    return math.exp(mean_a), math.exp(mean_b), math.exp(apart), *ends, p
+
+
+def _answer(
+    metric: str,
+    values: tuple[float, float, float, float, float, float],
+    blocks: int,
+    paired: bool,
+    names: list[str],
+    level: float,
+) -> BlockAnswer:
+    first, second, ratio, low, high, p = values
+    kind = f"{blocks} {'blocks' if paired else 'blocks or more in each, not paired'}"
+    span = f"{level * 100:g} % {_change(low)} to {_change(high)}, {kind}"
+    if low > 1.0 or high < 1.0:
+        word = "higher" if ratio > 1 else "lower"
+        sentence = f"{metric} of {names[1]} is {percent(ratio - 1)} % {word} than of {names[0]}"
+    else:
+        sentence = f"cannot tell the {metric} of {names[1]} from that of {names[0]}"
+        sentence += f": {_change(ratio)}"
+    return BlockAnswer(
+        metric, first, second, ratio, low, high, p, blocks, paired, f"{sentence} ({span})"
+    )
+
+
+def _change(ratio: float) -> str:
+    sign = "+" if ratio >= 1 else "-"
+    return f"{sign}{percent(ratio - 1)} %"

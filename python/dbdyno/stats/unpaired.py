@@ -1,0 +1,148 @@
+"""Two sets of blocks that have nothing to do with each other: sessions of two traces, say.
+
+`compare_blocks` pairs the arms block by block. Where there are no pairs, each block's value is one
+observation of its own set, and the sets are compared by Welch's t on the logarithms (Welch 1947):
+the sets may have different numbers of blocks and different spreads. The result is the same
+`BlockComparison`, so that words, decisions and false-discovery control are the same.
+
+Blocks that follow each other in time (slices of one trace) repeat each other; `in_order` widens
+each set's standard error by the inflation of `blocks.independence`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dbdyno.errors import StatsError
+from dbdyno.stats import power
+from dbdyno.stats.blocks import BlockComparison, decide_one, independence
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One set on the log scale: its values' number, mean, spread, and the square of its error."""
+
+    n: int
+    missing: int
+    mean: float
+    sd: float
+    error2: float
+    effective: float
+    lag1: float
+    inflation: float
+
+
+def compare_unpaired(
+    base: ArrayLike,
+    other: ArrayLike,
+    *,
+    higher_is_better: bool,
+    level: float = 0.95,
+    threshold: float = 0.02,
+    in_order: bool = False,
+    metric: str = "",
+    label: str = "",
+    unit: str = "",
+) -> BlockComparison:
+    """Compares two independent sets of blocks on one metric.
+
+    `base` and `other` hold one positive value per block, NaN (or not positive) where a block has
+    none; they may differ in length. `blocks` of the result is the smaller number of usable blocks,
+    `effective_blocks` the degrees of freedom plus one. There is no bootstrap interval. With fewer
+    than two usable blocks in a set everything is NaN and the decision "unclear".
+
+    Raises `StatsError` when `level` or `threshold` make no sense.
+    """
+    from scipy import special
+
+    if not 0.5 < level < 1.0 or not threshold > 0.0:
+        raise StatsError(
+            f"level {level} and threshold {threshold}",
+            next_step="give a level between 0.5 and 1 and a threshold above 0",
+        )
+    a, b = _side(base, in_order), _side(other, in_order)
+    difference = b.mean - a.mean
+    error = math.sqrt(a.error2 + b.error2)
+    df = _welch_df(a, b)
+    half = float(special.stdtrit(df, 0.5 + level / 2)) * error if df > 0 else math.nan
+    spread = math.sqrt(a.sd**2 + b.sd**2)
+    inflation = max(a.inflation, b.inflation)
+    comparison = BlockComparison(
+        metric=metric,
+        label=label or metric,
+        unit=unit,
+        higher_is_better=higher_is_better,
+        base_value=_exp(a.mean),
+        value=_exp(b.mean),
+        ratio=_exp(difference),
+        low=_exp(difference - half),
+        high=_exp(difference + half),
+        boot_low=math.nan,
+        boot_high=math.nan,
+        level=level,
+        threshold=threshold,
+        p=_p(difference, error, df),
+        q=math.nan,
+        sd_log=spread,
+        standard_error=error,
+        blocks=min(a.n, b.n),
+        blocks_missing=a.missing + b.missing,
+        lag1=max(a.lag1, b.lag1, key=lambda r: -1.0 if math.isnan(r) else abs(r)),
+        inflation=inflation,
+        effective_blocks=df + 1,
+        smallest_visible=power.smallest_visible(df + 1, error, level=level),
+        blocks_needed=power.blocks_needed(spread, threshold, level=level, inflation=inflation),
+        more_blocks=None,
+        decision="unclear",
+        words="",
+    )
+    return decide_one(comparison, comparison.p)
+
+
+def _side(values: ArrayLike, in_order: bool) -> _Side:
+    given = np.asarray(values, dtype=np.float64)
+    if given.ndim != 1:
+        raise StatsError("the blocks of a set are one list", next_step="give one value per block")
+    good = given[np.isfinite(given) & (given > 0)]
+    logs: NDArray[np.float64] = np.log(good)
+    n, missing = int(logs.size), int(given.size - logs.size)
+    if n < 2:
+        mean = float(logs[0]) if n else math.nan
+        return _Side(n, missing, mean, math.nan, math.nan, math.nan, math.nan, 1.0)
+    depends = independence(logs, randomised=not in_order)
+    f = depends.inflation
+    sd = float(logs.std(ddof=1))
+    if f > 1.0:  # as in blocks: a series that repeats itself shows too little of its spread
+        sd *= math.sqrt((n - 1) / max(n - f, 1.0))
+    return _Side(n, missing, mean=float(logs.mean()), sd=sd, error2=sd**2 * f / n, effective=n / f,
+                 lag1=depends.lag1, inflation=f)  # fmt: skip
+
+
+def _welch_df(a: _Side, b: _Side) -> float:
+    """Welch and Satterthwaite's degrees of freedom, with effective blocks for blocks; at least 1.
+    NaN where a set has fewer than two blocks."""
+    if math.isnan(a.error2) or math.isnan(b.error2):
+        return math.nan
+    total = a.error2 + b.error2
+    if total <= 0:
+        return float(a.n + b.n - 2)
+    below = sum(s.error2**2 / max(s.effective - 1, 1.0) for s in (a, b))
+    return max(total**2 / below, 1.0)
+
+
+def _p(difference: float, error: float, df: float) -> float:
+    from scipy import special
+
+    if math.isnan(difference) or math.isnan(error):
+        return math.nan
+    if error <= 0.0:
+        return 1.0 if difference == 0.0 else 0.0
+    return min(2.0 * float(special.stdtr(df, -abs(difference) / error)), 1.0)
+
+
+def _exp(value: float) -> float:
+    return math.nan if math.isnan(value) else math.exp(min(max(value, -700.0), 700.0))

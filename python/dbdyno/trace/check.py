@@ -1,0 +1,50 @@
+"""What a reading found: formats, records, what was left unread, whether the time closes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dbdyno.trace.job import Options, Progress, run_job
+from dbdyno.trace.page import SCHEMA, files_title, told
+
+CLEAN, LEFT, FAILED = 0, 1, 2
+"""Exit codes: all was read; something was left unread; a file was refused or nothing was read."""
+
+
+def check_page(
+    names: Sequence[str], options: Options | None = None, progress: Progress | None = None
+) -> dict[str, Any]:
+    """The page of a check; `exit` is its exit code."""
+    found = run_job(names, options or Options(), lambda job: str(job.check()), progress)
+    files = list(found.get("files") or [])
+    refused = list(found.get("refused") or [])
+    return {
+        "schema": SCHEMA,
+        "kind": "trace",
+        "page": "check",
+        "facts": {
+            "title": files_title([file.get("path") for file in files]),
+            "files": len(files),
+            "bytes": sum(int(file.get("bytes") or 0) for file in files),
+            "lines": sum(int(file.get("lines") or 0) for file in files),
+            "sessions": sum(_number(file.get("sessions")) for file in files),
+        },
+        "checked": files,
+        "refused": refused,
+        "ok": bool(found.get("ok", True)),
+        "exit": _exit(files, refused, bool(found.get("ok", True))),
+        "warnings": told(found.get("warnings") or [], [file.get("path") for file in files]),
+    }
+
+
+def _exit(files: list[dict[str, Any]], refused: list[Any], is_ok: bool) -> int:
+    if refused or not files:
+        return FAILED
+    left = any(file.get("unread") for file in files)
+    return CLEAN if is_ok and not left else LEFT
+
+
+def _number(value: Any) -> int:
+    """A count, or the length of a list."""
+    return len(value) if isinstance(value, list) else int(value or 0)

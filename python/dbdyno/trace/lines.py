@@ -1,0 +1,179 @@
+"""Line by line: what became slower or faster between two sets of traces, and how much of the
+difference each line makes.
+
+Per line two metrics are judged: how long one takes (`mean`), and what the line costs per execution
+of the client (`per execution`: it holds how often it happens too). All lines of all families share
+one false-discovery rate.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.trace.blocks import FAMILIES, Blocks, lines_of
+from dbdyno.trace.source import Traces
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbdyno.stats.blocks import BlockComparison
+
+    Array = NDArray[np.float64]
+
+LINES_MOST = 60
+"""Lines per family that are compared: those with most time in either set."""
+METRICS = (
+    ("mean", "mean", "ns"),
+    ("p50", "median", "ns"),
+    ("p99", "p99", "ns"),
+    ("per_execution", "time per execution", "ns"),
+    ("count_per_s", "number per second", "1/s"),
+    ("time_per_s", "time per second", "ns"),
+)
+"""Name, label and unit of what is compared for each line; less is better in all."""
+
+
+def compare_lines(
+    sets: tuple[Traces, Traces],
+    blocks: tuple[Blocks, Blocks],
+    executions: tuple[Array, Array],
+    *,
+    level: float,
+    threshold: float,
+) -> list[dict[str, Any]]:
+    """A row per line, the ones that make most of the difference first in each family.
+
+    Per row: `family`, `name`, `text`, `class`, `only_in` (None, 0 or 1), `sides` (count, total_ns,
+    max_ns, per_execution_ns of each set), `difference_ns` per execution, and `metrics`.
+    """
+    from dbdyno.stats.blocks import decide_one
+    from dbdyno.stats.decide import benjamini_hochberg
+
+    rows: list[dict[str, Any]] = []
+    found: list[tuple[dict[str, Any], BlockComparison]] = []
+    for family in FAMILIES:
+        sides = tuple(lines_of(s, family, b) for s, b in zip(sets, blocks, strict=True))
+        about = _about(sets, family)
+        for name in _names(sides):
+            row = _row(family, name, about.get(name, {}), sides, executions)
+            rows.append(row)
+            if row["only_in"] is None:
+                compared = _compare(name, sides, blocks, executions, level, threshold)
+                found += [(row, comparison) for comparison in compared]
+    qs = benjamini_hochberg([comparison.p for _, comparison in found])
+    for (row, comparison), q in zip(found, qs, strict=True):
+        decided = decide_one(comparison, q)
+        row["metrics"].append(metric_row(decided))
+    rows.sort(key=lambda row: (FAMILIES.index(row["family"]), -abs(row["difference_ns"] or 0.0)))
+    return rows
+
+
+def _names(sides: tuple[dict[str, Any], ...]) -> list[str]:
+    """The lines with most time in either set."""
+    total: dict[str, int] = {}
+    for side in sides:
+        for name, line in side.items():
+            total[name] = max(total.get(name, 0), line["total_ns"])
+    return sorted(total, key=lambda name: -total[name])[:LINES_MOST]
+
+
+def _row(
+    family: str,
+    name: str,
+    about: dict[str, Any],
+    sides: tuple[dict[str, Any], ...],
+    executions: tuple[Array, Array],
+) -> dict[str, Any]:
+    import numpy as np
+
+    told = []
+    for side, executed in zip(sides, executions, strict=True):
+        line = side.get(name)
+        number = float(np.nansum(executed))
+        total = line["total_ns"] if line else 0
+        told.append({
+            "count": line["count"] if line else 0,
+            "total_ns": total,
+            "max_ns": line["max_ns"] if line else None,
+            "mean_ns": total / line["count"] if line and line["count"] else None,
+            "per_execution_ns": total / number if number else None,
+        })  # fmt: skip
+    per = [side["per_execution_ns"] for side in told]
+    known = [at for at, side in enumerate(sides) if name in side]
+    return {
+        "family": family,
+        "name": name,
+        "class": about.get("class"),
+        "text": about.get("text"),
+        "only_in": known[0] if len(known) == 1 else None,
+        "sides": told,
+        "difference_ns": None if None in per else per[1] - per[0],
+        "metrics": [],
+    }
+
+
+def _compare(
+    name: str,
+    sides: tuple[dict[str, Any], ...],
+    blocks: tuple[Blocks, Blocks],
+    executions: tuple[Array, Array],
+    level: float,
+    threshold: float,
+) -> list[BlockComparison]:
+    from dbdyno.stats.unpaired import compare_unpaired
+
+    values: list[dict[str, Any]] = []
+    for side, cut, executed in zip(sides, blocks, executions, strict=True):
+        line = side[name]
+        values.append({
+            "mean": line["mean"], "p50": line["p50"], "p99": line["p99"],
+            "per_execution": _over(line["time"], executed),
+            "count_per_s": _over(line["n"], cut.seconds),
+            "time_per_s": _over(line["time"], cut.seconds),
+        })  # fmt: skip
+    return [
+        compare_unpaired(
+            values[0][metric], values[1][metric], higher_is_better=False, level=level,
+            threshold=threshold, in_order=blocks[0].unit == "slice", metric=metric, label=label,
+            unit=unit,
+        )
+        for metric, label, unit in METRICS
+        if _counts(values[0][metric]) >= 2 and _counts(values[1][metric]) >= 2
+    ]  # fmt: skip
+
+
+def _over(values: Array, by: Array) -> Array:
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(by > 0, values / by, math.nan)
+
+
+def _counts(values: Array) -> int:
+    import numpy as np
+
+    return int(np.sum(np.isfinite(values) & (values > 0)))
+
+
+def _about(sets: tuple[Traces, Traces], family: str) -> dict[str, dict[str, Any]]:
+    """The class of an event, the text of a statement."""
+    query = {
+        "event": "select event as line, any_value(class) as class from waits group by event",
+        "call": "select distinct kind as line from calls",
+        "statement": "select distinct on (skey) c.skey as line, s.text from c"
+        " join statements s using (statement)",
+    }[family]
+    return {row["line"]: row for traces in reversed(sets) for row in traces.rows(query)}
+
+
+def metric_row(c: BlockComparison) -> dict[str, Any]:
+    """A comparison as the analysis model holds it."""
+    return {
+        "metric": c.metric, "label": c.label, "unit": c.unit,
+        "higher_is_better": c.higher_is_better, "base_value": c.base_value, "value": c.value,
+        "ratio": c.ratio, "low": c.low, "high": c.high, "boot_low": None, "boot_high": None,
+        "level": c.level, "p": c.p, "q": c.q, "blocks": c.blocks, "decision": c.decision,
+        "words": c.words, "smallest_visible": c.smallest_visible, "blocks_needed": c.blocks_needed,
+    }  # fmt: skip

@@ -1,0 +1,53 @@
+"""Statements that differ only in literals: a missing bind variable, told with what it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.trace.source import Traces
+
+VARIANTS_MIN = 2
+
+
+def findings(traces: Traces, most: int = 10) -> list[dict[str, Any]]:
+    """Groups of statements that differ only in literals, the most costly parses first.
+
+    Per group: `force_match` (the common text), `statements` (how many texts), `executions`,
+    `parses`, `misses` (parses that had to be hard), `parse_ns`, `elapsed_ns`, `examples` (two of the
+    texts), `sentence`.
+    """
+    rows = traces.rows(
+        """
+        with groups as (
+          select force_key, any_value(force_match) as force_match, count(*) as statements,
+                 array_agg(text order by first_file, first_line)[1:2] as examples
+          from statements where force_key is not null and force_match <> text
+          group by force_key having count(distinct text) >= $1),
+        cost as (
+          select s.force_key, count(*) filter (c.kind = 'parse') as parses,
+                 count(*) filter (c.kind = 'exec') as executions,
+                 sum(coalesce(c.misses, 0))::bigint as misses,
+                 coalesce(sum(coalesce(c.self_elapsed_ns, c.elapsed_ns))
+                   filter (c.kind = 'parse'), 0)::bigint as parse_ns,
+                 sum(coalesce(c.self_elapsed_ns, c.elapsed_ns))::bigint as elapsed_ns
+          from calls c join statements s using (statement) group by s.force_key)
+        select * exclude (force_key) from groups join cost using (force_key)
+        order by parse_ns desc, statements desc limit $2
+        """,
+        [VARIANTS_MIN, most],
+    )
+    return [row | {"sentence": _sentence(row)} for row in rows]
+
+
+def _sentence(row: dict[str, Any]) -> str:
+    hard = "" if not row["misses"] else f", {_number(row['misses'], 'of them hard', 'of them hard')}"
+    return (
+        f"{row['statements']} statements differ only in literals:"
+        f" {_number(row['executions'], 'execution', 'executions')},"
+        f" {_number(row['parses'], 'parse', 'parses')}{hard}."
+        " Bind variables would make them one."
+    )
+
+
+def _number(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"

@@ -1,0 +1,110 @@
+"""What every page about traces begins with: what was read, and what to know before reading on.
+
+A page is a plain dict: `schema`, `kind` ("trace"), `page` (which one), `facts`, `warnings`, and the
+page's own part under its name. `dbdyno.report` draws it and computes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dbdyno.trace.source import Traces
+
+SCHEMA = 1
+NO_WAITS = (
+    "The files hold no wait: they were traced without waits (level 1 or 4). Of such a trace 20 to "
+    "50 % of the time stays unexplained."
+)
+
+
+def page(name: str, traces: Traces, body: Mapping[str, Any], title: str = "") -> dict[str, Any]:
+    """A page on opened traces: its facts, its warnings, and `body`."""
+    return {
+        "schema": SCHEMA,
+        "kind": "trace",
+        "page": name,
+        "facts": {**facts(traces), "title": title or title_of(traces.manifest)},
+        "warnings": warnings(traces),
+        **body,
+    }
+
+
+def title_of(manifest: Mapping[str, Any]) -> str:
+    """The title of an import, else the names of its files."""
+    return str(manifest.get("title") or files_title([f.get("path") for f in _files(manifest)]))
+
+
+def files_title(paths: Sequence[Any]) -> str:
+    """Names of files as a title: the only one's, or the first one's and how many more."""
+    names = [Path(str(path)).name for path in paths]
+    if not names:
+        return "traces"
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def facts(traces: Traces) -> dict[str, Any]:
+    """Sizes, sessions, time and version of what was read."""
+    files = _files(traces.manifest)
+    found = traces.rows(
+        "select count(*) as sessions, coalesce(sum(elapsed_ns), 0)::bigint as elapsed_ns,"
+        " min(started_ns) as from_ns, max(started_ns + elapsed_ns) as to_ns from sessions"
+    )[0]
+    return {
+        "files": len(files),
+        "bytes": sum(int(f.get("bytes") or 0) for f in files),
+        "lines": sum(int(f.get("lines") or 0) for f in files),
+        **found,
+        "versions": _distinct((f.get("facts") or {}).get("version") for f in files),
+        "levels": _distinct(f.get("level") for f in files),
+    }
+
+
+def warnings(traces: Traces) -> list[dict[str, str]]:
+    """What the reader and the evidence have to say: `code`, `text`, `next`."""
+    manifest = traces.manifest
+    found = told(manifest.get("warnings") or [], [f.get("path") for f in _files(manifest)])
+    has_waits = traces.connection.execute("select 1 from waits limit 1").fetchone()
+    has_calls = traces.connection.execute("select 1 from calls limit 1").fetchone()
+    if has_calls and not has_waits and not _mentions(found, "WAIT"):
+        found.append({"code": "no waits", "text": NO_WAITS, "next": "trace with waits (level 8)"})
+    unread = manifest.get("unread") or {}
+    total = sum(unread.values()) if isinstance(unread, Mapping) else len(unread)
+    if total and not _mentions(found, "could not be read"):
+        found.append(unread_warning(total))
+    return found + [{"code": "torn part", "text": text, "next": ""} for text in traces.broken]
+
+
+def told(sentences: Sequence[Any], paths: Sequence[Any]) -> list[dict[str, str]]:
+    """The reader's own warnings, with the files' names for their paths where that is enough."""
+    names = [Path(str(path)).name for path in paths]
+    short = {str(path): Path(str(path)).name for path in paths if len(set(names)) == len(names)}
+    found = []
+    for sentence in map(str, sentences):
+        path = next((p for p in short if sentence.startswith(f"{p}:")), "")
+        text = short[path] + sentence[len(path) :] if path else sentence
+        found.append({"code": "trace", "text": text, "next": ""})
+    return found
+
+
+def _mentions(found: list[dict[str, str]], words: str) -> bool:
+    return any(words in warning["text"] for warning in found)
+
+
+def unread_warning(total: int) -> dict[str, str]:
+    """That something was left unread, and where to see it."""
+    pieces = "1 piece was" if total == 1 else f"{total} pieces were"
+    return {
+        "code": "unread",
+        "text": f"{pieces} not read.",
+        "next": "`dbdyno trace check FILES` shows each with its place",
+    }
+
+
+def _files(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return list(manifest.get("files") or [])
+
+
+def _distinct(values: Any) -> list[str]:
+    return list(dict.fromkeys(str(value) for value in values if value not in (None, "")))

@@ -1,0 +1,140 @@
+"""The response-time profile: every microsecond of the sessions in one line or another.
+
+The core makes it while it reads, so no evidence is written for it: `profile_page` of files costs one
+pass over them. Before `where` and `top`, the lines add up to the sessions' time exactly.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import TraceError
+from dbdyno.trace.job import Options, Progress, run_job
+from dbdyno.trace.page import NO_WAITS, SCHEMA, files_title, title_of, told, unread_warning
+from dbdyno.trace.source import imported, nothing_read
+
+DIMENSIONS = (
+    "event", "class", "kind", "statement", "force", "module", "action", "client", "service",
+    "session", "container", "file", "depth", "object", "p1", "p2", "p3", "second", "minute",
+)  # fmt: skip
+"""What a profile can be made by."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a profile is made by, of what part of the traces, and how many lines it has."""
+
+    by: tuple[str, ...] = ("event",)
+    where: str | None = None
+    from_ns: int | None = None
+    to_ns: int | None = None
+    depth: int | None = None
+    top: int | None = None
+
+    def as_json(self) -> str:
+        """The core's own form. Raises `TraceError` for a dimension that there is not."""
+        for name in self.by:
+            if name not in DIMENSIONS:
+                raise TraceError(
+                    f"no dimension {name!r}", where="--by",
+                    next_step=f"use some of: {', '.join(DIMENSIONS)}",
+                )  # fmt: skip
+        return json.dumps(
+            {
+                "by": list(self.by),
+                "where": self.where,
+                "from_ns": self.from_ns,
+                "to_ns": self.to_ns,
+                "depth": self.depth,
+                "top": self.top,
+            }
+        )
+
+
+def profile_page(
+    names: Sequence[str],
+    request: Request | None = None,
+    options: Options | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """The profile of trace files, or of one imported run, as a page.
+
+    `refused` lists the files that could not be read. Raises `TraceError` when none could.
+    """
+    request, options = request or Request(), options or Options()
+    text = request.as_json()
+    run = imported(names)
+    if run is not None:
+        from dbdyno import _core
+
+        found = json.loads(_core.profile_run(run.path, text))
+        title = title_of(run.manifest)
+    else:
+        found = run_job(names, options, lambda job: str(job.profile(text)), progress)
+        title = ""
+    return page_of(found, request, names, title)
+
+
+def page_of(
+    found: dict[str, Any], request: Request, names: Sequence[str], title: str = ""
+) -> dict[str, Any]:
+    """The page, from what the core answered."""
+    refused = list(found.get("refused") or [])
+    if not found.get("files"):
+        raise TraceError(nothing_read(names, refused), next_step="name 10046 trace files")
+    rows = found.get("rows") or []
+    narrowed = (request.where, request.from_ns, request.to_ns, request.depth)
+    facts = ("files", "bytes", "lines", "sessions", "elapsed_ns", "from_ns", "to_ns")
+    return {
+        "schema": SCHEMA,
+        "kind": "trace",
+        "page": "profile",
+        "facts": {name: found.get(name) for name in facts}
+        | {"title": title or _title(names, found)}
+        | {name: found.get(name) or [] for name in ("versions", "levels")},
+        "profile": {
+            "by": found.get("by") or list(request.by),
+            "rows": rows,
+            "left_out": found.get("left_out_by_top") or {},
+            "elapsed_ns": found.get("elapsed_ns"),
+            "shown_ns": sum(int(row.get("total_ns") or 0) for row in rows)
+            + int((found.get("left_out_by_top") or {}).get("total_ns") or 0),
+            "is_part": any(value is not None for value in narrowed),
+        },
+        "calls": found.get("calls") or [],
+        "statements": found.get("statements") or {},
+        "warnings": _warnings(found, names),
+        "refused": refused,
+    }
+
+
+def _title(names: Sequence[str], found: dict[str, Any]) -> str:
+    if len(names) == 1 and not Path(names[0]).is_file():
+        return names[0]
+    return files_title(names) if len(names) == found.get("files") else ", ".join(names[:3])
+
+
+def _warnings(found: dict[str, Any], names: Sequence[str]) -> list[dict[str, str]]:
+    said = list(found.get("warnings") or [])
+    warnings = told(said, _paths(names))
+    has_wait = any(row.get("what") == "wait" for row in found.get("rows") or [])
+    is_by_event = "event" in (found.get("by") or [])
+    if found.get("calls") and is_by_event and not has_wait and not any("WAIT" in s for s in said):
+        warnings.append({"code": "no waits", "text": NO_WAITS, "next": ""})
+    unread = found.get("unread") or {}
+    total = sum(unread.values()) if isinstance(unread, dict) else len(unread)
+    if total and not any("could not be read" in text for text in said):
+        warnings.append(unread_warning(total))
+    return warnings
+
+
+def _paths(names: Sequence[str]) -> list[str]:
+    """The files that are named, and those in the folders that are named."""
+    paths = []
+    for name in map(Path, names):
+        paths += [str(path) for path in name.rglob("*")] if name.is_dir() else [str(name)]
+    return paths

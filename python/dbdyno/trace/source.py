@@ -1,0 +1,198 @@
+"""Traces opened for questions: files by way of a temporary import, or a run imported before.
+
+    with open_traces(["traces/"]) as traces:
+        traces.connection.execute("select count(*) from waits")
+
+A temporary import lies in the system's temporary folder (`TMPDIR` names another) and is removed
+when the question is answered, also after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import TraceError
+from dbdyno.evidence.run import SCHEMA, Run, this_process
+from dbdyno.evidence.trace_tables import KIND
+from dbdyno.trace.job import Options, Progress, run_job
+
+if TYPE_CHECKING:
+    import duckdb
+
+FORMAT = "oracle 10046"
+
+
+@dataclass(frozen=True)
+class Traces:
+    """Opened traces. `refused` are files that could not be read: `path` and `sentence`."""
+
+    run: Run
+    connection: duckdb.DuckDBPyConnection
+    refused: list[dict[str, str]] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The manifest of the import."""
+        return self.run.manifest
+
+    def rows(self, query: str, parameters: Any = None) -> list[dict[str, Any]]:
+        """A query's rows as dicts."""
+        cursor = self.connection.execute(query, parameters)
+        names = [column[0] for column in cursor.description or []]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def path_of(self, file: int | None) -> str:
+        """The name of a file by its number."""
+        for entry in self.manifest.get("files", []):
+            if entry.get("file") == file:
+                return str(entry.get("path", ""))
+        return ""
+
+
+@contextlib.contextmanager
+def open_traces(
+    names: Sequence[str], options: Options | None = None, progress: Progress | None = None
+) -> Iterator[Traces]:
+    """Opens trace files, folders and patterns, or one imported run.
+
+    Raises `TraceError` when nothing could be read.
+    """
+    from dbdyno.evidence.query import connect
+
+    run = imported(names)
+    if run is not None:
+        connection, broken = connect(run)
+        with connection:
+            yield Traces(run, connection, [], broken)
+        return
+    with tempfile.TemporaryDirectory(prefix="dbdyno-trace-") as folder:
+        run, refused = import_into(Path(folder), names, options or Options(), progress)
+        connection, broken = connect(run)
+        with connection:
+            yield Traces(run, connection, refused, broken)
+
+
+def imported(names: Sequence[str]) -> Run | None:
+    """The imported run that the names name; None where they name files.
+
+    Raises `TraceError` for a run without a trace, or a run among files.
+    """
+    folders = [Path(name) for name in names if (Path(name) / "manifest.json").is_file()]
+    if not folders:
+        return None
+    if len(names) > 1:
+        raise TraceError(
+            "is an imported run among other names",
+            where=str(folders[0]),
+            next_step="name one imported run, or trace files only",
+        )
+    run = Run.open(folders[0])
+    if run.manifest.get("kind") != KIND:
+        raise TraceError(
+            "is a run, but no imported trace",
+            where=str(folders[0]),
+            next_step="`dbdyno trace import FILES --out RUN` makes one",
+        )
+    return run
+
+
+def import_into(
+    folder: Path, names: Sequence[str], options: Options, progress: Progress | None = None
+) -> tuple[Run, list[dict[str, str]]]:
+    """Reads traces into an empty folder, without its manifest; returns the run and the refusals.
+
+    Raises `TraceError` when none of the files could be read.
+    """
+    found = run_job(names, options, lambda job: str(job.import_(folder)), progress)
+    refused = list(found.get("refused", []))
+    if not found.get("files"):
+        raise TraceError(nothing_read(names, refused), next_step="name 10046 trace files")
+    return Run(folder, manifest_of(found, options)), refused
+
+
+def import_traces(
+    names: Sequence[str],
+    out: Path,
+    *,
+    options: Options | None = None,
+    title: str = "",
+    progress: Progress | None = None,
+) -> tuple[Run, list[dict[str, str]]]:
+    """Imports traces into the new folder `out`; returns the run and the refusals.
+
+    The manifest says `running` from the beginning, `complete` at the end, `aborted` when it was
+    interrupted. Raises `TraceError`.
+    """
+    options = options or Options()
+    try:
+        out.mkdir(parents=True, exist_ok=False)
+    except OSError as error:
+        raise TraceError(
+            f"the folder cannot be made: {error.strerror}", where=str(out),
+            next_step="choose another place with --out",
+        ) from error  # fmt: skip
+    run = Run(out, {"schema": SCHEMA, "kind": KIND, "format": FORMAT, "title": title})
+    run.save(status="running", started_at=_now(), process=this_process())
+    try:
+        done, refused = import_into(out, names, options, progress)
+    except BaseException:
+        run.save(status="aborted")
+        raise
+    title = title or _title(done.manifest)
+    run.save(**{**done.manifest, "title": title, "refused": refused, "status": "complete"})
+    return run, refused
+
+
+def manifest_of(found: dict[str, Any], options: Options) -> dict[str, Any]:
+    """The manifest of an import, from what the core answered."""
+    return {
+        "schema": SCHEMA,
+        "kind": KIND,
+        "format": FORMAT,
+        "status": "complete",
+        "title": "",
+        "started_at": _now(),
+        "tool_version": _version(),
+        "files": found.get("files", []),
+        "totals": found.get("totals", {}),
+        "unread": found.get("unread", {}),
+        "warnings": found.get("warnings", []),
+        "options": {
+            "think_time_ns": options.think_time_ns,
+            "binds": options.binds,
+            "centiseconds": options.centiseconds,
+        },
+    }
+
+
+def nothing_read(names: Sequence[str], refused: Sequence[dict[str, str]]) -> str:
+    """Why there is nothing to work with."""
+    if not refused:
+        return f"no trace file in {', '.join(names)}"
+    first = f"{refused[0].get('path', '')}: {refused[0].get('sentence', '')}"
+    return first if len(refused) == 1 else f"none of {len(refused)} files could be read: {first}"
+
+
+def _title(manifest: dict[str, Any]) -> str:
+    files = manifest["files"]
+    first = Path(str(files[0].get("path", ""))).name
+    return first if len(files) == 1 else f"{first} and {len(files) - 1} more"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+def _version() -> str:
+    try:
+        return version("dbdyno")
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,214 @@
+"""Per statement: the call table, its waits, its plans, who called it and whom it called.
+
+Figures are exclusive: what a statement's recursive children did counts for them, not for it, so the
+statements add up to the whole. Waits inside calls are part of `elapsed`; waits between calls (the
+client's turn, most often) are not, and the two are never added together here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.errors import TraceError
+from dbdyno.trace.literals import findings
+from dbdyno.trace.page import page
+from dbdyno.trace.plans import plans_of
+from dbdyno.trace.source import Traces
+
+STEPS = ("parse", "execute", "fetch", "close", "lob")
+SORTS = {
+    "elapsed": "elapsed_ns",
+    "cpu": "cpu_ns",
+    "wait": "wait_ns",
+    "count": "calls",
+    "executions": "executions",
+    "rows": "rows",
+    "disk": "physical_reads",
+    "query": "consistent_reads",
+    "current": "current_reads",
+    "misses": "misses",
+}
+"""What `--sort` may name, and the figure it sorts by; the largest comes first."""
+
+_STEP = (
+    "case when kind = 'parse' then 'parse' when kind in ('exec', 'unmap', 'sort unmap', 'rpc exec')"
+    " then 'execute' when kind = 'fetch' then 'fetch' when kind = 'close' then 'close'"
+    " else 'lob' end"
+)
+_SUMS = """
+  count(*) as calls,
+  sum(coalesce(self_elapsed_ns, elapsed_ns))::bigint as elapsed_ns,
+  sum(coalesce(self_cpu_ns, cpu_ns, 0))::bigint as cpu_ns,
+  sum(coalesce(self_wait_ns, 0))::bigint as wait_ns,
+  sum(coalesce(self_physical_reads, 0))::bigint as physical_reads,
+  sum(coalesce(self_consistent_reads, 0))::bigint as consistent_reads,
+  sum(coalesce(self_current_reads, 0))::bigint as current_reads,
+  sum(coalesce(rows, 0))::bigint as rows,
+  sum(coalesce(misses, 0))::bigint as misses,
+  sum(elapsed_ns)::bigint as inclusive_ns
+"""
+_FIGURES = (
+    "calls", "elapsed_ns", "cpu_ns", "wait_ns", "physical_reads", "consistent_reads",
+    "current_reads", "rows", "misses", "inclusive_ns",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to show: how many statements, sorted by what, literals merged, SYS's own left out."""
+
+    top: int = 10
+    sort: str = "elapsed"
+    merge_literals: bool = False
+    recursive: bool = True
+    statement: str | None = None
+
+
+def statements_page(traces: Traces, request: Request) -> dict[str, Any]:
+    """The page of statements; raises `TraceError` for an unknown order or statement."""
+    if request.sort not in SORTS:
+        raise TraceError(
+            f"no order {request.sort!r}", next_step=f"use one of: {', '.join(SORTS)}"
+        )
+    _keys(traces, request.merge_literals)
+    rows = traces.rows(
+        f"select k.key, {_STEP} as step, {_SUMS} from calls c"
+        " join keys k on k.statement is not distinct from c.statement group by all"  # noqa: S608
+    )
+    found = _by_key(rows)
+    _describe(traces, found)
+    chosen = [entry for entry in found.values() if _is_wanted(entry, request)]
+    if request.statement and not chosen:
+        raise TraceError(
+            f"no statement {request.statement!r}",
+            next_step="`dbdyno trace sql FILES --top 0` lists the statements",
+        )
+    chosen.sort(key=lambda entry: (-entry["total"][SORTS[request.sort]], entry["statement"]))
+    shown = chosen[: request.top] if request.top else chosen
+    for entry in shown:
+        _complete(traces, entry)
+    whole = sum(entry["total"]["elapsed_ns"] for entry in found.values())
+    for entry in shown:
+        entry["share"] = entry["total"]["elapsed_ns"] / whole if whole else 0.0
+    body = {
+        "statements": shown,
+        "left_out": _sum([entry["total"] for entry in chosen[len(shown) :]])
+        | {"statements": len(chosen) - len(shown)},
+        "totals": _totals(list(found.values())),
+        "request": {"sort": request.sort, "merge_literals": request.merge_literals},
+        "findings": findings(traces),
+    }
+    return page("sql", traces, body)
+
+
+def _keys(traces: Traces, merge: bool) -> None:
+    """A table `keys`: what each statement is counted under, its text, whether it is SYS's own."""
+    several = "count(*) over (partition by s.force_key) > 1 and s.force_key is not null"
+    key = f"case when {several} then s.force_key else s.statement end" if merge else "s.statement"
+    traces.connection.execute(
+        f"""
+        create or replace temp table keys as
+        with seen as (
+          select statement, min(depth) as depth, min(user_id) as user_id, min(line) as line
+          from calls group by statement)
+        select seen.statement, coalesce({key}, seen.statement, '') as key, s.sqlid, s.text,
+               s.force_match, s.force_key, s.command, coalesce(s.user_id, seen.user_id) as user_id,
+               seen.depth, coalesce(s.first_file, 0) as file, coalesce(s.first_line, seen.line) as line
+        from seen left join statements s on s.statement = seen.statement
+        """  # noqa: S608
+    )
+
+
+def _by_key(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Rows by statement and step as one entry per statement."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        entry = found.setdefault(row["key"], {"statement": row["key"], "steps": []})
+        entry["steps"].append({"step": row["step"], **{name: row[name] for name in _FIGURES}})
+    for entry in found.values():
+        entry["steps"].sort(key=lambda step: STEPS.index(step["step"]))
+        entry["total"] = _sum(entry["steps"])
+        executed = [step["calls"] for step in entry["steps"] if step["step"] == "execute"]
+        entry["total"]["executions"] = executed[0] if executed else 0
+    return found
+
+
+def _sum(rows: list[dict[str, Any]]) -> dict[str, int]:
+    return {name: sum(row[name] for row in rows) for name in _FIGURES}
+
+
+def _describe(traces: Traces, found: dict[str, dict[str, Any]]) -> None:
+    """Puts what is known of each statement into its entry."""
+    known: dict[str, list[dict[str, Any]]] = {}
+    for row in traces.rows("select * from keys order by file, line"):
+        known.setdefault(row["key"], []).append(row)
+    for key, rows in known.items():
+        first = rows[0]
+        is_merged = len(rows) > 1 and first["force_match"]
+        found[key] |= {
+            "sqlid": first["sqlid"],
+            "text": first["force_match"] if is_merged else first["text"],
+            "command": first["command"],
+            "user_id": first["user_id"],
+            "depth": min(row["depth"] for row in rows),
+            "recursive": min(row["depth"] for row in rows) > 0,
+            "variants": [row["statement"] for row in rows],
+            "place": f"{traces.path_of(first['file'])}:{first['line']}",
+        }
+
+
+def _is_wanted(entry: dict[str, Any], request: Request) -> bool:
+    if request.statement:
+        return request.statement in (entry["statement"], *entry["variants"])
+    is_sys = entry["recursive"] and entry["user_id"] in (0, None)
+    return request.recursive or not is_sys
+
+
+def _complete(traces: Traces, entry: dict[str, Any]) -> None:
+    key = [entry["statement"]]
+    entry["waits"] = traces.rows(
+        """
+        select event, any_value(class) as class, call is not null as inside, count(*) as count,
+               sum(elapsed_ns)::bigint as total_ns, median(elapsed_ns)::bigint as p50_ns,
+               quantile_disc(elapsed_ns, 0.99)::bigint as p99_ns, max(elapsed_ns) as max_ns
+        from waits w join keys k on k.statement is not distinct from w.statement where key = $1
+        group by event, call is not null order by inside desc, total_ns desc
+        """,
+        key,
+    )
+    entry["plans"] = plans_of(traces, entry["statement"])
+    entry["parents"] = _relatives(traces, "p", "c", key)
+    entry["children"] = _relatives(traces, "c", "p", key)
+
+
+def _relatives(traces: Traces, wanted: str, given: str, key: list[str]) -> list[dict[str, Any]]:
+    """Statements that called this one (`wanted` p) or that it called (`wanted` c)."""
+    return traces.rows(
+        f"""
+        select w.key as statement, any_value(w.text) as text, count(*) as calls,
+               sum(c.elapsed_ns)::bigint as elapsed_ns
+        from calls c join calls p on p.call = c.parent
+        join keys w on w.statement is not distinct from {wanted}.statement
+        join keys g on g.statement is not distinct from {given}.statement
+        where g.key = $1 and w.key <> g.key group by w.key order by elapsed_ns desc
+        """,  # noqa: S608
+        key,
+    )
+
+
+def _totals(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """The call table over all statements: the client's own and the recursive ones."""
+    totals: dict[str, Any] = {}
+    for name, wanted in (("client", False), ("recursive", True)):
+        mine = [entry for entry in found if entry["recursive"] is wanted]
+        steps: dict[str, list[dict[str, Any]]] = {step: [] for step in STEPS}
+        for entry in mine:
+            for step in entry["steps"]:
+                steps[step["step"]].append(step)
+        totals[name] = {
+            "statements": len(mine),
+            "steps": [{"step": step, **_sum(rows)} for step, rows in steps.items() if rows],
+            "total": _sum([entry["total"] for entry in mine]),
+        }
+    return totals

@@ -1,0 +1,49 @@
+"""What users write for times: lengths (`1s`, `500ms`) and moments (`2026-11-21T10:02:11`)."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from dbdyno.errors import TraceError
+
+_UNITS = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "min": 60_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+
+
+def length_ns(text: str, where: str) -> int:
+    """`1s`, `0.5 ms`, `2min` in nanoseconds; a bare number is seconds. Raises `TraceError`."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zµ]*)\s*", text)
+    unit = found[2] or "s" if found else ""
+    if found is None or unit not in _UNITS:
+        raise TraceError(
+            f"{text!r} is no length of time", where=where, next_step="write 500us, 20ms, 1s or 5min"
+        )
+    ns = round(float(found[1]) * _UNITS[unit])
+    if ns <= 0:
+        raise TraceError("a length of time is above zero", where=where)
+    return ns
+
+
+def moment_ns(text: str, where: str) -> int:
+    """An ISO 8601 moment in ns since 1970; without a zone it is UTC, as are the stamps of traces
+    that have none (before 12.2). Raises `TraceError`."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise TraceError(
+            f"{text!r} is no moment", where=where,
+            next_step="write 2026-11-21T10:02:11, or with a zone 2026-11-21T10:02:11+01:00",
+        ) from error  # fmt: skip
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=UTC)
+    since = at - datetime(1970, 1, 1, tzinfo=UTC)
+    return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1_000

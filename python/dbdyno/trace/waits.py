@@ -1,0 +1,232 @@
+"""The waits of one event: how many, how long, how they are distributed, the longest, over time.
+
+Quantiles are exact. Their intervals are those of order statistics and assume independent waits;
+waits of one session depend on each other, so the page says so beside them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import TraceError
+from dbdyno.trace.page import page
+from dbdyno.trace.source import Traces
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+QUANTILES = (0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999)
+BUCKETS_PER_DECADE = 10
+POINTS_MOST = 60
+NOTE = (
+    "The intervals assume independent waits. Waits of one session depend on each other, so the "
+    "true intervals are wider."
+)
+_ROUND = [
+    *(step * unit for unit in (1_000, 1_000_000) for step in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
+    *(s * 1_000_000_000 for s in (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200)),
+    14_400_000_000_000,
+    43_200_000_000_000,
+]
+"""Round lengths of time in ns: microseconds to half a day."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which waits: `events` (names, `*` stands for anything), and a condition on the view `waits`
+    (SQL, from `where.to_sql`); how many of the longest; the length of an interval in ns (None: so
+    that some 60 cover the time)."""
+
+    events: tuple[str, ...] = ()
+    condition: str = "true"
+    longest: int = 20
+    every_ns: int | None = None
+    top: int = 0
+
+
+def waits_page(traces: Traces, request: Request) -> dict[str, Any]:
+    """The page of one event, or, without `events`, the list of all events.
+
+    Raises `TraceError` when no wait fits.
+    """
+    _chosen(traces, request)
+    events = _events(traces)
+    if not events:
+        raise TraceError(_nothing(traces, request), next_step=_advice(traces))
+    if not request.events:
+        shown = events[: request.top] if request.top else events
+        return page("events", traces, {"events": shown})
+    values = _values(traces)
+    body = {
+        "events": events,
+        "summary": _summary(traces, values),
+        "quantiles": _quantiles(values),
+        "note": NOTE,
+        "histogram": _histogram(values),
+        "tail": _tail(values),
+        "longest": _longest(traces, request.longest),
+        "series": _series(traces, request.every_ns),
+    }
+    names = [event["event"] for event in events]
+    return page("waits", traces, body, names[0] if len(names) == 1 else ", ".join(request.events))
+
+
+def _chosen(traces: Traces, request: Request) -> None:
+    """A table `chosen`: the waits that the page is about."""
+    conditions = [f"({request.condition})"]
+    if request.events:
+        conditions.append("(" + " or ".join("event glob ?" for _ in request.events) + ")")
+    text = f"create or replace temp table chosen as select * from waits where {' and '.join(conditions)}"  # noqa: S608
+    traces.connection.execute(text, [_glob(event) for event in request.events])
+
+
+def _glob(event: str) -> str:
+    """A name as a pattern in which only `*` has a meaning."""
+    return "".join(f"[{c}]" if c in "?[" else c for c in event)
+
+
+def _events(traces: Traces) -> list[dict[str, Any]]:
+    return traces.rows(
+        """
+        select event, any_value(class) as class, count(*) as count,
+               sum(elapsed_ns)::bigint as total_ns,
+               sum(elapsed_ns) / sum(sum(elapsed_ns)) over () as share,
+               avg(elapsed_ns) as mean_ns, quantile_disc(elapsed_ns, 0.5) as p50_ns,
+               quantile_disc(elapsed_ns, 0.99) as p99_ns, max(elapsed_ns) as max_ns
+        from chosen group by event order by total_ns desc, event
+        """
+    )
+
+
+def _nothing(traces: Traces, request: Request) -> str:
+    if not traces.connection.execute("select 1 from waits limit 1").fetchone():
+        return "the traces hold no waits: they were made without them (level 1 or 4)"
+    what = f"no wait for {', '.join(map(repr, request.events))}" if request.events else "no wait fits"
+    return what + (" fits the condition" if request.condition != "true" else "")
+
+
+def _advice(traces: Traces) -> str:
+    rows = traces.connection.execute(
+        "select event from waits group by event order by sum(elapsed_ns) desc limit 8"
+    ).fetchall()
+    names = ", ".join(repr(row[0]) for row in rows)
+    return f"the events with most time: {names}" if names else "trace with waits (level 8)"
+
+
+def _values(traces: Traces) -> NDArray[np.int64]:
+    """All durations, sorted, ns."""
+    import numpy as np
+
+    found = traces.connection.execute("select elapsed_ns from chosen").fetchnumpy()
+    return np.sort(np.asarray(found["elapsed_ns"], dtype=np.int64))
+
+
+def _summary(traces: Traces, values: NDArray[np.int64]) -> dict[str, Any]:
+    about = traces.rows(
+        "select count(distinct session) as sessions, count(distinct statement) as statements,"
+        " count(*) filter (call is not null) as inside, min(started_ns) as from_ns,"
+        " max(started_ns + elapsed_ns) as to_ns from chosen"
+    )[0]
+    n = int(values.size)
+    return {
+        "count": n,
+        "total_ns": int(values.sum()),
+        "mean_ns": float(values.mean()),
+        "sd_ns": float(values.std(ddof=1)) if n > 1 else None,
+        "min_ns": int(values[0]),
+        "max_ns": int(values[-1]),
+        **about,
+    }
+
+
+def _quantiles(values: NDArray[np.int64]) -> list[dict[str, Any]]:
+    """Quantiles with their intervals; without a value where too few waits reach that far."""
+    from dbdyno.stats.quantiles import VALUES_BEYOND_MIN, quantile_interval, supported
+
+    rows: list[dict[str, Any]] = []
+    for q in QUANTILES:
+        row: dict[str, Any] = {"q": q, "value_ns": None, "low_ns": None, "high_ns": None}
+        if supported(values.size, q):
+            found = quantile_interval(values, q)  # type: ignore[arg-type]
+            row |= {"value_ns": found.value, "low_ns": _known(found.low), "high_ns": _known(found.high)}
+        row["needs"] = math.ceil(VALUES_BEYOND_MIN / (1 - q) - 1e-6)
+        rows.append(row)
+    return rows
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _histogram(values: NDArray[np.int64]) -> dict[str, list[float]]:
+    """Counts and time by logarithmic bucket; waits of less than 1 us are in the first."""
+    import numpy as np
+
+    low = max(int(values[0]), 1_000)
+    high = max(int(values[-1]), low)
+    first = math.floor(math.log10(low) * BUCKETS_PER_DECADE + 1e-9)
+    last = math.floor(math.log10(high) * BUCKETS_PER_DECADE + 1e-9) + 1
+    edges = 10 ** (np.arange(first, last + 1) / BUCKETS_PER_DECADE)
+    whole = np.ceil(edges - 1e-6).astype(np.int64)  # a wait of exactly 1 ms begins its bucket
+    cuts = np.searchsorted(values, whole)
+    cuts[0], cuts[-1] = 0, values.size
+    total = np.concatenate([[0], np.cumsum(values)])
+    return {
+        "low_ns": [float(edge) for edge in edges[:-1]],
+        "high_ns": [float(edge) for edge in edges[1:]],
+        "count": [int(n) for n in np.diff(cuts)],
+        "total_ns": [int(n) for n in np.diff(total[cuts])],
+    }
+
+
+def _tail(values: NDArray[np.int64], points: int = 300) -> dict[str, list[float]]:
+    """Share of the waits at least so long, at logarithmic ranks."""
+    import numpy as np
+
+    ranks = np.unique(np.geomspace(1, values.size, points).astype(int))
+    return {
+        "exceed_share": [float(share) for share in ranks / values.size],
+        "elapsed_ns": [int(ns) for ns in values[values.size - ranks]],
+    }
+
+
+def _longest(traces: Traces, most: int) -> list[dict[str, Any]]:
+    rows = traces.rows(
+        """
+        select w.elapsed_ns, w.started_ns, w.event, w.session, w.statement, s.text, w.p1, w.p2,
+               w.p3, w.parameters, w.object_id, c.kind as inside, w.file, w.line, w.byte_offset
+        from (select * from chosen order by elapsed_ns desc, wait limit $1) w
+        left join statements s using (statement) left join calls c on c.call = w.call
+        order by w.elapsed_ns desc, w.wait
+        """,
+        [most],
+    )
+    return [row | {"file": traces.path_of(row["file"])} for row in rows]
+
+
+def _series(traces: Traces, every_ns: int | None) -> dict[str, Any]:
+    """Count, mean, p99 and longest per interval; an interval without a wait is left out."""
+    ends = traces.connection.execute("select min(started_ns), max(started_ns) from chosen").fetchone()
+    start, end = ends or (0, 0)
+    every = every_ns or nice_interval(end - start)
+    first = start - start % every
+    rows = traces.rows(
+        """
+        select ($first + (started_ns - $first) // $every * $every)::bigint as at_ns,
+               count(*) as count, sum(elapsed_ns)::bigint as total_ns, avg(elapsed_ns) as mean_ns,
+               quantile_disc(elapsed_ns, 0.99) as p99_ns, max(elapsed_ns) as max_ns
+        from chosen group by at_ns order by at_ns
+        """,
+        {"first": first, "every": every},
+    )
+    return {"every_ns": every, "rows": rows}
+
+
+def nice_interval(span_ns: int, most: int = POINTS_MOST) -> int:
+    """A round length of time of which at most `most` cover the span."""
+    need = max(span_ns / most, 1)
+    found = next((every for every in _ROUND if every >= need), None)
+    return found or math.ceil(need / 86_400e9) * 86_400_000_000_000

@@ -1,0 +1,69 @@
+"""The study hit-ratio: from the counters of pg_stat_statements to a verdict over statements."""
+
+from __future__ import annotations
+
+import json
+
+import duckdb
+import pytest
+
+from dbdyno.errors import TargetError
+from dbdyno.target import statements
+
+
+@pytest.fixture(scope="module")
+def extension() -> None:
+    try:
+        statements.preloaded()
+    except TargetError as error:
+        pytest.skip(error.message)
+
+
+def test_the_study_runs_to_a_verdict_over_statements(lab, extension):
+    lab("run", "hit-ratio", "--quick", "--set", "shared_buffers=8MB", "--blocks", "2")
+    (run,) = (lab.folder / "runs").iterdir()
+    model = json.loads((run / "analysis.json").read_text())
+    found = model["correlation"]
+    assert {row["property"] for row in found["rows"]} >= {"hit_ratio", "blocks", "rows"}
+    assert all(-1 <= row["spearman"] <= 1 for row in found["rows"])
+    assert sum("dbdyno.hit_" in s["text"] for s in found["statements"]) >= 40
+    assert not [s for s in found["statements"] if "pg_stat_" in s["text"]]
+    assert model["verdict"]["decision"] in ("found", "not found")
+    assert any("independent" in s for s in model["verdict"]["sentences"])
+    assert (run / "report.html").read_text().count('id="correlation"') == 1
+
+
+def test_calls_and_time_are_those_of_the_blocks_that_count(lab, extension):
+    """The engine's count of calls is that of our own evidence, statement by statement."""
+    lab("run", "hit-ratio", "--quick", "--blocks", "2")
+    run = max((lab.folder / "runs").iterdir())
+    model = json.loads((run / "analysis.json").read_text())
+    lookups = sum(
+        s["calls"]
+        for s in model["correlation"]["statements"]
+        if s["text"].startswith("select amount from dbdyno.hit_")
+    )
+    with duckdb.connect() as reader:
+        (ours,) = reader.execute(
+            "select count(*) from read_parquet(?) where statement like 'key lookup%'"
+            " and block in (select unnest(?::int[]))",
+            [str(run / "calls" / "*.parquet"), _measured(run)],
+        ).fetchone()
+    assert lookups == ours
+
+
+def _measured(run):
+    records = [json.loads(file.read_text()) for file in (run / "blocks").glob("*.json")]
+    return [record["index"] for record in records if record["kind"] == "measure"]
+
+
+def test_a_server_without_the_extension_is_told_what_to_do(lab, dsn):
+    done = lab("run", "hit-ratio", "--target", dsn, code=2)
+    assert "pg_stat_statements" in done.stderr
+    assert "next: " in done.stderr
+
+
+def test_an_unknown_workload_names_the_two(lab):
+    done = lab("run", "hit-ratio", "--set", "workload=tpcc", code=2)
+    assert "mix" in done.stderr
+    assert "watch" in done.stderr

@@ -1,0 +1,24 @@
+"""Evidence of made-up traces, opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from trace_evidence import order_entry
+
+from dbdyno.trace.source import Traces, open_traces
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """One session that placed forty orders."""
+    return order_entry(orders=40).write(tmp_path / "run")
+
+
+@pytest.fixture
+def traces(run: Path) -> Iterator[Traces]:
+    """The same, opened."""
+    with open_traces([str(run)]) as opened:
+        yield opened
