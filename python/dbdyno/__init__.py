@@ -8,6 +8,9 @@
     plan = dbdyno.read_plan(Path("plan.toml"))
     run = dbdyno.start(plan, Path("runs"))
 
+    dbdyno.profile_trace("orcl_ora_4321.trc")     # where did the time go, a dict
+    run = dbdyno.read_trace("traces/", "runs/batch")
+
 Names are imported when they are used; `import dbdyno` costs nothing.
 """
 
@@ -44,7 +47,9 @@ _HOME = {
     "noise_floor": "stats.noise",
     "open_target": "target.postgres",
     "parse_plan": "study.plan_file",
+    "profile_trace": "trace.profile",
     "read_plan": "study.plan_file",
+    "read_trace": "trace.source",
     "resume": "study.execute",
     "sql": "evidence.query",
     "start": "study.execute",
@@ -78,6 +83,8 @@ if TYPE_CHECKING:
     from dbdyno.study.plan_file import parse_plan, read_plan
     from dbdyno.target.doctor import examine
     from dbdyno.target.postgres import Postgres, open_target
+    from dbdyno.trace.profile import profile_trace
+    from dbdyno.trace.source import read_trace
 
 
 def __getattr__(name: str) -> Any:

@@ -130,3 +130,37 @@ def test_the_lines_of_a_profile_add_up(path: Path, by: list[str]):
     for row in told["rows"]:
         assert sum(bucket[2] for bucket in row["histogram"]) == row["count"]
         assert sum(bucket[3] for bucket in row["histogram"]) == row["total_ns"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {},
+        {"by": ["statement", "event"]},
+        {"by": ["kind", "depth"]},
+        {"by": ["force"], "top": 3},
+        {"by": ["module", "session", "file"]},
+        {"by": ["p1", "p2", "object"]},
+        {"by": ["class"], "where": "depth = 1 or event ~ 'db file%'"},
+        {"by": ["second"], "depth": 0},
+        {"where": "elapsed_us > 100 and not kind = close"},
+    ],
+    ids=str,
+)
+def test_the_profile_of_an_import_is_that_of_its_traces(request_: dict[str, Any], tmp_path: Path):
+    job = _core.TraceJob(json.dumps({"files": [str(path) for path in TRACES]}))
+    job.import_(tmp_path)
+    of_traces = json.loads(job.profile(json.dumps(request_)))
+    of_run = json.loads(_core.profile_run(tmp_path, json.dumps(request_)))
+    assert of_traces["rows"]
+    for name in ("rows", "calls", "elapsed_ns", "statements", "unread", "files", "bytes", "lines"):
+        assert of_run[name] == of_traces[name], name
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda p: p.name[-40:])
+def test_a_trace_written_from_evidence_has_the_same_account(path: Path, tmp_path: Path):
+    first = imported(path, tmp_path / "first")
+    written = json.loads(_core.write_trace(tmp_path / "first", tmp_path / "out"))
+    second = imported(Path(written["files"][0]["path"]), tmp_path / "second")
+    before, after = (told["told"]["totals"]["account"] for told in (first, second))
+    assert before == after

@@ -28,6 +28,9 @@ MODELS: dict[str, Callable[[], dict[str, Any]]] = {
     "nulls": report_models.nulls,
     "hostile": report_models.hostile,
     "hostile_curve": lambda: report_models.hostile("curve"),
+    "traces": report_models.traces,
+    "hostile_traces": lambda: report_models.hostile("traces"),
+    "hollow_traces": lambda: report_models.hollow("traces"),
 }
 
 

@@ -237,6 +237,43 @@ def aborted() -> Model:
     return model
 
 
+def traces() -> Model:
+    """Two sets of traces: commits take longer, one event is new."""
+    model = experiment()
+    model["kind"] = "traces"
+    mine = {"per_execution_ns": 250_000.0}
+    sides = [
+        {"count": 900, "total_ns": 450_000_000, "max_ns": 900_000, "mean_ns": 500_000.0, **mine},
+        {"count": 900, "total_ns": 540_000_000, "max_ns": 9_000_000, "mean_ns": 600_000.0, **mine},
+    ]
+    nothing = {"count": 0, "total_ns": 0, "max_ns": None, "mean_ns": None, "per_execution_ns": 0.0}
+    judged = [{**row, "metric": name} for row, name in
+              zip(model["metrics"], ("mean", "per_execution", "p99"), strict=False)]  # fmt: skip
+    line = {"family": "event", "name": "log file sync", "class": "commit", "text": None,
+            "only_in": None, "sides": sides, "difference_ns": 50_000.0,
+            "metrics": judged}  # fmt: skip
+    statement = {"family": "statement", "name": "6v48b7j2tc4a0", "text": "select 1 from dual"}
+    model["lines"] = [
+        line,
+        {**line, "name": "latch free", "only_in": 1, "sides": [nothing, sides[1]], "metrics": []},
+        {**line, **statement, "difference_ns": -3.0},
+    ]
+    model["tails"] = {
+        "threshold_ns": 900_000.0,
+        "exceed": {"counts": [9, 31], "shares": [0.01, 0.034], "difference": 0.024, "low": 0.02,
+                   "high": 0.028, "p": 1e-5},
+        "longest": {"most": 100, "counts": [20, 80], "expected": [50.0, 50.0]},
+        "quantiles": [{"name": "p99", "values_ns": [900_000.0, 1_900_000.0]},
+                      {"name": "p99.99", "values_ns": [None, None]}],
+    }  # fmt: skip
+    parts = (("log file sync", 250_000.0, 300_000.0), ("CPU", 90_000.0, 80_000.0))
+    model["figures"]["contributions"] = [
+        {"name": name, "class": "other", "base_ns": base, "value_ns": value,
+         "difference_ns": value - base} for name, base, value in parts
+    ]  # fmt: skip
+    return model
+
+
 def bare(kind: str = "experiment") -> Model:
     """Nothing but the head."""
     return {"schema": 1, "kind": kind}
@@ -288,5 +325,5 @@ def hostile(kind: str = "experiment") -> Model:
             return [spoilt(entry, key) for entry in value]
         return value + HOSTILE if isinstance(value, str) and key not in kept else value
 
-    makers = {"curve": curve, "correlation": correlation}
+    makers = {"curve": curve, "correlation": correlation, "traces": traces}
     return spoilt(makers.get(kind, experiment)())  # type: ignore[no-any-return]

@@ -25,6 +25,8 @@ MODELS = {
     "nulls": report_models.nulls,
     "hostile": report_models.hostile,
     "hostile_curve": lambda: report_models.hostile("curve"),
+    "traces": report_models.traces,
+    "hostile_traces": lambda: report_models.hostile("traces"),
 }
 
 

@@ -23,10 +23,11 @@ PAGES = [
 DRAWN = PAGES[2:]
 
 
-def dbdyno(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+def dbdyno(*words: object, stdin: int | None = None, **environment: str):
     return subprocess.run(
         [sys.executable, "-m", "dbdyno", *map(str, words)],
-        text=True, capture_output=True, check=False, env={**os.environ, **environment},
+        text=True, capture_output=True, check=False, stdin=stdin,
+        env={**os.environ, **environment},
     )  # fmt: skip
 
 
@@ -126,8 +127,9 @@ def test_compare_of_one_set_of_traces_says_what_is_missing(runs: Path):
 
 
 def test_sql_runs_and_their_list_know_imported_traces(runs: Path):
-    rows = json.loads(dbdyno("sql", "select count(*) as n from waits join calls using (call)",
-                             "--run", "before", "--runs", runs, "--format", "json").stdout)  # fmt: skip
+    query = "select count(*) as n from waits join calls using (call)"
+    rows = json.loads(dbdyno("sql", query, "--run", "before", "--runs", runs, "--format",
+                             "json").stdout)  # fmt: skip
     assert rows == [{"n": 360}]
     assert json.loads(dbdyno("sql", "select count(*) as n from unread", "--run", "before",
                              "--runs", runs, "--format", "json").stdout) == [{"n": 0}]  # fmt: skip

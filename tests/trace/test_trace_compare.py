@@ -48,9 +48,9 @@ def test_the_verdict_is_on_the_time_per_execution(slower: dict):
 
 
 def test_what_made_the_difference_is_named_and_adds_up(slower: dict):
-    assert slower["contributions"][0]["name"] == "log file sync"
+    assert slower["figures"]["contributions"][0]["name"] == "log file sync"
     assert "log file sync +" in slower["verdict"]["sentences"][1]
-    parts = sum(row["value_ns"] for row in slower["contributions"])
+    parts = sum(row["value_ns"] for row in slower["figures"]["contributions"])
     head = slower["metrics"][0]
     assert parts == pytest.approx(head["value"], rel=0.01), "geometric mean over equal sessions"
 

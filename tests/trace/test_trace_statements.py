@@ -52,12 +52,21 @@ def test_literals_are_merged_and_named_as_missing_binds(traces: Traces):
     merged = statements_page(traces, Request(top=0, merge_literals=True))
     assert (len(apart["statements"]), len(merged["statements"])) == (5, 3)
     one = next(e for e in merged["statements"] if len(e["variants"]) == 3)
-    assert one["text"] == "SELECT * FROM ITEMS WHERE ID = :N"
+    assert one["text"] == "SELECT * FROM ITEMS WHERE ID = :n"
     assert one["total"]["executions"] == 40
     finding = merged["findings"][0]
     assert finding["sentence"].startswith("3 statements differ only in literals: 40 executions")
     assert finding["examples"][0] == "select * from items where id = 0"
     assert apart["findings"] == merged["findings"]
+
+
+def test_white_space_and_case_are_no_literals(tmp_path: Path):
+    made = Evidence()
+    for key, text in (("a", "select 1 from t"), ("b", "SELECT  1\nFROM t")):
+        made.statement(key, text, force_key="same", force_match="SELECT :n FROM T")
+        made.call("exec", key, end_us=100, elapsed_us=10)
+    with open_traces([str(made.write(tmp_path / "run"))]) as opened:
+        assert statements_page(opened, Request())["findings"] == []
 
 
 def test_a_statement_without_literals_keeps_its_name_when_merging(traces: Traces):

@@ -52,7 +52,7 @@ def test_a_session_is_found_by_name_or_number(tmp_path: Path):
         for name in ("2.1", "2"):
             (session,) = timeline_page(opened, session=name)["sessions"]
             assert session["session"] == 2
-        with pytest.raises(TraceError, match="no session '9.9'"):
+        with pytest.raises(TraceError, match=r"no session '9\.9'"):
             timeline_page(opened, session="9.9")
 
 

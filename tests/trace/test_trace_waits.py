@@ -74,7 +74,7 @@ def test_the_series_loses_no_wait(traces: Traces):
 def test_without_an_event_all_events_are_listed(traces: Traces):
     model = waits_page(traces, Request())
     assert model["page"] == "events"
-    assert [row["event"] for row in model["events"]][0] == "SQL*Net message from client"
+    assert model["events"][0]["event"] == "SQL*Net message from client"
     assert sum(row["share"] for row in model["events"]) == pytest.approx(1)
 
 

@@ -47,7 +47,7 @@ class Evidence:
 
     def statement(self, key: str, text: str, **more: Any) -> None:
         """A statement; its text with literals as `:n` is the force-matching text."""
-        folded = re.sub(r"\b\d+\b|'[^']*'", ":n", text).upper()
+        folded = re.sub(r"\b\d+\b|'[^']*'", ":n", text.upper())
         given = {
             "statement": key, "sqlid": key, "text": text, "length": len(text), "user_id": 100,
             "depth": 0, "first_file": 0, "first_line": 20, "force_match": folded,
@@ -193,7 +193,8 @@ def order_entry(sessions: int = 1, orders: int = 4, factor: float = 1.0, seed: i
             made.adopt(inner, read)
             outer = made.call("exec", "ins", end_us=t + 300, elapsed_us=300, cpu_us=140,
                               self_us=150, self_cpu_us=100, session=session, rows=1,
-                              consistent_reads=3, self_current_reads=5, current_reads=5)  # fmt: skip
+                              consistent_reads=3, self_current_reads=5,
+                              current_reads=5)  # fmt: skip
             made.adopt(outer, inner)
             sync = round(factor * 500 * dice.lognormvariate(0, 0.2))
             made.wait("log file sync", "commit", end_us=t + 310 + sync, elapsed_us=sync,

@@ -19,5 +19,6 @@
 //! Nothing here reads a clock, a file or the environment: equal (version, parameters, seed) give
 //! equal runs, to the bit, on every machine. Time is whole nanoseconds (`_ns`), size whole bytes.
 
+pub mod device;
 pub mod formula;
 pub mod kernel;

@@ -29,5 +29,5 @@ mod _core {
     #[pymodule_export]
     use crate::summary::{latencies, summarise};
     #[pymodule_export]
-    use crate::trace::TraceJob;
+    use crate::trace::{TraceJob, profile_run, write_trace};
 }

@@ -190,7 +190,7 @@ fn written<T>(found: &Description, made: &Prepared<T>, integer: bool) -> Value {
         // Whole numbers beyond 2^64: as text.
         "pair": found.pair.map(|(u, ks)| json!({
             "u_doubled": u.u_doubled.to_string(), "tie_term": u.tie_term.to_string(),
-            "above": ks.above.to_string(), "below": ks.below.to_string(),
+            "above": ks.above.to_string(), "below": ks.below.to_string(), "tied": found.tied,
         })),
         "rank_sums": found.rank_sums.as_ref().map(|(sums, ties)| json!({
             "doubled": sums.iter().map(u128::to_string).collect::<Vec<_>>(),

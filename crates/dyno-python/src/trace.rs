@@ -97,3 +97,18 @@ impl TraceJob {
         self.job.stop();
     }
 }
+
+/// Writes the traces of an import into the folder `out`; tells paths and records as JSON.
+#[pyfunction]
+pub(crate) fn write_trace(py: Python<'_>, run: PathBuf, out: PathBuf) -> PyResult<String> {
+    py.detach(|| dyno_trace::oracle_10046::writer::write_trace(&run, &out))
+        .map_err(|error| raise(py, "EvidenceError", &error.to_string()))
+}
+
+/// The profile of an import, as `TraceJob.profile` gives that of traces.
+#[pyfunction]
+pub(crate) fn profile_run(py: Python<'_>, run: PathBuf, request: &str) -> PyResult<String> {
+    let request = request_from_json(request).map_err(|error| failed(py, &error))?;
+    py.detach(|| dyno_trace::oracle_10046::profile::profile_run(&run, &request))
+        .map_err(|error| raise(py, "EvidenceError", &error.to_string()))
+}

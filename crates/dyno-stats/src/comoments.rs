@@ -1,5 +1,7 @@
 //! Moments of pairs, mergeable without loss of digits: what a correlation or a line is made of.
 
+use crate::moments::total;
+
 /// Count, means, sums of squared deviations of x and y, and of their products.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Comoments {
@@ -28,7 +30,7 @@ impl Comoments {
         let (x, y, n) = (&x[..count], &y[..count], count as f64);
         let mean = |v: &[f64]| {
             let first = v.iter().sum::<f64>() / n;
-            first + v.iter().map(|a| a - first).sum::<f64>() / n
+            first + total(v.iter().map(|a| a - first)) / n
         };
         let (mean_x, mean_y) = (mean(x), mean(y));
         let (mut rest_x, mut rest_y) = (0.0, 0.0);

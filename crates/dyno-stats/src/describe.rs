@@ -15,6 +15,9 @@ use crate::signed::SignedHistogram;
 /// Values per piece of work; fixed, so that the result does not depend on the threads.
 const PIECE: usize = 1 << 18;
 
+/// Largest product of the counts of a pair for which ties are told one by one.
+pub const SMALL_PAIR: usize = 10_000;
+
 /// Values as they were read: one number of a group and of a block for each, or none at all.
 #[derive(Clone, Debug, Default)]
 pub struct Piece<T> {
@@ -141,6 +144,9 @@ pub struct Description {
     pub groups: Vec<GroupDescription>,
     /// Rank statistics of group 1 against group 0, when there are two groups with values.
     pub pair: Option<(MannWhitney, KolmogorovSmirnov)>,
+    /// How often each distinct value occurs in both groups of a small pair together (product of the
+    /// counts to [`SMALL_PAIR`]), rising: what an exact p needs.
+    pub tied: Vec<u64>,
     /// Twice the sum of the mid-ranks of each group, and the sum of t^3 - t over ties, when there
     /// are more than two groups.
     pub rank_sums: Option<(Vec<u128>, u128)>,
@@ -164,6 +170,7 @@ pub fn describe<T: Ordered>(pieces: &[Piece<T>], request: &Request) -> Descripti
         shift: shift.float(),
         groups,
         pair,
+        tied: tied(&sorted),
         rank_sums: rank_sums(&sorted),
         blocks,
         longest,
@@ -211,6 +218,16 @@ fn pair(sorted: &[Vec<u64>]) -> Option<(MannWhitney, KolmogorovSmirnov)> {
         return None;
     }
     Some(rayon::join(|| MannWhitney::of_sorted(b, a), || KolmogorovSmirnov::of_sorted(b, a)))
+}
+
+fn tied(sorted: &[Vec<u64>]) -> Vec<u64> {
+    let [a, b] = sorted else { return Vec::new() };
+    if a.len().saturating_mul(b.len()) > SMALL_PAIR {
+        return Vec::new();
+    }
+    let mut both = [a.as_slice(), b].concat();
+    both.sort_unstable();
+    both.chunk_by(|x, y| x == y).map(|run| run.len() as u64).collect()
 }
 
 fn rank_sums(sorted: &[Vec<u64>]) -> Option<(Vec<u128>, u128)> {

@@ -36,7 +36,7 @@ impl Moments {
         }
         let n = values.len() as f64;
         let first = values.iter().sum::<f64>() / n;
-        let mean = first + values.iter().map(|v| v - first).sum::<f64>() / n;
+        let mean = first + total(values.iter().map(|v| v - first)) / n;
         let (mut residual, mut m2) = (0.0, 0.0);
         for v in values {
             residual += v - mean;
@@ -80,6 +80,18 @@ impl Moments {
     }
 }
 
+/// A sum whose rounding errors are summed apart and added at the end (Neumaier 1974).
+pub fn total(values: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut lost) = (0.0f64, 0.0);
+    for value in values {
+        let next = sum + value;
+        let (large, small) = if sum.abs() >= value.abs() { (sum, value) } else { (value, sum) };
+        lost += (large - next) + small;
+        sum = next;
+    }
+    sum + lost
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,6 +99,11 @@ mod tests {
 
     fn close(a: f64, b: f64, scale: f64) -> bool {
         (a - b).abs() <= 1e-9 * scale.max(1.0)
+    }
+
+    #[test]
+    fn a_total_keeps_what_a_plain_sum_loses() {
+        assert_eq!(total([1.0, 1e100, 1.0, -1e100].into_iter()).to_bits(), 2.0f64.to_bits());
     }
 
     #[test]

@@ -25,14 +25,14 @@ const EXEC: &str = "EXEC #1:c=0,e=1,p=0,cr=0,cu=0,mis=0,r=0,dep=0,og=1,plh=0,tim
 
 /// A section with the given binds' last lines, closed by an EXEC.
 fn section(lasts: &[&str]) -> String {
-    let mut text = "BINDS #1:\n\n".to_owned();
-    for (number, last) in lasts.iter().enumerate() {
-        text += &format!(
+    let bind = |(number, last): (usize, &&str)| {
+        format!(
             " Bind#{number}\n  oacdty=01 mxl=32(02) mxlc=00 mal=00 scl=00 pre=00\n  oacflg=18 \
              fl2=0001 frm=01 csi=873 siz=32 off=0\n  kxsbbbfp=7fc2  bln=32  avl=02  flg=05\n{last}"
-        );
-    }
-    text + EXEC
+        )
+    };
+    let binds: Vec<String> = lasts.iter().enumerate().map(bind).collect();
+    format!("BINDS #1:\n\n{}{EXEC}", binds.concat())
 }
 
 #[test]
@@ -60,8 +60,11 @@ fn a_bind_of_9i() {
 
 #[test]
 fn kkscoacd_and_blank_lines_are_part_of_the_section() {
-    let batch = batch_of("BINDS #3:\nkkscoacd\n Bind#0\n  No oacdef for this bind.\n Bind#1\n  No oacdef for this bind.\n");
-    let numbers: Vec<i64> = binds(&batch).iter().map(|bind| bind.number).filter(|n| *n != NONE).collect();
+    let batch = batch_of(
+        "BINDS #3:\nkkscoacd\n Bind#0\n  No oacdef for this bind.\n Bind#1\n  No oacdef for this bind.\n",
+    );
+    let numbers: Vec<i64> =
+        binds(&batch).iter().map(|bind| bind.number).filter(|n| *n != NONE).collect();
     assert_eq!(numbers, [0, 1]);
     assert!(!batch.records.iter().any(|placed| matches!(placed.record, Record::Other(_))));
 }
@@ -105,7 +108,8 @@ fn a_dump_of_memory_belongs_to_its_bind() {
 
 #[test]
 fn an_empty_value_may_have_the_next_bind_on_its_line() {
-    let found = values("BINDS #1:\n Bind#0\n  oacdty=01\n  value=  Bind#1\n  oacdty=02\n  value=7\n");
+    let found =
+        values("BINDS #1:\n Bind#0\n  oacdty=01\n  value=  Bind#1\n  oacdty=02\n  value=7\n");
     assert_eq!(found, ["", "7"]);
 }
 
@@ -144,7 +148,8 @@ fn a_value_may_look_like_a_record_until_it_does_in_full() {
 #[test]
 fn without_leave_no_bind_comes_out_and_no_sample_of_one() {
     let secret = "4111111111111111";
-    let text = section(&[&format!("  value=\"{secret}\n{secret}\"\n"), &format!("  value={secret}\n")]);
+    let text =
+        section(&[&format!("  value=\"{secret}\n{secret}\"\n"), &format!("  value={secret}\n")]);
     let reading = read_in(text.as_bytes(), &[usize::MAX], Options::default());
     assert_eq!(reading.records.len(), 2, "{reading:?}");
     assert!(!format!("{reading:?}").contains(secret));

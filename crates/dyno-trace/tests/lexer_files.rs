@@ -16,6 +16,9 @@ use lexer_common::{read_path, real_files};
 
 const CLOSE: &str = "CLOSE #7:c=0,e=1,dep=0,type=0,tim=5793511831311\n";
 
+/// Whether it is the right refusal.
+type Expected = fn(&Refusal) -> bool;
+
 /// A directory that goes with the test.
 struct Folder(PathBuf);
 
@@ -76,7 +79,10 @@ fn compression_is_told_by_content_and_may_have_several_parts() {
     ];
     for (expected, bytes) in packed {
         let path = folder.file("packed.trc", bytes);
-        assert_eq!(read_path(&path, &ReadOptions::default()).unwrap(), plain, "{expected}");
+        for (threads, chunk_bytes) in [(0, 256 * 1024), (1, 256 * 1024), (1, 1000)] {
+            let options = ReadOptions { threads, chunk_bytes, ..ReadOptions::default() };
+            assert_eq!(read_path(&path, &options).unwrap(), plain, "{expected}");
+        }
         assert_eq!(compression(&path), expected);
     }
 }
@@ -164,10 +170,12 @@ fn what_cannot_be_found_is_refused_and_the_others_stay() {
 fn what_is_no_trace_is_refused_with_a_sentence() {
     let folder = Folder::new("refused");
     let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-    let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain(CLOSE.bytes().flat_map(|b| [b, 0])).collect();
-    let sqlnet = "--- TRACE CONFIGURATION INFORMATION FOLLOWS ---\n(1) [21-NOV-2026] nscon: entry\n";
+    let utf16: Vec<u8> =
+        [0xff, 0xfe].into_iter().chain(CLOSE.bytes().flat_map(|b| [b, 0])).collect();
+    let sqlnet =
+        "--- TRACE CONFIGURATION INFORMATION FOLLOWS ---\n(1) [21-NOV-2026] nscon: entry\n";
     let yashan = "YashanDB\nPARSE #12 c=1,e=2,yct=3\n";
-    let cases: [(&[u8], fn(&Refusal) -> bool); 8] = [
+    let cases: [(&[u8], Expected); 8] = [
         (b"", |r| matches!(r, Refusal::Empty { .. })),
         (&program[..200_000], |r| matches!(r, Refusal::Binary { .. })),
         (&utf16, |r| matches!(r, Refusal::Utf16 { .. })),
@@ -205,7 +213,7 @@ fn optimizer_traces_of_any_length_are_refused_but_mixed_ones_are_read() {
 #[test]
 fn a_file_that_was_rotated_begins_with_nuls_and_is_read() {
     let folder = Folder::new("rotated");
-    let path = folder.file("x.trc", [&[0; 3 << 20][..], CLOSE.as_bytes()].concat());
+    let path = folder.file("x.trc", [vec![0; 3 << 20], CLOSE.into()].concat());
     for threads in [0, 2] {
         let options = ReadOptions { threads, ..ReadOptions::default() };
         let reading = read_path(&path, &options).unwrap();

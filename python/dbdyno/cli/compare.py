@@ -19,6 +19,8 @@ from dbdyno.evidence import Run, find_run
 if TYPE_CHECKING:
     from dbdyno.study.compare_traces import Question
 
+NAME_LONGEST = 24
+
 
 @click.command("compare")
 @click.argument("names", metavar="RUN|TRACES [RUN|TRACES]", nargs=-1, required=True)
@@ -74,7 +76,7 @@ def _source(name: str, folder: Path) -> Run | str:
     pattern."""
     path = Path(name)
     is_run = (path / "manifest.json").is_file()
-    if not is_run and (path.exists() or (glob.has_magic(name) and glob.glob(name, recursive=True))):
+    if not is_run and (path.exists() or glob.has_magic(name)):
         return name
     run = find_run(name, folder)
     return str(run.path) if run.manifest.get("kind") == "trace" else run
@@ -108,13 +110,26 @@ def _compare_traces(
 
 
 def _shown(names: tuple[str, ...]) -> tuple[str, str]:
-    """Short names of two sets: the last parts of the paths that tell them apart."""
+    """Short names of two sets: the last parts of the paths that tell them apart, and of long ones
+    what differs."""
     parts = [Path(name).parts or (name,) for name in names[:2]]
     for length in range(1, max(len(part) for part in parts) + 1):
         short = [str(Path(*part[-length:])) for part in parts]
         if short[0] != short[1]:
-            return short[0], short[1]
+            return _differing(short[0], short[1])
     return f"{names[0]} (1)", f"{names[1]} (2)"
+
+
+def _differing(one: str, other: str) -> tuple[str, str]:
+    """Two names without their common beginning, up to a sign between words, where they are long."""
+    if max(len(one), len(other)) <= NAME_LONGEST:
+        return one, other
+    pairs = zip(one, other, strict=False)
+    common = one[
+        : next((at for at, (a, b) in enumerate(pairs) if a != b), min(map(len, (one, other))))
+    ]
+    cut = max(common.rfind(sign) for sign in "_-./ ") + 1
+    return one[cut:], other[cut:]
 
 
 def _show(analysis: dict[str, Any], form: str | None, output: Path | None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import click
 
@@ -23,6 +23,7 @@ COMMANDS = {
     "run": ("dbdyno.cli.run", "Run a study or a plan: arms in random order, every latency kept."),
     "runs": ("dbdyno.cli.runs", "List the runs."),
     "sql": ("dbdyno.cli.sql", "Query the evidence of a run."),
+    "stats": ("dbdyno.cli.stats", "Statistics on any evidence, CSV or Parquet."),
     "studies": ("dbdyno.cli.studies", "List the built-in studies, or show one."),
     "trace": ("dbdyno.cli.trace", "Read traces: where did the time go, closed to the microsecond."),
 }
@@ -34,7 +35,7 @@ class LazyGroup(click.Group):
     `rows` maps the name of each command to its module and its line of help.
     """
 
-    rows = COMMANDS
+    rows: ClassVar[dict[str, tuple[str, str]]] = COMMANDS
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.rows)

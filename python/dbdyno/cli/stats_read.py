@@ -126,7 +126,7 @@ def _by_duckdb(
         _joined(labels[1], blocks) if block else None,
         json.dumps(asked),
     )
-    result = described(json.loads(text), options["level"], with_place=False)
+    result = described(json.loads(text), options["level"])
     groups = result.groups if names else (replace(result.groups[0], name=sources[0].label),)
     longest = tuple(replace(entry, row=None) for entry in result.longest)
     return replace(result, groups=groups, longest=longest)

@@ -180,9 +180,7 @@ def check(known: dict[str, str], numbers: Sequence[str], words: Sequence[str]) -
     """Raises `StatsError` when a column is not there, or one of `numbers` holds none."""
     for name in [*numbers, *words]:
         if name not in known:
-            raise StatsError(
-                f"no column {name!r}", next_step=f"columns: {', '.join(known)}"
-            )
+            raise StatsError(f"no column {name!r}", next_step=f"columns: {', '.join(known)}")
     for name in numbers:
         if not is_number(known[name]):
             found = ", ".join(n for n, kind in known.items() if is_number(kind)) or "none"

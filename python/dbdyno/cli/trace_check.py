@@ -21,9 +21,7 @@ from dbdyno.cli.trace_options import (
 @files_argument
 @reading_options
 @output_options
-def command(
-    files: tuple[str, ...], think_time: str, form: str | None, output: Path | None
-) -> None:
+def command(files: tuple[str, ...], think_time: str, form: str | None, output: Path | None) -> None:
     """What was read of FILES, what was not and where, and whether the time closes.
 
     Exit 0: everything was read. 1: something was left unread, or does not hold. 2: a file was

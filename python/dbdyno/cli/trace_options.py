@@ -108,8 +108,10 @@ def opened(
 
 def tell_refused(refused: Sequence[dict[str, str]]) -> None:
     """A line for each file that could not be read."""
+    from dbdyno.trace.source import refusal
+
     for entry in refused:
-        click.echo(f"dbdyno: {entry.get('path', '')}: {entry.get('sentence', '')}", err=True)
+        click.echo(f"dbdyno: {refusal(entry)}", err=True)
 
 
 def end_with(refused: Sequence[Any], broken: Sequence[Any] = ()) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+_PARTS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
@@ -70,7 +71,7 @@ def bar(share: float, width: int) -> str:
     if not share > 0:
         return ""
     eighths = max(1, round(min(share, 1.0) * width * 8))
-    return "█" * (eighths // 8) + ("", *"▏▎▍▌▋▊▉")[eighths % 8]
+    return "█" * (eighths // 8) + _PARTS[eighths % 8]
 
 
 def heights(values: Sequence[float], empty: str = "·") -> str:

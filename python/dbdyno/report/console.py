@@ -47,7 +47,7 @@ def table(
     right: Sequence[str],
     *,
     narrowest: int = 15,
-    padding: tuple[int, int] = (0, 1),
+    padding: tuple[int, int] | tuple[int, int, int, int] = (0, 1),
 ) -> Any:
     """A table without lines: folding columns on the left, columns of numbers on the right."""
     from rich.table import Table

@@ -19,6 +19,8 @@ from datetime import UTC, datetime
 
 THIN = "\u202f"
 NONE = "–"
+FACTOR_MOST = 1000
+"""Ratios beyond this, either way, are told as a bound."""
 MINUS = "−"
 
 _TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
@@ -146,6 +148,10 @@ def change(ratio: object) -> str:
     given = number(ratio)
     if given is None or given < 0:
         return NONE
+    if given >= FACTOR_MOST:
+        return f">{THIN}×{count(FACTOR_MOST)}"
+    if given <= 1 / FACTOR_MOST:
+        return f"<{THIN}×{1 / FACTOR_MOST:g}"
     if given >= 2 or given <= 0.5:
         return f"×{significant(given, 3)}"
     points = (given - 1) * 100

@@ -45,7 +45,17 @@ def render_text(analysis: Mapping[str, Any], *, width: int, color: bool) -> str:
     safe = reading.read(analysis)
 
     def draw(page: Console) -> None:
-        for part in (_verdict, _arms, _metrics, _blocks, _curve, _correlation, _traces, _gates, _foot):
+        for part in (
+            _verdict,
+            _arms,
+            _metrics,
+            _blocks,
+            _curve,
+            _correlation,
+            _traces,
+            _gates,
+            _foot,
+        ):
             part(safe, page)
 
     return console.rendered(draw, width=width, color=color)

@@ -177,9 +177,17 @@ def kolmogorov_smirnov(base: Sample, other: Sample) -> ClassicalTest:
     else:
         apart = np.cumsum(in_a) / n * (n * m) - np.cumsum(in_b) / m * (n * m)
     largest = float(np.abs(apart).max())
+    return kolmogorov_smirnov_of(round(largest), n, m, in_a + in_b)
+
+
+def kolmogorov_smirnov_of(
+    largest: int, n: int, m: int, tied: NDArray[np.int64] | None = None
+) -> ClassicalTest:
+    """`kolmogorov_smirnov` from D times n m; `tied` says how often each distinct value occurs in
+    both samples together, and is needed for an exact p only."""
     d = largest / (n * m)
-    if n * m <= _KS_EXACT_PAIRS:
-        log10_p = _ks_exact(in_a + in_b, n, m, round(largest))
+    if tied is not None and n * m <= _KS_EXACT_PAIRS:
+        log10_p = _ks_exact(tied, n, m, largest)
     else:
         log10_p = tails.kolmogorov_log10_p(d, n, m)
     return ClassicalTest(

@@ -109,20 +109,22 @@ class Longest:
 
     value: float
     group: str
-    file: int | None
+    file: str | None
     row: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
     """Rank statistics. Of two groups: `u_doubled` is twice Mann-Whitney's U of the second against
-    the first, `above` and `below` the largest distances of the distribution functions times n m. Of
-    more: `sums_doubled` are twice the rank sums. `tie_term` is the sum of t^3 - t over ties."""
+    the first, `above` and `below` the largest distances of the distribution functions times n m,
+    `tied` how often each distinct value occurs where the groups are small. Of more groups:
+    `sums_doubled` are twice the rank sums. `tie_term` is the sum of t^3 - t over ties."""
 
     tie_term: int
     u_doubled: int = 0
     above: int = 0
     below: int = 0
+    tied: tuple[int, ...] = ()
     sums_doubled: tuple[int, ...] = ()
 
 
@@ -166,7 +168,7 @@ def describe(
     asked = question(quantiles=quantiles, level=level, longest=longest, fences=fences)
     asked |= {"groups": groups, "blocks": blocks}
     text = _core.stats_arrays(array, group_numbers, block_numbers, json.dumps(asked))
-    return described(json.loads(text), level, with_place=False)
+    return described(json.loads(text), level)
 
 
 def question(
@@ -218,11 +220,12 @@ def of_parquet(
     found = json.loads(_core.stats_parquet(json.dumps(asked)))
     if "unsupported" in found:
         return str(found["unsupported"])
-    return described(found, level, with_place=True)
+    files = [str(file) for _, given in sets for file in given]
+    return described(found, level, files)
 
 
-def described(found: dict[str, Any], level: float, *, with_place: bool) -> Described:
-    """The core's answer in named fields."""
+def described(found: dict[str, Any], level: float, files: Sequence[str] = ()) -> Described:
+    """The core's answer in named fields; `files` are those that it numbers."""
     shift = found["shift"]
     groups = tuple(_group(entry, shift) for entry in found["groups"])
     names = [group.name for group in groups]
@@ -238,7 +241,7 @@ def described(found: dict[str, Any], level: float, *, with_place: bool) -> Descr
         for entry in found["blocks"]
     )
     longest = tuple(
-        Longest(value, names[group], file if with_place else None, row)
+        Longest(value, names[group], files[file] if files else None, row)
         for value, group, file, row in found["longest"]
     )
     ranks = _ranks(found)
@@ -247,7 +250,9 @@ def described(found: dict[str, Any], level: float, *, with_place: bool) -> Descr
 
 def _ranks(found: dict[str, Any]) -> Ranks | None:
     if found.get("pair"):
-        return Ranks(**{name: int(value) for name, value in found["pair"].items()})
+        pair = dict(found["pair"])
+        tied = tuple(pair.pop("tied", ()))
+        return Ranks(**{name: int(value) for name, value in pair.items()}, tied=tied)
     if found.get("rank_sums"):
         sums = tuple(int(v) for v in found["rank_sums"]["doubled"])
         return Ranks(int(found["rank_sums"]["tie_term"]), sums_doubled=sums)

@@ -17,7 +17,12 @@ import numpy as np
 from dbdyno.errors import StatsError
 from dbdyno.stats import tails
 from dbdyno.stats.blocks import compare_blocks, independence
-from dbdyno.stats.classical import ClassicalTest, mann_whitney_of, welch
+from dbdyno.stats.classical import (
+    ClassicalTest,
+    kolmogorov_smirnov_of,
+    mann_whitney_of,
+    welch,
+)
 from dbdyno.stats.describe import BlockValue, Described, Group
 from dbdyno.stats.samples import Moments
 from dbdyno.stats.words import percent
@@ -40,7 +45,10 @@ def tests_of(described: Described) -> list[ClassicalTest]:
         raise StatsError(f"no values in the group {names}", next_step="leave it out with --where")
     if len(groups) == 2:
         return _two(described, *groups)
-    return [one_way(groups), welch_anova(groups), kruskal_wallis(described)]
+    found = [one_way(groups)]
+    if all(group.n > 1 and group.variance > 0 for group in groups):
+        found.append(welch_anova(groups))
+    return [*found, kruskal_wallis(described)]
 
 
 def _two(described: Described, a: Group, b: Group) -> list[ClassicalTest]:
@@ -49,15 +57,8 @@ def _two(described: Described, a: Group, b: Group) -> list[ClassicalTest]:
     if ranks is not None:
         u = mann_whitney_of(ranks.u_doubled, a.n, b.n, float(ranks.tie_term))
         effect = f"a value of {b.name} is the larger in {100 * u.effect_value:.1f} % of the pairs"
-        d = max(ranks.above, ranks.below) / (a.n * b.n)
-        ks = ClassicalTest(
-            test="Kolmogorov-Smirnov D",
-            statistic=d,
-            df=None,
-            log10_p=tails.kolmogorov_log10_p(d, a.n, b.n),
-            effect=f"the distribution functions are at most {d:.4f} apart",
-            effect_value=d,
-        )
+        tied = np.array(ranks.tied, dtype=np.int64) if ranks.tied else None
+        ks = kolmogorov_smirnov_of(max(ranks.above, ranks.below), a.n, b.n, tied)
         found += [replace(u, effect=effect), ks]
     return [replace(test, note=NOTE) for test in found]
 

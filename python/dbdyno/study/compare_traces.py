@@ -56,7 +56,10 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
     for name, found in zip(asked.names, values, strict=True):
         if not found.size:
             what = f"no wait for {asked.event!r}" if asked.event else "no call of the client"
-            raise TraceError(f"{what} in it", where=name, next_step="`dbdyno trace check` says more")
+            raise TraceError(
+                f"{what} in it", where=name, next_step="`dbdyno trace check` says more"
+            )
+    whole = [v.astype("uint64") for v in values]
     numbers = (per_block(base, blocks[0]), per_block(other, blocks[1]))
     comparisons = _comparisons(numbers, blocks, asked)
     verdict = _decided(comparisons, asked)
@@ -68,18 +71,20 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
         "verdict": _verdict(verdict, blocks, asked, shares),
         "arms": [_arm(at, *about, asked) for at, about in
                  enumerate(zip(sets, blocks, numbers, values, strict=True))],
-        "metrics": [{"arm": 1, "baseline": 0, **metric_row(c)} for c in verdict.arms[0].comparisons],
+        "metrics": [
+            {"arm": 1, "baseline": 0, **metric_row(c)} for c in verdict.arms[0].comparisons
+        ],
         "classical": _classical(values),
-        "contributions": shares,
         "lines": compare_lines(sets, blocks, (numbers[0]["executions"], numbers[1]["executions"]),
                                level=asked.level, threshold=asked.threshold),
         "tails": compare_tails(sets, values, asked.level),
         "statements": [],
         "figures": {
-            "distribution": distribution(list(values)),
+            "distribution": distribution(list(whole)),
             "quantile_ratio": _quantile_ratio(values),
-            "tail": tail(list(values)),
-            "waits": _classes(sets, asked),
+            "tail": tail(list(whole)),
+            "waits": _classes(sets),
+            "contributions": shares,
             "blocks": [], "heatmap": [], "curve": None,
         },
         "gates": [],
@@ -153,9 +158,12 @@ def _verdict(
     sentences = [s for s in verdict.sentences if s != verdict.headline]
     if lead.decision in ("faster", "slower"):
         sentences[:0] = _because(shares)
-    sentences.insert(0, f"{duration(lead.base_value)} in {asked.names[0]}, {duration(lead.value)} in"
-                        f" {asked.names[1]}: {change(lead)} ({interval(lead)})."
-                     if not math.isnan(lead.ratio) else "Too few blocks to compare.")  # fmt: skip
+    if not math.isnan(lead.ratio):
+        sentences.insert(
+            0,
+            f"{duration(lead.base_value)} in {asked.names[0]}, {duration(lead.value)} in"
+            f" {asked.names[1]}: {change(lead)} ({interval(lead)}).",
+        )
     return {
         "decision": verdict.decision,
         "headline": verdict.headline.replace(number, told),
@@ -170,12 +178,12 @@ def _because(shares: list[dict[str, Any]]) -> list[str]:
     same.sort(key=lambda row: -abs(row["difference_ns"]))
     if not same or not whole:
         return []
-    parts = ", ".join(
-        f"{row['name']} {'+' if row['difference_ns'] > 0 else '-'}{duration(abs(row['difference_ns']))}"
-        for row in same[:3]
-    )
-    sign = "+" if whole > 0 else "-"
-    return [f"Per execution {sign}{duration(abs(whole))} over all; most of it: {parts}."]
+    parts = ", ".join(f"{row['name']} {_signed(row['difference_ns'])}" for row in same[:3])
+    return [f"Per execution {_signed(whole)} over all; most of it: {parts}."]
+
+
+def _signed(ns: float) -> str:
+    return f"{'+' if ns > 0 else '-'}{duration(abs(ns))}"
 
 
 def _contributions(
@@ -275,7 +283,7 @@ def _quantile_ratio(values: tuple[Any, Any]) -> list[dict[str, Any]]:
     return [{"arm": 1, "quantile": grid, "ratio": ratio, "low": nothing, "high": nothing}]
 
 
-def _classes(sets: tuple[Traces, Traces], asked: Question) -> list[dict[str, Any]]:
+def _classes(sets: tuple[Traces, Traces]) -> list[dict[str, Any]]:
     """Share of the session time by class and event, per set: the larger ones; the rest is other."""
     found: list[dict[str, Any]] = []
     for at, traces in enumerate(sets):
@@ -291,11 +299,12 @@ def _classes(sets: tuple[Traces, Traces], asked: Question) -> list[dict[str, Any
             [whole],
         )
         found += [{"arm": at, **row, "samples": None} for row in rows if row["share"]]
-    del asked
     return found
 
 
-def _run(sets: tuple[Traces, Traces], blocks: tuple[Blocks, Blocks], asked: Question) -> dict[str, Any]:
+def _run(
+    sets: tuple[Traces, Traces], blocks: tuple[Blocks, Blocks], asked: Question
+) -> dict[str, Any]:
     a, b = asked.names
     subject = f"the waits for {asked.event}" if asked.event else "the client's executions"
     return {
@@ -329,8 +338,8 @@ def _method(blocks: tuple[Blocks, Blocks], asked: Question) -> list[str]:
         "Time per execution: the client's calls with all that they hold, and its waits between"
         " calls but for the network and thinking, over the number of its executions.",
         f"Differences within {asked.threshold * 100:g} % count as none. The headline is tested by"
-        " itself; the other metrics share a false-discovery rate (Benjamini and Hochberg), and so do"
-        " all lines.",
+        " itself; the other metrics share a false-discovery rate (Benjamini and Hochberg), and so"
+        " do all lines.",
         "Statements and kinds of call are compared by their exclusive time.",
     ]
     if blocks[0].unit == "slice":

@@ -1,6 +1,6 @@
 """Traces: from files of extended SQL trace to answers.
 
-The Rust core reads and accounts (`_core.TraceJob`); here its evidence is asked: `profile` (where did
-the time go), `statements`, `waits`, `tree`, `timeline`, `compare`. Each gives a plain dict, the page
-that `dbdyno.report` draws.
+The Rust core reads and accounts (`_core.TraceJob`); here its evidence is asked: `profile` (where
+did the time go), `statements`, `waits`, `tree`, `timeline`, `check`. Each gives a plain dict, the
+page that `dbdyno.report` draws. Two sets of traces: `blocks`, `lines` and `tails`.
 """

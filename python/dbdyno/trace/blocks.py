@@ -54,7 +54,9 @@ def _count(traces: Traces, what: str, source: str) -> int:
     return int(row[0]) if row else 0
 
 
-def cut(traces: Traces, unit: Unit, slices: int, *, merge_literals: bool, event: str | None) -> Blocks:
+def cut(
+    traces: Traces, unit: Unit, slices: int, *, merge_literals: bool, event: str | None
+) -> Blocks:
     """Lays views `c` (calls) and `w` (waits) with their block and statement over the evidence, and
     `population`: the times that stand for the set (the client's calls, or one event's waits)."""
     import numpy as np
@@ -67,14 +69,12 @@ def cut(traces: Traces, unit: Unit, slices: int, *, merge_literals: bool, event:
             "create or replace temp table literals as select statement, any_value(force_key) as key"
             " from statements where force_key is not null group by statement"
         )
-        key = "coalesce((select l.key from literals l where l.statement = t.statement), t.statement, '')"
-    execute(
-        "create or replace temp table places as select blk, row_number() over (order by blk) - 1"
-        f" as place from (select distinct {block} as blk from calls t)"  # noqa: S608
-    )
-    if unit == "slice":
-        execute("create or replace temp table places as select range as blk, range as place"
-                f" from range({slices})")  # fmt: skip  # noqa: S608
+        literal = "(select l.key from literals l where l.statement = t.statement)"
+        key = f"coalesce({literal}, t.statement, '')"
+    numbered = "select range as blk, row_number() over (order by range) - 1 as place"
+    places = f"(select distinct {block} as range from calls t)"  # noqa: S608
+    places = f"range({slices})" if unit == "slice" else places
+    execute(f"create or replace temp table places as {numbered} from {places}")
     for name, table in (("c", "calls"), ("w", "waits")):
         execute(
             f"create or replace temp view {name} as select t.*, p.place as blk, {key} as skey"  # noqa: S608
@@ -100,7 +100,9 @@ def _block(traces: Traces, unit: Unit, slices: int) -> str:
     """SQL for the block of a row `t`."""
     if unit != "slice":
         return f"t.{unit}::bigint"
-    ends = traces.connection.execute("select min(started_ns), max(started_ns) from calls").fetchone()
+    ends = traces.connection.execute(
+        "select min(started_ns), max(started_ns) from calls"
+    ).fetchone()
     start, end = ends or (0, 1)
     return (
         f"greatest(0, least({slices - 1},"
@@ -131,8 +133,8 @@ def per_block(traces: Traces, blocks: Blocks) -> dict[str, Array]:
     )
     times = traces.rows(
         "select blk, count(*) as n, avg(elapsed_ns) as mean,"
-        f" quantile_cont(elapsed_ns, [{', '.join(map(str, QUANTILES.values()))}]) as q"
-        " from population group by blk"
+        " quantile_cont(elapsed_ns, $1::double[]) as q from population group by blk",
+        [list(QUANTILES.values())],
     )
     found = {name: np.full(blocks.count, np.nan) for name in ("executions", "busy", "cpu")}
     found |= {name: np.zeros(blocks.count) for name in ("inside", "between", "n")}
@@ -150,8 +152,8 @@ def per_block(traces: Traces, blocks: Blocks) -> dict[str, Array]:
 _LINES = {
     "event": "select blk, event as line, elapsed_ns, elapsed_ns as time_ns, true as counts from w"
     " where not coalesce(think, false)",
-    "call": "select blk, kind as line, elapsed_ns, coalesce(self_elapsed_ns, elapsed_ns) as time_ns,"
-    " true as counts from c",
+    "call": "select blk, kind as line, elapsed_ns,"
+    " coalesce(self_elapsed_ns, elapsed_ns) as time_ns, true as counts from c",
     "statement": "select blk, skey as line, elapsed_ns,"
     " coalesce(self_elapsed_ns, elapsed_ns) as time_ns, kind = 'exec' as counts from c",
 }
@@ -165,7 +167,8 @@ def lines_of(traces: Traces, family: str, blocks: Blocks) -> dict[str, dict[str,
     rows = traces.rows(
         f"""
         select line, blk, count(*) filter (counts) as n, sum(time_ns)::bigint as time,
-               max(elapsed_ns) as longest, quantile_cont(time_ns, [0.5, 0.99]) as q, count(*) as calls
+               max(elapsed_ns) as longest, quantile_cont(time_ns, [0.5, 0.99]) as q,
+               count(*) as calls
         from ({_LINES[family]}) group by line, blk
         """  # noqa: S608
     )

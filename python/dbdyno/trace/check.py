@@ -18,7 +18,7 @@ def check_page(
     """The page of a check; `exit` is its exit code."""
     found = run_job(names, options or Options(), lambda job: str(job.check()), progress)
     files = list(found.get("files") or [])
-    refused = list(found.get("refused") or [])
+    refused = [_refused(entry) for entry in found.get("refused") or []]
     return {
         "schema": SCHEMA,
         "kind": "trace",
@@ -48,3 +48,9 @@ def _exit(files: list[dict[str, Any]], refused: list[Any], is_ok: bool) -> int:
 def _number(value: Any) -> int:
     """A count, or the length of a list."""
     return len(value) if isinstance(value, list) else int(value or 0)
+
+
+def _refused(entry: dict[str, Any]) -> dict[str, Any]:
+    """The entry, its sentence without the path in front."""
+    path, sentence = str(entry.get("path") or ""), str(entry.get("sentence") or "")
+    return {**entry, "sentence": sentence.removeprefix(f"{path}: ")}

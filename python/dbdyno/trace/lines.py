@@ -100,7 +100,7 @@ def _row(
             "mean_ns": total / line["count"] if line and line["count"] else None,
             "per_execution_ns": total / number if number else None,
         })  # fmt: skip
-    per = [side["per_execution_ns"] for side in told]
+    per = [float(side["per_execution_ns"] or 0.0) for side in told]
     known = [at for at, side in enumerate(sides) if name in side]
     return {
         "family": family,
@@ -109,7 +109,7 @@ def _row(
         "text": about.get("text"),
         "only_in": known[0] if len(known) == 1 else None,
         "sides": told,
-        "difference_ns": None if None in per else per[1] - per[0],
+        "difference_ns": per[1] - per[0],
         "metrics": [],
     }
 

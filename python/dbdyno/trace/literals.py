@@ -13,16 +13,18 @@ def findings(traces: Traces, most: int = 10) -> list[dict[str, Any]]:
     """Groups of statements that differ only in literals, the most costly parses first.
 
     Per group: `force_match` (the common text), `statements` (how many texts), `executions`,
-    `parses`, `misses` (parses that had to be hard), `parse_ns`, `elapsed_ns`, `examples` (two of the
-    texts), `sentence`.
+    `parses`, `misses` (parses that had to be hard), `parse_ns`, `elapsed_ns`, `examples` (two of
+    the texts), `sentence`. The core writes `:n` in small letters for a literal, all else in
+    capitals.
     """
     rows = traces.rows(
-        """
+        r"""
         with groups as (
           select force_key, any_value(force_match) as force_match, count(*) as statements,
                  array_agg(text order by first_file, first_line)[1:2] as examples
-          from statements where force_key is not null and force_match <> text
-          group by force_key having count(distinct text) >= $1),
+          from statements where force_key is not null and contains(force_match, ':n')
+          group by force_key
+          having count(distinct upper(regexp_replace(text, '\s+', ' ', 'g'))) >= $1),
         cost as (
           select s.force_key, count(*) filter (c.kind = 'parse') as parses,
                  count(*) filter (c.kind = 'exec') as executions,
@@ -40,7 +42,9 @@ def findings(traces: Traces, most: int = 10) -> list[dict[str, Any]]:
 
 
 def _sentence(row: dict[str, Any]) -> str:
-    hard = "" if not row["misses"] else f", {_number(row['misses'], 'of them hard', 'of them hard')}"
+    hard = (
+        "" if not row["misses"] else f", {_number(row['misses'], 'of them hard', 'of them hard')}"
+    )
     return (
         f"{row['statements']} statements differ only in literals:"
         f" {_number(row['executions'], 'execution', 'executions')},"

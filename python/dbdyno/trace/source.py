@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -118,6 +118,17 @@ def import_into(
     return Run(folder, manifest_of(found, options)), refused
 
 
+def read_trace(files: str | Path | Sequence[str | Path], out: str | Path) -> Run:
+    """Reads trace files, folders or patterns into the new run folder `out`; returns the run.
+
+    `dbdyno.sql("select * from waits", run)` asks it, any Parquet reader reads it. Files that were
+    refused are in `run.manifest["refused"]`. Raises `TraceError` when none could be read.
+    """
+    names = [files] if isinstance(files, str | Path) else files
+    run, _ = import_traces([str(name) for name in names], Path(out))
+    return run
+
+
 def import_traces(
     names: Sequence[str],
     out: Path,
@@ -177,8 +188,16 @@ def nothing_read(names: Sequence[str], refused: Sequence[dict[str, str]]) -> str
     """Why there is nothing to work with."""
     if not refused:
         return f"no trace file in {', '.join(names)}"
-    first = f"{refused[0].get('path', '')}: {refused[0].get('sentence', '')}"
+    first = refusal(refused[0])
     return first if len(refused) == 1 else f"none of {len(refused)} files could be read: {first}"
+
+
+def refusal(entry: Mapping[str, str]) -> str:
+    """A refused file in a sentence that begins with its path, and the next step."""
+    path, sentence = str(entry.get("path") or ""), str(entry.get("sentence") or "")
+    whole = sentence if sentence.startswith(f"{path}:") else f"{path}: {sentence}"
+    step = entry.get("next_step")
+    return whole + (f"\n  next: {step}" if step else "")
 
 
 def _title(manifest: dict[str, Any]) -> str:

@@ -68,13 +68,11 @@ class Request:
 def statements_page(traces: Traces, request: Request) -> dict[str, Any]:
     """The page of statements; raises `TraceError` for an unknown order or statement."""
     if request.sort not in SORTS:
-        raise TraceError(
-            f"no order {request.sort!r}", next_step=f"use one of: {', '.join(SORTS)}"
-        )
+        raise TraceError(f"no order {request.sort!r}", next_step=f"use one of: {', '.join(SORTS)}")
     _keys(traces, request.merge_literals)
     rows = traces.rows(
-        f"select k.key, {_STEP} as step, {_SUMS} from calls c"
-        " join keys k on k.statement is not distinct from c.statement group by all"  # noqa: S608
+        f"select k.key, {_STEP} as step, {_SUMS} from calls c"  # noqa: S608
+        " join keys k on k.statement is not distinct from c.statement group by all"
     )
     found = _by_key(rows)
     _describe(traces, found)
@@ -114,7 +112,8 @@ def _keys(traces: Traces, merge: bool) -> None:
           from calls group by statement)
         select seen.statement, coalesce({key}, seen.statement, '') as key, s.sqlid, s.text,
                s.force_match, s.force_key, s.command, coalesce(s.user_id, seen.user_id) as user_id,
-               seen.depth, coalesce(s.first_file, 0) as file, coalesce(s.first_line, seen.line) as line
+               seen.depth, coalesce(s.first_file, 0) as file,
+               coalesce(s.first_line, seen.line) as line
         from seen left join statements s on s.statement = seen.statement
         """  # noqa: S608
     )

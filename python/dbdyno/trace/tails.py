@@ -54,8 +54,10 @@ def compare_tails(
             "shares": [n / v.size for n, v in zip(counts, values, strict=True)],
             **_over_blocks(sets, threshold, level),
         },
-        # Where many values are equal to the shortest of them, there is no such thing as the longest.
-        "longest": None if sum(among) > 2 * most else {
+        # Where many values equal the shortest of them, there is no such thing as the longest.
+        "longest": None
+        if sum(among) > 2 * most
+        else {
             "most": sum(among),
             "counts": among,
             "expected": [sum(among) * v.size / whole for v in values],
@@ -64,9 +66,7 @@ def compare_tails(
     }
 
 
-def _over_blocks(
-    sets: tuple[Traces, Traces], threshold: float, level: float
-) -> dict[str, Any]:
+def _over_blocks(sets: tuple[Traces, Traces], threshold: float, level: float) -> dict[str, Any]:
     """Difference of the shares beyond the threshold, base from other, over blocks."""
     import numpy as np
     from scipy import special
@@ -85,7 +85,9 @@ def _over_blocks(
     error = math.sqrt(sum(parts))
     if not error > 0:
         return nothing
-    df = max(sum(parts) ** 2 / sum(p**2 / (s.size - 1) for p, s in zip(parts, shares, strict=True)), 1)
+    df = max(
+        sum(parts) ** 2 / sum(p**2 / (s.size - 1) for p, s in zip(parts, shares, strict=True)), 1
+    )
     difference = float(shares[1].mean() - shares[0].mean())
     half = float(special.stdtrit(df, 0.5 + level / 2)) * error
     p = min(2 * float(special.stdtr(df, -abs(difference) / error)), 1.0)

@@ -81,7 +81,8 @@ def timeline_page(
 
 def _sessions(traces: Traces, wanted: str | None) -> list[dict[str, Any]]:
     rows = traces.rows(
-        "select session, coalesce(nullif(name, ''), 'process ' || nullif(process, '')) as name, file, started_ns, elapsed_ns, calls, waits from sessions"
+        "select session, coalesce(nullif(name, ''), 'process ' || nullif(process, '')) as name,"
+        " file, started_ns, elapsed_ns, calls, waits from sessions"
         " where started_ns is not null order by started_ns, session"
     )
     if wanted is None and rows:
@@ -120,5 +121,7 @@ def _bins(
         width = min(end, (at + 1) * every) - max(start, at * every)
         classes = dict(cells.get(at, {}))
         classes[REST] = width - sum(classes.values())
-        bins.append({"bin": at, "at_ns": origin + at * every, "width_ns": width, "classes": classes})
+        bins.append(
+            {"bin": at, "at_ns": origin + at * every, "width_ns": width, "classes": classes}
+        )
     return bins

@@ -67,15 +67,19 @@ def _root(traces: Traces, request: Request) -> int:
     """The number of the call at the top."""
     if request.place is not None:
         return _at_place(traces, request.place)
-    conditions, given, what = ["depth = 0"], [], "the traces hold no call of the client"
+    conditions, what = ["depth = 0"], "the traces hold no call of the client"
+    given: list[Any] = []
     if request.call is not None:
         conditions, given, what = ["call = ?"], [request.call], f"no call {request.call}"
     elif request.statement is not None:
         given, what = [request.statement], f"no call of a statement {request.statement!r}"
-        conditions = ["(statement = ? or statement in (select statement from statements where sqlid = ?))"]
+        conditions = [
+            "(statement = ? or statement in (select statement from statements where sqlid = ?))"
+        ]
         given = [request.statement] * 2
     found = traces.connection.execute(
-        f"select call from calls where {' and '.join(conditions)} order by elapsed_ns desc, call limit 1",  # noqa: S608
+        f"select call from calls where {' and '.join(conditions)}"  # noqa: S608
+        " order by elapsed_ns desc, call limit 1",
         given,
     ).fetchone()
     if found is None:

@@ -79,7 +79,8 @@ def _chosen(traces: Traces, request: Request) -> None:
     conditions = [f"({request.condition})"]
     if request.events:
         conditions.append("(" + " or ".join("event glob ?" for _ in request.events) + ")")
-    text = f"create or replace temp table chosen as select * from waits where {' and '.join(conditions)}"  # noqa: S608
+    chosen = f"select * from waits where {' and '.join(conditions)}"  # noqa: S608
+    text = f"create or replace temp table chosen as {chosen}"
     traces.connection.execute(text, [_glob(event) for event in request.events])
 
 
@@ -104,7 +105,9 @@ def _events(traces: Traces) -> list[dict[str, Any]]:
 def _nothing(traces: Traces, request: Request) -> str:
     if not traces.connection.execute("select 1 from waits limit 1").fetchone():
         return "the traces hold no waits: they were made without them (level 1 or 4)"
-    what = f"no wait for {', '.join(map(repr, request.events))}" if request.events else "no wait fits"
+    what = (
+        f"no wait for {', '.join(map(repr, request.events))}" if request.events else "no wait fits"
+    )
     return what + (" fits the condition" if request.condition != "true" else "")
 
 
@@ -150,8 +153,12 @@ def _quantiles(values: NDArray[np.int64]) -> list[dict[str, Any]]:
     for q in QUANTILES:
         row: dict[str, Any] = {"q": q, "value_ns": None, "low_ns": None, "high_ns": None}
         if supported(values.size, q):
-            found = quantile_interval(values, q)  # type: ignore[arg-type]
-            row |= {"value_ns": found.value, "low_ns": _known(found.low), "high_ns": _known(found.high)}
+            found = quantile_interval(values, q)
+            row |= {
+                "value_ns": found.value,
+                "low_ns": _known(found.low),
+                "high_ns": _known(found.high),
+            }
         row["needs"] = math.ceil(VALUES_BEYOND_MIN / (1 - q) - 1e-6)
         rows.append(row)
     return rows
@@ -209,7 +216,9 @@ def _longest(traces: Traces, most: int) -> list[dict[str, Any]]:
 
 def _series(traces: Traces, every_ns: int | None) -> dict[str, Any]:
     """Count, mean, p99 and longest per interval; an interval without a wait is left out."""
-    ends = traces.connection.execute("select min(started_ns), max(started_ns) from chosen").fetchone()
+    ends = traces.connection.execute(
+        "select min(started_ns), max(started_ns) from chosen"
+    ).fetchone()
     start, end = ends or (0, 0)
     every = every_ns or nice_interval(end - start)
     first = start - start % every

@@ -36,7 +36,11 @@ pub struct ChannelParameters {
 impl ChannelParameters {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 3] = [
-        parameter("queue_limit", "requests of all LUNs at once", "Sun handbook for the 9900 array: 1,024 commands a port"),
+        parameter(
+            "queue_limit",
+            "requests of all LUNs at once",
+            "Sun handbook for the 9900 array: 1,024 commands a port",
+        ),
         parameter("rate_mb_s", "rate of the cable", "fibre channel of 4 Gbit/s"),
         parameter("command_us", "time of a command on it", "assumed: a few frames"),
     ];
@@ -225,7 +229,7 @@ impl Lun {
         })
     }
 
-    /// Lets in who may go in. The state is borrowed anew for each: a device may be told at once.
+    /// Lets in who may go in.
     fn admit(&self) {
         let Some(me) = self.me.upgrade() else { return };
         loop {

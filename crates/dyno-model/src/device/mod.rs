@@ -31,6 +31,7 @@ pub mod calibrate;
 pub mod disk;
 pub mod empirical;
 pub mod flash;
+pub mod flash_parameters;
 pub mod ftl;
 pub mod lun;
 pub mod slab;

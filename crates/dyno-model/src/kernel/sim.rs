@@ -104,7 +104,11 @@ impl Simulation {
             ready: RefCell::default(),
             processes: RefCell::default(),
             machines: RefCell::default(),
-            places: RefCell::new(vec!["its first turn".into(), "time to pass".into(), "an I/O".into()]),
+            places: RefCell::new(vec![
+                "its first turn".into(),
+                "time to pass".into(),
+                "an I/O".into(),
+            ]),
             running: Cell::new(ProcessId::NONE),
             stops_at: Cell::new(0),
             hash: Cell::new(0x6a09_e667_f3bc_c909),

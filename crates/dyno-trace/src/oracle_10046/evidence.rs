@@ -26,8 +26,8 @@ use super::record::{Batch, Bind, Cursor, NONE, Stamp, Stat};
 use super::rows::{Belongs, CallRow, Context, Named, NewStatement, Owner, Sink, WaitRow};
 use super::statements::{Registry, hash64};
 pub use buffer::{NumberHasher, narrow};
-pub use endings::finish;
 use call_rows::Kept as KeptCall;
+pub use endings::finish;
 pub use folder::{Folder, Small};
 use parts::{Linked, Links, Parts};
 pub use plan_text::{FIGURES, PlanText, plan_text};
@@ -84,8 +84,7 @@ pub struct Evidence {
 impl Evidence {
     /// A writer for one file of an import.
     pub fn new(folder: &Arc<Folder>, registry: &Registry, options: FileOptions) -> Self {
-        let parts =
-            |name, columns| Parts::new(Arc::clone(folder), name, columns, options.file);
+        let parts = |name, columns| Parts::new(Arc::clone(folder), name, columns, options.file);
         Self {
             small: SmallRows::new(Arc::clone(folder), registry.clone(), &options),
             call_parts: parts("calls", &tables::CALLS),
@@ -286,6 +285,10 @@ impl Sink for Evidence {
 
     fn stamp(&mut self, batch: &Batch, stamp: &Stamp, at: Belongs) {
         self.small.stamp(batch, stamp, at);
+    }
+
+    fn header_again(&mut self, line: &str, at: Belongs) {
+        self.small.header_again(line, at);
     }
 
     fn anchor(&mut self, _session: u32, tim: i64, residual_ns: i64) {

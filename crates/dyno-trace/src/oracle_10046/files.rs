@@ -17,9 +17,10 @@
 //! ```
 
 use std::io::{self, Read};
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
 
 use super::input::{Compression, Input, Source, open};
 use super::lexer::{Lexer, Options};
@@ -173,44 +174,91 @@ pub fn read_file<E: From<Refusal>>(
     }
 }
 
-fn finish<E: From<Refusal>>(
-    sink: &Sink<'_, E>,
-    path: &std::path::Path,
-    first: &[u8],
-) -> Result<FileEnd, E> {
+fn finish<E: From<Refusal>>(sink: &Sink<'_, E>, path: &Path, first: &[u8]) -> Result<FileEnd, E> {
     if sink.any_record { Ok(sink.end) } else { Err(without_records(path, first).into()) }
 }
 
-/// Lexes what is unpacked on the way, a chunk at a time; what came before damage is handed on.
+/// What is unpacked on the way, lexed a chunk at a time.
+struct Unpacked<'a> {
+    lexer: Lexer,
+    /// What was read to tell what kind of file it is.
+    first: &'a [u8],
+    reader: &'a mut (dyn Read + Send),
+    chunk: usize,
+    /// Why nothing more comes.
+    failed: Option<io::Error>,
+    ended: bool,
+}
+
+impl Unpacked<'_> {
+    /// The next batch, and whether it is the last.
+    fn next(&mut self, mut batch: Batch) -> Option<(Batch, bool)> {
+        if self.ended {
+            return None;
+        }
+        self.lexer.begin(&mut batch);
+        let before = batch.bytes.len();
+        let (now, later) = self.first.split_at(self.chunk.min(self.first.len()));
+        self.first = later;
+        batch.bytes.extend_from_slice(now);
+        if now.is_empty() && self.failed.is_none() {
+            let mut limited = self.reader.take(self.chunk as u64);
+            self.failed = limited.read_to_end(&mut batch.bytes).err();
+        }
+        let at_end = batch.bytes.len() == before;
+        self.ended = self.first.is_empty() && (self.failed.is_some() || at_end);
+        self.lexer.lex(&mut batch, self.ended);
+        Some((batch, self.ended))
+    }
+
+    /// Hands all batches to `sink`, unpacked and lexed by another thread if there is one.
+    fn pour<E>(&mut self, threads: usize, sink: &mut Sink<'_, E>) -> Result<(), E> {
+        if threads == 0 {
+            let mut spare = Batch::default();
+            while let Some((batch, last)) = self.next(spare) {
+                spare = sink.take(batch, last)?;
+            }
+            return Ok(());
+        }
+        let (pool, empties) = mpsc::channel();
+        let (results, done) = mpsc::sync_channel(2);
+        thread::scope(|scope| {
+            // Moved in, so that they end before the scope waits for its thread.
+            let (pool, done) = (pool, done);
+            scope.spawn(move || {
+                let spare = || empties.try_recv().unwrap_or_default();
+                while let Some(result) = self.next(spare()) {
+                    if results.send(result).is_err() {
+                        return;
+                    }
+                }
+            });
+            for (batch, last) in &done {
+                // Nobody takes it when the thread is through already.
+                let _ = pool.send(sink.take(batch, last)?);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Reads what cannot be read by place; what came before damage is handed on.
 fn stream<E: From<Refusal>>(
     first: &[u8],
-    mut failed: Option<io::Error>,
-    reader: &mut dyn Read,
-    path: &PathBuf,
+    failed: Option<io::Error>,
+    reader: &mut (dyn Read + Send),
+    path: &Path,
     options: &ReadOptions,
     sink: &mut Sink<'_, E>,
 ) -> Result<(), E> {
-    let mut lexer = Lexer::new(options.lexer()).of_file(options.file);
-    let mut batch = Batch::default();
-    for chunk in first.chunks(options.chunk()) {
-        batch = sink.take(lexer.push(chunk, batch), false)?;
-    }
-    while failed.is_none() {
-        lexer.begin(&mut batch);
-        let before = batch.bytes.len();
-        failed = reader.take(options.chunk() as u64).read_to_end(&mut batch.bytes).err();
-        let ended = batch.bytes.len() == before;
-        let last = ended || failed.is_some();
-        lexer.lex(&mut batch, last);
-        batch = sink.take(batch, last)?;
-        if ended {
-            break;
-        }
-    }
-    let Some(source) = failed else { return Ok(()) };
+    let lexer = Lexer::new(options.lexer()).of_file(options.file);
+    let mut unpacked =
+        Unpacked { lexer, first, reader, chunk: options.chunk(), failed, ended: false };
+    unpacked.pour(options.threads, sink)?;
+    let Some(source) = unpacked.failed else { return Ok(()) };
     let bytes = sink.end.bytes;
     let compression = sink.end.compression;
-    let path = path.clone();
+    let path = path.to_owned();
     Err(if compression == Compression::Plain {
         Refusal::Unreadable { path, source }
     } else {

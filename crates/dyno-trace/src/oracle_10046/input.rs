@@ -100,7 +100,8 @@ pub(super) enum Input {
 /// Opens a source. `taken` counts the bytes as they come from disk, compressed ones before they are
 /// unpacked; a plain file is counted by who reads it.
 pub(super) fn open(source: &Source, taken: &Arc<AtomicU64>) -> Result<Input, Refusal> {
-    let unreadable = |source_error| Refusal::Unreadable { path: source.path(), source: source_error };
+    let unreadable =
+        |source_error| Refusal::Unreadable { path: source.path(), source: source_error };
     match source {
         Source::File(path) => {
             let mut file = File::open(path).map_err(unreadable)?;
@@ -216,7 +217,8 @@ fn expand_one(path: &Path) -> Result<Vec<Source>, Refusal> {
         pattern: pattern.clone().into_owned(),
         reason: error.msg.to_owned(),
     })?;
-    let files: Vec<PathBuf> = matches.filter_map(Result::ok).filter(|path| path.is_file()).collect();
+    let files: Vec<PathBuf> =
+        matches.filter_map(Result::ok).filter(|path| path.is_file()).collect();
     if files.is_empty() {
         return Err(Refusal::NoMatch { pattern: pattern.into_owned() });
     }
@@ -256,10 +258,11 @@ fn natural(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a.as_bytes(), b.as_bytes());
     while let (Some(x), Some(y)) = (left.first(), right.first()) {
         let order = if x.is_ascii_digit() && y.is_ascii_digit() {
-            let (m, n) = (run(left), run(right));
-            let (p, q) = (significant(&left[..m]), significant(&right[..n]));
-            (left, right) = (&left[m..], &right[n..]);
-            p.len().cmp(&q.len()).then_with(|| p.cmp(q))
+            let (left_end, right_end) = (run(left), run(right));
+            let (first, second) =
+                (significant(&left[..left_end]), significant(&right[..right_end]));
+            (left, right) = (&left[left_end..], &right[right_end..]);
+            first.len().cmp(&second.len()).then_with(|| first.cmp(second))
         } else {
             (left, right) = (&left[1..], &right[1..]);
             x.cmp(y)

@@ -67,10 +67,7 @@ mod tests {
             taken_apart("name|mode=1414332419 2=65683 0=2"),
             pairs(&[("name|mode", 1_414_332_419), ("2", 65_683), ("0", 2)])
         );
-        assert_eq!(
-            taken_apart("duration=-1 =0 =0"),
-            pairs(&[("duration", -1), ("", 0), ("", 0)])
-        );
+        assert_eq!(taken_apart("duration=-1 =0 =0"), pairs(&[("duration", -1), ("", 0), ("", 0)]));
         assert_eq!(
             taken_apart("idn=1220421353 value=18446744073709551615 where=5241669798475071594"),
             pairs(&[("idn", 1_220_421_353), ("value", -1), ("where", 5_241_669_798_475_071_594)])

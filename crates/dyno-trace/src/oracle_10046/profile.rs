@@ -6,6 +6,7 @@
 //!
 //! By event, the usual question, an item costs an array index; by anything else a small hash map.
 
+mod from_run;
 mod item;
 mod line;
 mod tell;
@@ -19,11 +20,10 @@ use super::filter::{Field, Filter};
 use super::force::force_match;
 use super::parameters::Parameters;
 use super::record::{Batch, Cursor};
-use super::rows::{
-    Belongs, CallRow, Context, Named, NewStatement, Owner, Sink, WaitRow,
-};
-pub use item::{BETWEEN, CPU_NAME, Dictionary, Item, NONE, THINK, UNACCOUNTED, What};
+use super::rows::{Belongs, CallRow, Context, Named, NewStatement, Owner, Sink, WaitRow};
+pub use from_run::profile_run;
 use item::Seen;
+pub use item::{BETWEEN, CPU_NAME, Dictionary, Item, NONE, THINK, UNACCOUNTED, What};
 pub use line::{DECADES, Line, bounds_of};
 pub use tell::{Profile, profile_json};
 
@@ -195,8 +195,9 @@ impl Summing {
         self.lines[*line].record(item.duration_ns);
     }
 
+    /// Adds a wait.
     #[inline]
-    fn add_wait(&mut self, item: &Item) {
+    pub fn add_wait(&mut self, item: &Item) {
         if !self.by_event {
             self.add(item);
             return;

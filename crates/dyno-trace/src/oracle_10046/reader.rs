@@ -3,6 +3,7 @@
 //! The reader knows which session a record belongs to, what its cursor stands for, what time it was
 //! and who called whom, and hands rows to a [`Sink`]. One reader reads one file.
 
+mod rare;
 mod stamps;
 
 use std::collections::HashMap;
@@ -10,15 +11,12 @@ use std::collections::HashMap;
 use super::accounting::{Account, BACK_MAX_NS};
 use super::events::{Events, KINDS, Names, kind_of};
 use super::header::Facts;
-use super::record::{
-    Batch, Call, CallKind, Cursor, Failure, NONE, Placed, Record, Wait,
-};
+use super::record::{Batch, Call, CallKind, NONE, Placed, Record, Wait};
 use super::rows::{
-    Belongs, CallRow, Context, Figures, NO_STATEMENT, Named, NewStatement, Owner, Place, Sink, WaitRow,
-    known,
+    Belongs, CallRow, Context, Figures, NO_STATEMENT, Named, Owner, Place, Sink, WaitRow, known,
 };
 use super::session::{Session, Span};
-use super::statements::{News, Registry, Statements, hash64};
+use super::statements::{Registry, Statements, hash64};
 use super::tally::{Tally, counter_of};
 
 /// The unit of time since 9i.
@@ -37,6 +35,8 @@ const HEADER_LINES_MAX: usize = 200;
 /// How to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
+    /// Number of the file among those read.
+    pub file: u32,
     /// Nanoseconds of a unit of `e`, `c`, `ela` and `tim`: 1000, in 8i 10^7. `None`: as the header's
     /// version tells.
     pub unit_ns: Option<i64>,
@@ -48,7 +48,7 @@ pub struct Reading {
 
 impl Default for Reading {
     fn default() -> Self {
-        Self { unit_ns: None, think_time_ns: 1_000_000_000, statements: true }
+        Self { file: 0, unit_ns: None, think_time_ns: 1_000_000_000, statements: true }
     }
 }
 
@@ -112,7 +112,7 @@ impl<S: Sink> Reader<S> {
             pieces: Pieces::default(),
             unit_ns: reading.unit_ns.unwrap_or(MICROSECOND_NS),
             reading,
-            statements: Statements::new(registry),
+            statements: Statements::new(registry, reading.file),
             contexts: HashMap::new(),
             contexts_told: 0,
             current: 0,
@@ -283,8 +283,7 @@ impl<S: Sink> Reader<S> {
         let owner = Owner { number, kind, depth };
         let span = Span { start: end.saturating_sub(elapsed_ns.max(0)), end };
         let session = &mut self.sessions[self.current];
-        let (own, own_wait_ns) =
-            session.call(&mut self.sink, owner, call.cursor, span, &inclusive);
+        let (own, own_wait_ns) = session.call(&mut self.sink, owner, call.cursor, span, &inclusive);
         let started_ns = session.clock.wall(end).saturating_sub(elapsed_ns);
         session.started_ns.get_or_insert(started_ns);
         if self.reading.statements && call.cursor != 0 {
@@ -401,80 +400,6 @@ impl<S: Sink> Reader<S> {
             let span = Span { start: end.saturating_sub(elapsed_ns.max(0)), end };
             session.wait(&mut self.sink, number, span, elapsed_ns);
         }
-    }
-
-    fn rare(&mut self, batch: &Batch, placed: &Placed) {
-        let place = place(batch, placed);
-        match &placed.record {
-            Record::Cursor(cursor) | Record::ParseError(cursor) => {
-                self.cursor(batch, place, cursor);
-            }
-            Record::Stat(stat) => {
-                let at = self.belongs(place, stat.cursor, NONE);
-                let known = self.sessions[self.current].cursors.get(stat.cursor);
-                let plan_hash = known.map_or(NONE, |known| known.plan_hash);
-                self.sink.plan(batch, stat, plan_hash, at);
-            }
-            Record::Binds { cursor } => {
-                self.binds_cursor = *cursor;
-                let at = self.belongs(place, *cursor, NONE);
-                self.sink.binds(*cursor, at);
-            }
-            Record::Bind(bind) => {
-                let at = self.belongs(place, self.binds_cursor, NONE);
-                self.sink.bind(batch, self.binds_cursor, bind, at);
-            }
-            Record::Error(failure) => self.failure(place, failure),
-            Record::Xct(xct) => {
-                self.clock(xct.tim, self.moment(xct.tim));
-                let at = self.belongs(place, 0, xct.tim);
-                self.sink.transaction(xct.rollback, xct.read_only, xct.tim, at);
-            }
-            Record::Stamp(stamp) => self.stamp(batch, place, stamp),
-            Record::Header(text) => self.header_line(&String::from_utf8_lossy(batch.bytes_of(*text))),
-            Record::Other(_) | Record::Call(_) | Record::Wait(_) => {}
-        }
-    }
-
-    fn belongs(&mut self, place: Place, cursor: u64, tim: i64) -> Belongs {
-        let (statement, _) = self.statement(cursor, place);
-        let end = self.moment(tim);
-        let session = &self.sessions[self.current];
-        let at_ns = if tim == NONE { NONE } else { session.clock.wall(end) };
-        Belongs { place, session: self.current as u32, statement, at_ns }
-    }
-
-    fn cursor(&mut self, batch: &Batch, place: Place, cursor: &Cursor) {
-        self.clock(cursor.tim, self.moment(cursor.tim));
-        if !self.reading.statements {
-            return;
-        }
-        let statement = self.statements.number(batch, cursor);
-        let news = self.statements.news();
-        self.sessions[self.current].cursors.set(cursor.cursor, statement, cursor.uid);
-        let at = self.belongs(place, cursor.cursor, cursor.tim);
-        if news != News::Known {
-            self.tell_statement(Some(batch.bytes_of(cursor.sql)), Some(cursor), at);
-        }
-        self.sink.cursor(batch, cursor, at);
-    }
-
-    #[cold]
-    fn tell_statement(&mut self, text: Option<&[u8]>, cursor: Option<&Cursor>, at: Belongs) {
-        let key = self.statements.key(at.statement);
-        let first = self.statements.news() == News::InRun;
-        let new = NewStatement { number: at.statement, key: &key, text, first };
-        self.sink.statement(new, cursor, at);
-    }
-
-    /// An ERROR's `tim` is in another unit in 9i and 10g: it is not used as a clock.
-    fn failure(&mut self, place: Place, failure: &Failure) {
-        let mut at = self.belongs(place, failure.cursor, NONE);
-        let session = &mut self.sessions[self.current];
-        at.at_ns = session.last().map_or(NONE, |last| session.clock.wall(last));
-        let call = session.cursors.get(failure.cursor).map(|known| known.last_call);
-        let call = call.filter(|number| *number != u64::MAX);
-        self.sink.failure(failure.cursor, failure.err, failure.tim, call, at);
     }
 }
 

@@ -262,6 +262,8 @@ pub trait Sink {
     fn transaction(&mut self, rollback: bool, read_only: bool, tim: i64, at: Belongs) {}
     /// A `***` line.
     fn stamp(&mut self, batch: &Batch, stamp: &Stamp, at: Belongs) {}
+    /// A line of a header in mid-file: another trace begins in the same file.
+    fn header_again(&mut self, line: &str, at: Belongs) {}
     /// The latest plain stamp of a session now has its record: `tim` and how far off the clock was.
     fn anchor(&mut self, session: u32, tim: i64, residual_ns: i64) {}
     /// Rows of this session, from these running numbers on, had a clock without an anchor: they move.

@@ -61,6 +61,6 @@ fn odd_byte(first: &[u8], most: usize) -> Option<(u64, u8)> {
     let sample = &first[zeros..first.len().min(zeros + 8192)];
     let is_odd = |byte: &u8| matches!(byte, 0..=8 | 14..=26 | 28..=31 | 127);
     let odd = sample.iter().filter(|byte| is_odd(byte)).count();
-    let place = sample.iter().position(|byte| is_odd(byte))?;
+    let place = sample.iter().position(is_odd)?;
     (odd * most > sample.len()).then(|| ((zeros + place) as u64, sample[place]))
 }

@@ -222,15 +222,8 @@ pub(super) fn read<E: From<Refusal>>(
     sink: &mut Sink<'_, E>,
 ) -> Result<(), E> {
     let plan = Plan { file, bytes, chunk: options.chunk() as u64, options: options.lexer() };
-    let mut joiner = Joiner {
-        plan: &plan,
-        options,
-        path,
-        sink,
-        at: 0,
-        line: 1,
-        state: State::default(),
-    };
+    let mut joiner =
+        Joiner { plan: &plan, options, path, sink, at: 0, line: 1, state: State::default() };
     let threads = (options.threads as u64).min(plan.pieces().saturating_sub(1)) as usize;
     if threads == 0 {
         return joiner.again(bytes).map(drop);
@@ -248,7 +241,8 @@ pub(super) fn read<E: From<Refusal>>(
         let (pool, done) = (pool, done);
         for _ in 0..threads {
             let results = results.clone();
-            scope.spawn(|| work(&plan, &next, &empties, results));
+            let (plan, next, empties) = (&plan, &next, &empties);
+            scope.spawn(move || work(plan, next, empties, &results));
         }
         drop(results);
         let mut waiting = BTreeMap::new();
@@ -272,7 +266,7 @@ fn work(
     plan: &Plan<'_>,
     next: &AtomicU64,
     empties: &Mutex<mpsc::Receiver<Batch>>,
-    results: mpsc::Sender<(u64, io::Result<Piece>)>,
+    results: &mpsc::Sender<(u64, io::Result<Piece>)>,
 ) {
     let mut probe = Vec::new();
     loop {

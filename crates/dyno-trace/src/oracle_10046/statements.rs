@@ -4,9 +4,12 @@
 //! `text:<64-bit hash>`; of a cursor whose PARSING IN CURSOR is not in the trace `unknown:<cursor>`.
 //! If a key comes with another text (two texts with one hash value, or damage), `~2`, `~3` follow it.
 //!
+//! Files read side by side share the registry. Which of two texts has the bare key is decided by the
+//! order of the files; where the threads came in another order, [`Registry::is_disordered`] tells,
+//! and the files are read again one after the other.
+//!
 //! Limits: texts are told apart by a 64-bit hash. A statement costs about a hundred bytes of memory,
-//! not its text. Files read side by side share the registry, so which of two texts with the same
-//! key gets the `~2` can differ from run to run.
+//! not its text.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,8 +48,10 @@ struct Shared {
     keys: Vec<Box<str>>,
     /// Number by the hash of key and text.
     numbers: HashMap<u64, u32>,
-    /// How many texts have the key, by the key's hash.
-    texts: HashMap<u64, u32>,
+    /// The texts of a key in the order of their suffixes, by the key's hash: hash of the text, and
+    /// the first file that has it.
+    texts: HashMap<u64, Vec<(u64, u32)>>,
+    disordered: bool,
 }
 
 impl Registry {
@@ -54,21 +59,32 @@ impl Registry {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Number of the statement with this key and text; whether it is new.
-    pub fn number(&self, key: &str, text_hash: u64) -> (u32, bool) {
+    /// Number of the statement with this key and text, met in this file; whether it is new.
+    pub fn number(&self, key: &str, text_hash: u64, file: u32) -> (u32, bool) {
         let key_hash = hash64(key.as_bytes());
         let both = key_hash.rotate_left(32) ^ text_hash;
         let mut shared = self.shared();
-        if let Some(&number) = shared.numbers.get(&both) {
+        let known = shared.numbers.get(&both).copied();
+        let texts = shared.texts.entry(key_hash).or_default();
+        match texts.iter_mut().find(|(hash, _)| *hash == text_hash) {
+            Some((_, first)) => *first = file.min(*first),
+            None => texts.push((text_hash, file)),
+        }
+        let (count, in_order) = (texts.len(), texts.is_sorted_by_key(|(_, first)| *first));
+        shared.disordered |= !in_order;
+        if let Some(number) = known {
             return (number, false);
         }
         let number = shared.keys.len() as u32;
-        let texts = shared.texts.entry(key_hash).or_insert(0);
-        *texts += 1;
-        let key = if *texts == 1 { key.to_owned() } else { format!("{key}~{texts}") };
+        let key = if count == 1 { key.to_owned() } else { format!("{key}~{count}") };
         shared.keys.push(key.into_boxed_str());
         shared.numbers.insert(both, number);
         (number, true)
+    }
+
+    /// Whether a later file's text took the key that an earlier file's should have.
+    pub fn is_disordered(&self) -> bool {
+        self.shared().disordered
     }
 
     /// Key of a statement; empty for a number that is none.
@@ -91,6 +107,7 @@ impl Registry {
 #[derive(Debug)]
 pub struct Statements {
     registry: Registry,
+    file: u32,
     known: HashMap<u64, u32>,
     news: News,
 }
@@ -107,9 +124,9 @@ pub enum News {
 }
 
 impl Statements {
-    /// A reader's view of a registry.
-    pub fn new(registry: Registry) -> Self {
-        Self { registry, known: HashMap::new(), news: News::Known }
+    /// A registry as the reader of this file sees it.
+    pub fn new(registry: Registry, file: u32) -> Self {
+        Self { registry, file, known: HashMap::new(), news: News::Known }
     }
 
     /// Number of the statement of a PARSING IN CURSOR or PARSE ERROR.
@@ -126,11 +143,12 @@ impl Statements {
         let key = if !sqlid.is_empty() {
             String::from_utf8_lossy(sqlid).into_owned()
         } else if cursor.hv == NONE {
-            format!("text:{text_hash:016x}")
+            // As the text is kept, so that it has the same key when it is written and read again.
+            format!("text:{:016x}", hash64(String::from_utf8_lossy(text).as_bytes()))
         } else {
             format!("hv:{}", cursor.hv)
         };
-        let (number, new) = self.registry.number(&key, text_hash);
+        let (number, new) = self.registry.number(&key, text_hash, self.file);
         self.known.insert(both, number);
         self.news = if new { News::InRun } else { News::InFile };
         number
@@ -138,7 +156,7 @@ impl Statements {
 
     /// Number of the statement of a cursor whose text the trace does not have.
     pub fn unknown(&mut self, cursor: u64) -> u32 {
-        let (number, new) = self.registry.number(&format!("unknown:{cursor}"), 0);
+        let (number, new) = self.registry.number(&format!("unknown:{cursor}"), 0, self.file);
         self.news = if new { News::InRun } else { News::InFile };
         number
     }
@@ -252,10 +270,23 @@ mod tests {
     #[test]
     fn a_key_that_comes_with_another_text_is_told_apart() {
         let registry = Registry::default();
-        assert_eq!(registry.number("hv:1", 10), (0, true));
-        assert_eq!(registry.number("hv:1", 11), (1, true));
-        assert_eq!(registry.number("hv:1", 10), (0, false));
+        assert_eq!(registry.number("hv:1", 10, 0), (0, true));
+        assert_eq!(registry.number("hv:1", 11, 0), (1, true));
+        assert_eq!(registry.number("hv:1", 10, 1), (0, false));
         assert_eq!(registry.key(1), "hv:1~2");
+        assert!(!registry.is_disordered());
+    }
+
+    #[test]
+    fn a_key_taken_by_a_later_file_is_noticed() {
+        let registry = Registry::default();
+        registry.number("hv:1", 10, 2);
+        registry.number("hv:1", 10, 1);
+        assert!(!registry.is_disordered(), "the same text");
+        registry.number("hv:1", 11, 3);
+        assert!(!registry.is_disordered(), "in order");
+        registry.number("hv:1", 11, 0);
+        assert!(registry.is_disordered());
     }
 
     #[test]

@@ -202,8 +202,19 @@ impl Dice {
 /// doubled, moved, filled with NULs, lines glued, the end cut.
 pub fn damage(text: &mut Vec<u8>, dice: &mut Dice) {
     const PIECES: [&[u8]; 14] = [
-        b"\n", b"\r\n", b"'", b"\"", b"=====================\n", b"END OF STMT\n", b"#", b"\0\0\0",
-        b"WAIT #1: nam='x' ela= ", b" Bind#0\n", b"  value=\"", b"*** 20", b"99999999999999999999",
+        b"\n",
+        b"\r\n",
+        b"'",
+        b"\"",
+        b"=====================\n",
+        b"END OF STMT\n",
+        b"#",
+        b"\0\0\0",
+        b"WAIT #1: nam='x' ela= ",
+        b" Bind#0\n",
+        b"  value=\"",
+        b"*** 20",
+        b"99999999999999999999",
         b"PARSING IN CURSOR #5 len=70 dep=0 uid=1 oct=3 lid=1 tim=1 hv=1 ad='0'\n",
     ];
     if text.is_empty() {

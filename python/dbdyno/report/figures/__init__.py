@@ -53,8 +53,17 @@ __all__ = [
 
 ORDER = tuple(
     module.FIGURE
-    for module in (distribution, quantile_ratio, tail, blocks, heatmap, waits, curve, correlation,
-                   contributions)
+    for module in (
+        distribution,
+        quantile_ratio,
+        tail,
+        blocks,
+        heatmap,
+        waits,
+        curve,
+        correlation,
+        contributions,
+    )
 )
 TRACE = tuple(
     module.FIGURE

@@ -16,7 +16,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """The chart, or None without `contributions`."""
     import altair as alt
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": fmt.line(row.get("name") or "", 40),
             "difference": fmt.number(row.get("difference_ns")) or 0.0,
@@ -24,7 +24,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
             "colour": theme.OTHERS[0] if (row.get("difference_ns") or 0) > 0 else theme.OTHERS[1],
             "words": fmt.difference(row.get("difference_ns")),
         }
-        for row in reading.entries(analysis, "contributions")[:MOST]
+        for row in reading.entries(analysis, "figures", "contributions")[:MOST]
         if abs(fmt.number(row.get("difference_ns")) or 0.0) >= 1
     ]
     if not rows:
@@ -54,7 +54,8 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         description=alt.Description("tip:N"),
     )  # fmt: skip
     layers = [bars]
-    for side, align, dx in (("more", "left", 4), ("less", "right", -4)):
+    sides: tuple[tuple[str, Any, int], ...] = (("more", "left", 4), ("less", "right", -4))
+    for side, align, dx in sides:
         mine = [row for row in rows if row["align"] == side]
         if mine:
             mark = alt.Chart(base.data(mine)).mark_text(align=align, dx=dx)

@@ -1,4 +1,4 @@
-"""The response-time profile drawn: a bar per line, and beside it where along the decades it lies."""
+"""The response-time profile drawn: a bar per line, beside it the lengths of the line's waits."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def _labels(bars: list[dict[str, Any]]) -> str:
     """A lookup from the bars' identifiers to their names; names go in as JSON text."""
     import json
 
-    looked = "".join(f"datum.value === {json.dumps(b['id'])} ? {_quoted(b['name'])} : " for b in bars)
+    looked = "".join(
+        f"datum.value === {json.dumps(b['id'])} ? {_quoted(b['name'])} : " for b in bars
+    )
     return looked + "''"
 
 
@@ -123,7 +125,9 @@ def _skew(cells: list[dict[str, Any]], order: list[str], width: int, height: Any
         alt.Chart(base.data(cells), width=width, height=height)
         .mark_rect(aria=True, stroke=theme.PAPER)
         .encode(
-            x=alt.X("low:Q", scale={"type": "log", "domain": [low, high], "nice": False}, axis=axis),
+            x=alt.X(
+                "low:Q", scale={"type": "log", "domain": [low, high], "nice": False}, axis=axis
+            ),
             x2=alt.X2("high"),
             y=alt.Y("id:N", sort=order, axis=None, scale={"domain": order, "paddingInner": 0.3}),
             color=alt.Color("colour:N", scale=None),

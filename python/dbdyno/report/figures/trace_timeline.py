@@ -26,7 +26,10 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     parts = [_parts(session, order, every, origin) for session in sessions]
     if not any(parts):
         return None
-    ends = (min(p["from"] for part in parts for p in part), max(p["to"] for part in parts for p in part))
+    ends = (
+        min(p["from"] for part in parts for p in part),
+        max(p["to"] for part in parts for p in part),
+    )
     ticks = axes.seconds_ticks(*ends, 5 if look.narrow else 10)
     height = look.height({1: 240, 2: 150, 3: 110}.get(len(sessions), 64))
     colour = alt.Color(

@@ -31,7 +31,9 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         axis={"title": "time, inclusive", "orient": "top",
               **axes.labelled(ticks, axes.duration_label)},
     )  # fmt: skip
-    y = alt.Y("level:O", axis=None, scale={"domain": list(range(deepest + 1)), "paddingInner": 0.04})
+    y = alt.Y(
+        "level:O", axis=None, scale={"domain": list(range(deepest + 1)), "paddingInner": 0.04}
+    )
     chart = alt.Chart(base.data(boxes))
     bars = chart.mark_bar(stroke=theme.PAPER, strokeWidth=1, aria=True).encode(
         x=x, x2=alt.X2("to"), y=y, color=alt.Color("colour:N", scale=None),
@@ -47,7 +49,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 def _boxes(nodes: list[dict[str, Any]], whole: float, width: int) -> list[dict[str, Any]]:
     """Each node from the left end of its parent on, siblings side by side; own time stays free."""
-    boxes = []
+    boxes: list[dict[str, Any]] = []
     reached: list[float] = []
     for at, node in enumerate(nodes):
         level = int(node.get("level") or 0)

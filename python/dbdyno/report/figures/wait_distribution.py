@@ -24,8 +24,10 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     whole = sum(bucket["count"] for bucket in buckets) or 1
     time = sum(bucket["total_ns"] for bucket in buckets) or 1
     panels = []
-    named = (("share of the waits", "count", whole, "#00847b"), ("share of their time", "total_ns", time,
-             "#cf4f0b"))  # fmt: skip
+    named = (
+        ("share of the waits", "count", whole, theme.OTHERS[1]),
+        ("share of their time", "total_ns", time, theme.OTHERS[0]),
+    )
     for title, key, total, colour in named:
         bars = [
             {

@@ -55,8 +55,15 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     size = 40 if len(points) <= 300 else 12
     chart = alt.Chart(base.data(points[TIPS_MOST:]))
     top = alt.Chart(base.data(points[:TIPS_MOST]))
-    look_of = {"filled": True, "size": size, "opacity": 0.75, "color": theme.OTHERS[0]}
-    layers = [top.mark_point(aria=True, **look_of).encode(x=x, y=y, description=alt.Description("tip:N"))]
+    look_of: dict[str, Any] = {
+        "filled": True,
+        "size": size,
+        "opacity": 0.75,
+        "color": theme.OTHERS[0],
+    }
+    layers = [
+        top.mark_point(aria=True, **look_of).encode(x=x, y=y, description=alt.Description("tip:N"))
+    ]
     if len(points) > TIPS_MOST:
         layers.insert(0, chart.mark_point(**look_of).encode(x=x, y=y))
     plot = alt.layer(*layers, width=look.plot, height=look.height(260))

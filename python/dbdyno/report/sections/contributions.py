@@ -14,7 +14,7 @@ MOST = 12
 
 def view(analysis: Analysis) -> base.View | None:
     """The parts that differ most and the rest as one, or None without any."""
-    given = reading.entries(analysis, "contributions")
+    given = reading.entries(analysis, "figures", "contributions")
     if not given:
         return None
     most = max(abs(fmt.number(row.get("difference_ns")) or 0.0) for row in given) or 1.0

@@ -71,8 +71,8 @@ def _longest(given: dict[str, Any], names: list[str]) -> str:
     if len(counts) != 2 or not found.get("most"):
         return ""
     return (
-        f"Of the {fmt.count(found['most'])} longest of both, {fmt.count(counts[1])} are of {names[1]}; "
-        f"if the sets were alike, it would be about {fmt.count(round(expected[1]))}."
+        f"Of the {fmt.count(found['most'])} longest of both, {fmt.count(counts[1])} are of "
+        f"{names[1]}; if the sets were alike, it would be about {fmt.count(round(expected[1]))}."
     )
 
 

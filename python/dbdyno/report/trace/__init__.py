@@ -1,7 +1,7 @@
 """Pages about traces: each file picks and formats for one page, for HTML, terminal and flat rows.
 
-A page is a dict of kind "trace"; `page` says which one. `rows` gives what a table, CSV or JSON lines
-hold, `render_text` what a terminal shows; the HTML page is `dbdyno.report.html`.
+A page is a dict of kind "trace"; `page` says which one. `rows` gives what CSV and JSON lines hold,
+`render_text` what a terminal shows; the HTML page is `dbdyno.report.html`.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ def rows(model: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def render_text(
-    model: Mapping[str, Any], *, width: int, color: bool, skew: bool = False
-) -> str:
+def render_text(model: Mapping[str, Any], *, width: int, color: bool, skew: bool = False) -> str:
     """The page as text, `width` columns wide; `skew` adds a profile's full skew tables."""
     safe = reading.read(model)
 

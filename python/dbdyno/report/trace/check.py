@@ -109,7 +109,10 @@ def rows(model: Analysis) -> list[dict[str, Any]]:
     """One row per file and reason of what was left unread; a clean file has one row."""
     found: list[dict[str, Any]] = []
     for file in reading.entries(model, "checked"):
-        head = {name: file.get(name) for name in ("path", "format", "version", "level", "bytes", "lines")}
+        head = {
+            name: file.get(name)
+            for name in ("path", "format", "version", "level", "bytes", "lines")
+        }
         for unread in file.get("unread") or [{}]:
             first = unread.get("first") or {}
             found.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.report import console
+from dbdyno.report import format as fmt
 from dbdyno.report.reading import Analysis
 from dbdyno.report.sections import base, contributions, lines, tails
 
@@ -28,7 +29,8 @@ def _print_contributions(analysis: Analysis, page: Console) -> None:
     shown = contributions.view(analysis)
     if shown is None:
         return
-    names = [*shown["names"], "difference"] if page.width >= 72 else ["difference"]
+    short = [fmt.line(name, 14) for name in shown["names"]]
+    names = [*short, "difference"] if page.width >= 72 else ["difference"]
     table = console.table("What made the difference, per execution", [""], names, narrowest=24,
                           padding=(0, 2, 0, 0))  # fmt: skip
     table.add_column("", no_wrap=True)
@@ -55,14 +57,15 @@ def _print_lines(analysis: Analysis, page: Console) -> None:
     if shown is None:
         return
     wide = page.width >= 104
+    short = [fmt.line(name, 12) for name in shown["names"]]
     for part in shown["tables"]:
-        numbers = ["one takes", ""] if not wide else [*shown["names"], "one takes", ""]
+        numbers = ["one takes", ""] if not wide else [*short, "one takes", ""]
         table = console.table(part["title"], [""], numbers, narrowest=24, padding=(0, 2, 0, 0))
         table.add_column("per execution", justify="right", no_wrap=True)
         table.add_column("", no_wrap=True)
         for row in part["rows"][:_LINES_MOST]:
-            name = f"{row['name']}  {row['text'][:60]}" if row["text"] else row["name"]
-            cells = [console.plain(name)]
+            name = f"{row['name']}  {row['text']}" if row["text"] else row["name"]
+            cells = [console.plain(fmt.line(name, page.width - (82 if wide else 52)))]
             if wide:
                 cells += [console.plain(mean) for mean in row["means"]]
             if row["only"]:
@@ -99,8 +102,11 @@ def _print_tails(analysis: Analysis, page: Console) -> None:
     page.print(console.plain("The slow tail, compared apart", "bold"))
     for sentence in shown["sentences"]:
         console.item(page, "•", console.plain(sentence))
-    table = console.table("", ["quantile"], [*shown["names"], "change"], narrowest=10,
+    short = [fmt.line(name, 14) for name in shown["names"]]
+    table = console.table("", ["quantile"], [*short, "change"], narrowest=10,
                           padding=(0, 2, 0, 0))  # fmt: skip
     for row in shown["rows"]:
-        table.add_row(*(console.plain(cell) for cell in (row["name"], *row["times"], row["change"])))
+        table.add_row(
+            *(console.plain(cell) for cell in (row["name"], *row["times"], row["change"]))
+        )
     page.print(table)

@@ -80,8 +80,7 @@ def _facts(entry: dict[str, Any], variants: int) -> list[str]:
 
 def _step(name: str, step: dict[str, Any]) -> base.View:
     cells = [
-        seconds(step.get(key)) if key.endswith("_ns") else fmt.count(step.get(key))
-        for key in _KEYS
+        seconds(step.get(key)) if key.endswith("_ns") else fmt.count(step.get(key)) for key in _KEYS
     ]
     return {"step": name, "cells": cells}
 
@@ -150,7 +149,8 @@ def _left_out(left: dict[str, Any]) -> str:
     if not number:
         return ""
     noun = "statement" if number == 1 else "statements"
-    return f"{fmt.count(number)} more {noun} with {seconds(left.get('elapsed_ns'))} s; --top 0 shows all"
+    time = seconds(left.get("elapsed_ns"))
+    return f"{fmt.count(number)} more {noun} with {time} s; --top 0 shows all"
 
 
 def findings(model: Analysis) -> base.View | None:

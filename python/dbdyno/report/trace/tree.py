@@ -130,7 +130,12 @@ def print_page(model: Analysis, page: Console) -> None:
         cells = [console.plain(node[name]) for name in names]
         if page.width >= 110:
             cells.append(console.plain(characters.bar(node["width"], 8)))
-        table.add_row(*cells, _words(node, page.width - (48 if page.width >= 110 else 38 if page.width >= 90 else 28)))
+        table.add_row(
+            *cells,
+            _words(
+                node, page.width - (48 if page.width >= 110 else 38 if page.width >= 90 else 28)
+            ),
+        )
     page.print(table)
 
 

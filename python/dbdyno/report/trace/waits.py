@@ -51,7 +51,9 @@ def _quantile(row: dict[str, Any]) -> base.View:
     return {
         "name": fmt.quantile_name(float(row.get("q") or 0.0)),
         "value": fmt.duration(row.get("value_ns")) if known else fmt.NONE,
-        "interval": f"{ends[0]} to {ends[1]}" if known else f"needs {fmt.count(row.get('needs'))} waits",
+        "interval": f"{ends[0]} to {ends[1]}"
+        if known
+        else f"needs {fmt.count(row.get('needs'))} waits",
     }
 
 
@@ -157,9 +159,7 @@ def series(model: Analysis) -> base.View | None:
 
 def rows(model: Analysis) -> list[dict[str, Any]]:
     """The longest waits, one row each: as many as were asked for."""
-    return [
-        {name: row.get(name) for name in COLUMNS} for row in reading.entries(model, "longest")
-    ]
+    return [{name: row.get(name) for name in COLUMNS} for row in reading.entries(model, "longest")]
 
 
 def print_page(model: Analysis, page: Console) -> None:

@@ -96,7 +96,8 @@ pub struct Folder {
 impl Folder {
     /// Opens the parts of the small tables in a folder, which is made where it is missing.
     pub fn create(dir: &Path) -> Result<Self, EvidenceError> {
-        let open = |table: &Small| Table::create(dir, table.name(), table.columns()).map(Mutex::new);
+        let open =
+            |table: &Small| Table::create(dir, table.name(), table.columns()).map(Mutex::new);
         let small = Small::ALL.iter().map(open).collect::<Result<_, _>>()?;
         Ok(Self { dir: dir.to_owned(), small })
     }

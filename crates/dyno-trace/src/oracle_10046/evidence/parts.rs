@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use dyno_evidence::table::{Column, Table, Values};
 use dyno_evidence::EvidenceError;
+use dyno_evidence::table::{Column, Table, Values};
 
 use super::folder::Folder;
 use super::{FLUSH_ROWS, row_id, tables};

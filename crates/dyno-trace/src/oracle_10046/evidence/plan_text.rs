@@ -32,9 +32,7 @@ pub fn plan_text(text: &[u8]) -> PlanText<'_> {
     }
     let operation = operation.trim_ascii_end();
     let (operation, partition) = match memchr::memmem::rfind(operation, b" PARTITION: ") {
-        Some(at) => {
-            (operation[..at].trim_ascii_end(), Some(operation[at + 12..].trim_ascii()))
-        }
+        Some(at) => (operation[..at].trim_ascii_end(), Some(operation[at + 12..].trim_ascii())),
         None => (operation, None),
     };
     PlanText { operation, partition, figures }

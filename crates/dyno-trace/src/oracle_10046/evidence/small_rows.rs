@@ -9,10 +9,10 @@ use super::super::record::{Batch, Bind, Cursor, NONE, Stamp, StampKind, Stat, Te
 use super::super::rows::{Belongs, Context, NewStatement, Place};
 use super::super::statements::{Registry, hash64};
 use super::super::tally::{sample_of, word_of};
+use super::FileOptions;
 use super::buffer::Buffer;
 use super::folder::{Folder, Small};
 use super::plan_text::plan_text;
-use super::FileOptions;
 
 /// Rows of a small table that are written at once.
 const SMALL_ROWS: usize = 1 << 14;
@@ -21,7 +21,8 @@ const SMALL_ROWS: usize = 1 << 14;
 #[derive(Debug)]
 struct StampRow {
     at: Belongs,
-    kind: StampKind,
+    /// `None`: a line of a header in mid-file.
+    kind: Option<StampKind>,
     value: Vec<u8>,
     zone: i64,
     digits: u8,
@@ -281,11 +282,24 @@ impl SmallRows {
         }
         self.stamps.push(StampRow {
             at,
-            kind: stamp.kind,
+            kind: Some(stamp.kind),
             value: batch.bytes_of(stamp.value).to_vec(),
             zone: stamp.zone,
             digits: stamp.digits,
             container: batch.bytes_of(stamp.container).to_vec(),
+            tim_next: NONE,
+            residual_ns: NONE,
+        });
+    }
+
+    pub fn header_again(&mut self, line: &str, at: Belongs) {
+        self.stamps.push(StampRow {
+            at,
+            kind: None,
+            value: line.as_bytes().to_vec(),
+            zone: NONE,
+            digits: 0,
+            container: Vec::new(),
             tim_next: NONE,
             residual_ns: NONE,
         });
@@ -308,7 +322,9 @@ impl SmallRows {
                 .i64(row.at.place.line)
                 .i64(row.at.place.byte_offset)
                 .u32(row.at.session + base)
-                .word(row.kind as u32, |_| stamp_word(row.kind).to_owned())
+                .word(row.kind.map_or(99, |kind| kind as u32), |_| {
+                    row.kind.map_or("header", stamp_word).to_owned()
+                })
                 .bytes(&row.value)
                 .i64(row.at.at_ns)
                 .i64(row.zone)

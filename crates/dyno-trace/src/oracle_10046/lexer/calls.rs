@@ -62,7 +62,6 @@ macro_rules! small {
 /// A call whose fields stand in the order in which every known version writes them. `rest` begins
 /// with the line, whose LF is at `stop`. `None`: read it the careful way.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 pub(super) fn quick(rest: &[u8], stop: usize, memo: &mut Memo) -> Option<Call> {
     let line: &[u8; WINDOW] = rest.first_chunk()?;
     let (kind, mut at) = match &line[..7] {

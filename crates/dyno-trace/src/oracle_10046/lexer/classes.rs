@@ -102,7 +102,7 @@ pub(super) fn class(line: &[u8]) -> Class {
 
 fn capital(line: &[u8]) -> Class {
     for (keyword, class) in KEYWORDS {
-        if line.starts_with(keyword) {
+        if line[0] == keyword[0] && line.starts_with(keyword) {
             return if digit_at(line, keyword.len()) { class } else { Class::Other };
         }
     }
@@ -179,6 +179,26 @@ pub(super) fn second_record(line: &[u8]) -> Option<usize> {
         .filter_map(|text| memchr::memmem::find(line.get(1..)?, text).map(|at| at + 1));
     let zeros = memchr::memchr(0, line).filter(|at| *at > 0);
     by_cursor.take(1).chain(by_text).chain(zeros).min()
+}
+
+/// Where the first record begins whose line begins at `from` or later, behind a line end. Only lines
+/// count that hardly occur in the text of a statement; whether one does is for the caller to find
+/// out.
+pub(in crate::oracle_10046) fn record_start(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        at += memchr::memchr(b'\n', bytes.get(at..)?)? + 1;
+        let rest = &bytes[at..];
+        let line = &rest[..rest.len().min(32)];
+        if matches!(class(line), Class::Call(..) | Class::Wait) {
+            return Some(at);
+        }
+    }
+}
+
+/// Whether a line begins a record that only event 10046 writes.
+pub(in crate::oracle_10046) fn is_record_line(line: &[u8]) -> bool {
+    class(line).is_record() && !matches!(class(line), Class::Stamp | Class::Separator)
 }
 
 #[cfg(test)]

@@ -4,17 +4,7 @@
 use crate::oracle_10046::record::Reason;
 
 /// Powers of ten up to eight digits.
-const POW10: [u64; 9] = [
-    1,
-    10,
-    100,
-    1_000,
-    10_000,
-    100_000,
-    1_000_000,
-    10_000_000,
-    100_000_000,
-];
+const POW10: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 /// High bit of each byte.
 const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -23,7 +13,6 @@ const HIGH: u64 = 0x8080_8080_8080_8080;
 ///
 /// Neighbours are joined in pairs, pairs in fours, fours in eights (the usual way of SWAR parsers).
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn eight(digits: u64) -> u64 {
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
@@ -32,7 +21,6 @@ fn eight(digits: u64) -> u64 {
 
 /// The word at `at`, lowest byte first.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     let slice = bytes.get(at..at + 8)?;
     Some(u64::from_le_bytes(slice.try_into().ok()?))
@@ -41,7 +29,6 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
 /// A number of 1 to 19 digits at `at`, and where it ends. `None` where there is no digit, where
 /// there are more, or where fewer than eight bytes follow: the careful way decides then.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 pub(super) fn forward(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let mut value = 0_u64;
     let mut end = at;
@@ -68,7 +55,6 @@ pub(super) fn forward(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
 
 /// A number that mostly has one digit: that digit is looked at first.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 pub(super) fn short(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let first = bytes.get(at)?.wrapping_sub(b'0');
     let second = bytes.get(at + 1)?.wrapping_sub(b'0');
@@ -80,7 +66,6 @@ pub(super) fn short(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
 
 /// A number of 1 to 18 digits that ends before `end`, and where it starts.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 pub(super) fn backward(bytes: &[u8], end: usize) -> Option<(u64, usize)> {
     let mut value = 0_u64;
     let mut scale = 1_u64;
@@ -124,7 +109,6 @@ pub(super) struct Memo {
 impl Memo {
     /// [`forward`] for a cursor number.
     #[inline(always)]
-    #[allow(clippy::inline_always)]
     pub(super) fn cursor(&mut self, bytes: &[u8], at: usize) -> Option<(u64, usize)> {
         let text = u128::from_le_bytes(bytes.get(at..at + 16)?.try_into().ok()?);
         if text & self.cursor_mask == self.cursor_text && self.cursor_len > 0 {
@@ -143,7 +127,6 @@ impl Memo {
 
     /// [`backward`] for the clock.
     #[inline(always)]
-    #[allow(clippy::inline_always)]
     pub(super) fn clock(&mut self, bytes: &[u8], end: usize) -> Option<(u64, usize)> {
         let text = word(bytes, end.checked_sub(16)?)?;
         let digits = word(bytes, end - 8)? ^ 0x3030_3030_3030_3030;
@@ -173,9 +156,7 @@ pub(super) fn unsigned(text: &[u8]) -> Result<u64, Reason> {
         if !byte.is_ascii_digit() {
             return Err(Reason::Torn);
         }
-        let next = value
-            .checked_mul(10)
-            .and_then(|v| v.checked_add(u64::from(byte - b'0')));
+        let next = value.checked_mul(10).and_then(|v| v.checked_add(u64::from(byte - b'0')));
         fits &= next.is_some();
         value = next.unwrap_or(value);
     }
@@ -212,10 +193,7 @@ pub(super) fn clock(text: &[u8]) -> Result<i64, Reason> {
     }
     let whole = i64::try_from(unsigned(seconds)?).map_err(|_| Reason::TooLarge)?;
     let part = unsigned(micros)? as i64;
-    whole
-        .checked_mul(1_000_000)
-        .and_then(|v| v.checked_add(part))
-        .ok_or(Reason::TooLarge)
+    whole.checked_mul(1_000_000).and_then(|v| v.checked_add(part)).ok_or(Reason::TooLarge)
 }
 
 #[cfg(test)]

@@ -5,47 +5,12 @@ use super::calls::Careful;
 use super::classes::{Class, class, second_record};
 use super::fields::Faults;
 use super::numbers::Memo;
+use super::state::{Carry, State};
 use super::texts::End;
-use super::{Options, binds, calls, singles, stamps, texts, waits};
+use super::{Options, binds, calls, heads, singles, stamps, texts, waits};
 use crate::oracle_10046::record::{
     Batch, Cursor, Placed, Reason, Record, Stamp, StampKind, Text, Unread,
 };
-
-/// What a lexer remembers between batches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::oracle_10046) struct State {
-    /// No record yet since the beginning of the file or of a header.
-    header: bool,
-    /// What the last batch ended in the middle of.
-    carry: Carry,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Carry {
-    Nothing,
-    /// A run of NULs, counted already.
-    Zeros,
-    /// A line that is too long, counted already.
-    LongLine,
-}
-
-impl Default for State {
-    fn default() -> Self {
-        State { header: true, carry: Carry::Nothing }
-    }
-}
-
-impl State {
-    /// The state in front of a record in the middle of a file.
-    pub(in crate::oracle_10046) fn between_records() -> Self {
-        State { header: false, carry: Carry::Nothing }
-    }
-
-    /// Whether a record that begins here is read the same as after [`State::between_records`].
-    pub(in crate::oracle_10046) fn is_between_records(self) -> bool {
-        self.carry == Carry::Nothing
-    }
-}
 
 /// Lexes `batch.bytes` until `until` is reached or passed, or until a record needs
 /// more bytes than there are (`last`: there are no more). Gives the place up to which it came, and
@@ -77,26 +42,6 @@ pub(in crate::oracle_10046) fn scan(
     } && last;
     batch.lines = lines + u32::from(torn_end);
     end
-}
-
-/// Where the first record begins whose line begins at `from` or later, behind a line end. Only lines
-/// count that hardly occur in the text of a statement; whether one does is for the caller to find
-/// out.
-pub(in crate::oracle_10046) fn record_start(bytes: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    loop {
-        at += memchr::memchr(b'\n', bytes.get(at..)?)? + 1;
-        let rest = &bytes[at..];
-        let line = &rest[..rest.len().min(32)];
-        if matches!(class(line), Class::Call(..) | Class::Wait) {
-            return Some(at);
-        }
-    }
-}
-
-/// Whether a line begins a record that only event 10046 writes.
-pub(in crate::oracle_10046) fn is_record_line(line: &[u8]) -> bool {
-    class(line).is_record() && !matches!(class(line), Class::Stamp | Class::Separator)
 }
 
 struct Scan<'a> {
@@ -142,29 +87,42 @@ impl Scan<'_> {
         }
     }
 
-    /// Reads a line the quick way, if it is a wait or a call as expected. The line's end is looked
-    /// for first, so that the processor can begin with the next line while it is still at this one.
+    /// Reads a line the quick way, if it is as expected. Its end is looked for first, so that the
+    /// processor can begin with the next line while it is still at this one.
     #[inline(always)]
-    #[allow(clippy::inline_always)]
     fn quick(&mut self, rest: &[u8]) -> bool {
-        if !matches!(rest[0], b'W' | b'F' | b'E' | b'P' | b'C') {
-            return false;
+        if !matches!(rest[0], b'W' | b'F' | b'E' | b'P' | b'C' | b'S') {
+            return rest[0] == b' ' && self.pass_binds(rest);
         }
         let Some(stop) = memchr::memchr(b'\n', rest).filter(|stop| *stop < self.options.cap) else {
             return false;
         };
         let record = if rest[0] == b'W' {
-            let Some(wait) = waits::quick(rest, stop, self.at, &mut self.memo) else { return false };
-            Record::Wait(wait)
+            waits::quick(rest, stop, self.at, &mut self.memo).map(Record::Wait)
+        } else if rest[0] == b'S' {
+            heads::stat(rest, stop, self.at, &mut self.memo).map(Record::Stat)
         } else {
-            let Some(call) = calls::quick(rest, stop, &mut self.memo) else { return false };
-            Record::Call(call)
+            calls::quick(rest, stop, &mut self.memo).map(Record::Call)
         };
+        let Some(record) = record else { return false };
         self.records.push(Placed { at: self.at as u32, line: self.line, record });
         self.state.header = false;
         self.state.carry = Carry::Nothing;
         self.at += stop + 1;
         self.line += 1;
+        true
+    }
+
+    /// Passes over binds that are not wanted.
+    fn pass_binds(&mut self, rest: &[u8]) -> bool {
+        if self.options.binds {
+            return false;
+        }
+        let Some((bytes, lines)) = heads::pass_binds(rest, self.options.cap) else { return false };
+        self.state.header = false;
+        self.state.carry = Carry::Nothing;
+        self.at += bytes;
+        self.line += lines;
         true
     }
 
@@ -183,11 +141,7 @@ impl Scan<'_> {
     /// The bytes that a record beginning here may use, and whether there can be no more of them.
     fn window(&self) -> (&[u8], bool) {
         let most = self.at.saturating_add(self.options.cap);
-        if most <= self.bytes.len() {
-            (&self.bytes[..most], true)
-        } else {
-            (self.bytes, self.last)
-        }
+        if most <= self.bytes.len() { (&self.bytes[..most], true) } else { (self.bytes, self.last) }
     }
 
     /// The line that begins here, if its end is known.
@@ -196,7 +150,9 @@ impl Scan<'_> {
         let start = self.at;
         let (mut end, next) = match memchr::memchr(b'\n', &bytes[start..]) {
             Some(found) => (start + found, start + found + 1),
-            None if self.last && bytes.len() - start < self.options.cap => (bytes.len(), bytes.len()),
+            None if self.last && bytes.len() - start < self.options.cap => {
+                (bytes.len(), bytes.len())
+            }
             None => return None,
         };
         while end > start && bytes[end - 1] == b'\r' {
@@ -263,15 +219,26 @@ impl Scan<'_> {
         let whole = bytes.trim_ascii_end();
         let at = line.start;
         match class {
-            Class::Call(kind, digits) => self.single(line, calls::careful(whole, kind, digits), Record::Call),
+            Class::Call(kind, digits) => {
+                self.single(line, calls::careful(whole, kind, digits), Record::Call);
+            }
             Class::Wait => self.single(line, waits::careful(whole, at), Record::Wait),
             Class::Stat => self.single(line, singles::stat(whole, at), Record::Stat),
             Class::Error => self.single(line, singles::error(whole), Record::Error),
             Class::Xct => self.single(line, singles::xct(whole), Record::Xct),
             Class::Lob(letters) => self.single(line, calls::lob(whole, letters, at), Record::Call),
             Class::Rpc => self.single(line, calls::rpc(whole), Record::Call),
-            Class::Binds => self.single(line, singles::binds(whole), |cursor| Record::Binds { cursor }),
-            Class::Cursor => return self.cursor(line, singles::cursor(whole, at, false), false),
+            Class::Binds => {
+                self.single(line, singles::binds(whole), |cursor| Record::Binds { cursor });
+            }
+            Class::Cursor => {
+                let quick = (!self.options.careful).then(|| heads::cursor(whole, at)).flatten();
+                let found = match quick {
+                    Some(cursor) => (Some(cursor), Faults::default()),
+                    None => singles::cursor(whole, at, false),
+                };
+                return self.cursor(line, found, false);
+            }
             Class::ParseError => return self.cursor(line, singles::cursor(whole, at, true), true),
             Class::Bind | Class::BindRest => return self.bind(),
             Class::Stamp => {
@@ -379,7 +346,8 @@ impl Scan<'_> {
         }
         if let Some(cursor) = cursor {
             let cursor = Cursor { sql, ..cursor };
-            let record = if parse_error { Record::ParseError(cursor) } else { Record::Cursor(cursor) };
+            let record =
+                if parse_error { Record::ParseError(cursor) } else { Record::Cursor(cursor) };
             self.push(line.start, record);
         }
         self.line += memchr::memchr_iter(b'\n', &self.bytes[line.start..next]).count() as u32;

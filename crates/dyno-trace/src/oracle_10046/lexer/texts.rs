@@ -79,7 +79,9 @@ pub(super) fn statement(bytes: &[u8], start: usize, len: i64, crlf: bool, closed
                 Some([b'\r', b'\n', ..]) => text + 2,
                 _ => continue,
             };
-            if text >= start && let Some(next) = marker(bytes, next, closed) {
+            if text >= start
+                && let Some(next) = marker(bytes, next, closed)
+            {
                 return End::Found { text, next };
             }
         }
@@ -118,7 +120,8 @@ fn scan(bytes: &[u8], start: usize, len: i64, crlf: bool, closed: bool) -> End {
         if let Some(record) = record {
             let hopeless = !crlf || bare > len || tries >= TRIES || next - record > PATIENCE;
             if hopeless {
-                return first.map_or(End::Lost { next: record }, |(text, next)| End::Found { text, next });
+                return first
+                    .map_or(End::Lost { next: record }, |(text, next)| End::Found { text, next });
             }
         } else if tries >= TRIES {
             break;

@@ -28,7 +28,6 @@ pub(super) fn hash(name: &[u8]) -> u32 {
 /// A WAIT line as 10g and later write it. `rest` begins with the line, whose LF is at `stop`; `base`
 /// is where it begins in the batch. `None`: read it the careful way.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 pub(super) fn quick(rest: &[u8], stop: usize, base: usize, memo: &mut Memo) -> Option<Wait> {
     if !rest.starts_with(b"WAIT #") || stop < 32 {
         return None;
@@ -73,7 +72,6 @@ pub(super) fn quick(rest: &[u8], stop: usize, base: usize, memo: &mut Memo) -> O
 
 /// The object number that ends at `end`, and where the parameters before it end.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn object_before(line: &[u8], parameters_at: usize, end: usize) -> Option<(i64, usize)> {
     // Most waits are for no object.
     if end >= parameters_at + 8 && line.get(end - 8..end)? == b" obj#=-1" {
@@ -164,7 +162,9 @@ fn body(
 /// The value behind the last `name` in `rest`, if no blank follows it, and where the name begins.
 fn last_field<'a>(rest: &'a [u8], name: &[u8]) -> (Option<&'a [u8]>, usize) {
     match memchr::memmem::rfind(rest, name) {
-        Some(at) if !rest[at + name.len()..].contains(&b' ') => (Some(&rest[at + name.len()..]), at),
+        Some(at) if !rest[at + name.len()..].contains(&b' ') => {
+            (Some(&rest[at + name.len()..]), at)
+        }
         _ => (None, rest.len()),
     }
 }

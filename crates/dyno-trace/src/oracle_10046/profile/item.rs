@@ -90,7 +90,9 @@ impl Dictionary {
     /// Name of the class of an item.
     pub fn class(&self, what: What) -> &'static str {
         let number = match what {
-            What::Wait(number) => self.events.get(number as usize).map_or(OTHER, |(_, class)| *class),
+            What::Wait(number) => {
+                self.events.get(number as usize).map_or(OTHER, |(_, class)| *class)
+            }
             What::Think => IDLE,
             What::Cpu => CPU,
             What::Unaccounted => OTHER,
@@ -137,11 +139,9 @@ impl Dictionary {
             Field::Kind if item.kind == u16::MAX => Value::Missing,
             Field::Kind => Value::Text(self.kind(item.kind)),
             Field::Statement | Field::Force => self.statement(item.statement, field),
-            Field::Module
-            | Field::Action
-            | Field::Client
-            | Field::Service
-            | Field::Container => self.context(item.context, field),
+            Field::Module | Field::Action | Field::Client | Field::Service | Field::Container => {
+                self.context(item.context, field)
+            }
             Field::Session => {
                 let session = self.sessions.get(item.session as usize);
                 session.map_or(Value::Missing, |name| Value::Text(name))
@@ -175,11 +175,9 @@ impl Dictionary {
             Field::Force => {
                 self.statements.get(&item.statement).map_or(-1, |(_, force)| i64::from(*force))
             }
-            Field::Module
-            | Field::Action
-            | Field::Client
-            | Field::Service
-            | Field::Container => i64::from(item.context),
+            Field::Module | Field::Action | Field::Client | Field::Service | Field::Container => {
+                i64::from(item.context)
+            }
             Field::Session => i64::from(item.session),
             Field::File => 0,
             _ => match self.value(item, field) {

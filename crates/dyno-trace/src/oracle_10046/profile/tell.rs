@@ -8,8 +8,8 @@ use super::super::accounting::Account;
 use super::super::evidence::narrow;
 use super::super::filter::{Field, Value};
 use super::{
-    BETWEEN, CPU_NAME, DECADES, Dictionary, Item, KIND_SUMS, KindSum, Line, Request, Summing, THINK,
-    UNACCOUNTED, What, bounds_of,
+    BETWEEN, CPU_NAME, DECADES, Dictionary, Item, KIND_SUMS, KindSum, Line, Request, Summing,
+    THINK, UNACCOUNTED, What, bounds_of,
 };
 
 /// A value of a key, once the file's numbers are gone.
@@ -58,9 +58,10 @@ fn what_word(what: What) -> &'static str {
 
 fn name_of(what: What, dictionary: &Dictionary) -> String {
     match what {
-        What::Wait(number) => {
-            dictionary.events.get(number as usize).map_or_else(String::new, |(name, _)| name.clone())
-        }
+        What::Wait(number) => dictionary
+            .events
+            .get(number as usize)
+            .map_or_else(String::new, |(name, _)| name.clone()),
         What::Think => THINK.to_owned(),
         What::Cpu => CPU_NAME.to_owned(),
         What::Unaccounted => UNACCOUNTED.to_owned(),
@@ -229,7 +230,9 @@ pub fn profile_json(profile: &Profile, request: &Request) -> Map<String, Json> {
     put("rows", Json::Array(rows));
     put("calls", Json::Array(calls));
     put("left_out_by_top", json!({"count": count, "total_ns": narrow(total)}));
-    let shown = |key: &String| lines[..kept].iter().any(|(k, _)| k.parts.contains(&Part::Text(key.clone())));
+    let shown = |key: &String| {
+        lines[..kept].iter().any(|(k, _)| k.parts.contains(&Part::Text(key.clone())))
+    };
     let texts: Map<String, Json> = profile
         .texts
         .iter()

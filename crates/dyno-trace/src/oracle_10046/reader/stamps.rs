@@ -1,6 +1,6 @@
 //! What `***` lines and the header change: the session, its attributes, its clock.
 
-use super::super::record::{Batch, Stamp, StampKind};
+use super::super::record::{Batch, NONE, Stamp, StampKind};
 use super::super::rows::{Belongs, NO_STATEMENT, Place, Sink};
 use super::super::session::Session;
 use super::{CENTISECOND_NS, HEADER_LINES_MAX, Reader};
@@ -29,8 +29,7 @@ impl<S: Sink> Reader<S> {
             _ => self.attribute(stamp.kind, value),
         }
         let at_ns = stamp.wall_ns;
-        let at =
-            Belongs { place, session: self.current as u32, statement: NO_STATEMENT, at_ns };
+        let at = Belongs { place, session: self.current as u32, statement: NO_STATEMENT, at_ns };
         self.sink.stamp(batch, stamp, at);
     }
 
@@ -139,9 +138,12 @@ impl<S: Sink> Reader<S> {
         self.sink.session(self.current as u32, &session.name, &session.process);
     }
 
-    pub(super) fn header_line(&mut self, line: &str) {
+    pub(super) fn header_line(&mut self, place: Place, line: &str) {
         if self.calls + self.waits > 0 {
             self.header_again = true;
+            let session = self.current as u32;
+            let at = Belongs { place, session, statement: NO_STATEMENT, at_ns: NONE };
+            self.sink.header_again(line, at);
         } else if self.header.len() < HEADER_LINES_MAX {
             self.header.push(line.to_owned());
             self.facts.add(line.as_bytes());

@@ -1,0 +1,368 @@
+//! Controller memory in front of a device: writes are acknowledged here until it fills.
+//!
+//! ```text
+//!   write --> room? --yes--> dirty lines --> done (a hit's time)
+//!               |no                |
+//!               v                  v  destage: some at once, in the order of offsets,
+//!            wait in line     device below   neighbours together; then the lines are free
+//! ```
+//!
+//! With battery the memory is safe; while the battery learns (or without one) every write goes
+//! through to the device before it is acknowledged, and what is dirty is still destaged. A write of
+//! lines that are dirty already takes no room: it is absorbed. A line that is written again while it
+//! is being destaged stays dirty. Reads that lie wholly in dirty lines are hits; all others go below.
+//! A write larger than the memory goes through.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::{Rc, Weak};
+
+use serde::{Deserialize, Serialize};
+
+use super::slab::Slab;
+use super::{Device, Done, Kind, Observer, Parameter, Request, parameter};
+use crate::kernel::sample::whole_ns;
+use crate::kernel::{Machine, MachineId, Sim, Station, StationReport};
+
+/// A controller's cache.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CacheParameters {
+    /// Memory for dirty lines.
+    pub capacity_kb: u64,
+    /// Line.
+    pub line_kb: u64,
+    /// Time of a hit, without the bytes.
+    pub hit_us: f64,
+    /// Rate of bytes into and out of memory.
+    pub rate_mb_s: f64,
+    /// Writes to the device below at once.
+    pub destages: u64,
+    /// Longest write to the device below.
+    pub destage_kb: u64,
+    /// Is there a battery?
+    pub battery: bool,
+    /// How often the battery learns; 0: never.
+    pub learn_every_s: f64,
+    /// How long that takes.
+    pub learn_s: f64,
+}
+
+impl CacheParameters {
+    /// Meaning and source of each.
+    pub const TABLE: [Parameter; 9] = [
+        parameter(
+            "capacity_kb",
+            "memory for dirty lines",
+            "512 MB a cell up to X4 (Expert Oracle Exadata, ch. 5)",
+        ),
+        parameter("line_kb", "line", "chosen: a database block"),
+        parameter(
+            "hit_us",
+            "time of a hit without its bytes",
+            "assumed: command and memory of a SAS controller",
+        ),
+        parameter(
+            "rate_mb_s",
+            "rate into and out of memory",
+            "PCIe-attached SAS controllers of the time: order of size",
+        ),
+        parameter("destages", "writes below at once", "chosen: what tagged queueing makes use of"),
+        parameter("destage_kb", "longest write below", "chosen"),
+        parameter("battery", "is there a battery", "X2 to X4: yes"),
+        parameter(
+            "learn_every_s",
+            "how often the battery learns; 0: never",
+            "cells: four times a year; 0 here",
+        ),
+        parameter("learn_s", "how long that takes", "hours on real cells"),
+    ];
+}
+
+impl Default for CacheParameters {
+    fn default() -> Self {
+        Self {
+            capacity_kb: 512 << 10,
+            line_kb: 8,
+            hit_us: 60.0,
+            rate_mb_s: 1_000.0,
+            destages: 16,
+            destage_kb: 256,
+            battery: true,
+            learn_every_s: 0.0,
+            learn_s: 0.0,
+        }
+    }
+}
+
+/// A line that is not only below.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Dirty,
+    Destaging,
+    /// Written again while being destaged.
+    Again,
+}
+
+struct Open {
+    request: Request,
+    done: Done,
+    arrived_ns: u64,
+}
+
+#[derive(Default)]
+struct State {
+    lines: BTreeMap<u64, Line>,
+    /// Those that wait for a destage.
+    dirty: BTreeSet<u64>,
+    /// Requests that are not complete.
+    open: Slab<Open>,
+    /// Writes that wait for room.
+    stalled: VecDeque<u64>,
+    /// First and last line of each write below.
+    destaging: Slab<(u64, u64)>,
+    /// Where the last destage ended.
+    swept: u64,
+    station: Station,
+    lines_in: u64,
+    lines_absorbed: u64,
+    lines_out: u64,
+}
+
+impl State {
+    fn write(&mut self, line: u64) {
+        self.lines_in += 1;
+        match self.lines.get_mut(&line) {
+            None => {
+                self.lines.insert(line, Line::Dirty);
+                self.dirty.insert(line);
+            }
+            Some(Line::Dirty | Line::Again) => self.lines_absorbed += 1,
+            Some(kind) => *kind = Line::Again,
+        }
+    }
+
+    /// A run of dirty lines, the first at or after the last sweep's end; marked as on its way.
+    fn sweep(&mut self, longest: u64) -> Option<(u64, u64)> {
+        let from = self.dirty.range(self.swept..).next().or_else(|| self.dirty.first());
+        let (first, mut last) = (*from?, *from?);
+        while last + 1 - first < longest && self.dirty.contains(&(last + 1)) {
+            last += 1;
+        }
+        for line in first..=last {
+            self.dirty.remove(&line);
+            self.lines.insert(line, Line::Destaging);
+        }
+        self.swept = last + 1;
+        Some((first, last))
+    }
+
+    fn swept(&mut self, (first, last): (u64, u64)) {
+        for line in first..=last {
+            self.lines_out += 1;
+            if self.lines.get(&line) == Some(&Line::Again) {
+                self.lines.insert(line, Line::Dirty);
+                self.dirty.insert(line);
+            } else {
+                self.lines.remove(&line);
+            }
+        }
+    }
+}
+
+/// A cache in front of a device.
+pub struct Cache {
+    name: String,
+    sim: Sim,
+    id: Cell<Option<MachineId>>,
+    parameters: CacheParameters,
+    below: Rc<dyn Device>,
+    state: RefCell<State>,
+    me: Weak<Self>,
+}
+
+/// Tokens at or above this are destages.
+const DESTAGE: u64 = 1 << 40;
+
+impl Cache {
+    /// Empty.
+    pub fn new(
+        sim: &Sim,
+        name: &str,
+        parameters: CacheParameters,
+        below: Rc<dyn Device>,
+    ) -> Rc<Self> {
+        let cache = Rc::new_cyclic(|me| Self {
+            name: name.into(),
+            sim: sim.clone(),
+            id: Cell::default(),
+            parameters,
+            below,
+            state: RefCell::default(),
+            me: me.clone(),
+        });
+        cache.id.set(Some(sim.add_machine(cache.clone())));
+        cache
+    }
+
+    /// Lines that are dirty or on their way down.
+    pub fn lines(&self) -> u64 {
+        self.state.borrow().lines.len() as u64
+    }
+
+    /// Lines written that took no room, because they were dirty already.
+    pub fn absorbed(&self) -> u64 {
+        self.state.borrow().lines_absorbed
+    }
+
+    /// Is nothing lost? Lines in = absorbed + written below + held; a line that was written again
+    /// while on its way down is held twice.
+    pub fn holds(&self) -> bool {
+        let state = self.state.borrow();
+        let again = state.lines.values().filter(|&&line| line == Line::Again).count();
+        let held = (state.lines.len() + again) as u64;
+        state.lines_in == state.lines_absorbed + state.lines_out + held
+            && state.lines.len() as u64 <= self.room()
+    }
+
+    /// Are writes acknowledged from memory now?
+    pub fn writes_back(&self) -> bool {
+        let CacheParameters { battery, learn_every_s, learn_s, .. } = self.parameters;
+        let (every_ns, length_ns) = (whole_ns(learn_every_s * 1e9), whole_ns(learn_s * 1e9));
+        // The first learning ends the first period.
+        let learns =
+            every_ns > 0 && self.sim.now_ns() % every_ns >= every_ns.saturating_sub(length_ns);
+        battery && !learns
+    }
+
+    fn line_bytes(&self) -> u64 {
+        self.parameters.line_kb << 10
+    }
+
+    /// Lines that the memory holds.
+    pub fn room(&self) -> u64 {
+        self.parameters.capacity_kb / self.parameters.line_kb
+    }
+
+    /// The request is served from memory.
+    fn hit(&self, state: &mut State, token: u64) {
+        let Some(open) = state.open.get_mut(token) else { return };
+        let CacheParameters { hit_us, rate_mb_s, .. } = self.parameters;
+        let ns = whole_ns(hit_us * 1e3 + open.request.bytes as f64 / rate_mb_s * 1e3);
+        let arrived_ns = state.station.arrived_ns(open.arrived_ns);
+        state.station.start(self.sim.now_ns(), arrived_ns);
+        if let Some(id) = self.id.get() {
+            self.sim.call_at(self.sim.now_ns() + ns, id, token);
+        }
+    }
+
+    /// The request is the device's.
+    fn pass(&self, state: &mut State, token: u64) {
+        let Some(open) = state.open.get_mut(token) else { return };
+        let arrived_ns = state.station.arrived_ns(open.arrived_ns);
+        state.station.start(self.sim.now_ns(), arrived_ns);
+        if let Some(me) = self.me.upgrade() {
+            self.below.submit(open.request, Done::new(me, token));
+        }
+    }
+
+    /// Takes what waits, in order, while it fits.
+    fn admit(&self, state: &mut State) {
+        while let Some(&token) = state.stalled.front() {
+            let Some(open) = state.open.get_mut(token) else { return };
+            let (first, last) = open.request.units(self.line_bytes());
+            let new = (first..=last).filter(|line| !state.lines.contains_key(line)).count() as u64;
+            if state.lines.len() as u64 + new > self.room() {
+                return;
+            }
+            state.stalled.pop_front();
+            (first..=last).for_each(|line| state.write(line));
+            self.hit(state, token);
+        }
+    }
+
+    fn destage(&self, state: &mut State) {
+        let longest = (self.parameters.destage_kb / self.parameters.line_kb).max(1);
+        while (state.destaging.len() as u64) < self.parameters.destages.max(1) {
+            let Some(run) = state.sweep(longest) else { return };
+            let bytes = (run.1 + 1 - run.0) * self.line_bytes();
+            let token = DESTAGE + state.destaging.insert(run);
+            let request = Request::write(run.0 * self.line_bytes(), bytes);
+            if let Some(me) = self.me.upgrade() {
+                self.below.submit(request, Done::new(me, token));
+            }
+        }
+    }
+
+    fn complete(&self, token: u64) {
+        let mut state = self.state.borrow_mut();
+        let Some(open) = state.open.remove(token) else { return };
+        let arrived_ns = state.station.arrived_ns(open.arrived_ns);
+        state.station.depart(self.sim.now_ns(), arrived_ns);
+        drop(state);
+        open.done.tell();
+    }
+}
+
+impl Observer for Cache {
+    fn done(&self, token: u64) {
+        if token < DESTAGE {
+            self.complete(token);
+            return;
+        }
+        let state = &mut *self.state.borrow_mut();
+        let Some(run) = state.destaging.remove(token - DESTAGE) else { return };
+        state.swept(run);
+        self.admit(state);
+        self.destage(state);
+    }
+}
+
+impl Machine for Cache {
+    fn event(&self, token: u64) {
+        self.complete(token);
+    }
+}
+
+impl Device for Cache {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        self.below.capacity_bytes()
+    }
+
+    fn submit(&self, mut request: Request, done: Done) {
+        request.offset_bytes %= self.capacity_bytes();
+        let arrived_ns = self.sim.now_ns();
+        let state = &mut *self.state.borrow_mut();
+        state.station.arrive(arrived_ns);
+        let token = state.open.insert(Open { request, done, arrived_ns });
+        let (first, last) = request.units(self.line_bytes());
+        if request.kind == Kind::Read {
+            if (first..=last).all(|line| state.lines.contains_key(&line)) {
+                self.hit(state, token);
+            } else {
+                self.pass(state, token);
+            }
+        } else if self.writes_back() && last + 1 - first <= self.room() {
+            state.stalled.push_back(token);
+            self.admit(state);
+            self.destage(state);
+        } else {
+            self.pass(state, token);
+        }
+    }
+
+    fn reports(&self) -> Vec<StationReport> {
+        let state = self.state.borrow();
+        let own = state.station.report(&self.name, 1, self.sim.now_ns());
+        std::iter::once(own).chain(self.below.reports()).collect()
+    }
+
+    fn reset(&self) {
+        self.state.borrow_mut().station.reset(self.sim.now_ns());
+        self.below.reset();
+    }
+}

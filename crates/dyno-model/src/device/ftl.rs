@@ -1,0 +1,345 @@
+//! The mapping of one flash die: where each logical page lies, and how room is made.
+//!
+//! ```text
+//!   write page 7 --> [host frontier: an open block] -- full --> sealed blocks, by valid pages
+//!                    the old copy of page 7 becomes invalid         |
+//!                                                                   v  collector picks a victim
+//!   free blocks <-- erase <-- copy its valid pages to the [copy frontier]
+//! ```
+//!
+//! No time in here: the device asks for steps and knows how long each takes. Collection goes page by
+//! page, so that other work can come between. Two frontiers: copied pages are old and stay together,
+//! which separates cold from hot under skew and changes nothing under even writes.
+//!
+//! Held to: programs = host writes + copies; valid + invalid + free = all pages; write amplification
+//! of [`greedy_amplification`](crate::formula::greedy_amplification) under even random writes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::Stream;
+
+const NONE: u32 = u32::MAX;
+
+/// Who is collected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Collector {
+    /// The block with the fewest valid pages.
+    #[default]
+    Greedy,
+    /// The block with most room per work, weighted by its age (Rosenblum and Ousterhout 1992).
+    CostBenefit,
+    /// The block sealed longest ago.
+    Fifo,
+}
+
+/// One step of collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A page was read and programmed elsewhere.
+    Copy,
+    /// A block was erased and is free.
+    Erase,
+    /// There is nothing that collecting would free.
+    Nothing,
+}
+
+/// What was done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Pages the host wrote.
+    pub host_writes: u64,
+    /// Pages the collector moved.
+    pub copies: u64,
+    /// Pages programmed.
+    pub programs: u64,
+    /// Blocks erased.
+    pub erases: u64,
+}
+
+impl Counts {
+    /// Programs per host write.
+    pub fn amplification(&self) -> f64 {
+        self.programs as f64 / self.host_writes.max(1) as f64
+    }
+}
+
+/// An open block and its next page.
+#[derive(Clone, Copy)]
+struct Frontier {
+    block: u32,
+    next: u32,
+}
+
+/// The mapping of a die.
+pub struct Ftl {
+    pages_per_block: u32,
+    collector: Collector,
+    /// Logical page to physical page, and back.
+    map: Vec<u32>,
+    owner: Vec<u32>,
+    valid: Vec<u32>,
+    sealed_at: Vec<u64>,
+    /// Place of a sealed block in its bucket; [`NONE`] if it is free, open or the victim.
+    place: Vec<u32>,
+    /// Sealed blocks by valid pages.
+    buckets: Vec<Vec<u32>>,
+    /// No bucket below this has a block.
+    lowest: usize,
+    free: Vec<u32>,
+    frontiers: [Option<Frontier>; 2],
+    victim: Option<Frontier>,
+    clock: u64,
+    counts: Counts,
+}
+
+const HOST: usize = 0;
+const COPY: usize = 1;
+
+impl Ftl {
+    /// A fresh die: nothing is written, all blocks are erased. `blocks` must hold the logical pages
+    /// and three blocks more, for the two frontiers and the one that collection needs.
+    pub fn new(logical_pages: u32, blocks: u32, pages_per_block: u32, by: Collector) -> Self {
+        assert!(
+            u64::from(blocks.saturating_sub(3)) * u64::from(pages_per_block)
+                >= u64::from(logical_pages),
+            "{blocks} blocks of {pages_per_block} pages are too few for {logical_pages} pages and three blocks to spare"
+        );
+        Self {
+            pages_per_block,
+            collector: by,
+            map: vec![NONE; logical_pages as usize],
+            owner: vec![NONE; (blocks * pages_per_block) as usize],
+            valid: vec![0; blocks as usize],
+            sealed_at: vec![0; blocks as usize],
+            place: vec![NONE; blocks as usize],
+            buckets: vec![Vec::new(); pages_per_block as usize + 1],
+            lowest: pages_per_block as usize + 1,
+            free: (0..blocks).rev().collect(),
+            frontiers: [None; 2],
+            victim: None,
+            clock: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// A die that has been written at random for a long time, drawn directly instead of run: a block
+    /// with `i` valid pages is as likely as 1 / i from the collector's level up to full, and which
+    /// pages lie together is random. `spare_blocks` are free.
+    pub fn fill_steadily(&mut self, spare_blocks: u32, dice: &mut Stream) {
+        let pages = self.map.len() as u64;
+        let used = self.free.len() - spare_blocks as usize;
+        let mut levels = steady_levels(used, self.pages_per_block, pages, dice);
+        let mut logical: Vec<u32> = (0..self.map.len() as u32).collect();
+        for i in (1..logical.len()).rev() {
+            logical.swap(i, dice.below(i as u64 + 1) as usize);
+        }
+        for level in levels.drain(..) {
+            let Some(block) = self.free.pop() else { break };
+            for page in 0..level {
+                let Some(lpn) = logical.pop() else { break };
+                self.link(lpn, block * self.pages_per_block + page);
+            }
+            self.seal(block);
+        }
+    }
+
+    /// Is the logical page written?
+    #[inline]
+    pub fn is_written(&self, lpn: u32) -> bool {
+        self.map[lpn as usize] != NONE
+    }
+
+    /// Erased blocks that are not open.
+    #[inline]
+    pub fn free_blocks(&self) -> u32 {
+        self.free.len() as u32
+    }
+
+    /// What was done.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Forgets what was done.
+    pub fn reset(&mut self) {
+        self.counts = Counts::default();
+    }
+
+    /// Must the host wait for collection? It may not take the last two erased blocks.
+    #[inline]
+    pub fn must_collect(&self) -> bool {
+        self.frontiers[HOST].is_none() && self.free.len() <= 2
+    }
+
+    /// Programs a page of the host. `must_collect` must be false.
+    #[inline]
+    pub fn write(&mut self, lpn: u32) {
+        self.clock += 1;
+        self.counts.host_writes += 1;
+        self.program(lpn, HOST);
+    }
+
+    /// One step of collection.
+    #[inline]
+    pub fn collect(&mut self) -> Step {
+        let Some(mut victim) = self.victim.or_else(|| self.choose()) else { return Step::Nothing };
+        let first = victim.block * self.pages_per_block;
+        while self.valid[victim.block as usize] > 0 {
+            let lpn = self.owner[(first + victim.next) as usize];
+            victim.next += 1;
+            if lpn != NONE {
+                self.victim = Some(victim);
+                self.counts.copies += 1;
+                self.program(lpn, COPY);
+                return Step::Copy;
+            }
+        }
+        self.victim = None;
+        self.counts.erases += 1;
+        self.free.push(victim.block);
+        Step::Erase
+    }
+
+    /// Do the pages add up? valid + invalid + free = all, and the map and its inverse agree.
+    pub fn holds(&self) -> bool {
+        let blocks = self.valid.len();
+        let sealed: usize = self.buckets.iter().map(Vec::len).sum();
+        let open = self.frontiers.iter().chain([&self.victim]).flatten().count();
+        let written = self.map.iter().filter(|&&ppn| ppn != NONE).count() as u64;
+        let valid: u64 = self.valid.iter().map(|&valid| u64::from(valid)).sum();
+        let inverse = self
+            .map
+            .iter()
+            .enumerate()
+            .all(|(lpn, &ppn)| ppn == NONE || self.owner[ppn as usize] == lpn as u32);
+        let counts = self.counts;
+        sealed + open + self.free.len() == blocks
+            && valid == written
+            && inverse
+            && counts.programs == counts.host_writes + counts.copies
+    }
+
+    #[inline]
+    fn program(&mut self, lpn: u32, which: usize) {
+        self.counts.programs += 1;
+        self.unlink(lpn);
+        let mut open = self.frontiers[which].unwrap_or_else(|| {
+            let block = self.free.pop().expect("collection left an erased block");
+            Frontier { block, next: 0 }
+        });
+        self.link(lpn, open.block * self.pages_per_block + open.next);
+        open.next += 1;
+        if open.next < self.pages_per_block {
+            self.frontiers[which] = Some(open);
+        } else {
+            self.frontiers[which] = None;
+            self.seal(open.block);
+        }
+    }
+
+    #[inline]
+    fn link(&mut self, lpn: u32, ppn: u32) {
+        self.map[lpn as usize] = ppn;
+        self.owner[ppn as usize] = lpn;
+        self.valid[(ppn / self.pages_per_block) as usize] += 1;
+    }
+
+    #[inline]
+    fn unlink(&mut self, lpn: u32) {
+        let ppn = self.map[lpn as usize];
+        if ppn == NONE {
+            return;
+        }
+        self.owner[ppn as usize] = NONE;
+        let block = (ppn / self.pages_per_block) as usize;
+        let sealed = self.place[block] != NONE;
+        if sealed {
+            self.leave_bucket(block);
+        }
+        self.valid[block] -= 1;
+        if sealed {
+            self.enter_bucket(block);
+        }
+    }
+
+    fn seal(&mut self, block: u32) {
+        self.sealed_at[block as usize] = self.clock;
+        self.enter_bucket(block as usize);
+    }
+
+    #[inline]
+    fn enter_bucket(&mut self, block: usize) {
+        let level = self.valid[block] as usize;
+        self.place[block] = self.buckets[level].len() as u32;
+        self.buckets[level].push(block as u32);
+        self.lowest = self.lowest.min(level);
+    }
+
+    #[inline]
+    fn leave_bucket(&mut self, block: usize) {
+        let bucket = &mut self.buckets[self.valid[block] as usize];
+        let place = self.place[block] as usize;
+        bucket.swap_remove(place);
+        if let Some(&moved) = bucket.get(place) {
+            self.place[moved as usize] = place as u32;
+        }
+        self.place[block] = NONE;
+    }
+
+    /// The next victim, out of its bucket; `None` when every sealed block is full of valid pages.
+    fn choose(&mut self) -> Option<Frontier> {
+        let full = self.pages_per_block as usize;
+        while self.lowest < full && self.buckets[self.lowest].is_empty() {
+            self.lowest += 1;
+        }
+        let sealed = || self.buckets[..full].iter().flatten().copied();
+        let block = match self.collector {
+            Collector::Greedy => {
+                *self.buckets.get(self.lowest).filter(|_| self.lowest < full)?.first()?
+            }
+            Collector::Fifo => {
+                sealed().min_by_key(|&block| (self.sealed_at[block as usize], block))?
+            }
+            Collector::CostBenefit => {
+                let score = |block: u32| {
+                    let share = f64::from(self.valid[block as usize]) / full as f64;
+                    let age = (self.clock - self.sealed_at[block as usize] + 1) as f64;
+                    (1.0 - share) * age / (1.0 + share)
+                };
+                sealed().max_by(|&a, &b| score(a).total_cmp(&score(b)).then(b.cmp(&a)))?
+            }
+        };
+        self.leave_bucket(block as usize);
+        Some(Frontier { block, next: 0 })
+    }
+}
+
+/// Valid pages of `blocks` blocks in the steady state, adding up to `pages`.
+fn steady_levels(blocks: usize, full: u32, pages: u64, dice: &mut Stream) -> Vec<u32> {
+    let spare = blocks as f64 * f64::from(full) / pages as f64;
+    let kept = f64::from(full) * (1.0 - 1.0 / crate::formula::greedy_amplification(spare, full));
+    let lowest = (kept.ceil() as u32).clamp(1, full);
+    let weights: Vec<f64> = (lowest..=full).map(|level| 1.0 / f64::from(level)).collect();
+    let total: f64 = weights.iter().sum();
+    let mut levels: Vec<u32> = (0..blocks)
+        .map(|_| {
+            let mut left = dice.unit() * total;
+            let at = weights.iter().position(|weight| {
+                left -= weight;
+                left <= 0.0
+            });
+            lowest + at.unwrap_or(weights.len() - 1) as u32
+        })
+        .collect();
+    let mut sum: u64 = levels.iter().map(|&level| u64::from(level)).sum();
+    while sum != pages {
+        let level = &mut levels[dice.below(blocks as u64) as usize];
+        if sum < pages && *level < full {
+            (*level, sum) = (*level + 1, sum + 1);
+        } else if sum > pages && *level > 0 {
+            (*level, sum) = (*level - 1, sum - 1);
+        }
+    }
+    levels
+}

@@ -1,0 +1,423 @@
+//! A profile from an import: its rows feed the same sums as a trace's.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use dyno_evidence::EvidenceError;
+use dyno_evidence::table::{Rows, read_table};
+use serde_json::{Map, Value as Json, json};
+
+use super::super::accounting::Account;
+use super::super::events::{KINDS, class_of};
+use super::super::rows::{CallRow, Context, Figures, NO_STATEMENT, Place};
+use super::super::writer::parts_of;
+use super::{Item, NONE, Profile, Request, Summing, What, profile_json};
+
+/// Reads the named columns of a part, batch by batch.
+fn each(
+    path: &Path,
+    columns: &[&str],
+    mut take: impl FnMut(&Rows) -> Result<(), EvidenceError>,
+) -> Result<(), EvidenceError> {
+    for rows in read_table(path, columns)? {
+        take(&rows?)?;
+    }
+    Ok(())
+}
+
+/// What the numbers of one file of the run stand for.
+struct Names {
+    sessions: HashMap<u32, u32>,
+    contexts: HashMap<u32, u32>,
+    events: HashMap<String, u32>,
+    kinds: HashMap<String, u16>,
+    statements: HashMap<String, u32>,
+}
+
+/// Kind and depth of the calls of a file by running number, for waits that ask for their owner's.
+type Owners = Vec<(u16, u8)>;
+
+struct Run<'a> {
+    run: &'a Path,
+    request: &'a Request,
+    /// Texts by key, where statements are asked for.
+    texts: HashMap<String, String>,
+    /// Owners of waits that were found late.
+    late: HashMap<i64, i64>,
+}
+
+impl Run<'_> {
+    fn statement(&self, names: &mut Names, summing: &mut Summing, key: Option<&String>) -> u32 {
+        let Some(key) = key.filter(|_| self.request.needs_statements()) else {
+            return NO_STATEMENT;
+        };
+        if let Some(number) = names.statements.get(key) {
+            return *number;
+        }
+        let number = names.statements.len() as u32;
+        names.statements.insert(key.clone(), number);
+        summing.learn_statement(number, key, self.texts.get(key).map(String::as_bytes));
+        number
+    }
+
+    fn names(&self, file: u32, summing: &mut Summing) -> Result<Names, EvidenceError> {
+        let mut names = Names {
+            sessions: HashMap::new(),
+            contexts: HashMap::new(),
+            events: HashMap::new(),
+            kinds: (0..).zip(KINDS).map(|(number, kind)| (kind.to_owned(), number)).collect(),
+            statements: HashMap::new(),
+        };
+        let dictionary = summing.dictionary();
+        dictionary.sessions.clear();
+        let columns = ["file", "session", "name", "process"];
+        each(&self.run.join("sessions.parquet"), &columns, |rows| {
+            let (files, numbers) = (rows.u32s("file")?, rows.u32s("session")?);
+            let (known, processes) = (rows.texts("name")?, rows.texts("process")?);
+            for at in (0..rows.len()).filter(|at| files[*at] == file) {
+                names.sessions.insert(numbers[at], dictionary.sessions.len() as u32);
+                let name = known[at].clone().filter(|name| !name.is_empty());
+                dictionary.sessions.push(name.or(processes[at].clone()).unwrap_or_default());
+            }
+            Ok(())
+        })?;
+        let columns = ["file", "context", "module", "action", "client_id", "service", "container"];
+        each(&self.run.join("contexts.parquet"), &columns, |rows| {
+            let (files, numbers) = (rows.u32s("file")?, rows.u32s("context")?);
+            let (module, action) = (rows.texts("module")?, rows.texts("action")?);
+            let (client, service) = (rows.texts("client_id")?, rows.texts("service")?);
+            let container = rows.texts("container")?;
+            for at in (0..rows.len()).filter(|at| files[*at] == file) {
+                names.contexts.insert(numbers[at], dictionary.contexts.len() as u32);
+                let text = |column: &[Option<String>]| column[at].clone().unwrap_or_default();
+                dictionary.contexts.push(Context {
+                    module: text(&module),
+                    action: text(&action),
+                    client_id: text(&client),
+                    service: text(&service),
+                    container: text(&container),
+                    ..Context::default()
+                });
+            }
+            Ok(())
+        })?;
+        Ok(names)
+    }
+
+    fn calls(
+        &self,
+        file: u32,
+        names: &mut Names,
+        summing: &mut Summing,
+    ) -> Result<Owners, EvidenceError> {
+        let mut owners = Owners::new();
+        let columns = [
+            "kind",
+            "statement",
+            "session",
+            "context",
+            "depth",
+            "misses",
+            "started_ns",
+            "elapsed_ns",
+            "cpu_ns",
+            "rows",
+            "self_elapsed_ns",
+            "self_cpu_ns",
+            "self_wait_ns",
+            "self_physical_reads",
+            "self_consistent_reads",
+            "self_current_reads",
+        ];
+        for path in parts_of(self.run, "calls", file)? {
+            each(&path, &columns, |rows| {
+                let ((kinds, kind_words), (statements, keys)) =
+                    (rows.words("kind")?, rows.words("statement")?);
+                let (sessions, contexts) = (rows.u32s("session")?, rows.u32s("context")?);
+                let (depth, misses) = (rows.u8s("depth")?, rows.u8s("misses")?);
+                let mut numbers = Vec::new();
+                for name in &columns[6..] {
+                    numbers.push(rows.i64s(name)?);
+                }
+                for word in &kind_words {
+                    if !names.kinds.contains_key(word) {
+                        names.kinds.insert(word.clone(), names.kinds.len() as u16);
+                        summing.dictionary().lob_calls.push(word.clone());
+                    }
+                }
+                for at in 0..rows.len() {
+                    let [started_ns, elapsed_ns, cpu_ns, count, own @ ..]: [i64; 10] =
+                        std::array::from_fn(|n| numbers[n][at]);
+                    let kind = kind_words.get(kinds[at] as usize);
+                    let key = keys.get(statements[at] as usize);
+                    let row = CallRow {
+                        statement: self.statement(names, summing, key),
+                        kind: kind.and_then(|kind| names.kinds.get(kind)).copied().unwrap_or(0),
+                        session: names.sessions.get(&sessions[at]).copied().unwrap_or(0),
+                        context: names.contexts.get(&contexts[at]).copied().unwrap_or(0),
+                        depth: depth[at],
+                        misses: misses[at],
+                        started_ns,
+                        elapsed_ns,
+                        cpu_ns,
+                        rows: count,
+                        own: Figures {
+                            elapsed_ns: own[0],
+                            cpu_ns: own[1],
+                            physical: own[3],
+                            consistent: own[4],
+                            current: own[5],
+                        },
+                        own_wait_ns: own[2],
+                        ..blank()
+                    };
+                    summing.add_call(&row);
+                    if self.request.needs_owners() {
+                        owners.push((row.kind, row.depth));
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(owners)
+    }
+
+    fn waits(
+        &self,
+        file: u32,
+        names: &mut Names,
+        owners: &Owners,
+        summing: &mut Summing,
+    ) -> Result<(), EvidenceError> {
+        let columns = [
+            "event",
+            "statement",
+            "session",
+            "context",
+            "think",
+            "wait",
+            "call",
+            "started_ns",
+            "elapsed_ns",
+            "object_id",
+            "p1",
+            "p2",
+            "p3",
+        ];
+        for path in parts_of(self.run, "waits", file)? {
+            each(&path, &columns, |rows| {
+                let ((events, words), (statements, keys)) =
+                    (rows.words("event")?, rows.words("statement")?);
+                let (sessions, contexts) = (rows.u32s("session")?, rows.u32s("context")?);
+                let (think, mut numbers) = (rows.bools("think")?, Vec::new());
+                for name in &columns[5..] {
+                    numbers.push(rows.i64s(name)?);
+                }
+                for word in &words {
+                    let next = names.events.len() as u32;
+                    names.events.entry(word.clone()).or_insert_with(|| {
+                        summing.dictionary().events.push((word.clone(), class_of(word)));
+                        next
+                    });
+                }
+                for at in 0..rows.len() {
+                    let [wait, call, started_ns, elapsed_ns, object, parameters @ ..]: [i64; 8] =
+                        std::array::from_fn(|n| numbers[n][at]);
+                    let owner =
+                        if call == NONE { self.late.get(&wait).copied() } else { Some(call) };
+                    let running = owner.map(|owner| (owner & ((1 << 40) - 1)) as usize);
+                    let (kind, depth) = running
+                        .and_then(|number| owners.get(number))
+                        .copied()
+                        .unwrap_or((u16::MAX, u8::MAX));
+                    let event = words.get(events[at] as usize).and_then(|e| names.events.get(e));
+                    let key = keys.get(statements[at] as usize);
+                    let item = Item {
+                        what: match event {
+                            _ if think[at] => What::Think,
+                            event => What::Wait(event.copied().unwrap_or(0)),
+                        },
+                        duration_ns: elapsed_ns,
+                        elapsed_ns,
+                        started_ns,
+                        kind,
+                        depth,
+                        statement: self.statement(names, summing, key),
+                        context: names.contexts.get(&contexts[at]).copied().unwrap_or(0),
+                        session: names.sessions.get(&sessions[at]).copied().unwrap_or(0),
+                        object,
+                        parameters,
+                        rows: NONE,
+                    };
+                    summing.add_wait(&item);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn blank() -> CallRow {
+    CallRow {
+        number: 0,
+        place: Place::default(),
+        session: 0,
+        context: 0,
+        statement: NO_STATEMENT,
+        kind: 0,
+        lob_type: 0,
+        depth: 0,
+        misses: u8::MAX,
+        goal: u8::MAX,
+        close_type: u8::MAX,
+        cursor: 0,
+        tim: NONE,
+        started_ns: 0,
+        elapsed_ns: 0,
+        cpu_ns: NONE,
+        rows: NONE,
+        physical: NONE,
+        consistent: NONE,
+        current: NONE,
+        own: Figures::default(),
+        own_wait_ns: 0,
+        plan_hash: NONE,
+        lob_bytes: NONE,
+        user_id: NONE,
+    }
+}
+
+/// Accounts of the sessions of a run: file, name, account, and wall clock from and to.
+type Accounts = Vec<(u32, String, Account, i64, i64)>;
+
+fn accounts(run: &Path) -> Result<Accounts, EvidenceError> {
+    let numbers = [
+        "started_ns",
+        "elapsed_ns",
+        "call_ns",
+        "between_ns",
+        "cpu_ns",
+        "wait_inside_ns",
+        "first_tim",
+        "last_tim",
+        "segments",
+    ];
+    let columns: Vec<&str> = ["file", "name", "process"].into_iter().chain(numbers).collect();
+    let mut found = Accounts::new();
+    each(&run.join("sessions.parquet"), &columns, |rows| {
+        let (files, names) = (rows.u32s("file")?, rows.texts("name")?);
+        let processes = rows.texts("process")?;
+        let mut values = Vec::new();
+        for name in numbers {
+            values.push(rows.i64s(name)?);
+        }
+        for at in 0..rows.len() {
+            let [from, elapsed, calls, between, cpu, inside, first, last, segments]: [i64; 9] =
+                std::array::from_fn(|n| values[n][at]);
+            let account = Account {
+                elapsed_ns: i128::from(elapsed),
+                calls_ns: i128::from(calls),
+                cpu_ns: i128::from(cpu),
+                wait_inside_ns: i128::from(inside),
+                wait_ns: i128::from(inside) + i128::from(between),
+                segments: segments as u64,
+                ..Account::default()
+            };
+            let name = names[at].clone().filter(|name| !name.is_empty());
+            let name = name.or(processes[at].clone()).unwrap_or_default();
+            let to = from.saturating_add(last.saturating_sub(first));
+            found.push((files[at], name, account, from, to));
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn files(run: &Path) -> Result<Vec<(u32, String, i64, i64)>, EvidenceError> {
+    let mut found = Vec::new();
+    each(&run.join("files.parquet"), &["file", "path", "bytes", "lines"], |rows| {
+        let (numbers, paths) = (rows.u32s("file")?, rows.texts("path")?);
+        let (bytes, lines) = (rows.i64s("bytes")?, rows.i64s("lines")?);
+        for (at, path) in paths.into_iter().enumerate() {
+            found.push((numbers[at], path.unwrap_or_default(), bytes[at], lines[at]));
+        }
+        Ok(())
+    })?;
+    found.sort();
+    Ok(found)
+}
+
+fn unread(run: &Path) -> Result<Map<String, Json>, EvidenceError> {
+    let mut counts: HashMap<String, u64> = HashMap::new();
+    each(&run.join("unread.parquet"), &["reason"], |rows| {
+        let (numbers, words) = rows.words("reason")?;
+        for number in numbers {
+            if let Some(word) = words.get(number as usize) {
+                *counts.entry(word.clone()).or_default() += 1;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(counts.into_iter().map(|(reason, count)| (reason, json!(count))).collect())
+}
+
+fn late_owners(
+    run: &Path,
+    files: &[(u32, String, i64, i64)],
+) -> Result<HashMap<i64, i64>, EvidenceError> {
+    let mut late = HashMap::new();
+    for (file, ..) in files {
+        for path in parts_of(run, "links", *file)? {
+            each(&path, &["row_kind", "id", "parent"], |rows| {
+                let (kinds, words) = rows.words("row_kind")?;
+                let (ids, parents) = (rows.i64s("id")?, rows.i64s("parent")?);
+                for at in 0..rows.len() {
+                    if words.get(kinds[at] as usize).is_some_and(|word| word == "wait") {
+                        late.insert(ids[at], parents[at]);
+                    }
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(late)
+}
+
+/// The profile of an import, as JSON: that of its traces.
+pub fn profile_run(run: &Path, request: &Request) -> Result<String, EvidenceError> {
+    let files = files(run)?;
+    let needs = |needed: bool| if needed { files.as_slice() } else { &[] };
+    let mut of = Run {
+        run,
+        request,
+        texts: HashMap::new(),
+        late: late_owners(run, needs(request.needs_owners()))?,
+    };
+    if request.needs_statements() {
+        of.texts = super::super::writer::texts(run)?;
+    }
+    let mut profile = Profile::default();
+    let accounts = accounts(run)?;
+    for (file, path, ..) in &files {
+        let mut summing = Summing::new(request, path);
+        let mut names = of.names(*file, &mut summing)?;
+        let owners = of.calls(*file, &mut names, &mut summing)?;
+        of.waits(*file, &mut names, &owners, &mut summing)?;
+        profile.take(summing);
+        for (_, name, account, from, to) in accounts.iter().filter(|found| found.0 == *file) {
+            profile.session(account, name, path, request);
+            if *from != NONE {
+                profile.span(*from, *to);
+            }
+        }
+    }
+    let mut told = profile_json(&profile, request);
+    told.insert("files".to_owned(), json!(files.len()));
+    told.insert("bytes".to_owned(), json!(files.iter().map(|file| file.2).sum::<i64>()));
+    told.insert("lines".to_owned(), json!(files.iter().map(|file| file.3).sum::<i64>()));
+    told.insert("unread".to_owned(), Json::Object(unread(run)?));
+    told.insert("warnings".to_owned(), json!([]));
+    told.insert("refused".to_owned(), json!([]));
+    Ok(Json::Object(told).to_string())
+}

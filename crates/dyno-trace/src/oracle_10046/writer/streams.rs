@@ -1,0 +1,111 @@
+//! The rows of one file from all tables, in the order of the file, a batch of each in memory.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use dyno_evidence::EvidenceError;
+use dyno_evidence::table::{Rows, TableRows, read_table};
+
+/// A piece of text and where it stood: line, then byte.
+#[derive(Debug)]
+pub struct Piece {
+    line: i64,
+    byte_offset: i64,
+    /// The text, with its line end.
+    pub text: String,
+}
+
+/// Turns a batch into the texts of its rows.
+pub type Render<'a> = Box<dyn Fn(&Rows) -> Result<Vec<String>, EvidenceError> + 'a>;
+
+/// The rows of one table that belong to one file.
+pub struct Stream<'a> {
+    parts: VecDeque<PathBuf>,
+    open: Option<TableRows>,
+    columns: Vec<&'static str>,
+    file: u32,
+    render: Render<'a>,
+    waiting: VecDeque<Piece>,
+}
+
+impl<'a> Stream<'a> {
+    /// The rows of `file` in these parts, which are in order.
+    pub fn new(
+        parts: Vec<PathBuf>,
+        columns: &[&'static str],
+        file: u32,
+        render: Render<'a>,
+    ) -> Self {
+        let mut columns = columns.to_vec();
+        columns.extend(["file", "line", "byte_offset"]);
+        let (parts, waiting) = (parts.into(), VecDeque::new());
+        Self { parts, open: None, columns, file, render, waiting }
+    }
+
+    /// Place of the next row; `None` behind the last.
+    fn next_place(&mut self) -> Result<Option<(i64, i64)>, EvidenceError> {
+        while self.waiting.is_empty() {
+            let Some(rows) = self.next_batch()? else { return Ok(None) };
+            let (files, lines) = (rows.u32s("file")?, rows.i64s("line")?);
+            let offsets = rows.i64s("byte_offset")?;
+            if !files.contains(&self.file) {
+                continue;
+            }
+            let texts = (self.render)(&rows)?;
+            for (((file, line), byte_offset), text) in
+                files.into_iter().zip(lines).zip(offsets).zip(texts)
+            {
+                if file == self.file {
+                    self.waiting.push_back(Piece { line, byte_offset, text });
+                }
+            }
+        }
+        Ok(self.waiting.front().map(|piece| (piece.line, piece.byte_offset)))
+    }
+
+    fn next_batch(&mut self) -> Result<Option<Rows>, EvidenceError> {
+        loop {
+            if let Some(open) = &mut self.open {
+                match open.next() {
+                    Some(rows) => return rows.map(Some),
+                    None => self.open = None,
+                }
+            }
+            let Some(path) = self.parts.pop_front() else { return Ok(None) };
+            self.open = Some(read_table(&path, &self.columns)?);
+        }
+    }
+}
+
+/// The next piece of all streams in the order of the file; `None` at its end.
+pub fn next_piece(streams: &mut [Stream<'_>]) -> Result<Option<Piece>, EvidenceError> {
+    let mut first: Option<((i64, i64), usize)> = None;
+    for (number, stream) in streams.iter_mut().enumerate() {
+        if let Some(place) = stream.next_place()?
+            && first.is_none_or(|(known, _)| place < known)
+        {
+            first = Some((place, number));
+        }
+    }
+    Ok(first.and_then(|(_, number)| streams[number].waiting.pop_front()))
+}
+
+/// The parts of a large table that hold a file's rows, in order.
+pub fn parts_of(run: &Path, table: &str, file: u32) -> Result<Vec<PathBuf>, EvidenceError> {
+    let dir = run.join(table);
+    if !dir.is_dir() {
+        return Ok(Vec::new());
+    }
+    let failed = |source| EvidenceError::Io { path: dir.clone(), source };
+    let begin = format!("f{file:06}-");
+    let mut parts = Vec::new();
+    for entry in dir.read_dir().map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with(&begin) && name.ends_with(".parquet") {
+            parts.push(path);
+        }
+    }
+    parts.sort();
+    Ok(parts)
+}

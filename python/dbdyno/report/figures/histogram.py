@@ -1,0 +1,62 @@
+"""The share of values in each step, group over group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.report.figures import base, theme
+from dbdyno.report.figures.scatter import Model, axis, scale
+
+
+def group_colour(names: list[str], look: theme.Look) -> Any:
+    """Colour by group; the first is the quiet one, and a single one needs no legend."""
+    import altair as alt
+
+    return alt.Color(
+        "group:N",
+        scale={"domain": names, "range": theme.arm_colours(len(names), 0)},
+        legend={"columns": look.columns(names, 4), "offset": base.LEGEND_OVER_TITLE}
+        if len(names) > 1
+        else None,
+    )
+
+
+def draw(model: Model, column: str, look: theme.Look = theme.WIDE) -> Any:
+    """The chart of a model made by `dbdyno.stats.plots.histogram`."""
+    import altair as alt
+
+    rows = [
+        {"group": group["name"], "x": low, "x2": high, "y": share}
+        for group in model["groups"]
+        for low, high, share in group["steps"]
+    ]
+    names = [group["name"] for group in model["groups"]]
+    low, high = min(r["x"] for r in rows), max(r["x2"] for r in rows)
+    most = max(r["y"] for r in rows) or 1.0
+    outline = []
+    for name in names:
+        own = [row for row in rows if row["group"] == name]
+        outline += [{"group": name, "x": row["x"], "y": row["y"]} for row in own]
+        outline.append({"group": name, "x": own[-1]["x2"], "y": 0})
+    y_axis = axis("share of the values", 0, most, False, 6)
+    chart = (
+        alt.Chart(base.data(outline))
+        .mark_area(interpolate="step-after", fillOpacity=0.2, line={"strokeWidth": 1.8}, clip=True)
+        .encode(
+            x=alt.X(
+                "x:Q",
+                scale=scale(low, high, model["log"]),
+                axis={**axis(column, low, high, model["log"]), "grid": True},
+            ),
+            y=alt.Y(
+                "y:Q",
+                stack=None,
+                scale={"domain": [0, most * 1.05], "nice": False},
+                axis={**y_axis, **base.y_title(y_axis["title"], look)},
+            ),
+            color=group_colour(names, look),
+        )
+        .properties(width=look.plot, height=look.height(320))
+    )
+    counts = ", ".join(f"{g['name']} {g['n']:,}".strip() for g in model["groups"])
+    return theme.finish(chart, f"Distribution of {column}", f"Values: {counts}.", look)

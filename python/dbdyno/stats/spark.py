@@ -1,0 +1,300 @@
+"""The same description made by Spark, where the evidence is larger than a machine.
+
+What is asked of Spark is the mergeable summary, as SQL: counts and moments by group and block, counts
+per log bucket (those of `dyno_stats::signed`, to the bucket), the K largest. It is finished here by
+the functions that finish the core's own. Counts, moments, extremes, buckets and the largest are
+exact; quantiles and rank statistics are those of the buckets' middles, within 1/256 of each value.
+
+A session that is already there is used; else one is started, on SPARK_MASTER or local[*], bound to
+this machine alone when local.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dbdyno.errors import StatsError
+from dbdyno.stats.arrays import ordered
+from dbdyno.stats.describe import (
+    NOTE,
+    QUANTILES,
+    QUARTILES,
+    BlockValue,
+    Described,
+    Group,
+    Longest,
+    Quantile,
+    Ranks,
+)
+from dbdyno.stats.quantiles import quantile, quantile_interval, supported
+from dbdyno.stats.samples import Counts
+
+APPROXIMATE = "quantiles and ranks are from log buckets, within 0.4 % of each value"
+_ZERO = 1 << 18
+_STEPS = 128
+_BIAS = 1023
+
+# The bucket of a value: sign, exponent and seven binary digits of its fraction. The logarithm may
+# miss a power of two by a hair, so the exponent is set right by exact powers.
+_BUCKET = f"""
+select g, b, count(*) as n, bucket from (
+  select g, b, case when v = 0 then {_ZERO}
+    when v > 0 then {_ZERO} + place else {_ZERO} - 1 - place end as bucket
+  from (
+    select g, b, v,
+      cast((e + {_BIAS}) * {_STEPS} + floor((abs(v) / pow(2D, e) - 1) * {_STEPS}) as bigint) as place
+    from (
+      select g, b, v, case when pow(2D, e0) > abs(v) then e0 - 1
+        when pow(2D, e0 + 1) <= abs(v) then e0 + 1 else e0 end as e
+      from (
+        select g, b, v, case when v = 0 then 0D else cast(floor(log2(abs(v))) as double) end as e0
+        from picked where v is not null
+      )
+    )
+  )
+) group by g, b, bucket
+"""
+_MOMENTS = """
+select g, b, count(v) as n, count(*) - count(v) as missing, avg(v) as mean,
+  var_pop(v) * count(v) as m2, min(v) as low, max(v) as high
+from picked group by g, b
+"""
+
+
+def bounds(bucket: int) -> tuple[float, float]:
+    """Lower and upper end of a bucket; that of zero is 0 to 0."""
+    if bucket == _ZERO:
+        return 0.0, 0.0
+    place = bucket - _ZERO if bucket > _ZERO else _ZERO - 1 - bucket
+    exponent, step = divmod(place, _STEPS)
+    size = 2.0 ** (exponent - _BIAS)
+    low, high = size * (1 + step / _STEPS), size * (1 + (step + 1) / _STEPS)
+    return (low, high) if bucket > _ZERO else (-high, -low)
+
+
+def session() -> Any:
+    """The Spark session; raises `StatsError` without pyspark."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise StatsError(
+            "Spark is not installed", next_step="pip install 'dbdyno[spark]', and Java 17"
+        ) from error
+    there = SparkSession.getActiveSession()
+    if there is not None:
+        return there
+    master = os.environ.get("SPARK_MASTER")
+    builder = SparkSession.builder.appName("dbdyno stats").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    if master is None:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = builder.config("spark.driver.host", "127.0.0.1")
+        builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
+        builder = builder.config("spark.sql.shuffle.partitions", str(os.cpu_count() or 1))
+    made = builder.master(master or "local[*]").getOrCreate()
+    made.sparkContext.setLogLevel("ERROR")
+    return made
+
+
+def describe_by_spark(
+    files: Sequence[Path],
+    form: str,
+    column: str,
+    by: str | None = None,
+    block: str | None = None,
+    where: str | None = None,
+    *,
+    first: str | None = None,
+    level: float = 0.95,
+    longest: int = 0,
+) -> tuple[Described, str, str | None]:
+    """Describes a column of Parquet or CSV files; returns the column and the block column, too.
+
+    `block` None takes the column `block` where there is one. `where` is an expression of Spark's
+    SQL. Raises `StatsError`.
+    """
+    spark = session()
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as f
+
+    paths = [file.resolve().as_uri() for file in files]
+    try:
+        if form == "parquet":
+            frame = spark.read.parquet(*paths)
+        else:
+            frame = spark.read.csv(paths, header=True, inferSchema=True)
+        if block is None and "block" in frame.columns:
+            block = "block"
+        _check(frame, column, by, block)
+        frame = frame.where(where) if where else frame
+        value = f.col(_tick(column)).cast("double")
+        none = f.lit("")
+        picked = frame.select(
+            f.when(~f.isnan(value), value).alias("v"),
+            _word(f, by) if by else none.alias("g"),
+            (_word(f, block) if block else none).alias("b"),
+        )
+        if by:
+            picked = picked.withColumnRenamed(picked.columns[1], "g")
+        picked.createOrReplaceTempView("picked")
+        moments = spark.sql(_MOMENTS).collect()
+        buckets = spark.sql(_BUCKET).collect()
+        top = []
+        if longest:
+            top = spark.sql(
+                "select v, g from picked where v is not null"
+                f" order by v desc, g desc limit {int(longest)}"
+            ).collect()
+    except PySparkException as error:
+        text = str(error).strip().splitlines()[0]
+        raise StatsError(f"Spark: {text}", next_step="look at the column and --where") from error
+    names = ordered({row["g"] for row in moments})
+    if first in names:
+        names = [first, *(name for name in names if name != first)]  # type: ignore[list-item]
+    return finish(names, moments, buckets, top, bool(block), level), column, block
+
+
+def _tick(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _word(f: Any, name: str) -> Any:
+    return f.coalesce(f.col(_tick(name)).cast("string"), f.lit("NULL"))
+
+
+def _check(frame: Any, column: str, by: str | None, block: str | None) -> None:
+    for name in filter(None, (column, by, block)):
+        if name not in frame.columns:
+            raise StatsError(f"no column {name!r}", next_step=f"columns: {', '.join(frame.columns)}")
+    kind = dict(frame.dtypes)[column]
+    if kind in ("string", "timestamp", "date", "binary"):
+        raise StatsError(f"column {column!r} is {kind}, not a number")
+
+
+def finish(
+    names: Sequence[str],
+    moments: Iterable[Any],
+    buckets: Iterable[Any],
+    top: Iterable[Any],
+    by_block: bool,
+    level: float,
+) -> Described:
+    """The description from rows of the three queries."""
+    cells: dict[str, list[Any]] = {name: [] for name in names}
+    counts: dict[tuple[str, str], dict[int, int]] = {}
+    for row in moments:
+        cells[row["g"]].append(row)
+    for row in buckets:
+        counts.setdefault((row["g"], row["b"]), {})[int(row["bucket"])] = int(row["n"])
+    groups, samples = [], []
+    for name in names:
+        whole: dict[int, int] = {}
+        for (g, _), part in counts.items():
+            for bucket, n in part.items() if g == name else ():
+                whole[bucket] = whole.get(bucket, 0) + n
+        merged = _merged(cells[name])
+        sample = _sample(whole, merged["low"], merged["high"])
+        groups.append(_group(name, merged, whole, sample, level))
+        samples.append(sample)
+    blocks = []
+    for at, name in enumerate(names if by_block else ()):
+        for row in (row for row in cells[name] if row["n"]):
+            part = _sample(counts[name, row["b"]], row["low"], row["high"])
+            values = {q: quantile(part, q) for q in QUANTILES}
+            blocks.append(BlockValue(at, row["b"], int(row["n"]), float(row["mean"]), values))
+    longest = tuple(Longest(float(row["v"]), row["g"], None, None) for row in top)
+    integer = all(float(g.min).is_integer() and float(g.max).is_integer() for g in groups if g.n)
+    return Described(
+        groups=tuple(groups),
+        ranks=_ranks(samples),
+        blocks=tuple(blocks),
+        longest=longest,
+        integer=integer,
+        level=level,
+        approximate=APPROXIMATE,
+        note=f"{NOTE}; {APPROXIMATE}",
+    )
+
+
+def _merged(cells: Sequence[Any]) -> dict[str, Any]:
+    """The moments of several blocks as one (Chan, Golub and LeVeque 1983)."""
+    found: dict[str, Any] = {"n": 0, "missing": 0, "mean": 0.0, "m2": 0.0}
+    found |= {"low": math.nan, "high": math.nan}
+    for row in cells:
+        found["missing"] += int(row["missing"])
+        n, own = int(row["n"]), found["n"]
+        if n == 0:
+            continue
+        apart = row["mean"] - found["mean"]
+        found["mean"] += apart * n / (own + n)
+        found["m2"] += row["m2"] + apart * apart * own * n / (own + n)
+        found["n"] += n
+        found["low"] = row["low"] if own == 0 else min(found["low"], row["low"])
+        found["high"] = row["high"] if own == 0 else max(found["high"], row["high"])
+    return found
+
+
+def _sample(buckets: dict[int, int], low: float, high: float) -> Counts:
+    """The middles of the buckets with their counts, never outside the extremes."""
+    numbers = sorted(buckets)
+    middles = np.array([sum(bounds(bucket)) / 2 for bucket in numbers])
+    counts = np.array([buckets[bucket] for bucket in numbers], dtype=np.int64)
+    return Counts(np.clip(middles, low, high) if numbers else middles, counts)  # type: ignore[arg-type]
+
+
+def _group(
+    name: str, merged: dict[str, Any], buckets: dict[int, int], sample: Counts, level: float
+) -> Group:
+    n = merged["n"]
+    quantiles = []
+    for q in QUANTILES:
+        if n and (q in QUARTILES or supported(n, q)):
+            around = quantile_interval(sample, q, level)
+            quantiles.append(Quantile(q, around.value, around.low, around.high))
+        else:
+            quantiles.append(Quantile(q, math.nan, math.nan, math.nan))
+    return Group(
+        name=name,
+        n=n,
+        missing=merged["missing"],
+        shift=0.0,
+        offset=merged["mean"],
+        m2=merged["m2"],
+        min=merged["low"],
+        max=merged["high"],
+        quantiles=tuple(quantiles),
+        histogram=tuple((*bounds(bucket), buckets[bucket]) for bucket in sorted(buckets)),
+    )
+
+
+def _ranks(samples: Sequence[Counts]) -> Ranks | None:
+    """Rank statistics of the buckets: all values of a bucket are ties."""
+    if len(samples) < 2:
+        return None
+    values = np.unique(np.concatenate([sample.values for sample in samples]))
+    spread = []
+    for sample in samples:
+        counts = np.zeros(values.size, dtype=np.int64)
+        counts[np.searchsorted(values, sample.values)] = sample.counts
+        spread.append([int(c) for c in counts])
+    together = [sum(column) for column in zip(*spread, strict=True)]
+    tie_term = sum(t**3 - t for t in together)
+    before, doubled = 0, []
+    for t in together:
+        doubled.append(2 * before + t + 1)
+        before += t
+    sums = tuple(sum(c * d for c, d in zip(counts, doubled, strict=True)) for counts in spread)
+    if len(samples) > 2:
+        return Ranks(tie_term, sums_doubled=sums)
+    (a, b), (n, m) = spread, (sum(s) for s in spread)
+    apart, above, below = 0, 0, 0
+    for in_a, in_b in zip(a, b, strict=True):
+        apart += in_b * n - in_a * m
+        above, below = max(above, apart), max(below, -apart)
+    return Ranks(tie_term, u_doubled=sums[1] - m * (m + 1), above=above, below=below)

@@ -1,0 +1,25 @@
+"""NIST's files and how digits are counted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+def nist(name: str) -> str:
+    """The text of a data file of NIST's StRD, or a skip with the reason."""
+    beside = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+    folder = Path(os.environ.get("DBDYNO_SHARED_DATA", beside)) / "nist"
+    path = folder / f"{name}.dat"
+    if not path.is_file():
+        pytest.skip(f"no {path.name} in {folder} (set DBDYNO_SHARED_DATA)")
+    return path.read_text()
+
+
+def digits(found: float, certified: float) -> float:
+    """Correct digits: the log relative error (absolute where the certified value is 0)."""
+    apart = abs(found - certified) / (abs(certified) or 1.0)
+    return 15.0 if apart == 0 else min(15.0, -float(np.log10(apart)))

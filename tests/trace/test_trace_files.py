@@ -1,0 +1,215 @@
+"""From trace files to every page: what is read is accounted for, what is refused is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from test_trace_cli import dbdyno
+from trace_text import DATA, REAL, needs_data, trace, write_set
+
+from dbdyno.trace.profile import Request, profile_page
+from dbdyno.trace.source import open_traces
+from dbdyno.trace.statements import Request as StatementsRequest
+from dbdyno.trace.statements import statements_page
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "made.trc"
+    path.write_text(trace())
+    return path
+
+
+def test_the_profile_of_a_file_closes_to_the_microsecond(file: Path):
+    model = profile_page([str(file)])
+    assert sum(row["total_ns"] for row in model["profile"]["rows"]) == model["facts"]["elapsed_ns"]
+    names = [row["name"] for row in model["profile"]["rows"]]
+    assert "log file sync" in names and "CPU" in names
+
+
+@pytest.mark.parametrize(
+    "by", ["event", "class", "statement", "force", "module", "session", "kind"]
+)
+def test_every_dimension_closes(file: Path, by: str):
+    model = profile_page([str(file)], Request(by=(by,)))
+    assert sum(row["total_ns"] for row in model["profile"]["rows"]) == model["facts"]["elapsed_ns"]
+
+
+def test_a_profile_on_the_command_line(file: Path):
+    done = dbdyno("trace", "profile", file, COLUMNS="80")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "log file sync" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_where_and_top_on_the_command_line(file: Path):
+    rows = [json.loads(line) for line in dbdyno(
+        "trace", "profile", file, "--where", "class = 'commit'", "--format", "jsonl"
+    ).stdout.splitlines()]  # fmt: skip
+    assert [row["name"] for row in rows if row["what"] == "wait"] == ["log file sync"]
+    top = dbdyno("trace", "profile", file, "--top", 1, "--format", "jsonl").stdout.splitlines()
+    assert len(top) == 1
+    assert dbdyno("trace", "profile", file, "--where", "evnt = 1").returncode == 2
+
+
+def test_literals_of_a_file_are_found(file: Path):
+    with open_traces([str(file)]) as traces:
+        finding = statements_page(traces, StatementsRequest(merge_literals=True))["findings"][0]
+    assert finding["statements"] == 20
+    assert finding["misses"] == 20
+
+
+def test_a_temporary_import_leaves_nothing_behind(file: Path, tmp_path: Path):
+    place = tmp_path / "tmp"
+    place.mkdir()
+    assert dbdyno("trace", "sql", file, TMPDIR=str(place)).returncode == 0
+    assert list(place.iterdir()) == []
+
+
+def test_ctrl_c_ends_with_130_and_leaves_nothing_behind(tmp_path: Path):
+    place = tmp_path / "tmp"
+    place.mkdir()
+    big = tmp_path / "big.trc"
+    big.write_text(trace(orders=20_000) * 12)
+    running = subprocess.Popen(
+        [sys.executable, "-m", "dbdyno", "trace", "sql", str(big)],
+        env={**os.environ, "TMPDIR": str(place)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    deadline = time.monotonic() + 30
+    while not list(place.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=60)
+    assert (running.returncode, errors.strip()) == (130, b"")
+    assert list(place.iterdir()) == []
+
+
+def test_an_import_is_a_run_and_is_not_overwritten(file: Path, tmp_path: Path):
+    out = tmp_path / "runs" / "orders"
+    done = dbdyno("trace", "import", file, "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert "calls" in done.stdout
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert (manifest["kind"], manifest["status"], manifest["title"]) == (
+        "trace", "complete", "made.trc",
+    )  # fmt: skip
+    again = dbdyno("trace", "import", file, "--out", out, stdin=subprocess.DEVNULL)
+    assert again.returncode == 2
+    assert "--force" in again.stderr
+    assert dbdyno("trace", "import", file, "--out", out, "--force").returncode == 0
+    assert dbdyno("trace", "sql", out).stdout == dbdyno("trace", "sql", out).stdout
+
+
+def test_an_import_removes_nothing_that_is_no_import(file: Path, tmp_path: Path):
+    out = tmp_path / "precious"
+    out.mkdir()
+    (out / "letter.txt").write_text("dear")
+    done = dbdyno("trace", "import", file, "--out", out, "--force")
+    assert done.returncode == 2
+    assert (out / "letter.txt").read_text() == "dear"
+
+
+def test_pages_of_files_and_of_their_import_are_the_same(file: Path, tmp_path: Path):
+    out = tmp_path / "run"
+    dbdyno("trace", "import", file, "--out", out)
+    for words in (("sql",), ("waits", "--event", "log file sync"), ("tree",), ("timeline",)):
+        one, two = (
+            json.loads(dbdyno("trace", *words, source, "--format", "json").stdout)
+            for source in (file, out)
+        )
+        assert one == two
+
+
+def test_a_bad_file_is_told_and_the_others_go_on(file: Path, tmp_path: Path):
+    bad = tmp_path / "bad.trc"
+    bad.write_bytes(bytes(range(256)) * 40)
+    done = dbdyno("trace", "profile", file, bad)
+    assert done.returncode == 2
+    assert done.stderr.count("bad.trc") == 1
+    assert "log file sync" in done.stdout
+    assert dbdyno("trace", "profile", bad).returncode == 2
+
+
+def test_check_ends_with_0_1_or_2(file: Path, tmp_path: Path):
+    assert dbdyno("trace", "check", file).returncode == 0
+    torn = tmp_path / "torn.trc"
+    torn.write_text(trace().replace("EXEC #140003:c=30,e=70", "EXEC #140003:c=3x,e", 1))
+    done = dbdyno("trace", "check", torn)
+    assert done.returncode == 1
+    assert "not read" in done.stdout and "line " in done.stdout
+    assert dbdyno("trace", "check", file, tmp_path / "none.trc").returncode == 2
+    rows = dbdyno("trace", "check", torn, "--format", "jsonl").stdout.splitlines()
+    assert json.loads(rows[0])["count"] >= 1
+
+
+def test_compare_of_two_folders(tmp_path: Path):
+    one = write_set(tmp_path / "before", 6, orders=60, seed=1)
+    two = write_set(tmp_path / "after", 6, orders=60, seed=2, factor=1.4)
+    done = dbdyno("compare", one, two)
+    assert done.returncode == 1, done.stderr
+    words = " ".join(done.stdout.split())
+    assert "after is" in words and "6 and 6 sessions" in words
+    quoted = dbdyno("compare", f"{one}/*.trc", f"{two}/*.trc", "--event", "log file sync",
+                    "--format", "json")  # fmt: skip
+    assert json.loads(quoted.stdout)["verdict"]["decision"] == "slower"
+
+
+def test_compare_needs_no_statement_key_in_common(tmp_path: Path):
+    one = write_set(tmp_path / "a", 5, orders=10, seed=1)
+    two = write_set(tmp_path / "b", 5, orders=10, seed=2)
+    model = json.loads(dbdyno("compare", one, two, "--merge-literals", "--format", "json").stdout)
+    (row,) = [line for line in model["lines"] if line["family"] == "statement" and line["text"]]
+    assert row["sides"][0]["count"] == 50
+
+
+@needs_data
+@pytest.mark.parametrize("path", REAL, ids=lambda path: path.name[-40:])
+def test_every_real_file_has_every_page(path: Path, tmp_path: Path):
+    """Nothing that is in a real file breaks a page; its profile closes."""
+    from dbdyno.errors import TraceError
+    from dbdyno.report.html import render_html
+    from dbdyno.report.trace import render_text, rows
+    from dbdyno.trace import timeline, tree, waits
+    from dbdyno.trace.check import check_page
+
+    model = profile_page([str(path)])
+    assert sum(row["total_ns"] for row in model["profile"]["rows"]) == model["facts"]["elapsed_ns"]
+    pages = [model, profile_page([str(path)], Request(by=("statement", "event"))),
+             check_page([str(path)])]  # fmt: skip
+    with open_traces([str(path)]) as traces:
+        for make in (
+            lambda: statements_page(traces, StatementsRequest(top=0, merge_literals=True)),
+            lambda: waits.waits_page(traces, waits.Request()),
+            lambda: waits.waits_page(traces, waits.Request(events=("*",))),
+            lambda: tree.tree_page(traces, tree.Request()),
+            lambda: timeline.timeline_page(traces),
+        ):
+            try:
+                pages.append(make())
+            except TraceError as error:
+                assert "no wait" in str(error) or "no call" in str(error)
+    for page in pages:
+        text = render_text(page, width=80, color=False, skew=True)
+        assert max(map(len, text.splitlines())) <= 80
+        json.dumps(page, allow_nan=False)
+        rows(page)
+        assert "</html>" in render_html(page)
+
+
+@needs_data
+def test_exclusive_figures_of_a_real_file_add_up_to_its_roots():
+    path = next(DATA.glob("*orcl_ora_4321.trc"))
+    with open_traces([str(path)]) as traces:
+        model = statements_page(traces, StatementsRequest(top=0))
+        total = sum(entry["total"]["elapsed_ns"] for entry in model["statements"])
+        row = traces.rows(
+            "select sum(elapsed_ns)::bigint as ns from calls where depth = 0 or orphan"
+        )[0]
+    assert total == row["ns"]
