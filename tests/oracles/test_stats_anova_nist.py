@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from dbdyno.stats.describe import describe
+from dbdyno.stats.description import describe
 from dbdyno.stats.group_tests import one_way
 from nist_help import digits
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from dbdyno.stats.describe import describe
+from dbdyno.stats.description import describe
 from nist_help import digits, nist
 
 #: File: least digits of the standard deviation. NumAcc3 and NumAcc4 as doubles carry 9 and 8; here

@@ -15,7 +15,7 @@ from test_trace_cli import dbdyno
 from trace_text import DATA, REAL, needs_data, trace, write_set
 
 from dbdyno.trace.profile import Request, profile_page
-from dbdyno.trace.source import open_traces
+from dbdyno.trace.source import open_traces, read_trace
 from dbdyno.trace.statements import Request as StatementsRequest
 from dbdyno.trace.statements import statements_page
 
@@ -127,6 +127,37 @@ def test_pages_of_files_and_of_their_import_are_the_same(file: Path, tmp_path: P
         assert one == two
 
 
+def test_the_profile_of_an_import_is_that_of_its_files(file: Path, tmp_path: Path):
+    run = read_trace(file, tmp_path / "run")
+    for by in (("event",), ("statement", "event"), ("class",)):
+        request = Request(by=by, where="elapsed_us > 10")
+        one, two = (profile_page([str(place)], request) for place in (file, run.path))
+        assert one["profile"] == two["profile"]
+        assert one["calls"] == two["calls"]
+
+
+def test_what_is_written_from_an_import_reads_the_same(file: Path, tmp_path: Path):
+    run = read_trace(file, tmp_path / "run")
+    out = tmp_path / "copy"
+    done = dbdyno("trace", "write", run.path, "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert profile_page([str(out)])["profile"] == profile_page([str(file)])["profile"]
+    again = dbdyno("trace", "write", run.path, "--out", out)
+    assert again.returncode == 2
+    assert "not empty" in again.stderr
+
+
+def test_the_public_names_are_enough_to_begin(file: Path, tmp_path: Path):
+    import dbdyno as package
+
+    profile = package.profile_trace(file, by="class")
+    assert profile["profile"]["by"] == ["class"]
+    run = package.read_trace(file, tmp_path / "run")
+    assert package.sql("select count(*) from waits", run).fetchall() == [(60,)]
+    with pytest.raises(package.Error):
+        package.profile_trace(tmp_path / "none.trc")
+
+
 def test_a_bad_file_is_told_and_the_others_go_on(file: Path, tmp_path: Path):
     bad = tmp_path / "bad.trc"
     bad.write_bytes(bytes(range(256)) * 40)
@@ -181,6 +212,8 @@ def test_every_real_file_has_every_page(path: Path, tmp_path: Path):
 
     model = profile_page([str(path)])
     assert sum(row["total_ns"] for row in model["profile"]["rows"]) == model["facts"]["elapsed_ns"]
+    run = read_trace(path, tmp_path / "run")
+    assert profile_page([str(run.path)])["profile"] == model["profile"]
     pages = [model, profile_page([str(path)], Request(by=("statement", "event"))),
              check_page([str(path)])]  # fmt: skip
     with open_traces([str(path)]) as traces:

@@ -21,6 +21,8 @@ pub(crate) struct Shape<'a> {
     pub deltas: &'a [&'a str],
     /// Columns of ever different values: stored as they are, without a dictionary.
     pub plain: &'a [&'a str],
+    /// Columns whose extremes nobody asks for: finding those of texts costs more than storing them.
+    pub unsorted: &'a [&'a str],
     /// Rows after which a row group is closed: the most that a writer keeps in memory.
     pub row_group_rows: usize,
     /// Whether every page tells its extremes, or only the row group.
@@ -111,6 +113,10 @@ fn properties(shape: &Shape<'_>) -> WriterProperties {
         .set_created_by("dbdyno".to_owned());
     if !shape.page_statistics {
         base = base.set_statistics_enabled(EnabledStatistics::Chunk);
+    }
+    for column in shape.unsorted {
+        let path = ColumnPath::from(*column);
+        base = base.set_column_statistics_enabled(path, EnabledStatistics::None);
     }
     for column in shape.plain {
         base = base.set_column_dictionary_enabled(ColumnPath::from(*column), false);

@@ -135,6 +135,7 @@ impl Table {
         let shape = Shape {
             deltas: &named(&[Kind::I64, Kind::U64, Kind::U32, Kind::U8]),
             plain: &named(&[Kind::Text, Kind::Bool]),
+            unsorted: &named(&[Kind::Text, Kind::Repeated, Kind::Words, Kind::Bool]),
             row_group_rows: ROW_GROUP_ROWS,
             page_statistics: false,
         };

@@ -174,20 +174,29 @@ fn customers(customers: u64) -> u64 {
     till.report().sojourn_ns_sum
 }
 
+type Style = (&'static str, fn(u64) -> u64);
+
+/// CPU time of this process so far, in seconds; the clock's where the system does not tell.
+fn cpu_s(since: Instant) -> f64 {
+    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let ns = text.split(' ').next().and_then(|word| word.parse::<u64>().ok());
+    ns.filter(|&ns| ns > 0).map_or(since.elapsed().as_secs_f64(), |ns| ns as f64 / 1e9)
+}
+
 fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<u64>().ok());
     let count = numbers.next().unwrap_or(1_000_000);
     let rounds = numbers.next().unwrap_or(5);
-    type Style = (&'static str, fn(u64) -> u64);
     let styles: [Style; 4] =
         [("bare", bare), ("machine", machine), ("server", server), ("customers", customers)];
     let mut best = [0.0_f64; 4];
     let mut means_ms = [0.0; 4];
+    let clock = Instant::now();
     for _ in 0..rounds {
         for (i, (_, run)) in styles.iter().enumerate() {
-            let start = Instant::now();
+            let start_s = cpu_s(clock);
             means_ms[i] = run(count) as f64 / count as f64 / 1e6;
-            best[i] = best[i].max(2.0 * count as f64 / start.elapsed().as_secs_f64());
+            best[i] = best[i].max(2.0 * count as f64 / (cpu_s(clock) - start_s));
         }
     }
     let fields: Vec<String> = styles

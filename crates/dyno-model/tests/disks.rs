@@ -116,7 +116,7 @@ fn exponential() -> Times {
     Times::Exponential { mean_us: 1_000.0 }
 }
 
-/// The mean of the largest of n exponentials is H_n.
+/// The mean of the largest of n exponentials is the harmonic number `H_n`.
 #[test]
 fn the_last_piece_of_a_stripe_and_the_slowest_copy_decide() {
     for n in [2_u64, 8, 32] {
@@ -220,7 +220,7 @@ fn a_cache_takes_a_burst_until_it_is_full() {
     // 1,024 lines, filled by one write every 68 us and emptied by a disk of some hundred a second.
     assert!((1_024..1_100).contains(&first_slow), "{first_slow}");
     let (late, _) = mean(&floats(&seen[3_000..], 1e6));
-    assert!((2.0..4.0).contains(&late), "then the disk's pace: {late} ms");
+    assert!((0.8..2.5).contains(&late), "then the pace of a sorted sweep: {late} ms");
     assert!(cache.holds() && cache.lines() > 1_000);
 }
 

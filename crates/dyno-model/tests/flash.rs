@@ -198,6 +198,8 @@ fn a_full_card_is_dramatically_slower_than_a_fresh_one() {
             capacity_mb: 256,
             over_provisioning_ratio: 0.1,
             buffer_pages: 256,
+            link_mb_s: 1e4,
+            command_us: 1.0,
             start,
             ..FlashParameters::default()
         };

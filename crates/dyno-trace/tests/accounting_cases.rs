@@ -60,7 +60,7 @@ fn a_lob_call_owns_the_wait_of_no_cursor_inside_its_span() {
         + &wait(0, "SQL*Net message to client", 1, 112);
     let reader = read(&text);
     assert_eq!(reader.sink.owners.len(), 1);
-    assert_eq!(reader.kind_name(reader.sink.calls[0].kind), "lobread");
+    assert_eq!(reader.lob_calls.name(u32::from(reader.sink.calls[0].kind) - 8), b"LOBREAD");
     assert_eq!(reader.sink.calls[0].own_wait_ns, 4_000);
 }
 

@@ -190,7 +190,9 @@ fn text_of((kind, cursor, step, value, dep): (u8, u64, i64, i64, u8), tim: i64) 
             "BINDS #{cursor}:\n\n Bind#0\n  oacdty=01 mxl=32(04)\n  kxs=7f bln=32  avl=04  flg=05\n  \
              value=\"a{value}\"\n Bind#1\n  No oacdef for this bind.\n"
         ),
-        _ => format!("LOBWRITE: type=TEMPORARY LOB,bytes={value},c=1,e={value},p=0,cr=0,cu=7,tim={tim}\n"),
+        _ => format!(
+            "LOBWRITE: type=TEMPORARY LOB,bytes={value},c=1,e={value},p=0,cr=0,cu=7,tim={tim}\n"
+        ),
     }
 }
 

@@ -84,7 +84,7 @@ def _of_two(
         return lambda: stats_draw.scatter(model, x, y), lambda: scatter.draw(model, x, y)
     from dbdyno.report.figures import usl as figure
     from dbdyno.stats.arrays import complete
-    from dbdyno.stats.usl import usl
+    from dbdyno.stats.scalability import usl
 
     a, b = complete(a, b)
     fitted = plots.scaling(usl(a, b), a, b)

@@ -19,7 +19,7 @@ from dbdyno.cli.stats_source import (
 from dbdyno.errors import StatsError
 
 if TYPE_CHECKING:
-    from dbdyno.stats.describe import Described
+    from dbdyno.stats.description import Described
 
 NO_BLOCKS = "-"
 
@@ -50,7 +50,7 @@ def describe_operands(
     column, block = _columns(sources, column, by, block)
     whole = all(source.form == "parquet" for source in sources) and not where
     if whole and (block is None or len(sources) == 1 or by is None):
-        from dbdyno.stats.describe import of_parquet
+        from dbdyno.stats.description import of_parquet
 
         sets = [(source.label, source.files) for source in sources]
         found = of_parquet(sets, column, by, block, first=first, **options)  # type: ignore[arg-type]
@@ -95,7 +95,7 @@ def _by_duckdb(
     from dbdyno import _core
     from dbdyno.stats.arrays import column as as_column
     from dbdyno.stats.arrays import ordered
-    from dbdyno.stats.describe import QUANTILES, described, question
+    from dbdyno.stats.description import QUANTILES, described, question
 
     words = [name for name in (by, block) if name]
     taken = [take(source, [column], words, where) for source in sources]

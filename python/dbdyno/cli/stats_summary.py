@@ -18,7 +18,7 @@ from dbdyno.cli.stats_options import (
 )
 
 if TYPE_CHECKING:
-    from dbdyno.stats.describe import Described
+    from dbdyno.stats.description import Described
 
 
 @click.command("summary")

@@ -22,7 +22,7 @@ from dbdyno.cli.stats_options import (
 
 if TYPE_CHECKING:
     from dbdyno.stats.classical import ClassicalTest
-    from dbdyno.stats.describe import Described
+    from dbdyno.stats.description import Described
 
 BARS = 24
 WIDTH = 40
@@ -81,7 +81,7 @@ def command(
         _from_summary(operands, level, form, output)
         return
     from dbdyno.cli.stats_read import describe_operands
-    from dbdyno.stats.group_tests import NOTE, compare_in_blocks, tests_of
+    from dbdyno.stats.group_tests import NOTE, compare_in_blocks, compare_groups
 
     if by is None and len(operands) < 2:
         raise click.UsageError("a test needs groups: name a column with --by, or two operands")
@@ -100,7 +100,7 @@ def command(
     names = [group.name for group in found.groups]
     if base is not None and names and names[0] != base:
         raise click.UsageError(f"--base {base!r} is none of the groups: {', '.join(names)}")
-    tests = tests_of(found)
+    tests = compare_groups(found)
     answers = compare_in_blocks(found, randomised=_by_lot(operands, folder, by))
     lead: list[Row] = [
         {

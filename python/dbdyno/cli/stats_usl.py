@@ -30,7 +30,7 @@ def command(
     dbdyno stats usl scaling.csv -x sessions -y tps
     """
     from dbdyno.cli.stats_read import pairs
-    from dbdyno.stats.usl import usl
+    from dbdyno.stats.scalability import usl
 
     load, throughput = pairs(operands, folder, [x, y], where)
     fit = usl(load, throughput, level=level)

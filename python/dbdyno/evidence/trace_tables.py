@@ -44,23 +44,26 @@ TABLES = {
     "plans": "file uinteger, line bigint, session uinteger, cursor ubigint, statement varchar,"
     " plan_hash bigint, id bigint, rows bigint, parent bigint, position bigint, object_id bigint,"
     " operation varchar, cr bigint, pr bigint, pw bigint, starts bigint, time_us bigint,"
-    " cost bigint, size bigint, card bigint, dr bigint, dw bigint, partition varchar, text varchar",
+    " cost bigint, size bigint, card bigint, dr bigint, dw bigint, partition varchar, text"
+    " varchar, byte_offset bigint",
     "errors": "file uinteger, line bigint, session uinteger, cursor ubigint, statement varchar,"
-    " error bigint, tim bigint, started_ns bigint, call bigint",
+    " error bigint, tim bigint, started_ns bigint, call bigint, byte_offset bigint",
     "transactions": "file uinteger, line bigint, session uinteger, rollback boolean,"
-    " read_only boolean, tim bigint, started_ns bigint",
+    " read_only boolean, tim bigint, started_ns bigint, byte_offset bigint",
     "contexts": "context uinteger, session_id varchar, client_id varchar, service varchar,"
     " module varchar, action varchar, driver varchar, container varchar, client_ip varchar,"
-    " connection varchar",
+    " connection varchar, file uinteger",
     "sessions": "session uinteger, file uinteger, name varchar, process varchar, host varchar,"
     " instance varchar, first_tim bigint, last_tim bigint, started_ns bigint, elapsed_ns bigint,"
     " calls bigint, waits bigint, call_ns bigint, between_ns bigint, unexplained_ns bigint,"
-    " cpu_ns bigint, wait_inside_ns bigint, unaccounted_ns bigint",
+    " cpu_ns bigint, wait_inside_ns bigint, unaccounted_ns bigint, orphans bigint, segments bigint",
     "stamps": "file uinteger, line bigint, kind varchar, value varchar, wall_ns bigint,"
-    " zone_min bigint, digits utinyint, container varchar, tim_next bigint, residual_ns bigint",
+    " zone_min bigint, digits utinyint, container varchar, tim_next bigint, residual_ns"
+    " bigint, byte_offset bigint, session uinteger",
     "binds": "file uinteger, line bigint, cursor ubigint, number bigint, data_type bigint,"
-    " length bigint, value varchar, head varchar",
-    "files": "file uinteger, path varchar, bytes bigint, lines bigint",
+    " length bigint, value varchar, head varchar, byte_offset bigint",
+    "files": "file uinteger, path varchar, bytes bigint, lines bigint, records bigint,"
+    " version varchar, level utinyint, unit_ns bigint, header varchar",
     "unread": "file uinteger, line bigint, byte_offset bigint, length bigint, reason varchar,"
     " sample varchar",
 }  # fmt: skip

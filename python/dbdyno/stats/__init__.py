@@ -2,8 +2,8 @@
 
 The unit of inference is the block. `compare_blocks` turns one value per block and arm into an
 estimate with its interval, `decide` turns the comparisons of a run into a verdict. The classical
-tests over all waits are here too; they assume independence, and say so. Nothing here knows an
-engine or reads a file.
+tests over all waits are here too; they assume independence, and say so. So are descriptions of any
+column (`describe`), correlation, regression and scalability. Nothing here knows an engine.
 
     >>> from dbdyno.stats import compare_blocks
     >>> base = [100.0, 103.0, 98.0, 101.0, 99.0, 104.0]
@@ -16,9 +16,20 @@ from __future__ import annotations
 
 from dbdyno.stats.blocks import BlockComparison, compare_blocks, compare_metric
 from dbdyno.stats.classical import ClassicalTest, kolmogorov_smirnov, mann_whitney, welch
+from dbdyno.stats.correlation import (
+    Correlation,
+    correlate,
+    kendall,
+    pearson,
+    prob_r,
+    prob_r_log10,
+    spearman,
+)
 from dbdyno.stats.curve import CurveFit, fit_curve
 from dbdyno.stats.decide import ArmVerdict, Verdict, benjamini_hochberg, decide
+from dbdyno.stats.description import Described, describe
 from dbdyno.stats.gates import Gate
+from dbdyno.stats.group_tests import compare_groups, compare_in_blocks, from_summary
 from dbdyno.stats.metrics import (
     METRICS,
     Metric,
@@ -30,20 +41,26 @@ from dbdyno.stats.metrics import (
 from dbdyno.stats.noise import NoiseFloor, noise_floor
 from dbdyno.stats.power import blocks_needed, power_of, smallest_visible
 from dbdyno.stats.quantiles import QuantileInterval, quantile, quantile_interval, supported
+from dbdyno.stats.regression import LinearFit, lm
 from dbdyno.stats.samples import Counts, Moments, autocorrelation, counts_of, moments
+from dbdyno.stats.scalability import UslFit, usl
 
 __all__ = [
     "METRICS",
     "ArmVerdict",
     "BlockComparison",
     "ClassicalTest",
+    "Correlation",
     "Counts",
     "CurveFit",
+    "Described",
     "Gate",
+    "LinearFit",
     "Metric",
     "Moments",
     "NoiseFloor",
     "QuantileInterval",
+    "UslFit",
     "Verdict",
     "autocorrelation",
     "benjamini_hochberg",
@@ -51,20 +68,32 @@ __all__ = [
     "block_values_of",
     "blocks_needed",
     "compare_blocks",
+    "compare_groups",
+    "compare_in_blocks",
     "compare_metric",
+    "correlate",
     "counts_of",
     "decide",
     "default_headline",
+    "describe",
     "fit_curve",
+    "from_summary",
+    "kendall",
     "kolmogorov_smirnov",
+    "lm",
     "mann_whitney",
     "metric_named",
     "moments",
     "noise_floor",
+    "pearson",
     "power_of",
+    "prob_r",
+    "prob_r_log10",
     "quantile",
     "quantile_interval",
     "smallest_visible",
+    "spearman",
     "supported",
+    "usl",
     "welch",
 ]

@@ -153,11 +153,11 @@ def _spearman_exact(s: int, n: int) -> float:
 
 def _spearman_edgeworth(s: float, n: int) -> float:
     """Two-sided p by Best and Roberts' series (1975, algorithm AS 89). As R does it: the lower tail
-    is P(S < s + 2), the upper P(S >= s - 1)."""
+    is P(S < s + 2), the upper P(S >= s), S being even."""
     from scipy import special
 
     upper = s > (n**3 - n) / 6
-    at = s - 1 if upper else s + 2
+    at = s if upper else s + 2
     b = 1.0 / n
     x = (6 * (at - 1) * b / (n * n - 1) - 1) * math.sqrt(n - 1)
     y = x * x

@@ -16,21 +16,22 @@ import numpy as np
 
 from dbdyno.errors import StatsError
 from dbdyno.stats import tails
-from dbdyno.stats.blocks import compare_blocks, independence
+from dbdyno.stats.blocks import compare_blocks
 from dbdyno.stats.classical import (
     ClassicalTest,
     kolmogorov_smirnov_of,
     mann_whitney_of,
     welch,
 )
-from dbdyno.stats.describe import BlockValue, Described, Group
+from dbdyno.stats.description import BlockValue, Described, Group
 from dbdyno.stats.samples import Moments
+from dbdyno.stats.unpaired import compare_unpaired
 from dbdyno.stats.words import percent
 
 NOTE = "assumes independent values"
 
 
-def tests_of(described: Described) -> list[ClassicalTest]:
+def compare_groups(described: Described) -> list[ClassicalTest]:
     """The classical tests between all groups with values: Welch, Mann-Whitney and
     Kolmogorov-Smirnov for two; one-way and Welch's analysis of variance and Kruskal-Wallis for
     more. Raises `StatsError` below two groups, or when nothing varies."""
@@ -229,40 +230,26 @@ def _one(
     randomised: bool,
 ) -> BlockAnswer:
     shared = [block for block in a if block in b]
-    if len(shared) >= 2:
-        x, y = ([side[block] for block in shared] for side in (a, b))
+    paired = len(shared) >= 2
+    if paired:
         found = compare_blocks(
-            x, y, higher_is_better=False, level=level, randomised=randomised, resamples=0
+            [a[block] for block in shared],
+            [b[block] for block in shared],
+            higher_is_better=False,
+            level=level,
+            randomised=randomised,
+            resamples=0,
         )
-        values = (found.base_value, found.value, found.ratio, found.low, found.high, found.p)
-        return _answer(metric, values, len(shared), True, names, level)
-    logs = [np.log(list(side.values())) for side in (a, b)]
-    sides = []
-    for log in logs:
-        inflation = 1.0 if randomised else independence(log, randomised=False).inflation
-        worth = max(log.size / inflation, 2.0)
-        sides.append((worth, float(log.mean()), float(log.var(ddof=1)) * log.size / worth))
-    values = _welch_on_logs(sides, [log.size for log in logs], level)
-    return _answer(metric, values, min(log.size for log in logs), False, names, level)
-
-
-def _welch_on_logs(
-    sides: list[tuple[float, float, float]], sizes: list[int], level: float
-) -> tuple[float, float, float, float, float, float]:
-    """Welch's t on block logs; `sides` are effective blocks, mean, and variance scaled to them."""
-    from scipy import special
-
-    (n, mean_a, var_a), (m, mean_b, var_b) = sides
-    per_a, per_b = var_a / sizes[0], var_b / sizes[1]
-    error, apart = math.sqrt(per_a + per_b), mean_b - mean_a
-    if error <= 0:
-        p, half = (1.0 if apart == 0 else 0.0), 0.0
     else:
-        df = (per_a + per_b) ** 2 / (per_a**2 / max(n - 1, 1) + per_b**2 / max(m - 1, 1))
-        p = min(2 * float(special.stdtr(df, -abs(apart) / error)), 1.0)
-        half = float(special.stdtrit(df, 0.5 + level / 2)) * error
-    ends = (math.exp(apart - half), math.exp(apart + half))
-    return math.exp(mean_a), math.exp(mean_b), math.exp(apart), *ends, p
+        found = compare_unpaired(
+            list(a.values()),
+            list(b.values()),
+            higher_is_better=False,
+            level=level,
+            in_order=not randomised,
+        )
+    values = (found.base_value, found.value, found.ratio, found.low, found.high, found.p)
+    return _answer(metric, values, found.blocks, paired, names, level)
 
 
 def _answer(

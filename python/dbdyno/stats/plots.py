@@ -11,8 +11,8 @@ from dbdyno.errors import StatsError
 from dbdyno.stats.arrays import Floats
 
 if TYPE_CHECKING:
-    from dbdyno.stats.describe import Described
-    from dbdyno.stats.usl import UslFit
+    from dbdyno.stats.description import Described
+    from dbdyno.stats.scalability import UslFit
 
 
 def coarse(described: Described, most: int) -> list[tuple[float, float, list[int]]]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from dbdyno.errors import StatsError
 from dbdyno.stats.arrays import ordered
-from dbdyno.stats.describe import (
+from dbdyno.stats.description import (
     NOTE,
     QUANTILES,
     QUARTILES,

@@ -45,10 +45,10 @@ def _sentence(row: dict[str, Any]) -> str:
     hard = (
         "" if not row["misses"] else f", {_number(row['misses'], 'of them hard', 'of them hard')}"
     )
+    executed = _number(row["executions"], "execution", "executions") + ", "
     return (
         f"{row['statements']} statements differ only in literals:"
-        f" {_number(row['executions'], 'execution', 'executions')},"
-        f" {_number(row['parses'], 'parse', 'parses')}{hard}."
+        f" {executed if row['executions'] else ''}{_number(row['parses'], 'parse', 'parses')}{hard}."
         " Bind variables would make them one."
     )
 

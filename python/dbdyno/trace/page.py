@@ -38,7 +38,7 @@ def title_of(manifest: Mapping[str, Any]) -> str:
 
 def files_title(paths: Sequence[Any]) -> str:
     """Names of files as a title: the only one's, or the first one's and how many more."""
-    names = [Path(str(path)).name for path in paths]
+    names = ["standard input" if path == "-" else Path(str(path)).name for path in paths]
     if not names:
         return "traces"
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -131,7 +131,7 @@ def page_of(
 
 
 def _title(names: Sequence[str], found: dict[str, Any]) -> str:
-    if len(names) == 1 and not Path(names[0]).is_file():
+    if len(names) == 1 and names[0] != "-" and not Path(names[0]).is_file():
         return names[0]
     return files_title(names) if len(names) == found.get("files") else ", ".join(names[:3])
 

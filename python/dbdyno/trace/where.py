@@ -1,11 +1,12 @@
 """Conditions on waits and calls, as the core reads them, translated to SQL for evidence.
 
     event = 'log file sync' and elapsed_us > 1000
-    (module ~ 'batch' or not depth = 0) and statement != '6v48b7j2tc4a0'
+    (module ~ batch or not depth = 0) and statement != '6v48b7j2tc4a0'
 
-`name op value`, joined by `and`, `or`, `not` and brackets. Operators: = != < <= > >=, `~` (regular
-expression, anywhere in the text), `like` (% and _). A name that a table has no column for is NULL
-there: no comparison with it holds, and its negation does.
+`name op value`, joined by `and`, `or`, `not` and brackets. Operators: = != < <= > >=, and `~`,
+which compares with a pattern without regard to case: % or * stands for any text, _ or ? for one
+character; without any of them the text may stand anywhere. What a row does not have equals nothing
+and differs from everything. The same grammar as the core's own filter, which profiles use.
 """
 
 from __future__ import annotations
@@ -25,14 +26,13 @@ _COMMON = {
     "client": _CONTEXT.format("client_id"),
     "service": _CONTEXT.format("service"),
     "container": _CONTEXT.format("container"),
-    "session": "coalesce((select x.name from sessions x where x.session = t.session),"
-    " t.session::varchar)",
+    "session": "(select coalesce(nullif(x.name, ''), x.process) from sessions x"
+    " where x.session = t.session)",
     "file": "(select x.path from files x where x.file = t.file)",
     "depth": "t.depth",
     "second": "(t.started_ns // 1000000000)",
     "minute": "(t.started_ns // 60000000000)",
     "elapsed_us": "(t.elapsed_ns // 1000)",
-    "line": "t.line",
 }
 NAMES = {
     "waits": _COMMON
@@ -51,12 +51,12 @@ NAMES = {
     | dict.fromkeys(("event", "class", "object", "p1", "p2", "p3"), "null"),
 }
 """What a condition may name, and the SQL for it on each table (as `t`)."""
-_NUMBERS = {"depth", "second", "minute", "elapsed_us", "line", "object", "p1", "p2", "p3", "rows"}
+_NUMBERS = {"depth", "second", "minute", "elapsed_us", "object", "p1", "p2", "p3", "rows"}
 _TOKEN = re.compile(
     r"\s*(?:(?P<string>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")|(?P<op><=|>=|!=|<>|=|<|>|~)"
     r"|(?P<bracket>[()])|(?P<word>[^\s()<>=!~'\"]+))"
 )
-_OPERATORS = {"=", "!=", "<>", "<", "<=", ">", ">=", "~", "like"}
+_OPERATORS = {"=", "!=", "<>", "<", "<=", ">", ">=", "~"}
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,8 @@ class _Parser:
 
     def _compared(self, name: str, operator: str, value: _Token) -> str:
         found = self._condition(name, operator, value)
-        return f"coalesce({found}, false)"
+        is_unlike = operator in ("!=", "<>")
+        return f"coalesce({found}, {'true' if is_unlike else 'false'})"
 
     def _condition(self, name: str, operator: str, value: _Token) -> str:
         column = self.names[name]
@@ -181,9 +182,7 @@ class _Parser:
             self.fail("a value is expected here", value.at)
         quoted = "'" + text.replace("'", "''") + "'"
         if operator == "~":
-            return f"regexp_matches({column}::varchar, {quoted})"
-        if operator == "like":
-            return f"({column}::varchar like {quoted})"
+            return f"({column}::varchar ilike {_pattern(text)} escape '\\')"
         if name in _NUMBERS:
             if not re.fullmatch(r"-?\d+(\.\d+)?", text):
                 self.fail(f"{name} is compared with a number", value.at)
@@ -207,3 +206,11 @@ class _Parser:
 
     def place(self) -> int:
         return self.tokens[self.next].at if self.next < len(self.tokens) else len(self.text)
+
+
+def _pattern(text: str) -> str:
+    """A pattern as SQL's: what has no sign for anything may stand anywhere."""
+    if not set(text) & set("%*_?"):
+        text = f"*{text}*"
+    signs = {"*": "%", "?": "_", "\\": "\\\\", "'": "''"}
+    return "'" + "".join(signs.get(sign, sign) for sign in text) + "'"

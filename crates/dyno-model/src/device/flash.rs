@@ -81,6 +81,7 @@ pub struct Flash {
     id: Cell<Option<MachineId>>,
     parameters: FlashParameters,
     pages: u64,
+    idle_blocks: u32,
     read_ns: u64,
     program_ns: u64,
     erase_ns: u64,
@@ -99,14 +100,14 @@ impl Flash {
         let per_die = ((parameters.capacity_mb << 20) / page_bytes / dies) as u32;
         let physical = f64::from(per_die) * (1.0 + parameters.over_provisioning_ratio);
         let blocks = (physical / f64::from(pages_per_block)).ceil() as u32 + 3;
+        // More than half of the spare blocks cannot be kept free for long.
+        let spare = blocks - per_die.div_ceil(pages_per_block);
+        let idle_blocks = parameters.idle_collect_blocks.min(spare / 2);
         let mut dice = sim.stream(&format!("{name}/steady"));
         let die = |_| {
             let mut ftl = Ftl::new(per_die, blocks, pages_per_block, parameters.collector);
             if parameters.start == Start::Steady {
-                ftl.fill_steadily(
-                    parameters.idle_collect_blocks.max(4).min(blocks / 8 + 3),
-                    &mut dice,
-                );
+                ftl.fill_steadily(idle_blocks.max(3), &mut dice);
             }
             let (reads, writes) = (VecDeque::new(), VecDeque::new());
             Die { ftl, reads, writes, work: None, clean: false }
@@ -127,6 +128,7 @@ impl Flash {
             sim: sim.clone(),
             id: Cell::default(),
             pages,
+            idle_blocks,
             read_ns: ns(parameters.read_us),
             program_ns: ns(parameters.program_us),
             erase_ns: ns(parameters.erase_us),
@@ -179,18 +181,23 @@ impl Flash {
         })
     }
 
-    /// The bytes of a write are here.
-    fn write_arrived(&self, state: &mut State, token: u64) {
-        let Some(open) = state.open.get_mut(token) else { return };
-        let request = open.request;
+    /// The bytes of a write are here; the write if the buffer takes it at once.
+    fn write_arrived(&self, state: &mut State, token: u64) -> Option<Done> {
+        let open = state.open.get_mut(token)?;
+        let (request, pages) = (open.request, open.pages_left);
         let partial = self.pages_of(request).any(|(_, partial)| partial);
         let through = partial && self.parameters.partial_pages == PartialPages::Through;
-        if through || open.pages_left > self.parameters.buffer_pages {
+        if through || pages > self.parameters.buffer_pages {
             self.queue_writes(state, request, Some(token), false);
-            return;
+            return None;
         }
-        state.stalled.push_back(token);
-        self.admit(state);
+        if !state.stalled.is_empty() || pages > state.buffer_free {
+            state.stalled.push_back(token);
+            return None;
+        }
+        state.buffer_free -= pages;
+        self.queue_writes(state, request, None, true);
+        state.open.remove(token).map(|open| open.done)
     }
 
     /// Writes go into the buffer, in order, while there is room.
@@ -263,8 +270,8 @@ impl Flash {
             die.clean = false;
             (Work::Program(op), merge_ns + self.program_ns)
         } else {
-            let idle = self.parameters.idle_collect_blocks;
-            if die.writes.is_empty() && (die.clean || die.ftl.free_blocks() >= idle) {
+            let enough = die.clean || die.ftl.free_blocks() >= self.idle_blocks;
+            if die.writes.is_empty() && enough {
                 return;
             }
             let ns = match die.ftl.collect() {
@@ -331,8 +338,7 @@ impl Machine for Flash {
         let complete = if token >= DONE {
             state.open.remove(token - DONE).map(|open| open.done)
         } else if token >= LINK {
-            self.write_arrived(&mut state, token - LINK);
-            None
+            self.write_arrived(&mut state, token - LINK)
         } else {
             self.worked(&mut state, token as usize)
         };

@@ -125,10 +125,11 @@ impl Ftl {
 
     /// A die that has been written at random for a long time, drawn directly instead of run: a block
     /// with `i` valid pages is as likely as 1 / i from the collector's level up to full, and which
-    /// pages lie together is random. `spare_blocks` are free.
+    /// pages lie together is random. `spare_blocks` are left free; the others must hold all pages.
     pub fn fill_steadily(&mut self, spare_blocks: u32, dice: &mut Stream) {
         let pages = self.map.len() as u64;
         let used = self.free.len() - spare_blocks as usize;
+        assert!(used as u64 * u64::from(self.pages_per_block) >= pages, "too many blocks to spare");
         let mut levels = steady_levels(used, self.pages_per_block, pages, dice);
         let mut logical: Vec<u32> = (0..self.map.len() as u32).collect();
         for i in (1..logical.len()).rev() {

@@ -3,7 +3,7 @@
 //! A table of (probability, value) stands for measured latencies without a formula for their shape.
 //! Between two points the logarithm of the value is linear in the probability: storage latencies
 //! span decades, and a straight line in values would put too much weight at the upper end of each
-//! step. [`Table::of_values`] takes 76 points, 31 of them in the last decile up to 1 - 1e-4, because
+//! step. [`Table::of_values`] takes 81 points, 31 of them in the last decile up to 1 - 1e-4, because
 //! that is where a log writer's waits are decided.
 
 use serde::{Deserialize, Serialize};
@@ -93,9 +93,11 @@ impl Table {
     }
 }
 
-/// 0, 0.02, ... 0.88 (45 points), 31 from 0.9 to 1 - 1e-4 at equal ratios of what is left, and 1.
+/// Four in the first hundredth, 0.01 to 0.89 by 0.02 (45), 31 from 0.9 to 1 - 1e-4 at equal ratios of
+/// what is left, and 1.
 fn probabilities() -> Vec<f64> {
-    let body = (0..45).map(|i| f64::from(i) / 50.0);
+    let start = [0.0, 0.0005, 0.002, 0.005].into_iter();
+    let body = start.chain((0..45).map(|i| 0.01 + f64::from(i) / 50.0));
     let tail = (0..31).map(|i| 1.0 - libm::pow(10.0, -1.0 - f64::from(i) / 10.0));
     body.chain(tail).chain([1.0]).collect()
 }
@@ -142,8 +144,8 @@ mod tests {
     fn a_table_of_values_gives_their_quantiles_back() {
         let values: Vec<f64> = (0..100_001).map(|i| 1.0 + f64::from(i)).collect();
         let table = Table::of_values(&values).unwrap();
-        assert_eq!(table.points().len(), 77);
-        for p in [0.02, 0.5, 0.9, 0.99, 0.999, 1.0] {
+        assert_eq!(table.points().len(), 81);
+        for p in [0.01, 0.51, 0.9, 0.99, 0.999, 1.0] {
             assert!((table.quantile(p) / (1.0 + 1e5 * p) - 1.0).abs() < 1e-9, "{p}");
         }
     }

@@ -151,7 +151,7 @@ const NAMES_MAX: usize = 1 << 16;
 /// Distinct names in the order of their first appearance; found by a hash made elsewhere.
 #[derive(Clone, Debug)]
 pub struct Names {
-    names: Vec<Vec<u8>>,
+    list: Vec<Vec<u8>>,
     hashes: Vec<u32>,
     /// Number plus one by hash; a power of two long, at most half full.
     slots: Vec<u32>,
@@ -159,7 +159,7 @@ pub struct Names {
 
 impl Default for Names {
     fn default() -> Self {
-        Self { names: Vec::new(), hashes: Vec::new(), slots: vec![0; 512] }
+        Self { list: Vec::new(), hashes: Vec::new(), slots: vec![0; 512] }
     }
 }
 
@@ -175,7 +175,7 @@ impl Names {
                 return self.add(name, hash);
             }
             let known = (slot - 1) as usize;
-            if self.hashes[known] == hash && self.names[known] == name {
+            if self.hashes[known] == hash && self.list[known] == name {
                 return slot - 1;
             }
             at = (at + 1) & mask;
@@ -184,17 +184,17 @@ impl Names {
 
     #[cold]
     fn add(&mut self, name: &[u8], hash: u32) -> u32 {
-        if self.names.len() >= NAMES_MAX {
-            return self.names.len() as u32 - 1;
+        if self.list.len() >= NAMES_MAX {
+            return self.list.len() as u32 - 1;
         }
-        self.names.push(name.to_vec());
+        self.list.push(name.to_vec());
         self.hashes.push(hash);
-        if self.names.len() * 2 > self.slots.len() {
+        if self.list.len() * 2 > self.slots.len() {
             self.slots = vec![0; self.slots.len() * 2];
-            (0..self.names.len() - 1).for_each(|number| self.place(number));
+            (0..self.list.len() - 1).for_each(|number| self.place(number));
         }
-        self.place(self.names.len() - 1);
-        self.names.len() as u32 - 1
+        self.place(self.list.len() - 1);
+        self.list.len() as u32 - 1
     }
 
     fn place(&mut self, number: usize) {
@@ -208,17 +208,17 @@ impl Names {
 
     /// A name by its number; empty for a number that is none.
     pub fn name(&self, number: u32) -> &[u8] {
-        self.names.get(number as usize).map_or(b"", |name| name)
+        self.list.get(number as usize).map_or(b"", |name| name)
     }
 
     /// Number of names.
     pub fn len(&self) -> usize {
-        self.names.len()
+        self.list.len()
     }
 
     /// Whether there is no name yet.
     pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
+        self.list.is_empty()
     }
 }
 

@@ -152,31 +152,23 @@ impl Evidence {
     }
 
     fn adopt_one(&mut self, child: u64, parent: Owner) {
-        match child.checked_sub(self.calls_from) {
-            Some(at) => {
-                if let Some(kept) = self.calls.get_mut(at as usize) {
-                    kept.parent = parent.number;
-                }
-            }
-            None => {
-                let result = self.links.push(Linked::Call, child, parent.number);
-                self.keep(result);
-            }
+        let Some(at) = child.checked_sub(self.calls_from) else {
+            let result = self.links.push(Linked::Call, child, parent.number);
+            return self.keep(result);
+        };
+        if let Some(kept) = self.calls.get_mut(at as usize) {
+            kept.parent = parent.number;
         }
     }
 
     fn own_one(&mut self, wait: u64, owner: Owner) {
-        match wait.checked_sub(self.waits_from) {
-            Some(at) => {
-                if let Some(kept) = self.waits.get_mut(at as usize) {
-                    kept.owner = owner.number;
-                    kept.depth = owner.depth;
-                }
-            }
-            None => {
-                let result = self.links.push(Linked::Wait, wait, owner.number);
-                self.keep(result);
-            }
+        let Some(at) = wait.checked_sub(self.waits_from) else {
+            let result = self.links.push(Linked::Wait, wait, owner.number);
+            return self.keep(result);
+        };
+        if let Some(kept) = self.waits.get_mut(at as usize) {
+            kept.owner = owner.number;
+            kept.depth = owner.depth;
         }
     }
 

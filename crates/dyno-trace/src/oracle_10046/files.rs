@@ -64,7 +64,7 @@ impl Default for ReadOptions {
 
 impl ReadOptions {
     pub(super) fn lexer(&self) -> Options {
-        Options { binds: self.binds, cap: self.cap, ..Options::default() }
+        Options { binds: self.binds, cap: self.cap.clamp(16, 1 << 30), ..Options::default() }
     }
 
     pub(super) fn chunk(&self) -> usize {
@@ -145,8 +145,8 @@ fn is_of_event(record: &Record) -> bool {
 }
 
 /// Reads one file. `on_batch` gets the batches in the order of the file, on this thread, and gives
-/// each back for reuse. Fails with what `on_batch` fails with, or with a [`Refusal`]; one that shows
-/// only later (damaged compression, no record to the end) comes after batches were given.
+/// each back for reuse. Fails with what `on_batch` fails with, or with a [`Refusal`]; one that
+/// shows only later (damaged compression, no record to the end) comes after batches were given.
 pub fn read_file<E: From<Refusal>>(
     source: &Source,
     options: &ReadOptions,

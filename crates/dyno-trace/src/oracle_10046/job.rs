@@ -217,7 +217,7 @@ impl Job {
         let mut whole = Told::new(refusals);
         for outcome in outcomes {
             if let Some((report, damage)) = whole.good(outcome)? {
-                whole.file(report, damage);
+                whole.file(report, damage.as_ref());
             }
         }
         whole.some_file()?;
@@ -269,7 +269,7 @@ impl Job {
                     told.insert("file".to_owned(), json!(task.number));
                     told.insert("arm".to_owned(), json!(task.arm));
                 }
-                whole.file(report, damage);
+                whole.file(report, damage.as_ref());
             }
         }
         whole.some_file()?;
@@ -330,7 +330,7 @@ impl Job {
             match outcome {
                 Err(JobError::Stopped) => return Err(JobError::Stopped),
                 Err(error) => whole.refuse(&error),
-                Ok((report, damage)) => whole.file(report, damage),
+                Ok((report, damage)) => whole.file(report, damage.as_ref()),
             }
         }
         Ok(whole.json().to_string())

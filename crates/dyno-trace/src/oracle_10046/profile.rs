@@ -9,6 +9,8 @@
 mod from_run;
 mod item;
 mod line;
+mod request;
+mod run_tables;
 mod tell;
 
 use std::collections::HashMap;
@@ -16,7 +18,7 @@ use std::hash::BuildHasherDefault;
 
 use super::events::class_of;
 use super::evidence::NumberHasher;
-use super::filter::{Field, Filter};
+use super::filter::Field;
 use super::force::force_match;
 use super::parameters::Parameters;
 use super::record::{Batch, Cursor};
@@ -25,72 +27,17 @@ pub use from_run::profile_run;
 use item::Seen;
 pub use item::{BETWEEN, CPU_NAME, Dictionary, Item, NONE, THINK, UNACCOUNTED, What};
 pub use line::{DECADES, Line, bounds_of};
+pub use request::Request;
 pub use tell::{Profile, profile_json};
 
 /// The most fields to group by at once.
 pub const BY_MAX: usize = 4;
 
+/// The most items that wait for the first stamp of their session.
+const EARLY_MAX: usize = 1 << 15;
+
 /// The longest beginning of a statement that a profile shows, bytes.
 const TEXT_MAX: usize = 200;
-
-/// What is asked.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// Fields to group by; the event where nothing is named.
-    pub by: Vec<Field>,
-    /// Which items count.
-    pub filter: Option<Filter>,
-    /// Only what began at this time or later.
-    pub from_ns: Option<i64>,
-    /// Only what began before this time.
-    pub to_ns: Option<i64>,
-    /// Only calls up to this depth, and waits of theirs.
-    pub depth: Option<u8>,
-    /// The largest lines; the others are summed up.
-    pub top: Option<usize>,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self {
-            by: vec![Field::Event],
-            filter: None,
-            from_ns: None,
-            to_ns: None,
-            depth: None,
-            top: None,
-        }
-    }
-}
-
-impl Request {
-    /// Whether some items do not count.
-    pub fn leaves_out(&self) -> bool {
-        self.filter.is_some()
-            || self.from_ns.is_some()
-            || self.to_ns.is_some()
-            || self.depth.is_some()
-    }
-
-    fn uses(&self, is: impl Fn(Field) -> bool + Copy) -> bool {
-        self.by.iter().any(|field| is(*field))
-            || self.filter.as_ref().is_some_and(|filter| filter.uses(is))
-    }
-
-    /// Whether statements have to be told apart.
-    pub fn needs_statements(&self) -> bool {
-        self.uses(|field| matches!(field, Field::Statement | Field::Force))
-    }
-
-    /// Whether a wait has to wait for its owner.
-    fn needs_owners(&self) -> bool {
-        self.depth.is_some() || self.uses(Field::is_owners)
-    }
-
-    fn is_by_event(&self) -> bool {
-        self.by == [Field::Event] && !self.leaves_out()
-    }
-}
 
 /// Calls of one kind.
 #[derive(Clone, Copy, Debug, Default)]
@@ -120,6 +67,7 @@ type Groups = HashMap<[i64; BY_MAX], (Item, usize), BuildHasherDefault<NumberHas
 
 /// Adds up the items of one file.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)] // What of the request matters at every item.
 pub struct Summing {
     request: Request,
     by_event: bool,
@@ -134,6 +82,11 @@ pub struct Summing {
     groups: Groups,
     lines: Vec<Line>,
     kinds: Vec<KindSum>,
+    /// Items whose session has no stamp yet, where times matter.
+    early: Vec<Item>,
+    needs_times: bool,
+    /// Sessions whose clock is set.
+    anchored: Vec<u32>,
     waiting: HashMap<u64, Item, BuildHasherDefault<NumberHasher>>,
     forces: HashMap<String, u32>,
     texts: HashMap<u32, String>,
@@ -159,6 +112,9 @@ impl Summing {
             groups: Groups::default(),
             lines: Vec::new(),
             kinds: Vec::new(),
+            early: Vec::new(),
+            needs_times: request.needs_times(),
+            anchored: Vec::new(),
             waiting: HashMap::default(),
             forces: HashMap::new(),
             texts: HashMap::new(),
@@ -172,6 +128,28 @@ impl Summing {
 
     /// Adds an item to the line of its group, if it counts.
     pub fn add(&mut self, item: &Item) {
+        if self.needs_times
+            && self.early.len() < EARLY_MAX
+            && !self.anchored.contains(&item.session)
+        {
+            self.early.push(*item);
+        } else {
+            self.add_now(item);
+        }
+    }
+
+    /// Adds what waited for the first stamp of a session, or of any: its times are known now.
+    fn add_early(&mut self, session: Option<u32>) {
+        for item in std::mem::take(&mut self.early) {
+            if session.is_none_or(|session| item.session == session) {
+                self.add_now(&item);
+            } else {
+                self.early.push(item);
+            }
+        }
+    }
+
+    fn add_now(&mut self, item: &Item) {
         let request = &self.request;
         let counts = request.from_ns.is_none_or(|from| item.started_ns >= from)
             && request.to_ns.is_none_or(|to| item.started_ns < to)
@@ -274,6 +252,7 @@ impl Summing {
         for (_, item) in std::mem::take(&mut self.waiting) {
             self.add_wait(&item);
         }
+        self.add_early(None);
     }
 
     fn settle_one(&mut self, wait: u64, owner: Option<Owner>) {
@@ -353,7 +332,9 @@ impl Sink for Summing {
     /// So many waits inside one call: their owner's kind and depth are given up.
     fn merge_waits(&mut self, waits: &[u64]) -> u64 {
         if self.defers {
-            waits.iter().for_each(|wait| self.settle_one(*wait, None));
+            for wait in waits {
+                self.settle_one(*wait, None);
+            }
         }
         u64::MAX
     }
@@ -361,6 +342,22 @@ impl Sink for Summing {
     fn statement(&mut self, new: NewStatement<'_>, _cursor: Option<&Cursor>, _at: Belongs) {
         if self.keeps_texts {
             self.learn_statement(new.number, new.key, new.text);
+        }
+    }
+
+    fn anchor(&mut self, session: u32, _tim: i64, _residual_ns: i64) {
+        if self.needs_times && !self.anchored.contains(&session) {
+            self.anchored.push(session);
+            self.add_early(Some(session));
+        }
+    }
+
+    fn shift(&mut self, session: u32, _from_call: u64, _from_wait: u64, by_ns: i64) {
+        if self.needs_times && !self.anchored.contains(&session) {
+            let waiting = self.waiting.values_mut().chain(&mut self.early);
+            for item in waiting.filter(|item| item.session == session) {
+                item.started_ns = item.started_ns.saturating_add(by_ns);
+            }
         }
     }
 

@@ -156,11 +156,6 @@ impl<S: Sink> Reader<S> {
         self.unit_ns
     }
 
-    /// Name of a call's kind.
-    pub fn kind_name(&self, kind: u16) -> String {
-        kind_name(&self.lob_calls, kind)
-    }
-
     #[inline]
     fn ns(&self, value: i64) -> i64 {
         if value == NONE {
@@ -253,6 +248,21 @@ impl<S: Sink> Reader<S> {
         }
     }
 
+    /// The same for a call, which the cursor remembers.
+    #[inline]
+    fn statement_of_call(&mut self, call: &Call, at: Place) -> (u32, i64) {
+        let found = self.statement(call.cursor, at);
+        if found.0 != NO_STATEMENT
+            && let Some(known) = self.sessions[self.current].cursors.get(call.cursor)
+        {
+            known.last_call = self.calls;
+            if call.plh != NONE {
+                known.plan_hash = call.plh;
+            }
+        }
+        found
+    }
+
     #[cold]
     fn unknown_statement(&mut self, cursor: u64, place: Place) -> u32 {
         let statement = self.statements.unknown(cursor);
@@ -266,7 +276,7 @@ impl<S: Sink> Reader<S> {
         let end = self.moment(call.tim);
         self.clock(call.tim, end);
         let place = place(batch, placed);
-        let (statement, user_id) = self.statement(call.cursor, place);
+        let (statement, user_id) = self.statement_of_call(call, place);
         let kind = self.kind(batch, call);
         let context = self.context();
         let number = self.calls;
@@ -286,14 +296,6 @@ impl<S: Sink> Reader<S> {
         let (own, own_wait_ns) = session.call(&mut self.sink, owner, call.cursor, span, &inclusive);
         let started_ns = session.clock.wall(end).saturating_sub(elapsed_ns);
         session.started_ns.get_or_insert(started_ns);
-        if self.reading.statements && call.cursor != 0 {
-            if let Some(known) = session.cursors.get(call.cursor) {
-                known.last_call = number;
-                if call.plh != NONE {
-                    known.plan_hash = call.plh;
-                }
-            }
-        }
         let row = CallRow {
             number,
             place,
@@ -401,15 +403,6 @@ impl<S: Sink> Reader<S> {
             session.wait(&mut self.sink, number, span, elapsed_ns);
         }
     }
-}
-
-/// Name of a call's kind.
-pub fn kind_name(lob_calls: &Names, kind: u16) -> String {
-    let kind = usize::from(kind);
-    KINDS.get(kind).map_or_else(
-        || String::from_utf8_lossy(lob_calls.name((kind - KINDS.len()) as u32)).to_lowercase(),
-        |name| (*name).to_owned(),
-    )
 }
 
 #[inline]

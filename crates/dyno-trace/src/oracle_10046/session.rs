@@ -160,7 +160,9 @@ impl Session {
         if self.waits.is_full() {
             let mut settled = Vec::new();
             self.waits.shorten(|wait| settled.push(wait.item), |waits| sink.merge_waits(waits));
-            settled.into_iter().for_each(|wait| sink.between(wait));
+            for wait in settled {
+                sink.between(wait);
+            }
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! The file is cut at equal distances, each cut moved on to the next line that looks like a call or
 //! a wait. Such a line can also be part of a statement's text, so a piece is only believed when the
-//! piece before it, read to its own end, ended just there; else the stretch is read again from where
-//! the piece before it really ended. The result is that of one thread.
+//! piece before it, read to its own end, ended just there; else the stretch is read again from
+//! where the piece before it really ended. The result is that of one thread.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -89,7 +89,7 @@ impl Registry {
 
     /// Key of a statement; empty for a number that is none.
     pub fn key(&self, number: u32) -> String {
-        self.shared().keys.get(number as usize).map_or_else(String::new, |key| key.to_string())
+        self.shared().keys.get(number as usize).map_or_else(String::new, ToString::to_string)
     }
 
     /// Number of statements.

@@ -72,7 +72,7 @@ def _bar(at: int, line: dict[str, Any]) -> dict[str, Any]:
         "id": f"{at:03d}",
         "name": name,
         "seconds": total,
-        "colour": theme.class_colour(what) if what else theme.FAINT,
+        "colour": theme.class_colour(what) if what else theme.SOFT,
         "words": share,
         "tip": f"{name}: {fmt.duration(total * 1e9, 4)}, {share}",
     }

@@ -10,7 +10,7 @@ from dbdyno.report.figures import axes, base, theme
 from dbdyno.report.reading import Analysis
 
 SESSIONS_MOST = 12
-REST = "unaccounted"
+REST, IDLE = "unaccounted", "idle"
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -31,12 +31,13 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         max(p["to"] for part in parts for p in part),
     )
     ticks = axes.seconds_ticks(*ends, 5 if look.narrow else 10)
+    shown = [name for name in order if name != IDLE]
     height = look.height({1: 240, 2: 150, 3: 110}.get(len(sessions), 64))
     colour = alt.Color(
-        "class:N", sort=order,
-        scale={"domain": order, "range": [_colour(name) for name in order]},
+        "class:N", sort=shown,
+        scale={"domain": shown, "range": [_colour(name) for name in shown]},
         legend={"symbolType": "square", "symbolSize": 150, "symbolStrokeWidth": 0,
-                "columns": look.columns(order, 8)},
+                "columns": look.columns(shown, 8)},
     )  # fmt: skip
     panels = []
     for session, part in zip(sessions, parts, strict=True):
@@ -64,7 +65,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 
 def _colour(name: str) -> str:
-    return theme.FAINT if name == REST else theme.class_colour(name)
+    return theme.SOFT if name == REST else theme.class_colour(name)
 
 
 def _parts(
@@ -77,7 +78,7 @@ def _parts(
         start = (entry["at_ns"] - origin) / 1e9
         for name in order:
             share = (entry["classes"].get(name) or 0.0) / every
-            if share <= 0.0005 or name == "idle":
+            if share <= 0.0005 or name == IDLE:
                 continue
             parts.append({
                 "class": name, "from": start, "to": start + every / 1e9, "low": reached,
@@ -92,6 +93,6 @@ FIGURE = base.Figure(
     name="timeline",
     title="What the sessions did over time",
     how_to_read="Each bar is an interval; its colours are shares of it: CPU, classes of waits, "
-    "and what neither explains. White: the client was thinking.",
+    "and what neither explains. White: idle.",
     draw=draw,
 )

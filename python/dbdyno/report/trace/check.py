@@ -92,7 +92,8 @@ def _clock(clock: dict[str, Any]) -> str:
     if not clock.get("stamps"):
         return "no wall-clock stamp"
     residual = fmt.duration(clock.get("residual_max_ns"))
-    return f"{fmt.count(clock['stamps'])} wall-clock stamps, at most {residual} off"
+    noun = "stamp" if clock["stamps"] == 1 else "stamps"
+    return f"{fmt.count(clock['stamps'])} wall-clock {noun}, at most {residual} off"
 
 
 def _unread(unread: dict[str, Any]) -> base.View:

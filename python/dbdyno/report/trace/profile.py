@@ -84,7 +84,9 @@ def _name(line: dict[str, Any], model: Analysis) -> str:
     key = reading.dig(line, "key") or {}
     texts = reading.dig(model, "statements") or {}
     parts = []
-    for name, value in key.items():
+    order = list(reading.dig(model, "profile", "by") or [])
+    for name in sorted(key, key=lambda name: order.index(name) if name in order else len(order)):
+        value = key[name]
         if name == "event":
             parts.append(fmt.line(line.get("name") or value or ""))
         elif name in ("statement", "force"):

@@ -116,9 +116,9 @@ def _print_rows(model: Analysis, session: dict[str, Any], page: Console) -> None
     """One line per interval: a bar as long as the interval is, letters by class."""
     every = fmt.number(model.get("every_ns")) or 1e9
     order = [str(entry.get("class")) for entry in reading.entries(model, "classes")]
-    room = max(page.width - 26, 16)
+    room = max(page.width - 27, 16)
     for entry in session["bins"]:
-        words = console.plain(f"{clock(entry['at_ns'], every):<13}", "dim")
+        words = console.plain("").append(f"{clock(entry['at_ns'], every):<13}", style="dim")
         busy = sum(t for name, t in entry["classes"].items() if _is_busy(name) and t > 0)
         words.append_text(_bar(entry["classes"], order, every, room))
         words.append(f"  {share(busy / every)} busy", style="dim")
@@ -155,9 +155,11 @@ def _print_strips(
     per = -(-(last - first + 1) // room)
     start = clock(sessions[0]["started_ns"], fmt.number(model.get("every_ns")) or 1e9)
     note = f"one sign is {fmt.duration((model.get('every_ns') or 0) * per)}, from {start} on"
-    page.print(console.plain(f"{note}: what took most of it, the client's turn last", "dim"))
+    page.print(console.plain(f"{note}: what took most of it, work before waiting", "dim"))
     for about, row in zip(shown["sessions"], sessions, strict=True):
-        words = console.plain(f"{fmt.line(about['name'], width):<{width}}  ", "dim")
+        words = console.plain("").append(
+            f"{fmt.line(about['name'], width):<{width}}  ", style="dim"
+        )
         cells: dict[int, dict[str, float]] = {}
         for entry in row["bins"]:
             cell = cells.setdefault((entry["bin"] - first) // per, {})

@@ -49,7 +49,9 @@ impl Spill {
     pub fn put(&mut self, items: &[u64]) -> Result<u64, EvidenceError> {
         let mut bytes = Vec::with_capacity(8 * (items.len() + 1));
         bytes.extend_from_slice(&(items.len() as u64).to_le_bytes());
-        items.iter().for_each(|item| bytes.extend_from_slice(&item.to_le_bytes()));
+        for item in items {
+            bytes.extend_from_slice(&item.to_le_bytes());
+        }
         let at = self.end;
         let file = self.open()?;
         let written = file.seek(SeekFrom::Start(at)).and_then(|_| file.write_all(&bytes));

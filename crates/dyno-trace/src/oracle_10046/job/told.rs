@@ -52,9 +52,9 @@ impl Told {
         }
     }
 
-    pub(super) fn file(&mut self, report: FileReport, damage: Option<Refusal>) {
+    pub(super) fn file(&mut self, report: FileReport, damage: Option<&Refusal>) {
         self.files.push(report);
-        self.refused.extend(damage.as_ref().map(refusal_json));
+        self.refused.extend(damage.map(refusal_json));
     }
 
     /// Fails with the first refusal if there is nothing else.

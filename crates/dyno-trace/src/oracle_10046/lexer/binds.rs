@@ -15,8 +15,8 @@ pub(super) struct Found {
 }
 
 /// The bind that begins at `start` with its first line (or with a further line, where a stamp stood
-/// in between: its number is `NONE`), and where the next line begins. `None`: more bytes are needed.
-/// `keep`: take it apart; else only find its end.
+/// in between: its number is `NONE`), and where the next line begins. `None`: more bytes are
+/// needed. `keep`: take it apart; else only find its end.
 pub(super) fn bind(
     bytes: &[u8],
     start: usize,

@@ -181,9 +181,9 @@ pub(super) fn second_record(line: &[u8]) -> Option<usize> {
     by_cursor.take(1).chain(by_text).chain(zeros).min()
 }
 
-/// Where the first record begins whose line begins at `from` or later, behind a line end. Only lines
-/// count that hardly occur in the text of a statement; whether one does is for the caller to find
-/// out.
+/// Where the first record begins whose line begins at `from` or later, behind a line end. Only
+/// lines count that hardly occur in the text of a statement; whether one does is for the caller to
+/// find out.
 pub(in crate::oracle_10046) fn record_start(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {

@@ -108,8 +108,8 @@ fn past(bytes: &[u8], at: usize, start: &[u8]) -> Option<usize> {
 }
 
 /// Passes binds of the usual five lines, one after the other, as long as each with the beginning of
-/// the next line is at most `cap` bytes and that line is sure to begin something else. Gives how many
-/// bytes were passed and the number of lines.
+/// the next line is at most `cap` bytes and that line is sure to begin something else. Gives how
+/// many bytes were passed and the number of lines.
 pub(super) fn pass_binds(bytes: &[u8], cap: usize) -> Option<(usize, u32)> {
     let (mut at, mut lines) = (0, 0);
     while let Some(next) = pass_bind(bytes, at).filter(|next| next - at + 32 <= cap) {

@@ -23,7 +23,8 @@
 //! Limits: a line or a text is held in memory up to [`Options::cap`] bytes; what is longer is
 //! counted and skipped.
 
-// The quick way through a line is one piece for the processor: calls between its parts cost a third.
+// The quick way through a line is one piece for the processor: calls between its parts cost a
+// third.
 #![allow(clippy::inline_always)]
 
 mod binds;
@@ -45,12 +46,15 @@ pub(super) use scan::scan;
 pub(super) use state::State;
 
 use super::record::Batch;
+/// Bytes from which on a record that is not whole is looked at less often.
+const LARGE: usize = 64 * 1024;
+
 /// How to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Whether binds become records. They hold personal data, so they are passed over by default.
     pub binds: bool,
-    /// Longest line or text in bytes.
+    /// Longest line or text in bytes, between 16 and 1 GiB.
     pub cap: usize,
     /// Reads every line the careful way. Slow, with the same result: for tests.
     pub careful: bool,
@@ -79,6 +83,8 @@ pub struct Lexer {
 impl Lexer {
     /// A lexer at the beginning of a file.
     pub fn new(options: Options) -> Self {
+        // Places in a batch have 32 bits.
+        let options = Options { cap: options.cap.clamp(16, 1 << 30), ..options };
         Lexer {
             options,
             state: State::default(),
@@ -97,7 +103,7 @@ impl Lexer {
         self
     }
 
-    /// The next chunk of the file. `into` lends its memory: what it held is gone.
+    /// The next chunk of the file, at most 1 GiB. `into` lends its memory: what it held is gone.
     pub fn push(&mut self, chunk: &[u8], mut into: Batch) -> Batch {
         self.begin(&mut into);
         into.bytes.extend_from_slice(chunk);
@@ -137,7 +143,8 @@ impl Lexer {
         self.tail.extend_from_slice(&batch.bytes[end..]);
         batch.bytes.truncate(end);
         // A record of megabytes is looked at again only when there is twice as much of it.
-        self.patience = if end == 0 { self.tail.len() * 2 } else { 0 };
+        let large = end == 0 && self.tail.len() > LARGE;
+        self.patience = if large { self.tail.len() * 2 } else { 0 };
         self.offset += end as u64;
         self.line += u64::from(batch.lines);
     }

@@ -25,8 +25,8 @@ pub(super) fn hash(name: &[u8]) -> u32 {
     (state ^ (state >> 32)) as u32
 }
 
-/// A WAIT line as 10g and later write it. `rest` begins with the line, whose LF is at `stop`; `base`
-/// is where it begins in the batch. `None`: read it the careful way.
+/// A WAIT line as 10g and later write it. `rest` begins with the line, whose LF is at `stop`;
+/// `base` is where it begins in the batch. `None`: read it the careful way.
 #[inline(always)]
 pub(super) fn quick(rest: &[u8], stop: usize, base: usize, memo: &mut Memo) -> Option<Wait> {
     if !rest.starts_with(b"WAIT #") || stop < 32 {

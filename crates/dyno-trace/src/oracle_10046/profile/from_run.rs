@@ -4,26 +4,13 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use dyno_evidence::EvidenceError;
-use dyno_evidence::table::{Rows, read_table};
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
-use super::super::accounting::Account;
 use super::super::events::{KINDS, class_of};
 use super::super::rows::{CallRow, Context, Figures, NO_STATEMENT, Place};
 use super::super::writer::parts_of;
+use super::run_tables::{accounts, each, files, late_owners, unread};
 use super::{Item, NONE, Profile, Request, Summing, What, profile_json};
-
-/// Reads the named columns of a part, batch by batch.
-fn each(
-    path: &Path,
-    columns: &[&str],
-    mut take: impl FnMut(&Rows) -> Result<(), EvidenceError>,
-) -> Result<(), EvidenceError> {
-    for rows in read_table(path, columns)? {
-        take(&rows?)?;
-    }
-    Ok(())
-}
 
 /// What the numbers of one file of the run stand for.
 struct Names {
@@ -38,7 +25,7 @@ struct Names {
 type Owners = Vec<(u16, u8)>;
 
 struct Run<'a> {
-    run: &'a Path,
+    dir: &'a Path,
     request: &'a Request,
     /// Texts by key, where statements are asked for.
     texts: HashMap<String, String>,
@@ -71,7 +58,7 @@ impl Run<'_> {
         let dictionary = summing.dictionary();
         dictionary.sessions.clear();
         let columns = ["file", "session", "name", "process"];
-        each(&self.run.join("sessions.parquet"), &columns, |rows| {
+        each(&self.dir.join("sessions.parquet"), &columns, |rows| {
             let (files, numbers) = (rows.u32s("file")?, rows.u32s("session")?);
             let (known, processes) = (rows.texts("name")?, rows.texts("process")?);
             for at in (0..rows.len()).filter(|at| files[*at] == file) {
@@ -82,7 +69,7 @@ impl Run<'_> {
             Ok(())
         })?;
         let columns = ["file", "context", "module", "action", "client_id", "service", "container"];
-        each(&self.run.join("contexts.parquet"), &columns, |rows| {
+        each(&self.dir.join("contexts.parquet"), &columns, |rows| {
             let (files, numbers) = (rows.u32s("file")?, rows.u32s("context")?);
             let (module, action) = (rows.texts("module")?, rows.texts("action")?);
             let (client, service) = (rows.texts("client_id")?, rows.texts("service")?);
@@ -129,7 +116,7 @@ impl Run<'_> {
             "self_consistent_reads",
             "self_current_reads",
         ];
-        for path in parts_of(self.run, "calls", file)? {
+        for path in parts_of(self.dir, "calls", file)? {
             each(&path, &columns, |rows| {
                 let ((kinds, kind_words), (statements, keys)) =
                     (rows.words("kind")?, rows.words("statement")?);
@@ -204,7 +191,7 @@ impl Run<'_> {
             "p2",
             "p3",
         ];
-        for path in parts_of(self.run, "waits", file)? {
+        for path in parts_of(self.dir, "waits", file)? {
             each(&path, &columns, |rows| {
                 let ((events, words), (statements, keys)) =
                     (rows.words("event")?, rows.words("statement")?);
@@ -288,108 +275,12 @@ fn blank() -> CallRow {
     }
 }
 
-/// Accounts of the sessions of a run: file, name, account, and wall clock from and to.
-type Accounts = Vec<(u32, String, Account, i64, i64)>;
-
-fn accounts(run: &Path) -> Result<Accounts, EvidenceError> {
-    let numbers = [
-        "started_ns",
-        "elapsed_ns",
-        "call_ns",
-        "between_ns",
-        "cpu_ns",
-        "wait_inside_ns",
-        "first_tim",
-        "last_tim",
-        "segments",
-    ];
-    let columns: Vec<&str> = ["file", "name", "process"].into_iter().chain(numbers).collect();
-    let mut found = Accounts::new();
-    each(&run.join("sessions.parquet"), &columns, |rows| {
-        let (files, names) = (rows.u32s("file")?, rows.texts("name")?);
-        let processes = rows.texts("process")?;
-        let mut values = Vec::new();
-        for name in numbers {
-            values.push(rows.i64s(name)?);
-        }
-        for at in 0..rows.len() {
-            let [from, elapsed, calls, between, cpu, inside, first, last, segments]: [i64; 9] =
-                std::array::from_fn(|n| values[n][at]);
-            let account = Account {
-                elapsed_ns: i128::from(elapsed),
-                calls_ns: i128::from(calls),
-                cpu_ns: i128::from(cpu),
-                wait_inside_ns: i128::from(inside),
-                wait_ns: i128::from(inside) + i128::from(between),
-                segments: segments as u64,
-                ..Account::default()
-            };
-            let name = names[at].clone().filter(|name| !name.is_empty());
-            let name = name.or(processes[at].clone()).unwrap_or_default();
-            let to = from.saturating_add(last.saturating_sub(first));
-            found.push((files[at], name, account, from, to));
-        }
-        Ok(())
-    })?;
-    Ok(found)
-}
-
-fn files(run: &Path) -> Result<Vec<(u32, String, i64, i64)>, EvidenceError> {
-    let mut found = Vec::new();
-    each(&run.join("files.parquet"), &["file", "path", "bytes", "lines"], |rows| {
-        let (numbers, paths) = (rows.u32s("file")?, rows.texts("path")?);
-        let (bytes, lines) = (rows.i64s("bytes")?, rows.i64s("lines")?);
-        for (at, path) in paths.into_iter().enumerate() {
-            found.push((numbers[at], path.unwrap_or_default(), bytes[at], lines[at]));
-        }
-        Ok(())
-    })?;
-    found.sort();
-    Ok(found)
-}
-
-fn unread(run: &Path) -> Result<Map<String, Json>, EvidenceError> {
-    let mut counts: HashMap<String, u64> = HashMap::new();
-    each(&run.join("unread.parquet"), &["reason"], |rows| {
-        let (numbers, words) = rows.words("reason")?;
-        for number in numbers {
-            if let Some(word) = words.get(number as usize) {
-                *counts.entry(word.clone()).or_default() += 1;
-            }
-        }
-        Ok(())
-    })?;
-    Ok(counts.into_iter().map(|(reason, count)| (reason, json!(count))).collect())
-}
-
-fn late_owners(
-    run: &Path,
-    files: &[(u32, String, i64, i64)],
-) -> Result<HashMap<i64, i64>, EvidenceError> {
-    let mut late = HashMap::new();
-    for (file, ..) in files {
-        for path in parts_of(run, "links", *file)? {
-            each(&path, &["row_kind", "id", "parent"], |rows| {
-                let (kinds, words) = rows.words("row_kind")?;
-                let (ids, parents) = (rows.i64s("id")?, rows.i64s("parent")?);
-                for at in 0..rows.len() {
-                    if words.get(kinds[at] as usize).is_some_and(|word| word == "wait") {
-                        late.insert(ids[at], parents[at]);
-                    }
-                }
-                Ok(())
-            })?;
-        }
-    }
-    Ok(late)
-}
-
 /// The profile of an import, as JSON: that of its traces.
 pub fn profile_run(run: &Path, request: &Request) -> Result<String, EvidenceError> {
     let files = files(run)?;
     let needs = |needed: bool| if needed { files.as_slice() } else { &[] };
     let mut of = Run {
-        run,
+        dir: run,
         request,
         texts: HashMap::new(),
         late: late_owners(run, needs(request.needs_owners()))?,

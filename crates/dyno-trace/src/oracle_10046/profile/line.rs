@@ -108,7 +108,9 @@ mod tests {
     #[test]
     fn negative_durations_keep_their_sign_in_the_total() {
         let mut line = Line::default();
-        [-5, 0, 10, 2_000].into_iter().for_each(|value| line.record(value));
+        for value in [-5, 0, 10, 2_000] {
+            line.record(value);
+        }
         assert_eq!((line.count, line.total_ns, line.min_ns, line.max_ns), (4, 2005, -5, 2000));
         assert_eq!(line.negative, (1, -5));
         assert_eq!((line.decades[0], line.decades[1]), ((2, 10), (1, 2000)));

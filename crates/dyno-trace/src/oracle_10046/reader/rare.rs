@@ -35,7 +35,7 @@ impl<S: Sink> Reader<S> {
             }
             Record::Stamp(stamp) => self.stamp(batch, place, stamp),
             Record::Header(text) => {
-                self.header_line(place, &String::from_utf8_lossy(batch.bytes_of(*text)))
+                self.header_line(place, &String::from_utf8_lossy(batch.bytes_of(*text)));
             }
             Record::Other(_) | Record::Call(_) | Record::Wait(_) => {}
         }

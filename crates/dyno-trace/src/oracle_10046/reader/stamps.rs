@@ -10,8 +10,8 @@ impl<S: Sink> Reader<S> {
         let value = String::from_utf8_lossy(batch.bytes_of(stamp.value)).into_owned();
         match stamp.kind {
             StampKind::Clock => self.clock_stamp(batch, stamp),
-            StampKind::Process => self.to_process(&value),
-            StampKind::Session => self.to_session(&value),
+            StampKind::Process => self.go_to_process(&value),
+            StampKind::Session => self.go_to_session(&value),
             StampKind::Appname => self.appname(&value),
             StampKind::ContinuedFrom => self.pieces.continued = true,
             StampKind::ContinuesIn => self.pieces.continues = true,
@@ -81,7 +81,7 @@ impl<S: Sink> Reader<S> {
     }
 
     /// A block of trcsess: what follows belongs to this process.
-    fn to_process(&mut self, process: &str) {
+    fn go_to_process(&mut self, process: &str) {
         let current = &mut self.sessions[self.current];
         if current.process == process {
             return;
@@ -96,7 +96,7 @@ impl<S: Sink> Reader<S> {
     }
 
     /// SESSION ID: names the session that has no name yet, else goes to the one of that name.
-    fn to_session(&mut self, name: &str) {
+    fn go_to_session(&mut self, name: &str) {
         let current = &mut self.sessions[self.current];
         if current.name != name {
             let process = current.process.clone();
@@ -112,7 +112,7 @@ impl<S: Sink> Reader<S> {
         }
         let context = &mut self.sessions[self.current].context;
         if context.session_id != name {
-            context.session_id = name.to_owned();
+            name.clone_into(&mut context.session_id);
             self.context_changed();
         }
     }
@@ -135,7 +135,8 @@ impl<S: Sink> Reader<S> {
 
     fn tell_session(&mut self) {
         let session = &self.sessions[self.current];
-        self.sink.session(self.current as u32, &session.name, &session.process);
+        let process = if session.process.is_empty() { &self.facts.pid } else { &session.process };
+        self.sink.session(self.current as u32, &session.name, process);
     }
 
     pub(super) fn header_line(&mut self, place: Place, line: &str) {
@@ -147,6 +148,7 @@ impl<S: Sink> Reader<S> {
         } else if self.header.len() < HEADER_LINES_MAX {
             self.header.push(line.to_owned());
             self.facts.add(line.as_bytes());
+            self.tell_session();
             if self.reading.unit_ns.is_none() && self.facts.major() == Some(8) {
                 self.unit_ns = CENTISECOND_NS;
             }

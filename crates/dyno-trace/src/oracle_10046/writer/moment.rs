@@ -1,5 +1,7 @@
 //! Moments as stamps write them.
 
+use std::fmt::Write;
+
 use super::super::record::NONE;
 
 /// Year, month and day of a number of days since 1970-01-01; years are counted from March, so that
@@ -35,11 +37,11 @@ pub fn moment(wall_ns: i64, zone_min: i64, digits: u8) -> String {
     if digits > 0 {
         let digits = digits.min(9);
         let fraction = nanos / 10i64.pow(9 - u32::from(digits));
-        text += &format!(".{fraction:0width$}", width = usize::from(digits));
+        let _ = write!(text, ".{fraction:0width$}", width = usize::from(digits));
     }
     if zone_min != NONE {
         let sign = if zone_min < 0 { '-' } else { '+' };
-        text += &format!("{sign}{:02}:{:02}", zone_min.abs() / 60, zone_min.abs() % 60);
+        let _ = write!(text, "{sign}{:02}:{:02}", zone_min.abs() / 60, zone_min.abs() % 60);
     }
     text
 }

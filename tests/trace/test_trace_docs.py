@@ -1,0 +1,88 @@
+"""The page on traces names what there is: columns, dimensions; and imports have these columns."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from trace_text import REAL, example, needs_data, trace
+
+from dbdyno.evidence.trace_tables import TABLES
+from dbdyno.trace.profile import DIMENSIONS
+from dbdyno.trace.source import Options, import_traces
+from dbdyno.trace.where import NAMES
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "trace.md").read_text()
+EXAMPLES = ROOT / "examples"
+
+
+def columns(table: str) -> dict[str, str]:
+    return dict(column.split() for column in TABLES[table].split(", "))
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_page_has_every_column(table: str):
+    (row,) = re.findall(rf"^\| `{table}` \|.*$", PAGE, re.MULTILINE)
+    assert re.findall(r"`(\w+)`", row.split("|")[3]) == list(columns(table))
+
+
+def test_the_page_has_every_dimension():
+    row = next(line for line in PAGE.splitlines() if line.startswith("| `--by`"))
+    assert set(re.findall(r"`(\w+)`", row)) == set(DIMENSIONS)
+
+
+def test_conditions_know_every_dimension():
+    for table, names in NAMES.items():
+        assert set(names) == {*DIMENSIONS, "elapsed_us", "rows"}, table
+
+
+def imported_types(folder: Path, files: list[str]) -> dict[str, dict[str, str]]:
+    import duckdb
+
+    run, _ = import_traces(files, folder / "run", options=Options(binds=True))
+    found = {}
+    for table in TABLES:
+        parts = [*run.path.glob(f"{table}/*.parquet"), *run.path.glob(f"{table}.parquet")]
+        if parts:
+            names = ", ".join(f"'{part}'" for part in parts)
+            rows = duckdb.sql(f"describe select * from read_parquet([{names}])").fetchall()
+            found[table] = {row[0]: row[1].lower() for row in rows}
+    return found
+
+
+def test_an_import_has_the_columns_that_are_declared(tmp_path: Path):
+    path = tmp_path / "made.trc"
+    path.write_text(trace())
+    found = imported_types(tmp_path, [str(path)])
+    assert {"calls", "waits", "statements", "sessions", "files"} <= set(found)
+    for table, types in found.items():
+        assert types == columns(table), table
+
+
+@needs_data
+def test_an_import_of_real_files_has_them_too(tmp_path: Path):
+    found = imported_types(tmp_path, [str(path) for path in REAL])
+    assert set(found) >= set(TABLES) - {"links"}
+    for table, types in found.items():
+        assert types == columns(table), table
+
+
+def test_the_example_is_what_its_maker_makes():
+    """Write it again: python tests/trace/test_trace_docs.py"""
+    assert (EXAMPLES / "orders.trc").read_text() == example()
+
+
+def test_the_example_shows_what_the_page_says():
+    from dbdyno.trace.check import check_page
+    from dbdyno.trace.profile import profile_page
+
+    name = str(EXAMPLES / "orders.trc")
+    assert check_page([name])["exit"] == 0
+    rows = profile_page([name])["profile"]["rows"]
+    assert {"think time", "log file sync", "CPU"} <= {row["name"] for row in rows}
+
+
+if __name__ == "__main__":
+    (EXAMPLES / "orders.trc").write_text(example())
