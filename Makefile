@@ -44,7 +44,8 @@ test-rust:
 test-python:
 	$(BIN)/python -m pytest
 
-soak: setup  ## long tests: memory over 50 million operations
+soak: setup  ## long tests: memory over 50 million operations, a minute of fuzzing the trace reader
+	$(CARGO) test --release --quiet -p dyno-trace -- --ignored --nocapture
 	$(BIN)/python -m pytest -s -m soak -o addopts=-q tests
 
 bench: setup  ## figures of docs/performance.md

@@ -6,7 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHES = ("help_time.py", "capture.py", "analysis.py", "pgbench_parity.py")
+BENCHES = (
+    "help_time.py",
+    "capture.py",
+    "analysis.py",
+    "stats.py",
+    "traces.py",
+    "model.py",
+    "pgbench_parity.py",
+)
 
 
 def main() -> None:

@@ -62,7 +62,9 @@ def parts(tmp_path: Path) -> Path:
     for at in range(2):
         arm = np.tile(["base", "other"], 10_000)
         block = np.repeat(np.arange(5) + 5 * at, 4000)
-        values = (rng.lognormal(6, 0.6, 20_000) * np.where(arm == "other", 1.2, 1) * 1000).astype(int)
+        values = (rng.lognormal(6, 0.6, 20_000) * np.where(arm == "other", 1.2, 1) * 1000).astype(
+            int
+        )
         table = pa.table({"arm": arm, "block": block, "elapsed_ns": values})
         pq.write_table(table, folder / f"{at}.parquet")
     return folder
@@ -132,7 +134,9 @@ def test_without_blocks_it_says_how_to_get_some(parts: Path) -> None:
 
 def test_the_base_may_be_chosen(parts: Path) -> None:
     first = answer("test", parts, "--by", "arm")["tests"][0]["statistic"]
-    assert answer("test", parts, "--by", "arm", "--base", "other")["tests"][0]["statistic"] == -first
+    assert (
+        answer("test", parts, "--by", "arm", "--base", "other")["tests"][0]["statistic"] == -first
+    )
     done = stats("test", parts, "--by", "arm", "--base", "none")
     assert (done.returncode, "base, other" in done.stderr) == (2, True)
 
@@ -171,7 +175,9 @@ def test_cor_lm_and_usl(file: Path) -> None:
 def test_outliers_come_as_whole_rows(parts: Path, tmp_path: Path) -> None:
     place = tmp_path / "longest.csv"
     assert stats("outliers", parts, "--by", "arm", "--longest", "500", "-o", place).returncode == 0
-    rows = [row for row in csv.DictReader(io.StringIO(place.read_text())) if row["part"] == "longest"]
+    rows = [
+        row for row in csv.DictReader(io.StringIO(place.read_text())) if row["part"] == "longest"
+    ]
     assert len(rows) == 500
     values = [int(row["elapsed_ns"]) for row in rows]
     assert values == sorted(values, reverse=True)

@@ -28,6 +28,7 @@ CRATES = {
     "dyno-stats": set(),
     "dyno-load": {"dyno-evidence", "dyno-script"},
     "dyno-trace": {"dyno-evidence", "dyno-stats"},
+    "dyno-model": {"dyno-stats"},
     "dyno-python": {"dyno-evidence", "dyno-script", "dyno-stats", "dyno-load", "dyno-trace"},
 }
 

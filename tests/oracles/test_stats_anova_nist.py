@@ -1,7 +1,7 @@
 """One-way analysis of variance against NIST's StRD: the eleven sets that scipy's wheel carries.
 
 The simulated sets have 1, 7 and 13 constant leading digits. A double holds about 16, so of the last
-three the data themselves carry two or three digits of their spread; what is asked is what they carry.
+three the data themselves carry about four digits of F; what is asked is what they carry.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.stats
+from nist_help import digits
 
 from dbdyno.stats.description import describe
 from dbdyno.stats.group_tests import one_way
-from nist_help import digits
 
 FOLDER = Path(scipy.stats.__file__).parent / "tests" / "data" / "nist_anova"
 #: File: least digits of F and of R squared.

@@ -6,9 +6,9 @@ import re
 
 import numpy as np
 import pytest
+from nist_help import digits, nist
 
 from dbdyno.stats.description import describe
-from nist_help import digits, nist
 
 #: File: least digits of the standard deviation. NumAcc3 and NumAcc4 as doubles carry 9 and 8; here
 #: the subtraction of the smallest value is exact and loses none of those.

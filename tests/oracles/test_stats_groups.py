@@ -1,4 +1,4 @@
-"""Group tests, regression tables and scalability against R's and the sources' published figures, and
+"""Group tests, regression tables and scalability against published figures (R, the sources), and
 scipy."""
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from dbdyno.stats.description import describe
-from dbdyno.stats.group_tests import from_summary, compare_groups
+from dbdyno.stats.group_tests import compare_groups, from_summary
 from dbdyno.stats.regression import lm
-from dbdyno.stats.tails import chi2_log10_p, f_log10_p, normal_log10_p
 from dbdyno.stats.scalability import usl
+from dbdyno.stats.tails import chi2_log10_p, f_log10_p, normal_log10_p
 
 #: R's data set mtcars: miles per gallon, weight, horse power, cylinders, transmission.
 MPG = [21, 21, 22.8, 21.4, 18.7, 18.1, 14.3, 24.4, 22.8, 19.2, 17.8, 16.4, 17.3, 15.2, 10.4, 10.4,
@@ -50,7 +50,7 @@ def test_welch_of_mtcars() -> None:
 
 
 def test_wilcoxon_and_kolmogorov_of_the_help_pages() -> None:
-    """wilcox.test(x, y): W = 35, one-sided exact p = 0.1272. ks.test with ties: D = 3/7, p = 8/33."""
+    """wilcox.test(x, y): W = 35, one-sided exact p = 0.1272. ks.test(ties): D = 3/7, p = 8/33."""
     x = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46]
     y = [1.15, 0.88, 0.90, 0.74, 1.21]
     u = compare_groups(describe(y + x, ["a"] * 5 + ["b"] * 10))[1]
@@ -121,15 +121,16 @@ def test_lm_of_mtcars_as_r_prints_it() -> None:
     assert (fit.r2, fit.adjusted_r2) == pytest.approx((0.8268, 0.8148), abs=5e-5)
     assert (fit.f, fit.f_df) == (pytest.approx(69.21, abs=5e-3), (2, 29))
     assert 10**fit.f_log10_p == pytest.approx(9.109e-12, rel=5e-4)
-    assert fit.residual_quartiles == pytest.approx(
-        (-3.941, -1.600, -0.182, 1.050, 5.854), abs=5e-4
-    )
+    assert fit.residual_quartiles == pytest.approx((-3.941, -1.600, -0.182, 1.050, 5.854), abs=5e-4)
 
 
 def test_tails_of_f_and_chi_squared_join_beyond_the_underflow() -> None:
     """The expansion takes over without a step: second differences of log p stay those of a smooth
     function."""
-    for tail, at in ((lambda x: f_log10_p(x, 3, 5e5), 435.0), (lambda x: chi2_log10_p(x, 7), 1330.0)):
+    for tail, at in (
+        (lambda x: f_log10_p(x, 3, 5e5), 435.0),
+        (lambda x: chi2_log10_p(x, 7), 1330.0),
+    ):
         logs = [tail(at * factor) for factor in np.linspace(0.94, 1.06, 13)]
         steps = np.diff(logs)
         assert min(logs) < -280 < max(logs)
@@ -155,8 +156,8 @@ def test_scalability_of_specsdm91_as_the_r_package_fits_it() -> None:
 
 def test_scalability_of_the_ray_tracer_on_its_bound() -> None:
     """The ray tracer's data of the same book. The R package prints alpha 0.0578, beta 0, gamma
-    21.8488, and intervals 0.033677 to 0.081864, -0.000214 to 0.000214, 17.868380 to 25.829306: those
-    are the standard errors found here times qt(0.95, 10) = 1.812461."""
+    21.8488, and intervals 0.033677 to 0.081864, -0.000214 to 0.000214, 17.868380 to 25.829306:
+    those are the standard errors found here times qt(0.95, 10) = 1.812461."""
     processors = [1, 4, 8, 12, 16, 20, 24, 28, 32, 48, 64]
     throughput = [20, 78, 130, 170, 190, 200, 210, 230, 260, 280, 310]
     fit = usl(processors, throughput)

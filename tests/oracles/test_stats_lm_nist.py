@@ -2,8 +2,8 @@
 
 Digits are the log relative error of the worst coefficient and of the worst standard error. The data
 are read as doubles; beyond what is asked here they do not carry the certified digits. The peers on
-the same files, worst coefficient: QR in doubles 7.9 on Filip and 5.8 on Wampler5, pseudo-inverse and
-normal equations 0 on Filip.
+the same files, worst coefficient: QR in doubles 7.9 on Filip and 5.8 on Wampler5, pseudo-inverse
+and normal equations 0 on Filip.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import re
 
 import numpy as np
 import pytest
+from nist_help import digits, nist
 
 from dbdyno.stats.regression import LinearFit, lm
-from nist_help import digits, nist
 
 #: File: least digits of the coefficients, of their standard errors, of the residual deviation.
 LEAST = {

@@ -32,7 +32,9 @@ def imported(path: Path, folder: Path) -> dict[str, Any]:
         if parts.is_dir():
             query = f"select * from '{parts}/*.parquet' order by line"
             relation = duckdb.sql(query)
-            tables[table] = [dict(zip(relation.columns, r, strict=True)) for r in relation.fetchall()]
+            tables[table] = [
+                dict(zip(relation.columns, r, strict=True)) for r in relation.fetchall()
+            ]
     sessions = duckdb.sql(f"select * from '{folder}/sessions.parquet' order by session")
     tables["sessions"] = [dict(zip(sessions.columns, r, strict=True)) for r in sessions.fetchall()]
     return {"told": told, **tables}

@@ -18,7 +18,8 @@ CALL = re.compile(
     r"(?:,p=(\d+),cr=(\d+),cu=(\d+),mis=\d+,r=(\d+))?,dep=(\d+)[^ ]*?,tim=(\d+)$"
 )
 LOB = re.compile(
-    r"^(LOB[A-Z]+): type=[A-Z ]+(?:,bytes=\d+)?,c=(\d+),e=(\d+),p=(\d+),cr=(\d+),cu=(\d+),tim=(\d+)$"
+    r"^(LOB[A-Z]+): type=[A-Z ]+(?:,bytes=\d+)?"
+    r",c=(\d+),e=(\d+),p=(\d+),cr=(\d+),cu=(\d+),tim=(\d+)$"
 )
 WAIT = re.compile(r"^WAIT #(\d+): nam='(.*)' ela= ?(\d+) .*tim=(\d+)$")
 TIMED = re.compile(r"^(?:PARSING IN CURSOR|PARSE ERROR|XCTEND).* ?tim=(\d+)")
@@ -124,10 +125,10 @@ class Session:
 
 def lines(path: Path) -> list[str]:
     """The lines of a trace, packed or not."""
-    packed = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".lzma": lzma.open}
-    opened = packed.get(path.suffix, open)(path, "rb")
-    with opened as file:
-        text: bytes = file.read()
+    packed = path.read_bytes()
+    unpack = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress}
+    unpack[".lzma"] = lzma.decompress
+    text = unpack[path.suffix](packed) if path.suffix in unpack else packed
     return [line.rstrip("\r") for line in text.decode("latin-1").split("\n")]
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,6 +86,19 @@ def test_the_example_shows_what_the_page_says():
     assert check_page([name])["exit"] == 0
     rows = profile_page([name])["profile"]["rows"]
     assert {"think time", "log file sync", "CPU"} <= {row["name"] for row in rows}
+
+
+@pytest.mark.parametrize("command", ["profile", "sql", "check"])
+def test_what_the_page_shows_is_what_comes_out(command: str):
+    """With COLUMNS=96, from the folder of the clone."""
+    found = re.search(rf"```\n(dbdyno trace {command} .*examples/.*)\n```\n\n```\n([^`]*)```", PAGE)
+    assert found, command
+    words = shlex.split(found[1])[1:]
+    done = subprocess.run(
+        [sys.executable, "-m", "dbdyno", *words],
+        text=True, capture_output=True, check=False, cwd=ROOT, env={**os.environ, "COLUMNS": "96"},
+    )  # fmt: skip
+    assert done.stdout == found[2]
 
 
 if __name__ == "__main__":

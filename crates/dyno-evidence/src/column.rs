@@ -356,14 +356,12 @@ fn label(array: &ArrayRef, words: &Words) -> Result<Vec<u32>, String> {
     match array.data_type() {
         DataType::Dictionary(_, values) if **values == DataType::Utf8 => dictionary(array, words),
         DataType::Boolean => {
-            let numbers = [words.number("false"), words.number("true")];
-            let array = array.as_boolean();
-            (0..array.len())
-                .map(|i| match array.is_valid(i) {
-                    true => numbers[usize::from(array.value(i))].clone(),
-                    false => words.number(NO_WORD),
-                })
-                .collect()
+            let word = |value: Option<bool>| match value {
+                Some(true) => words.number("true"),
+                Some(false) => words.number("false"),
+                None => words.number(NO_WORD),
+            };
+            array.as_boolean().iter().map(word).collect()
         }
         DataType::Int8 => whole::<Int8Type>(array, words),
         DataType::Int16 => whole::<Int16Type>(array, words),
@@ -404,12 +402,11 @@ where
     let mut number = |value: Option<i64>| match last {
         Some((seen, number)) if seen == value => Ok(number),
         _ => {
-            let number = match known.get(&value) {
-                Some(&number) => number,
-                None => {
-                    let word = value.map_or(NO_WORD.to_owned(), |v| v.to_string());
-                    *known.entry(value).or_insert(words.number(&word)?)
-                }
+            let number = if let Some(&number) = known.get(&value) {
+                number
+            } else {
+                let word = value.map_or(NO_WORD.to_owned(), |v| v.to_string());
+                *known.entry(value).or_insert(words.number(&word)?)
             };
             last = Some((value, number));
             Ok(number)

@@ -45,8 +45,13 @@ impl Part {
         schema: SchemaRef,
         deltas: &[&str],
     ) -> Result<Self, EvidenceError> {
-        let shape =
-            Shape { deltas, plain: &[], row_group_rows: ROW_GROUP_ROWS, page_statistics: true };
+        let shape = Shape {
+            deltas,
+            plain: &[],
+            unsorted: &[],
+            row_group_rows: ROW_GROUP_ROWS,
+            page_statistics: true,
+        };
         Self::shaped(dir, name, schema, &shape)
     }
 

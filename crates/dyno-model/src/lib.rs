@@ -2,9 +2,11 @@
 //!
 //! A deterministic discrete-event simulation. Sessions, log writer, database writer, flash cards,
 //! disks and storage cells are modelled by what they *do* (queue, seek, turn, program, erase, post,
-//! wait), and the numbers that a study measures come out of that. Two layers so far:
+//! wait), and the numbers that a study measures come out of that:
 //!
 //! ```text
+//!   database    sessions, log buffer and log writer, buffer cache and database writer
+//!      |
 //!   device      flash, disk, controller cache, stripe, mirror, LUN, channel, empirical
 //!      |
 //!   kernel      virtual clock, calendar, processes, resources, channels, random streams
@@ -14,11 +16,13 @@
 //! |---|---|
 //! | [`kernel`] | the engine: nothing in it knows of storage or databases |
 //! | [`device`] | storage devices, each with its parameters and where their numbers come from |
+//! | [`database`] | an instance: what its processes do, told as waits |
 //! | [`formula`] | the closed forms that kernel and devices are held to |
 //!
 //! Nothing here reads a clock, a file or the environment: equal (version, parameters, seed) give
 //! equal runs, to the bit, on every machine. Time is whole nanoseconds (`_ns`), size whole bytes.
 
+pub mod database;
 pub mod device;
 pub mod formula;
 pub mod kernel;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use dyno_model::database::{BufferParameters, RedoParameters};
 use dyno_model::device::Parameter;
 use dyno_model::device::cache::CacheParameters;
 use dyno_model::device::disk::DiskParameters;
@@ -27,6 +28,8 @@ fn every_parameter_has_a_meaning_and_a_source() {
     check(&FlashParameters::default(), &FlashParameters::TABLE);
     check(&CacheParameters::default(), &CacheParameters::TABLE);
     check(&ChannelParameters::default(), &ChannelParameters::TABLE);
+    check(&RedoParameters::default(), &RedoParameters::TABLE);
+    check(&BufferParameters::default(), &BufferParameters::TABLE);
     let times = Times::Constant { us: 1.0 };
     let regimes = vec![Regime { read: times.clone(), write: times, stay_ms: 0.0 }];
     let empirical = EmpiricalParameters { capacity_gb: 1.0, servers: 1, regimes };

@@ -59,7 +59,7 @@ pub fn kendall<T: Ordered, U: Ordered>(x: &[T], y: &[U]) -> Kendall {
     let ties_y = sizes(order.chunk_by(|a, b| a == b).map(|r| r.len() as u64).collect());
     let within = |ties: &[u64]| -> i128 { ties.iter().map(|&t| pairs_of(t)).sum() };
     let (all, tied_x, tied_y) = (pairs_of(n as u64), within(&ties_x), within(&ties_y));
-    let score = all - tied_x - tied_y + within(&both) - 2 * discordant as i128;
+    let score = all - tied_x - tied_y + within(&both) - 2 * i128::from(discordant);
     let scale = ((all - tied_x) as f64).sqrt() * ((all - tied_y) as f64).sqrt();
     let tau = if scale > 0.0 { score as f64 / scale } else { f64::NAN };
     Kendall { score, tau, ties_x, ties_y }

@@ -27,29 +27,28 @@ impl Comoments {
         if count == 0 {
             return Self::default();
         }
-        let (x, y, n) = (&x[..count], &y[..count], count as f64);
-        let mean = |v: &[f64]| {
-            let first = v.iter().sum::<f64>() / n;
-            first + total(v.iter().map(|a| a - first)) / n
+        let (x, y, size) = (&x[..count], &y[..count], count as f64);
+        let mean = |side: &[f64]| {
+            let first = side.iter().sum::<f64>() / size;
+            first + total(side.iter().map(|value| value - first)) / size
         };
         let (mean_x, mean_y) = (mean(x), mean(y));
         let (mut rest_x, mut rest_y) = (0.0, 0.0);
         let (mut xx, mut yy, mut xy) = (0.0, 0.0, 0.0);
-        for (a, b) in x.iter().zip(y) {
-            let (u, v) = (a - mean_x, b - mean_y);
-            rest_x += u;
-            rest_y += v;
-            xx += u * u;
-            yy += v * v;
-            xy += u * v;
+        for (from_x, from_y) in x.iter().map(|v| v - mean_x).zip(y.iter().map(|v| v - mean_y)) {
+            rest_x += from_x;
+            rest_y += from_y;
+            xx += from_x * from_x;
+            yy += from_y * from_y;
+            xy += from_x * from_y;
         }
         Self {
             count: count as u64,
             mean_x,
             mean_y,
-            xx: xx - rest_x * rest_x / n,
-            yy: yy - rest_y * rest_y / n,
-            xy: xy - rest_x * rest_y / n,
+            xx: xx - rest_x * rest_x / size,
+            yy: yy - rest_y * rest_y / size,
+            xy: xy - rest_x * rest_y / size,
         }
     }
 

@@ -19,6 +19,7 @@ pub trait Real:
     + Sync
 {
     /// Square root; 0 for what is not positive.
+    #[must_use]
     fn root(self) -> Self;
     /// Rounded to a double.
     fn round(self) -> f64;

@@ -4,16 +4,14 @@
 //! and the longest all come from that order. Groups are worked on side by side. Memory: about three
 //! times eight bytes a value while it runs.
 
+mod group;
+
 use rayon::prelude::*;
 
+use self::group::{describe_sorted, moments, quantile, value};
 use crate::keys::{Ordered, sort_keys};
 use crate::moments::Moments;
-use crate::quantiles::{order_interval, type7_ranks};
 use crate::ranks::{KolmogorovSmirnov, MannWhitney};
-use crate::signed::SignedHistogram;
-
-/// Values per piece of work; fixed, so that the result does not depend on the threads.
-const PIECE: usize = 1 << 18;
 
 /// Largest product of the counts of a pair for which ties are told one by one.
 pub const SMALL_PAIR: usize = 10_000;
@@ -158,7 +156,7 @@ pub struct Description {
 
 /// Describes a column.
 pub fn describe<T: Ordered>(pieces: &[Piece<T>], request: &Request) -> Description {
-    let mut sorted = partition(pieces, request.groups, |piece, at| piece.group(at));
+    let mut sorted = partition(pieces, request.groups, Piece::group);
     sorted.par_iter_mut().for_each(sort_keys);
     let shift = shift::<T>(&sorted);
     let blocks = if request.blocks == 0 { Vec::new() } else { in_blocks(pieces, request, shift) };
@@ -206,7 +204,9 @@ fn partition<T: Ordered>(
         .map(|number| {
             let total = by_piece.iter().map(|split| split[number].len()).sum();
             let mut all = Vec::with_capacity(total);
-            by_piece.iter().for_each(|split| all.extend_from_slice(&split[number]));
+            for split in &by_piece {
+                all.extend_from_slice(&split[number]);
+            }
             all
         })
         .collect()
@@ -243,7 +243,9 @@ fn rank_sums(sorted: &[Vec<u64>]) -> Option<(Vec<u128>, u128)> {
     let (mut sums, mut ties, mut before) = (vec![0u128; sorted.len()], 0u128, 0u128);
     for run in all.chunk_by(|a, b| a.0 == b.0) {
         let n = run.len() as u128;
-        run.iter().for_each(|&(_, group)| sums[group as usize] += 2 * before + n + 1);
+        for &(_, group) in run {
+            sums[group as usize] += 2 * before + n + 1;
+        }
         ties += n * n * n - n;
         before += n;
     }
@@ -270,77 +272,6 @@ fn in_blocks<T: Ordered>(
             }
         })
         .collect()
-}
-
-fn value<T: Ordered>(key: u64) -> f64 {
-    T::of_key(key).float()
-}
-
-fn quantile<T: Ordered>(sorted: &[u64], q: f64) -> f64 {
-    type7_ranks(sorted.len(), q).map_or(f64::NAN, |(low, high, weight)| {
-        let (a, b) = (value::<T>(sorted[low]), value::<T>(sorted[high]));
-        if weight > 0.0 { a + weight * (b - a) } else { a }
-    })
-}
-
-fn moments<T: Ordered>(sorted: &[u64], shift: T) -> Moments {
-    let parts: Vec<Moments> = sorted
-        .par_chunks(PIECE)
-        .map(|piece| {
-            Moments::of(&piece.iter().map(|&k| T::of_key(k).less(shift)).collect::<Vec<_>>())
-        })
-        .collect();
-    let mut whole = Moments::default();
-    parts.iter().for_each(|part| whole.merge(part));
-    whole
-}
-
-fn describe_sorted<T: Ordered>(sorted: &[u64], request: &Request, shift: T) -> GroupDescription {
-    let end = |at: Option<&u64>| at.map_or(f64::NAN, |&k| value::<T>(k));
-    let moments = moments(sorted, shift);
-    GroupDescription {
-        min: end(sorted.first()),
-        max: end(sorted.last()),
-        quantiles: request
-            .quantiles
-            .iter()
-            .map(|&q| {
-                let around = order_interval(sorted.len() as u64, q, request.level);
-                let at = |rank: Option<u64>| end(rank.and_then(|r| sorted.get(r as usize - 1)));
-                QuantileValue {
-                    q,
-                    value: quantile::<T>(sorted, q),
-                    low: at(around.and_then(|i| i.low)),
-                    high: at(around.and_then(|i| i.high)),
-                }
-            })
-            .collect(),
-        histogram: SignedHistogram::of_sorted::<T>(sorted).buckets().collect(),
-        fences: request.fences.then(|| fences(sorted, &moments, shift)),
-        moments,
-    }
-}
-
-fn fences<T: Ordered>(sorted: &[u64], moments: &Moments, shift: T) -> Fences {
-    let [q1, median, q3] = [0.25, 0.5, 0.75].map(|q| quantile::<T>(sorted, q));
-    let range = q3 - q1;
-    let ends = [q1 - 3.0 * range, q1 - 1.5 * range, q3 + 1.5 * range, q3 + 3.0 * range];
-    let below = |end: f64| sorted.partition_point(|&k| value::<T>(k) < end) as u64;
-    let above =
-        |end: f64| (sorted.len() - sorted.partition_point(|&k| value::<T>(k) <= end)) as u64;
-    let mut apart: Vec<u64> =
-        sorted.iter().map(|&k| (value::<T>(k) - median).abs().key()).collect();
-    sort_keys(&mut apart);
-    let mad = quantile::<f64>(&apart, 0.5);
-    let reach = 3.5 * mad / 0.6745;
-    let six = moments.standard_deviation().map(|sd| shift.float() + moments.mean + 6.0 * sd);
-    Fences {
-        ends,
-        beyond: [below(ends[0]), below(ends[1]), above(ends[2]), above(ends[3])],
-        mad,
-        modified_z: if mad > 0.0 { below(median - reach) + above(median + reach) } else { 0 },
-        six_sigma: six.map_or(0, above),
-    }
 }
 
 /// The longest over all groups: the order says from which key on, one pass says where they are.
@@ -403,16 +334,6 @@ mod tests {
         let d = describe(&[piece(vec![5i64, 7, 2], vec![0, 1, 0]), second], &request(2, 0));
         let places: Vec<_> = d.longest.iter().map(|l| (l.value, l.group, l.file, l.row)).collect();
         assert_eq!(places, [(9.0, 1, 1, 100), (7.0, 0, 1, 105), (7.0, 1, 0, 1)]);
-    }
-
-    /// Worked by hand: quartiles 2 and 4, fences -1 and 7; median 3, deviations 2 1 0 1 47.
-    #[test]
-    fn fences_of_five_values() {
-        let d = describe(&[piece(vec![1i64, 2, 3, 4, 50], vec![])], &request(1, 0));
-        let fences = d.groups[0].fences.clone().unwrap();
-        assert_eq!(fences.ends, [-4.0, -1.0, 7.0, 10.0]);
-        assert_eq!((fences.beyond, fences.mad), ([0, 0, 1, 1], 1.0));
-        assert_eq!((fences.modified_z, fences.six_sigma), (1, 0));
     }
 
     #[test]

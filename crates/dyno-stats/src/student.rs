@@ -68,20 +68,20 @@ fn ln_beta_half(a: f64) -> f64 {
 /// `1 + d1/(1 + d2/(1 + ...))` of DLMF 8.17.22, by Lentz's method.
 fn fraction(a: f64, b: f64, x: f64) -> f64 {
     const TINY: f64 = 1e-300;
-    let (mut value, mut c, mut d) = (1.0, 1.0, 0.0);
+    let (mut value, mut above, mut below) = (1.0, 1.0, 0.0);
     for step in 1..200_000u32 {
-        let m = f64::from(step / 2);
+        let half = f64::from(step / 2);
         let term = if step % 2 == 0 {
-            m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m))
+            half * (b - half) * x / ((a + 2.0 * half - 1.0) * (a + 2.0 * half))
         } else {
-            -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0))
+            -(a + half) * (a + b + half) * x / ((a + 2.0 * half) * (a + 2.0 * half + 1.0))
         };
-        d = 1.0 + term * d;
-        d = 1.0 / if d == 0.0 { TINY } else { d };
-        c = 1.0 + term / c;
-        c = if c == 0.0 { TINY } else { c };
-        value *= c * d;
-        if (c * d - 1.0f64).abs() < 1e-16 {
+        below = 1.0 + term * below;
+        below = 1.0 / if below == 0.0 { TINY } else { below };
+        above = 1.0 + term / above;
+        above = if above == 0.0 { TINY } else { above };
+        value *= above * below;
+        if (above * below - 1.0f64).abs() < 1e-16 {
             break;
         }
     }

@@ -33,9 +33,7 @@ def bars(groups: Sequence[Mapping[str, Any]], width: int = 40) -> str:
 class Grid:
     """A field of characters over two axes, each plain or logarithmic."""
 
-    def __init__(
-        self, x: Sequence[float], y: Sequence[float], log_x: bool, log_y: bool
-    ) -> None:
+    def __init__(self, x: Sequence[float], y: Sequence[float], log_x: bool, log_y: bool) -> None:
         self.logs = (log_x, log_y)
         self.ranges = (self._range(x, log_x), self._range(y, log_y))
         self.shown = (tuple(x), tuple(y))
@@ -56,7 +54,10 @@ class Grid:
             places.append(((math.log10(value) if log else value) - low) / (high - low))
         if not all(-1e-9 <= place <= 1 + 1e-9 for place in places):
             return None
-        column, row = min(int(places[0] * WIDTH), WIDTH - 1), min(int(places[1] * HEIGHT), HEIGHT - 1)
+        column, row = (
+            min(int(places[0] * WIDTH), WIDTH - 1),
+            min(int(places[1] * HEIGHT), HEIGHT - 1),
+        )
         return HEIGHT - 1 - max(row, 0), max(column, 0)
 
     def count(self, x: float, y: float, times: int = 1) -> None:
@@ -91,7 +92,9 @@ class Grid:
         ]
         lines.append(" " * 11 + "└" + "─" * WIDTH)
         name = f"{x}{' (log)' if self.logs[0] else ''}"
-        foot = f"{number(left)}{name:^{WIDTH - len(number(left)) - len(number(right))}}{number(right)}"
+        foot = (
+            f"{number(left)}{name:^{WIDTH - len(number(left)) - len(number(right))}}{number(right)}"
+        )
         return "\n".join([*lines, " " * 12 + foot])
 
 

@@ -116,7 +116,7 @@ def _by_duckdb(
     if by is None:
         names = [source.label for source in sources] if len(sources) > 1 else []
     elif first in names:
-        names = [first, *(name for name in names if name != first)]  # type: ignore[list-item]
+        names = [first, *(name for name in names if name != first)]
     blocks = [name for _, part in labels[1] for name in part]
     asked = question(quantiles=QUANTILES, **options)
     asked |= {"groups": names, "blocks": blocks if block else []}
@@ -163,7 +163,7 @@ def _by_spark(
     if source.counted:
         raise StatsError(
             "the calls of an experiment are chosen by slices; Spark takes files",
-            next_step=f"name the folder: {source.files[0].parent if source.files else source.label}",
+            next_step="name the folder RUN/calls instead",
         )
     if options["fences"]:
         raise StatsError("fences need all values", next_step="leave --engine spark out")

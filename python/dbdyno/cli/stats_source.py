@@ -61,7 +61,8 @@ def resolve(operand: str, folder: Path) -> Source:
     if path.is_file():
         return _of_files(operand, path.name.split(".")[0], [path])
     if glob.has_magic(operand):
-        return _of_files(operand, operand, sorted(map(Path, glob.glob(operand, recursive=True))))
+        found = glob.glob(operand, recursive=True)  # noqa: PTH207 - the pattern may be absolute
+        return _of_files(operand, operand, sorted(map(Path, found)))
     name, colon, table = operand.rpartition(":")
     if colon and name and table:
         return _of_run(find_run(name, folder), table)
@@ -237,7 +238,7 @@ def take(
                 names = ordered([row[0] for row in rows])
                 lists.append(names)
                 connection.execute(
-                    f"create temp table names{at} as select unnest($1::varchar[]) as name,"  # noqa: S608
+                    f"create temp table names{at} as select unnest($1::varchar[]) as name,"
                     " unnest(range($2))::uinteger as code",
                     [names, len(names)],
                 )

@@ -81,7 +81,7 @@ def command(
         _from_summary(operands, level, form, output)
         return
     from dbdyno.cli.stats_read import describe_operands
-    from dbdyno.stats.group_tests import NOTE, compare_in_blocks, compare_groups
+    from dbdyno.stats.group_tests import NOTE, compare_groups, compare_in_blocks
 
     if by is None and len(operands) < 2:
         raise click.UsageError("a test needs groups: name a column with --by, or two operands")

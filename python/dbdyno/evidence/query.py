@@ -74,13 +74,15 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
 def add_functions(connection: duckdb.DuckDBPyConnection) -> None:
     """Gives a connection the function prob_r(r, n): the two-sided p of a correlation `r` over `n`
     pairs, NULL where it is not defined. DuckDB has no t distribution, so the core works it out."""
+    from duckdb.func import SPECIAL
+
     from dbdyno import _core
 
     def prob_r(r: float | None, n: int | None) -> float | None:
         return None if r is None or n is None else _core.prob_r(r, n)
 
     connection.create_function(
-        "prob_r", prob_r, ["DOUBLE", "BIGINT"], "DOUBLE", null_handling="special"
+        "prob_r", prob_r, ["DOUBLE", "BIGINT"], "DOUBLE", null_handling=SPECIAL
     )
 
 

@@ -42,19 +42,22 @@ def column(data: Any) -> NDArray[np.int64] | Floats:
 
 def _array(data: Any) -> NDArray[Any]:
     if isinstance(data, np.ma.MaskedArray):
-        if not np.ma.is_masked(data):
-            return np.asarray(data.data)
-        return np.asarray(data.astype(np.float64).filled(np.nan))
-    if isinstance(data, np.ndarray):
-        return data
-    if hasattr(data, "to_numpy"):
-        try:
-            return np.asarray(data.to_numpy())
-        except Exception:  # pyarrow refuses a copy unless it is allowed
-            return np.asarray(data.to_numpy(zero_copy_only=False))
-    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        if np.ma.is_masked(data):
+            return np.ma.filled(np.ma.asarray(data, dtype=np.float64), np.nan)
+        return np.asarray(data.data)
+    if isinstance(data, np.ndarray) or not _offers_more(data):
+        return np.asarray(data)
+    if not hasattr(data, "to_numpy"):
         return _from_arrow(data)
-    return np.asarray(data)
+    try:
+        return np.asarray(data.to_numpy())
+    except Exception:  # pyarrow refuses a copy unless it is allowed
+        return np.asarray(data.to_numpy(zero_copy_only=False))
+
+
+def _offers_more(data: Any) -> bool:
+    ways = ("to_numpy", "__arrow_c_stream__", "__arrow_c_array__")
+    return any(hasattr(data, way) for way in ways)
 
 
 def _from_arrow(data: Any) -> NDArray[Any]:

@@ -79,9 +79,7 @@ def fisher_interval(r: float, n: int, level: float = 0.95) -> tuple[float, float
     return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
 
 
-def correlate(
-    x: Any, y: Any, *, level: float = 0.95, tau: bool = False
-) -> tuple[Correlation, ...]:
+def correlate(x: Any, y: Any, *, level: float = 0.95, tau: bool = False) -> tuple[Correlation, ...]:
     """Pearson and Spearman (and with `tau` Kendall) of two columns; rows in which one has no value
     are left out.
 

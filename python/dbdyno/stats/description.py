@@ -1,4 +1,4 @@
-"""A column of numbers in groups: R's summary and more, from arrays or from a summary made elsewhere.
+"""A column of numbers in groups: R's summary and more, from arrays or files.
 
 The core gives counts, moments, quantiles with their order-statistic intervals, a histogram and the
 longest; here they become named fields. The same fields come from Parquet files (`of_parquet`), from
@@ -252,7 +252,13 @@ def _ranks(found: dict[str, Any]) -> Ranks | None:
     if found.get("pair"):
         pair = dict(found["pair"])
         tied = tuple(pair.pop("tied", ()))
-        return Ranks(**{name: int(value) for name, value in pair.items()}, tied=tied)
+        return Ranks(
+            int(pair["tie_term"]),
+            u_doubled=int(pair["u_doubled"]),
+            above=int(pair["above"]),
+            below=int(pair["below"]),
+            tied=tied,
+        )
     if found.get("rank_sums"):
         sums = tuple(int(v) for v in found["rank_sums"]["doubled"])
         return Ranks(int(found["rank_sums"]["tie_term"]), sums_doubled=sums)
@@ -272,7 +278,8 @@ def _group(entry: dict[str, Any], shift: float) -> Group:
         quantiles.append(Quantile(q, *(_number(v) for v in shown)))
     fences = entry.get("fences")
     if fences:
-        ends, beyond = tuple(map(_number, fences["ends"])), tuple(fences["beyond"])
+        far_low, low, high, far_high = map(_number, fences["ends"])
+        ends, beyond = (far_low, low, high, far_high), tuple(fences["beyond"])
         z, six = fences["modified_z"], fences["six_sigma"]
         fences = Fences(ends, beyond, _number(fences["mad"]), z, six)
     return Group(

@@ -69,7 +69,9 @@ def welch_of(a: Group, b: Group, *, level: float = 0.95) -> ClassicalTest:
     moments = (Moments(group.n, group.offset, group.sd) for group in (a, b))
     found = welch(*moments, level=level)
     pooled = math.sqrt((a.variance + b.variance) / 2)
-    effect = f"mean difference {found.effect_value:.6g} (Cohen's d {found.effect_value / pooled:.3f})"
+    effect = (
+        f"mean difference {found.effect_value:.6g} (Cohen's d {found.effect_value / pooled:.3f})"
+    )
     return replace(found, effect=effect, note=NOTE)
 
 
@@ -88,7 +90,9 @@ def from_summary(
             )
     found = welch(Moments(*first), Moments(*second), level=level)
     pooled = math.sqrt((first[2] ** 2 + second[2] ** 2) / 2)
-    effect = f"mean difference {found.effect_value:.6g} (Cohen's d {found.effect_value / pooled:.3f})"
+    effect = (
+        f"mean difference {found.effect_value:.6g} (Cohen's d {found.effect_value / pooled:.3f})"
+    )
     return replace(found, effect=effect, note=NOTE)
 
 
@@ -173,8 +177,8 @@ def kruskal_wallis(described: Described) -> ClassicalTest:
 class BlockAnswer:
     """What the blocks say of one number (`mean`, `p50`, ...): the second group over the first.
 
-    `ratio` with its interval `low`..`high` and `p`; `blocks` are pairs of blocks where `paired`, else
-    the smaller number of blocks of a group; `sentence` says it in words.
+    `ratio` with its interval `low`..`high` and `p`; `blocks` are pairs of blocks where `paired`,
+    else the smaller number of blocks of a group; `sentence` says it in words.
     """
 
     metric: str
@@ -192,7 +196,7 @@ class BlockAnswer:
 def compare_in_blocks(described: Described, *, randomised: bool = False) -> list[BlockAnswer]:
     """Compares two groups block by block: mean, and each quantile that the blocks support.
 
-    Blocks that hold both groups are pairs; where there are fewer than two such blocks, the blocks of
+    Blocks that hold both groups are pairs; where there are fewer than two such blocks, those of
     one group are compared with those of the other (Welch's t on the logs). `randomised` says that
     the order of the groups was drawn by lot in each block; else the interval is widened by the
     blocks' autocorrelation. Empty without blocks, or where a block value is not positive.
@@ -206,7 +210,9 @@ def compare_in_blocks(described: Described, *, randomised: bool = False) -> list
     metrics = [("mean", None), *((f"p{q * 100:.10g}", q) for q in _supported(described))]
     answers = []
     for metric, q in metrics:
-        a, b = ({k: v.mean if q is None else v.quantiles[q] for k, v in g.items()} for g in by_group)
+        a, b = (
+            {k: v.mean if q is None else v.quantiles[q] for k, v in g.items()} for g in by_group
+        )
         if min(len(a), len(b)) >= 2 and min(*a.values(), *b.values()) > 0:
             answers.append(_one(metric, a, b, names, described.level, randomised))
     return answers

@@ -78,7 +78,8 @@ def scatter(
         return model
     counts, x_edges, y_edges = np.histogram2d(at[0], at[1], bins=cells)
     edges = [
-        (10**e if is_log else e).tolist() for e, is_log in zip((x_edges, y_edges), logs, strict=True)
+        (10**e if is_log else e).tolist()
+        for e, is_log in zip((x_edges, y_edges), logs, strict=True)
     ]
     model["cells"] = [
         [edges[0][i], edges[0][i + 1], edges[1][j], edges[1][j + 1], int(counts[i, j])]
@@ -122,8 +123,9 @@ def density(described: Described, *, places: int = 400) -> dict[str, Any]:
     """A smooth density of each group, over the logarithm where the axis is logarithmic.
 
     A Gaussian kernel over the buckets of the fine histogram; its width is Silverman's (1986, 3.31):
-    0.9 min(sd, IQR / 1.34) n^(-1/5), and at least that of a bucket and of a step of the curve. The density is per unit of what
-    the axis shows (per decade where it is logarithmic), so areas under the curves are 1.
+    0.9 min(sd, IQR / 1.34) n^(-1/5), and at least that of a bucket and of a step of the curve. The
+    density is per unit of what the axis shows (per decade where it is logarithmic), so areas under
+    the curves are 1.
     """
     logarithmic = _logarithmic(described)
     shapes = []

@@ -90,7 +90,9 @@ def lm(
     found = json.loads(text)
     given = list(names or [f"x{at + 1}" for at in range(len(columns))])
     if degree > 1:
-        given = [given[0] if power == 1 else f"{given[0]}^{power}" for power in range(1, degree + 1)]
+        given = [
+            given[0] if power == 1 else f"{given[0]}^{power}" for power in range(1, degree + 1)
+        ]
     if intercept:
         given.insert(0, INTERCEPT)
     n, p = int(found["n"]), len(given)
@@ -98,9 +100,7 @@ def lm(
     reach = float(special.stdtrit(df, 0.5 + level / 2)) if df > 0 else math.nan
     coefficients = tuple(
         _coefficient(name, estimate, math.nan if error is None else error, df, reach)
-        for name, estimate, error in zip(
-            given, found["coefficients"], found["errors"], strict=True
-        )
+        for name, estimate, error in zip(given, found["coefficients"], found["errors"], strict=True)
     )
     residuals: Floats = np.frombuffer(residual_bytes, dtype="<f8")
     rss, explained = found["residual_squares"], found["explained_squares"]
@@ -118,9 +118,7 @@ def lm(
     )
 
 
-def _coefficient(
-    name: str, estimate: float, error: float, df: int, reach: float
-) -> Coefficient:
+def _coefficient(name: str, estimate: float, error: float, df: int, reach: float) -> Coefficient:
     t = estimate / error if error > 0 else math.copysign(math.inf, estimate)
     if math.isnan(error):
         t = math.nan

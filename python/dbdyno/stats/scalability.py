@@ -61,7 +61,8 @@ class UslFit:
 
 def _model(parameters: Floats, n: Floats) -> Floats:
     alpha, beta, gamma = parameters
-    return gamma * n / (1 + alpha * (n - 1) + beta * n * (n - 1))
+    throughput: Floats = gamma * n / (1 + alpha * (n - 1) + beta * n * (n - 1))
+    return throughput
 
 
 def _jacobian(parameters: Floats, n: Floats) -> Floats:
@@ -123,8 +124,11 @@ def usl(load: Any, throughput: Any, *, level: float = 0.95) -> UslFit:
     alpha, beta, gamma = (float(v) for v in at)
     peak = _peak(alpha, beta, covariance, reach)
     best = float(_model(at, np.array([peak.estimate]))[0]) if beta > 0 else math.nan
+    first, second, third = parameters
     return UslFit(
-        *parameters,
+        alpha=first,
+        beta=second,
+        gamma=third,
         peak=peak,
         peak_throughput=best,
         limit=gamma / alpha if alpha > 0 else math.inf,

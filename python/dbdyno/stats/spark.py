@@ -1,8 +1,8 @@
 """The same description made by Spark, where the evidence is larger than a machine.
 
-What is asked of Spark is the mergeable summary, as SQL: counts and moments by group and block, counts
-per log bucket (those of `dyno_stats::signed`, to the bucket), the K largest. It is finished here by
-the functions that finish the core's own. Counts, moments, extremes, buckets and the largest are
+What is asked of Spark is the mergeable summary, as SQL: counts and moments by group and block,
+counts per log bucket (those of `dyno_stats::signed`, to the bucket), the K largest. It is finished
+here by the functions that finish the core's own. Counts, moments, extremes, buckets and the largest are
 exact; quantiles and rank statistics are those of the buckets' middles, within 1/256 of each value.
 
 A session that is already there is used; else one is started, on SPARK_MASTER or local[*], bound to
@@ -48,7 +48,8 @@ select g, b, count(*) as n, bucket from (
     when v > 0 then {_ZERO} + place else {_ZERO} - 1 - place end as bucket
   from (
     select g, b, v,
-      cast((e + {_BIAS}) * {_STEPS} + floor((abs(v) / pow(2D, e) - 1) * {_STEPS}) as bigint) as place
+      cast((e + {_BIAS}) * {_STEPS} + floor((abs(v) / pow(2D, e) - 1) * {_STEPS}) as bigint)
+        as place
     from (
       select g, b, v, case when pow(2D, e0) > abs(v) then e0 - 1
         when pow(2D, e0 + 1) <= abs(v) then e0 + 1 else e0 end as e
@@ -59,7 +60,7 @@ select g, b, count(*) as n, bucket from (
     )
   )
 ) group by g, b, bucket
-"""
+"""  # noqa: S608 - numbers of this file
 _MOMENTS = """
 select g, b, count(v) as n, count(*) - count(v) as missing, avg(v) as mean,
   var_pop(v) * count(v) as m2, min(v) as low, max(v) as high
@@ -148,7 +149,7 @@ def describe_by_spark(
         top = []
         if longest:
             top = spark.sql(
-                "select v, g from picked where v is not null"
+                "select v, g from picked where v is not null"  # noqa: S608 - a whole number
                 f" order by v desc, g desc limit {int(longest)}"
             ).collect()
     except PySparkException as error:
@@ -156,7 +157,7 @@ def describe_by_spark(
         raise StatsError(f"Spark: {text}", next_step="look at the column and --where") from error
     names = ordered({row["g"] for row in moments})
     if first in names:
-        names = [first, *(name for name in names if name != first)]  # type: ignore[list-item]
+        names = [first, *(name for name in names if name != first)]
     return finish(names, moments, buckets, top, bool(block), level), column, block
 
 
@@ -171,7 +172,9 @@ def _word(f: Any, name: str) -> Any:
 def _check(frame: Any, column: str, by: str | None, block: str | None) -> None:
     for name in filter(None, (column, by, block)):
         if name not in frame.columns:
-            raise StatsError(f"no column {name!r}", next_step=f"columns: {', '.join(frame.columns)}")
+            raise StatsError(
+                f"no column {name!r}", next_step=f"columns: {', '.join(frame.columns)}"
+            )
     kind = dict(frame.dtypes)[column]
     if kind in ("string", "timestamp", "date", "binary"):
         raise StatsError(f"column {column!r} is {kind}, not a number")
@@ -199,14 +202,15 @@ def finish(
             for bucket, n in part.items() if g == name else ():
                 whole[bucket] = whole.get(bucket, 0) + n
         merged = _merged(cells[name])
-        sample = _sample(whole, merged["low"], merged["high"])
-        groups.append(_group(name, merged, whole, sample, level))
-        samples.append(sample)
+        groups.append(_group(name, merged, whole, level))
+        samples.append(_sample(whole))
     blocks = []
+    in_time = {block: at for at, block in enumerate(ordered({block for _, block in counts}))}
     for at, name in enumerate(names if by_block else ()):
-        for row in (row for row in cells[name] if row["n"]):
-            part = _sample(counts[name, row["b"]], row["low"], row["high"])
-            values = {q: quantile(part, q) for q in QUANTILES}
+        whole_cells = [row for row in cells[name] if row["n"]]
+        for row in sorted(whole_cells, key=lambda row: in_time[row["b"]]):
+            within = _sample(counts[name, row["b"]], row["low"], row["high"])
+            values = {q: quantile(within, q) for q in QUANTILES}
             blocks.append(BlockValue(at, row["b"], int(row["n"]), float(row["mean"]), values))
     longest = tuple(Longest(float(row["v"]), row["g"], None, None) for row in top)
     integer = all(float(g.min).is_integer() and float(g.max).is_integer() for g in groups if g.n)
@@ -240,18 +244,16 @@ def _merged(cells: Sequence[Any]) -> dict[str, Any]:
     return found
 
 
-def _sample(buckets: dict[int, int], low: float, high: float) -> Counts:
-    """The middles of the buckets with their counts, never outside the extremes."""
+def _sample(buckets: dict[int, int], low: float = -math.inf, high: float = math.inf) -> Counts:
+    """The middles of the buckets with their counts, for quantiles never outside the extremes."""
     numbers = sorted(buckets)
     middles = np.array([sum(bounds(bucket)) / 2 for bucket in numbers])
     counts = np.array([buckets[bucket] for bucket in numbers], dtype=np.int64)
-    return Counts(np.clip(middles, low, high) if numbers else middles, counts)  # type: ignore[arg-type]
+    return Counts(np.clip(middles, low, high), counts)
 
 
-def _group(
-    name: str, merged: dict[str, Any], buckets: dict[int, int], sample: Counts, level: float
-) -> Group:
-    n = merged["n"]
+def _group(name: str, merged: dict[str, Any], buckets: dict[int, int], level: float) -> Group:
+    n, sample = merged["n"], _sample(buckets, merged["low"], merged["high"])
     quantiles = []
     for q in QUANTILES:
         if n and (q in QUARTILES or supported(n, q)):

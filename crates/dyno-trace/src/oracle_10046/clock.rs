@@ -14,11 +14,18 @@ pub struct Clock {
     anchored: bool,
     /// A stamp that still waits for its record.
     stamp_ns: i64,
+    /// Stamp and `tim` of the last anchor, ns.
+    last: Option<(i64, i64)>,
+    /// Intervals between anchors in a row that fit only if a unit of `tim` is 10,000 times as long.
+    pub slow: u32,
     /// Number of anchors.
     pub anchors: u64,
     /// Largest residual, without its sign.
     pub residual_max_ns: i64,
 }
+
+/// Intervals shorter than this do not tell the unit of `tim`, ns.
+const SLOW_LEAST_NS: i64 = 1_000_000_000;
 
 /// What an anchor changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +63,7 @@ impl Clock {
 
     /// The record after a stamp: the clock goes by it from here on.
     pub fn anchor(&mut self, tim_ns: i64) -> Anchor {
+        self.compare(tim_ns);
         let offset = self.stamp_ns.saturating_sub(tim_ns);
         let moved = offset.saturating_sub(self.offset_ns);
         let first = !self.anchored;
@@ -66,6 +74,18 @@ impl Clock {
         }
         self.residual_max_ns = self.residual_max_ns.max(moved.saturating_abs());
         Anchor { residual_ns: moved, shift_ns: None }
+    }
+
+    /// Between two stamps the wall clock and `tim` should advance alike. Where the wall is 10,000
+    /// times as fast, `tim` counts centiseconds and is taken for microseconds.
+    fn compare(&mut self, tim_ns: i64) {
+        if let Some((stamp, tim)) = self.last.replace((self.stamp_ns, tim_ns)) {
+            let wall = self.stamp_ns.saturating_sub(stamp);
+            let passed = tim_ns.saturating_sub(tim);
+            let ratio = if passed > 0 { wall / passed } else { 0 };
+            let slow = wall >= SLOW_LEAST_NS && (8_000..=12_500).contains(&ratio);
+            self.slow = if slow { self.slow + 1 } else { 0 };
+        }
     }
 
     /// `tim` went back: the next stamp tells where it stands now. Until then the old anchor goes on,
@@ -95,6 +115,19 @@ mod tests {
         clock.stamp(2_000_000);
         assert_eq!(clock.anchor(1_009_900).residual_ns, 100);
         assert_eq!((clock.wall(1_009_900), clock.residual_max_ns), (2_000_000, 100));
+    }
+
+    #[test]
+    fn centiseconds_taken_for_microseconds_show_in_the_stamps() {
+        let mut clock = Clock::default();
+        for second in 0..4i64 {
+            clock.stamp(second * 1_000_000_000);
+            clock.anchor(1_000 * (500 + second * 100));
+        }
+        assert_eq!(clock.slow, 3);
+        clock.stamp(5_000_000_000);
+        clock.anchor(1_000_000_000);
+        assert_eq!(clock.slow, 0);
     }
 
     #[test]

@@ -90,7 +90,7 @@ def statement_name(key: object, text: object, longest: int = 60) -> str:
     if name in ("", "unknown:0"):
         return "no statement"
     if name.startswith("unknown:"):
-        return f"statement of cursor {name.removeprefix('unknown:')}, text not in the trace"
+        return f"cursor {name.removeprefix('unknown:')}, text not traced"
     words = fmt.line(text or "", longest)
     return f"{name}  {words}" if words else name
 

@@ -9,7 +9,7 @@ from dbdyno.report import characters, console, reading
 from dbdyno.report import format as fmt
 from dbdyno.report.reading import Analysis
 from dbdyno.report.sections import base, pictures
-from dbdyno.report.trace.head import statement_name
+from dbdyno.report.trace.head import clock, statement_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,8 +33,8 @@ _SHOWN = (
 )
 
 
-def view(model: Analysis) -> base.View | None:
-    """The lines as text, or None without a profile."""
+def view(model: Analysis, longest: int = 60) -> base.View | None:
+    """The lines as text, or None without a profile; `longest` is how much of a statement's text."""
     given = reading.dig(model, "profile")
     if given is None:
         return None
@@ -42,7 +42,7 @@ def view(model: Analysis) -> base.View | None:
     decades = _decades(lines)
     return {
         "by": [fmt.line(name) for name in given.get("by") or []],
-        "rows": [_row(line, decades, model) for line in lines],
+        "rows": [_row(line, decades, model, longest) for line in lines],
         "left_out": _left_out(given),
         "total": {"seconds": seconds(given.get("elapsed_ns")), "share": fmt.percent(1.0)},
         "is_part": bool(given.get("is_part")),
@@ -51,7 +51,7 @@ def view(model: Analysis) -> base.View | None:
     }
 
 
-def _row(line: dict[str, Any], decades: list[int], model: Analysis) -> base.View:
+def _row(line: dict[str, Any], decades: list[int], model: Analysis, longest: int) -> base.View:
     buckets = _buckets(line)
     by_decade = {_place(bucket): bucket for bucket in buckets if bucket["low"] >= 0}
     places = [_place({"low": low}) for low in decades]
@@ -61,7 +61,7 @@ def _row(line: dict[str, Any], decades: list[int], model: Analysis) -> base.View
     small = max(times, default=0.0) / 1000 or 1.0
     skew = [time or (small if count else 0.0) for time, count in zip(times, counts, strict=True)]
     return {
-        "name": _name(line, model),
+        "name": _name(line, model, longest),
         "what": fmt.line(line.get("what") or "wait"),
         "class": fmt.line(line.get("class") or ""),
         "count": fmt.count(line.get("count")) if line.get("count") else "",
@@ -79,23 +79,36 @@ def _time(line: dict[str, Any], name: str) -> str:
     return "" if line.get(f"{name}_ns") is None else fmt.duration(line[f"{name}_ns"])
 
 
-def _name(line: dict[str, Any], model: Analysis) -> str:
+def _name(line: dict[str, Any], model: Analysis, longest: int) -> str:
     """What a line is about: the values that it is grouped by, statements with their text."""
     key = reading.dig(line, "key") or {}
-    texts = reading.dig(model, "statements") or {}
+    by = list(reading.dig(model, "profile", "by") or [])
+    name, what = fmt.line(line.get("name") or ""), line.get("what")
     parts = []
-    order = list(reading.dig(model, "profile", "by") or [])
-    for name in sorted(key, key=lambda name: order.index(name) if name in order else len(order)):
-        value = key[name]
-        if name == "event":
-            parts.append(fmt.line(line.get("name") or value or ""))
-        elif name in ("statement", "force"):
-            parts.append(statement_name(value, texts.get(value)))
-        else:
-            parts.append(f"{name} {fmt.line(value)}" if value not in (None, "") else f"no {name}")
-    if "event" not in key and line.get("what") != "wait" and line.get("name"):
-        parts.append(fmt.line(line["name"]))
-    return " · ".join(parts) or fmt.line(line.get("name") or "")
+    for dimension in sorted(key, key=lambda d: by.index(d) if d in by else len(by)):
+        value = key[dimension]
+        if dimension == "event":
+            parts.append(name or fmt.line(value or ""))
+        elif value not in (None, ""):
+            parts.append(_value(dimension, value, model, longest))
+        elif what != "between":
+            parts.append("no statement" if dimension == "statement" else f"no {dimension}")
+    if "event" not in key and what not in ("wait", "call"):
+        parts.append(name)
+    return " · ".join(dict.fromkeys(part for part in parts if part)) or name
+
+
+def _value(dimension: str, value: Any, model: Analysis, longest: int) -> str:
+    if dimension in ("statement", "force"):
+        texts = reading.dig(model, "statements") or {}
+        shared = len(reading.dig(model, "profile", "by") or [0])
+        return statement_name(value, texts.get(value), max(longest // shared, 16))
+    if dimension in ("second", "minute") and fmt.number(value) is not None:
+        seconds_each = 60 if dimension == "minute" else 1
+        return clock(int(value) * seconds_each * 1_000_000_000)
+    if dimension in ("class", "kind"):
+        return fmt.line(value)
+    return f"{dimension} {fmt.line(value)}"
 
 
 def _buckets(line: dict[str, Any]) -> list[dict[str, Any]]:
@@ -203,7 +216,7 @@ def rows(model: Analysis) -> list[dict[str, Any]]:
 
 def print_page(model: Analysis, page: Console) -> None:
     """The profile and the calls."""
-    shown = view(model)
+    shown = view(model, longest=max(page.width - 60, 20))
     if shown is None:
         return
     columns = [(title, key) for title, key, least in _SHOWN if page.width >= least]

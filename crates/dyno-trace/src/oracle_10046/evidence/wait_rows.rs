@@ -2,7 +2,7 @@
 
 use dyno_evidence::table::Values;
 
-use super::super::events::{CLASSES, IDLE};
+use super::super::events::{CLASSES, IDLE, OTHER};
 use super::super::record::NONE;
 use super::super::rows::{NO_STATEMENT, WaitRow};
 use super::buffer::Words;
@@ -35,51 +35,111 @@ pub struct Names<'a> {
     pub statement: &'a dyn Fn(u32) -> String,
 }
 
-/// The columns of these rows, in the order of the table.
-pub fn columns(rows: &[Kept], file: u32, names: &Names<'_>) -> Vec<Values> {
-    let numbers = |value: fn(&Kept) -> i64| Values::I64(rows.iter().map(value).collect());
-    let len = rows.len();
-    let (mut event, mut class, mut parameters, mut statement) =
-        (Words::default(), Words::default(), Words::default(), Words::default());
-    for kept in rows {
-        let row = &kept.row;
-        let known = names.events.get(row.event as usize);
-        event.push(row.event, |_| known.map_or_else(String::new, |(name, _)| name.clone()));
-        let class_number = if row.think { IDLE } else { known.map_or(0, |(_, class)| *class) };
-        class.push(u32::from(class_number), |at| CLASSES[at as usize].to_owned());
-        let word = |at: u32| names.parameters.get(at as usize).cloned().unwrap_or_default();
-        parameters.push(kept.names, word);
-        if row.statement == NO_STATEMENT {
-            statement.push_none();
-        } else {
-            statement.push(row.statement, names.statement);
+type Number = fn(&Kept) -> i64;
+
+/// Columns of numbers that a row has as they are.
+const NUMBERS: [Number; 10] = [
+    |kept| kept.row.started_ns,
+    |kept| kept.row.elapsed_ns,
+    |kept| kept.values[0],
+    |kept| kept.values[1],
+    |kept| kept.values[2],
+    |kept| kept.row.object,
+    |kept| kept.row.place.line,
+    |kept| kept.row.place.byte_offset,
+    |kept| kept.row.tim,
+    |kept| kept.row.number as i64,
+];
+
+/// Rows that stay in the cache while their columns are filled.
+const STRETCH: usize = 256;
+
+#[derive(Default)]
+struct Columns {
+    event: Words,
+    class: Words,
+    parameters: Words,
+    statement: Words,
+    numbers: [Vec<i64>; NUMBERS.len()],
+    owners: Vec<i64>,
+    depth: Vec<u8>,
+    session: Vec<u32>,
+    context: Vec<u32>,
+    cursor: Vec<u64>,
+    think: Vec<bool>,
+}
+
+impl Columns {
+    fn words(&mut self, stretch: &[Kept], names: &Names<'_>) {
+        for kept in stretch {
+            let row = &kept.row;
+            let known = names.events.get(row.event as usize);
+            self.event
+                .push(row.event, |_| known.map_or_else(String::new, |(name, _)| name.clone()));
+            let class = if row.think { IDLE } else { known.map_or(OTHER, |(_, class)| *class) };
+            self.class.push(u32::from(class), |at| CLASSES[at as usize].to_owned());
+            let word = |at: u32| names.parameters.get(at as usize).cloned().unwrap_or_default();
+            self.parameters.push(kept.names, word);
+            if row.statement == NO_STATEMENT {
+                self.statement.push_none();
+            } else {
+                self.statement.push(row.statement, names.statement);
+            }
         }
     }
-    let owner = |kept: &Kept| if kept.owner == u64::MAX { NONE } else { row_id(file, kept.owner) };
+
+    fn numbers(&mut self, stretch: &[Kept], file: u32) {
+        for (column, number) in self.numbers.iter_mut().zip(NUMBERS) {
+            column.extend(stretch.iter().map(number));
+        }
+        let owner =
+            |kept: &Kept| if kept.owner == u64::MAX { NONE } else { row_id(file, kept.owner) };
+        self.owners.extend(stretch.iter().map(owner));
+        self.depth.extend(stretch.iter().map(|kept| kept.depth));
+        self.session.extend(stretch.iter().map(|kept| kept.row.session));
+        self.context.extend(stretch.iter().map(|kept| kept.row.context));
+        self.cursor.extend(stretch.iter().map(|kept| kept.row.cursor));
+        self.think.extend(stretch.iter().map(|kept| kept.row.think));
+    }
+}
+
+/// The columns of these rows, in the order of the table.
+pub fn columns(rows: &[Kept], file: u32, names: &Names<'_>) -> Vec<Values> {
+    let len = rows.len();
+    let mut to = Columns::default();
+    to.numbers.iter_mut().for_each(|column| column.reserve_exact(len));
+    for stretch in rows.chunks(STRETCH) {
+        to.words(stretch, names);
+        to.numbers(stretch, file);
+    }
+    let [started, elapsed, p1, p2, p3, object, line, offset, tim, mut numbers] = to.numbers;
+    for number in &mut numbers {
+        *number = row_id(file, *number as u64);
+    }
     vec![
         Values::Words(vec![0; len], vec![names.arm.to_owned()]),
         Values::U32(vec![file; len]),
-        Values::U32(rows.iter().map(|kept| kept.row.session).collect()),
-        Values::I64(rows.iter().map(|kept| row_id(file, kept.row.number)).collect()),
-        event.take(),
-        class.take(),
-        numbers(|kept| kept.row.started_ns),
-        numbers(|kept| kept.row.elapsed_ns),
-        numbers(|kept| kept.values[0]),
-        numbers(|kept| kept.values[1]),
-        numbers(|kept| kept.values[2]),
-        parameters.take(),
-        numbers(|kept| kept.row.object),
-        statement.take(),
-        Values::I64(rows.iter().map(owner).collect()),
-        Values::U8(rows.iter().map(|kept| kept.depth).collect()),
-        Values::Bool(rows.iter().map(|kept| kept.row.think).collect()),
-        Values::U64(rows.iter().map(|kept| kept.row.cursor).collect()),
-        Values::U32(rows.iter().map(|kept| kept.row.context).collect()),
+        Values::U32(to.session),
+        Values::I64(numbers),
+        to.event.take(),
+        to.class.take(),
+        Values::I64(started),
+        Values::I64(elapsed),
+        Values::I64(p1),
+        Values::I64(p2),
+        Values::I64(p3),
+        to.parameters.take(),
+        Values::I64(object),
+        to.statement.take(),
+        Values::I64(to.owners),
+        Values::U8(to.depth),
+        Values::Bool(to.think),
+        Values::U64(to.cursor),
+        Values::U32(to.context),
         Values::U32(vec![file; len]),
-        numbers(|kept| kept.row.place.line),
-        numbers(|kept| kept.row.place.byte_offset),
-        numbers(|kept| kept.row.tim),
+        Values::I64(line),
+        Values::I64(offset),
+        Values::I64(tim),
         Values::Words(vec![0; len], vec!["exact".to_owned()]),
     ]
 }

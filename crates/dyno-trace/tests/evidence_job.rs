@@ -1,0 +1,217 @@
+//! Jobs: what an import leaves behind, what a profile says, how they end.
+#![allow(clippy::unwrap_used)]
+
+mod accounting_common;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use accounting_common::{call, wait};
+use dyno_evidence::table::read_table;
+use dyno_trace::oracle_10046::evidence::FLUSH_ROWS;
+use dyno_trace::oracle_10046::job::{Job, JobError, JobOptions, request_from_json};
+use dyno_trace::oracle_10046::profile::Request;
+use serde_json::Value;
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("dyno-job-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        Self(dir)
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+fn column(path: &Path, name: &str) -> Vec<i64> {
+    let mut values = Vec::new();
+    for rows in read_table(path, &[name]).unwrap() {
+        values.extend(rows.unwrap().i64s(name).unwrap());
+    }
+    values
+}
+
+#[test]
+fn links_found_after_a_row_was_written_are_in_a_table_of_their_own() {
+    let scratch = Scratch::new();
+    let (mut text, mut now, children) = (String::new(), 1_000i64, 2 * FLUSH_ROWS as i64 + 100);
+    for _ in 0..children {
+        now += 10;
+        text += &call("EXEC", 9, 1, 5, 1, now);
+        now += 3;
+        text += &wait(8, "latch free", 1, now);
+    }
+    now += 1;
+    text += &call("EXEC", 8, children, now - 1_000, 0, now);
+    let (file, run) = (scratch.file("long.trc", &text), scratch.0.join("run"));
+    Job::new(JobOptions::of(&[file])).import(&run).unwrap();
+    let calls = run.join("calls/f000000-000000.parquet");
+    let waits = run.join("waits/f000000-000000.parquet");
+    let (ids, parents) = (column(&calls, "call"), column(&calls, "parent"));
+    let links = run.join("links/f000000-000000.parquet");
+    let mut late: HashMap<(bool, i64), i64> = HashMap::new();
+    for rows in read_table(&links, &["row_kind", "id", "parent"]).unwrap() {
+        let rows = rows.unwrap();
+        let (kinds, words) = rows.words("row_kind").unwrap();
+        let (ids, parents) = (rows.i64s("id").unwrap(), rows.i64s("parent").unwrap());
+        for at in 0..rows.len() {
+            let is_call = words[kinds[at] as usize] == "call";
+            assert!(late.insert((is_call, ids[at]), parents[at]).is_none(), "told twice");
+        }
+    }
+    let last = *ids.last().unwrap();
+    assert_eq!(ids.len() as i64, children + 1);
+    let mut found_late = 0;
+    for (id, parent) in ids.iter().zip(&parents).filter(|(id, _)| **id != last) {
+        let known = if *parent == i64::MIN { late.get(&(true, *id)) } else { Some(parent) };
+        assert_eq!(known, Some(&last));
+        found_late += i64::from(*parent == i64::MIN);
+    }
+    for (id, owner) in column(&waits, "wait").iter().zip(column(&waits, "call")) {
+        let known = if owner == i64::MIN { late.get(&(false, *id)) } else { Some(&owner) };
+        assert_eq!(known, Some(&last));
+    }
+    assert!(found_late >= 2 * FLUSH_ROWS as i64 - 1, "{found_late}");
+    assert_eq!(
+        *column(&calls, "self_elapsed_ns").last().unwrap(),
+        (now - 1_000 - 5 * children) * 1000
+    );
+    let left: Vec<_> = run.read_dir().unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().contains("tmp")), "{left:?}");
+}
+
+#[test]
+fn a_profile_adds_up_whatever_it_is_grouped_by() {
+    let scratch = Scratch::new();
+    let text = wait(1, "latch free", 5, 1_000)
+        + &call("EXEC", 2, 3, 10, 1, 1_010)
+        + &call("EXEC", 1, 30, 50, 0, 1_040)
+        + &wait(1, "SQL*Net message from client", 2_000_000, 2_001_100);
+    let job = Job::new(JobOptions::of(&[scratch.file("a.trc", &text)]));
+    for by in ["event", "class", "kind", "statement", "depth", "second", "p1", "file", "session"] {
+        let request = request_from_json(&format!("{{\"by\":[\"{by}\"]}}")).unwrap();
+        let told: Value = serde_json::from_str(&job.profile(&request).unwrap()).unwrap();
+        let total: i64 =
+            told["rows"].as_array().unwrap().iter().map(|r| r["total_ns"].as_i64().unwrap()).sum();
+        assert_eq!(Some(total), told["elapsed_ns"].as_i64(), "{by}");
+    }
+    let told: Value = serde_json::from_str(&job.profile(&Request::default()).unwrap()).unwrap();
+    let row = |name: &str| {
+        let rows = told["rows"].as_array().unwrap();
+        rows.iter().find(|row| row["name"] == name).unwrap().clone()
+    };
+    assert_eq!(row("CPU")["total_ns"], 30_000);
+    assert_eq!(row("unaccounted-for within calls")["total_ns"], 15_000);
+    assert_eq!(
+        (&row("think time")["class"], &row("think time")["count"]),
+        (&"idle".into(), &1.into())
+    );
+    assert_eq!(row("unaccounted-for between calls")["total_ns"], 60_000);
+}
+
+#[test]
+fn waits_by_kind_and_depth_are_those_of_the_innermost_call() {
+    let scratch = Scratch::new();
+    let text = wait(2, "latch free", 5, 1_005)
+        + &call("FETCH", 2, 0, 10, 1, 1_010)
+        + &wait(1, "latch free", 7, 1_020)
+        + &call("EXEC", 1, 0, 50, 0, 1_040)
+        + &wait(1, "latch free", 11, 1_060);
+    let job = Job::new(JobOptions::of(&[scratch.file("a.trc", &text)]));
+    let asked = r#"{"by":["kind","depth"],"where":"event = 'latch free'"}"#;
+    let told: Value =
+        serde_json::from_str(&job.profile(&request_from_json(asked).unwrap()).unwrap()).unwrap();
+    let rows: Vec<(Value, Value, i64)> = told["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            let key = &row["key"];
+            (key["kind"].clone(), key["depth"].clone(), row["total_ns"].as_i64().unwrap())
+        })
+        .collect();
+    let expected = [
+        (Value::Null, Value::Null, 11_000),
+        ("exec".into(), 0.into(), 7_000),
+        ("fetch".into(), 1.into(), 5_000),
+    ];
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn a_text_with_another_files_key_is_named_in_the_order_of_the_files() {
+    let scratch = Scratch::new();
+    let text = |sql: &str| {
+        format!(
+            "=====================\nPARSING IN CURSOR #5 len={} dep=0 uid=3 oct=3 lid=3 tim=90 \
+             hv=1 ad='a'\n{sql}\nEND OF STMT\n",
+            sql.len()
+        ) + &call("EXEC", 5, 0, 1, 0, 100)
+    };
+    // The first file is much longer than the others: they are at their texts long before it.
+    let long: String = (0..30_000).map(|n| call("EXEC", 6, 0, 1, 0, n * 2)).collect();
+    let files = [
+        scratch.file("a.trc", &(long + &text("select 1").replace("tim=90", "tim=70000"))),
+        scratch.file("b.trc", &text("select 22")),
+        scratch.file("c.trc", &text("select 333")),
+    ];
+    let job = Job::new(JobOptions { threads: Some(3), ..JobOptions::of(&files) });
+    let request = request_from_json(r#"{"by":["statement"]}"#).unwrap();
+    let told: Value = serde_json::from_str(&job.profile(&request).unwrap()).unwrap();
+    assert_eq!(told["statements"]["hv:1"], "select 1");
+    assert_eq!(told["statements"]["hv:1~2"], "select 22");
+    assert_eq!(told["statements"]["hv:1~3"], "select 333");
+}
+
+#[test]
+fn waits_without_a_readable_time_fail_loudly() {
+    let scratch = Scratch::new();
+    let file =
+        scratch.file("a.trc", "EXEC #1:c=0,e=1,dep=0,tim=5\nWAIT #1: nam='x' took=5 tim=7\n");
+    let error = Job::new(JobOptions::of(&[file])).profile(&Request::default()).unwrap_err();
+    assert!(matches!(error, JobError::NoElapsed { waits: 1, .. }), "{error}");
+}
+
+#[test]
+fn a_file_that_is_no_trace_is_named_and_the_others_are_read() {
+    let scratch = Scratch::new();
+    let files =
+        [scratch.file("a.trc", "hello\n"), scratch.file("b.trc", &call("EXEC", 1, 0, 1, 0, 5))];
+    let told = Job::new(JobOptions::of(&files)).profile(&Request::default()).unwrap();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((&told["files"], told["refused"].as_array().unwrap().len()), (&1.into(), 1));
+    let alone = Job::new(JobOptions::of(&files[..1])).profile(&Request::default()).unwrap_err();
+    assert!(matches!(alone, JobError::Refused { .. }));
+}
+
+#[test]
+fn a_job_that_is_told_to_stop_stops() {
+    let scratch = Scratch::new();
+    let job = Job::new(JobOptions::of(&[scratch.file("b.trc", &call("EXEC", 1, 0, 1, 0, 5))]));
+    job.stop();
+    assert!(matches!(job.profile(&Request::default()).unwrap_err(), JobError::Stopped));
+}
+
+#[test]
+fn requests_that_cannot_be_understood_say_why() {
+    let told = |text: &str| request_from_json(text).unwrap_err().to_string();
+    assert!(told(r#"{"by":["evnt"]}"#).contains("choose from event, class"));
+    assert!(told(r#"{"where":"depth"}"#).contains("one of ="));
+    assert!(told(r#"{"by":["p1","p2","p3","event","kind"]}"#).contains("at most 4"));
+    assert!(JobOptions::from_json("{}").unwrap_err().to_string().contains("files"));
+}
