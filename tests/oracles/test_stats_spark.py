@@ -133,3 +133,18 @@ def test_buckets_have_the_core_s_ends(files: list[Path]) -> None:
     middle, reach = 1 << 18, (1023 + 64) * 128
     known = {bounds(bucket) for bucket in range(middle - reach, middle + reach)}
     assert {(low, high) for low, high, _ in here.groups[0].histogram} <= known
+
+
+def test_the_command_line_takes_the_same_way(files: list[Path]) -> None:
+    from dbdyno.cli.stats_read import describe_operands
+
+    folder = str(files[0].parent)
+    there, column, block = describe_operands(
+        [folder], Path("runs"), column="us", by="arm", block=None, where=None, engine="spark"
+    )
+    assert (column, block) == ("us", "block")
+    assert there.groups[0].n == both(files, "us")[0].groups[0].n
+    with pytest.raises(StatsError, match="one operand"):
+        describe_operands(
+            [folder, folder], Path("runs"), column="us", by=None, where=None, engine="spark"
+        )

@@ -74,6 +74,13 @@ def test_sets_without_any_spread_are_the_same_or_not():
     assert other.p < 1e-50
 
 
+def test_values_known_by_a_grain_do_not_make_a_difference_certain():
+    sure = compare_unpaired([10.0] * 20, [10.05] * 20, higher_is_better=False, threshold=0.001)
+    coarse = compare_unpaired([10.0] * 20, [10.05] * 20, higher_is_better=False, threshold=0.001,
+                              sd_least=0.05)  # fmt: skip
+    assert (sure.decision, coarse.decision) == ("slower", "unclear")
+
+
 def test_a_level_that_makes_no_sense_is_refused():
     with pytest.raises(StatsError):
         compare_unpaired([1.0, 2.0], [1.0, 2.0], higher_is_better=False, level=1.5)

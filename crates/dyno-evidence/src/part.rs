@@ -27,6 +27,8 @@ pub(crate) struct Shape<'a> {
     pub row_group_rows: usize,
     /// Whether every page tells its extremes, or only the row group.
     pub page_statistics: bool,
+    /// Whether the part is on the disk before it is put in place, so that it outlives a power cut.
+    pub durable: bool,
 }
 
 /// A part being written: `<name>.parquet.tmp`, renamed to `<name>.parquet` by [`Part::finish`].
@@ -35,6 +37,7 @@ pub(crate) struct Part {
     aside: PathBuf,
     place: PathBuf,
     rows: u64,
+    durable: bool,
 }
 
 impl Part {
@@ -51,6 +54,7 @@ impl Part {
             unsorted: &[],
             row_group_rows: ROW_GROUP_ROWS,
             page_statistics: true,
+            durable: true,
         };
         Self::shaped(dir, name, schema, &shape)
     }
@@ -68,7 +72,7 @@ impl Part {
         let file = File::create(&aside).map_err(|e| EvidenceError::io(&aside, e))?;
         let writer = ArrowWriter::try_new(file, schema, Some(properties(shape)))
             .map_err(|e| EvidenceError::parquet(&aside, e))?;
-        Ok(Self { writer: Some(writer), aside, place, rows: 0 })
+        Ok(Self { writer: Some(writer), aside, place, rows: 0, durable: shape.durable })
     }
 
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), EvidenceError> {
@@ -84,13 +88,17 @@ impl Part {
         self.rows
     }
 
-    /// Closes, syncs and renames; returns the number of rows.
+    /// Closes, syncs if it is to be durable, and renames; returns the number of rows.
     pub(crate) fn finish(mut self) -> Result<u64, EvidenceError> {
         if let Some(writer) = self.writer.take() {
             let file = writer.into_inner().map_err(|e| EvidenceError::parquet(&self.aside, e))?;
-            file.sync_all().map_err(|e| EvidenceError::io(&self.aside, e))?;
+            if self.durable {
+                file.sync_all().map_err(|e| EvidenceError::io(&self.aside, e))?;
+            }
             fs::rename(&self.aside, &self.place).map_err(|e| EvidenceError::io(&self.place, e))?;
-            sync_folder(&self.place);
+            if self.durable {
+                sync_folder(&self.place);
+            }
         }
         Ok(self.rows)
     }

@@ -138,6 +138,7 @@ impl Table {
             unsorted: &named(&[Kind::Text, Kind::Repeated, Kind::Words, Kind::Bool]),
             row_group_rows: ROW_GROUP_ROWS,
             page_statistics: false,
+            durable: false,
         };
         Ok(Self { part: Part::shaped(dir, name, Arc::clone(&schema), &shape)?, schema })
     }
@@ -157,7 +158,8 @@ impl Table {
         self.part.rows()
     }
 
-    /// Closes the part, syncs it and puts it in place; returns its number of rows.
+    /// Closes the part and puts it in place; returns its number of rows. It is not forced to the
+    /// disk: what a table is made from can be read again.
     pub fn finish(self) -> Result<u64, EvidenceError> {
         self.part.finish()
     }

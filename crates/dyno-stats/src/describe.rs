@@ -185,12 +185,18 @@ fn shift<T: Ordered>(sorted: &[Vec<u64>]) -> T {
     if near { T::of_key(low) } else { zero }
 }
 
+/// Lists of a part per piece; beyond this many it is cheaper to sort by part.
+const LISTS_MAX: usize = 1 << 20;
+
 /// The keys of the values by what `part` says of them.
 fn partition<T: Ordered>(
     pieces: &[Piece<T>],
     parts: usize,
     part: impl Fn(&Piece<T>, usize) -> usize + Sync,
 ) -> Vec<Vec<u64>> {
+    if parts.saturating_mul(pieces.len()) > LISTS_MAX {
+        return partition_many(pieces, parts, part);
+    }
     let split = |piece: &Piece<T>| {
         let mut split = vec![Vec::new(); parts];
         for (at, value) in piece.values.iter().enumerate() {
@@ -210,6 +216,28 @@ fn partition<T: Ordered>(
             all
         })
         .collect()
+}
+
+/// The same for many parts: memory goes with the values, not with parts times pieces.
+fn partition_many<T: Ordered>(
+    pieces: &[Piece<T>],
+    parts: usize,
+    part: impl Fn(&Piece<T>, usize) -> usize + Sync,
+) -> Vec<Vec<u64>> {
+    let part = &part;
+    let mut all: Vec<(u32, u64)> = pieces
+        .par_iter()
+        .flat_map_iter(|piece| {
+            let values = piece.values.iter().enumerate();
+            values.map(move |(at, value)| (part(piece, at) as u32, value.key()))
+        })
+        .collect();
+    all.par_sort_unstable();
+    let mut made = vec![Vec::new(); parts];
+    for run in all.chunk_by(|a, b| a.0 == b.0) {
+        made[run[0].0 as usize] = run.iter().map(|entry| entry.1).collect();
+    }
+    made
 }
 
 fn pair(sorted: &[Vec<u64>]) -> Option<(MannWhitney, KolmogorovSmirnov)> {
@@ -334,6 +362,18 @@ mod tests {
         let d = describe(&[piece(vec![5i64, 7, 2], vec![0, 1, 0]), second], &request(2, 0));
         let places: Vec<_> = d.longest.iter().map(|l| (l.value, l.group, l.file, l.row)).collect();
         assert_eq!(places, [(9.0, 1, 1, 100), (7.0, 0, 1, 105), (7.0, 1, 0, 1)]);
+    }
+
+    #[test]
+    fn many_parts_are_divided_like_few() {
+        let pieces: Vec<Piece<i64>> =
+            (0..4).map(|i| piece((0..50).map(|v| v * 7 % 31 + i).collect(), vec![])).collect();
+        let part = |piece: &Piece<i64>, at: usize| (piece.values[at] % 5) as usize;
+        let (mut few, many) = (partition(&pieces, 6, part), partition_many(&pieces, 6, part));
+        for keys in &mut few {
+            keys.sort_unstable();
+        }
+        assert_eq!(few, many);
     }
 
     #[test]

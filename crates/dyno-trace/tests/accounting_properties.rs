@@ -5,7 +5,7 @@ mod accounting_common;
 
 use std::collections::HashMap;
 
-use accounting_common::{call, read, read_chunked, wait};
+use accounting_common::{call, read, read_bytes, read_chunked, wait};
 use dyno_trace::oracle_10046::accounting::CAP;
 use dyno_trace::oracle_10046::reader::Reading;
 use proptest::prelude::*;
@@ -154,6 +154,23 @@ proptest! {
         prop_assert_eq!(&whole.sink.parents, &cut.sink.parents);
         prop_assert_eq!(&whole.sink.owners, &cut.sink.owners);
         prop_assert_eq!(whole.account(), cut.account());
+    }
+
+    #[test]
+    fn a_damaged_trace_closes_too(
+        events in events(3),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
+    ) {
+        let mut bytes = Made::of(&events).text.into_bytes();
+        for (place, byte) in damage {
+            let at = place.index(bytes.len());
+            bytes[at] = byte;
+        }
+        let account = read_bytes(&bytes).account();
+        let whole = account.calls_ns + account.between_ns() + account.unexplained_ns();
+        prop_assert_eq!(whole, account.elapsed_ns);
+        let within = account.cpu_ns + account.wait_inside_ns + account.unaccounted_ns();
+        prop_assert_eq!(within, account.calls_ns);
     }
 
     #[test]

@@ -215,3 +215,22 @@ fn requests_that_cannot_be_understood_say_why() {
     assert!(told(r#"{"by":["p1","p2","p3","event","kind"]}"#).contains("at most 4"));
     assert!(JobOptions::from_json("{}").unwrap_err().to_string().contains("files"));
 }
+
+#[test]
+fn centiseconds_show_in_the_stamps_where_no_header_tells_the_version() {
+    let scratch = Scratch::new();
+    let text: String = (0..5i64)
+        .map(|second| {
+            format!("*** 1999-07-12 13:45:0{second}.000\n")
+                + &call("EXEC", 1, 1, 5, 0, 1_000 + second * 100)
+        })
+        .collect();
+    let file = scratch.file("old.trc", &text);
+    let told: Value =
+        serde_json::from_str(&Job::new(JobOptions::of(&[&file])).check().unwrap()).unwrap();
+    assert_eq!(told["files"][0]["unit_ns"], 10_000_000);
+    assert_eq!(told["totals"]["account"]["call_ns"], 5 * 50_000_000);
+    let run = scratch.0.join("run");
+    Job::new(JobOptions::of(&[file])).import(&run).unwrap();
+    assert_eq!(column(&run.join("calls/f000000-000000.parquet"), "elapsed_ns"), [50_000_000; 5]);
+}

@@ -80,7 +80,7 @@ fn a_filter_that_is_not_understood_says_where_and_what_was_expected() {
     assert_eq!(told("(depth = 5").expected, ")");
     assert_eq!(told("depth = 5 event = x").expected, "and, or, or the end");
     assert_eq!(told("event = 'x").expected, "the closing quote");
-    assert!(told("event = ").to_string().ends_with("^"));
+    assert!(told("event = ").to_string().ends_with('^'));
 }
 
 #[test]

@@ -23,6 +23,7 @@ from dbdyno.cli.stats_options import (
 if TYPE_CHECKING:
     from dbdyno.stats.classical import ClassicalTest
     from dbdyno.stats.description import Described
+    from dbdyno.stats.group_tests import BlockAnswer
 
 BARS = 24
 WIDTH = 40
@@ -101,15 +102,7 @@ def command(
     if base is not None and names and names[0] != base:
         raise click.UsageError(f"--base {base!r} is none of the groups: {', '.join(names)}")
     tests = compare_groups(found)
-    answers = compare_in_blocks(found, randomised=_by_lot(operands, folder, by))
-    lead: list[Row] = [
-        {
-            "metric": a.metric, names[0]: a.first, names[1]: a.second, "ratio": a.ratio,
-            "low": a.low, "high": a.high, "p": a.p, "blocks": a.blocks, "paired": a.paired,
-            "answer": a.sentence,
-        }
-        for a in answers
-    ]  # fmt: skip
+    lead = _block_rows(compare_in_blocks(found, randomised=_by_lot(operands, folder, by)), names)
     if found.approximate:
         click.echo(f"note: {found.approximate}", err=True)
     if not lead:
@@ -124,6 +117,18 @@ def command(
         *description_parts(found, table),
     ]
     show_parts(parts, form, output, head={"column": used, "groups": names})
+
+
+def _block_rows(answers: list[BlockAnswer], names: list[str]) -> list[Row]:
+    """One row per number that was compared block by block."""
+    return [
+        {
+            "metric": a.metric, names[0]: a.first, names[1]: a.second, "ratio": a.ratio,
+            "low": a.low, "high": a.high, "p": a.p, "blocks": a.blocks, "paired": a.paired,
+            "answer": a.sentence,
+        }
+        for a in answers
+    ]  # fmt: skip
 
 
 def _no_blocks(column: str | None, groups: int) -> str:

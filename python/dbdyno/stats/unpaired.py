@@ -44,6 +44,7 @@ def compare_unpaired(
     level: float = 0.95,
     threshold: float = 0.02,
     in_order: bool = False,
+    sd_least: float = 0.0,
     metric: str = "",
     label: str = "",
     unit: str = "",
@@ -52,7 +53,9 @@ def compare_unpaired(
 
     `base` and `other` hold one positive value per block, NaN (or not positive) where a block has
     none; they may differ in length. `blocks` of the result is the smaller number of usable blocks,
-    `effective_blocks` the degrees of freedom plus one. There is no bootstrap interval. With fewer
+    `effective_blocks` the degrees of freedom plus one. `sd_least` is the least spread of the logs:
+    values that are known by a grain only (ten or eleven events in a slice) may not vary at all, and
+    would then make any difference certain. There is no bootstrap interval. With fewer
     than two usable blocks in a set everything is NaN and the decision "unclear".
 
     Raises `StatsError` when `level` or `threshold` make no sense.
@@ -64,7 +67,7 @@ def compare_unpaired(
             f"level {level} and threshold {threshold}",
             next_step="give a level between 0.5 and 1 and a threshold above 0",
         )
-    a, b = _side(base, in_order), _side(other, in_order)
+    a, b = _side(base, in_order, sd_least), _side(other, in_order, sd_least)
     difference = b.mean - a.mean
     error = math.sqrt(a.error2 + b.error2)
     df = _welch_df(a, b)
@@ -103,7 +106,7 @@ def compare_unpaired(
     return decide_one(comparison, comparison.p)
 
 
-def _side(values: ArrayLike, in_order: bool) -> _Side:
+def _side(values: ArrayLike, in_order: bool, sd_least: float) -> _Side:
     given = np.asarray(values, dtype=np.float64)
     if given.ndim != 1:
         raise StatsError("the blocks of a set are one list", next_step="give one value per block")
@@ -118,6 +121,7 @@ def _side(values: ArrayLike, in_order: bool) -> _Side:
     sd = float(logs.std(ddof=1))
     if f > 1.0:  # as in blocks: a series that repeats itself shows too little of its spread
         sd *= math.sqrt((n - 1) / max(n - f, 1.0))
+    sd = max(sd, sd_least)
     return _Side(n, missing, mean=float(logs.mean()), sd=sd, error2=sd**2 * f / n, effective=n / f,
                  lag1=depends.lag1, inflation=f)  # fmt: skip
 

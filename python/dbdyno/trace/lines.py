@@ -33,6 +33,7 @@ METRICS = (
     ("time_per_s", "time per second", "ns"),
 )
 """Name, label and unit of what is compared for each line; less is better in all."""
+RATES = ("count_per_s", "time_per_s")
 
 
 def compare_lines(
@@ -133,11 +134,14 @@ def _compare(
             "count_per_s": _over(line["n"], cut.seconds),
             "time_per_s": _over(line["time"], cut.seconds),
         })  # fmt: skip
+    # A count in a block is known to half an event at its ends.
+    fewest = min(float(side[name]["n"].mean()) for side in sides)
+    grain = 0.5 / fewest if fewest > 0 else 0.0
     return [
         compare_unpaired(
             values[0][metric], values[1][metric], higher_is_better=False, level=level,
             threshold=threshold, in_order=blocks[0].unit == "slice", metric=metric, label=label,
-            unit=unit,
+            unit=unit, sd_least=grain if metric in RATES else 0.0,
         )
         for metric, label, unit in METRICS
         if _counts(values[0][metric]) >= 2 and _counts(values[1][metric]) >= 2

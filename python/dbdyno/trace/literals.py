@@ -42,14 +42,14 @@ def findings(traces: Traces, most: int = 10) -> list[dict[str, Any]]:
 
 
 def _sentence(row: dict[str, Any]) -> str:
-    hard = (
-        "" if not row["misses"] else f", {_number(row['misses'], 'of them hard', 'of them hard')}"
-    )
-    executed = _number(row["executions"], "execution", "executions") + ", "
+    parts = [
+        _number(row["executions"], "execution", "executions") if row["executions"] else "",
+        _number(row["parses"], "parse", "parses"),
+        f"{row['misses']} of them hard" if row["misses"] else "",
+    ]
     return (
         f"{row['statements']} statements differ only in literals:"
-        f" {executed if row['executions'] else ''}{_number(row['parses'], 'parse', 'parses')}{hard}."
-        " Bind variables would make them one."
+        f" {', '.join(part for part in parts if part)}. Bind variables would make them one."
     )
 
 

@@ -38,7 +38,15 @@ pub struct Anchor {
 
 impl Default for Clock {
     fn default() -> Self {
-        Self { offset_ns: 0, anchored: false, stamp_ns: NONE, anchors: 0, residual_max_ns: 0 }
+        Self {
+            offset_ns: 0,
+            anchored: false,
+            stamp_ns: NONE,
+            last: None,
+            slow: 0,
+            anchors: 0,
+            residual_max_ns: 0,
+        }
     }
 }
 

@@ -6,9 +6,10 @@
 mod options;
 mod told;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dyno_evidence::EvidenceError;
 use serde_json::{Value as Json, json};
@@ -19,7 +20,7 @@ use super::files::{ReadOptions, read_file};
 use super::filter::FilterError;
 use super::input::{Source, expand};
 use super::profile::{Profile, Request, Summing, profile_json};
-use super::reader::Reader;
+use super::reader::{CENTISECOND_NS, Reader, Reading};
 use super::refusal::Refusal;
 use super::rows::{NoSink, Sink};
 use super::statements::Registry;
@@ -56,6 +57,9 @@ pub enum JobError {
     /// Options or a request that cannot be understood.
     #[error("{0}")]
     Options(String),
+    /// The stamps of a file say that its times are centiseconds: it is read again as such.
+    #[error("times are centiseconds")]
+    Centiseconds,
     /// A filter that cannot be understood.
     #[error(transparent)]
     Filter(#[from] FilterError),
@@ -80,6 +84,15 @@ type Read = (FileReport, Option<Refusal>);
 /// What became of a file.
 type Outcome<T> = Result<T, JobError>;
 
+/// Why all files have to be read once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    /// The files' threads came in a disorder that matters: one after the other, then.
+    Alone,
+    /// A file's unit of time is known now.
+    Unit,
+}
+
 /// A reading of some traces, which another thread may watch and stop.
 #[derive(Debug)]
 pub struct Job {
@@ -87,6 +100,8 @@ pub struct Job {
     taken: Arc<AtomicU64>,
     total: AtomicU64,
     stop: AtomicBool,
+    /// Files whose stamps say that their times are centiseconds.
+    slow: Mutex<BTreeSet<u32>>,
 }
 
 impl Job {
@@ -97,6 +112,7 @@ impl Job {
             taken: Arc::default(),
             total: AtomicU64::new(0),
             stop: AtomicBool::new(false),
+            slow: Mutex::default(),
         }
     }
 
@@ -131,6 +147,30 @@ impl Job {
         self.total.store(total, Ordering::Relaxed);
         self.taken.store(0, Ordering::Relaxed);
         (tasks, refusals)
+    }
+
+    fn slow(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+        self.slow.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How a file is read, as far as is known by now.
+    fn reading(&self, task: &Task, statements: bool) -> Reading {
+        let slow = self.slow().contains(&task.number).then_some(CENTISECOND_NS);
+        let asked = self.options.reading(task.number, statements);
+        Reading { unit_ns: asked.unit_ns.or(slow), ..asked }
+    }
+
+    /// Does it until no file makes it begin again: a unit is learnt once per file, and one after the
+    /// other there is no disorder.
+    fn until_done<T>(&self, mut work: impl FnMut(bool) -> Result<T, Again>) -> T {
+        let mut alone = false;
+        loop {
+            match work(alone) {
+                Ok(done) => return done,
+                Err(again) => alone |= again == Again::Alone,
+            }
+            self.taken.store(0, Ordering::Relaxed);
+        }
     }
 
     fn threads(&self) -> usize {
@@ -190,6 +230,10 @@ impl Job {
                 return Err(JobError::Stopped);
             }
             reader.batch(&batch)?;
+            if reader.seems_centiseconds() && task.source != Source::Stdin {
+                self.slow().insert(task.number);
+                return Err(JobError::Centiseconds);
+            }
             Ok(batch)
         });
         let ended = match ended {
@@ -210,10 +254,8 @@ impl Job {
     /// Where the time of the sessions went, as JSON.
     pub fn profile(&self, request: &Request) -> Result<String, JobError> {
         let (tasks, refusals) = self.tasks();
-        let (profile, outcomes) = match self.profile_tasks(&tasks, request, false) {
-            Some(done) => done,
-            None => self.profile_tasks(&tasks, request, true).unwrap_or_default(),
-        };
+        let (profile, outcomes) =
+            self.until_done(|alone| self.profile_tasks(&tasks, request, alone));
         let mut whole = Told::new(refusals);
         for outcome in outcomes {
             if let Some((report, damage)) = whole.good(outcome)? {
@@ -226,19 +268,18 @@ impl Job {
         Ok(Json::Object(told).to_string())
     }
 
-    /// The profile and what became of each file; `None` if the files came in a disorder that matters,
-    /// which they do not where they are read `alone`, one after the other.
+    /// The profile and what became of each file.
     fn profile_tasks(
         &self,
         tasks: &[Task],
         request: &Request,
         alone: bool,
-    ) -> Option<(Profile, Vec<Outcome<Read>>)> {
+    ) -> Result<(Profile, Vec<Outcome<Read>>), Again> {
         let registry = Registry::default();
         let profile = Mutex::new(Profile::default());
         let work = |task: &Task, lexing: usize| -> Outcome<Read> {
             let path = path_of(task);
-            let reading = self.options.reading(task.number, request.needs_statements());
+            let reading = self.reading(task, request.needs_statements());
             let mut reader = Reader::new(Summing::new(request, &path), reading, registry.clone());
             let (compression, damage) = self.read(task, lexing, &mut reader)?;
             let report = report(&reader, &path, &compression);
@@ -252,16 +293,14 @@ impl Job {
         };
         let outcomes = self.each(tasks, alone, work);
         let profile = profile.into_inner().unwrap_or_else(PoisonError::into_inner);
-        (alone || !registry.is_disordered()).then_some((profile, outcomes))
+        again(&outcomes, &registry, alone)?;
+        Ok((profile, outcomes))
     }
 
     /// Writes the evidence of the traces into a folder; tells about them as JSON.
     pub fn import(&self, out: &Path) -> Result<String, JobError> {
         let (tasks, refusals) = self.tasks();
-        let outcomes = match self.import_tasks(&tasks, out, false)? {
-            Some(done) => done,
-            None => self.import_tasks(&tasks, out, true)?.unwrap_or_default(),
-        };
+        let outcomes = self.until_done(|alone| self.import_tasks(&tasks, out, alone))?;
         let mut whole = Told::new(refusals);
         for (task, outcome) in tasks.iter().zip(outcomes) {
             if let Some((mut report, damage)) = whole.good(outcome)? {
@@ -276,15 +315,18 @@ impl Job {
         Ok(whole.json().to_string())
     }
 
-    /// What became of each file; `None` as in [`Job::profile_tasks`].
+    /// What became of each file; the inner error is the folder's.
     fn import_tasks(
         &self,
         tasks: &[Task],
         out: &Path,
         alone: bool,
-    ) -> Result<Option<Vec<Outcome<Read>>>, JobError> {
+    ) -> Result<Outcome<Vec<Outcome<Read>>>, Again> {
         let registry = Registry::default();
-        let folder = Arc::new(Folder::create(out)?);
+        let folder = match Folder::create(out) {
+            Ok(folder) => Arc::new(folder),
+            Err(error) => return Ok(Err(error.into())),
+        };
         // The numbers of a file's sessions and contexts have its own number in front.
         let bits = 32 - (tasks.len().max(1) as u32 - 1).checked_ilog2().map_or(0, |log| log + 1);
         let work = |task: &Task, lexing: usize| -> Outcome<Read> {
@@ -295,7 +337,7 @@ impl Job {
                 binds: self.options.binds,
             };
             let sink = Evidence::new(&folder, &registry, options);
-            let reading = self.options.reading(task.number, true);
+            let reading = self.reading(task, true);
             let mut reader = Reader::new(sink, reading, registry.clone());
             let (compression, damage) = self.read(task, lexing, &mut reader)?;
             let path = path_of(task);
@@ -303,16 +345,13 @@ impl Job {
             Ok((report(&reader, &path, &compression), damage))
         };
         let outcomes = self.each(tasks, alone, work);
-        if registry.is_disordered() && !alone {
-            return Ok(None);
-        }
+        again(&outcomes, &registry, alone)?;
         // All parts of files are written and their writers gone.
-        if let Some(folder) = Arc::into_inner(folder)
-            && outcomes.iter().any(Result::is_ok)
-        {
-            folder.finish()?;
-        }
-        Ok(Some(outcomes))
+        let finished = match Arc::into_inner(folder) {
+            Some(folder) if outcomes.iter().any(Result::is_ok) => folder.finish(),
+            _ => Ok(()),
+        };
+        Ok(finished.map(|()| outcomes).map_err(JobError::from))
     }
 
     /// What is in the traces, as JSON.
@@ -320,13 +359,17 @@ impl Job {
         let (tasks, refusals) = self.tasks();
         let registry = Registry::default();
         let work = |task: &Task, lexing: usize| -> Outcome<Read> {
-            let reading = self.options.reading(task.number, false);
+            let reading = self.reading(task, false);
             let mut reader = Reader::new(NoSink, reading, registry.clone());
             let (compression, damage) = self.read(task, lexing, &mut reader)?;
             Ok((report(&reader, &path_of(task), &compression), damage))
         };
         let mut whole = Told::new(refusals);
-        for outcome in self.each(&tasks, false, work) {
+        let outcomes = self.until_done(|alone| {
+            let outcomes = self.each(&tasks, alone, work);
+            again(&outcomes, &registry, alone).map(|()| outcomes)
+        });
+        for outcome in outcomes {
             match outcome {
                 Err(JobError::Stopped) => return Err(JobError::Stopped),
                 Err(error) => whole.refuse(&error),
@@ -335,6 +378,14 @@ impl Job {
         }
         Ok(whole.json().to_string())
     }
+}
+
+/// Whether the files have to be read again, and why.
+fn again<T>(outcomes: &[Outcome<T>], registry: &Registry, alone: bool) -> Result<(), Again> {
+    if outcomes.iter().any(|outcome| matches!(outcome, Err(JobError::Centiseconds))) {
+        return Err(Again::Unit);
+    }
+    if registry.is_disordered() && !alone { Err(Again::Alone) } else { Ok(()) }
 }
 
 fn path_of(task: &Task) -> String {

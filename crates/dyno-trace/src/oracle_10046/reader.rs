@@ -23,8 +23,6 @@ use super::tally::{Tally, counter_of};
 pub const MICROSECOND_NS: i64 = 1_000;
 /// The unit of time of 8i.
 pub const CENTISECOND_NS: i64 = 10_000_000;
-/// Intervals between stamps in a row that have to say that times are centiseconds.
-const SLOW_INTERVALS: u32 = 2;
 /// Longest time that is believed, ns: more than two years. Damage makes longer ones.
 const LONGEST_NS: i64 = 1 << 56;
 /// How far `tim` may go back behind a header in mid-file.
@@ -151,14 +149,6 @@ impl<S: Sink> Reader<S> {
         let mut whole = Account::default();
         self.sessions.iter().for_each(|session| whole.add(&session.account));
         whole
-    }
-
-    /// Whether the stamps say that times are centiseconds, while nobody said so.
-    pub fn seems_centiseconds(&self) -> bool {
-        self.reading.unit_ns.is_none()
-            && self.unit_ns == MICROSECOND_NS
-            && self.facts.version.is_empty()
-            && self.sessions.iter().any(|session| session.clock.slow >= SLOW_INTERVALS)
     }
 
     /// Nanoseconds of a unit of the file's times.

@@ -93,9 +93,18 @@ impl Sink for Rows {
 
 /// Reads a text, `chunk` bytes at a time.
 pub fn read_chunked(text: &str, reading: Reading, chunk: usize) -> Reader<Rows> {
+    chunked(text.as_bytes(), reading, chunk)
+}
+
+/// Reads bytes that need not be text.
+pub fn read_bytes(bytes: &[u8]) -> Reader<Rows> {
+    chunked(bytes, Reading::default(), 1 << 16)
+}
+
+fn chunked(bytes: &[u8], reading: Reading, chunk: usize) -> Reader<Rows> {
     let mut reader = Reader::new(Rows::default(), reading, Registry::default());
     let mut lexer = Lexer::new(Options::default());
-    for chunk in text.as_bytes().chunks(chunk) {
+    for chunk in bytes.chunks(chunk) {
         let batch = lexer.push(chunk, Batch::default());
         reader.batch(&batch).unwrap();
     }

@@ -3,9 +3,20 @@
 use super::super::record::{Batch, NONE, Stamp, StampKind};
 use super::super::rows::{Belongs, NO_STATEMENT, Place, Sink};
 use super::super::session::Session;
-use super::{CENTISECOND_NS, HEADER_LINES_MAX, Reader};
+use super::{CENTISECOND_NS, HEADER_LINES_MAX, MICROSECOND_NS, Reader};
+
+/// Intervals between stamps in a row that have to say that times are centiseconds.
+const SLOW_INTERVALS: u32 = 2;
 
 impl<S: Sink> Reader<S> {
+    /// Whether the stamps say that times are centiseconds, while nobody said so.
+    pub fn seems_centiseconds(&self) -> bool {
+        self.reading.unit_ns.is_none()
+            && self.unit_ns == MICROSECOND_NS
+            && self.facts.version.is_empty()
+            && self.sessions.iter().any(|session| session.clock.slow >= SLOW_INTERVALS)
+    }
+
     pub(super) fn stamp(&mut self, batch: &Batch, place: Place, stamp: &Stamp) {
         let value = String::from_utf8_lossy(batch.bytes_of(stamp.value)).into_owned();
         match stamp.kind {
