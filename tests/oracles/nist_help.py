@@ -12,10 +12,10 @@ import pytest
 def nist(name: str) -> str:
     """The text of a data file of NIST's StRD, or a skip with the reason."""
     beside = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-    folder = Path(os.environ.get("DBDYNO_SHARED_DATA", beside)) / "nist"
+    folder = Path(os.environ.get("DBDYNO_DATA", beside)) / "nist"
     path = folder / f"{name}.dat"
     if not path.is_file():
-        pytest.skip(f"no {path.name} in {folder} (set DBDYNO_SHARED_DATA)")
+        pytest.skip(f"no {path.name} in {folder} (set DBDYNO_DATA)")
     return path.read_text()
 
 

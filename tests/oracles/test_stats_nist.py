@@ -1,7 +1,7 @@
 """Against NIST's Statistical Reference Datasets (StRD, univariate and Norris).
 
 The data files are public domain work of the United States government; they are read from the
-folder named by DBDYNO_SHARED_DATA, else from shared/data beside the repository, and the tests that
+folder named by DBDYNO_DATA, else from shared/data beside the repository, and the tests that
 need them are skipped where there is none. Sets that follow a formula are written out here, with
 their certified values.
 """
@@ -25,10 +25,10 @@ Array = NDArray[np.float64]
 def nist(name: str) -> str:
     """The text of a data file, or a skip with the reason."""
     beside = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-    folder = Path(os.environ.get("DBDYNO_SHARED_DATA", beside)) / "nist"
+    folder = Path(os.environ.get("DBDYNO_DATA", beside)) / "nist"
     path = folder / f"{name}.dat"
     if not path.is_file():
-        pytest.skip(f"no {path.name} in {folder} (set DBDYNO_SHARED_DATA)")
+        pytest.skip(f"no {path.name} in {folder} (set DBDYNO_DATA)")
     return path.read_text()
 
 

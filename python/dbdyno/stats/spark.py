@@ -2,8 +2,9 @@
 
 What is asked of Spark is the mergeable summary, as SQL: counts and moments by group and block,
 counts per log bucket (those of `dyno_stats::signed`, to the bucket), the K largest. It is finished
-here by the functions that finish the core's own. Counts, moments, extremes, buckets and the largest are
-exact; quantiles and rank statistics are those of the buckets' middles, within 1/256 of each value.
+here by the functions that finish the core's own. Counts, moments, extremes, buckets and the largest
+are exact; quantiles and rank statistics are those of the buckets' middles, within 1/256 of each
+value.
 
 A session that is already there is used; else one is started, on SPARK_MASTER or local[*], bound to
 this machine alone when local.

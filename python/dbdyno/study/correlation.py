@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 CALLS_MIN = 5
 STATEMENTS_MIN = 10
 LEVEL = 0.05
-_OWN = re.compile(r"pg_stat_|pg_current_wal|current_setting|pg_backend_pid|pg_settings|pg_sleep|^select \$1$")
+_OWN = re.compile(
+    r"pg_stat_|pg_current_wal|current_setting|pg_backend_pid|pg_settings|pg_sleep|^select \$1$"
+)
+"""dbdyno's own readings and canaries."""
 
 ASSUMPTION = (
     "Assumed: the statements are independent of each other. They share tables, cache and machine, "
