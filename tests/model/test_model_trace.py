@@ -1,4 +1,4 @@
-"""A modelled run as trace files: read back, the waits and calls are the run's, to the microsecond."""
+"""A modelled run as trace files: read back, waits and calls are the run's, to the microsecond."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.errors import ModelError
 from dbdyno.evidence.query import whole_parts
@@ -98,7 +98,7 @@ def is_model(run: Run) -> bool:
 
 
 def _read(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
-    """Tables `c` and `w`: the calls and waits of whole blocks, with lengths between moments in us."""
+    """Tables `c` and `w`: the calls and waits of whole blocks, with their lengths in us."""
     if not is_model(run):
         raise ModelError("is no run of a model", where=str(run.path),
                          next_step="a trace is read with `dbdyno trace`")  # fmt: skip
@@ -134,8 +134,8 @@ def _number(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
         with found as (
           select arm, object, session from w union select arm, object, session from c)
         select arm, object, session,
-               (row_number() over (order by arm, object != 'session', object, session) - 1)::uinteger
-                 as file
+               (row_number() over (order by arm, object != 'session', object, session)
+                 - 1)::uinteger as file
         from found""")
     texts = connection.execute(
         "select text, min(kind), min(depth) from c group by text order by text"
@@ -177,7 +177,8 @@ def _measure(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("""
         create table ww as
         with own as (
-          select file, w.* exclude (arm, object, session) from w join f using (arm, object, session))
+          select file, w.* exclude (arm, object, session)
+          from w join f using (arm, object, session))
         select own.*, sum(own.us) over (partition by own.file order by own.ended_ns) as waited_us,
                coalesce(if(i.started_ns <= own.started_ns, i.cursor, null),
                         if(o.started_ns <= own.started_ns, o.cursor, null), 0) as cursor
@@ -218,19 +219,20 @@ _RECORDS = """
                        when 'module' then arm when 'action' then format('block {}', block)
                        else '' end as text,
              wall_ns // 1000 * 1000 as wall_ns
-      from heads, (values (0, 'session'), (1, 'module'), (2, 'action'), (3, 'clock')) k (place, kind)
+      from heads,
+        (values (0, 'session'), (1, 'module'), (2, 'action'), (3, 'clock')) k (place, kind)
       union all by name
       select file, block, 'cursor' as what, 4 + cursor as place, cursor, 0::bigint as started_ns,
              started_ns // 1000 as tim from cursors
       union all by name
-      select file, block, 'wait' as what, 0 as place, ended_ns, started_ns, cursor, us, event as word,
-             p1, p2, p3, ended_ns // 1000 as tim from ww
+      select file, block, 'wait' as what, 0 as place, ended_ns, started_ns, cursor, us,
+             event as word, p1, p2, p3, ended_ns // 1000 as tim from ww
       union all by name
       select file, block, 'end' as what, 1 as place, ended_ns, started_ns, ended_ns // 1000 as tim
       from cc where kind = 'commit'
       union all by name
-      select file, block, 'call' as what, if(depth = 1, 2, 3) as place, ended_ns, started_ns, cursor,
-             us, cpu_us, depth, rows, ended_ns // 1000 as tim from cc)
+      select file, block, 'call' as what, if(depth = 1, 2, 3) as place, ended_ns, started_ns,
+             cursor, us, cpu_us, depth, rows, ended_ns // 1000 as tim from cc)
     select *, row_number() over (partition by file order by block, ended_ns nulls first, place,
                                  started_ns desc) as line, 0::bigint as byte_offset
     from records order by file, line"""
