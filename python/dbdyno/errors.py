@@ -48,7 +48,7 @@ class TraceError(Error):
 
 
 class ModelError(Error):
-    """A machine that cannot be built, or a question that its model cannot answer."""
+    """A machine, a workload or a run of the model that cannot be."""
 
 
 class ReportError(Error):
