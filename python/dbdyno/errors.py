@@ -52,7 +52,7 @@ class TraceError(Error):
 
 
 class ModelError(Error):
-    """A machine, a workload or a run of the model that cannot be."""
+    """A machine that cannot be built, or a question that its model cannot answer."""
 
 
 class ReportError(Error):
