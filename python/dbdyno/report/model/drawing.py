@@ -10,7 +10,6 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
 
 from dbdyno.report import format as fmt
 from dbdyno.report import reading
@@ -48,8 +47,8 @@ def nodes(model: Analysis) -> dict[str, Node]:
     for node in found.values():
         node.below = [(name, word) for name, word in node.below if name in found]
     _sink(found, "", set())
-    for name in found:
-        if not found[name].used:
+    for name, node in found.items():
+        if not node.used:
             _sink(found, name, set())
     return found
 
