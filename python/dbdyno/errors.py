@@ -35,6 +35,10 @@ class TargetError(Error):
     """A target that does not answer, lacks a right, or refuses a setting."""
 
 
+class ModelError(Error):
+    """A machine or a run of the model that cannot be: what, where, and what is allowed."""
+
+
 class EvidenceError(Error):
     """A run folder or one of its parts that cannot be read or written."""
 
@@ -45,6 +49,10 @@ class StatsError(Error):
 
 class TraceError(Error):
     """A trace that cannot be read, or a question that it cannot answer."""
+
+
+class ModelError(Error):
+    """A machine that cannot be built, or a question that its model cannot answer."""
 
 
 class ReportError(Error):

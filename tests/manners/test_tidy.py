@@ -17,9 +17,10 @@ MAY_IMPORT = {
     "stats": {"stats"},
     "target": {"target", "evidence"},
     "trace": {"trace", "evidence", "stats"},
-    "study": {"study", "evidence", "stats", "target", "trace"},
+    "model": {"model", "evidence", "stats"},
+    "study": {"study", "evidence", "stats", "target", "trace", "model"},
     "report": {"report"},
-    "cli": {"cli", "evidence", "stats", "target", "trace", "study", "report"},
+    "cli": {"cli", "evidence", "stats", "target", "trace", "model", "study", "report"},
 }
 EVERYBODY = {"errors", "_core", "dsn"}
 CRATES = {
@@ -28,8 +29,10 @@ CRATES = {
     "dyno-stats": set(),
     "dyno-load": {"dyno-evidence", "dyno-script"},
     "dyno-trace": {"dyno-evidence", "dyno-stats"},
-    "dyno-model": {"dyno-stats"},
-    "dyno-python": {"dyno-evidence", "dyno-script", "dyno-stats", "dyno-load", "dyno-trace"},
+    "dyno-model": {"dyno-evidence", "dyno-stats"},
+    "dyno-python": {
+        "dyno-evidence", "dyno-script", "dyno-stats", "dyno-load", "dyno-model", "dyno-trace",
+    },
 }
 
 
