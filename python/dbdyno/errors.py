@@ -35,6 +35,10 @@ class TargetError(Error):
     """A target that does not answer, lacks a right, or refuses a setting."""
 
 
+class ModelError(Error):
+    """A machine or a run of the model that cannot be: what, where, and what is allowed."""
+
+
 class EvidenceError(Error):
     """A run folder or one of its parts that cannot be read or written."""
 
@@ -48,7 +52,7 @@ class TraceError(Error):
 
 
 class ModelError(Error):
-    """A machine, a workload or a run of the model that cannot be."""
+    """A machine that cannot be built, or a question that its model cannot answer."""
 
 
 class ReportError(Error):

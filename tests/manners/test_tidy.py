@@ -17,9 +17,10 @@ MAY_IMPORT = {
     "stats": {"stats"},
     "target": {"target", "evidence"},
     "trace": {"trace", "evidence", "stats"},
-    "study": {"study", "evidence", "stats", "target", "trace"},
+    "model": {"model", "evidence", "stats"},
+    "study": {"study", "evidence", "stats", "target", "trace", "model"},
     "report": {"report"},
-    "cli": {"cli", "evidence", "stats", "target", "trace", "study", "report"},
+    "cli": {"cli", "evidence", "stats", "target", "trace", "model", "study", "report"},
 }
 EVERYBODY = {"errors", "_core", "dsn"}
 CRATES = {
