@@ -51,9 +51,5 @@ class TraceError(Error):
     """A trace that cannot be read, or a question that it cannot answer."""
 
 
-class ModelError(Error):
-    """A machine that cannot be built, or a question that its model cannot answer."""
-
-
 class ReportError(Error):
     """A report or figure that cannot be rendered."""

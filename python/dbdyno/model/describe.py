@@ -146,7 +146,7 @@ def _section(path: str) -> str:
 def _comments(parameters: list[dict[str, Any]], section: str) -> list[str]:
     return [
         f"# {p['path'].rpartition('.')[2]} = {toml_value(p['default'])}"
-        f"  # {f'{p["unit"]}; ' if p['unit'] else ''}{p['meaning']} ({p['source']})"
+        f"  # {p['unit'] + '; ' if p['unit'] else ''}{p['meaning']} ({p['source']})"
         for p in parameters
         if _section(p["path"]) == section and p["default"] is not None
     ]
