@@ -5,6 +5,8 @@
 //! wait), and the numbers that a study measures come out of that:
 //!
 //! ```text
+//!   workload    what sessions do: commit, update, look up, scan, sort
+//!      |
 //!   database    sessions, log buffer and log writer, buffer cache and database writer
 //!      |
 //!   device      flash, disk, controller cache, stripe, mirror, LUN, channel, empirical
@@ -17,6 +19,7 @@
 //! | [`kernel`] | the engine: nothing in it knows of storage or databases |
 //! | [`device`] | storage devices, each with its parameters and where their numbers come from |
 //! | [`database`] | an instance: what its processes do, told as waits |
+//! | [`workload`] | what its sessions do |
 //! | [`formula`] | the closed forms that kernel and devices are held to |
 //!
 //! Nothing here reads a clock, a file or the environment: equal (version, parameters, seed) give
@@ -26,3 +29,4 @@ pub mod database;
 pub mod device;
 pub mod formula;
 pub mod kernel;
+pub mod workload;
