@@ -5,6 +5,8 @@
 //! wait), and the numbers that a study measures come out of that:
 //!
 //! ```text
+//!   workload    what sessions do: commit, update, look up, scan, sort
+//!      |
 //!   database    sessions, log buffer and log writer, buffer cache and database writer
 //!      |
 //!   cell        storage cells: flash log, flash cache, resource management, disk groups
@@ -20,6 +22,7 @@
 //! | [`device`] | storage devices, each with its parameters and where their numbers come from |
 //! | [`cell`] | storage cells and the disk groups over them |
 //! | [`database`] | an instance: what its processes do, told as waits |
+//! | [`workload`] | what its sessions do |
 //! | [`formula`] | the closed forms that kernel and devices are held to |
 //!
 //! Nothing here reads a clock, a file or the environment: equal (version, parameters, seed) give
@@ -32,3 +35,4 @@ pub mod formula;
 pub mod kernel;
 pub mod machine;
 pub mod run;
+pub mod workload;
