@@ -150,7 +150,8 @@ fn counted_devices_stack_neighbours_together() {
         text.replace("redo = \"platter\"\ndata = \"platter\"", "redo = \"set.3\"\ndata = \"set\"");
     let machine = Machine::parse(&text).unwrap();
     let simulation = Simulation::new(1);
-    let storage = machine.build(&simulation).unwrap();
+    let built = machine.build(&simulation, Rc::new(())).unwrap();
+    let storage = built.instance.storage();
     assert_eq!(storage.data.capacity_bytes(), 80_000_000_000);
     assert_eq!(storage.redo[0].capacity_bytes(), 20_000_000_000);
     // The second piece of set 3 lies on unit 7, that is pair 7, disks 14 and 15, by channel 7 mod 3.
@@ -159,7 +160,7 @@ fn counted_devices_stack_neighbours_together() {
         start(&sim, &*redo, Request::write(64 << 10, 512)).await;
     });
     simulation.run().unwrap();
-    let busy: Vec<String> = storage
+    let busy: Vec<String> = built
         .reports()
         .into_iter()
         .filter(|report| report.arrivals > 0)
@@ -182,7 +183,7 @@ fn built_in_machines_say_where_their_numbers_come_from() {
             assert!(!(number && differs) || told, "{name}: {} has no source", line.path);
         }
         let simulation = Simulation::new(1);
-        machine.build(&simulation).unwrap();
+        machine.build(&simulation, Rc::new(())).unwrap();
     }
     assert!(built_in("sas").unwrap_err().next_step.contains("sas-and-flash"));
 }
@@ -210,7 +211,7 @@ fn no_setting_of_a_built_in_machine_breaks_it() {
                 let text = value(&mut dice);
                 let _ = changed.set(path, &text);
             }
-            let _ = changed.build(&Simulation::new(1));
+            let _ = changed.build(&Simulation::new(1), Rc::new(()));
         }
     }
 }

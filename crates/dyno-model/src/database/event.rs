@@ -105,6 +105,33 @@ impl Event {
         }
     }
 
+    /// The engine's own class of it.
+    pub fn group(self) -> &'static str {
+        match self {
+            Self::LogFileSync => "Commit",
+            Self::LogFileParallelWrite
+            | Self::ControlFileParallelWrite
+            | Self::DbFileParallelWrite => "System I/O",
+            Self::LogBufferSpace
+            | Self::LogFileSwitchCompletion
+            | Self::LogFileSwitchCheckpoint
+            | Self::FreeBufferWaits
+            | Self::WriteCompleteWaits => "Configuration",
+            Self::LatchRedoAllocation => "Other",
+            Self::ReadByOtherSession
+            | Self::DbFileSequentialRead
+            | Self::DbFileScatteredRead
+            | Self::DirectPathRead
+            | Self::DirectPathReadTemp
+            | Self::DirectPathWriteTemp
+            | Self::CellSingleBlock
+            | Self::CellMultiblock
+            | Self::CellSmartTableScan => "User I/O",
+            Self::CpuQueue => "CPU",
+            Self::ClientMessage | Self::RdbmsIpcMessage => "Idle",
+        }
+    }
+
     /// The common class, by which engines are laid side by side.
     pub fn class(self) -> &'static str {
         match self {
