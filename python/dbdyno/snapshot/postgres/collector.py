@@ -206,5 +206,3 @@ def _begin(connection: Connection) -> None:
 
 def _unreachable(error: TargetError) -> SnapshotError:
     return SnapshotError(error.message, where=error.where, next_step=error.next_step)
-
-
