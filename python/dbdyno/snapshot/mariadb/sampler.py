@@ -94,7 +94,8 @@ def _looking(*, digests: bool, waits: bool) -> str:
     if digests:
         joins += (
             " left join performance_schema.events_statements_current s"
-            " on s.thread_id = t.thread_id and s.end_event_id is null and s.nesting_event_id is null"
+            " on s.thread_id = t.thread_id and s.end_event_id is null"
+            " and s.nesting_event_id is null"
         )
     if waits:
         joins += (
@@ -110,21 +111,20 @@ def _looking(*, digests: bool, waits: bool) -> str:
     )  # fmt: skip
 
 
+_WAITERS = _csv(
+    _NOW,
+    "r.trx_mysql_thread_id",
+    "b.trx_mysql_thread_id",
+    _quoted("l.lock_type"),
+    _quoted("l.lock_mode"),
+    _quoted("replace(l.lock_table, '`', '')"),
+    _quoted("rp.user"),
+    "if(bp.command = 'Sleep', 'idle in transaction', 'active')",
+    _quoted("bp.user"),
+    _age("b.trx_started"),
+)
 _BLOCKING = (
-    "select "
-    + _csv(
-        _NOW,
-        "r.trx_mysql_thread_id",
-        "b.trx_mysql_thread_id",
-        _quoted("l.lock_type"),
-        _quoted("l.lock_mode"),
-        _quoted("replace(l.lock_table, '`', '')"),
-        _quoted("rp.user"),
-        "if(bp.command = 'Sleep', 'idle in transaction', 'active')",
-        _quoted("bp.user"),
-        _age("b.trx_started"),
-    )
-    + " from information_schema.innodb_lock_waits w"
+    f"select {_WAITERS} from information_schema.innodb_lock_waits w"  # noqa: S608
     " join information_schema.innodb_trx r on r.trx_id = w.requesting_trx_id"
     " join information_schema.innodb_trx b on b.trx_id = w.blocking_trx_id"
     " join information_schema.innodb_locks l on l.lock_id = w.requested_lock_id"

@@ -20,8 +20,17 @@ NAME = "statement_texts"
 FIRST = 25
 """So many statements of each order have their text read."""
 
-ORDERS = ("SUM_TIMER_WAIT", "COUNT_STAR", "SUM_ROWS_EXAMINED", "SUM_ROWS_SENT",
-          "SUM_ROWS_AFFECTED", "SUM_LOCK_TIME", "SUM_ERRORS", "SUM_CREATED_TMP_DISK_TABLES")  # fmt: skip
+ORDERS = (
+    "SUM_TIMER_WAIT",
+    "COUNT_STAR",
+    "SUM_ROWS_EXAMINED",
+    "SUM_ROWS_SENT",
+    "SUM_ROWS_AFFECTED",
+    "SUM_LOCK_TIME",
+    "SUM_ERRORS",
+    "SUM_CREATED_TMP_DISK_TABLES",
+)
+"""Columns that a report orders by."""
 
 COLUMNS = (
     Column("DIGEST", "key", "text", "VARCHAR"),

@@ -123,9 +123,9 @@ VOLATILE = re.compile(r"gtid_\w*pos|gtid_\w*state|timestamp|rand_seed\d|insert_i
 """Variables that change by themselves; no settings."""
 
 OWN = re.compile(
-    r"""com_\w+ | handler_(?!tmp)\w+ | bytes_\w+ | select_\w+ | sort_\w+ | created_tmp_(disk_)?tables
-    | questions | rows_(read|sent) | query_time | empty_queries | opened_table\w+
-    | table_open_cache_(hits|misses|overflows) | optimizer_\w+""",
+    r"""com_\w+ | handler_(?!tmp)\w+ | bytes_\w+ | select_\w+ | sort_\w+
+    | created_tmp_(disk_)?tables | questions | rows_(read|sent) | query_time
+    | empty_queries | opened_table\w+ | table_open_cache_(hits|misses|overflows) | optimizer_\w+""",
     re.VERBOSE,
 )
 """The counts that the server keeps per session too: what the collector adds is taken out again."""
