@@ -11,6 +11,7 @@ from dbdyno.snapshot.view import Options, Verdict, View
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
+    from dbdyno.snapshot.series import Metric
     from dbdyno.snapshot.store import Snapshot
 
 MODULES = {
@@ -78,6 +79,10 @@ class Engine(Protocol):
 
     def judge(self, interval: Interval) -> Mapping[tuple[str, str | None], Verdict]:
         """The verdict of each scope; one that is missing is ok."""
+        ...
+
+    def metrics(self, interval: Interval) -> Sequence[tuple[Metric, float | None]]:
+        """The metrics of a sub-interval."""
         ...
 
     def sections(self, interval: Interval, top: int) -> Sequence[dict[str, Any]]:

@@ -16,7 +16,7 @@ from dbdyno.errors import EvidenceError, SnapshotError
 from dbdyno.snapshot.difference import Sides, difference_sql, literal, quoted, union_columns
 from dbdyno.snapshot.engines import engine
 from dbdyno.snapshot.store import Snapshot, Store
-from dbdyno.snapshot.view import OK, Column, Verdict
+from dbdyno.snapshot.view import OK, WORDS, Column, Verdict
 
 if TYPE_CHECKING:
     import duckdb
@@ -25,10 +25,13 @@ if TYPE_CHECKING:
 class Interval:
     """Two snapshots of one target and what lies between them; a context manager.
 
-    Raises `SnapshotError` where the two are not of one target, or not in this order.
+    `chain`: all snapshots from the first to the last, where they are known. Raises `SnapshotError`
+    where the two are not of one target, or not in this order.
     """
 
-    def __init__(self, store: Store, first: Snapshot, last: Snapshot) -> None:
+    def __init__(
+        self, store: Store, first: Snapshot, last: Snapshot, chain: list[Snapshot] | None = None
+    ) -> None:
         import duckdb
 
         if first.target != last.target or first.engine != last.engine:
@@ -47,7 +50,7 @@ class Interval:
         self.engine: Any = engine(first.engine)
         self.connection: duckdb.DuckDBPyConnection = duckdb.connect()
         self._made: dict[str, bool] = {}
-        self._chain: list[Snapshot] | None = None
+        self._chain = chain
         self.verdicts: Mapping[tuple[str, str | None], Verdict] = self.engine.judge(self)
         self._scope_table()
 
@@ -174,12 +177,14 @@ class Interval:
 
     def _scope_table(self) -> None:
         """The verdicts as a table: one row per view and instance of its scope."""
-        rows = [
-            (view, value, verdict.word, verdict.why)
-            for view, record in self.after.views.items()
-            for (scope, value), verdict in self.verdicts.items()
-            if scope in (record.get("scope"), f"view:{view}") and verdict.word != "ok"
-        ]
+        worst: dict[tuple[str, str | None], Verdict] = {}
+        for view, record in self.after.views.items():
+            for (scope, value), verdict in self.verdicts.items():
+                known = worst.get((view, value), OK)
+                here = scope in (record.get("scope"), f"view:{view}")
+                if here and WORDS.index(verdict.word) > WORDS.index(known.word):
+                    worst[view, value] = verdict
+        rows = [(view, value, one.word, one.why) for (view, value), one in worst.items()]
         self.connection.execute(
             "create table scope_verdicts (view varchar, value varchar, word varchar, why varchar)"
         )

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from dbdyno.snapshot.postgres.collector import PostgresCollector
+from dbdyno.snapshot.postgres.epochs import judge, refine
+from dbdyno.snapshot.postgres.metrics import metrics
+from dbdyno.snapshot.postgres.sections import sections
 from dbdyno.snapshot.view import Options
+
+__all__ = ["ENGINE", "judge", "metrics", "open_collector", "refine", "sections"]
 
 ENGINE = "postgres"
 

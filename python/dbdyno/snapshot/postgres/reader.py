@@ -30,6 +30,9 @@ where (n.nspname = 'pg_catalog' and c.relname = any(%s)
 order by c.relname, a.attnum
 """
 
+OWN_MARK = "/* dbdyno */"
+"""Stands in the texts of our own statements, so that a report can leave them out."""
+
 _STEPS = {
     "42501": "grant pg_monitor to the role",
     "55P03": "a lock was held on the catalog; the next snapshot will have it",
@@ -78,7 +81,7 @@ class Reader:
         if source.name == "pg_stat_statements":
             rows += "(false)"
         sql = (
-            f"copy (select {', '.join(expressions)} from {rows}"  # noqa: S608 - names of the catalog
+            f"copy {OWN_MARK} (select {', '.join(expressions)} from {rows}"  # noqa: S608 - names of the catalog
             + (f" where {source.where}" if source.where else "")
             + (f" order by {keys}" if keys else "")
             + ") to stdout (format csv)"
