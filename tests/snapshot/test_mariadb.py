@@ -14,8 +14,9 @@ from mariadb_server import MariaServer, missing
 from dbdyno.errors import SnapshotError
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.mariadb.connection import address
+from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store import Snapshot, Store
-from dbdyno.snapshot.take import open_collector, take
+from dbdyno.snapshot.take import open_collector, take, watch
 from dbdyno.snapshot.view import Options
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
@@ -199,6 +200,80 @@ def test_a_role_without_rights_gets_what_it_may_read(server: MariaServer, store:
     assert found.views["global_status"]["rows"] > 300
     record = found.views[TABLES]
     assert record["rows"] == 0 or "problem" in record
+
+
+def made(interval: Interval) -> dict[str, dict[str, Any]]:
+    return {one["name"]: one for one in report(interval)["sections"]}
+
+
+def test_the_report_of_a_known_load(server: MariaServer, store: Store) -> None:
+    run(server, "create table test.idle (a int primary key, b int, key (b))")
+    before = snap(server, store)
+    run(server, *LOAD)
+    with Interval(store, before, snap(server, store)) as interval:
+        found, seconds = made(interval), interval.seconds
+    (whole, *databases) = found["throughput"]["tables"][0]["rows"]
+    assert whole["tps"] * seconds == pytest.approx(3), "three ROLLBACK"
+    assert whole["ins_ps"] * seconds == pytest.approx(40)
+    (test,) = [row for row in databases if row["database"] == "test"]
+    assert test["upd_ps"] * seconds == pytest.approx(11)
+    (table,) = found["tables"]["tables"][0]["rows"]
+    assert (table["table"], table["tuples_pct"]) == ("test.t", 1.0)
+    by_calls = next(t for t in found["sql"]["tables"] if t["title"] == "By calls")["rows"]
+    assert by_calls[0]["calls"] == 40
+    texts = {row["statement"]: row["text"] for row in found["sql"]["tables"][-1]["rows"]}
+    assert "INSERT INTO" in texts[by_calls[0]["statement"]]
+    unused = next(t for t in found["indexes"]["tables"] if t["title"].startswith("Not read"))
+    assert {"index": "b", "table": "test.t", "read_ever": 0} in unused["rows"]
+    assert any("not sampled" in one["why"] for one in found["waits"]["not_measured"])
+    assert found["settings"]["notes"] == ["no setting changed"]
+
+
+def test_the_report_over_a_restart_has_no_number_that_is_not_known(
+    server: MariaServer, store: Store
+) -> None:
+    run(server, *LOAD)
+    before = snap(server, store)
+    time.sleep(2.5)
+    server.kill()
+    server.start()
+    run(server, "set global max_statement_time = 7")
+    with Interval(store, before, snap(server, store)) as interval:
+        whole = report(interval)
+        found = made(interval)
+    assert whole["verdict"]["word"] == "restart"
+    (row, *_) = found["throughput"]["tables"][0]["rows"]
+    assert row["tps"] is None
+    assert row["verdict"] == "restart"
+    assert all(line["total"] is None for line in found["profile"]["tables"][0]["rows"])
+    changed = found["settings"]["tables"][0]["rows"]
+    assert {"setting": "max_statement_time", "before": "0.000000", "after": "7.000000"} in changed
+
+
+def test_a_watch_gives_active_sessions_and_who_blocked_whom(
+    server: MariaServer, store: Store
+) -> None:
+    run(server, *LOAD[:3])
+    holder, waiter = server.connect(autocommit=False), server.connect(autocommit=False)
+    with holder, waiter:
+        holder.cursor().execute("update test.t set b = 7 where a = 1")
+        thread = threading.Thread(
+            target=waiter.cursor().execute, args=("update test.t set b = 8 where a = 1",)
+        )
+        thread.start()
+        taken = list(watch(server.dsn, store, Options(), every_s=1.5, for_s=1.5, sample_s=0.05))
+        holder.rollback()
+        thread.join()
+    assert not [one for one in taken if isinstance(one, SnapshotError)], taken
+    first, last = taken
+    with Interval(store, first, last) as interval:
+        found = made(interval)
+    (by_class, by_event, *_) = found["waits"]["tables"]
+    assert [row["class"] for row in by_class["rows"]] == ["lock"]
+    assert by_class["rows"][0]["aas"] == pytest.approx(1, abs=0.1)
+    assert by_event["rows"][0]["event"] == "innodb row lock"
+    (who,) = found["locks"]["tables"][1]["rows"]
+    assert (who["waiter"], who["object"]) == ("root", "test.t")
 
 
 def test_the_sampler_sees_who_waits_for_whom(server: MariaServer) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dbdyno.snapshot.mariadb.collector import MariadbCollector
 from dbdyno.snapshot.mariadb.epochs import judge, refine
+from dbdyno.snapshot.mariadb.sections import metrics, sections
 from dbdyno.snapshot.view import Options
 
-__all__ = ["ENGINE", "judge", "open_collector", "refine"]
+__all__ = ["ENGINE", "judge", "metrics", "open_collector", "refine", "sections"]
 
 ENGINE = "mariadb"
 

@@ -17,7 +17,7 @@ from dbdyno.snapshot.view import Verdict
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
 
-SCOPES = ("status", "statements", "tables", "waits")
+SCOPES = ("cluster", "status", "statements", "tables", "waits")
 JITTER_US = 2_000_000
 
 

@@ -120,9 +120,7 @@ def _unused(interval: Interval, relation: str) -> list[dict[str, Any]]:
     join = ""
     if interval.has("pg_class"):
         size = f"c.relpages * {_block(interval)}"
-        join = (
-            f"left join {interval.table('pg_class')} c on c.datid = x.datid and c.oid = x.indexrelid"
-        )
+        join = f"left join {interval.table('pg_class')} c on c.datid = x.datid and c.oid = x.indexrelid"
     after = interval.ends("pg_stat_user_indexes")[1]
     return interval.query(
         f"""select x.indexrelname as index, {relation} as "table", {size} as size,

@@ -120,9 +120,7 @@ _ARCHIVER = {"archived_count": ("archived", "count", 1), "failed_count": ("faile
 _TIMED_BY = {"wal_write_time": "track_wal_io_timing", "wal_sync_time": "track_wal_io_timing"}
 
 
-def _values(
-    interval: Interval, view: str, lines: dict[str, tuple[str, str, float]]
-) -> list[Row]:
+def _values(interval: Interval, view: str, lines: dict[str, tuple[str, str, float]]) -> list[Row]:
     """One row per counter of a view with one row."""
     found = interval.query(f"select * from {view}", view)  # noqa: S608
     row = found[0] if found else {}
@@ -293,5 +291,3 @@ def _renamed(interval: Interval, kind: str, view: str, name: str) -> list[Row]:
         from {before} a join {after} b on {" and ".join(f"a.{k} = b.{k}" for k in keys)}
         where {old} <> {new} order by 2"""  # noqa: S608
     )
-
-
