@@ -51,9 +51,9 @@ class TraceError(Error):
     """A trace that cannot be read, or a question that it cannot answer."""
 
 
-class ModelError(Error):
-    """A machine that cannot be built, or a question that its model cannot answer."""
-
-
 class ReportError(Error):
     """A report or figure that cannot be rendered."""
+
+
+class SnapshotError(Error):
+    """A snapshot that cannot be taken, stored or found, or two that cannot be compared."""
