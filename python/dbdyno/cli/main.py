@@ -19,6 +19,7 @@ COMMANDS = {
     "compare": ("dbdyno.cli.compare", "Recompute and show a run, or lay two runs side by side."),
     "doctor": ("dbdyno.cli.doctor", "What this engine and this user can give."),
     "plan": ("dbdyno.cli.plan", "Write an example plan; say what a plan would do."),
+    "probe": ("dbdyno.cli.probe", "Put real files under the I/O of a log writer."),
     "report": ("dbdyno.cli.report", "Render the report of a run again."),
     "run": ("dbdyno.cli.run", "Run a study or a plan: arms in random order, every latency kept."),
     "runs": ("dbdyno.cli.runs", "List the runs."),

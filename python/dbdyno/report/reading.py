@@ -18,7 +18,7 @@ from dbdyno.report import format as fmt
 
 Analysis = dict[str, Any]
 SCHEMA = 1
-KINDS = ("experiment", "aa", "curve", "correlation", "trace", "traces")
+KINDS = ("experiment", "aa", "curve", "correlation", "probe", "trace", "traces")
 
 
 def read(analysis: Mapping[str, Any]) -> Analysis:
