@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, OFlags, StatxFlags, fstatfs, fstatvfs, statx};
+use rustix::fs::{AtFlags, StatxFlags, fstatfs, fstatvfs, statx};
 
 use super::ProbeError;
 use super::block::{HEAD, Head};
@@ -52,7 +52,7 @@ impl LogFile {
         refuse_foreign(path)?;
         let fresh = !path.exists();
         let mut options = OpenOptions::new();
-        options.write(true).create(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+        options.write(true).create(true).custom_flags(libc::O_NOFOLLOW);
         let file = options
             .create_new(fresh)
             .open(path)
@@ -174,15 +174,23 @@ fn fill(mut file: &File, head: &Head, bytes: u64) -> io::Result<()> {
     file.sync_all()
 }
 
+/// The flags with which a log is opened. They are libc's: rustix 1.1 takes `O_SYNC` for `O_DSYNC`
+/// where it makes system calls by itself, and `O_SYNC` forces each change of the file's time too.
+fn flags(sync: Sync) -> i32 {
+    let mut flags = libc::O_NOFOLLOW;
+    if sync.direct {
+        flags |= libc::O_DIRECT;
+    }
+    if sync.dsync {
+        flags |= libc::O_DSYNC;
+    }
+    flags
+}
+
 /// Opens a filled file for the log and tries one block over its last slot.
 fn open(path: &Path, sync: Sync, block: usize) -> Result<FileMedium, ProbeError> {
     use super::medium::Medium;
-    let mut flags = OFlags::NOFOLLOW;
-    flags.set(OFlags::DIRECT, sync.direct);
-    flags.set(OFlags::DSYNC, sync.dsync);
-    let opened =
-        OpenOptions::new().write(true).custom_flags(flags.bits().cast_signed()).open(path);
-    let file = match opened {
+    let file = match OpenOptions::new().write(true).custom_flags(flags(sync)).open(path) {
         Ok(file) => file,
         Err(error) if sync.direct && error.kind() == io::ErrorKind::InvalidInput => {
             return Err(no_direct(path));
@@ -204,5 +212,23 @@ fn open(path: &Path, sync: Sync, block: usize) -> Result<FileMedium, ProbeError>
             ))
         }
         Err(error) => Err(ProbeError::io(path, "cannot be written", error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seen on ext4: with `O_SYNC` a write of 40 us took 4 ms as soon as the clock had ticked.
+    #[test]
+    fn dsync_is_not_sync() {
+        let read = |text: &str| flags(text.parse().unwrap());
+        for text in ["dsync", "direct+dsync"] {
+            assert_ne!(read(text) & libc::O_DSYNC, 0);
+            assert_ne!(read(text) & libc::O_SYNC, libc::O_SYNC, "the times are not forced");
+        }
+        for text in ["direct", "fdatasync", "direct+fdatasync"] {
+            assert_eq!(read(text) & libc::O_SYNC, 0);
+        }
     }
 }
