@@ -17,14 +17,14 @@ use crate::load::SliceArgument;
 pub(crate) struct Probe {
     spec: ProbeSpec,
     run: u64,
-    probe: Mutex<Option<probe::Probe>>,
+    logs: Mutex<Option<probe::Probe>>,
     stop: AtomicBool,
     progress: AtomicU64,
 }
 
 impl Probe {
-    fn probe(&self) -> MutexGuard<'_, Option<probe::Probe>> {
-        self.probe.lock().unwrap_or_else(PoisonError::into_inner)
+    fn logs(&self) -> MutexGuard<'_, Option<probe::Probe>> {
+        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -36,7 +36,7 @@ impl Probe {
         let spec =
             ProbeSpec::from_json(spec).map_err(|e| raise(py, "PlanError", &e.to_string()))?;
         let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-        Ok(Self { spec, run, probe: Mutex::new(None), stop, progress })
+        Ok(Self { spec, run, logs: Mutex::new(None), stop, progress })
     }
 
     /// Makes and fills the files of all arms.
@@ -44,7 +44,7 @@ impl Probe {
         let made = py
             .detach(|| probe::Probe::new(&self.spec, self.run))
             .map_err(|e| raise(py, "TargetError", &e.to_string()))?;
-        *self.probe() = Some(made);
+        *self.logs() = Some(made);
         Ok(())
     }
 
@@ -61,7 +61,7 @@ impl Probe {
     fn run(&self, py: Python<'_>, block: u32, slices: Vec<SliceArgument>) -> PyResult<String> {
         let slices: Vec<Slice> = slices.into_iter().map(slice).collect();
         let result = py.detach(|| {
-            let mut guard = self.probe();
+            let mut guard = self.logs();
             let probe = guard.as_mut()?;
             Some(probe.run(block, &slices, &self.stop, &self.progress, &mut ()))
         });
@@ -73,7 +73,7 @@ impl Probe {
 
     /// Writes the block's parts below `folder`; returns the rows of calls.
     fn end_block(&self, py: Python<'_>, folder: PathBuf, name: &str) -> PyResult<u64> {
-        let rows = py.detach(|| self.probe().as_mut().map(|probe| probe.save(&folder, name)));
+        let rows = py.detach(|| self.logs().as_mut().map(|probe| probe.save(&folder, name)));
         rows.transpose()
             .map(Option::unwrap_or_default)
             .map_err(|e| raise(py, "EvidenceError", &e.to_string()))
@@ -81,7 +81,7 @@ impl Probe {
 
     /// Gives the rows of the open block up.
     fn abandon_block(&self) {
-        if let Some(probe) = self.probe().as_mut() {
+        if let Some(probe) = self.logs().as_mut() {
             probe.abandon();
         }
     }
@@ -89,7 +89,7 @@ impl Probe {
     /// What was counted so far, as JSON: per arm a list of (object type, object, metric, unit,
     /// kind, value).
     fn counters(&self) -> String {
-        let guard = self.probe();
+        let guard = self.logs();
         let arms = guard.as_ref().map(probe::Probe::counts).unwrap_or_default();
         let rows: Vec<Value> = arms
             .iter()
@@ -101,7 +101,7 @@ impl Probe {
 
     /// Ends all threads; removes the files, unless they are to be kept.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| drop(self.probe().take()));
+        py.detach(|| drop(self.logs().take()));
     }
 
     /// Ends a running `run` soon; callable from another thread.

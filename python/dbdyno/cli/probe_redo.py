@@ -21,50 +21,81 @@ BLOCK_NS_MAX = 2 * 10**9
 BLOCK_COMMITS_MAX = 200_000
 
 
-class _Quantity(click.ParamType):
-    """A number with a unit."""
-
-    def __init__(self, name: str, units: dict[str, int], example: str) -> None:
-        self.name, self.units, self.example = name, units, example
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(value).lower())
-        if match is None or match[2] not in self.units or (self.name == "TIME" and not match[2]):
-            self.fail(f"{value!r} is no {self.name.lower()}; write it like {self.example}")
-        return round(float(match[1]) * self.units[match[2]])
+def _quantity(text: str, units: dict[str, int], what: str, example: str) -> int:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
+    if match is None or match[2] not in units:
+        raise click.BadParameter(f"{text!r} is no {what}; write it like {example}")
+    return round(float(match[1]) * units[match[2]])
 
 
-TIME, SIZE = _Quantity("TIME", _TIME, "500ms or 10s"), _Quantity("SIZE", _SIZE, "4KiB or 64MiB")
+def time(text: str) -> int:
+    """Nanoseconds of `10s` or `500ms`."""
+    return _quantity(text, _TIME, "time", "500ms or 10s")
+
+
+def size(text: str) -> int:
+    """Bytes of `4KiB` or `4096`."""
+    return _quantity(text, _SIZE, "size", "4KiB or 64MiB")
 
 
 @click.command("redo")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.argument("path2", required=False, type=click.Path(path_type=Path))
 @click.option("--race", is_flag=True, help="Two paths: go on with the first that is durable.")
-@click.option("--size", default="512", show_default=True, metavar="SIZES",
-              help="Redo of a commit: 4KiB, a list 512,4KiB, a range 4KiB..1MiB, or exp(8KiB).")
-@click.option("--block-size", type=SIZE, default="4KiB", show_default=True,
-              help="Bytes of a redo block.")
-@click.option("--sync", default="direct+dsync", show_default=True, metavar="WAY",
-              help="direct+dsync, dsync, fdatasync, direct+fdatasync, or direct (not durable "
-              "where the device has a volatile cache).")
-@click.option("--sessions", type=click.IntRange(1, 10_000), default=1, show_default=True,
-              help="Sessions that commit.")
-@click.option("--think", type=TIME, default=None, help="Mean pause of a session between commits.")
-@click.option("--rate", type=click.FloatRange(0, min_open=True),
-              help="Open loop: so many commits arrive a second, whatever the log does.")
-@click.option("--for", "length", type=TIME, default=None, help="How long.  [default: 10s]")
+@click.option(
+    "--size",
+    "sizes",
+    default="512",
+    show_default=True,
+    metavar="SIZES",
+    help="Redo of a commit: 4KiB, a list 512,4KiB, a range 4KiB..1MiB, or exp(8KiB).",
+)
+@click.option(
+    "--block-size", type=size, default="4KiB", show_default=True, help="Bytes of a redo block."
+)
+@click.option(
+    "--sync",
+    default="direct+dsync",
+    show_default=True,
+    metavar="WAY",
+    help="direct+dsync, dsync, fdatasync, direct+fdatasync, or direct (not durable "
+    "where the device has a volatile cache).",
+)
+@click.option(
+    "--sessions",
+    type=click.IntRange(1, 10_000),
+    default=1,
+    show_default=True,
+    help="Sessions that commit.",
+)
+@click.option("--think", type=time, default=None, help="Mean pause of a session between commits.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(0, min_open=True),
+    help="Open loop: so many commits arrive a second, whatever the log does.",
+)
+@click.option("--for", "length", type=time, default=None, help="How long.  [default: 10s]")
 @click.option("--commits", type=click.IntRange(1), default=None, help="Or how many commits.")
-@click.option("--file-size", type=SIZE, default="64MiB", show_default=True,
-              help="Bytes of each file; it is filled first, and the log goes round in it.")
-@click.option("--backlog", type=SIZE, default=None,
-              help="Most that a copy may be behind.  [default: a quarter of the file, <= 32MiB]")
-@click.option("--outlier", type=TIME, default="500ms", show_default=True,
-              help="From here on a write counts as an outlier.")
+@click.option(
+    "--file-size",
+    type=size,
+    default="64MiB",
+    show_default=True,
+    help="Bytes of each file; it is filled first, and the log goes round in it.",
+)
+@click.option(
+    "--backlog",
+    type=size,
+    default=None,
+    help="Most that a copy may be behind.  [default: a quarter of the file, <= 32MiB]",
+)
+@click.option(
+    "--outlier",
+    type=time,
+    default="500ms",
+    show_default=True,
+    help="From here on a write counts as an outlier.",
+)
 @click.option("--keep", is_flag=True, help="Leave the files, for `dbdyno probe recover`.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Replays the sizes and pauses.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("runs"),
@@ -73,7 +104,7 @@ def command(
     path: Path,
     path2: Path | None,
     race: bool,
-    size: str,
+    sizes: str,
     block_size: int,
     sync: str,
     sessions: int,
@@ -109,7 +140,7 @@ def command(
         name="race" if race else "log",
         paths=(path,) if path2 is None else (path, path2),
         rule="first" if race else "all",
-        sync=sync, size=size, block_bytes=block_size, file_bytes=file_size, sessions=sessions,
+        sync=sync, size=sizes, block_bytes=block_size, file_bytes=file_size, sessions=sessions,
         think_ns=think or 0, rate_per_s=rate, backlog_bytes=backlog, outlier_ns=outlier, keep=keep,
     )  # fmt: skip
     plan = HostPlan(

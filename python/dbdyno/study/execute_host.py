@@ -11,7 +11,7 @@ import json
 import secrets
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +39,8 @@ class HostPlan:
     question: str = ""
     study: str | None = None
     kind: str = "experiment"
-    schedule: Schedule = Schedule(blocks=20, warmup_blocks=1)
-    judge: Judge = Judge(headline="mean")
+    schedule: Schedule = field(default_factory=Schedule)
+    judge: Judge = field(default_factory=Judge)
 
     def common(self) -> Plan:
         """The same for the rooms that know nothing of logs: schedule, analysis, report."""

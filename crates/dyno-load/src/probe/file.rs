@@ -143,7 +143,7 @@ fn check_direct(path: &Path, file: &File, sync: Sync, block: usize) -> Result<()
     if sector == 0 {
         return Err(no_direct(path));
     }
-    if block % sector != 0 {
+    if !block.is_multiple_of(sector) {
         return Err(ProbeError::refused(
             path,
             format!("direct I/O there goes in steps of {sector} bytes, the block size is {block}"),

@@ -89,7 +89,11 @@ impl Probe {
         })
     }
 
-    fn on(spec: &ProbeSpec, run: u64, mut make: impl FnMut(&ProbeArm) -> Made) -> Result<Self, ProbeError> {
+    fn on(
+        spec: &ProbeSpec,
+        run: u64,
+        mut make: impl FnMut(&ProbeArm) -> Made,
+    ) -> Result<Self, ProbeError> {
         let clock = Clock::new();
         let mut arms = Vec::new();
         for (number, arm) in spec.arms.iter().enumerate() {
@@ -129,7 +133,15 @@ impl Probe {
             let arm = self.arms.get_mut(usize::from(slice.arm)).ok_or_else(|| {
                 ProbeError::spec("slice", format!("no arm {}", slice.arm), "name an arm")
             })?;
-            let mut turn = Turn { arm, number: slice.arm, rows: &mut self.rows, clock: self.clock, stop, progress, told };
+            let mut turn = Turn {
+                arm,
+                number: slice.arm,
+                rows: &mut self.rows,
+                clock: self.clock,
+                stop,
+                progress,
+                told,
+            };
             let report = turn.run(slice.length)?;
             match reports.iter_mut().find(|own| own.arm == slice.arm) {
                 Some(own) => {
@@ -207,20 +219,21 @@ impl Turn<'_> {
         };
         let mut report = ArmReport { arm: self.number, ..ArmReport::default() };
         let mut pending = VecDeque::new();
-        self.arm.sessions.begin(began);
+        self.arm.sessions.begin(began, end);
         loop {
             let now = self.clock.now_ns();
-            let halted = self.stop.load(Ordering::Relaxed);
-            let end = if halted { now } else { end };
+            if self.stop.load(Ordering::Relaxed) {
+                self.arm.sessions.cut_short(now);
+            }
             let left = most - report.transactions;
             let room = usize::try_from(left).unwrap_or(usize::MAX);
-            self.arm.sessions.arrived(now, end, room, &mut pending);
+            self.arm.sessions.arrived(now, room, &mut pending);
             if !pending.is_empty() {
                 self.write(&mut pending, &mut report)?;
                 continue;
             }
             match self.arm.sessions.next_ns() {
-                Some(next) if next < end && left > 0 && !halted => {
+                Some(next) if left > 0 => {
                     let woken = self.clock.sleep_until(next, || self.stop.load(Ordering::Relaxed));
                     report.lag_max_ns = report.lag_max_ns.max(woken - next);
                 }

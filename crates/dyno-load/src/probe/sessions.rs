@@ -19,7 +19,32 @@ enum Loop {
     /// A session commits again when it has thought; (when, session), the earliest first.
     Closed { think_ns: u64, next: BinaryHeap<Reverse<(i64, u16)>> },
     /// Commits arrive by the clock and take a free session.
-    Open { gap_ns: f64, next_ns: f64, waiting: VecDeque<i64>, free: Vec<u16> },
+    Open(Arrivals),
+}
+
+/// Arrivals by the clock.
+struct Arrivals {
+    gap_ns: f64,
+    next_ns: f64,
+    /// Those that found no free session.
+    waiting: VecDeque<i64>,
+    free: Vec<u16>,
+    /// Those that have a session: (session, intended, started).
+    ready: VecDeque<(u16, i64, i64)>,
+}
+
+impl Arrivals {
+    /// Lets everything arrive that does so by `until_ns`.
+    fn advance(&mut self, until_ns: i64, dice: &mut Rng) {
+        while self.next_ns <= until_ns as f64 {
+            let at = self.next_ns as i64;
+            match self.free.pop() {
+                Some(session) => self.ready.push_back((session, at, at)),
+                None => self.waiting.push_back(at),
+            }
+            self.next_ns += exponential(dice, self.gap_ns);
+        }
+    }
 }
 
 /// The sessions of an arm.
@@ -29,6 +54,7 @@ pub(super) struct Sessions {
     dice: Rng,
     kind: Loop,
     numbers: u64,
+    end_ns: i64,
 }
 
 impl Sessions {
@@ -36,18 +62,21 @@ impl Sessions {
     pub fn new(arm: &ProbeArm, sizes: Sizes, seed: u64) -> Self {
         let kind = match arm.rate_per_s {
             None => Loop::Closed { think_ns: arm.think_ns, next: BinaryHeap::new() },
-            Some(rate) => Loop::Open {
+            Some(rate) => Loop::Open(Arrivals {
                 gap_ns: 1e9 / rate,
                 next_ns: 0.0,
                 waiting: VecDeque::new(),
                 free: Vec::new(),
-            },
+                ready: VecDeque::new(),
+            }),
         };
-        Self { count: arm.sessions, sizes, dice: Rng::new(seed), kind, numbers: 0 }
+        Self { count: arm.sessions, sizes, dice: Rng::new(seed), kind, numbers: 0, end_ns: 0 }
     }
 
-    /// A turn begins: all sessions are free, and begin by thinking.
-    pub fn begin(&mut self, now_ns: i64) {
+    /// A turn begins, in which no commit begins at `end_ns` or later: all sessions are free, and
+    /// begin by thinking.
+    pub fn begin(&mut self, now_ns: i64, end_ns: i64) {
+        self.end_ns = end_ns;
         match &mut self.kind {
             Loop::Closed { think_ns, next } => {
                 next.clear();
@@ -56,47 +85,37 @@ impl Sessions {
                     next.push(Reverse((now_ns + pause as i64, session)));
                 }
             }
-            Loop::Open { gap_ns, next_ns, waiting, free } => {
-                waiting.clear();
-                *free = (0..self.count).rev().collect();
-                *next_ns = now_ns as f64 + exponential(&mut self.dice, *gap_ns);
+            Loop::Open(arrivals) => {
+                arrivals.waiting.clear();
+                arrivals.ready.clear();
+                arrivals.free = (0..self.count).rev().collect();
+                arrivals.next_ns = now_ns as f64 + exponential(&mut self.dice, arrivals.gap_ns);
             }
         }
     }
 
-    /// Puts the commits that have arrived by `now_ns` and before `end_ns` behind `pending`, in the
-    /// order of their arrival, until it holds `most`.
-    pub fn arrived(
-        &mut self,
-        now_ns: i64,
-        end_ns: i64,
-        most: usize,
-        pending: &mut VecDeque<Commit>,
-    ) {
-        let until = now_ns.min(end_ns - 1);
+    /// The turn ends at `now_ns`, earlier than it was to.
+    pub fn cut_short(&mut self, now_ns: i64) {
+        self.end_ns = self.end_ns.min(now_ns);
+    }
+
+    /// Puts the commits that have begun by `now_ns` behind `pending`, in the order in which they
+    /// did, until it holds `most`.
+    pub fn arrived(&mut self, now_ns: i64, most: usize, pending: &mut VecDeque<Commit>) {
+        let until = now_ns.min(self.end_ns - 1);
         while pending.len() < most {
-            let (session, intended_ns, started_ns) = match &mut self.kind {
-                Loop::Closed { next, .. } => match next.peek() {
-                    Some(Reverse((at, session))) if *at <= until => {
-                        let found = (*session, NONE, *at);
-                        next.pop();
-                        found
-                    }
-                    _ => return,
-                },
-                Loop::Open { gap_ns, next_ns, waiting, free } => {
-                    while *next_ns <= until as f64 {
-                        waiting.push_back(*next_ns as i64);
-                        *next_ns += exponential(&mut self.dice, *gap_ns);
-                    }
-                    if waiting.is_empty() {
-                        return;
-                    }
-                    let Some(session) = free.pop() else { return };
-                    let intended = waiting.pop_front().unwrap_or(now_ns);
-                    (session, intended, now_ns.max(intended))
+            let found = match &mut self.kind {
+                Loop::Closed { next, .. } => {
+                    let due = next.peek().is_some_and(|Reverse((at, _))| *at <= until);
+                    let first = if due { next.pop() } else { None };
+                    first.map(|Reverse((at, session))| (session, NONE, at))
+                }
+                Loop::Open(arrivals) => {
+                    arrivals.advance(until, &mut self.dice);
+                    arrivals.ready.pop_front()
                 }
             };
+            let Some((session, intended_ns, started_ns)) = found else { return };
             self.numbers += 1;
             let redo_bytes = self.sizes.draw(&mut self.dice);
             let number = self.numbers;
@@ -104,30 +123,43 @@ impl Sessions {
         }
     }
 
-    /// A session's commit is acknowledged: it thinks, or is free.
+    /// A session's commit is acknowledged: it thinks, or takes what waits, or is free.
     pub fn acknowledged(&mut self, session: u16, now_ns: i64) {
         match &mut self.kind {
             Loop::Closed { think_ns, next } => {
                 let pause = exponential(&mut self.dice, *think_ns as f64);
                 next.push(Reverse((now_ns + pause as i64, session)));
             }
-            Loop::Open { free, .. } => free.push(session),
+            Loop::Open(arrivals) => {
+                arrivals.advance(now_ns.min(self.end_ns - 1), &mut self.dice);
+                let late = now_ns >= self.end_ns;
+                match arrivals.waiting.pop_front() {
+                    Some(intended) if !late => {
+                        arrivals.ready.push_back((session, intended, now_ns));
+                    }
+                    given_up => {
+                        arrivals.waiting.extend(given_up);
+                        arrivals.free.push(session);
+                    }
+                }
+            }
         }
     }
 
-    /// When the next commit arrives; `None` when none can.
+    /// When the next commit begins, as far as is known; `None` when none does in this turn.
     pub fn next_ns(&self) -> Option<i64> {
-        match &self.kind {
+        let next = match &self.kind {
             Loop::Closed { next, .. } => next.peek().map(|Reverse((at, _))| *at),
-            Loop::Open { next_ns, .. } => Some(next_ns.ceil() as i64),
-        }
+            Loop::Open(arrivals) => Some(arrivals.next_ns.ceil() as i64),
+        };
+        next.filter(|at| *at < self.end_ns)
     }
 
-    /// Open loop: arrivals before `end_ns` that found no free session. Forgets them.
+    /// Open loop: the arrivals of the turn that found no free session. Forgets them.
     pub fn given_up(&mut self) -> Vec<i64> {
         match &mut self.kind {
             Loop::Closed { .. } => Vec::new(),
-            Loop::Open { waiting, .. } => waiting.drain(..).collect(),
+            Loop::Open(arrivals) => arrivals.waiting.drain(..).collect(),
         }
     }
 }
@@ -150,27 +182,45 @@ mod tests {
     fn without_thinking_every_session_commits_at_once_and_again() {
         let mut all = sessions(r#""sessions": 3"#);
         let mut pending = VecDeque::new();
-        all.begin(1000);
-        all.arrived(1000, 9000, usize::MAX, &mut pending);
+        all.begin(1000, 9000);
+        all.arrived(1000, usize::MAX, &mut pending);
         assert_eq!(pending.iter().map(|c| c.session).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(pending.iter().map(|c| c.number).collect::<Vec<_>>(), [1, 2, 3]);
         assert_eq!(all.next_ns(), None, "all wait for the log");
         all.acknowledged(1, 2000);
         assert_eq!(all.next_ns(), Some(2000));
-        all.arrived(9000, 2000, usize::MAX, &mut pending);
-        assert_eq!(pending.len(), 3, "nothing begins at or after the end");
+        all.cut_short(2000);
+        all.arrived(9000, usize::MAX, &mut pending);
+        assert_eq!((pending.len(), all.next_ns()), (3, None), "nothing begins at the end");
     }
 
     #[test]
     fn an_open_loop_arrives_by_the_clock_whoever_is_busy() {
+        const SECOND: i64 = 1_000_000_000;
         let mut all = sessions(r#""sessions": 2, "rate_per_s": 1000.0"#);
         let mut pending = VecDeque::new();
-        all.begin(0);
-        all.arrived(1_000_000_000, 1_000_000_000, usize::MAX, &mut pending);
+        all.begin(0, SECOND);
+        all.arrived(SECOND, usize::MAX, &mut pending);
         assert_eq!(pending.len(), 2, "as many as there are sessions");
+        assert!(pending.iter().all(|c| c.started_ns == c.intended_ns));
         let left = all.given_up().len() + 2;
         // Poisson with mean 1000: four standard deviations.
         assert!((874..=1126).contains(&left), "{left} arrivals in a second, seed 3");
-        assert!(pending[0].started_ns >= pending[0].intended_ns);
+    }
+
+    #[test]
+    fn an_arrival_that_waits_takes_the_session_that_comes_free_unless_the_turn_is_over() {
+        let mut all = sessions(r#""sessions": 1, "rate_per_s": 1000.0"#);
+        let mut pending = VecDeque::new();
+        all.begin(0, 100_000_000);
+        all.arrived(50_000_000, usize::MAX, &mut pending);
+        all.acknowledged(0, 60_000_000);
+        all.arrived(60_000_000, usize::MAX, &mut pending);
+        assert_eq!((pending.len(), pending[1].started_ns), (2, 60_000_000));
+        assert!(pending[1].intended_ns < 50_000_000);
+        all.acknowledged(0, 100_000_000);
+        all.arrived(100_000_000, usize::MAX, &mut pending);
+        assert_eq!(pending.len(), 2);
+        assert!(!all.given_up().is_empty());
     }
 }

@@ -153,9 +153,8 @@ impl ProbeSpec {
 
 impl ProbeArm {
     fn check(&self) -> Result<(), ProbeError> {
-        let wrong = |place: &str, message: String, next: &str| {
-            Err(ProbeError::spec(place, message, next))
-        };
+        let wrong =
+            |place: &str, message: String, next: &str| Err(ProbeError::spec(place, message, next));
         self.sync.parse::<Sync>()?;
         self.size.parse::<Sizes>()?;
         if self.paths.is_empty() || self.paths.len() > 2 {
@@ -179,7 +178,11 @@ impl ProbeArm {
         }
         if self.rate_per_s.is_some() && self.think_ns > 0 {
             let message = "a rate and a think time are given".to_owned();
-            return wrong("rate", message, "give one: arrivals by the clock, or sessions that think");
+            return wrong(
+                "rate",
+                message,
+                "give one: arrivals by the clock, or sessions that think",
+            );
         }
         let least = HEAD as u64 + WRITES_PER_LAP_MIN * self.write_bytes_max();
         if self.file_bytes < least {

@@ -138,17 +138,23 @@ impl LogWriter {
                 result.map_err(|e| failed(&self.paths[0], self.sequence, e))?;
                 self.counts.bytes[0] += length as u64;
                 self.counts.slow[0] += u64::from(ended_ns - started_ns >= self.outlier_ns);
-                rows.write(Waiter::Copy(0), started_ns, ended_ns, (self.sequence, blocks as u32, 0));
+                rows.write(
+                    Waiter::Copy(0),
+                    started_ns,
+                    ended_ns,
+                    (self.sequence, blocks as u32, 0),
+                );
                 self.pool.give(buffer);
                 ended_ns
             }
             Way::Copies(_) => self.race(started_ns, (buffer, length), offset, rows)?,
         };
-        rows.write(Waiter::LogWriter, started_ns, acknowledged_ns, (
-            self.paths.len() as u64,
-            blocks as u32,
-            self.paths.len() as i64,
-        ));
+        rows.write(
+            Waiter::LogWriter,
+            started_ns,
+            acknowledged_ns,
+            (self.paths.len() as u64, blocks as u32, self.paths.len() as i64),
+        );
         Ok((self.sequence, acknowledged_ns))
     }
 
