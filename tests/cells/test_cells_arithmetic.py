@@ -91,9 +91,10 @@ def test_not_refreshed_is_told_from_zero():
 
 def test_one_counter_that_fell_is_a_restart_of_its_cell_and_of_no_other():
     before = [
-        reading("c1", "FL_IO_W", "FLASHLOG", 500, 0), reading("c1", "FC_IO_RQ_R", "FLASHCACHE", 5, 0),
+        reading("c1", "FL_IO_W", "FLASHLOG", 500, 0),
+        reading("c1", "FC_IO_RQ_R", "FLASHCACHE", 5, 0),
         reading("c2", "FL_IO_W", "FLASHLOG", 500, 0),
-    ]  # fmt: skip
+    ]
     after = [
         reading("c1", "FL_IO_W", "FLASHLOG", 20, MINUTE),
         reading("c1", "FC_IO_RQ_R", "FLASHCACHE", 9, MINUTE),

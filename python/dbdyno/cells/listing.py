@@ -35,6 +35,7 @@ _METRIC = re.compile(
 _ERROR = re.compile(r"(CELL-\d{5}):\s*(.*)")
 _PREFIX = re.compile(r"([A-Za-z0-9][\w.-]*):[ \t]*(.*)")
 _DETAIL = re.compile(r"([A-Za-z]\w*):(?:[ \t]+(.*))?")
+_TYPES = frozenset(("Cumulative", "Instantaneous", "Rate", "Transition"))
 
 
 class Reading(NamedTuple):
@@ -73,9 +74,11 @@ class CellError:
 @dataclass
 class Listing:
     """All that was found in a text. `details` are the objects of DETAIL listings: attribute to
-    text, with the cell under the key '' where it is known."""
+    text, with the cell under the key '' where it is known; `started_ns` when the cell service of
+    a cell began, since 1970, where the text says so."""
 
     readings: list[Reading] = field(default_factory=list)
+    started_ns: dict[str, int] = field(default_factory=dict)
     details: list[dict[str, str]] = field(default_factory=list)
     errors: list[CellError] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
@@ -92,6 +95,8 @@ def read_text(text: str, cell: str = "") -> Listing:
         if start > last:
             line += _between(text, last, start, line, rest)
         whose, name, item, value, unit, at = match.groups()
+        if item in _TYPES:  # `attributes name, metricType, metricValue`
+            item = ""
         append(
             Reading(
                 whose or cell, name, item or "", float(value.replace(",", "")), unit or "",
