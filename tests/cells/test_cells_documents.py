@@ -66,3 +66,10 @@ def test_json_is_taken_wherever_it_stands():
 def test_text_is_still_text():
     assert read_any("FL_IO_W FLASHLOG 7").readings[0].object == "FLASHLOG"
     assert read_any("FC_BY_DIRTY  Instantaneous  166,816 MB").readings[0].object == ""
+
+
+def test_a_document_type_is_refused_since_entities_could_make_a_small_text_huge():
+    bomb = '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "bb">]><cli-output>&b;</cli-output>'
+    found = read_any(bomb)
+    assert not found.details
+    assert found.unread[0].why.startswith("a document type")
