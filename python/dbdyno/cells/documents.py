@@ -49,7 +49,7 @@ def _document(text: str, cell: str, line: int, found: Listing) -> None:
         why = "a document type, which no cell sends; the document is left out"
         found.unread.append(Unread(line, text[:200], why))
         return
-    parser = ElementTree.XMLParser(target=_Reader(cell, line, found))  # noqa: S314: no entities
+    parser = ElementTree.XMLParser(target=_Reader(cell, line, found))  # noqa: S314 - no entities
     try:
         parser.feed(text)
         parser.close()
