@@ -17,9 +17,10 @@ MAY_IMPORT = {
     "stats": {"stats"},
     "target": {"target", "evidence"},
     "trace": {"trace", "evidence", "stats"},
+    "cells": {"cells", "evidence", "stats"},
     "study": {"study", "evidence", "stats", "target", "trace"},
     "report": {"report"},
-    "cli": {"cli", "evidence", "stats", "target", "trace", "study", "report"},
+    "cli": {"cli", "evidence", "stats", "target", "trace", "study", "cells", "report"},
 }
 EVERYBODY = {"errors", "_core", "dsn"}
 CRATES = {
