@@ -9,6 +9,8 @@ import click
 from dbdyno.cli.main import LazyGroup
 
 ROWS = {
+    "run": ("dbdyno.cli.cells_run", "One command on every cell."),
+    "script": ("dbdyno.cli.cells_script", "The commands of a file on every cell."),
     "show": ("dbdyno.cli.cells_show", "What every cell says now, side by side."),
 }
 
