@@ -16,6 +16,7 @@ import click
 from dbdyno.errors import Error
 
 COMMANDS = {
+    "cells": ("dbdyno.cli.cells", "Storage cells over SSH: all of them at once."),
     "compare": ("dbdyno.cli.compare", "Recompute and show a run, or lay two runs side by side."),
     "doctor": ("dbdyno.cli.doctor", "What this engine and this user can give."),
     "model": ("dbdyno.cli.model", "Machines in virtual time: show, check, fit, hold to claims."),
