@@ -26,6 +26,7 @@ mod _core {
     use crate::load::{Load, check_script};
     #[pymodule_export]
     use crate::model::{ModelRun, model_calibrate, model_check, model_machine, model_machines};
+    #[pymodule_export]
     use crate::probe::{Probe, recover_probe};
     #[pymodule_export]
     use crate::stats::{
