@@ -23,10 +23,12 @@ KINDS = (
     "aa",
     "curve",
     "correlation",
+    "probe",
     "trace",
     "traces",
     "model",
     "snapshot",
+    "cells",
 )
 
 
