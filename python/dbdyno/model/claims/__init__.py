@@ -17,7 +17,7 @@ from dbdyno.model.claims.base import Claim, told
 from dbdyno.model.claims.bench import Bench
 from dbdyno.model.describe import SCHEMA
 
-NAMES = ("N5", "N6")
+NAMES = tuple(f"N{number}" for number in range(1, 16))
 SEED = 2_011
 
 
