@@ -61,10 +61,15 @@ def command(dsn: str, every: str, sample: str, frames: int | None, top: int) -> 
         _on_screen(dsn, every_s, sample_s, frames, top)
         return
     with _Watched(dsn, sample_s) as watched:
-        for at in range(frames or 1):
-            time.sleep(every_s)
-            text = _text(watched.frame(top), 100, None)
-            click.echo(text if at == 0 else f"\n{text}")
+        try:
+            for at in range(frames or 1):
+                time.sleep(every_s)
+                text = _text(watched.frame(top), 100, None)
+                click.echo(text if at == 0 else f"\n{text}")
+        except BrokenPipeError:  # nobody reads on: click itself would call that a failure
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except KeyboardInterrupt:
+            return
 
 
 class _Watched:

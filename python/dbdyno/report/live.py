@@ -47,8 +47,9 @@ def _head(frame: Mapping[str, Any], page: Console) -> None:
     states = "  ".join(
         f"{name} {fmt.count(value)}" for name, value in frame["states"].items()
     )  # fmt: skip
-    page.print(console.plain(fmt.line(frame["title"]), "bold"))
-    page.print(console.plain(f"{frame['at']}  over {fmt.span(frame['seconds'])}  {states}", "dim"))
+    about = f"{frame['at']}  over {fmt.span(frame['seconds'])}  {states}"
+    for words, style in ((fmt.line(frame["title"]), "bold"), (about, "dim")):
+        page.print(console.plain(words, style), no_wrap=True, overflow="ellipsis")
 
 
 def _profile(rows: Sequence[Mapping[str, Any]], page: Console) -> None:
