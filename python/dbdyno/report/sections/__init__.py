@@ -51,9 +51,13 @@ ORDER: tuple[Section, ...] = tuple(
 
 
 def order(model: Mapping[str, Any]) -> tuple[Section, ...]:
-    """The sections of a page; a page about traces has its own."""
+    """The sections of a page; a page about traces or snapshots has its own."""
     if model.get("kind") == "trace":
         from dbdyno.report import trace
 
         return trace.order(model)
+    if model.get("kind") == "snapshot":
+        from dbdyno.report import snapshot
+
+        return snapshot.order(model)
     return ORDER

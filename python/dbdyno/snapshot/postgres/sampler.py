@@ -99,7 +99,7 @@ where a.pid <> pg_backend_pid()
                    'fastpath function call')
        or a.state is null and a.backend_type <> 'client backend'
           and a.wait_event_type is distinct from 'Activity')
-"""  # noqa: S608 - nothing but names of columns
+"""
 
 
 def _blocking(statement: str) -> str:
@@ -126,7 +126,7 @@ from pg_stat_activity w
   left join lateral (select * from pg_locks where pg_locks.pid = w.pid and not granted limit 1) l
     on true
 where w.pid = any(%s)
-"""  # noqa: S608 - nothing but names of columns
+"""
 
 
 class Sampler(PostgresPoller):
@@ -163,12 +163,12 @@ class Sampler(PostgresPoller):
     def _look(self, conn: Connection) -> None:
         if self._statement is None:
             self._statement = _identifier(conn)
-        row = conn.execute(_looking(self._statement)).fetchone()  # type: ignore[arg-type]
+        row = conn.execute(_looking(self._statement)).fetchone()
         sessions, waiters = row or (None, None)
         blocked = None
         if waiters and self._clock() - self._asked_ns >= BLOCKED_EVERY_NS:
             self._asked_ns = self._clock()
-            found = conn.execute(_blocking(self._statement), [waiters]).fetchone()  # type: ignore[arg-type]
+            found = conn.execute(_blocking(self._statement), [waiters]).fetchone()
             blocked = found[0] if found else None
         with self._lock:
             self._seen += [sessions, "\n"] if sessions else []
