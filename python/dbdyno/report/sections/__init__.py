@@ -17,6 +17,7 @@ from dbdyno.report.sections import (
     engine,
     gates,
     lines,
+    logs,
     method,
     metrics,
     pictures,
@@ -34,6 +35,7 @@ ORDER: tuple[Section, ...] = tuple(
     for module in (
         verdict,
         arms,
+        logs,
         pictures,
         correlation,
         metrics,
@@ -52,6 +54,7 @@ ORDER: tuple[Section, ...] = tuple(
 
 def order(model: Mapping[str, Any]) -> tuple[Section, ...]:
     """The sections of a page; a page about traces or models has its own."""
+    """The sections of a page; a page about traces or snapshots has its own."""
     if model.get("kind") == "trace":
         from dbdyno.report import trace
 
@@ -60,4 +63,8 @@ def order(model: Mapping[str, Any]) -> tuple[Section, ...]:
         from dbdyno.report import model as models
 
         return models.order(model)
+    if model.get("kind") == "snapshot":
+        from dbdyno.report import snapshot
+
+        return snapshot.order(model)
     return ORDER

@@ -19,6 +19,7 @@ _TONES = {
     "found": "even",
     "not found": "even",
     "noise floor": "even",
+    "measured": "even",
 }
 _WORDS = {
     "faster": "Faster",
@@ -28,16 +29,19 @@ _WORDS = {
     "found": "Found",
     "not found": "Not found",
     "noise floor": "Noise floor",
+    "measured": "Measured",
 }
 
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the page: anchor and template, heading, words (None: leave it out)."""
+    """One part of the page: anchor, heading, words (None: leave it out). The template has the
+    anchor's name unless another is given."""
 
     name: str
     title: str
     view: Callable[[Analysis], View | None]
+    template: str = ""
 
 
 def decision(given: Any) -> View:
