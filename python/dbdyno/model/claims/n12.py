@@ -20,6 +20,6 @@ def measure(bench: Bench) -> list[Part]:
 CLAIM = Claim(
     "N12",
     "20 sessions share a log write by 3 to 8",
-    "Harrison 2012 (E9): 551,342 redo writes in one of three cells for 4 million commits, hence 4.8",
+    "Harrison 2012 (E9): 551,342 redo writes in one of three cells for 4 million commits, or 4.8",
     measure,
 )
