@@ -18,7 +18,18 @@ from dbdyno.report import format as fmt
 
 Analysis = dict[str, Any]
 SCHEMA = 1
-KINDS = ("experiment", "aa", "curve", "correlation", "trace", "traces", "model")
+KINDS = (
+    "experiment",
+    "aa",
+    "curve",
+    "correlation",
+    "probe",
+    "trace",
+    "traces",
+    "model",
+    "snapshot",
+    "cells",
+)
 
 
 def read(analysis: Mapping[str, Any]) -> Analysis:

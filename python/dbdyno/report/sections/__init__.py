@@ -17,6 +17,7 @@ from dbdyno.report.sections import (
     engine,
     gates,
     lines,
+    logs,
     method,
     metrics,
     pictures,
@@ -34,6 +35,7 @@ ORDER: tuple[Section, ...] = tuple(
     for module in (
         verdict,
         arms,
+        logs,
         pictures,
         correlation,
         metrics,

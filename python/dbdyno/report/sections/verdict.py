@@ -12,6 +12,7 @@ _KINDS = {
     "aa": "One arm against itself",
     "curve": "Curve",
     "correlation": "Correlation",
+    "probe": "Probe",
     "traces": "Comparison of traces",
 }
 
