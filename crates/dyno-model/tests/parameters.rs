@@ -3,6 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use dyno_model::cell::iorm::{Directive, IormParameters};
+use dyno_model::cell::parameters::{
+    FlashCacheParameters, FlashLogParameters, NetworkParameters, ScanParameters,
+};
+use dyno_model::cell::{GroupParameters, RackParameters};
 use dyno_model::database::{BufferParameters, InstanceParameters, RedoParameters};
 use dyno_model::device::Parameter;
 use dyno_model::device::cache::CacheParameters;
@@ -37,6 +42,15 @@ fn every_parameter_has_a_meaning_and_a_source() {
     check(&KeyLookup::default(), &KeyLookup::TABLE);
     check(&ScanJobs::default(), &ScanJobs::TABLE);
     check(&SortLoad::default(), &SortLoad::TABLE);
+    check(&RackParameters::default(), &RackParameters::TABLE);
+    check(&RackParameters::x3(), &RackParameters::TABLE);
+    check(&NetworkParameters::default(), &NetworkParameters::TABLE);
+    check(&FlashLogParameters::default(), &FlashLogParameters::TABLE);
+    check(&FlashCacheParameters::default(), &FlashCacheParameters::TABLE);
+    check(&ScanParameters::default(), &ScanParameters::TABLE);
+    check(&IormParameters::default(), &IormParameters::TABLE);
+    check(&Directive::default(), &Directive::TABLE);
+    check(&GroupParameters::default(), &GroupParameters::TABLE);
     let times = Times::Constant { us: 1.0 };
     let regimes = vec![Regime { read: times.clone(), write: times, stay_ms: 0.0 }];
     let empirical = EmpiricalParameters { capacity_gb: 1.0, servers: 1, regimes };
