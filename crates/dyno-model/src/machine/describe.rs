@@ -124,10 +124,10 @@ impl Machine {
         let mut text = if count == 1 { String::new() } else { format!("{count} x ") };
         text.push_str(part.kind);
         for (word, value) in self.telling(part) {
-            text.push_str(&format!(", {word} {value}"));
+            text = format!("{text}, {word} {value}");
         }
         if !channel.is_empty() {
-            text.push_str(&format!(", by {}", channel.join(", ")));
+            text = format!("{text}, by {}", channel.join(", "));
         }
         PartLine { name: part.name.clone(), kind: part.kind.into(), over, count, text }
     }

@@ -69,7 +69,7 @@ impl Stations {
         }
     }
 
-    /// The metrics of cells, under Oracle's names; an object is told with its cell before it.
+    /// The metrics of cells, under Oracle's names.
     pub fn cells(&mut self, arm: u16, at_ns: i64, rack: &Rack) {
         for metric in rack.metrics() {
             let kind = match metric.kind {
@@ -77,11 +77,11 @@ impl Stations {
                 MetricKind::Gauge => "gauge",
                 MetricKind::Rate => "rate",
             };
-            let object = format!("{}/{}", metric.cell, metric.object);
+            let source = format!("cell:{}", metric.cell);
             let reading = Reading {
-                source: "cell",
+                source: &source,
                 object_type: metric.object_type,
-                object: &object,
+                object: &metric.object,
                 metric: &metric.name,
                 value: metric.value,
                 unit: metric.unit,
