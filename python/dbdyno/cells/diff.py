@@ -66,6 +66,7 @@ def from_file(path: Path, *, mask: str | None = None) -> Collection:
         columns.append(column_of(Host(cell or path.stem, cell or path.stem), own, pattern))
     if listing.unread:
         worst = listing.unread[0]
+        columns[0].listing.unread = listing.unread
         columns[0].problem = f"{path}:{worst.line}: {worst.text[:60]!r} was not understood" + (
             f", and {len(listing.unread) - 1} more lines" if len(listing.unread) > 1 else ""
         )

@@ -9,9 +9,13 @@ import click
 from dbdyno.cli.main import LazyGroup
 
 ROWS = {
+    "diff": ("dbdyno.cli.cells_diff", "What the cells did between two collections."),
+    "import": ("dbdyno.cli.cells_import", "Archived answers of CellCLI as evidence."),
+    "record": ("dbdyno.cli.cells_record", "Keep every metric as evidence, round by round."),
     "run": ("dbdyno.cli.cells_run", "One command on every cell."),
     "script": ("dbdyno.cli.cells_script", "The commands of a file on every cell."),
     "show": ("dbdyno.cli.cells_show", "What every cell says now, side by side."),
+    "watch": ("dbdyno.cli.cells_watch", "What the cells do from round to round."),
 }
 
 

@@ -25,6 +25,7 @@ from dbdyno.report.figures import (
     distribution,
     heatmap,
     quantile_ratio,
+    snapshot_series,
     tail,
     trace_profile,
     trace_timeline,
@@ -76,6 +77,7 @@ TRACE = tuple(
         wait_longest,
     )
 )
+SNAPSHOT = (snapshot_series.FIGURE,)
 FORMATS = ("png", "svg")
 _PAPER = "white"
 _PNG_SCALE = 2
@@ -88,6 +90,8 @@ def order(kind: str) -> tuple[Figure, ...]:
         return TRACE
     if kind == "model":
         return ()
+    if kind == "snapshot":
+        return SNAPSHOT
     return tuple(sorted(ORDER, key=lambda figure: figure.name != kind))
 
 
@@ -97,10 +101,11 @@ def draw(name: str, analysis: Mapping[str, Any], look: Look = WIDE) -> Any | Non
     Raises:
         ReportError: no figure has that name, or the analysis is torn.
     """
-    for figure in (*ORDER, *TRACE):
+    every = (*ORDER, *TRACE, *SNAPSHOT)
+    for figure in every:
         if figure.name == name:
             return figure.draw(reading.read(analysis), look)
-    known = ", ".join(figure.name for figure in (*ORDER, *TRACE))
+    known = ", ".join(figure.name for figure in every)
     raise ReportError(f"expected one of {known}, found {name!r}", where="figure")
 
 

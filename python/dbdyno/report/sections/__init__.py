@@ -54,6 +54,7 @@ ORDER: tuple[Section, ...] = tuple(
 
 def order(model: Mapping[str, Any]) -> tuple[Section, ...]:
     """The sections of a page; a page about traces or models has its own."""
+    """The sections of a page; a page about traces or snapshots has its own."""
     if model.get("kind") == "trace":
         from dbdyno.report import trace
 
@@ -62,4 +63,8 @@ def order(model: Mapping[str, Any]) -> tuple[Section, ...]:
         from dbdyno.report import model as models
 
         return models.order(model)
+    if model.get("kind") == "snapshot":
+        from dbdyno.report import snapshot
+
+        return snapshot.order(model)
     return ORDER
