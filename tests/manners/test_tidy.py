@@ -29,8 +29,10 @@ CRATES = {
     "dyno-stats": set(),
     "dyno-load": {"dyno-evidence", "dyno-script"},
     "dyno-trace": {"dyno-evidence", "dyno-stats"},
-    "dyno-model": {"dyno-stats"},
-    "dyno-python": {"dyno-evidence", "dyno-script", "dyno-stats", "dyno-load", "dyno-trace"},
+    "dyno-model": {"dyno-evidence", "dyno-stats"},
+    "dyno-python": {
+        "dyno-evidence", "dyno-script", "dyno-stats", "dyno-load", "dyno-model", "dyno-trace",
+    },
 }
 
 

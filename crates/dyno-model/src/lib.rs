@@ -26,3 +26,5 @@ pub mod database;
 pub mod device;
 pub mod formula;
 pub mod kernel;
+pub mod machine;
+pub mod run;
