@@ -1,4 +1,4 @@
-"""How many requests may be under way, layer by layer, in a machine whose disks are reached as LUNs."""
+"""How many requests may be under way, layer by layer, where disks are reached as LUNs."""
 
 from __future__ import annotations
 

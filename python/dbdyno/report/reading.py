@@ -18,7 +18,7 @@ from dbdyno.report import format as fmt
 
 Analysis = dict[str, Any]
 SCHEMA = 1
-KINDS = ("experiment", "aa", "curve", "correlation", "trace", "traces")
+KINDS = ("experiment", "aa", "curve", "sweep", "correlation", "trace", "traces")
 
 
 def read(analysis: Mapping[str, Any]) -> Analysis:
@@ -126,6 +126,17 @@ def _misfit(column: Any, length: int | None, *, is_number: bool) -> str:
             if value is not None and fmt.number(value) is None:
                 return f"expected numbers, found {fmt.line(value, 40)!r}"
     return ""
+
+
+def curves(analysis: Analysis) -> list[dict[str, Any]]:
+    """The curves of `figures.curve`, each with the number of its arm. An analysis of one curve may
+    hold it without a list."""
+    given = dig(analysis, "figures", "curve")
+    if not given:
+        return []
+    if "curves" in given:
+        return entries(analysis, "figures", "curve", "curves")
+    return [{"arm": 0, **given}]
 
 
 def arm_names(analysis: Analysis) -> dict[int, str]:

@@ -20,8 +20,8 @@ from dbdyno.study.measures import QUANTILES, ArmMeasures, Measures, measure
 
 if TYPE_CHECKING:
     from dbdyno.stats.blocks import BlockComparison
-    from dbdyno.stats.metrics import Metric
     from dbdyno.stats.decide import Verdict
+    from dbdyno.stats.metrics import Metric
 
 SCHEMA = 1
 
@@ -194,7 +194,9 @@ def run_facts(run: Run, measures: Measures) -> dict[str, Any]:
         "status": run.status,
         "started_at": manifest["started_at"],
         "duration_s": _duration_s(run, blocks),
-        "virtual_s": sum(b.ended_ns - b.started_ns for b in blocks) / 1e9 if on_model(run) else None,
+        "virtual_s": sum(b.ended_ns - b.started_ns for b in blocks) / 1e9
+        if on_model(run)
+        else None,
         "tool_version": manifest["tool_version"],
         "seed": manifest["seed"],
         "blocks_planned": manifest["blocks_planned"],
@@ -212,7 +214,7 @@ def run_facts(run: Run, measures: Measures) -> dict[str, Any]:
 
 def on_model(run: Run) -> bool:
     """Whether the run passed in virtual time."""
-    return run.manifest["switch"] == "model"
+    return str(run.manifest["switch"]) == "model"
 
 
 def _duration_s(run: Run, blocks: list[Block]) -> float | None:
@@ -276,7 +278,8 @@ def _metric_rows(verdict: Verdict, measures: Measures) -> list[dict[str, Any]]:
     for number, arm in enumerate(verdict.arms, 1):
         for c in arm.comparisons:
             rows.append({
-                "arm": number, "baseline": measures.arms[number].base, "metric": c.metric, "label": c.label,
+                "arm": number, "baseline": measures.arms[number].base,
+                "metric": c.metric, "label": c.label,
                 "unit": c.unit, "higher_is_better": c.higher_is_better,
                 "base_value": c.base_value, "value": c.value, "ratio": c.ratio,
                 "low": c.low, "high": c.high, "boot_low": c.boot_low, "boot_high": c.boot_high,

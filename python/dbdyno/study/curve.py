@@ -108,7 +108,7 @@ def _left_to_wait_for(columns: Columns) -> list[str]:
     not known."""
     import numpy as np
 
-    if np.ma.count_masked(columns["unflushed_bytes"]):
+    if np.any(np.ma.getmaskarray(columns["unflushed_bytes"])):
         return []
     redo, unflushed = columns["redo_bytes"], columns["unflushed_bytes"]
     large = redo >= np.quantile(redo, 0.5)

@@ -59,10 +59,10 @@ def _gates(
             yield gates.equal_work("rows", work)
     if model["run"]["open_loop"]:
         yield from _open_loop(measures)
-    yield gates.truncation({a.label: v for a, v in zip(measures.arms, latencies, strict=True)})
     if model["run"]["switch"] == "model":
         yield from _invariants(blocks)
     else:
+        yield gates.truncation({a.label: v for a, v in zip(measures.arms, latencies, strict=True)})
         yield from _in_time(measures, blocks)
     if several:
         size = measures.batch_size("p99")

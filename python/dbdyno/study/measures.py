@@ -106,11 +106,11 @@ def measure(run: Run) -> Measures:
     operation = operation_of(run)
     rows = summaries([[part] for part in parts], list(QUANTILES.values()), operation)
     about = run.manifest["arms"]
-    names = [arm["name"] for arm in about]
+    places = {arm["name"]: at for at, arm in enumerate(about)}
     arms = [
         ArmMeasures(arm["name"], arm["name"], arm["sessions"], blocks, parts,
                     _arrays(rows, arm["name"], len(parts)), operation,
-                    names.index(arm["against"]) if arm.get("against") else 0)
+                    places.get(arm.get("against"), 0))
         for arm in about
     ]  # fmt: skip
     return Measures(arms, broken)

@@ -19,8 +19,8 @@ def method(run: Run) -> dict[str, Any]:
     sentences = [_switching(manifest)]
     if manifest["switch"] == "model" and schedule.get("warmup_transactions"):
         sentences.append(
-            f"The first {schedule['warmup_transactions']} transactions of each session do not count, "
-            "and sessions wait for one another after them."
+            f"The first {schedule['warmup_transactions']} transactions of each session do not "
+            "count, and sessions wait for one another after them."
         )
     operation = judge.get("operation", "transaction")
     if operation != "transaction":
@@ -61,9 +61,10 @@ def method(run: Run) -> dict[str, Any]:
 def _switching(manifest: dict[str, Any]) -> str:
     if manifest["switch"] == "model":
         return (
-            "The run passed in virtual time. Each block is a replication: every arm begins alike and "
-            f"draws the same random numbers (seed {manifest['seed']}), so that arms are paired; "
-            "blocks are independent of each other. Nothing of the machine that computed it enters."
+            "The run passed in virtual time. Each block is a replication: every arm begins alike "
+            f"and draws the same random numbers (seed {manifest['seed']}), so that arms are "
+            "paired; blocks are independent of each other. Nothing of the machine that computed it "
+            "enters."
         )
     if manifest["switch"] == "slices":
         return (

@@ -116,7 +116,7 @@ def _target(run: Run) -> str:
     """Where the run ran, in a word or two."""
     if on_model(run):
         return str(run.manifest["machine"]["target"])
-    facts = next(iter(run.manifest["targets"].values()), {})
+    facts: dict[str, Any] = next(iter(run.manifest["targets"].values()), {})
     version = str(facts.get("version", "")).split(" ")
     return "PostgreSQL" if not version[0] else f"PostgreSQL {version[-1]}"
 

@@ -25,6 +25,7 @@ from dbdyno.report.figures import (
     distribution,
     heatmap,
     quantile_ratio,
+    sweep,
     tail,
     trace_profile,
     trace_timeline,
@@ -61,6 +62,7 @@ ORDER = tuple(
         heatmap,
         waits,
         curve,
+        sweep,
         correlation,
         contributions,
     )
