@@ -47,9 +47,5 @@ class TraceError(Error):
     """A trace that cannot be read, or a question that it cannot answer."""
 
 
-class ModelError(Error):
-    """A machine, a workload or a run of the model that cannot be."""
-
-
 class ReportError(Error):
     """A report or figure that cannot be rendered."""

@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "stats": {"stats"},
     "target": {"target", "evidence"},
     "trace": {"trace", "evidence", "stats"},
-    "model": {"model", "evidence"},
+    "model": {"model", "evidence", "stats"},
     "study": {"study", "evidence", "stats", "target", "trace", "model"},
     "report": {"report"},
     "cli": {"cli", "evidence", "stats", "target", "trace", "model", "study", "report"},

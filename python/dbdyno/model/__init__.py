@@ -1,1 +1,1 @@
-"""The model: a database instance and its storage in virtual time, as a target of studies."""
+"""The model room: machines in virtual time, what they are made of and what they give."""
