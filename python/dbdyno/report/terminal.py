@@ -61,6 +61,7 @@ def render_text(analysis: Mapping[str, Any], *, width: int, color: bool) -> str:
             _blocks,
             _curve,
             _sweep,
+            _tails,
             _race,
             _devices,
             _correlation,
@@ -204,6 +205,14 @@ def _sweep(analysis: Analysis, page: Console) -> None:
                           characters.line(rates))  # fmt: skip
     page.print()
     page.print(table)
+
+
+def _tails(analysis: Analysis, page: Console) -> None:
+    """The slow ends of two arms; two sets of traces have them on their own page."""
+    if analysis["kind"] != "traces":
+        from dbdyno.report.trace.compared import print_tails
+
+        print_tails(analysis, page)
 
 
 def _race(analysis: Analysis, page: Console) -> None:

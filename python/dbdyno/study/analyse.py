@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from dbdyno.stats.metrics import Metric
 
 SCHEMA = 1
+ARMS_TOLD = 3
+"""With more arms than this the metrics beside the headline's are told by the table alone."""
 
 
 def analyse(run: Run) -> dict[str, Any]:
@@ -53,7 +55,7 @@ def analyse(run: Run) -> dict[str, Any]:
 
 
 def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
-    from dbdyno.study import correlation, curve, devices, gates, race, sweep
+    from dbdyno.study import correlation, curve, devices, gates, race, sweep, tail
     from dbdyno.study.method import engine, method
 
     kind = run.manifest["kind"]
@@ -79,7 +81,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
         "method": method(run),
         "engine": engine(run),
     }
-    if len(measures.arms) > 1 and kind != "sweep":
+    if measures.compared() and kind != "sweep":
         judged(model, measures, latencies, judge, headline_of(run))
     if kind == "aa":
         from dbdyno.study.noise import noise_verdict
@@ -97,6 +99,8 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
             "headline": "One arm was run; there is nothing to compare it with.",
             "sentences": [],
         }
+    if judge.get("longest"):
+        model["tails"] = tail.of_arms(measures, latencies, judge["longest"], judge["level"])
     if on_model(run):
         model["devices"] = devices.of_run(connection, measures)
         model["race"] = race.of_run(connection, measures, judge["level"])
@@ -115,9 +119,7 @@ def judged(
     from dbdyno.stats.decide import decide
 
     comparisons = {
-        arm.label: compare_arm(measures, at, judge, model["run"])
-        for at, arm in enumerate(measures.arms)
-        if at
+        arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared()
     }
     bases = {arm.label: measures.arms[arm.base].label for arm in measures.arms}
     baseline = measures.arms[0].label
@@ -126,11 +128,18 @@ def judged(
     model["verdict"] = {
         "decision": verdict.decision,
         "headline": verdict.headline,
-        "sentences": [s for s in verdict.sentences if s != verdict.headline],
+        "sentences": _told(verdict),
     }
     model["classical"] = _classical(latencies, measures)
     shown = dict.fromkeys((headline, "p50", "p99"))
     model["figures"]["blocks"] = [f for name in shown for f in pictures.by_block(measures, name)]
+
+
+def _told(verdict: Verdict) -> list[str]:
+    """The sentences under the headline; of many arms only each one's own."""
+    own = [arm.sentence for arm in verdict.arms]
+    said = list(verdict.sentences) if len(own) <= ARMS_TOLD else own
+    return [sentence for sentence in said if sentence != verdict.headline]
 
 
 def compare_arm(
@@ -275,7 +284,7 @@ def _mean(values: dict[str, Any]) -> float:
 
 def _metric_rows(verdict: Verdict, measures: Measures) -> list[dict[str, Any]]:
     rows = []
-    for number, arm in enumerate(verdict.arms, 1):
+    for (number, _), arm in zip(measures.compared(), verdict.arms, strict=True):
         for c in arm.comparisons:
             rows.append({
                 "arm": number, "baseline": measures.arms[number].base,
@@ -295,8 +304,8 @@ def _classical(latencies: pictures.Latencies, measures: Measures) -> list[dict[s
     from dbdyno.stats.classical import kolmogorov_smirnov, mann_whitney, welch
 
     rows = []
-    for number in range(1, len(latencies)):
-        at = measures.arms[number].base
+    for number, arm in measures.compared():
+        at = arm.base
         base, other = latencies[at], latencies[number]
         if min(base.size, other.size) < 2:
             continue

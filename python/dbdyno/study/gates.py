@@ -82,7 +82,7 @@ def _in_time(measures: Measures, blocks: list[Block]) -> Iterator[Gate]:
     for name, label in CANARIES.items():
         values = [block.canaries.get(name, float("nan")) for block in blocks]
         yield gates.drift(label, values, at_s)
-    for arm in measures.arms[1:]:
+    for _, arm in measures.compared():
         n = min(len(arm.values["mean"]), len(blocks))
         base = measures.arms[arm.base].values["mean"]
         yield gates.independent_blocks(np.log(arm.values["mean"][:n]) - np.log(base[:n]))

@@ -34,7 +34,7 @@ Part = tuple[Path, list[int]]
 class ArmMeasures:
     """An arm's blocks that count. `name` is its name in the evidence, `label` the one to show;
     `values` holds arrays over `blocks`; `operation` is the kind of call whose times they are;
-    `base` is the number of the arm it is compared with."""
+    `base` is the number of the arm it is compared with, its own where it is a base itself."""
 
     label: str
     name: str
@@ -69,6 +69,10 @@ class Measures:
 
     arms: list[ArmMeasures]
     broken: list[str]
+
+    def compared(self) -> list[tuple[int, ArmMeasures]]:
+        """The arms that are compared with another, with their numbers."""
+        return [(at, arm) for at, arm in enumerate(self.arms) if arm.base != at]
 
     def metric(self, name: str) -> list[Array]:
         """Values of a metric per arm, by block, or by batch of blocks where the tail is thin."""

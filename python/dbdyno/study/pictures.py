@@ -70,8 +70,8 @@ def quantile_ratio(measures: Measures, latencies: Latencies, level: float) -> li
 
     tables = [_block_quantiles(arm) for arm in measures.arms]
     figures = []
-    for number in range(1, len(tables)):
-        at = measures.arms[number].base
+    for number, arm in measures.compared():
+        at = arm.base
         base, other = latencies[at], latencies[number]
         grid = [q for q in QUANTILE_GRID if (1 - q) * min(base.size, other.size) >= 10]
         if not grid:
@@ -122,7 +122,7 @@ def by_block(measures: Measures, metric: str) -> list[dict[str, Any]]:
 
     at_s = moments(measures.arms[0].blocks)
     figures = []
-    for number, arm in enumerate(measures.arms[1:], 1):
+    for number, arm in measures.compared():
         base = measures.arms[arm.base]
         n = min(len(base.blocks), len(arm.blocks))
         ratio = arm.values[metric][:n] / base.values[metric][:n]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
 
 from dbdyno.report import format as fmt
 from dbdyno.report import reading
