@@ -31,7 +31,12 @@ CRATES = {
     "dyno-trace": {"dyno-evidence", "dyno-stats"},
     "dyno-model": {"dyno-evidence", "dyno-stats"},
     "dyno-python": {
-        "dyno-evidence", "dyno-script", "dyno-stats", "dyno-load", "dyno-model", "dyno-trace",
+        "dyno-evidence",
+        "dyno-script",
+        "dyno-stats",
+        "dyno-load",
+        "dyno-model",
+        "dyno-trace",
     },
 }
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import EvidenceError
+from dbdyno.errors import EvidenceError, StatsError
 from dbdyno.evidence.files import write_json
 from dbdyno.evidence.run import Block, Run
 from dbdyno.study import pictures
@@ -86,7 +86,9 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
     if kind == "aa":
         from dbdyno.study.noise import noise_verdict
 
-        model["verdict"] = noise_verdict(measures, judge, headline_of(run))
+        model["verdict"] = noise_verdict(
+            measures, judge, headline_of(run), in_virtual_time=on_model(run)
+        )
     elif kind == "curve":
         curve.add(model, connection, measures)
     elif kind == "sweep":
@@ -310,7 +312,10 @@ def _classical(latencies: pictures.Latencies, measures: Measures) -> list[dict[s
         if min(base.size, other.size) < 2:
             continue
         for test in (welch, mann_whitney, kolmogorov_smirnov):
-            found = test(base, other)
+            try:
+                found = test(base, other)
+            except StatsError:  # neither arm varies at all: in virtual time that may be
+                continue
             rows.append({
                 "arm": number, "baseline": at, "test": found.test, "statistic": found.statistic,
                 "df": found.df, "log10_p": found.log10_p, "effect": found.effect,

@@ -83,7 +83,12 @@ def _layers(frame: list[_Curve], x: Any, width: float, look: theme.Look) -> list
     }
     y = alt.Y("y:Q", **upright)
     layers: list[Any] = [layer for curve in frame for layer in _period(curve.given, width)]
-    above = [point for curve in frame for point in curve.points if point["y"] > top]
+    above = [
+        point | {"colour": curve.colours[0]}
+        for curve in frame
+        for point in curve.points
+        if point["y"] > top
+    ]
     for curve in frame:
         dots, line = curve.colours
         inside = alt.Chart(base.data([point for point in curve.points if point["y"] <= top]))
@@ -170,8 +175,8 @@ def _above(above: list[dict[str, Any]], x: Any, look: theme.Look) -> list[Any]:
         words = f"▲ {fmt.count(len(above))} above, up to {slowest}"
     return [
         alt.Chart(base.data(above))
-        .mark_point(shape="triangle-up", filled=True, size=22, opacity=0.5, color=theme.BASELINE)
-        .encode(x=x, **base.placed(y=3)),
+        .mark_point(shape="triangle-up", filled=True, size=22, opacity=0.5)
+        .encode(x=x, color=alt.Color("colour:N", scale=None), **base.placed(y=3)),
         alt.Chart(base.data([{"words": words}]))
         .mark_text(align="right", baseline="bottom", dy=-9)
         .encode(**base.placed(x="width", y=0), text=alt.Text("words:N")),

@@ -119,7 +119,7 @@ def _lay_x(
 
 
 def _rate_label(value: float) -> str:
-    return fmt.significant(value, 2 if value < 10 else 3)
+    return fmt.count(value) if value >= 10 else f"{value:g}"
 
 
 FIGURE = base.Figure(
