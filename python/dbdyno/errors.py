@@ -53,3 +53,7 @@ class TraceError(Error):
 
 class ReportError(Error):
     """A report or figure that cannot be rendered."""
+
+
+class SnapshotError(Error):
+    """A snapshot that cannot be taken, stored or found, or two that cannot be compared."""

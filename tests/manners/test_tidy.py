@@ -18,10 +18,12 @@ MAY_IMPORT = {
     "target": {"target", "evidence"},
     "trace": {"trace", "evidence", "stats"},
     "model": {"model", "evidence", "stats"},
-    "study": {"study", "evidence", "stats", "target", "trace", "model"},
+    "snapshot": {"snapshot", "evidence", "stats", "target"},
+    "cells": {"cells", "evidence", "stats"},
+    "study": {"study", "evidence", "stats", "target", "trace", "model", "cells"},
     "report": {"report"},
-    "cli": {"cli", "evidence", "stats", "target", "trace", "model", "study", "report"},
 }
+MAY_IMPORT["cli"] = {"cli", *MAY_IMPORT}
 EVERYBODY = {"errors", "_core", "dsn"}
 CRATES = {
     "dyno-evidence": set(),

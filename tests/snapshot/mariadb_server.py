@@ -45,7 +45,7 @@ def missing() -> str | None:
 
 
 class MariaServer:
-    """One server, as a context manager. `options`: arguments of mariadbd, such as `--userstat=1`."""
+    """One server, as a context manager. `options`: arguments of mariadbd."""
 
     def __init__(self, options: Sequence[str] = ()) -> None:
         self.options = tuple(options)

@@ -140,7 +140,7 @@ impl Rows {
     }
 
     /// A column of words: numbers into a list, which is this batch's own; `u32::MAX` is missing.
-    /// Plain text will do: tables that DuckDB wrote have no dictionaries.
+    /// Plain text will do: tables that `DuckDB` wrote have no dictionaries.
     pub fn words(&self, name: &str) -> Result<(Vec<u32>, Vec<String>), EvidenceError> {
         let array = self.column(name)?;
         if let Some(texts) = array.as_string_opt::<i32>() {

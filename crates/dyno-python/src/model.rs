@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use dyno_model::device::calibrate::{Distance, SHOWN, fit};
-use dyno_model::kernel::table::Table;
+use dyno_model::device::calibrate::report;
 use dyno_model::machine::{Machine, MachineError, built_in, built_in_names};
 use dyno_model::run::{Control, Run, RunError};
 use pyo3::prelude::*;
@@ -63,19 +62,8 @@ pub(crate) fn model_check(py: Python<'_>, toml: &str) -> PyResult<String> {
         .map_err(|error| raise(py, "ModelError", &error.to_string()))
 }
 
-fn distance(distance: &Distance) -> Value {
-    let quantiles: serde_json::Map<String, Value> = SHOWN
-        .iter()
-        .zip(distance.quantiles)
-        .map(|(p, error)| (format!("p{}", (p * 1e5).round() / 1e3), json!(error)))
-        .collect();
-    json!({"ks": distance.ks, "log_w1": distance.log_w1, "quantiles": quantiles})
-}
-
 /// Fits an empirical device to latencies (bytes of little-endian floats, us, in the order measured);
-/// returns JSON: `toml` (a device's section to put into a machine), `table` (probability and us),
-/// `distance` of a fit to the first half from the second, `floor` of the halves themselves,
-/// `neighbours` (correlation of neighbours' logarithms). Raises `ModelError`.
+/// returns JSON as [`report`] tells it. Raises `ModelError`.
 #[pyfunction]
 pub(crate) fn model_calibrate(py: Python<'_>, latencies_us: &[u8]) -> PyResult<String> {
     let (whole, rest) = latencies_us.as_chunks::<8>();
@@ -86,36 +74,8 @@ pub(crate) fn model_calibrate(py: Python<'_>, latencies_us: &[u8]) -> PyResult<S
     if let Some(at) = values.iter().position(|value| !value.is_finite()) {
         return Err(raise(py, "ModelError", &format!("latency {at} is not a number")));
     }
-    let fitted = py.detach(|| fit(&values));
-    let fitted = fitted.map_err(|error| raise(py, "ModelError", &error.to_string()))?;
-    let (probability, us): (Vec<f64>, Vec<f64>) = fitted.table.points().iter().copied().unzip();
-    let answer = json!({
-        "values": values.len(),
-        "toml": section(&fitted.table),
-        "table": {"probability": probability, "us": us},
-        "mean_us": fitted.table.mean(),
-        "distance": distance(&fitted.distance),
-        "floor": distance(&fitted.floor),
-        "neighbours": fitted.neighbours,
-    });
-    told(py, &answer)
-}
-
-/// The section of an empirical device with one regime.
-fn section(table: &Table) -> String {
-    let column = |get: fn(&(f64, f64)) -> f64| {
-        let values: Vec<String> =
-            table.points().iter().map(|point| format!("{:?}", get(point))).collect();
-        values.join(", ")
-    };
-    let times = format!(
-        "{{ kind = \"measured\", probability = [{}], us = [{}] }}",
-        column(|point| point.0),
-        column(|point| point.1)
-    );
-    format!(
-        "kind = \"empirical\"\ncapacity_gb = 100\nservers = 1\nregimes = [\n  {{ read = {times},\n    write = {times} }},\n]\n"
-    )
+    let fitted = py.detach(|| report(&values));
+    fitted.map_err(|error| raise(py, "ModelError", &error.to_string()))
 }
 
 /// Arms on a machine, checked and ready; each block is a replication with the same random numbers

@@ -1,16 +1,15 @@
-"""Machines: by name those that come with dbdyno, by path those of the user; and what is in them.
+"""What is in a machine: the page that shows it, and its text with all defaults as comments.
 
-A description is a page for `dbdyno.report`: title, parts (what stands over what) and every
-parameter with value, unit, meaning and source, as `dbdyno._core` tells them.
+A page is for `dbdyno.report`: title, parts (what stands over what) and every parameter with value,
+unit, meaning and source, as `dbdyno._core` tells them.
 """
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import ModelError
+from dbdyno.model.machine import machine_of
 
 SCHEMA = 1
 # The roots of a machine's drawing: what the instance does its I/O for.
@@ -24,62 +23,31 @@ _TELLING = (
 )
 
 
-def machine_names() -> list[str]:
-    """The machines that come with dbdyno."""
-    from dbdyno import _core
-
-    return _core.model_machines()
-
-
-def machine_text(name: str) -> str:
-    """The TOML text of a machine: a name, or the path of a file.
-
-    Raises:
-        ModelError: there is neither; the next step lists the names.
-    """
-    from dbdyno import _core
-
-    if name in machine_names():
-        return _core.model_machine(name)
-    path = Path(name)
-    if path.suffix == ".toml" or path.is_file():
-        try:
-            return path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise ModelError(f"cannot be read: {error.strerror}", where=name,
-                             next_step="write one with `dbdyno model new`") from error  # fmt: skip
-        except UnicodeDecodeError as error:
-            raise ModelError(f"is no text: byte {error.start} is not UTF-8", where=name) from error
-    raise ModelError(
-        f"no machine {name!r}", next_step=f"name a file, or one of {', '.join(machine_names())}"
-    )
-
-
 def describe(name: str) -> dict[str, Any]:
-    """The page about a machine.
+    """The page about a machine: a built-in one by its name, or a file.
 
     Raises:
         ModelError: there is none, or it is not right; `where` names file, line and key.
     """
-    found = checked(machine_text(name), name)
+    machine = machine_of(name)
     return {
-        "schema": SCHEMA, "kind": "model", "page": "machine", "name": name,
-        "title": found["title"], "instance": _instance(found["parameters"]),
-        "roots": _roots(found["parameters"]), "parts": found["parts"],
-        "parameters": found["parameters"],
+        "schema": SCHEMA, "kind": "model", "page": "machine", "name": machine.name,
+        "title": machine.title, "instance": _instance(machine.parameters),
+        "roots": _roots(machine.parameters), "parts": machine.parts,
+        "parameters": machine.parameters,
     }  # fmt: skip
 
 
-def checked(text: str, name: str) -> dict[str, Any]:
-    """Title, parts and parameters of a machine's text; raises `ModelError` with its `name`."""
+def listed() -> list[dict[str, Any]]:
+    """The machines that come with dbdyno, a row each."""
     from dbdyno import _core
 
-    try:
-        found: dict[str, Any] = json.loads(_core.model_check(text))
-    except ModelError as error:
-        place = f"{name}, {error.where}" if error.where else name
-        raise ModelError(error.message, where=place, next_step=error.next_step) from error
-    return found
+    rows = []
+    for name in _core.model_machines():
+        machine = machine_of(name)
+        parts = ", ".join(f"{part['name']} ({part['kind']})" for part in machine.parts)
+        rows.append({"name": name, "title": machine.title, "parts": parts})
+    return rows
 
 
 def _instance(parameters: list[dict[str, Any]]) -> str:
@@ -106,10 +74,10 @@ def commented(name: str) -> str:
     Raises:
         ModelError: as `describe`.
     """
-    text = machine_text(name)
-    left = [p for p in checked(text, name)["parameters"] if not p["given"]]
+    machine = machine_of(name)
+    left = [p for p in machine.parameters if not p["given"]]
     lines: list[str] = []
-    section, block = "", text.rstrip("\n").split("\n")
+    section, block = "", machine.toml.rstrip("\n").split("\n")
     headers = {line.strip()[1:-1] for line in block if _is_header(line)}
     for line in [*block, "[end]"]:
         if _is_header(line):
@@ -144,12 +112,13 @@ def _section(path: str) -> str:
 
 
 def _comments(parameters: list[dict[str, Any]], section: str) -> list[str]:
-    return [
-        f"# {p['path'].rpartition('.')[2]} = {toml_value(p['default'])}"
-        f"  # {p['unit'] + '; ' if p['unit'] else ''}{p['meaning']} ({p['source']})"
-        for p in parameters
-        if _section(p["path"]) == section and p["default"] is not None
-    ]
+    lines = []
+    for p in parameters:
+        if _section(p["path"]) == section and p["default"] is not None:
+            meaning = "; ".join(word for word in (p["unit"], p["meaning"]) if word)
+            key = p["path"].rpartition(".")[2]
+            lines.append(f"# {key} = {toml_value(p['default'])}  # {meaning} ({p['source']})")
+    return lines
 
 
 def toml_value(value: Any) -> str:

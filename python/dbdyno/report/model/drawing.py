@@ -17,6 +17,7 @@ from dbdyno.report.figures import theme
 from dbdyno.report.reading import Analysis
 
 _WIDTH, _LINE, _PAD, _GAP_X, _GAP_Y = 190, 15, 10, 18, 44
+_STEP = _WIDTH + _GAP_X
 _LETTERS = 28
 
 
@@ -47,9 +48,13 @@ def nodes(model: Analysis) -> dict[str, Node]:
     for node in found.values():
         node.below = [(name, word) for name, word in node.below if name in found]
     _sink(found, "", set())
-    for name in found:
-        if not found[name].used:
-            _sink(found, name, set())
+    depth = max(node.layer for node in found.values())
+    for node in found.values():
+        if not node.used:
+            node.layer = depth + 1
+    for name, node in found.items():
+        if not node.used:
+            _sink(found, name, set(), used=False)
     return found
 
 
@@ -59,13 +64,13 @@ def _part(name: str) -> str:
     return fmt.line(head if dot and number.isdigit() else name)
 
 
-def _sink(found: dict[str, Node], name: str, above: set[str]) -> None:
+def _sink(found: dict[str, Node], name: str, above: set[str], *, used: bool = True) -> None:
     """Puts what is below a box into a lower layer; a circle is passed over."""
-    found[name].used = found[name].used or not above or "" in above
+    found[name].used = found[name].used or used
     for below, _ in found[name].below:
-        if below not in above:
+        if below not in above and (used or not found[below].used):
             found[below].layer = max(found[below].layer, found[name].layer + 1)
-            _sink(found, below, above | {name})
+            _sink(found, below, above | {name}, used=used)
 
 
 def tree(model: Analysis) -> list[str]:
@@ -108,18 +113,16 @@ def svg(model: Analysis) -> str:
     rows: dict[int, list[str]] = {}
     for name, node in found.items():
         rows.setdefault(node.layer, []).append(name)
-    _untangle(found, rows)
     texts = {name: textwrap.wrap(node.text, _LETTERS)[:5] for name, node in found.items()}
-    width = max(len(row) for row in rows.values()) * (_WIDTH + _GAP_X) + _GAP_X
+    across = _across(found, rows)
+    width = max(across.values()) + _WIDTH + 8
     places: dict[str, tuple[float, float, float]] = {}
     top = 8.0
     for layer in sorted(rows):
         row = rows[layer]
-        tallest = max(_height(texts[name]) for name in row)
-        left = (width - len(row) * (_WIDTH + _GAP_X) + _GAP_X) / 2
-        for at, name in enumerate(row):
-            places[name] = (left + at * (_WIDTH + _GAP_X), top, _height(texts[name]))
-        top += tallest + _GAP_Y
+        for name in row:
+            places[name] = (across[name], top, _height(texts[name]))
+        top += max(_height(texts[name]) for name in row) + _GAP_Y
     height = top - _GAP_Y + 8
     drawn = [*_edges(found, places), *(_box(found[n], texts[n], places[n]) for n in found)]
     title = escape(f"{model.get('title') or 'a machine'}: what stands over what")
@@ -130,16 +133,25 @@ def svg(model: Analysis) -> str:
     )
 
 
-def _untangle(found: dict[str, Node], rows: dict[int, list[str]]) -> None:
-    """Orders each layer by the middle of what stands over it, so that few lines cross."""
-    for layer in sorted(rows)[1:]:
-        above = {name: at for at, name in enumerate(rows.get(layer - 1, []))}
-
-        def middle(name: str, above: dict[str, int] = above) -> float:
-            over = [at for up, at in above.items() if any(b == name for b, _ in found[up].below)]
-            return sum(over) / len(over) if over else len(above)
-
-        rows[layer].sort(key=middle)
+def _across(found: dict[str, Node], rows: dict[int, list[str]]) -> dict[str, float]:
+    """Where each box begins: under the middle of what stands over it, beside its neighbours."""
+    across: dict[str, float] = {}
+    for layer in sorted(rows):
+        wanted = {}
+        for at, name in enumerate(rows[layer]):
+            over = [
+                x - (len(found[up].below) - 1) / 2 * _STEP + place * _STEP
+                for up, x in across.items()
+                for place, (below, _) in enumerate(found[up].below)
+                if below == name
+            ]
+            wanted[name] = sum(over) / len(over) if over else at * _STEP
+        free = -1e9
+        for name in sorted(wanted, key=lambda name: wanted[name]):
+            across[name] = max(wanted[name], free)
+            free = across[name] + _STEP
+    left = min(across.values())
+    return {name: x - left + 8 for name, x in across.items()}
 
 
 def _height(lines: list[str]) -> float:
