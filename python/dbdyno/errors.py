@@ -51,6 +51,10 @@ class TraceError(Error):
     """A trace that cannot be read, or a question that it cannot answer."""
 
 
+class CellsError(Error):
+    """Cells that cannot be named, reached or read as a whole; one cell's failure is data."""
+
+
 class ReportError(Error):
     """A report or figure that cannot be rendered."""
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use dyno_model::database::{BufferParameters, RedoParameters};
+use dyno_model::database::{BufferParameters, InstanceParameters, RedoParameters};
 use dyno_model::device::Parameter;
 use dyno_model::device::cache::CacheParameters;
 use dyno_model::device::disk::DiskParameters;
@@ -11,6 +11,7 @@ use dyno_model::device::empirical::{EmpiricalParameters, Regime};
 use dyno_model::device::flash::FlashParameters;
 use dyno_model::device::lun::ChannelParameters;
 use dyno_model::kernel::sample::Times;
+use dyno_model::workload::{CommitLoop, KeyLookup, ScanJobs, SortLoad, UpdateLoop};
 use serde::Serialize;
 
 fn check<T: Serialize>(parameters: &T, table: &[Parameter]) {
@@ -30,6 +31,12 @@ fn every_parameter_has_a_meaning_and_a_source() {
     check(&ChannelParameters::default(), &ChannelParameters::TABLE);
     check(&RedoParameters::default(), &RedoParameters::TABLE);
     check(&BufferParameters::default(), &BufferParameters::TABLE);
+    check(&InstanceParameters::default(), &InstanceParameters::TABLE);
+    check(&CommitLoop::default(), &CommitLoop::TABLE);
+    check(&UpdateLoop::default(), &UpdateLoop::TABLE);
+    check(&KeyLookup::default(), &KeyLookup::TABLE);
+    check(&ScanJobs::default(), &ScanJobs::TABLE);
+    check(&SortLoad::default(), &SortLoad::TABLE);
     let times = Times::Constant { us: 1.0 };
     let regimes = vec![Regime { read: times.clone(), write: times, stay_ms: 0.0 }];
     let empirical = EmpiricalParameters { capacity_gb: 1.0, servers: 1, regimes };

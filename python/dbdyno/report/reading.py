@@ -24,10 +24,12 @@ KINDS = (
     "curve",
     "sweep",
     "correlation",
+    "probe",
     "trace",
     "traces",
     "model",
     "snapshot",
+    "cells",
 )
 
 

@@ -55,7 +55,7 @@ def analyse(run: Run) -> dict[str, Any]:
 
 
 def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
-    from dbdyno.study import correlation, curve, devices, gates, race, sweep, tail
+    from dbdyno.study import correlation, curve, devices, gates, logs, race, sweep, tail
     from dbdyno.study.method import engine, method
 
     kind = run.manifest["kind"]
@@ -95,7 +95,9 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
         sweep.add(model, measures, run)
     elif kind == "correlation":
         correlation.add(model, connection, measures, run)
-    elif "verdict" not in model:
+    if "logs" in run.manifest:
+        logs.add(model, connection, measures, run)
+    if "verdict" not in model:
         model["verdict"] = {
             "decision": "unclear",
             "headline": "One arm was run; there is nothing to compare it with.",

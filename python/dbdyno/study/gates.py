@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.run import Block, Run
+from dbdyno.study import logs
 from dbdyno.study.measures import BATCHES_MIN, QUANTILES, Measures
 
 if TYPE_CHECKING:
@@ -184,6 +185,7 @@ def _conditions(run: Run, measures: Measures) -> Iterator[dict[str, Any]]:
                 "the data lie in memory: there is no disk to wait for",
                 "set TMPDIR to a folder on a disk",
             )
+    yield from logs.warnings(run)
     if len(blocks) < run.manifest["blocks_planned"]:
         yield _warning(
             "cut short",

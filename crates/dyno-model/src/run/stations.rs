@@ -4,6 +4,7 @@ use std::path::Path;
 
 use dyno_evidence::{EvidenceError, Metrics, write_metrics};
 
+use crate::cell::Rack;
 use crate::kernel::StationReport;
 
 /// Metrics of a block.
@@ -65,6 +66,11 @@ impl Stations {
             let reading = Reading { source, object_type, object, metric, value, unit, kind };
             self.push(arm, at_ns, &reading);
         }
+    }
+
+    /// The metrics of cells, under Oracle's names.
+    pub fn cells(&mut self, arm: u16, at_ns: i64, rack: &Rack) {
+        let _ = (arm, at_ns, rack);
     }
 
     /// Writes the part.

@@ -18,6 +18,7 @@ from dbdyno.report.sections import (
     engine,
     gates,
     lines,
+    logs,
     method,
     metrics,
     pictures,
@@ -36,6 +37,7 @@ ORDER: tuple[Section, ...] = tuple(
     for module in (
         verdict,
         arms,
+        logs,
         pictures,
         correlation,
         metrics,

@@ -13,6 +13,7 @@ _KINDS = {
     "curve": "Curve",
     "sweep": "Sweep",
     "correlation": "Correlation",
+    "probe": "Probe",
     "traces": "Comparison of traces",
 }
 
