@@ -26,6 +26,7 @@ from dbdyno.report.figures import (
     heatmap,
     quantile_ratio,
     snapshot_series,
+    sweep,
     tail,
     trace_profile,
     trace_timeline,
@@ -62,6 +63,7 @@ ORDER = tuple(
         heatmap,
         waits,
         curve,
+        sweep,
         correlation,
         contributions,
     )
