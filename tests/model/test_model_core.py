@@ -17,14 +17,14 @@ from dbdyno.errors import EvidenceError, ModelError
 COMMITS = {"kind": "commit-loop", "redo_bytes": "512"}
 
 
-def spec(machine: str = "sas-and-flash", **changes: Any) -> str:
+def spec(**changes: Any) -> str:
     """Two arms: redo on disk and on flash."""
     arms = [
         {"name": place, "settings": {"storage.redo": f"log_{place}"}, "sessions": 4,
          "workload": COMMITS}
         for place in ("sas", "flash")
     ]  # fmt: skip
-    toml = _core.model_machine(machine)
+    toml = _core.model_machine("sas-and-flash")
     asked = {"machine": toml, "seed": 7, "transactions": 50, "warmup_transactions": 5, "arms": arms}
     return json.dumps(asked | changes)
 

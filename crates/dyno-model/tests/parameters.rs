@@ -9,9 +9,6 @@ use dyno_model::cell::parameters::{
 };
 use dyno_model::cell::{GroupParameters, RackParameters};
 use dyno_model::database::{BufferParameters, InstanceParameters, RedoParameters};
-use dyno_model::database::{
-    BufferParameters, InstanceParameters, RedoParameters, SchedulerParameters,
-};
 use dyno_model::device::Parameter;
 use dyno_model::device::cache::CacheParameters;
 use dyno_model::device::disk::DiskParameters;
@@ -40,7 +37,6 @@ fn every_parameter_has_a_meaning_and_a_source() {
     check(&RedoParameters::default(), &RedoParameters::TABLE);
     check(&BufferParameters::default(), &BufferParameters::TABLE);
     check(&InstanceParameters::default(), &InstanceParameters::TABLE);
-    check(&SchedulerParameters::default(), &SchedulerParameters::TABLE);
     check(&CommitLoop::default(), &CommitLoop::TABLE);
     check(&UpdateLoop::default(), &UpdateLoop::TABLE);
     check(&KeyLookup::default(), &KeyLookup::TABLE);
@@ -55,10 +51,6 @@ fn every_parameter_has_a_meaning_and_a_source() {
     check(&IormParameters::default(), &IormParameters::TABLE);
     check(&Directive::default(), &Directive::TABLE);
     check(&GroupParameters::default(), &GroupParameters::TABLE);
-    let times = Times::Constant { us: 1.0 };
-    let regimes = vec![Regime { read: times.clone(), write: times, stay_ms: 0.0 }];
-    let empirical = EmpiricalParameters { capacity_gb: 1.0, servers: 1, regimes };
-    check(&empirical, &EmpiricalParameters::TABLE);
     let times = Times::Constant { us: 1.0 };
     let regimes = vec![Regime { read: times.clone(), write: times, stay_ms: 0.0 }];
     let empirical = EmpiricalParameters { capacity_gb: 1.0, servers: 1, regimes };
