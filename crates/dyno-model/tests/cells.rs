@@ -317,6 +317,51 @@ fn parameters_that_cannot_be_are_refused_by_name() {
     ));
 }
 
+/// N4: writers fill the controllers' memory, log writes wait for room behind them, and the race does
+/// not. Real devices, on a small cell: 2 disks of a thousand or so sorted writes a second each.
+#[test]
+fn on_busy_disks_the_race_removes_the_tail() {
+    let run = |enabled| {
+        let simulation = Simulation::new(14);
+        let mut parameters = bare(2, Redundancy::Normal);
+        (parameters.disks, parameters.modules) = (2, 4);
+        (parameters.controller.capacity_kb, parameters.flash_log.enabled) = (4 << 10, enabled);
+        let rack = Rack::new(&simulation, &parameters).unwrap();
+        for writer in 0..100 {
+            let (sim, data) = (simulation.sim().clone(), tagged(&rack, Purpose::Data));
+            let mut dice = simulation.stream(&format!("writer {writer}"));
+            simulation.spawn_daemon("writer", async move {
+                loop {
+                    let offset_bytes = dice.below(data.capacity_bytes() / 8_192) * 8_192;
+                    start(&sim, &*data, Request::write(offset_bytes, 8_192)).await;
+                    sim.hold(dice.exponential(20e6) as u64).await;
+                }
+            });
+        }
+        let redo = tagged(&rack, Purpose::Redo);
+        let sim = simulation.sim().clone();
+        let seen = Rc::new(std::cell::RefCell::new(Vec::new()));
+        let out = Rc::clone(&seen);
+        simulation.spawn("log writer", async move {
+            for i in 0..10_000 {
+                let begin_ns = sim.now_ns();
+                let done_ns = start(&sim, &*redo, Request::write(i * 2_048, 2_048)).await;
+                out.borrow_mut().push(done_ns - begin_ns);
+                sim.hold(1_000_000).await;
+            }
+        });
+        simulation.run().unwrap();
+        let mut seen = seen.take();
+        seen.sort_unstable();
+        let share = metric(&rack, "FL_FLASH_FIRST") / metric(&rack, "FL_IO_W").max(1.0);
+        (seen[seen.len() / 2], seen[seen.len() * 99 / 100], seen[seen.len() - 1], share)
+    };
+    let ((median, late, longest, _), raced) = (run(false), run(true));
+    println!("off: {median} {late} {longest} ns; on: {raced:?}");
+    assert!(longest > 100 * median.min(100_000) && late > 10_000_000, "{late} {longest}");
+    assert!(raced.2 < longest / 10 && raced.1 < late / 10, "{raced:?}");
+}
+
 /// The stream that decides what is held up is the cell's own: it changes nothing else.
 #[test]
 fn the_dice_of_a_cell_are_its_own() {
