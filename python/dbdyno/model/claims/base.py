@@ -22,7 +22,10 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Part:
-    """A quantity of a claim: a value from each replication, and the band asked for (None: open)."""
+    """A quantity of a claim: a value from each replication, and the band asked for (None: open).
+
+    One without any band is there for comparison and decides nothing.
+    """
 
     quantity: str
     values: Sequence[float]
@@ -73,6 +76,11 @@ def verdict(low: float, high: float, band: tuple[float | None, float | None]) ->
     return FAILS if high < least or low > most else UNKNOWN
 
 
+def _of(part: Part, low: float, high: float) -> str:
+    has_band = part.low is not None or part.high is not None
+    return verdict(low, high, (part.low, part.high)) if has_band else ""
+
+
 def told(claim: Claim, parts: Sequence[Part]) -> dict[str, Any]:
     """A claim with what the model gave, as plain data."""
     rows = []
@@ -81,9 +89,9 @@ def told(claim: Claim, parts: Sequence[Part]) -> dict[str, Any]:
         rows.append({
             "quantity": part.quantity, "unit": part.unit, "value": mean, "low": low, "high": high,
             "band_low": part.low, "band_high": part.high, "values": list(part.values),
-            "verdict": verdict(low, high, (part.low, part.high)),
+            "verdict": _of(part, low, high),
         })  # fmt: skip
-    verdicts = {row["verdict"] for row in rows}
+    verdicts = {row["verdict"] for row in rows} - {""}
     whole = FAILS if FAILS in verdicts else HOLDS if verdicts == {HOLDS} else UNKNOWN
     return {
         "claim": claim.name, "title": claim.title, "source": claim.source, "verdict": whole,

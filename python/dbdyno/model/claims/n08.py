@@ -13,7 +13,7 @@ SMALL = {"kind": "update-loop", "blocks": 1_000}
 SESSIONS = 60
 # The controllers' memory is made small, so that it is full after seconds and not minutes: how fast
 # disks take blocks for good does not depend on it.
-STEADY = {"cells.controller.capacity_kb": "16384"}
+STEADY = {"cells.controller.capacity_kb": "4096"}
 BUFFERS = {"database.buffers.buffers": "2000"}
 # Changed blocks a second and cell, flash over disk: what the cells could gain at most.
 DEVICES = 20.8
@@ -26,7 +26,7 @@ def measure(bench: Bench) -> list[Part]:
         for mode in MODES
         for name, work in (("large", LARGE), ("small", SMALL))
     ]
-    with bench.run(MACHINE, arms, transactions=300, warmup=1_000) as evidence:
+    with bench.run(MACHINE, arms, transactions=500, warmup=1_200) as evidence:
         # Every session does as many transactions: throughput is the inverse of their time.
         def gain(name: str) -> list[float]:
             return evidence.ratio(
@@ -51,4 +51,9 @@ CLAIM = Claim(
     "A write-back cache triples throughput where free buffer waits dominate, and no more elsewhere",
     "Harrison 2013 (E11): 4 times; bounded by the devices, 75,000 / 3,600 writes a second and cell",
     measure,
+    (
+        "The load was found by trying: it has to be bound by writes. With a table of 200,000 blocks"
+        " reads from disk dominate and the gain is 1.06; with four times the controllers' memory"
+        " the run ends before it is full, and the gain is 1.5.",
+    ),
 )
