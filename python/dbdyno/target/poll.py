@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from dbdyno.errors import TargetError
+from dbdyno.errors import Error
 
 if TYPE_CHECKING:
     import psycopg
@@ -29,20 +29,20 @@ LOCK_TIMEOUT_MS = 500
 
 
 class Poller:
-    """A thread that calls `_look` once per period; made concrete by what looks.
+    """A thread that calls `_look` once per period; made concrete by what connects and looks.
 
     `samples` counts the looks, `problem` tells why there were none lately. `clock` gives UNIX time
     in ns.
     """
 
     name = "dbdyno watcher"
-    """The application_name of the connection."""
+    """The name of the thread, and of the connection where the engine shows one."""
 
-    read_only = True
+    failures: tuple[type[Exception], ...] = (Error, OSError)
+    """What ends a connection and is tried again with a new one."""
 
     def __init__(
         self,
-        target: Postgres,
         *,
         period_ns: int,
         clock: Callable[[], int] = time.time_ns,
@@ -50,7 +50,6 @@ class Poller:
     ) -> None:
         self.samples = 0
         self.problem: str | None = None
-        self._target = target
         self._period_ns = period_ns
         self._clock = clock
         self._dice = random.Random(seed)
@@ -95,33 +94,27 @@ class Poller:
     ) -> None:
         self.stop()
 
-    def _look(self, conn: Connection) -> None:
-        """One look; what it raises of psycopg's errors ends the connection."""
+    def _connect(self) -> Any:
+        """A new connection; one of `failures` where there is none to be had."""
+        raise NotImplementedError
+
+    def _look(self, conn: Any) -> None:
+        """One look; what it raises of `failures` ends the connection."""
         raise NotImplementedError
 
     def _watch(self) -> None:
-        import psycopg
-
         pause_s = 0.1
         while not self._stop.is_set():
             try:
-                with contextlib.closing(
-                    self._target.connect(
-                        statement_timeout_ms=2000,
-                        application_name=self.name,
-                        lock_timeout_ms=LOCK_TIMEOUT_MS,
-                        read_only=self.read_only,
-                    )
-                ) as conn:
-                    conn.prepare_threshold = None if self._target.pooled else 1
+                with contextlib.closing(self._connect()) as conn:
                     pause_s = 0.1
                     self._look_until_stopped(conn)
-            except (psycopg.Error, TargetError) as error:
-                self.problem = str(error).splitlines()[0]
+            except self.failures as error:
+                self.problem = (str(error) or type(error).__name__).splitlines()[0]
                 self._stop.wait(pause_s)
                 pause_s = min(PAUSE_LONGEST_S, pause_s * 2)
 
-    def _look_until_stopped(self, conn: Connection) -> None:
+    def _look_until_stopped(self, conn: Any) -> None:
         while not self._stop.wait(self._dice.uniform(0.5, 1.5) * self._period_ns / 1e9):
             if not self._looking.is_set():
                 self._looking.wait()
@@ -129,3 +122,33 @@ class Poller:
             self._look(conn)
             self.samples += 1
             self.problem = None
+
+
+class PostgresPoller(Poller):
+    """A poller of a PostgreSQL server."""
+
+    read_only = True
+
+    def __init__(
+        self,
+        target: Postgres,
+        *,
+        period_ns: int,
+        clock: Callable[[], int] = time.time_ns,
+        seed: int = 0,
+    ) -> None:
+        import psycopg
+
+        super().__init__(period_ns=period_ns, clock=clock, seed=seed)
+        self.failures = (psycopg.Error, Error)
+        self._target = target
+
+    def _connect(self) -> Connection:
+        conn = self._target.connect(
+            statement_timeout_ms=2000,
+            application_name=self.name,
+            lock_timeout_ms=LOCK_TIMEOUT_MS,
+            read_only=self.read_only,
+        )
+        conn.prepare_threshold = None if self._target.pooled else 1
+        return conn

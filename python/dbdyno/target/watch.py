@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.target.events import ON_CPU
-from dbdyno.target.poll import Poller
+from dbdyno.target.poll import PostgresPoller
 
 if TYPE_CHECKING:
     import psycopg
@@ -75,7 +75,7 @@ def application_names(arms: Sequence[str]) -> dict[str, str]:
     return names
 
 
-class Watcher(Poller):
+class Watcher(PostgresPoller):
     """Samples the load's sessions in a thread of its own; it never raises into the load."""
 
     def __init__(

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.view import Column, View
-from dbdyno.target.poll import Poller
+from dbdyno.target.poll import PostgresPoller
 
 if TYPE_CHECKING:
     import psycopg
@@ -129,7 +129,7 @@ where w.pid = any(%s)
 """
 
 
-class Sampler(Poller):
+class Sampler(PostgresPoller):
     """Looks once per period; `take` gives what was seen since the last `take`."""
 
     name = "dbdyno snap sampler"
