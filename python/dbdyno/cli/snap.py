@@ -12,6 +12,7 @@ ROWS = {
     "take": ("dbdyno.cli.snap_take", "Take one snapshot of a live engine."),
     "watch": ("dbdyno.cli.snap_watch", "Take one per period, and sample the sessions between."),
     "list": ("dbdyno.cli.snap_list", "List the snapshots."),
+    "top": ("dbdyno.cli.snap_top", "What a server does right now, refreshed."),
     "report": ("dbdyno.cli.snap_report", "What happened between two snapshots."),
 }
 
