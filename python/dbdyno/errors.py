@@ -35,6 +35,10 @@ class TargetError(Error):
     """A target that does not answer, lacks a right, or refuses a setting."""
 
 
+class ModelError(Error):
+    """A machine or a run of the model that cannot be: what, where, and what is allowed."""
+
+
 class EvidenceError(Error):
     """A run folder or one of its parts that cannot be read or written."""
 

@@ -9,6 +9,7 @@
 mod errors;
 mod evidence;
 mod load;
+mod model;
 mod stats;
 mod summary;
 mod trace;
@@ -22,6 +23,8 @@ mod _core {
     use crate::evidence::{write_metrics, write_waits};
     #[pymodule_export]
     use crate::load::{Load, check_script};
+    #[pymodule_export]
+    use crate::model::{ModelRun, model_calibrate, model_check, model_machine, model_machines};
     #[pymodule_export]
     use crate::stats::{
         prob_r, prob_r_log10, spearman_orders, stats_arrays, stats_fit, stats_pairs, stats_parquet,

@@ -18,7 +18,16 @@ from dbdyno.report import format as fmt
 
 Analysis = dict[str, Any]
 SCHEMA = 1
-KINDS = ("experiment", "aa", "curve", "correlation", "trace", "traces", "snapshot")
+KINDS = (
+    "experiment",
+    "aa",
+    "curve",
+    "correlation",
+    "trace",
+    "traces",
+    "model",
+    "snapshot",
+)
 
 
 def read(analysis: Mapping[str, Any]) -> Analysis:

@@ -78,6 +78,8 @@ TRACE = tuple(
     )
 )
 SNAPSHOT = (snapshot_series.FIGURE,)
+OWN: dict[str, tuple[Figure, ...]] = {"trace": TRACE, "snapshot": SNAPSHOT, "model": ()}
+"""Kinds of page that have figures of their own."""
 FORMATS = ("png", "svg")
 _PAPER = "white"
 _PNG_SCALE = 2
@@ -85,11 +87,9 @@ _PNG_SCALE = 2
 
 def order(kind: str) -> tuple[Figure, ...]:
     """The figures in the order of a report of this kind: one with a figure of its own opens with
-    it. A page about traces has figures of its own."""
-    if kind == "trace":
-        return TRACE
-    if kind == "snapshot":
-        return SNAPSHOT
+    it. A page about traces or snapshots has figures of its own, one about models its drawing."""
+    if kind in OWN:
+        return OWN[kind]
     return tuple(sorted(ORDER, key=lambda figure: figure.name != kind))
 
 

@@ -6,6 +6,7 @@ A section is a `Section` with a `view` that picks and formats, and a template of
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,14 +51,18 @@ ORDER: tuple[Section, ...] = tuple(
 )
 
 
+OWN = {
+    "trace": "dbdyno.report.trace",
+    "snapshot": "dbdyno.report.snapshot",
+    "model": "dbdyno.report.model",
+}
+"""Kinds of page with sections of their own, and the packages that know them."""
+
+
 def order(model: Mapping[str, Any]) -> tuple[Section, ...]:
-    """The sections of a page; a page about traces or snapshots has its own."""
-    if model.get("kind") == "trace":
-        from dbdyno.report import trace
-
-        return trace.order(model)
-    if model.get("kind") == "snapshot":
-        from dbdyno.report import snapshot
-
-        return snapshot.order(model)
+    """The sections of a page; one about traces, snapshots or models has its own."""
+    kind = model.get("kind")
+    if kind in OWN:
+        own: tuple[Section, ...] = importlib.import_module(OWN[kind]).order(model)
+        return own
     return ORDER

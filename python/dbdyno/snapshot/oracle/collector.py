@@ -170,5 +170,5 @@ def _known(before: Snapshot | None) -> dict[str, str]:
     import duckdb
 
     with duckdb.connect() as connection:
-        rows = connection.execute(f"select sql_id, query from '{path}'").fetchall()  # noqa: S608
+        rows = connection.execute(f"select sql_id, query from '{path}'").fetchall()
     return {str(one): str(text) for one, text in rows}
