@@ -18,6 +18,7 @@ import pytest
 
 from dbdyno.errors import SnapshotError
 from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.live import frame, open_live
 from dbdyno.snapshot.oracle.collector import without_literals
 from dbdyno.snapshot.oracle.connection import address
 from dbdyno.snapshot.oracle.scripts import LICENSED, names, script
@@ -108,6 +109,7 @@ class Connection:
         self.driver = driver
         self.rows: list[tuple] = []
         self.call_timeout = 0
+        self.version = "19.0.0.0.0"
 
     def cursor(self) -> Connection:
         return self
@@ -345,3 +347,19 @@ def test_without_the_driver_the_next_step_is_told(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(SnapshotError, match="python-oracledb") as caught:
         open_collector(DSN, Options())
     assert "dbdyno[oracle]" in str(caught.value.next_step)
+
+
+def test_the_live_screen_reads_statistics_and_sessions(driver: Driver) -> None:
+    with open_live(DSN, Options()) as live:
+        sampler = live.sampler(0.02)
+        before = live.read()
+        sampler.start()
+        while sampler.samples < 3:
+            pass
+        sampler.stop()
+        driver.recorded = state(grown=500)
+        now = live.read()
+        made = frame(live, before, now, sampler.take(), 10)
+    assert made["profile"][0]["value"] == pytest.approx(500 / made["seconds"])
+    assert [(row["class"], row["aas"]) for row in made["classes"]] == [("commit", 1.0)]
+    assert set(driver.run) == {"sysstat", "session"}
