@@ -59,10 +59,10 @@ CLAIM = Claim(
     "Harrison 2011 (E7): elapsed -70 %, flash then slightly slower than disk",
     measure,
     (
-        "The 4 KB write goes into the card's buffer; what it takes is link, command, and the time"
-        " in driver and firmware. The last is known only to lie between 28 and 55 us (an F80 card's 85"
-        " us for 8 KB), and the model takes 40: the claim holds there and not at both ends, so it is"
-        " weak evidence.",
+        "The 4 KB write goes into the card's buffer; it takes link, command, and the time in driver"
+        " and firmware. The last is known only to lie between 28 and 55 us (an F80 card's 85 us for"
+        " 8 KB), and the model takes 40: the claim holds there and not at both ends, so it is weak"
+        " evidence.",
         "The source's -70 % belongs to low concurrency, not to its 20 times at 10 sessions.",
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.model.claims.base import Claim, Part
-from dbdyno.model.claims.bench import Arm, Bench
+from dbdyno.model.claims.bench import Arm, Bench, Evidence
 
 MACHINE = "exadata-x3"
 MODES = ("write-through", "write-back")
@@ -19,26 +19,29 @@ BUFFERS = {"database.buffers.buffers": "2000"}
 DEVICES = 20.8
 
 
+def arms(work: dict[str, object]) -> list[Arm]:
+    """Both modes of the cache under one load."""
+    return [
+        Arm(mode, work, SESSIONS, {**STEADY, **BUFFERS, "cells.flash_cache.mode": mode})
+        for mode in MODES
+    ]
+
+
+def gain(evidence: Evidence) -> list[float]:
+    """Throughput with write-back over that with write-through: every session does as many
+    transactions, so it is the inverse of their time."""
+    transactions = "kind = 'transaction'"
+    return evidence.ratio("avg(elapsed_ns)", "calls", *MODES, transactions)
+
+
 def measure(bench: Bench) -> list[Part]:
     """Transactions in equal time, where buffers run out and where the table fits into them."""
-    arms = [
-        Arm(f"{mode} {name}", work, SESSIONS, {**STEADY, **BUFFERS, "cells.flash_cache.mode": mode})
-        for mode in MODES
-        for name, work in (("large", LARGE), ("small", SMALL))
-    ]
-    with bench.run(MACHINE, arms, transactions=500, warmup=1_200) as evidence:
-        # Every session does as many transactions: throughput is the inverse of their time.
-        def gain(name: str) -> list[float]:
-            return evidence.ratio(
-                "avg(elapsed_ns)", "calls", f"write-through {name}", f"write-back {name}",
-                "kind = 'transaction'",
-            )  # fmt: skip
-
-        waits = evidence.of_arm(
-            "sum(elapsed_ns) filter (event = 'free buffer waits') / sum(elapsed_ns)", "waits",
-            "write-through large", "object = 'session'",
-        )  # fmt: skip
-        large, small = gain("large"), gain("small")
+    share = "sum(elapsed_ns) filter (event = 'free buffer waits') / sum(elapsed_ns)"
+    with bench.run(MACHINE, arms(LARGE), transactions=400, warmup=1_200) as evidence:
+        waits = evidence.of_arm(share, "waits", MODES[0], "object = 'session'")
+        large = gain(evidence)
+    with bench.run(MACHINE, arms(SMALL), transactions=200) as evidence:
+        small = gain(evidence)
     return [
         Part("free buffer waits' share of waits, write-through", waits, low=0.5),
         Part("throughput, write-back / write-through", large, 3, DEVICES),

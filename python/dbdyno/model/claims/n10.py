@@ -6,11 +6,11 @@ from dbdyno.model.claims.base import Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
 
 MACHINE = "exadata-x2"
-SCAN = {"kind": "scan-jobs", "bytes": 2 << 30, "ahead": 2, "cpu_us_per_io": 100.0}
+SCAN = {"kind": "scan-jobs", "bytes": 1 << 30, "ahead": 2, "cpu_us_per_io": 100.0}
 
 
 def measure(bench: Bench) -> list[Part]:
-    """Waits of a scan of 2 GB: before KEEP, the first after it, and the one after that."""
+    """Waits of a scan of 1 GB: before KEEP, the first after it, and the one after that."""
     arms = [
         Arm("before", SCAN, 1),
         Arm("keep", SCAN, 1, {"storage.caching": "keep"}),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 from dbdyno.report.sections import (
