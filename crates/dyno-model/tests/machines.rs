@@ -228,3 +228,45 @@ fn value(dice: &mut Stream) -> String {
         _ => format!("{}", 1 + dice.below(64)),
     }
 }
+
+/// A structure may stand inline or as a table, and is one value.
+#[test]
+fn a_structure_is_one_parameter() {
+    let cells = |log: &str| {
+        format!("title = \"x\"\n[cells]\n{log}\n[storage]\nredo = \"RECO\"\ndata = \"DATA\"\n")
+    };
+    let times = toml::Value::try_from(toml::toml! { kind = "exponential"
+    mean_us = 5.0 });
+    for log in [
+        "[cells.flash_log]\ncommon_cause = { kind = \"exponential\", mean_us = 5.0 }",
+        "[cells.flash_log.common_cause]\nkind = \"exponential\"\nmean_us = 5.0",
+    ] {
+        let machine = Machine::parse(&cells(log)).unwrap();
+        let described = machine.describe();
+        let path = "cells.flash_log.common_cause";
+        let line = described.parameters.iter().find(|line| line.path == path).unwrap();
+        assert_eq!(line.value, times.clone().ok());
+        let names: Vec<&str> = described.parts.iter().map(|part| part.name.as_str()).collect();
+        assert_eq!(names, ["DATA", "RECO", "cells", "cells.disk", "cells.flash"]);
+    }
+    let wrong = cells("[cells.flash_log.common_cause]\nkind = \"exponentail\"");
+    assert_refused(&wrong, "line 3", "exponentail", "");
+}
+
+/// Groups that a machine gives are all there are; otherwise there are DATA and RECO.
+#[test]
+fn groups_of_cells_are_those_given() {
+    let text = "title = \"x\"\n[cells.groups.FAST]\non = \"flash\"\nsize_gb = 5\n[storage]\nredo = \"FAST\"\ndata = \"FAST\"\n";
+    let mut machine = Machine::parse(text).unwrap();
+    assert_eq!(machine.rack().unwrap().unwrap().groups.len(), 1);
+    machine.set("redundancy", "high").unwrap();
+    let rack = machine.rack().unwrap().unwrap();
+    assert_eq!((rack.groups["FAST"].redundancy.copies(), rack.groups["FAST"].size_gb), (3, 5.0));
+    let error = refused(&text.replace("data = \"FAST\"", "data = \"FASD\""));
+    assert!(error.next_step.contains("`FAST`"), "{error}");
+    let plain = "title = \"x\"\n[cells]\n[storage]\nredo = \"RECO\"\ndata = \"DATA\"\n";
+    let mut machine = Machine::parse(plain).unwrap();
+    machine.set("cells.groups.DATA.redundancy", "high").unwrap();
+    let groups = machine.rack().unwrap().unwrap().groups;
+    assert_eq!((groups["DATA"].size_gb, groups["RECO"].size_gb), (430.0, 108.0));
+}

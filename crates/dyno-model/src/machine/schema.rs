@@ -198,8 +198,9 @@ pub fn fitting(row: &Row, place: &str, value: &Value) -> Result<Value, MachineEr
         (Form::Number, Value::Integer(whole)) if inside(*whole as f64) => {
             Ok(Value::Float(*whole as f64))
         }
-        (Form::Flag, Value::Boolean(_)) | (Form::Word, Value::String(_)) => Ok(value.clone()),
-        (Form::Structure, _) => Ok(value.clone()),
+        (Form::Flag, Value::Boolean(_)) | (Form::Word, Value::String(_)) | (Form::Structure, _) => {
+            Ok(value.clone())
+        }
         (Form::Names, _) => names(value)
             .map(|_| value.clone())
             .ok_or_else(|| wrong("a name, or a list of names".into())),
@@ -227,9 +228,8 @@ pub fn from_text(row: &Row, text: &str) -> Value {
             "false" | "off" => Value::Boolean(false),
             _ => bare(),
         },
-        Form::Word => bare(),
         Form::Names if text.contains(',') => listed(),
-        Form::Names => bare(),
+        Form::Names | Form::Word => bare(),
         Form::Structure => {
             let wrapped = format!("value = {text}").parse::<toml::Table>().ok();
             wrapped.and_then(|mut table| table.remove("value")).unwrap_or_else(bare)

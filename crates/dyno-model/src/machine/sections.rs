@@ -1,5 +1,6 @@
 //! The sections of a machine: which rows each has, and what must hold between values.
 
+use serde::de::DeserializeOwned;
 use toml::Value;
 
 use super::error::choices;
@@ -182,7 +183,9 @@ fn part_rows(part: &Part) -> Vec<Row> {
         "empirical" => {
             let defaults = EmpiricalParameters { capacity_gb: 100.0, servers: 1, regimes: vec![] };
             let mut rows = schema::rows(&prefix, &defaults, &EmpiricalParameters::TABLE, &[]);
-            rows.iter_mut().for_each(|row| row.default = None);
+            for row in &mut rows {
+                row.default = None;
+            }
             rows
         }
         _ => Vec::new(),
@@ -211,11 +214,11 @@ pub fn check(machine: &Machine) -> Result<(), MachineError> {
     for part in &machine.parts {
         let prefix = part.prefix();
         match part.kind {
-            "disk" => drop(machine.section::<DiskParameters>(&prefix)?),
-            "flash" => drop(machine.section::<FlashParameters>(&prefix)?),
-            "cache" => drop(machine.section::<CacheParameters>(&prefix)?),
-            "channel" => drop(machine.section::<ChannelParameters>(&prefix)?),
-            "empirical" => drop(machine.section::<EmpiricalParameters>(&prefix)?),
+            "disk" => machine.reads::<DiskParameters>(&prefix)?,
+            "flash" => machine.reads::<FlashParameters>(&prefix)?,
+            "cache" => machine.reads::<CacheParameters>(&prefix)?,
+            "channel" => machine.reads::<ChannelParameters>(&prefix)?,
+            "empirical" => machine.reads::<EmpiricalParameters>(&prefix)?,
             _ => {}
         }
     }
@@ -223,6 +226,11 @@ pub fn check(machine: &Machine) -> Result<(), MachineError> {
 }
 
 impl Machine {
+    /// Can the section be read?
+    fn reads<T: DeserializeOwned>(&self, prefix: &str) -> Result<(), MachineError> {
+        self.section::<T>(prefix).map(|_| ())
+    }
+
     /// Parameters of the instance.
     pub fn instance(&self) -> Result<InstanceParameters, MachineError> {
         let mut instance: InstanceParameters = self.section("database")?;

@@ -187,7 +187,11 @@ impl Sink for Recorder {
             elapsed_ns: call.elapsed_ns as i64,
             rows: call.rows as i64,
             redo_bytes: call.redo_bytes as i64,
-            unflushed_bytes: call.unflushed_bytes as i64,
+            unflushed_bytes: if call.kind == CallKind::Commit {
+                call.unflushed_bytes as i64
+            } else {
+                dyno_evidence::NONE
+            },
             ..dyno_evidence::Call::new()
         });
         if out.rows.len() == ROWS {
