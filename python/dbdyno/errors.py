@@ -36,7 +36,7 @@ class TargetError(Error):
 
 
 class ModelError(Error):
-    """A machine or a run of the model that cannot be: what, where, and what is allowed."""
+    """A machine, a workload or a run of the model that cannot be."""
 
 
 class EvidenceError(Error):

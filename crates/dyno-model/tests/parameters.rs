@@ -8,7 +8,7 @@ use dyno_model::cell::parameters::{
     FlashCacheParameters, FlashLogParameters, NetworkParameters, ScanParameters,
 };
 use dyno_model::cell::{GroupParameters, RackParameters};
-use dyno_model::database::{BufferParameters, RedoParameters};
+use dyno_model::database::{BufferParameters, InstanceParameters, RedoParameters};
 use dyno_model::device::Parameter;
 use dyno_model::device::cache::CacheParameters;
 use dyno_model::device::disk::DiskParameters;
@@ -16,6 +16,7 @@ use dyno_model::device::empirical::{EmpiricalParameters, Regime};
 use dyno_model::device::flash::FlashParameters;
 use dyno_model::device::lun::ChannelParameters;
 use dyno_model::kernel::sample::Times;
+use dyno_model::workload::{CommitLoop, KeyLookup, ScanJobs, SortLoad, UpdateLoop};
 use serde::Serialize;
 
 fn check<T: Serialize>(parameters: &T, table: &[Parameter]) {
@@ -35,6 +36,12 @@ fn every_parameter_has_a_meaning_and_a_source() {
     check(&ChannelParameters::default(), &ChannelParameters::TABLE);
     check(&RedoParameters::default(), &RedoParameters::TABLE);
     check(&BufferParameters::default(), &BufferParameters::TABLE);
+    check(&InstanceParameters::default(), &InstanceParameters::TABLE);
+    check(&CommitLoop::default(), &CommitLoop::TABLE);
+    check(&UpdateLoop::default(), &UpdateLoop::TABLE);
+    check(&KeyLookup::default(), &KeyLookup::TABLE);
+    check(&ScanJobs::default(), &ScanJobs::TABLE);
+    check(&SortLoad::default(), &SortLoad::TABLE);
     check(&RackParameters::default(), &RackParameters::TABLE);
     check(&RackParameters::x3(), &RackParameters::TABLE);
     check(&NetworkParameters::default(), &NetworkParameters::TABLE);

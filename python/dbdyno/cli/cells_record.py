@@ -65,7 +65,7 @@ def command(every: float, lasting: float | None, out: Path, **reach: Any) -> Non
     show_default=True,
     help="Put objects together, or cells, or keep both apart.",
 )
-@click.option("--top", type=click.IntRange(1), help="Only the metrics that moved most.")  # fmt: skip
+@click.option("--top", type=click.IntRange(1), help="Only the metrics that moved most.")
 def watch(
     every: float, lasting: float | None, mask: str | None, by: str, top: int | None, **reach: Any
 ) -> None:

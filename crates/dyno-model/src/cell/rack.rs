@@ -175,7 +175,8 @@ impl Rack {
 }
 
 impl RackParameters {
-    fn check(&self) -> Result<(), CellError> {
+    /// Finds what cannot work.
+    pub fn check(&self) -> Result<(), CellError> {
         let some = |key, value| {
             if value > 0 { Ok(()) } else { Err(CellError::parameter(key, "must be above 0")) }
         };
