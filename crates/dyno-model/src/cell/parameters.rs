@@ -385,21 +385,20 @@ pub struct GroupParameters {
     pub caching: Caching,
     /// May redo on it use the flash log?
     pub flash_log: bool,
+    /// What of it, from its beginning, the flash cache holds at the start.
+    pub warm_mb: u64,
 }
 
 impl GroupParameters {
     /// Meaning and source of each.
-    pub const TABLE: [Parameter; 6] = [
+    pub const TABLE: [Parameter; 7] = [
         parameter("on", "disk or flash", "chosen"),
         parameter("redundancy", "external, normal or high: 1, 2 or 3 copies", "Oracle's default"),
         parameter("size_gb", "size of each grid disk", "X2-2 600 GB: about 430 and 108"),
         parameter("extent_mb", "allocation unit", "Oracle's advice for Exadata: 4 MB"),
         parameter("caching", "caching policy of its grid disks: default or none", MANUAL),
-        parameter(
-            "flash_log",
-            "may redo on it use the flash log",
-            "counter FL_IO_W_SKIP_DISABLED_GD",
-        ),
+        parameter("flash_log", "may its redo use the log", "counter FL_IO_W_SKIP_DISABLED_GD"),
+        parameter("warm_mb", "held by the flash cache at the start", "chosen: 0, a new cache"),
     ];
 }
 
@@ -412,6 +411,7 @@ impl Default for GroupParameters {
             extent_mb: 4,
             caching: Caching::Default,
             flash_log: true,
+            warm_mb: 0,
         }
     }
 }
