@@ -8,7 +8,7 @@ CARGO ?= cargo
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CORE := python/dbdyno/_core.abi3.so
 
-.PHONY: help setup setup-test build demo test test-rust test-python soak bench lint format clean
+.PHONY: help setup setup-test build demo test test-rust test-python matrix soak bench lint format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -30,7 +30,7 @@ $(CORE): $(RUST_SOURCES) pyproject.toml | $(VENV)/ready
 	PIP_QUIET=1 VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
 	@touch $@
 
-setup-test: setup  ## what only the tests need, from Debian's packages (chromium, postgresql)
+setup-test: setup  ## what only the tests need, from Debian's packages (chromium, postgresql, mariadb)
 	tools/setup-test
 
 demo: setup  ## the study redo-size on an embedded PostgreSQL, about two minutes
@@ -43,6 +43,9 @@ test-rust:
 
 test-python:
 	$(BIN)/python -m pytest
+
+matrix: setup  ## the snapshot tests on PostgreSQL 12 to 18, binaries through Maven
+	tools/matrix
 
 soak: setup  ## long tests: memory over 50 million operations, a minute of fuzzing the trace reader
 	$(CARGO) test --release --quiet -p dyno-trace -- --ignored --nocapture

@@ -35,6 +35,10 @@ class TargetError(Error):
     """A target that does not answer, lacks a right, or refuses a setting."""
 
 
+class ModelError(Error):
+    """A machine or a run of the model that cannot be: what, where, and what is allowed."""
+
+
 class EvidenceError(Error):
     """A run folder or one of its parts that cannot be read or written."""
 
@@ -49,3 +53,7 @@ class TraceError(Error):
 
 class ReportError(Error):
     """A report or figure that cannot be rendered."""
+
+
+class SnapshotError(Error):
+    """A snapshot that cannot be taken, stored or found, or two that cannot be compared."""

@@ -17,10 +17,13 @@ MAY_IMPORT = {
     "stats": {"stats"},
     "target": {"target", "evidence"},
     "trace": {"trace", "evidence", "stats"},
-    "study": {"study", "evidence", "stats", "target", "trace"},
+    "model": {"model", "evidence", "stats"},
+    "snapshot": {"snapshot", "evidence", "stats", "target"},
+    "cells": {"cells", "evidence", "stats"},
+    "study": {"study", "evidence", "stats", "target", "trace", "model", "cells"},
     "report": {"report"},
-    "cli": {"cli", "evidence", "stats", "target", "trace", "study", "report"},
 }
+MAY_IMPORT["cli"] = {"cli", *MAY_IMPORT}
 EVERYBODY = {"errors", "_core", "dsn"}
 CRATES = {
     "dyno-evidence": set(),
@@ -28,8 +31,15 @@ CRATES = {
     "dyno-stats": set(),
     "dyno-load": {"dyno-evidence", "dyno-script"},
     "dyno-trace": {"dyno-evidence", "dyno-stats"},
-    "dyno-model": {"dyno-stats"},
-    "dyno-python": {"dyno-evidence", "dyno-script", "dyno-stats", "dyno-load", "dyno-trace"},
+    "dyno-model": {"dyno-evidence", "dyno-stats"},
+    "dyno-python": {
+        "dyno-evidence",
+        "dyno-script",
+        "dyno-stats",
+        "dyno-load",
+        "dyno-model",
+        "dyno-trace",
+    },
 }
 
 

@@ -38,4 +38,4 @@ pub use column::{ColumnError, NO_WORD, NumberColumn, NumberPiece, Numbers, read_
 pub use error::EvidenceError;
 pub use metrics::{Metrics, write_metrics};
 pub use read::{CallColumns, read_calls, read_columns};
-pub use waits::{Waits, write_waits};
+pub use waits::{EventName, WaitRow, Waits, WaitsWriter, write_waits};

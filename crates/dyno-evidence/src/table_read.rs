@@ -1,5 +1,6 @@
 //! The reader of tables of any shape: batch by batch, column by column.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,23 @@ pub fn read_table(path: &Path, columns: &[&str]) -> Result<TableRows, EvidenceEr
 
 fn torn(path: &Path, reason: &str) -> EvidenceError {
     EvidenceError::Part { path: path.to_owned(), reason: reason.to_owned() }
+}
+
+/// Texts as numbers into the list of the distinct ones.
+fn numbered(texts: &StringArray) -> (Vec<u32>, Vec<String>) {
+    let (mut known, mut list) = (HashMap::new(), Vec::new());
+    let number = |text: Option<&str>| {
+        let Some(text) = text else { return u32::MAX };
+        if let Some(number) = known.get(text) {
+            return *number;
+        }
+        let number = list.len() as u32;
+        list.push(text.to_owned());
+        known.insert(text.to_owned(), number);
+        number
+    };
+    let numbers = texts.iter().map(number).collect();
+    (numbers, list)
 }
 
 /// The rows of a part, batch by batch.
@@ -122,8 +140,12 @@ impl Rows {
     }
 
     /// A column of words: numbers into a list, which is this batch's own; `u32::MAX` is missing.
+    /// Plain text will do: tables that `DuckDB` wrote have no dictionaries.
     pub fn words(&self, name: &str) -> Result<(Vec<u32>, Vec<String>), EvidenceError> {
         let array = self.column(name)?;
+        if let Some(texts) = array.as_string_opt::<i32>() {
+            return Ok(numbered(texts));
+        }
         let words = array.as_dictionary_opt::<UInt32Type>().ok_or_else(|| self.other_type(name))?;
         let list: &StringArray =
             words.values().as_string_opt().ok_or_else(|| self.other_type(name))?;

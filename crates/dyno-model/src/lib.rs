@@ -7,6 +7,8 @@
 //! ```text
 //!   database    sessions, log buffer and log writer, buffer cache and database writer
 //!      |
+//!   cell        storage cells: flash log, flash cache, resource management, disk groups
+//!      |
 //!   device      flash, disk, controller cache, stripe, mirror, LUN, channel, empirical
 //!      |
 //!   kernel      virtual clock, calendar, processes, resources, channels, random streams
@@ -16,13 +18,17 @@
 //! |---|---|
 //! | [`kernel`] | the engine: nothing in it knows of storage or databases |
 //! | [`device`] | storage devices, each with its parameters and where their numbers come from |
+//! | [`cell`] | storage cells and the disk groups over them |
 //! | [`database`] | an instance: what its processes do, told as waits |
 //! | [`formula`] | the closed forms that kernel and devices are held to |
 //!
 //! Nothing here reads a clock, a file or the environment: equal (version, parameters, seed) give
 //! equal runs, to the bit, on every machine. Time is whole nanoseconds (`_ns`), size whole bytes.
 
+pub mod cell;
 pub mod database;
 pub mod device;
 pub mod formula;
 pub mod kernel;
+pub mod machine;
+pub mod run;

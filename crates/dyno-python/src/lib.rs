@@ -9,6 +9,7 @@
 mod errors;
 mod evidence;
 mod load;
+mod model;
 mod probe;
 mod stats;
 mod summary;
@@ -23,6 +24,8 @@ mod _core {
     use crate::evidence::{write_metrics, write_waits};
     #[pymodule_export]
     use crate::load::{Load, check_script};
+    #[pymodule_export]
+    use crate::model::{ModelRun, model_calibrate, model_check, model_machine, model_machines};
     #[pymodule_export]
     use crate::probe::{Probe, recover_probe};
     #[pymodule_export]

@@ -1,4 +1,7 @@
-//! Summaries of transactions per block and arm, and the pooled latencies of an arm.
+//! Summaries per block and arm of one kind of operation, and the pooled latencies of an arm.
+//!
+//! Whatever kind is measured (a commit, say), throughput is that of transactions: they carry the
+//! spans of the sessions and the count of what went well and what failed.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,6 +35,7 @@ const EMPTY: Span = Span(i64::MAX, i64::MIN);
 #[derive(Default)]
 struct Tally {
     latencies: Vec<u64>,
+    transactions: u64,
     failed: u64,
     skipped: u64,
     rows: i64,
@@ -44,11 +48,13 @@ struct Tally {
 impl Tally {
     fn merge(&mut self, other: Self) {
         let first = self.sessions.is_empty();
-        if first && self.latencies.is_empty() && self.failed + self.skipped == 0 {
+        if first && self.latencies.is_empty() && self.failed + self.skipped + self.transactions == 0
+        {
             *self = other;
             return;
         }
         self.latencies.extend(other.latencies);
+        self.transactions += other.transactions;
         self.failed += other.failed;
         self.skipped += other.skipped;
         self.rows += other.rows;
@@ -61,16 +67,11 @@ impl Tally {
         }
     }
 
+    /// A row of the measured kind that went well.
     fn add(&mut self, calls: &CallColumns, row: usize) {
-        let elapsed = calls.elapsed_ns[row];
-        if calls.error[row] == u32::MAX {
-            let intended = calls.intended_ns[row];
-            let late = if intended == NONE { 0 } else { calls.started_ns[row] - intended };
-            self.latencies.push((late + elapsed).max(0) as u64);
-            self.rows += calls.rows[row].max(0);
-        } else {
-            self.failed += 1;
-        }
+        let intended = calls.intended_ns[row];
+        let late = if intended == NONE { 0 } else { calls.started_ns[row] - intended };
+        self.latencies.push((late + calls.elapsed_ns[row]).max(0) as u64);
     }
 
     /// Takes in the spans of the sessions, slice by slice; `sessions` is the length of a row.
@@ -86,10 +87,11 @@ impl Tally {
     }
 }
 
-/// The tallies of one part by the arm's name.
-fn tally(part: &PartArgument) -> Result<BTreeMap<String, Tally>, EvidenceError> {
+/// The tallies of one part by the arm's name; `kind` is what is measured.
+fn tally(part: &PartArgument, kind: &str) -> Result<BTreeMap<String, Tally>, EvidenceError> {
     let calls = read_columns(&part.0, &COLUMNS)?;
     let absent = u32::MAX - 1;
+    let measured = calls.word(kind).unwrap_or(absent);
     let transaction = calls.word("transaction").unwrap_or(absent);
     let skipped = calls.word("skipped").unwrap_or(absent);
     let slices = calls.slice.iter().max().map_or(0, |last| *last as usize + 1);
@@ -105,13 +107,22 @@ fn tally(part: &PartArgument) -> Result<BTreeMap<String, Tally>, EvidenceError> 
         }
         let (tally, spans) = arms[calls.arm[row] as usize]
             .get_or_insert_with(|| (Tally::default(), vec![EMPTY; slices * sessions]));
+        let went_well = calls.error[row] == u32::MAX;
+        if kind == measured && went_well {
+            tally.add(&calls, row);
+        }
         if kind != transaction {
             // The rows of a transaction are those of its commands.
             tally.skipped += u64::from(kind == skipped);
             tally.rows += calls.rows[row].max(0);
             continue;
         }
-        tally.add(&calls, row);
+        if went_well {
+            tally.transactions += 1;
+            tally.rows += calls.rows[row].max(0);
+        } else {
+            tally.failed += 1;
+        }
         let started = calls.started_ns[row];
         let span = &mut spans[slice * sessions + usize::from(calls.session[row])];
         *span = Span(span.0.min(started), span.1.max(started + calls.elapsed_ns[row]));
@@ -126,10 +137,13 @@ fn tally(part: &PartArgument) -> Result<BTreeMap<String, Tally>, EvidenceError> 
         .collect())
 }
 
-fn tally_group(parts: &[PartArgument]) -> Result<BTreeMap<String, Tally>, EvidenceError> {
+fn tally_group(
+    parts: &[PartArgument],
+    kind: &str,
+) -> Result<BTreeMap<String, Tally>, EvidenceError> {
     let mut whole: BTreeMap<String, Tally> = BTreeMap::new();
     for part in parts {
-        for (arm, part_tally) in tally(part)? {
+        for (arm, part_tally) in tally(part, kind)? {
             whole.entry(arm).or_default().merge(part_tally);
         }
     }
@@ -184,20 +198,23 @@ fn select_quantiles(values: &mut [u64], quantiles: &[f64]) -> Vec<Option<f64>> {
     found
 }
 
-/// Summaries of successful transactions for each group of parts and each arm.
+/// Summaries of the successful operations of one kind for each group of parts and each arm.
 ///
 /// `groups` holds lists of (path, slices that do not count); each list is taken as one block.
 /// Latency is the response time from the intended start in an open loop, else the service time.
-/// Returns dicts: group, arm, count, failed, skipped, rows, mean_ns, m2, max_ns, quantiles_ns,
-/// busy_ns (sum over slices and sessions), sessions, started_ns, ended_ns.
+/// Returns dicts: group, arm, count, transactions, failed, skipped, rows, mean_ns, m2, max_ns,
+/// quantiles_ns, busy_ns (sum over slices and sessions), sessions, started_ns, ended_ns. Of these
+/// count, mean_ns, m2, max_ns and quantiles_ns are of the kind, the others of transactions.
 #[pyfunction]
-pub(crate) fn summarise(
-    py: Python<'_>,
+#[pyo3(signature = (groups, quantiles, kind="transaction"))]
+pub(crate) fn summarise<'py>(
+    py: Python<'py>,
     groups: Vec<Vec<PartArgument>>,
     quantiles: Vec<f64>,
-) -> PyResult<Bound<'_, PyList>> {
+    kind: &str,
+) -> PyResult<Bound<'py, PyList>> {
     let work = |(group, parts): (usize, &Vec<PartArgument>)| {
-        let arms = tally_group(parts)?;
+        let arms = tally_group(parts, kind)?;
         let one = |(arm, tally)| summary(group, arm, tally, &quantiles);
         Ok(arms.into_iter().map(one).collect::<Vec<_>>())
     };
@@ -215,6 +232,7 @@ fn row<'py>(py: Python<'py>, found: &Summary) -> PyResult<Bound<'py, PyDict>> {
     row.set_item("group", found.group)?;
     row.set_item("arm", &found.arm)?;
     row.set_item("count", tally.latencies.len())?;
+    row.set_item("transactions", tally.transactions)?;
     row.set_item("failed", tally.failed)?;
     row.set_item("skipped", tally.skipped)?;
     row.set_item("rows", tally.rows)?;
@@ -229,15 +247,17 @@ fn row<'py>(py: Python<'py>, found: &Summary) -> PyResult<Bound<'py, PyDict>> {
     Ok(row)
 }
 
-/// All latencies of an arm's successful transactions in these parts: sorted u64 ns, little endian.
+/// All latencies of an arm's successful operations of one kind: sorted u64 ns, little endian.
 #[pyfunction]
+#[pyo3(signature = (parts, arm, kind="transaction"))]
 pub(crate) fn latencies<'py>(
     py: Python<'py>,
     parts: Vec<PartArgument>,
     arm: &str,
+    kind: &str,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let pooled: Result<Vec<u64>, EvidenceError> = py.detach(|| {
-        let tallies: Result<Vec<_>, _> = parts.par_iter().map(tally).collect();
+        let tallies: Result<Vec<_>, _> = parts.par_iter().map(|part| tally(part, kind)).collect();
         let mut pooled: Vec<u64> = Vec::new();
         for mut tally in tallies? {
             pooled.extend(tally.remove(arm).unwrap_or_default().latencies);

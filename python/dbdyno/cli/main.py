@@ -18,6 +18,7 @@ from dbdyno.errors import Error
 COMMANDS = {
     "compare": ("dbdyno.cli.compare", "Recompute and show a run, or lay two runs side by side."),
     "doctor": ("dbdyno.cli.doctor", "What this engine and this user can give."),
+    "model": ("dbdyno.cli.model", "Machines in virtual time: show, check, fit, hold to claims."),
     "plan": ("dbdyno.cli.plan", "Write an example plan; say what a plan would do."),
     "probe": ("dbdyno.cli.probe", "Put real files under the I/O of a log writer."),
     "report": ("dbdyno.cli.report", "Render the report of a run again."),

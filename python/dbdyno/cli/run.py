@@ -18,8 +18,17 @@ if TYPE_CHECKING:
 
 @click.command("run")
 @click.argument("what", required=False, metavar="STUDY|PLAN.toml")
-@click.option("--target", help="The engine, e.g. postgresql://user@host/db. Default: embedded.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a factor.")
+@click.option(
+    "--target",
+    help="postgres (embedded), postgresql://user@host/db, model:NAME or model:FILE.toml.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set a factor; on a model also a parameter of the machine: PATH=V1,V2.",
+)
 @click.option("--blocks", type=click.IntRange(2, 100_000), help="Blocks that count.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Replays an order of arms.")
 @click.option(
@@ -47,6 +56,7 @@ def command(
 
     \b
     dbdyno run redo-size                      a built-in study on an embedded engine
+    dbdyno run redo-size --target model:exadata-x2    the same study in virtual time
     dbdyno run plan.toml                      a plan of your own (see dbdyno plan new)
     dbdyno run --aa plan.toml                 the noise floor of that plan
     dbdyno run --resume RUN                   what an interrupted run has not yet run
@@ -98,15 +108,16 @@ def _plan(
             "name a study or a plan file",
             next_step="`dbdyno studies` lists studies, `dbdyno plan new` writes a plan",
         )
-    plan = _read(what, settings, quick)
-    if target:
-        plan = replace(plan, dsn=target)
+    plan = _read(what, settings, quick, target)
     if blocks:
         plan = replace(plan, schedule=replace(plan.schedule, blocks=blocks))
     return same_twice(plan) if aa else plan
 
 
-def _read(what: str, settings: tuple[str, ...], quick: bool) -> Plan:
+def _read(what: str, settings: tuple[str, ...], quick: bool, target: str | None) -> Plan:
+    """The plan of a study or a file, on `target` where it is named."""
+    from dbdyno.study.plan import on_target
+
     if what.endswith(".toml") or "/" in what:
         from dbdyno.study.plan_file import read_plan
 
@@ -116,7 +127,7 @@ def _read(what: str, settings: tuple[str, ...], quick: bool) -> Plan:
         schedule = plan.schedule
         if quick:
             schedule = replace(schedule, blocks=min(schedule.blocks, 8), warmup_blocks=1)
-        return replace(plan, schedule=schedule)
+        return on_target(replace(plan, schedule=schedule), target)
     from dbdyno.study.library import find_study
 
     options = {}
@@ -125,7 +136,7 @@ def _read(what: str, settings: tuple[str, ...], quick: bool) -> Plan:
         if not equals:
             raise PlanError(f"{setting!r} is not NAME=VALUE", where="--set")
         options[name] = value
-    return find_study(what).plan(options, quick=quick)
+    return find_study(what).plan(options, quick=quick, target=target)
 
 
 def show(run: Run) -> None:

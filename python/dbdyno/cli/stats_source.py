@@ -69,6 +69,17 @@ def resolve(operand: str, folder: Path) -> Source:
     raise EvidenceError("names nothing that is there", where=operand, next_step=GRAMMAR)
 
 
+def is_run(operand: str, folder: Path) -> bool:
+    """Whether an operand names a run rather than a table or a file."""
+    if Path(operand).is_file() or ":" in operand or glob.has_magic(operand):
+        return False
+    try:
+        find_run(operand, folder)
+    except EvidenceError:
+        return False
+    return True
+
+
 def _inside(folder: Path) -> list[Path]:
     for suffixes in (PARQUET, CSV):
         found = sorted(p for p in folder.rglob("*") if _suffix(p) in suffixes and p.is_file())

@@ -153,8 +153,6 @@ def show_page(
     model: dict[str, Any], form: str | None, output: Path | None, *, skew: bool = False
 ) -> None:
     """Writes a page in the form asked for."""
-    from dbdyno.report import trace as pages
-
     kind = form or (output.suffix.removeprefix(".").lower() if output else "table")
     if kind in DRAWN and output is not None:
         from dbdyno.report.figures import write_figure
@@ -171,8 +169,12 @@ def show_page(
     elif kind == "json":
         _put(json.dumps(model, indent=1, ensure_ascii=False, default=str) + "\n", output)
     elif kind in ("csv", "jsonl"):
+        from dbdyno.report import trace as pages
+
         show_rows(pages.rows(model), kind, output)
     elif kind in ("table", "txt"):
+        from dbdyno.report import trace as pages
+
         width, color = terminal(output)
         _put(pages.render_text(model, width=width, color=color, skew=skew), output)
     else:

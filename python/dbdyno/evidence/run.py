@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -135,6 +134,8 @@ class Run:
 
 def new_run(folder: Path, title: str, manifest: dict[str, Any], *, name: str | None = None) -> Run:
     """Makes a run folder below `folder` with status running; raises `EvidenceError`."""
+    import secrets
+
     now = datetime.now(UTC)
     slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40] or "run"
     path = folder / (name or f"{now:%Y-%m-%dT%H-%M-%SZ}-{slug}-{secrets.token_hex(2)}")

@@ -18,7 +18,17 @@ from dbdyno.report import format as fmt
 
 Analysis = dict[str, Any]
 SCHEMA = 1
-KINDS = ("experiment", "aa", "curve", "correlation", "probe", "trace", "traces")
+KINDS = (
+    "experiment",
+    "aa",
+    "curve",
+    "correlation",
+    "probe",
+    "trace",
+    "traces",
+    "model",
+    "snapshot",
+)
 
 
 def read(analysis: Mapping[str, Any]) -> Analysis:

@@ -46,6 +46,10 @@ def start(
     Raises `Interrupted` after a signal, with everything put back and the run marked aborted.
     """
     progress = progress or Silent()
+    if plan.on_model:
+        from dbdyno.study.modelled import start_on_model
+
+        return start_on_model(plan, folder, progress, seed=seed)
     with contextlib.ExitStack() as stack:
         stopping, guardian, ready = _opened(stack, plan, seed)
         run = new_run(folder, plan.title, _manifest(ready))
@@ -63,6 +67,12 @@ def resume(run: Run, progress: Progress | None = None, *, target: str | None = N
         raise PlanError("is still running", where=run.id, next_step="wait for it, or stop it")
     refuse_resume(run)
     plan = plan_from_dict(run.manifest["plan"])
+    if plan.on_model:
+        from dbdyno.study.modelled import resume_on_model
+
+        if target:
+            raise PlanError("goes on with its own machine; leave --target out", where=run.id)
+        return resume_on_model(run, progress)
     plan = replace(plan, dsn=target) if target else _with_own_secrets(plan)
     with contextlib.ExitStack() as stack:
         stopping, guardian, ready = _opened(stack, plan, int(run.manifest["seed"]))
@@ -139,13 +149,7 @@ def _manifest(ready: Prepared) -> dict[str, Any]:
     plan, how = ready.plan, ready.timing
     targets = {arm.target.safe_dsn: arm.target for arm in ready.arms}
     return {
-        "tool_version": tool_version(),
-        "python": platform.python_version(),
-        "title": plan.title,
-        "question": plan.question,
-        "kind": plan.kind,
-        "study": plan.study,
-        "seed": ready.seed,
+        **common_facts(plan, ready.seed),
         "switch": how.switch,
         "switch_reason": ready.reason,
         "slice_ns": how.slice_ns if how.in_slices else None,
@@ -154,6 +158,19 @@ def _manifest(ready: Prepared) -> dict[str, Any]:
         "arms": [_arm(ready, number) for number in range(len(ready.arms))],
         "targets": {name: _facts(target) for name, target in targets.items()},
         "plan": plan.to_dict(),
+    }
+
+
+def common_facts(plan: Plan, seed: int) -> dict[str, Any]:
+    """What every manifest begins with, on whatever target."""
+    return {
+        "tool_version": tool_version(),
+        "python": platform.python_version(),
+        "title": plan.title,
+        "question": plan.question,
+        "kind": plan.kind,
+        "study": plan.study,
+        "seed": seed,
     }
 
 

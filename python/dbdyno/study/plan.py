@@ -1,11 +1,20 @@
-"""A plan: a study made concrete. Plain values; reading it from TOML is `plan_file`'s work."""
+"""A plan: a study made concrete. Plain values; reading it from TOML is `plan_file`'s work.
+
+What the sessions do is either scripts or a typed workload (`kind` and `parameters`), which a model
+runs as it is and a live engine as scripts made from it (`typed.py`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+Value = str | int | float | bool
 HEADLINES = ("throughput", "mean", "p50", "p90", "p99", "p99.9")
+MODEL = "model:"
+"""What the name of a modelled target begins with."""
+EMBEDDED = ("postgres", "embedded")
+"""Names of the embedded engine as a target."""
 
 
 @dataclass(frozen=True)
@@ -19,9 +28,12 @@ class Script:
 
 @dataclass(frozen=True)
 class Workload:
-    """What the sessions do, and the SQL that makes and removes its objects."""
+    """What the sessions do, and the SQL that makes and removes its objects. `kind` names a typed
+    workload, `parameters` are its own."""
 
-    scripts: list[Script]
+    scripts: list[Script] = field(default_factory=list)
+    kind: str | None = None
+    parameters: dict[str, Value] = field(default_factory=dict)
     builtin: str | None = None
     scale: int = 1
     protocol: str = "prepared"
@@ -34,7 +46,9 @@ class Workload:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How the arms take turns. `None` means: follows from how the arms differ."""
+    """How the arms take turns. `None` means: follows from how the arms differ. On a model a block
+    is `transactions` of each session of each arm, after `warmup_transactions` that do not count;
+    the lengths in time are those of a live engine."""
 
     blocks: int = 20
     warmup_blocks: int = 2
@@ -44,6 +58,8 @@ class Schedule:
     settle_ns: int | None = None
     switch: str = "auto"
     seed: int | None = None
+    transactions: int = 500
+    warmup_transactions: int = 50
 
 
 @dataclass(frozen=True)
@@ -58,16 +74,19 @@ class Watch:
 
 @dataclass(frozen=True)
 class Judge:
-    """How the verdict is reached."""
+    """How the verdict is reached; `operation` is the kind of call whose time is compared."""
 
     level: float = 0.95
     threshold: float = 0.02
     headline: str | None = None
+    operation: str = "transaction"
 
 
 @dataclass(frozen=True)
 class Arm:
-    """One variant under test; `None` means: as the plan's common value."""
+    """One variant under test; `None` means: as the plan's common value. `parameters` are those of
+    the typed workload that differ here; `against` names the arm it is compared with, the first
+    where it is `None`."""
 
     name: str
     description: str = ""
@@ -79,6 +98,8 @@ class Arm:
     rate_per_s: float | None = None
     dsn: str | None = None
     protocol: str | None = None
+    parameters: dict[str, Value] = field(default_factory=dict)
+    against: str | None = None
 
 
 @dataclass(frozen=True)
@@ -114,6 +135,15 @@ class Plan:
         """Scripts of an arm."""
         return arm.scripts if arm.scripts is not None else self.workload.scripts
 
+    def parameters_of(self, arm: Arm) -> dict[str, Value]:
+        """Parameters of the typed workload of an arm."""
+        return {**self.workload.parameters, **arm.parameters}
+
+    @property
+    def on_model(self) -> bool:
+        """Whether the target is a model."""
+        return is_model(self.dsn)
+
     @property
     def open_loop(self) -> bool:
         """Whether arrivals are planned by the clock in every arm."""
@@ -129,6 +159,19 @@ class Plan:
         for arm in value["arms"]:
             arm["dsn"] = without_secrets(arm["dsn"])
         return value
+
+
+def on_target(plan: Plan, target: str | None) -> Plan:
+    """The plan on another target, unchanged where none is named; `postgres` and `embedded` are the
+    embedded engine."""
+    if target is None:
+        return plan
+    return replace(plan, dsn=None if target in EMBEDDED else target)
+
+
+def is_model(target: str | None) -> bool:
+    """Whether the name of a target is that of a model: `model:NAME` or `model:FILE.toml`."""
+    return target is not None and target.startswith(MODEL)
 
 
 def plan_from_dict(value: dict[str, Any]) -> Plan:

@@ -10,7 +10,18 @@ from typing import Any, NoReturn
 
 from dbdyno.errors import PlanError
 from dbdyno.study import plan_keys as keys
-from dbdyno.study.plan import Arm, Judge, Plan, Schedule, Script, Watch, Workload
+from dbdyno.study.plan import (
+    EMBEDDED,
+    MODEL,
+    Arm,
+    Judge,
+    Plan,
+    Schedule,
+    Script,
+    Watch,
+    Workload,
+    is_model,
+)
 from dbdyno.study.workloads import builtin_workload
 
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
@@ -61,6 +72,8 @@ class _Reader:
         self.path = path
 
     def plan(self, tables: dict[str, Any]) -> Plan:
+        if isinstance(tables.get("target"), str):
+            tables = {**tables, "target": {"dsn": tables["target"]}}
         allowed = [k.name for k in keys.TOP] + [*keys.TABLES, "arm"]
         for name in tables:
             if name not in allowed:
@@ -100,7 +113,7 @@ class _Reader:
             question=head.get("question", ""),
             arms=arms,
             workload=self.workload(parts["workload"], arms),
-            dsn=parts["target"].get("dsn"),
+            dsn=self.target(parts["target"].get("dsn")),
             alter_system=parts["target"].get("alter_system", False),
             sessions=load.get("sessions", 1),
             rate_per_s=load.get("rate_per_s"),
@@ -111,21 +124,33 @@ class _Reader:
             toml=self.text,
         )
 
+    def target(self, name: str | None) -> str | None:
+        """A model's file is relative to the plan, as scripts are."""
+        if name in EMBEDDED:
+            return None
+        if name is None or not is_model(name) or not name.endswith(".toml"):
+            return name
+        return f"{MODEL}{self.path.parent / name.removeprefix(MODEL)}"
+
     def workload(self, table: dict[str, Any], arms: list[Arm]) -> Workload:
         table = dict(table)
         if "latency_limit" in table:
             table["latency_limit_ns"] = table.pop("latency_limit")
         builtin = table.get("builtin")
-        if builtin and "scripts" in table:
-            self.fail("give scripts or builtin, not both", "workload", "builtin", 0)
+        ways = [way for way in ("scripts", "builtin", "kind") if way in table]
+        if len(ways) > 1:
+            self.fail(f"give {' or '.join(ways)}, not both", "workload", ways[-1], 0)
+        if "parameters" in table and "kind" not in table:
+            self.fail("parameters are those of a typed workload: name its kind",
+                      "workload", "parameters", 0)  # fmt: skip
         if builtin:
             own = builtin_workload(builtin, table.get("scale", 1))
             table["scripts"] = own.scripts
             table["setup"] = own.setup + table.get("setup", [])
             table["teardown"] = table.get("teardown", []) + own.teardown
-        elif "scripts" not in table and any(arm.scripts is None for arm in arms):
+        elif not ways and any(arm.scripts is None for arm in arms):
             self.fail(
-                "the workload needs scripts (or builtin), or every arm its own scripts",
+                "the workload needs scripts (or builtin, or kind), or every arm its own scripts",
                 "workload",
                 "",
                 0,
@@ -143,6 +168,9 @@ class _Reader:
             if not arm.name.strip() or len(arm.name) > 60 or not arm.name.isprintable():
                 self.fail("an arm's name is 1 to 60 printable characters", "arm", "name", at)
             seen.add(arm.name)
+        for at, arm in enumerate(arms):
+            if arm.against is not None and arm.against not in seen - {arm.name}:
+                self.fail(f"no other arm is named {arm.against!r}", "arm", "against", at)
         return arms
 
     def check(

@@ -1,8 +1,8 @@
 """The table of a plan's keys: one row declares a key for the reader, the checker and the example.
 
 A key has a type (`str`, `int`, `float`, `bool`, `duration`, `texts` = string or list of strings,
-`settings` = table of values, `words` = table of strings, `scripts`), a meaning, an example for
-`dbdyno plan new`, and limits.
+`settings` = table of values as the engine reads them, `values` = table of values as they are,
+`words` = table of strings, `scripts`), a meaning, an example for `dbdyno plan new`, and limits.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ class Key:
     required: bool = False
 
 
+KINDS = ("commit-loop", "update-loop", "key-lookup", "scan-jobs", "sort")
+
 TOP = (
     Key("title", "str", "a name for the run", '"work_mem for the order report"', required=True),
     Key(
@@ -39,8 +41,9 @@ TARGET = (
     Key(
         "dsn",
         "str",
-        "the engine: a libpq URI or key=value string; without it an embedded PostgreSQL is\n"
-        "started. Passwords are better kept in ~/.pgpass or PGPASSWORD",
+        "the engine: a libpq URI or key=value string, or a model: model:NAME, model:FILE.toml;\n"
+        "without it an embedded PostgreSQL is started. Passwords are better kept in ~/.pgpass or\n"
+        'PGPASSWORD. `target = "..."` at the top is short for it',
         None,
     ),
     Key(
@@ -59,6 +62,19 @@ WORKLOAD = (
         "file names are relative to this plan",
         "[{name = \"report\", text = '''\\set half random(0, 1)\n"
         "select count(distinct amount) from orders where id % 2 = :half;'''}]",
+    ),
+    Key(
+        "kind",
+        "str",
+        "instead of scripts: a typed workload, which models run; a live engine runs commit-loop",
+        None,
+        choices=KINDS,
+    ),
+    Key(
+        "parameters",
+        "values",
+        'parameters of the typed workload, such as {redo_bytes = "4KiB..12MiB"}',
+        None,
     ),
     Key(
         "builtin",
@@ -126,6 +142,20 @@ SCHEDULE = (
         None,
         low=1,
     ),
+    Key(
+        "transactions",
+        "int",
+        "on a model: transactions of each session in an arm's share of a block",
+        None,
+        low=1,
+    ),
+    Key(
+        "warmup_transactions",
+        "int",
+        "on a model: transactions of each session before them that do not count",
+        None,
+        low=0,
+    ),
     Key("slice", "duration", "length of a slice where arms alternate in slices", '"50ms"'),
     Key("settle", "duration", "load after a switch that is recorded and not counted", None),
     Key(
@@ -183,12 +213,26 @@ VERDICT = (
         None,
         choices=("throughput", "mean", "p50", "p90", "p99", "p99.9"),
     ),
+    Key(
+        "operation",
+        "str",
+        "the kind of call whose time is compared; throughput is always that of transactions",
+        None,
+        choices=("transaction", "commit", "exec"),
+    ),
 )
 
 ARM = (
     Key("name", "str", "", '"base"', required=True),
     Key("description", "str", "in words", None),
-    Key("settings", "settings", "server settings of this arm", '{work_mem = "4MB"}'),
+    Key(
+        "settings",
+        "settings",
+        "server settings of this arm; on a model its parameters",
+        '{work_mem = "4MB"}',
+    ),
+    Key("parameters", "values", "other parameters of the typed workload", None),
+    Key("against", "str", "the arm it is compared with, if not the first", None),
     Key("before_sql", "texts", "SQL before each turn of this arm", None),
     Key("after_sql", "texts", "SQL after each turn, whatever happens", None),
     Key("scripts", "scripts", "other scripts than the workload's", None),
@@ -232,6 +276,7 @@ TYPE_WORDS = {
     "texts": "a string or a list of strings",
     "settings": "a table of settings",
     "words": "a table of words",
+    "values": "a table of strings, numbers and truth values",
     "scripts": 'a list of scripts such as [{file = "a.sql"}]',
 }
 

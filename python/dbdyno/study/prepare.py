@@ -93,10 +93,13 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
     """Classifies the arms' settings on their engines and lays out the run.
 
     Raises `PlanError` or `TargetError` for a setting that cannot be put in force, a script that
-    does not parse, or a server without room for the sessions.
+    does not parse, a typed workload that only a model runs, or a server without room for the
+    sessions.
     """
     from dbdyno import _core
+    from dbdyno.study.typed import compiled
 
+    plan = compiled(plan)
     check_scripts(plan)
     arms = [_ready(arm, target, plan) for arm, target in zip(plan.arms, targets, strict=True)]
     switch, reason = choose_switch(plan, arms)

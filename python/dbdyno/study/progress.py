@@ -10,8 +10,8 @@ from typing import Protocol, TextIO
 class Progress(Protocol):
     """What the runner tells of its progress."""
 
-    def begin(self, run: str, blocks: int, done: int, seconds: float) -> None:
-        """A run begins (or goes on after `done` blocks)."""
+    def begin(self, run: str, blocks: int, done: int, seconds: float | None) -> None:
+        """A run begins (or goes on after `done` blocks); `seconds` where it can be foretold."""
 
     def tick(self, block: int, kind: str, arm: str, transactions: int) -> None:
         """Called several times a second; `transactions` counts from the beginning."""
@@ -29,7 +29,7 @@ class Progress(Protocol):
 class Silent:
     """Shows nothing."""
 
-    def begin(self, run: str, blocks: int, done: int, seconds: float) -> None: ...
+    def begin(self, run: str, blocks: int, done: int, seconds: float | None) -> None: ...
 
     def tick(self, block: int, kind: str, arm: str, transactions: int) -> None: ...
 
@@ -49,10 +49,11 @@ class Lines:
         self.started = time.monotonic()
         self.done = self.first = 0
 
-    def begin(self, run: str, blocks: int, done: int, seconds: float) -> None:
+    def begin(self, run: str, blocks: int, done: int, seconds: float | None) -> None:
         self.blocks, self.first, self.done = blocks, done, done
         self.started = time.monotonic()
-        self.write(f"run {run}: {blocks} blocks, about {_clock(seconds)}")
+        about = "" if seconds is None else f", about {_clock(seconds)}"
+        self.write(f"run {run}: {blocks} blocks{about}")
 
     def tick(self, block: int, kind: str, arm: str, transactions: int) -> None: ...
 
@@ -61,7 +62,8 @@ class Lines:
         rate = ", ".join(f"{arm} {_rate(value)}" for arm, value in rates.items())
         word = {"warmup": " (warm-up)", "overhead": " (cost of watching)"}.get(kind, "")
         marked = f" [{', '.join(marks)}]" if marks else ""
-        self.write(f"block {self.done}/{self.blocks}{word}: {rate}{marked}, {self.left()} left")
+        said = ", ".join(part for part in (f"{rate}{marked}", f"{self.left()} left") if part)
+        self.write(f"block {self.done}/{self.blocks}{word}: {said}")
 
     def note(self, text: str) -> None:
         self.write(text)
@@ -99,7 +101,7 @@ class Terminal(Lines):
         self.seen = (time.monotonic(), 0)
         self.rate = 0.0
 
-    def begin(self, run: str, blocks: int, done: int, seconds: float) -> None:
+    def begin(self, run: str, blocks: int, done: int, seconds: float | None) -> None:
         super().begin(run, blocks, done, seconds)
         self.bar.update(self.task, total=blocks, completed=done)
         self.bar.start()

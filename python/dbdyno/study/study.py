@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.errors import PlanError
-from dbdyno.study.plan import Plan
+from dbdyno.study.factors import crossed
+from dbdyno.study.plan import Plan, is_model, on_target
 
 
 @dataclass(frozen=True)
@@ -32,18 +33,40 @@ class Study:
     found_there: str
     factors: tuple[Factor, ...]
     make: Callable[[Mapping[str, str], bool], Plan] = field(repr=False)
+    target: str | None = None
 
-    def plan(self, options: Mapping[str, str], *, quick: bool = False) -> Plan:
-        """The study's plan; raises `PlanError` for an unknown factor."""
+    def plan(
+        self, options: Mapping[str, str], *, quick: bool = False, target: str | None = None
+    ) -> Plan:
+        """The study's plan on `target`, or on its own default target.
+
+        On a model an option that is no factor of the study is a parameter of the machine, its
+        values with a comma between them. Raises `PlanError` for what is neither, `ModelError` for a
+        machine that cannot be read.
+        """
+        target = target or self.target
         known = {factor.name: factor.default for factor in self.factors}
-        for name in options:
-            if name not in known:
-                raise PlanError(
-                    f"study {self.name} has no factor {name!r}",
-                    where=f"--set {name}",
-                    next_step=f"its factors: {', '.join(known)}",
-                )
-        return self.make({**known, **options}, quick)
+        own = {name: value for name, value in options.items() if name in known}
+        others = {name: value for name, value in options.items() if name not in known}
+        if others and not (target and is_model(target)):
+            name = next(iter(others))
+            raise PlanError(
+                f"study {self.name} has no factor {name!r}",
+                where=f"--set {name}",
+                next_step=f"its factors: {', '.join(known)}; parameters of a machine need "
+                "--target model:NAME",
+            )
+        plan = on_target(self.make({**known, **own}, quick), target)
+        if others:
+            plan = crossed(plan, self._parameters(str(target), others, list(known)))
+        return plan
+
+    @staticmethod
+    def _parameters(target: str, others: Mapping[str, str], known: list[str]) -> dict[str, str]:
+        from dbdyno.model.machine import machine_of
+
+        machine = machine_of(target)
+        return {machine.path(name, known): value for name, value in others.items()}
 
     def card(self) -> dict[str, Any]:
         """The study as plain values."""
@@ -71,6 +94,8 @@ class Study:
                 getattr(self, head), 88, initial_indent="  ", subsequent_indent="  "
             )
         lines += ["", f"run it: dbdyno run {self.name}"]
+        if self.target:
+            lines[-1] += f" --target {self.target}"
         return "\n".join(lines) + "\n"
 
 

@@ -12,6 +12,7 @@ no `repr` and no fact.
 from __future__ import annotations
 
 import contextlib
+import copy
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -163,6 +164,12 @@ class Postgres:
         except psycopg.Error as error:
             raise self._no_answer(error) from None
         return conn
+
+    def in_database(self, name: str) -> Postgres:
+        """The same server and role, another database. Nothing is asked of the server yet."""
+        other = copy.copy(self)
+        other._parameters = {**self._parameters, "dbname": name}
+        return other
 
     def restart(self) -> None:
         """Restart the server; only one that we started. Raises `TargetError` otherwise."""

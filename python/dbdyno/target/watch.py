@@ -17,16 +17,12 @@ pg_read_all_stats the background processes stay invisible.
 
 from __future__ import annotations
 
-import contextlib
-import random
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import TargetError
 from dbdyno.target.events import ON_CPU
+from dbdyno.target.poll import PostgresPoller
 
 if TYPE_CHECKING:
     import psycopg
@@ -79,12 +75,8 @@ def application_names(arms: Sequence[str]) -> dict[str, str]:
     return names
 
 
-class Watcher:
-    """Samples in a thread of its own, on a connection of its own; it never raises into the load.
-
-    `samples` counts the looks, `problem` tells why there were none lately. `clock` gives UNIX time
-    in ns.
-    """
+class Watcher(PostgresPoller):
+    """Samples the load's sessions in a thread of its own; it never raises into the load."""
 
     def __init__(
         self,
@@ -96,44 +88,11 @@ class Watcher:
         seed: int = 0,
         names: Mapping[str, str] | None = None,
     ) -> None:
-        self.samples = 0
-        self.problem: str | None = None
-        self._target = target
+        super().__init__(target, period_ns=period_ns, clock=clock, seed=seed)
         self._arm_of = {name: arm for arm, name in (names or application_names(arms)).items()}
-        self._period_ns = period_ns
-        self._clock = clock
-        self._dice = random.Random(seed)
-        self._lock = threading.Lock()
         self._rows: list[tuple[Any, ...]] = []
         self._arm: str | None = None
         self._block = 0
-        self._stop = threading.Event()
-        self._looking = threading.Event()
-        self._looking.set()
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Begin to look. Starting twice is no error."""
-        if self._thread is None:
-            self._stop.clear()
-            self._thread = threading.Thread(target=self._watch, name="dbdyno-watch", daemon=True)
-            self._thread.start()
-
-    def stop(self) -> None:
-        """Stop looking and close the connection; what was seen stays to be taken."""
-        self._stop.set()
-        self._looking.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-
-    def pause(self) -> None:
-        """Stop looking for a while, to measure what looking costs; the connection stays."""
-        self._looking.clear()
-
-    def resume(self) -> None:
-        """Look again."""
-        self._looking.set()
 
     def mark(self, arm: str | None, block: int) -> None:
         """From now on it is this block; `arm` where one runs alone, None where arms alternate."""
@@ -146,46 +105,6 @@ class Watcher:
             rows, self._rows = self._rows, []
         columns = zip(*rows, strict=True) if rows else ([] for _ in COLUMNS)
         return dict(zip(COLUMNS, map(list, columns), strict=True))
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
-
-    def _watch(self) -> None:
-        import psycopg
-
-        pause_s = 0.1
-        while not self._stop.is_set():
-            try:
-                with contextlib.closing(
-                    self._target.connect(
-                        statement_timeout_ms=2000, application_name="dbdyno watcher"
-                    )
-                ) as conn:
-                    conn.prepare_threshold = None if self._target.pooled else 1
-                    pause_s = 0.1
-                    self._look_until_stopped(conn)
-            except (psycopg.Error, TargetError) as error:
-                self.problem = str(error).splitlines()[0]
-                self._stop.wait(pause_s)
-                pause_s = min(5.0, pause_s * 2)
-
-    def _look_until_stopped(self, conn: Connection) -> None:
-        while not self._stop.wait(self._dice.uniform(0.5, 1.5) * self._period_ns / 1e9):
-            if not self._looking.is_set():
-                self._looking.wait()
-                continue
-            self._look(conn)
-            self.samples += 1
-            self.problem = None
 
     def _look(self, conn: Connection) -> None:
         with self._lock:

@@ -27,6 +27,11 @@ impl Session {
         self.account.wait(Event::ClientMessage, begin_ns, self.sim.now_ns(), [0; 3]);
     }
 
+    /// The client has been silent since then.
+    pub fn idle_since(&mut self, begin_ns: u64) {
+        self.account.wait(Event::ClientMessage, begin_ns, self.sim.now_ns(), [0; 3]);
+    }
+
     /// Computes for so long, as soon as there is a core.
     pub async fn compute(&mut self, ns: u64) {
         let begin_ns = self.sim.now_ns();

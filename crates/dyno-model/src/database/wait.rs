@@ -30,6 +30,45 @@ pub enum Event {
 }
 
 impl Event {
+    /// All events, in the order of their numbers.
+    pub const ALL: [Self; 10] = [
+        Self::LogFileSync,
+        Self::LogFileParallelWrite,
+        Self::LogBufferSpace,
+        Self::FreeBufferWaits,
+        Self::DbFileSequentialRead,
+        Self::ReadByOtherSession,
+        Self::DbFileParallelWrite,
+        Self::CpuQueue,
+        Self::ClientMessage,
+        Self::RdbmsIpcMessage,
+    ];
+
+    /// The engine's own class of it.
+    pub fn group(self) -> &'static str {
+        match self {
+            Self::LogFileSync => "Commit",
+            Self::LogFileParallelWrite | Self::DbFileParallelWrite => "System I/O",
+            Self::LogBufferSpace | Self::FreeBufferWaits => "Configuration",
+            Self::DbFileSequentialRead | Self::ReadByOtherSession => "User I/O",
+            Self::CpuQueue => "CPU",
+            Self::ClientMessage | Self::RdbmsIpcMessage => "Idle",
+        }
+    }
+
+    /// The common class of it, the same for every engine.
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::LogFileSync => "commit",
+            Self::LogFileParallelWrite | Self::LogBufferSpace => "log write",
+            Self::FreeBufferWaits => "free buffer",
+            Self::DbFileSequentialRead | Self::ReadByOtherSession => "data read",
+            Self::DbFileParallelWrite => "data write",
+            Self::CpuQueue => "CPU",
+            Self::ClientMessage | Self::RdbmsIpcMessage => "idle",
+        }
+    }
+
     /// The engine's name; for the CPU queue, which has none, ours.
     pub fn name(self) -> &'static str {
         match self {

@@ -13,16 +13,16 @@ use crate::kernel::StationReport;
 
 /// Requests whose pieces are under way.
 #[derive(Default)]
-struct Open(RefCell<Slab<(usize, Done)>>);
+pub(crate) struct Open(RefCell<Slab<(usize, Done)>>);
 
 impl Open {
     /// One that has so many pieces.
-    fn add(&self, pieces: usize, done: Done) -> u64 {
+    pub(crate) fn add(&self, pieces: usize, done: Done) -> u64 {
         self.0.borrow_mut().insert((pieces, done))
     }
 
     /// One piece is complete; tells if it was the last.
-    fn piece(&self, token: u64) {
+    pub(crate) fn piece(&self, token: u64) {
         let mut open = self.0.borrow_mut();
         let Some((left, _)) = open.get_mut(token) else { return };
         *left -= 1;

@@ -8,7 +8,17 @@
 //! between the first and the second half. A fit near the floor is as good as the data can tell; a
 //! floor that is itself high says that the device changed while it was measured, and that one table
 //! is the wrong model (regimes are needed, or a calmer measurement).
+//!
+//! Latencies that follow one another are alike more often than not. So quantiles have intervals from
+//! a moving-block bootstrap: stretches as long as the likeness lasts are drawn, not single values
+//! (Künsch, Annals of Statistics 17 (1989) 1217). And where the likeness comes from a slow state
+//! that lasts, [`super::regimes`] finds it.
 
+use dyno_stats::autocorrelation::autocorrelation;
+use dyno_stats::rng::Xoshiro256;
+use serde_json::{Value, json};
+
+use super::regimes::{self, Regimes};
 use crate::kernel::table::{Table, TableError, quantile_of};
 
 /// How far two sets of latencies are apart.
@@ -80,9 +90,146 @@ fn sorted(values: &[f64]) -> Vec<f64> {
 }
 
 fn neighbours(values: &[f64]) -> f64 {
-    let logs: Vec<f64> = values.iter().map(|value| libm::log(value.max(1e-9))).collect();
-    let mean = logs.iter().sum::<f64>() / logs.len() as f64;
-    let variance: f64 = logs.iter().map(|x| (x - mean).powi(2)).sum();
-    let together: f64 = logs.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
-    if variance > 0.0 { together / variance } else { 0.0 }
+    autocorrelation(&logarithms(values), 1).unwrap_or(0.0)
+}
+
+/// Natural logarithms; what is below 1e-9 counts as that.
+pub(super) fn logarithms(values: &[f64]) -> Vec<f64> {
+    values.iter().map(|value| libm::log(value.max(1e-9))).collect()
+}
+
+/// How long the likeness of neighbours lasts: twice the first lag at which less than 0.05 of it is
+/// left; at least the cube root of the number of values, at most an eighth of it.
+pub fn block_length(logs: &[f64]) -> usize {
+    let most = (logs.len() / 8).max(1);
+    let least = (libm::cbrt(logs.len() as f64) as usize).clamp(1, most);
+    let mut lag = 1;
+    while lag < most && autocorrelation(logs, lag).is_some_and(|r| r.abs() > 0.05) {
+        lag *= 2;
+    }
+    if lag == 1 { least } else { (2 * lag).clamp(least, most) }
+}
+
+/// Bins of the bootstrap: logarithms in steps of a quarter of a percent.
+const STEP: f64 = 0.0025;
+const RESAMPLES: usize = 400;
+
+/// 95 % intervals of the quantiles [`SHOWN`] by resampling stretches of `block` neighbours. Values
+/// count to a quarter of a percent; the dice are always the same.
+pub fn intervals(logs: &[f64], block: usize) -> [[f64; 2]; 4] {
+    let low = logs.iter().copied().fold(f64::INFINITY, f64::min);
+    let bin = |x: f64| ((x - low) / STEP) as u32;
+    let bins: Vec<u32> = logs.iter().map(|&x| bin(x)).collect();
+    let mut counts = vec![0_u32; bins.iter().max().map_or(1, |most| *most as usize + 1)];
+    let mut dice = Xoshiro256::new(0x0063_616c_6962_7261);
+    let mut found: [Vec<f64>; 4] = Default::default();
+    let starts = (logs.len() - block + 1) as u64;
+    for _ in 0..RESAMPLES {
+        counts.fill(0);
+        let mut left = logs.len();
+        while left > 0 {
+            let start = dice.below(starts) as usize;
+            let length = block.min(left);
+            bins[start..start + length].iter().for_each(|&at| counts[at as usize] += 1);
+            left -= length;
+        }
+        for (found, p) in found.iter_mut().zip(SHOWN) {
+            let wanted = (p * logs.len() as f64) as u32;
+            let mut seen = 0;
+            let at = counts.iter().position(|count| {
+                seen += count;
+                seen > wanted
+            });
+            found.push(libm::exp(low + STEP * (at.unwrap_or(counts.len()) as f64 + 0.5)));
+        }
+    }
+    found.map(|mut values| {
+        values.sort_by(f64::total_cmp);
+        [quantile_of(&values, 0.025), quantile_of(&values, 0.975)]
+    })
+}
+
+/// Lags at which likeness is told.
+const LAGS: [usize; 4] = [1, 10, 100, 1_000];
+
+/// The fit as JSON: figures, judgement, and the device as parameter text.
+///
+/// # Errors
+/// Fewer than four values.
+pub fn report(values_us: &[f64]) -> Result<String, TableError> {
+    let fit = fit(values_us)?;
+    let logs = logarithms(values_us);
+    let block = block_length(&logs);
+    let intervals = intervals(&logs, block);
+    let regimes = regimes::find(values_us);
+    let all = sorted(values_us);
+    let quantiles: Vec<Value> = SHOWN
+        .iter()
+        .zip(intervals)
+        .map(|(&p, [low, high])| json!({"p": p, "us": quantile_of(&all, p), "low": low, "high": high}))
+        .collect();
+    let lags: Vec<Value> = LAGS
+        .iter()
+        .filter(|lag| **lag * 4 < logs.len())
+        .map(|&lag| {
+            let given = regimes.as_ref().map(|regimes| regimes.autocorrelation(lag));
+            json!({"lag": lag, "measured": autocorrelation(&logs, lag), "regimes": given})
+        })
+        .collect();
+    let (parameters, states) = match &regimes {
+        None => (regime_text(&fit.table, 0.0), Vec::new()),
+        Some(regimes) => of_regimes(regimes, values_us)?,
+    };
+    let told = json!({
+        "n": values_us.len(), "mean_us": values_us.iter().sum::<f64>() / values_us.len() as f64,
+        "quantiles": quantiles, "block": block, "blocks": values_us.len() / block,
+        "distance": distance_json(&fit.distance), "floor": distance_json(&fit.floor),
+        "lags": lags, "regimes": states,
+        "toml": format!("regimes = [\n{parameters}]\n"),
+    });
+    Ok(told.to_string())
+}
+
+fn distance_json(distance: &Distance) -> Value {
+    json!({"ks": distance.ks, "log_w1": distance.log_w1, "quantiles": distance.quantiles})
+}
+
+fn of_regimes(regimes: &Regimes, values: &[f64]) -> Result<(String, Vec<Value>), TableError> {
+    let (mut text, mut states) = (String::new(), Vec::new());
+    for state in 0..2_u8 {
+        let table = Table::of_values(&regimes.values(values, state))?;
+        let at = usize::from(state);
+        let stay_ms = regimes.stay_us[at] / 1e3;
+        text += &regime_text(&table, stay_ms);
+        states.push(json!({
+            "share": regimes.share[at], "stay_ms": stay_ms,
+            "stay_requests": regimes.stay_requests[at],
+            "p50_us": table.quantile(0.5), "p99_us": table.quantile(0.99),
+        }));
+    }
+    Ok((text, states))
+}
+
+/// A regime as parameter text: one table for reads and writes, which were not told apart.
+fn regime_text(table: &Table, stay_ms: f64) -> String {
+    let listed = |of: fn(&(f64, f64)) -> f64, digits: usize| {
+        let words: Vec<String> =
+            table.points().iter().map(|point| short(of(point), digits)).collect();
+        words.join(", ")
+    };
+    let times = format!(
+        "{{ kind = \"measured\", probability = [{}], us = [{}] }}",
+        listed(|point| point.0, 8),
+        listed(|point| point.1, 6)
+    );
+    format!("  {{ stay_ms = {}, read = {times}, write = {times} }},\n", short(stay_ms, 4))
+}
+
+/// So many digits that count, always with a point.
+fn short(value: f64, digits: usize) -> String {
+    let whole = if value > 0.0 { libm::log10(value).floor() as i32 + 1 } else { 1 };
+    let behind = (digits as i32 - whole).max(1) as usize;
+    let text = format!("{value:.behind$}");
+    let cut = text.trim_end_matches('0');
+    if cut.ends_with('.') { format!("{cut}0") } else { cut.to_owned() }
 }

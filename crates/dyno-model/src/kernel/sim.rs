@@ -47,6 +47,9 @@ enum What {
 /// More events than this at one instant are a model's error, not a busy instant.
 const STANDSTILL: u64 = 10_000_000;
 
+/// Events after which a run asks whether to go on.
+const ASK_EVERY: u64 = 4_096;
+
 struct Inner {
     now_ns: Cell<u64>,
     calendar: RefCell<Calendar<What>>,
@@ -125,13 +128,26 @@ impl Simulation {
 
     /// Runs until no ordinary process is left. Daemons and pending events stay as they are.
     pub fn run(&self) -> Result<(), SimError> {
+        self.run_while(|| true).map(|_| ())
+    }
+
+    /// Runs like [`Simulation::run`], and asks every few thousand events whether to go on; `false`
+    /// if it was told not to.
+    pub fn run_while(&self, mut go_on: impl FnMut() -> bool) -> Result<bool, SimError> {
+        let mut asked_at = self.events();
         while self.0.0.processes.borrow().ordinary() > 0 {
             match self.step(u64::MAX) {
                 Step::Done => self.check_standstill()?,
                 Step::Limit | Step::Dry => return Err(self.deadlock()),
             }
+            if self.events() - asked_at >= ASK_EVERY {
+                asked_at = self.events();
+                if !go_on() {
+                    return Ok(false);
+                }
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Runs everything due up to and including `limit_ns`, then sets the clock there. It is a

@@ -83,9 +83,11 @@ _PNG_SCALE = 2
 
 def order(kind: str) -> tuple[Figure, ...]:
     """The figures in the order of a report of this kind: one with a figure of its own opens with
-    it. A page about traces has figures of its own."""
+    it. A page about traces has figures of its own, one about models its drawing."""
     if kind == "trace":
         return TRACE
+    if kind == "model":
+        return ()
     return tuple(sorted(ORDER, key=lambda figure: figure.name != kind))
 
 

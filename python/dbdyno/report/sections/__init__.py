@@ -53,9 +53,13 @@ ORDER: tuple[Section, ...] = tuple(
 
 
 def order(model: Mapping[str, Any]) -> tuple[Section, ...]:
-    """The sections of a page; a page about traces has its own."""
+    """The sections of a page; a page about traces or models has its own."""
     if model.get("kind") == "trace":
         from dbdyno.report import trace
 
         return trace.order(model)
+    if model.get("kind") == "model":
+        from dbdyno.report import model as models
+
+        return models.order(model)
     return ORDER

@@ -1,107 +1,79 @@
 """Study redo-size: how does the time of a commit depend on the redo written before it?
 
 One session commits transactions of random redo size, as fine-grained as the load can be: every
-commit draws its own size, so that drift of the machine hits all sizes alike. The redo is made by
-`pg_logical_emit_message`, which writes exactly so many bytes into the write-ahead log and touches
-no table; sizes are not assumed but read from the log's position before each commit (`\\redo`).
+commit draws its own size, so that drift of the machine hits all sizes alike. Sizes are not assumed
+but read from the log's position before each commit. The workload is typed: PostgreSQL runs it as a
+script, a model as it is; nothing else differs between them.
 
-Limits: the function must be executable for the role (it is by default); a commit waits for redo of
-all sessions, so other writers on the engine blur the curve; no standby.
+Limits: a commit waits for redo of all sessions, so other writers on the engine blur the curve; no
+standby.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from dbdyno.errors import PlanError
-from dbdyno.study.plan import Arm, Judge, Plan, Schedule, Script, Watch, Workload
+from dbdyno.study.factors import combined, sessions
+from dbdyno.study.plan import Arm, Judge, Plan, Schedule, Watch, Workload
 from dbdyno.study.study import Factor, Study
-
-_UNITS = {"": 1, "B": 1, "KB": 1000, "KIB": 1024, "MB": 10**6, "MIB": 2**20, "K": 1024, "M": 2**20}
-_CHUNK = 8192
-_LARGEST = 256 * 2**20
-
-_COMMIT = """\
-begin;
-select count(pg_logical_emit_message(true, 'dbdyno', repeat('r', least(:bytes - at, {chunk})::int)))
-from generate_series(0, :bytes - 1, {chunk}) at;
-\\redo
-commit;
-"""
+from dbdyno.study.typed import sizes
 
 
-def size_bytes(text: str) -> int:
-    """Bytes of '64KiB', '1MiB' or '4096'; raises `PlanError`."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKmM]?i?[bB]?)\s*", text)
-    if match is None or match[2].upper() not in _UNITS:
-        raise PlanError(
-            f"{text!r} is no size",
-            where="--set redo_bytes",
-            next_step="write 8KiB..4MiB for a range, or a list such as 64KiB,512KiB,1MiB",
-        )
-    size = round(float(match[1]) * _UNITS[match[2].upper()])
-    if not 1 <= size <= _LARGEST:
-        raise PlanError(f"{text!r} lies outside 1 byte to 256 MiB", where="--set redo_bytes")
-    return size
-
-
-def _draw(redo_bytes: str) -> str:
-    """The script lines that draw the size of the next transaction."""
-    if ".." in redo_bytes:
-        low, high = (size_bytes(part) for part in redo_bytes.split("..", 1))
-        if low >= high:
-            raise PlanError(f"{redo_bytes!r} is an empty range", where="--set redo_bytes")
-        return f"\\set bytes random({low}, {high})\n"
-    levels = [size_bytes(part) for part in redo_bytes.split(",")]
-    if len(levels) < 3:
+def _plan(options: Mapping[str, str], quick: bool) -> Plan:
+    redo_bytes = options["redo_bytes"]
+    levels = sizes(redo_bytes)
+    if ".." not in redo_bytes and len(levels) < 3:
         raise PlanError(
             f"{redo_bytes!r} names {len(levels)} size(s); a curve needs 3 or more",
             where="--set redo_bytes",
         )
-    cases = " ".join(f"when :level = {at} then {size}" for at, size in enumerate(levels))
-    return f"\\set level random(0, {len(levels) - 1})\n\\set bytes case {cases} end\n"
-
-
-def _plan(options: Mapping[str, str], quick: bool) -> Plan:
-    try:
-        sessions = int(options["sessions"])
-    except ValueError as error:
-        raise PlanError(f"{options['sessions']!r} is no number", where="--set sessions") from error
-    script = _draw(options["redo_bytes"]) + _COMMIT.format(chunk=_CHUNK)
     blocks = 8 if quick else 40
+    arms = combined(sessions(options["sessions"]))
     return Plan(
         title="redo-size",
         question=STUDY.question,
         study="redo-size",
         kind="curve",
-        arms=[Arm("commit", description=f"redo per commit {options['redo_bytes']}")],
-        workload=Workload([Script("commit of random redo size", script)]),
-        sessions=sessions,
+        arms=[_described(arm, redo_bytes) for arm in arms],
+        workload=Workload(kind="commit-loop", parameters={"redo_bytes": redo_bytes}),
+        sessions=arms[0].sessions or 1,
         schedule=Schedule(
             blocks=blocks,
             warmup_blocks=1 if quick else 2,
             turn_ns=2_000_000_000,
             settle_ns=0,
             switch="turns",
+            transactions=500,
+            warmup_transactions=10,
         ),
         watch=Watch(overhead_blocks=1 if quick else 2),
         judge=Judge(headline="mean"),
     )
 
 
+def _described(arm: Arm, redo_bytes: str) -> Arm:
+    name = "commit" if arm.name == "base" else arm.name
+    return replace(arm, name=name, description=f"redo per commit {redo_bytes}")
+
+
 STUDY = Study(
     name="redo-size",
     question="Does the time of a commit grow with the redo before it, and is there a sawtooth?",
-    workload="One session; each transaction writes a random amount of redo with "
-    "pg_logical_emit_message, reads the position of the write-ahead log, and commits. The commit "
-    "is timed on its own, the redo since the last commit comes from the log's position.",
-    targets="postgres: embedded by default, or --target postgresql://... (not a standby)",
-    source="Guy Harrison, 2012: redo size against 'log file sync' time on Oracle (E5)",
+    workload="One session; each transaction writes a random amount of redo and commits "
+    "(commit-loop). On PostgreSQL the redo is made with pg_logical_emit_message, and its amount "
+    "read from the position of the write-ahead log right before the commit. The commit is timed "
+    "on its own.",
+    targets="postgres: embedded by default, or --target postgresql://... (not a standby); and any "
+    "model with a database instance: --target model:NAME",
+    source="Guy Harrison, 2012: redo size against 'log file sync' time on Oracle (E5, E8)",
     found_there="A sawtooth with a period of 1 MB: the wait rises to 1 MB of redo, then falls, "
     "because the log writer flushes on its own at each megabyte; there was never more than about "
-    "1 MB left to wait for. PostgreSQL's WAL writer works by another rule (it wakes by time, "
-    "wal_writer_delay), so the sawtooth is looked for here and not taken for granted.",
+    "1 MB left to wait for. Redo on flash and on disk cost about the same where there was little "
+    "of it, and flash degraded much more steeply as it grew. PostgreSQL's WAL writer works by "
+    "another rule (it wakes by time, wal_writer_delay), so the sawtooth is looked for there and "
+    "not taken for granted.",
     factors=(
         Factor("redo_bytes", "range or list of redo sizes per commit", "4KiB..12MiB"),
         Factor("sessions", "concurrent sessions", "1"),

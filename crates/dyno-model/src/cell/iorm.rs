@@ -1,0 +1,271 @@
+//! Resource management: whose request a disk serves next.
+//!
+//! ```text
+//!   database A  [waits in the cell] --\   who has had least for its share,
+//!   database B  [waits in the cell] ---+-- level by level, within its limit --> at most `depth`
+//!   others      [waits in the cell] --/                                          on the disk
+//! ```
+//!
+//! Each disk has its own queues. A request's cost is the disk time it is expected to take, so that
+//! shares are shares of the disk and not of requests. Of the databases that have something to do the
+//! one whose cost so far over its share is least comes first; one that was idle begins where the
+//! others are, so that what it left unused is gone to them. Redo passes by the queues.
+//!
+//! Allocations: a level gives out turns by its percentages; the turn of a database with nothing to do
+//! goes to the next level, not to a sibling, and only what no level wants goes to whoever waits.
+//!
+//! Limits: after a request a database may start the next when cost / limit has passed, on each disk,
+//! even if the disk is idle.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::{Parameter, parameter};
+use crate::kernel::sample::whole_ns;
+
+/// What a plan says of a database.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Directive {
+    /// Share, where no level is given.
+    pub share: u64,
+    /// Level, from 1; 0: by share.
+    pub level: u64,
+    /// Percentage of its level.
+    pub allocation: f64,
+    /// Most of a disk that it may use, in percent.
+    pub limit: f64,
+    /// May it use the flash cache?
+    pub flash_cache: bool,
+    /// May it use the flash log?
+    pub flash_log: bool,
+}
+
+impl Directive {
+    /// Meaning and source of each.
+    pub const TABLE: [Parameter; 6] = [
+        parameter("share", "share, where no level is given", "ALTER IORMPLAN: 1 to 32"),
+        parameter("level", "level, from 1; 0: by share", "ALTER IORMPLAN: 1 to 8"),
+        parameter("allocation", "percentage of its level", "ALTER IORMPLAN"),
+        parameter("limit", "most of a disk that it may use, in percent", "ALTER IORMPLAN"),
+        parameter("flash_cache", "may it use the flash cache", "ALTER IORMPLAN: on"),
+        parameter("flash_log", "may it use the flash log", "ALTER IORMPLAN: on"),
+    ];
+}
+
+impl Default for Directive {
+    fn default() -> Self {
+        let (flash_cache, flash_log) = (true, true);
+        Self { share: 1, level: 0, allocation: 0.0, limit: 100.0, flash_cache, flash_log }
+    }
+}
+
+/// Resource management of a cell.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IormParameters {
+    /// Requests on a disk at once, where there is a plan.
+    pub depth: u64,
+    /// Expected disk time of a request without its bytes.
+    pub request_ms: f64,
+    /// Expected rate of its bytes.
+    pub rate_mb_s: f64,
+    /// Directives by database; `other` stands for all without one. Empty: first come, first served.
+    pub plan: BTreeMap<String, Directive>,
+}
+
+impl IormParameters {
+    /// Meaning and source of each.
+    pub const TABLE: [Parameter; 4] = [
+        parameter("depth", "requests on a disk at once, where there is a plan", "assumed"),
+        parameter(
+            "request_ms",
+            "expected disk time of a request without its bytes",
+            "Oracle: 300 small requests a second and disk",
+        ),
+        parameter(
+            "rate_mb_s",
+            "expected rate of its bytes",
+            "Oracle: a large request is about three small ones",
+        ),
+        parameter("plan", "directives by database; `other` for all without one", "ALTER IORMPLAN"),
+    ];
+
+    /// Directive of a database.
+    pub fn directive(&self, database: &str) -> Directive {
+        self.plan.get(database).or_else(|| self.plan.get("other")).cloned().unwrap_or_default()
+    }
+
+    /// Expected disk time.
+    pub fn cost_ns(&self, bytes: u64) -> u64 {
+        whole_ns(self.request_ms * 1e6 + bytes as f64 / self.rate_mb_s * 1e3).max(1)
+    }
+}
+
+impl Default for IormParameters {
+    fn default() -> Self {
+        Self { depth: 8, request_ms: 3.3, rate_mb_s: 150.0, plan: BTreeMap::new() }
+    }
+}
+
+/// A plan as the queues use it: what each database has, by number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Entry {
+    level: u64,
+    weight: f64,
+    limit: f64,
+}
+
+/// A plan as the queues use it.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    entries: Vec<Entry>,
+    levels: Vec<u64>,
+    depth: u64,
+    /// Cost of a turn that its database does not use.
+    turn_ns: u64,
+}
+
+impl Plan {
+    /// For these databases.
+    pub fn new(parameters: &IormParameters, databases: &[String]) -> Self {
+        let entry = |name: &String| {
+            let Directive { share, level, allocation, limit, .. } = parameters.directive(name);
+            let weight = if level == 0 { share as f64 } else { allocation };
+            Entry { level, weight: weight.max(1e-3), limit: (limit / 100.0).clamp(1e-3, 1.0) }
+        };
+        let entries: Vec<Entry> = databases.iter().map(entry).collect();
+        let mut levels: Vec<u64> = entries.iter().map(|entry| entry.level).collect();
+        levels.sort_unstable();
+        levels.dedup();
+        let turn_ns = parameters.cost_ns(0);
+        Self { entries, levels, depth: parameters.depth.max(1), turn_ns }
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<(u64, u64)>,
+    /// Cost so far over weight.
+    pass: f64,
+    /// Not before, because of a limit.
+    not_before_ns: u64,
+}
+
+/// What a disk is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Serve this request.
+    Serve(u64),
+    /// Nothing before this time, because of limits.
+    NotBefore(u64),
+    /// Nothing.
+    Nothing,
+}
+
+/// Queues of one disk.
+#[derive(Default)]
+pub struct Queues {
+    queues: Vec<Queue>,
+    outstanding: u64,
+    waiting: u64,
+    /// Pass of the last that was served by share: where a database that was idle begins.
+    virtual_pass: f64,
+}
+
+impl Queues {
+    /// Requests that wait.
+    pub fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    /// A request comes.
+    pub fn push(&mut self, database: u16, token: u64, cost_ns: u64) {
+        let at = usize::from(database);
+        if self.queues.len() <= at {
+            self.queues.resize_with(at + 1, Queue::default);
+        }
+        let queue = &mut self.queues[at];
+        if queue.waiting.is_empty() {
+            queue.pass = queue.pass.max(self.virtual_pass);
+        }
+        queue.waiting.push_back((token, cost_ns));
+        self.waiting += 1;
+    }
+
+    /// A request of the queues is complete.
+    pub fn finished(&mut self) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+    }
+
+    /// What to do now.
+    pub fn next(&mut self, plan: &Plan, now_ns: u64) -> Next {
+        if self.waiting == 0 || self.outstanding >= plan.depth {
+            return Next::Nothing;
+        }
+        let chosen = self.by_level(plan, now_ns).or_else(|| self.least(plan, None, now_ns));
+        let Some(at) = chosen else {
+            let ready = self.queues.iter().filter(|queue| !queue.waiting.is_empty());
+            return ready
+                .map(|queue| queue.not_before_ns)
+                .min()
+                .map_or(Next::Nothing, Next::NotBefore);
+        };
+        let entry = plan.entries[at];
+        let queue = &mut self.queues[at];
+        let Some((token, cost_ns)) = queue.waiting.pop_front() else { return Next::Nothing };
+        if entry.level == 0 {
+            // By level, the turn was paid for when it was given.
+            self.virtual_pass = queue.pass;
+            queue.pass += cost_ns as f64 / entry.weight;
+        }
+        if entry.limit < 1.0 {
+            queue.not_before_ns =
+                now_ns.max(queue.not_before_ns) + whole_ns(cost_ns as f64 / entry.limit);
+        }
+        self.waiting -= 1;
+        self.outstanding += 1;
+        Next::Serve(token)
+    }
+
+    fn ready(&self, at: usize, now_ns: u64) -> bool {
+        let queue = &self.queues[at];
+        !queue.waiting.is_empty() && queue.not_before_ns <= now_ns
+    }
+
+    /// The database, of those with something to do, that has had least for its weight.
+    fn least(&self, plan: &Plan, level: Option<u64>, now_ns: u64) -> Option<usize> {
+        let of_level = |at: &usize| level.is_none_or(|level| plan.entries[*at].level == level);
+        let ready = (0..self.queues.len()).filter(of_level).filter(|&at| self.ready(at, now_ns));
+        ready.min_by(|&a, &b| self.queues[a].pass.total_cmp(&self.queues[b].pass))
+    }
+
+    /// One turn of each level in order: the database whose turn it is, if it has something to do.
+    fn by_level(&mut self, plan: &Plan, now_ns: u64) -> Option<usize> {
+        for &level in &plan.levels {
+            if level == 0 {
+                if let Some(at) = self.least(plan, Some(0), now_ns) {
+                    return Some(at);
+                }
+                continue;
+            }
+            let Some(at) = self.turn(plan, level) else { continue };
+            if self.ready(at, now_ns) {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// Whose turn it is at a level, busy or idle; it is charged for it.
+    fn turn(&mut self, plan: &Plan, level: u64) -> Option<usize> {
+        self.queues.resize_with(plan.entries.len().max(self.queues.len()), Queue::default);
+        let members = (0..plan.entries.len()).filter(|&at| plan.entries[at].level == level);
+        let at = members.min_by(|&a, &b| self.queues[a].pass.total_cmp(&self.queues[b].pass))?;
+        let queue = &mut self.queues[at];
+        let cost_ns = queue.waiting.front().map_or(plan.turn_ns, |&(_, cost_ns)| cost_ns);
+        queue.pass += cost_ns as f64 / plan.entries[at].weight;
+        Some(at)
+    }
+}

@@ -1,0 +1,219 @@
+//! Flash log: a redo write goes to disk and to flash, and the first copy that is safe answers.
+//!
+//! The flash copy is needed until the disk has its own; its space on the module is free then. Space
+//! is counted, not laid out: copies of one module that the disk completes out of order leave no holes.
+//! Modules take turns; one without room is passed over. What cannot be raced goes to disk alone and is
+//! counted under its reason. All counters move when a copy completes, so that at every instant
+//! writes = disk first + flash first.
+
+use super::counts::{LogCounts, Skip};
+use super::parameters::FlashLogParameters;
+use super::storage_cell::{Ask, Op, State, StorageCell, Then};
+use crate::device::{Done, Request};
+use crate::kernel::sample::whole_ns;
+
+/// A raced write, or a redo write that was not raced.
+#[derive(Clone, Copy)]
+pub(super) struct Race {
+    began_ns: u64,
+    module: u16,
+    flash_bytes: u64,
+    /// How long each copy took, once it is complete.
+    disk_ns: Option<u64>,
+    flash_ns: Option<u64>,
+    skip: Option<Skip>,
+}
+
+/// The flash log of a cell.
+pub(super) struct Log {
+    /// There is one now.
+    pub exists: bool,
+    room_bytes: u64,
+    /// Bytes on each module that are not on disk yet, and where the next copy goes.
+    used_bytes: Vec<u64>,
+    next_bytes: Vec<u64>,
+    turn: usize,
+    outlier_ns: u64,
+    pub counts: LogCounts,
+}
+
+impl Log {
+    pub fn new(parameters: &FlashLogParameters, modules: usize) -> Self {
+        Self {
+            exists: parameters.enabled,
+            room_bytes: parameters.module_mb << 20,
+            used_bytes: vec![0; modules],
+            next_bytes: vec![0; modules],
+            turn: 0,
+            outlier_ns: whole_ns(parameters.outlier_ms * 1e6),
+            counts: LogCounts::default(),
+        }
+    }
+
+    /// Space on all modules.
+    pub fn bytes(&self) -> u64 {
+        if self.exists { self.room_bytes * self.used_bytes.len() as u64 } else { 0 }
+    }
+
+    /// Space of a module.
+    pub fn module_bytes(&self) -> u64 {
+        self.room_bytes
+    }
+
+    /// Does a copy ever stay?
+    pub fn holds(&self) -> bool {
+        self.used_bytes.iter().all(|&used| used <= self.room_bytes)
+    }
+
+    /// Bytes on flash that are not on disk yet.
+    pub fn used(&self) -> u64 {
+        self.used_bytes.iter().sum()
+    }
+
+    /// A module with room, and the offset there.
+    fn place(&mut self, bytes: u64) -> Option<(usize, u64)> {
+        let modules = self.used_bytes.len();
+        for _ in 0..modules {
+            let module = self.turn;
+            self.turn = if module + 1 == modules { 0 } else { module + 1 };
+            if self.used_bytes[module] + bytes > self.room_bytes {
+                continue;
+            }
+            self.used_bytes[module] += bytes;
+            let next = self.next_bytes[module];
+            let at = if next + bytes > self.room_bytes { 0 } else { next };
+            self.next_bytes[module] = at + bytes;
+            return Some((module, at));
+        }
+        None
+    }
+}
+
+impl StorageCell {
+    /// Creates or drops the flash log, for redo writes that arrive from now on. Those under way end
+    /// as they began.
+    pub fn set_flash_log(&self, exists: bool) {
+        self.state.borrow_mut().log.exists = exists;
+    }
+
+    /// Is there a flash log?
+    pub fn has_flash_log(&self) -> bool {
+        self.state.borrow().log.exists
+    }
+
+    /// Why a redo write cannot be raced, as far as it is known when it comes.
+    pub(super) fn may_not_race(state: &State, ask: &Ask) -> Option<Skip> {
+        let slice = &state.slices[usize::from(ask.group)];
+        let directive = &state.directives[usize::from(ask.label.database)];
+        if slice.on_flash {
+            Some(Skip::LogOnFlash)
+        } else if !slice.flash_log {
+            Some(Skip::DisabledGrid)
+        } else if !directive.flash_log {
+            Some(Skip::Plan)
+        } else if state.log.used_bytes.is_empty() {
+            Some(Skip::NoFlash)
+        } else if ask.request.bytes > state.log.room_bytes {
+            Some(Skip::Large)
+        } else {
+            None
+        }
+    }
+
+    pub(super) fn write_redo(&self, state: &mut State, op: u64, ask: Ask) {
+        if !state.log.exists {
+            self.io(state, ask, Then::Part(op));
+            return;
+        }
+        let began_ns = self.sim.now_ns();
+        let FlashLogParameters { header_bytes, page_bytes, .. } = self.log_parameters;
+        let flash_bytes = (ask.request.bytes + header_bytes).next_multiple_of(page_bytes.max(1));
+        let mut skip = Self::may_not_race(state, &ask);
+        let mut place = None;
+        if skip.is_none() {
+            place = state.log.place(flash_bytes);
+            skip = place
+                .is_none()
+                .then(|| if flash_bytes > state.log.room_bytes { Skip::Large } else { Skip::Busy });
+        }
+        let (module, at) = place.unwrap_or_default();
+        let race = Race {
+            began_ns,
+            module: module as u16,
+            flash_bytes,
+            disk_ns: None,
+            flash_ns: None,
+            skip,
+        };
+        let Some(open) = state.ops.get_mut(op) else { return };
+        open.race = Some(race);
+        if skip.is_some() {
+            self.io(state, ask, Then::Unraced(op));
+            return;
+        }
+        self.io(state, ask, Then::DiskCopy(op));
+        let copy = Ask {
+            unit: (self.disks + module) as u16,
+            group: Ask::NO_GROUP,
+            request: Request { offset_bytes: at, bytes: flash_bytes, ..ask.request },
+            ..ask
+        };
+        self.io(state, copy, Then::FlashCopy(op));
+    }
+
+    /// A copy is safe; whom to tell if it is the first.
+    pub(super) fn copy_done(&self, state: &mut State, op: u64, flash: bool) -> Option<Done> {
+        let now = self.sim.now_ns();
+        let open = state.ops.get_mut(op)?;
+        let (arrived_ns, ask) = (open.arrived_ns, open.ask);
+        let race = open.race.as_mut()?;
+        let elapsed_ns = now - race.began_ns;
+        if flash {
+            race.flash_ns = Some(elapsed_ns);
+        } else {
+            race.disk_ns = Some(elapsed_ns);
+        }
+        let (counts, race) = (&mut state.log.counts, *race);
+        if flash {
+            counts.flash_bytes += race.flash_bytes;
+        } else {
+            counts.disk_bytes += ask.request.bytes;
+            state.log.used_bytes[usize::from(race.module)] -= race.flash_bytes;
+        }
+        if let (Some(disk_ns), Some(flash_ns)) = (race.disk_ns, race.flash_ns) {
+            let outlier_ns = state.log.outlier_ns;
+            match (disk_ns > outlier_ns, flash_ns > outlier_ns) {
+                (true, false) => counts.prevented += 1,
+                (false, true) => counts.flash_only += 1,
+                (true, true) => counts.actual += 1,
+                (false, false) => {}
+            }
+            state.ops.remove(op);
+            return None;
+        }
+        if flash {
+            counts.flash_first += 1;
+        } else {
+            counts.disk_first += 1;
+        }
+        counts.race_ns += elapsed_ns;
+        counts.request_ns += elapsed_ns;
+        state.by_database[usize::from(ask.label.database)].log.add(ask.request.bytes);
+        let done = open.done.take();
+        self.left(state, arrived_ns);
+        done
+    }
+
+    /// A redo write that was not raced is on disk.
+    pub(super) fn unraced_done(&self, state: &mut State, op: u64) -> Option<Done> {
+        let Some(&mut Op { race: Some(race), .. }) = state.ops.get_mut(op) else { return None };
+        let elapsed_ns = self.sim.now_ns() - race.began_ns;
+        let counts = &mut state.log.counts;
+        if let Some(skip) = race.skip {
+            counts.skips[skip as usize] += 1;
+        }
+        counts.skip_outliers += u64::from(elapsed_ns > state.log.outlier_ns);
+        counts.request_ns += elapsed_ns;
+        self.finish(state, op)
+    }
+}

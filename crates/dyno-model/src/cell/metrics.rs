@@ -1,0 +1,3 @@
+//! Metrics.
+/// A metric.
+pub struct Metric;

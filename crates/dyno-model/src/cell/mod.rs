@@ -1,0 +1,111 @@
+//! Storage cells: disks and flash behind software that caches, races and shares out.
+//!
+//! ```text
+//!   database                     rack.group("DATA", tag): a device
+//!      |   writes: every copy, the slowest decides; reads: the primary copy
+//!      v
+//!   network ---------------+----------------------+------------------- one per cell
+//!      |                   |                      |
+//!   cell01              cell02                 cell03
+//!     redo write ----> flash log:    disk path  vs  flash module: the first answers
+//!     small, data ---> flash cache:  hit on flash; miss on disk, then into the cache
+//!     large ---------> disk; with KEEP disk and flash at the same time
+//!     all others ----> disk, in the order that resource management gives
+//!      |
+//!   12 x (controller memory over a disk)     16 x flash module
+//! ```
+//!
+//! What the database asks for carries a [`Tag`]: its purpose, its database and the caching policy of
+//! its segment. The cell decides by it, as real cells do by the reason tag of an I/O.
+//!
+//! **Order of simultaneous events.** A request's parts go to the devices disk first, then flash, in
+//! the order of offsets; copies go to the cells in the order of their numbers (primary first).
+//! Completions at the same instant count in the order in which the devices asked for their events:
+//! that also decides a race that ends in a tie. Commands act at the present instant, before what is
+//! still due at it.
+//!
+//! **Units.** Time in whole nanoseconds, size in whole bytes; metrics are converted when they are
+//! read, to Oracle's MB (2^20 bytes), us and ms.
+//!
+//! Left out: CPU of the cells (but the work on a request, which overlaps), storage index, compression,
+//! interconnect beyond one link per cell, loss of disks or cells, rebalance, scrubbing. The memory of a
+//! controller is divided evenly among its disks; real ones share it.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`parameters`] | the numbers of a rack, with their sources |
+//! | [`rack`] | cells and groups; commands |
+//! | [`group`] | extents, copies, grid disks |
+//! | [`storage_cell`] | one cell: network, devices, answers |
+//! | [`log`] | flash log |
+//! | [`caching`], [`directory`] | flash cache; what it holds |
+//! | [`iorm`] | resource management |
+//! | [`counts`], [`metrics`] | what is counted, and under which names it is shown |
+
+pub mod caching;
+pub mod counts;
+pub mod directory;
+pub mod error;
+pub mod group;
+pub mod iorm;
+pub mod log;
+pub mod metrics;
+pub mod parameters;
+pub mod rack;
+pub mod storage_cell;
+
+use serde::{Deserialize, Serialize};
+
+pub use error::CellError;
+pub use metrics::Metric;
+pub use parameters::{Caching, GroupParameters, RackParameters};
+pub use rack::Rack;
+pub use storage_cell::StorageCell;
+
+/// What an I/O is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// Blocks of tables and indexes.
+    #[default]
+    Data,
+    /// Online redo log.
+    Redo,
+    /// Temporary segments.
+    Temp,
+    /// Full scans; large ones may be filtered by the cell.
+    Scan,
+    /// Backups and other bulk work: never cached.
+    Backup,
+}
+
+/// What an I/O carries for the cell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tag {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Database, as plans and metrics name it.
+    pub database: String,
+    /// Caching policy of the segment.
+    pub caching: Caching,
+}
+
+impl Tag {
+    /// Of a purpose and a database, caching policy default.
+    pub fn new(purpose: Purpose, database: &str) -> Self {
+        Self { purpose, database: database.into(), caching: Caching::Default }
+    }
+}
+
+/// A tag with the database's number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Label {
+    pub purpose: Purpose,
+    pub caching: Caching,
+    pub database: u16,
+}
+
+impl Label {
+    /// Of the cell itself, when it writes dirty lines to disk.
+    pub const DESTAGE: Self = Self { purpose: Purpose::Data, caching: Caching::None, database: 0 };
+}

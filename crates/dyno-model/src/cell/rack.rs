@@ -1,0 +1,257 @@
+//! A rack: cells, the disk groups over them, and what can be asked of it while it runs.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::error::CellError;
+use super::group::{Group, Layout};
+use super::iorm::Directive;
+use super::parameters::{Caching, Medium, RackParameters};
+use super::storage_cell::{Slice, StorageCell};
+use super::{Label, Tag};
+use crate::device::cache::{Cache, CacheParameters};
+use crate::device::disk::Disk;
+use crate::device::flash::Flash;
+use crate::device::{Device, flash::FlashParameters};
+use crate::kernel::{Sim, StationReport};
+
+/// What the groups of a rack share.
+pub(super) struct Shared {
+    pub cells: Vec<Rc<StorageCell>>,
+    pub names: Vec<String>,
+    pub layouts: Vec<Layout>,
+    databases: RefCell<Vec<String>>,
+    pub(super) since_ns: Cell<u64>,
+}
+
+/// A rack of storage cells.
+pub struct Rack {
+    sim: Sim,
+    pub(super) parameters: RackParameters,
+    pub(super) shared: Rc<Shared>,
+}
+
+/// Makes a device of a name: a disk with its controller's memory, or a flash module.
+pub type Make<'a> = &'a dyn Fn(&Sim, &str) -> Rc<dyn Device>;
+
+impl Rack {
+    /// Of disks behind controllers and of flash modules, all as the parameters say.
+    pub fn new(sim: &Sim, parameters: &RackParameters) -> Result<Rc<Self>, CellError> {
+        parameters.check()?;
+        let controller = CacheParameters {
+            capacity_kb: parameters.controller.capacity_kb / parameters.disks,
+            ..parameters.controller.clone()
+        };
+        let capacity_mb = parameters.flash.capacity_mb.min(parameters.simulated_mb);
+        let flash = FlashParameters { capacity_mb, ..parameters.flash.clone() };
+        let disk = |sim: &Sim, name: &str| -> Rc<dyn Device> {
+            let disk = Disk::new(sim, name, parameters.disk.clone());
+            Cache::new(sim, &format!("{name} controller"), controller.clone(), disk)
+        };
+        let module =
+            |sim: &Sim, name: &str| -> Rc<dyn Device> { Flash::new(sim, name, flash.clone()) };
+        Self::with(sim, parameters, &disk, &module)
+    }
+
+    /// Of other devices: measured ones, say, or none but a law of service times.
+    pub fn with(
+        sim: &Sim,
+        parameters: &RackParameters,
+        disk: Make,
+        module: Make,
+    ) -> Result<Rc<Self>, CellError> {
+        parameters.check()?;
+        let RackParameters { count, disks, modules, .. } = *parameters;
+        let shape = (count, disks, modules);
+        let layouts = parameters.layouts(shape);
+        let mut cells = Vec::new();
+        for number in 1..=count {
+            let cell = format!("cell{number:02}");
+            let units = |kind: &str, count: u64, make: Make| -> Vec<Rc<dyn Device>> {
+                (0..count).map(|unit| make(sim, &format!("{kind}_{unit:02}_{cell}"))).collect()
+            };
+            let devices = (units("CD", disks, disk), units("FD", modules, module));
+            for (device, medium) in [(&devices.0, Medium::Disk), (&devices.1, Medium::Flash)] {
+                parameters.check_space(device, medium, &layouts)?;
+            }
+            let slices = parameters.slices(&layouts);
+            cells.push(StorageCell::new(sim, &cell, parameters, devices, slices));
+        }
+        let names = parameters.groups.keys().cloned().collect();
+        let since_ns = Cell::new(sim.now_ns());
+        let databases = RefCell::default();
+        let shared = Rc::new(Shared { cells, names, layouts, databases, since_ns });
+        let rack = Self { sim: sim.clone(), parameters: parameters.clone(), shared };
+        // Number 0: what no database asked for.
+        rack.database("_OTHER_DATABASE_");
+        parameters.iorm.plan.keys().filter(|name| *name != "other").for_each(|name| {
+            rack.database(name);
+        });
+        Ok(Rc::new(rack))
+    }
+
+    /// Number of a database; new ones are told to the cells.
+    fn database(&self, name: &str) -> u16 {
+        let mut databases = self.shared.databases.borrow_mut();
+        if let Some(number) = databases.iter().position(|known| known == name) {
+            return number as u16;
+        }
+        databases.push(name.into());
+        self.shared.cells.iter().for_each(|cell| cell.know(&databases));
+        databases.len() as u16 - 1
+    }
+
+    /// A disk group, for I/O of this kind.
+    pub fn group(&self, name: &str, tag: &Tag) -> Result<Rc<dyn Device>, CellError> {
+        let Some(number) = self.shared.names.iter().position(|known| known == name) else {
+            let known = self.shared.names.join(", ");
+            return Err(CellError::Group { name: name.into(), known });
+        };
+        let Tag { purpose, caching, .. } = *tag;
+        let label = Label { purpose, caching, database: self.database(&tag.database) };
+        Ok(Group::new(Rc::clone(&self.shared), number, label))
+    }
+
+    /// Names of the disk groups.
+    pub fn groups(&self) -> &[String] {
+        &self.shared.names
+    }
+
+    /// Where the copies of a group lie.
+    pub fn layout(&self, name: &str) -> Option<Layout> {
+        let number = self.shared.names.iter().position(|known| known == name)?;
+        Some(self.shared.layouts[number])
+    }
+
+    /// The cells: each takes commands of its own.
+    pub fn cells(&self) -> &[Rc<StorageCell>] {
+        &self.shared.cells
+    }
+
+    /// Creates or drops the flash log of every cell.
+    pub fn set_flash_log(&self, exists: bool) {
+        self.cells().iter().for_each(|cell| cell.set_flash_log(exists));
+    }
+
+    /// Puts a plan of resource management in force in every cell.
+    pub fn set_plan(&self, plan: &BTreeMap<String, Directive>) {
+        plan.keys().filter(|name| *name != "other").for_each(|name| {
+            self.database(name);
+        });
+        self.cells().iter().for_each(|cell| cell.set_plan(plan.clone()));
+    }
+
+    /// Sets the caching policy of a group's grid disks, in every cell.
+    pub fn set_caching(&self, group: &str, caching: Caching) -> Result<(), CellError> {
+        let Some(number) = self.shared.names.iter().position(|known| known == group) else {
+            let known = self.shared.names.join(", ");
+            return Err(CellError::Group { name: group.into(), known });
+        };
+        self.cells().iter().for_each(|cell| cell.set_grid_caching(number, caching));
+        Ok(())
+    }
+
+    /// What the queues of every cell and device have seen.
+    pub fn reports(&self) -> Vec<StationReport> {
+        self.cells().iter().flat_map(|cell| cell.reports()).collect()
+    }
+
+    /// Does everything that cells hold add up?
+    pub fn holds(&self) -> bool {
+        self.cells().iter().all(|cell| cell.holds())
+    }
+
+    /// Forgets statistics and counters: the end of a warm-up. What is cached stays.
+    pub fn reset(&self) {
+        self.shared.since_ns.set(self.sim.now_ns());
+        self.cells().iter().for_each(|cell| cell.reset());
+    }
+}
+
+impl RackParameters {
+    fn check(&self) -> Result<(), CellError> {
+        let some = |key, value| {
+            if value > 0 { Ok(()) } else { Err(CellError::parameter(key, "must be above 0")) }
+        };
+        some("count", self.count)?;
+        some("disks", self.disks)?;
+        some("simulated_mb", self.simulated_mb)?;
+        some("flash_cache.line_kb", self.flash_cache.line_kb)?;
+        let rates = [
+            ("network.rate_mb_s", self.network.rate_mb_s),
+            ("iorm.rate_mb_s", self.iorm.rate_mb_s),
+        ];
+        if let Some((key, _)) = rates.into_iter().find(|&(_, rate)| rate.is_nan() || rate <= 0.0) {
+            return Err(CellError::parameter(key, "must be above 0"));
+        }
+        let ratios = [
+            ("flash_log.common_cause_ratio", self.flash_log.common_cause_ratio),
+            ("flash_cache.keep_limit_ratio", self.flash_cache.keep_limit_ratio),
+            ("flash_cache.dirty_limit_ratio", self.flash_cache.dirty_limit_ratio),
+            ("scan.returned_ratio", self.scan.returned_ratio),
+        ];
+        let outside = ratios.into_iter().find(|(_, ratio)| !(0.0..=1.0).contains(ratio));
+        if let Some((key, _)) = outside {
+            return Err(CellError::parameter(key, "must be from 0 to 1"));
+        }
+        for (name, group) in &self.groups {
+            let copies = group.redundancy.copies();
+            if copies > self.count {
+                return Err(CellError::Copies { name: name.clone(), copies, cells: self.count });
+            }
+            if group.on == Medium::Flash && self.modules == 0 {
+                return Err(CellError::Medium { name: name.clone() });
+            }
+            if Layout::new(group, (self.count, self.disks, self.modules), 0).rows == 0 {
+                let key = format!("groups.{name}.size_gb");
+                return Err(CellError::Parameter { key, rule: "must hold an extent of each copy" });
+            }
+        }
+        Ok(())
+    }
+
+    /// The groups, one behind the other on each medium.
+    fn layouts(&self, shape: (u64, u64, u64)) -> Vec<Layout> {
+        let (mut on_disk, mut on_flash) = (0, 0);
+        let layout = |group: &super::GroupParameters| {
+            let from = if group.on == Medium::Disk { &mut on_disk } else { &mut on_flash };
+            let layout = Layout::new(group, shape, *from);
+            *from += layout.grid_bytes();
+            layout
+        };
+        self.groups.values().map(layout).collect()
+    }
+
+    fn slices(&self, layouts: &[Layout]) -> Vec<Slice> {
+        let slice =
+            |(number, (group, layout)): (usize, (&super::GroupParameters, &Layout))| Slice {
+                group: number as u16,
+                from_bytes: layout.from_bytes,
+                to_bytes: layout.from_bytes + layout.grid_bytes(),
+                on_flash: group.on == Medium::Flash,
+                cached: group.caching != Caching::None,
+                flash_log: group.flash_log,
+            };
+        self.groups.values().zip(layouts).enumerate().map(slice).collect()
+    }
+
+    /// Do the grid disks fit on the disks? Flash modules are folded and have no end.
+    fn check_space(
+        &self,
+        devices: &[Rc<dyn Device>],
+        medium: Medium,
+        layouts: &[Layout],
+    ) -> Result<(), CellError> {
+        if medium == Medium::Flash {
+            return Ok(());
+        }
+        let layouts = self.groups.values().zip(layouts).filter(|(group, _)| group.on == medium);
+        let needed_bytes: u64 = layouts.map(|(_, layout)| layout.grid_bytes()).sum();
+        let there = devices.iter().map(|device| device.capacity_bytes()).min().unwrap_or(0);
+        if needed_bytes > there {
+            return Err(CellError::Space { needed_bytes, capacity_bytes: there });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,479 @@
+//! One cell: takes requests from the network, gives them to disks and flash modules, answers.
+//!
+//! ```text
+//!   request --> network --> redo write? --> flash log (the race)      disk i = controller cache
+//!               (dispatch)  otherwise   --> flash cache                        over a disk
+//!                                             |   \
+//!                                             |    resource management --> disk 0 .. n
+//!   answer  <-- network <-- last part <-------+--------------------------> module 0 .. m
+//! ```
+//!
+//! The request waits for its bytes on the network (a write's on the way in, a read's on the way out)
+//! and for the request time, which overlaps with that of others. Events at one instant: the parts of
+//! a request are given to the devices in this order: disk, then flash; of two copies that complete at
+//! the same instant the one whose device asked for its event first has won.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+
+use super::caching::Caching;
+use super::counts::{DatabaseCounts, IoCounts, ScanCounts};
+use super::iorm::{Directive, IormParameters, Next, Plan, Queues};
+use super::log::{Log, Race};
+use super::parameters::{FlashLogParameters, RackParameters, ScanParameters};
+use super::{Label, Purpose};
+use crate::device::slab::Slab;
+use crate::device::{Device, Done, Kind, Observer, Request};
+use crate::kernel::sample::whole_ns;
+use crate::kernel::{Machine, MachineId, Sim, Station, StationReport, Stream};
+
+/// What a group asks of a cell.
+#[derive(Clone, Copy)]
+pub(super) struct Ask {
+    /// Disk or module, counted through: disks first.
+    pub unit: u16,
+    /// Group.
+    pub group: u16,
+    /// Which copy: 0 is the primary.
+    pub copy: u8,
+    pub label: Label,
+    /// Offset on the unit.
+    pub request: Request,
+}
+
+/// A request at the cell.
+pub(super) struct Op {
+    pub ask: Ask,
+    pub done: Option<Done>,
+    pub arrived_ns: u64,
+    /// Parts that are not complete.
+    pub left: u32,
+    pub race: Option<Race>,
+    /// Where the bytes of a read came from: disk, flash.
+    pub from: [bool; 2],
+}
+
+/// What follows when a device is done.
+#[derive(Clone, Copy)]
+pub(super) enum Then {
+    /// A part of this request is complete.
+    Part(u64),
+    /// A part is read from disk, and is to be cached.
+    Miss(u64),
+    /// A write is on disk, and is to be cached.
+    Through(u64),
+    /// Copies of a raced write; a redo write that is not raced.
+    DiskCopy(u64),
+    FlashCopy(u64),
+    Unraced(u64),
+    /// Into the cache: memory is free again.
+    Populated,
+    /// Into the cache, nobody waits.
+    Nothing,
+    /// A line is read to be destaged; is on disk.
+    DestageRead(u32),
+    DestageWrite(u32),
+}
+
+/// An I/O of a device.
+struct Io {
+    ask: Ask,
+    then: Then,
+    asked_ns: u64,
+    started_ns: u64,
+    managed: bool,
+}
+
+/// A group's slice of every unit of its medium.
+pub(super) struct Slice {
+    pub group: u16,
+    pub from_bytes: u64,
+    pub to_bytes: u64,
+    pub on_flash: bool,
+    pub cached: bool,
+    pub flash_log: bool,
+}
+
+pub(super) struct State {
+    pub ops: Slab<Op>,
+    ios: Slab<Io>,
+    station: Station,
+    in_free_ns: u64,
+    out_free_ns: u64,
+    pub log: Log,
+    pub caching: Caching,
+    queues: Vec<Queues>,
+    plan: Option<Plan>,
+    pub iorm: IormParameters,
+    pub databases: Vec<String>,
+    pub directives: Vec<Directive>,
+    pub slices: Vec<Slice>,
+    pub units: Vec<IoCounts>,
+    /// By group, then unit.
+    pub grids: Vec<IoCounts>,
+    pub by_database: Vec<DatabaseCounts>,
+    pub scan: ScanCounts,
+    dice: Stream,
+}
+
+/// A storage cell.
+pub struct StorageCell {
+    name: String,
+    pub(super) sim: Sim,
+    id: Cell<Option<MachineId>>,
+    pub(super) disks: usize,
+    pub(super) devices: Vec<Rc<dyn Device>>,
+    request_ns: u64,
+    ns_per_byte: f64,
+    pub(super) log_parameters: FlashLogParameters,
+    scan_parameters: ScanParameters,
+    small_bytes: u64,
+    pub(super) state: RefCell<State>,
+    me: Weak<Self>,
+}
+
+/// Tokens of events at or above this are answers; at or above the second a limit has run out.
+const ANSWER: u64 = 1 << 40;
+const LIMIT: u64 = 1 << 41;
+
+impl StorageCell {
+    /// A cell of these disks and modules.
+    pub(super) fn new(
+        sim: &Sim,
+        name: &str,
+        parameters: &RackParameters,
+        (disks, modules): (Vec<Rc<dyn Device>>, Vec<Rc<dyn Device>>),
+        slices: Vec<Slice>,
+    ) -> Rc<Self> {
+        let (disk_count, module_count) = (disks.len(), modules.len());
+        let units = disk_count + module_count;
+        let state = RefCell::new(State {
+            ops: Slab::default(),
+            ios: Slab::default(),
+            station: Station::default(),
+            in_free_ns: 0,
+            out_free_ns: 0,
+            log: Log::new(&parameters.flash_log, module_count),
+            caching: Caching::new(parameters, module_count),
+            queues: (0..disk_count).map(|_| Queues::default()).collect(),
+            plan: None,
+            iorm: parameters.iorm.clone(),
+            databases: Vec::new(),
+            directives: Vec::new(),
+            units: vec![IoCounts::default(); units],
+            grids: vec![IoCounts::default(); units * slices.len()],
+            slices,
+            by_database: Vec::new(),
+            scan: ScanCounts::default(),
+            dice: sim.stream(&format!("{name}/common cause")),
+        });
+        let cell = Rc::new_cyclic(|me| Self {
+            name: name.into(),
+            sim: sim.clone(),
+            id: Cell::default(),
+            disks: disk_count,
+            devices: disks.into_iter().chain(modules).collect(),
+            request_ns: whole_ns(parameters.network.request_us * 1e3),
+            ns_per_byte: 1e3 / parameters.network.rate_mb_s,
+            log_parameters: parameters.flash_log.clone(),
+            scan_parameters: parameters.scan.clone(),
+            small_bytes: parameters.flash_cache.small_kb << 10,
+            state,
+            me: me.clone(),
+        });
+        cell.id.set(Some(sim.add_machine(cell.clone())));
+        cell
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Is a request of this size a large one?
+    pub(super) fn is_large(&self, bytes: u64) -> bool {
+        bytes > self.small_bytes
+    }
+
+    /// Databases that it may hear of, in order of their numbers.
+    pub(super) fn know(&self, databases: &[String]) {
+        let state = &mut *self.state.borrow_mut();
+        state.databases = databases.to_vec();
+        state.by_database.resize(databases.len(), DatabaseCounts::default());
+        Self::replan(state);
+    }
+
+    fn replan(state: &mut State) {
+        let names = &state.databases;
+        state.directives = names.iter().map(|name| state.iorm.directive(name)).collect();
+        state.plan = (!state.iorm.plan.is_empty()).then(|| Plan::new(&state.iorm, names));
+    }
+
+    /// Puts a plan of resource management in force: for what comes and what waits.
+    pub fn set_plan(&self, plan: std::collections::BTreeMap<String, Directive>) {
+        let state = &mut *self.state.borrow_mut();
+        state.iorm.plan = plan;
+        Self::replan(state);
+        for unit in 0..self.disks {
+            self.serve(state, unit);
+        }
+    }
+
+    /// Sets the caching policy of a group's grid disks. What is cached stays until it is evicted.
+    pub(super) fn set_grid_caching(&self, group: usize, caching: super::Caching) {
+        self.state.borrow_mut().slices[group].cached = caching != super::Caching::None;
+    }
+
+    fn call(&self, time_ns: u64, token: u64) {
+        if let Some(id) = self.id.get() {
+            self.sim.call_at(time_ns, id, token);
+        }
+    }
+
+    /// Takes a request.
+    pub(super) fn submit(&self, ask: Ask, done: Done) {
+        let now = self.sim.now_ns();
+        let state = &mut *self.state.borrow_mut();
+        state.station.arrive(now);
+        state.station.start(now, now);
+        let op =
+            Op { ask, done: Some(done), arrived_ns: now, left: 1, race: None, from: [false; 2] };
+        let op = state.ops.insert(op);
+        let mut at = now + self.request_ns;
+        if ask.request.kind == Kind::Write {
+            let ns = whole_ns(ask.request.bytes as f64 * self.ns_per_byte);
+            state.in_free_ns = state.in_free_ns.max(now) + ns;
+            at = state.in_free_ns + self.request_ns;
+            if ask.label.purpose == Purpose::Redo {
+                at += self.redo_delay_ns(state, &ask);
+            }
+        }
+        self.call(at, op);
+    }
+
+    /// Dispatch of a race, and what holds both copies up.
+    fn redo_delay_ns(&self, state: &mut State, ask: &Ask) -> u64 {
+        let parameters = &self.log_parameters;
+        let raced = state.log.exists && Self::may_not_race(state, ask).is_none();
+        let dispatch_ns = if raced { whole_ns(parameters.dispatch_us * 1e3) } else { 0 };
+        let ratio = parameters.common_cause_ratio;
+        let held = ratio > 0.0 && state.dice.chance(ratio);
+        dispatch_ns + if held { parameters.common_cause.sample_ns(&mut state.dice) } else { 0 }
+    }
+
+    /// The request is in the cell.
+    fn arrived(&self, state: &mut State, op: u64) {
+        let Some(&mut Op { ask, .. }) = state.ops.get_mut(op) else { return };
+        if ask.label.purpose == Purpose::Redo && ask.request.kind == Kind::Write {
+            self.write_redo(state, op, ask);
+        } else if usize::from(ask.unit) >= self.disks {
+            self.io(state, ask, Then::Part(op));
+        } else if ask.request.kind == Kind::Read {
+            self.read_data(state, op, ask);
+        } else {
+            self.write_data(state, op, ask);
+        }
+    }
+
+    /// Gives an I/O to a device, or to the queue of a disk if there is a plan.
+    pub(super) fn io(&self, state: &mut State, ask: Ask, then: Then) {
+        let now = self.sim.now_ns();
+        let unit = usize::from(ask.unit);
+        let managed =
+            state.plan.is_some() && unit < self.disks && ask.label.purpose != Purpose::Redo;
+        let io = Io { ask, then, asked_ns: now, started_ns: now, managed };
+        let token = state.ios.insert(io);
+        if managed {
+            let cost_ns = state.iorm.cost_ns(ask.request.bytes);
+            state.queues[unit].push(ask.label.database, token, cost_ns);
+            self.serve(state, unit);
+        } else if let Some(me) = self.me.upgrade() {
+            self.devices[unit].submit(ask.request, Done::new(me, token));
+        }
+    }
+
+    /// Starts what the plan lets a disk start.
+    fn serve(&self, state: &mut State, unit: usize) {
+        let now = self.sim.now_ns();
+        loop {
+            let everything = Plan::default();
+            let plan = state.plan.as_ref().unwrap_or(&everything);
+            match state.queues[unit].next(plan, now) {
+                Next::Nothing => return,
+                Next::NotBefore(time_ns) => return self.call(time_ns, LIMIT + unit as u64),
+                Next::Serve(token) => {
+                    let Some(io) = state.ios.get_mut(token) else { continue };
+                    io.started_ns = now;
+                    let (ask, wait_ns) = (io.ask, now - io.asked_ns);
+                    let size = usize::from(self.is_large(ask.request.bytes));
+                    let database = usize::from(ask.label.database);
+                    state.by_database[database].wait_ns[size] += wait_ns;
+                    if let Some(me) = self.me.upgrade() {
+                        self.devices[unit].submit(ask.request, Done::new(me, token));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Counts an I/O that is complete.
+    fn count(&self, state: &mut State, io: &Io) {
+        let elapsed_ns = self.sim.now_ns() - io.started_ns;
+        let Request { kind, bytes, .. } = io.ask.request;
+        let (unit, large) = (usize::from(io.ask.unit), self.is_large(bytes));
+        state.units[unit].add(kind, large, bytes, elapsed_ns);
+        if io.ask.group != Ask::NO_GROUP {
+            let grid = usize::from(io.ask.group) * self.devices.len() + unit;
+            state.grids[grid].add(kind, large, bytes, elapsed_ns);
+        }
+        let database = &mut state.by_database[usize::from(io.ask.label.database)];
+        let (sums, ns) = if unit < self.disks {
+            (&mut database.disk, &mut database.disk_ns)
+        } else {
+            (&mut database.flash, &mut database.flash_ns)
+        };
+        sums[usize::from(large)].add(bytes);
+        ns[usize::from(large)] += elapsed_ns;
+    }
+
+    /// A part of a request is complete; whom to tell if it was the last of a write.
+    pub(super) fn part(&self, state: &mut State, op: u64) -> Option<Done> {
+        let open = state.ops.get_mut(op)?;
+        open.left -= 1;
+        if open.left > 0 {
+            return None;
+        }
+        if open.ask.request.kind == Kind::Write {
+            return self.finish(state, op);
+        }
+        let (ask, from) = (open.ask, open.from);
+        let bytes = self.scanned(state, ask, from);
+        let ns = whole_ns(bytes as f64 * self.ns_per_byte);
+        state.out_free_ns = state.out_free_ns.max(self.sim.now_ns()) + ns;
+        self.call(state.out_free_ns, ANSWER + op);
+        None
+    }
+
+    /// Bytes that go back for a read.
+    fn scanned(&self, state: &mut State, ask: Ask, from: [bool; 2]) -> u64 {
+        let bytes = ask.request.bytes;
+        if ask.label.purpose != Purpose::Scan {
+            return bytes;
+        }
+        let scan = &mut state.scan;
+        match from {
+            [true, true] => scan.both.add(bytes),
+            [true, false] => scan.disk.add(bytes),
+            _ => scan.flash.add(bytes),
+        }
+        if !self.scan_parameters.offload {
+            scan.passed_bytes += bytes;
+            return bytes;
+        }
+        let back = whole_ns(bytes as f64 * self.scan_parameters.returned_ratio);
+        scan.eligible_bytes += bytes;
+        scan.returned_bytes += back;
+        back
+    }
+
+    /// The request leaves the cell.
+    pub(super) fn finish(&self, state: &mut State, op: u64) -> Option<Done> {
+        let open = state.ops.remove(op)?;
+        self.left(state, open.arrived_ns);
+        open.done
+    }
+
+    /// The host's request has been answered.
+    pub(super) fn left(&self, state: &mut State, arrived_ns: u64) {
+        let arrived_ns = state.station.arrived_ns(arrived_ns);
+        state.station.depart(self.sim.now_ns(), arrived_ns);
+    }
+
+    /// Whether what it holds adds up.
+    pub fn holds(&self) -> bool {
+        let state = self.state.borrow();
+        state.station.holds(self.sim.now_ns()) && state.caching.holds() && state.log.holds()
+    }
+
+    /// What its own queues and those of its devices have seen.
+    pub fn reports(&self) -> Vec<StationReport> {
+        let own = self.state.borrow().station.report(&self.name, 1, self.sim.now_ns());
+        std::iter::once(own).chain(self.devices.iter().flat_map(|unit| unit.reports())).collect()
+    }
+
+    /// Forgets statistics and counters; what is cached stays.
+    pub fn reset(&self) {
+        let state = &mut *self.state.borrow_mut();
+        state.station.reset(self.sim.now_ns());
+        state.units.fill(IoCounts::default());
+        state.grids.fill(IoCounts::default());
+        state.by_database.fill(DatabaseCounts::default());
+        state.scan = ScanCounts::default();
+        state.log.counts = super::counts::LogCounts::default();
+        state.caching.counts = super::counts::CacheCounts::default();
+        self.devices.iter().for_each(|device| device.reset());
+    }
+}
+
+impl Ask {
+    /// Group of I/O that belongs to no grid disk: that of flash log and flash cache.
+    pub const NO_GROUP: u16 = u16::MAX;
+}
+
+impl Observer for StorageCell {
+    fn done(&self, token: u64) {
+        let mut borrowed = self.state.borrow_mut();
+        let state = &mut *borrowed;
+        let Some(io) = state.ios.remove(token) else { return };
+        self.count(state, &io);
+        let complete = match io.then {
+            Then::Part(op) => self.part(state, op),
+            Then::DiskCopy(op) => self.copy_done(state, op, false),
+            Then::FlashCopy(op) => self.copy_done(state, op, true),
+            Then::Unraced(op) => self.unraced_done(state, op),
+            Then::Miss(op) => self.missed(state, op, io.ask),
+            Then::Through(op) => self.written_through(state, op, io.ask),
+            Then::Populated => {
+                self.populated(state, io.ask.request.bytes);
+                None
+            }
+            Then::Nothing => None,
+            Then::DestageRead(place) => {
+                self.destage_read(state, place, io.ask);
+                None
+            }
+            Then::DestageWrite(place) => {
+                self.destaged(state, place, io.ask.request.bytes);
+                None
+            }
+        };
+        if io.managed {
+            let unit = usize::from(io.ask.unit);
+            state.queues[unit].finished();
+            self.serve(state, unit);
+        }
+        drop(borrowed);
+        if let Some(done) = complete {
+            done.tell();
+        }
+    }
+}
+
+impl Machine for StorageCell {
+    fn event(&self, token: u64) {
+        let mut state = self.state.borrow_mut();
+        let complete = if token >= LIMIT {
+            self.serve(&mut state, (token - LIMIT) as usize);
+            None
+        } else if token >= ANSWER {
+            self.finish(&mut state, token - ANSWER)
+        } else {
+            self.arrived(&mut state, token);
+            None
+        };
+        drop(state);
+        if let Some(done) = complete {
+            done.tell();
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Two regimes in measured latencies: a usual and a slow state that each last for a while.
+//!
+//! A hidden Markov model of two states on the logarithms, fitted by turns: the likeliest path of
+//! states (Viterbi) under the present parameters, then the parameters of each state from the values
+//! on its part of the path, until the path stays. Median and spread (from the median absolute
+//! deviation) describe a state, and values are judged with Student's t of four degrees of freedom,
+//! so that a single outlier is an outlier and no change of state.
+//!
+//! Nothing is returned where the states do not last (a mean stay below [`LEAST_STAY`] requests), lie
+//! together, or changed too seldom to know how long they last: then one table says all there is.
+
+use super::calibrate::logarithms;
+use crate::kernel::table::quantile_of;
+
+/// A state that lasts for fewer requests is no regime.
+pub const LEAST_STAY: f64 = 8.0;
+
+/// Changes of state from which a mean stay is known at all.
+const LEAST_CHANGES: usize = 4;
+
+const TURNS: usize = 30;
+
+/// The regimes of a series: 0 the usual, 1 the slow one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Regimes {
+    /// The state of each value.
+    pub path: Vec<u8>,
+    /// Share of the values in each.
+    pub share: [f64; 2],
+    /// Mean number of requests in a stay.
+    pub stay_requests: [f64; 2],
+    /// Mean length of a stay in the requests' own time, us.
+    pub stay_us: [f64; 2],
+    /// Mean logarithm in each.
+    mean: [f64; 2],
+    /// Variance of all logarithms.
+    variance: f64,
+}
+
+impl Regimes {
+    /// Autocorrelation of the logarithms that these regimes give at a lag: values within a state
+    /// are independent, states follow one another as a Markov chain.
+    pub fn autocorrelation(&self, lag: usize) -> f64 {
+        let leave = self.stay_requests.map(|stay| 1.0 / stay);
+        let memory = 1.0 - leave[0] - leave[1];
+        let between = self.share[0] * self.share[1] * (self.mean[0] - self.mean[1]).powi(2);
+        between / self.variance * libm::pow(memory.max(0.0), lag as f64)
+    }
+
+    /// The values of a state.
+    pub fn values(&self, values_us: &[f64], state: u8) -> Vec<f64> {
+        let with = values_us.iter().zip(&self.path);
+        with.filter(|(_, at)| **at == state).map(|(value, _)| *value).collect()
+    }
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    middle: f64,
+    spread: f64,
+    /// Probability to leave.
+    leave: f64,
+}
+
+impl State {
+    /// Logarithm of the density at `x`, up to a constant.
+    fn fits(&self, x: f64) -> f64 {
+        let z = (x - self.middle) / self.spread;
+        -2.5 * libm::log1p(z * z / 4.0) - libm::log(self.spread)
+    }
+
+    fn of(mut values: Vec<f64>, leave: f64) -> Self {
+        values.sort_by(f64::total_cmp);
+        let middle = quantile_of(&values, 0.5);
+        let mut away: Vec<f64> = values.iter().map(|x| (x - middle).abs()).collect();
+        away.sort_by(f64::total_cmp);
+        // 1.4826: the normal distribution's ratio of standard deviation to that deviation.
+        let spread = (1.4826 * quantile_of(&away, 0.5)).max(0.01);
+        Self { middle, spread, leave }
+    }
+}
+
+/// The two regimes of latencies in the order measured, if there are any.
+pub fn find(values_us: &[f64]) -> Option<Regimes> {
+    let logs = logarithms(values_us);
+    let mut path = begin(&logs)?;
+    for _ in 0..TURNS {
+        let states = states(&logs, &path)?;
+        let next = likeliest(&logs, &states);
+        if next == path {
+            break;
+        }
+        path = next;
+    }
+    let states = states(&logs, &path)?;
+    if states[0].middle > states[1].middle {
+        path.iter_mut().for_each(|state| *state = 1 - *state);
+    }
+    told(values_us, &logs, path)
+}
+
+/// A first path: stretches of 64 values whose median lies above or below the middle of the range.
+fn begin(logs: &[f64]) -> Option<Vec<u8>> {
+    const STRETCH: usize = 64;
+    if logs.len() < 16 * STRETCH {
+        return None;
+    }
+    let median = |stretch: &[f64]| {
+        let mut sorted = stretch.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        quantile_of(&sorted, 0.5)
+    };
+    let medians: Vec<f64> = logs.chunks(STRETCH).map(median).collect();
+    let mut sorted = medians.clone();
+    sorted.sort_by(f64::total_cmp);
+    let middle = f64::midpoint(quantile_of(&sorted, 0.02), quantile_of(&sorted, 0.98));
+    let of = |at: usize| u8::from(medians[at / STRETCH] > middle);
+    Some((0..logs.len()).map(of).collect())
+}
+
+fn states(logs: &[f64], path: &[u8]) -> Option<[State; 2]> {
+    let of = |state: u8| {
+        let values: Vec<f64> =
+            logs.iter().zip(path).filter(|(_, at)| **at == state).map(|(x, _)| *x).collect();
+        let left = path.windows(2).filter(|pair| pair[0] == state && pair[1] != state).count();
+        let leave = (left as f64 + 0.5) / (values.len() as f64 + 1.0);
+        (values.len() >= 16).then(|| State::of(values, leave.min(0.5)))
+    };
+    Some([of(0)?, of(1)?])
+}
+
+/// Viterbi's path.
+fn likeliest(logs: &[f64], states: &[State; 2]) -> Vec<u8> {
+    let stay = states.map(|state| libm::log1p(-state.leave));
+    let go = states.map(|state| libm::log(state.leave));
+    let mut best = [0.0, 0.0];
+    let mut from: Vec<[u8; 2]> = Vec::with_capacity(logs.len());
+    for &x in logs {
+        let mut next = best;
+        let mut came = [0, 1];
+        for to in 0..2 {
+            let (kept, changed) = (best[to] + stay[to], best[1 - to] + go[1 - to]);
+            if changed > kept {
+                came[to] = 1 - to as u8;
+            }
+            next[to] = kept.max(changed) + states[to].fits(x);
+        }
+        best = next;
+        from.push(came);
+    }
+    let mut at = u8::from(best[1] > best[0]);
+    let mut path = vec![0; logs.len()];
+    for (place, came) in path.iter_mut().zip(&from).rev() {
+        *place = at;
+        at = came[usize::from(at)];
+    }
+    path
+}
+
+fn told(values_us: &[f64], logs: &[f64], path: Vec<u8>) -> Option<Regimes> {
+    let (mut count, mut stays, mut time, mut sum) = ([0.0; 2], [0.0; 2], [0.0; 2], [0.0; 2]);
+    for (at, &state) in path.iter().enumerate() {
+        let state = usize::from(state);
+        count[state] += 1.0;
+        time[state] += values_us[at];
+        sum[state] += logs[at];
+        if at == 0 || path[at - 1] != path[at] {
+            stays[state] += 1.0;
+        }
+    }
+    let per = |what: [f64; 2], by: [f64; 2]| [what[0] / by[0], what[1] / by[1]];
+    let n = logs.len() as f64;
+    let mean = (sum[0] + sum[1]) / n;
+    let regimes = Regimes {
+        share: [count[0] / n, count[1] / n],
+        stay_requests: per(count, stays),
+        stay_us: per(time, stays),
+        mean: per(sum, count),
+        variance: logs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n,
+        path,
+    };
+    let changes = regimes.path.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    let lasts = regimes.stay_requests.iter().all(|stay| *stay >= LEAST_STAY);
+    // At least a tenth of what varies must be the change between the states.
+    (changes >= LEAST_CHANGES && lasts && regimes.autocorrelation(0) > 0.1).then_some(regimes)
+}

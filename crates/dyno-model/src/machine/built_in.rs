@@ -1,0 +1,23 @@
+//! The machines that come with the product.
+
+use super::MachineError;
+use super::error::choices;
+
+/// Name and text of each.
+const MACHINES: [(&str, &str); 1] =
+    [("sas-and-flash", include_str!("../../machines/sas-and-flash.toml"))];
+
+/// Names of the built-in machines.
+pub fn built_in_names() -> impl Iterator<Item = &'static str> {
+    MACHINES.iter().map(|(name, _)| *name)
+}
+
+/// The text of a built-in machine.
+pub fn built_in(name: &str) -> Result<&'static str, MachineError> {
+    let found = MACHINES.iter().find(|(own, _)| *own == name).map(|(_, text)| *text);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = built_in_names().collect();
+        let message = format!("there is no machine `{name}`");
+        MachineError::at(format!("model:{name}"), message, choices(name, &names))
+    })
+}

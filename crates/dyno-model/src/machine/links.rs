@@ -1,0 +1,168 @@
+//! What stands over what: names are followed, counted and checked.
+
+use super::error::choices;
+use super::sections::Part;
+use super::{Machine, MachineError};
+
+/// What a name in a machine stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named<'a> {
+    /// All of a part.
+    All(&'a Part),
+    /// One of several.
+    One(&'a Part, u64),
+}
+
+impl<'a> Named<'a> {
+    pub fn part(self) -> &'a Part {
+        match self {
+            Self::All(part) | Self::One(part, _) => part,
+        }
+    }
+}
+
+impl Machine {
+    /// A part by name.
+    pub(super) fn part(&self, name: &str) -> Option<&Part> {
+        self.parts.iter().find(|part| part.name == name)
+    }
+
+    /// What a name means: a part, or one of several of it.
+    pub(super) fn named(&self, name: &str) -> Option<Named<'_>> {
+        if let Some(part) = self.part(name) {
+            return Some(Named::All(part));
+        }
+        let (name, number) = name.rsplit_once('.')?;
+        Some(Named::One(self.part(name)?, number.parse().ok()?))
+    }
+
+    /// How many of a part there are.
+    pub(super) fn count(&self, part: &Part) -> u64 {
+        let given = self.whole(&part.path("count"));
+        given.unwrap_or_else(|| self.below(part))
+    }
+
+    /// How many devices are below a part.
+    pub(super) fn below(&self, part: &Part) -> u64 {
+        let names = self.names(&part.path("over"));
+        let counts = names.iter().filter_map(|name| self.named(name)).map(|named| match named {
+            Named::All(part) => self.count(part),
+            Named::One(..) => 1,
+        });
+        counts.sum()
+    }
+
+    pub(super) fn check_links(&self) -> Result<(), MachineError> {
+        for part in &self.parts {
+            for key in ["over", "channel"] {
+                self.check_names(part, key)?;
+            }
+        }
+        for part in &self.parts {
+            self.check_cycle(part, &mut Vec::new())?;
+        }
+        for part in self.parts.iter().filter(|part| part.is_over()) {
+            self.check_count(part)?;
+        }
+        for (key, needed) in [("redo", true), ("data", true), ("temp", false)] {
+            self.check_place(key, needed)?;
+        }
+        Ok(())
+    }
+
+    /// Names of one parameter: each a part of the right kind.
+    fn check_names(&self, part: &Part, key: &str) -> Result<(), MachineError> {
+        let path = part.path(key);
+        let place = self.place(&path);
+        let names = self.names(&path);
+        let is_right = |part: &Part| (part.kind == "channel") == (key == "channel");
+        if names.is_empty() && key == "over" && part.is_over() {
+            let place = format!("line {}, {}", part.line, part.prefix());
+            let message = format!("a {} stands over something", part.kind);
+            return Err(MachineError::at(place, message, "add `over = \"NAME\"`"));
+        }
+        for name in names {
+            self.check_name(&place, &name, is_right)?;
+        }
+        Ok(())
+    }
+
+    fn check_name(
+        &self,
+        place: &str,
+        name: &str,
+        is_right: impl Fn(&Part) -> bool,
+    ) -> Result<(), MachineError> {
+        let Some(named) = self.named(name).filter(|named| is_right(named.part())) else {
+            let fit = self.parts.iter().filter(|part| is_right(part));
+            let names: Vec<&str> = fit.map(|part| part.name.as_str()).collect();
+            let message = match self.named(name) {
+                Some(named) => format!("`{name}` is a {}", named.part().kind),
+                None => format!("there is no device `{name}`"),
+            };
+            return Err(MachineError::at(place, message, choices(name, &names)));
+        };
+        if let Named::One(part, number) = named
+            && part.kind != "channel"
+            && number >= self.whole(&part.path("count")).unwrap_or(u64::MAX)
+        {
+            let message = format!("`{name}`: there are only so many of {}", part.name);
+            let last = self.whole(&part.path("count")).unwrap_or(1) - 1;
+            let step = format!("allowed: {0}.0 to {0}.{last}", part.name);
+            return Err(MachineError::at(place, message, step));
+        }
+        Ok(())
+    }
+
+    /// Nothing stands over itself.
+    fn check_cycle<'a>(
+        &'a self,
+        part: &'a Part,
+        above: &mut Vec<&'a str>,
+    ) -> Result<(), MachineError> {
+        above.push(&part.name);
+        for name in self.names(&part.path("over")) {
+            let Some(below) = self.named(&name).map(Named::part) else { continue };
+            if let Some(from) = above.iter().position(|seen| *seen == below.name) {
+                let mut circle = above[from..].to_vec();
+                circle.push(&below.name);
+                let message = format!("devices stand over one another: {}", circle.join(" over "));
+                let place = self.place(&part.path("over"));
+                return Err(MachineError::at(place, message, "let one of them stand on a disk"));
+            }
+            self.check_cycle(below, above)?;
+        }
+        above.pop();
+        Ok(())
+    }
+
+    fn check_count(&self, part: &Part) -> Result<(), MachineError> {
+        let (count, below) = (self.count(part), self.below(part));
+        let place = self.place(&part.path("count"));
+        if part.is_single() && count != below {
+            let message = format!("{count} of a {} over {below} devices", part.kind);
+            let step = format!("count = {below}, or leave it out: a {} has one below", part.kind);
+            return Err(MachineError::at(place, message, step));
+        }
+        if !part.is_single() && below % count != 0 {
+            let message = format!("{below} devices cannot be shared out to {count}");
+            let step = "choose a count that divides the number of devices below";
+            return Err(MachineError::at(place, message, step));
+        }
+        Ok(())
+    }
+
+    fn check_place(&self, key: &str, needed: bool) -> Result<(), MachineError> {
+        let path = format!("storage.{key}");
+        let names = self.names(&path);
+        if names.is_empty() && needed {
+            let message = format!("a machine says where its {key} lies");
+            let step = format!("add `{key} = \"NAME\"` to [storage]");
+            return Err(MachineError::at("storage", message, step));
+        }
+        for name in names {
+            self.check_name(&self.place(&path), &name, |part| part.kind != "channel")?;
+        }
+        Ok(())
+    }
+}

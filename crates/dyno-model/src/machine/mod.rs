@@ -1,0 +1,264 @@
+//! A machine, told in TOML: a database instance, storage devices that stack, and what lies where.
+//!
+//! ```toml
+//! title = "a server with one disk"
+//!
+//! [database]
+//! cores = 8
+//!
+//! [devices.platter]
+//! kind = "disk"
+//! rotation_rpm = { value = 7_200, source = "data sheet" }
+//!
+//! [devices.controller]
+//! kind = "cache"
+//! over = "platter"
+//!
+//! [storage]
+//! redo = "controller"
+//! data = "controller"
+//! ```
+//!
+//! Every parameter has a dotted path (`devices.platter.rotation_rpm`), a default and a source. A
+//! setting changes one of them, by its path or by the end of its path where that says which one is
+//! meant. What cannot be is refused with its line, its key and what is allowed, before anything
+//! runs.
+//!
+//! **Stacks.** `over` names the devices below. A cache or a LUN stands over one device each: over a
+//! device of `count = 8` there are 8. A stripe or a mirror is one over all, or with `count = 4` four
+//! over a quarter each, neighbours together. `NAME.0` is the first of several.
+//!
+//! Limits: numbers only, no expressions; one instance per machine.
+
+mod build;
+mod built_in;
+mod describe;
+mod error;
+mod links;
+mod schema;
+mod sections;
+mod tree;
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use toml::{Table, Value};
+
+pub use build::Built;
+pub use built_in::{built_in, built_in_names};
+pub use describe::{Description, ParameterLine, PartLine};
+pub use error::MachineError;
+use error::choices;
+use schema::Row;
+use sections::Part;
+use tree::Given;
+
+/// A machine that can be built.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    title: String,
+    parts: Vec<Part>,
+    has_cells: bool,
+    rows: Vec<Row>,
+    given: BTreeMap<String, Given>,
+}
+
+impl Machine {
+    /// Reads and checks a machine.
+    pub fn parse(text: &str) -> Result<Self, MachineError> {
+        let mut tree = tree::read(text)?;
+        let title = match tree.values.remove("title") {
+            Some(Given { value: Value::String(title), .. }) => title,
+            Some(given) => {
+                return Err(MachineError::at(given.place("title"), "a title is a text", ""));
+            }
+            None => {
+                let message = "a machine has a title";
+                return Err(MachineError::at("line 1", message, "add `title = \"...\"`"));
+            }
+        };
+        let parts = sections::parts(&mut tree)?;
+        let has_cells = tree.tables.contains_key("cells");
+        let rows = sections::rows(&parts, has_cells, &tree);
+        let mut machine = Self { title, parts, has_cells, rows, given: BTreeMap::new() };
+        machine.check_tables(&tree.tables)?;
+        let mut values: Vec<(String, Given)> = tree.values.into_iter().collect();
+        values.sort_by_key(|(_, given)| given.line);
+        for (path, given) in values {
+            let row = machine.row(&path, &given.place(&path))?;
+            let value = schema::fitting(row, &given.place(&path), &given.value)?;
+            machine.given.insert(path, Given { value, ..given });
+        }
+        machine.check()?;
+        Ok(machine)
+    }
+
+    /// What it is.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Changes a parameter: a dotted path or an unambiguous end of one, and a value as text.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), MachineError> {
+        let path = self.resolve(name)?;
+        let row = self.row(&path, name)?;
+        let value = schema::fitting(row, &path, &schema::from_text(row, text))?;
+        let source = Some("a setting of the run".into());
+        let before = self.given.insert(path.clone(), Given { value, source, line: 0 });
+        let checked = self.check();
+        if checked.is_err() {
+            match before {
+                Some(before) => self.given.insert(path, before),
+                None => self.given.remove(&path),
+            };
+        }
+        checked
+    }
+
+    /// The path that a setting's name stands for.
+    pub fn resolve(&self, name: &str) -> Result<String, MachineError> {
+        if self.rows.iter().any(|row| row.path == name) {
+            return Ok(name.into());
+        }
+        let end = format!(".{name}");
+        let found: Vec<&str> = self
+            .rows
+            .iter()
+            .map(|row| row.path.as_str())
+            .filter(|path| path.ends_with(&end))
+            .collect();
+        match found[..] {
+            [one] => Ok(one.into()),
+            [] => Err(self.unknown(name, name)),
+            _ => {
+                let message = format!("`{name}` names {} parameters", found.len());
+                let step = format!("say which: {}", found.join(", "));
+                Err(MachineError::at(name, message, step))
+            }
+        }
+    }
+
+    fn row(&self, path: &str, place: &str) -> Result<&Row, MachineError> {
+        self.rows.iter().find(|row| row.path == path).ok_or_else(|| self.unknown(path, place))
+    }
+
+    /// The error about a key that is none.
+    fn unknown(&self, path: &str, place: &str) -> MachineError {
+        let (section, key) = path.rsplit_once('.').unwrap_or(("", path));
+        let inside = |row: &'_ &Row| row.path.rsplit_once('.').is_some_and(|at| at.0 == section);
+        let names: Vec<&str> = self.rows.iter().filter(inside).map(Row::key).collect();
+        if names.is_empty() {
+            return self.unknown_section(path, place);
+        }
+        if let Some(part) = self.parts.iter().find(|part| part.prefix() == section) {
+            let message = format!("a {} has no `{key}`", part.kind);
+            return MachineError::at(place, message, choices(key, &names));
+        }
+        let message = format!("unknown key `{key}` in [{section}]");
+        MachineError::at(place, message, choices(key, &names))
+    }
+
+    /// The error about a name that is no key, no section, and no end of a path.
+    fn unknown_section(&self, path: &str, place: &str) -> MachineError {
+        let key = path.rsplit('.').next().unwrap_or(path);
+        let mut sections: Vec<&str> = sections::TOP.to_vec();
+        let inner = self.rows.iter().filter_map(|row| Some(row.path.rsplit_once('.')?.0));
+        sections.extend(inner);
+        sections.dedup();
+        let ends: Vec<&str> = self.rows.iter().map(Row::key).collect();
+        let near = error::nearest(key, ends).map_or_else(String::new, |near| {
+            let found = self.rows.iter().filter(|row| row.key() == near);
+            let paths: Vec<&str> = found.map(|row| row.path.as_str()).take(6).collect();
+            format!("did you mean {}? ", paths.join(", "))
+        });
+        let step = if near.is_empty() {
+            choices(path, &sections)
+        } else {
+            format!("{near}sections: {}", sections.join(", "))
+        };
+        MachineError::at(place, format!("there is no `{path}`"), step)
+    }
+
+    /// Tables must be sections, too.
+    fn check_tables(&self, tables: &BTreeMap<String, usize>) -> Result<(), MachineError> {
+        for (path, line) in tables {
+            let inside = format!("{path}.");
+            let known = self.rows.iter().any(|row| row.path.starts_with(&inside))
+                || sections::TOP.contains(&path.as_str());
+            if !known {
+                return Err(self.unknown(path, &format!("line {line}, {path}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// All that needs more than one value.
+    fn check(&self) -> Result<(), MachineError> {
+        sections::check(self)?;
+        self.check_links()
+    }
+
+    /// Present value of a parameter.
+    fn value(&self, path: &str) -> Option<&Value> {
+        let given = self.given.get(path).map(|given| &given.value);
+        given.or_else(|| self.rows.iter().find(|row| row.path == path)?.default.as_ref())
+    }
+
+    fn whole(&self, path: &str) -> Option<u64> {
+        self.value(path)?.as_integer().map(|whole| whole as u64)
+    }
+
+    /// Names that a parameter holds.
+    fn names(&self, path: &str) -> Vec<String> {
+        self.value(path).and_then(schema::names).unwrap_or_default()
+    }
+
+    /// Where a parameter stands, for a message.
+    fn place(&self, path: &str) -> String {
+        self.given.get(path).map_or_else(|| path.to_owned(), |given| given.place(path))
+    }
+
+    /// A section as its parameter structure: what was given, over the structure's own defaults.
+    /// Rows of the machine itself are left out.
+    fn section<T: DeserializeOwned>(&self, prefix: &str) -> Result<T, MachineError> {
+        let start = format!("{prefix}.");
+        let mut table = Table::new();
+        let mut lines = Vec::new();
+        for (path, given) in &self.given {
+            let Some(key) = path.strip_prefix(&start) else { continue };
+            if sections::is_own(path) {
+                continue;
+            }
+            insert(&mut table, key, given.value.clone());
+            lines.push((path, given));
+        }
+        Value::Table(table).try_into().map_err(|error: toml::de::Error| {
+            // The reader of values knows no lines: the key that it names, or each on its own.
+            let message = error.message().trim().to_owned();
+            let blamed = lines.iter().find(|(path, given)| {
+                let key = path.rsplit('.').next().unwrap_or(path);
+                let word = given.value.as_str();
+                message.contains(&format!("`{key}`"))
+                    || word.is_some_and(|word| message.contains(&format!("`{word}`")))
+            });
+            let only = lines.first().filter(|_| lines.len() == 1);
+            let place = blamed.or(only).map(|(path, given)| given.place(path));
+            MachineError::at(place.unwrap_or_else(|| prefix.into()), message, "")
+        })
+    }
+}
+
+/// Puts a value at a dotted path.
+fn insert(table: &mut Table, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => {
+            table.insert(path.into(), value);
+        }
+        Some((first, rest)) => {
+            let inner = table.entry(first).or_insert_with(|| Value::Table(Table::new()));
+            if let Value::Table(inner) = inner {
+                insert(inner, rest, value);
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The text of a machine as values with their lines.
+//!
+//! A value may stand bare (`rotation_rpm = 7200`) or with where it comes from
+//! (`rotation_rpm = { value = 7200, source = "data sheet" }`).
+
+use std::collections::BTreeMap;
+
+use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Table, Value};
+
+use super::error::MachineError;
+
+/// A value as it was given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Given {
+    /// The value.
+    pub value: Value,
+    /// Who says so.
+    pub source: Option<String>,
+    /// Its line, from 1; 0 if it did not come from a text.
+    pub line: usize,
+}
+
+impl Given {
+    /// Where it stands, for a message.
+    pub fn place(&self, path: &str) -> String {
+        if self.line == 0 { path.into() } else { format!("line {}, {path}", self.line) }
+    }
+}
+
+/// All values of a text by dotted path, and the lines of its tables.
+#[derive(Debug, Default)]
+pub struct Tree {
+    pub values: BTreeMap<String, Given>,
+    pub tables: BTreeMap<String, usize>,
+}
+
+/// Reads a text.
+pub fn read(text: &str) -> Result<Tree, MachineError> {
+    let table = DeTable::parse(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| line(text, span.start));
+        MachineError::at(format!("line {line}"), error.message(), "write it as TOML")
+    })?;
+    let mut tree = Tree::default();
+    walk(text, "", table.get_ref(), &mut tree)?;
+    Ok(tree)
+}
+
+fn line(text: &str, at: usize) -> usize {
+    1 + text.bytes().take(at).filter(|&byte| byte == b'\n').count()
+}
+
+fn walk(
+    text: &str,
+    prefix: &str,
+    table: &DeTable<'_>,
+    tree: &mut Tree,
+) -> Result<(), MachineError> {
+    for (key, value) in table {
+        let line = line(text, key.span().start);
+        let path = if prefix.is_empty() {
+            key.get_ref().to_string()
+        } else {
+            format!("{prefix}.{}", key.get_ref())
+        };
+        let place = format!("line {line}, {path}");
+        match value.get_ref() {
+            DeValue::Table(inner) if inner.contains_key("value") => {
+                let (value, source) = told(&place, inner)?;
+                tree.values.insert(path, Given { value, source, line });
+            }
+            DeValue::Table(inner) => {
+                tree.tables.insert(path.clone(), line);
+                walk(text, &path, inner, tree)?;
+            }
+            _ => {
+                let value = plain(&place, value)?;
+                tree.values.insert(path, Given { value, source: None, line });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A value that tells its source.
+fn told(place: &str, table: &DeTable<'_>) -> Result<(Value, Option<String>), MachineError> {
+    let (mut found, mut source) = (None, None);
+    for (key, value) in table {
+        match (key.get_ref().as_ref(), value.get_ref()) {
+            ("value", _) => found = Some(plain(place, value)?),
+            ("source", DeValue::String(text)) => source = Some(text.to_string()),
+            ("source", _) => {
+                return Err(MachineError::at(place, "a source is a text", "put it in quotes"));
+            }
+            (other, _) => {
+                let message = format!("`{other}` beside a value");
+                return Err(MachineError::at(place, message, "allowed: value, source"));
+            }
+        }
+    }
+    match found {
+        Some(value) => Ok((value, source)),
+        None => Err(MachineError::at(place, "a source without a value", "add `value = ...`")),
+    }
+}
+
+fn plain(place: &str, value: &Spanned<DeValue<'_>>) -> Result<Value, MachineError> {
+    Ok(match value.get_ref() {
+        DeValue::String(text) => Value::String(text.to_string()),
+        DeValue::Integer(digits) => i64::from_str_radix(digits.as_str(), digits.radix())
+            .map(Value::Integer)
+            .map_err(|_| MachineError::at(place, "a whole number beyond 64 bits", ""))?,
+        DeValue::Float(digits) => digits
+            .as_str()
+            .parse()
+            .map(Value::Float)
+            .map_err(|_| MachineError::at(place, "not a number", ""))?,
+        DeValue::Boolean(flag) => Value::Boolean(*flag),
+        DeValue::Datetime(time) => Value::Datetime(*time),
+        DeValue::Array(items) => {
+            let items: Result<_, _> = items.iter().map(|item| plain(place, item)).collect();
+            Value::Array(items?)
+        }
+        DeValue::Table(table) => {
+            let mut inner = Table::new();
+            for (key, value) in table {
+                inner.insert(key.get_ref().to_string(), plain(place, value)?);
+            }
+            Value::Table(inner)
+        }
+    })
+}

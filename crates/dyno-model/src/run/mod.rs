@@ -1,0 +1,222 @@
+//! Arms of a study, run on a machine, block by block, into evidence.
+//!
+//! ```text
+//!   block 3:  arm "off"  Simulation(seed of replication 3) --.
+//!             arm "on"   Simulation(seed of replication 3) --+--> calls/b000003.parquet
+//!                                                            |    waits/b000003.parquet
+//!                                                            '--> metrics/b000003.parquet
+//! ```
+//!
+//! A block is a replication: all its arms have the same seed, so that sessions think, change and
+//! read the same in each (common random numbers) and the arms differ by their settings only. Blocks
+//! have different seeds and know nothing of each other; they may run in any order and in several
+//! threads at once, with the same result to the byte.
+//!
+//! **Time in evidence.** Virtual time is laid out as if it had passed after 1970: block *i* begins
+//! at day *i*, and within a block one arm follows the other. The times of a block longer than a day
+//! run into the next one's; nothing else depends on them.
+//!
+//! **Memory** stays flat: rows are written as they come, 65,536 at a time.
+//!
+//! **Invariants.** At the end of each arm: Little's law at every station, every session's elapsed
+//! time = CPU + waits, and redo made = redo written + redo held. One that is broken is an error of
+//! this product, and the block leaves nothing behind.
+
+mod arm;
+mod recorder;
+mod spec;
+mod stations;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use serde::Serialize;
+
+use crate::kernel::SimError;
+use crate::kernel::streams::Streams;
+use crate::machine::{Machine, MachineError};
+use recorder::Recorder;
+pub use spec::{Arm, Spec};
+
+/// The stretch of time that a block has to itself: a day.
+pub const BLOCK_NS: i64 = 86_400_000_000_000;
+
+/// What can go wrong with a run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The specification is none.
+    #[error("the specification of a run: {0}")]
+    Spec(String),
+    /// A machine, a setting or a workload cannot be.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// The simulation cannot go on.
+    #[error("arm {arm}: {source}")]
+    Simulation {
+        /// The arm.
+        arm: String,
+        /// What happened.
+        source: SimError,
+    },
+    /// Evidence cannot be written.
+    #[error(transparent)]
+    Evidence(#[from] dyno_evidence::EvidenceError),
+    /// An invariant does not hold.
+    #[error("arm {arm}: {what} does not hold; this is a defect of dbdyno, please report it")]
+    Broken {
+        /// The arm.
+        arm: String,
+        /// The invariant.
+        what: String,
+    },
+}
+
+/// What happened in a block.
+#[derive(Clone, Debug, Serialize)]
+pub struct Block {
+    /// Calls written.
+    pub rows: u64,
+    /// Waits written.
+    pub waits: u64,
+    /// Per arm.
+    pub report: Report,
+    /// Begin of the block, ns since 1970.
+    pub started_ns: i64,
+    /// Its end.
+    pub ended_ns: i64,
+    /// Hash of everything that happened, with its times: equal for equal version, plan and seed.
+    pub hash: String,
+    /// What was found to hold, and how often it was looked at.
+    pub invariants: Invariants,
+    /// Did somebody stop it? Then nothing was written.
+    pub stopped: bool,
+}
+
+/// The arms of a block, as a load on a live engine reports them.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// In the order of the arms.
+    pub arms: Vec<ArmReport>,
+    /// Always 0.
+    pub reconnects: u64,
+}
+
+/// One arm of a block.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ArmReport {
+    /// Its number.
+    pub arm: u16,
+    /// Transactions counted.
+    pub transactions: u64,
+    /// Always 0.
+    pub errors: u64,
+    /// Always 0.
+    pub retries: u64,
+    /// Always 0.
+    pub skipped: u64,
+    /// Sum over sessions of the time from the end of the warm-up to the end of the last transaction.
+    pub busy_ns: u64,
+    /// Always 0.
+    pub lag_max_ns: i64,
+    /// Never there.
+    pub first_error: Option<String>,
+    /// Virtual time of the arm, with its warm-up.
+    pub virtual_ns: u64,
+    /// Events that happened.
+    pub events: u64,
+}
+
+/// Invariants that held.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Invariants {
+    /// Little's law, at each station.
+    pub little: bool,
+    /// Stations looked at.
+    pub stations: u64,
+    /// Elapsed = CPU + waits, for each session.
+    pub ledgers: bool,
+    /// Sessions looked at.
+    pub sessions: u64,
+    /// Bytes made = bytes written + bytes held.
+    pub conservation: bool,
+}
+
+/// A wish to stop, and how far it has come; both may be used from other threads.
+#[derive(Debug, Default)]
+pub struct Control {
+    /// Set: end soon.
+    pub stop: AtomicBool,
+    /// Transactions done.
+    pub progress: AtomicU64,
+}
+
+/// A run that was checked, ready for its blocks.
+#[derive(Clone, Debug)]
+pub struct Run {
+    spec: Spec,
+    /// The machine of each arm.
+    machines: Vec<Machine>,
+}
+
+impl Run {
+    /// Checks a specification, its machine, and every arm's settings.
+    pub fn new(json: &str) -> Result<Self, RunError> {
+        let spec: Spec =
+            serde_json::from_str(json).map_err(|error| RunError::Spec(error.to_string()))?;
+        let machine = Machine::parse(&spec.machine)?;
+        if spec.arms.is_empty() || spec.transactions == 0 {
+            return Err(RunError::Spec("a run has an arm and a transaction or more".into()));
+        }
+        let machines = spec.arms.iter().map(|arm| {
+            let mut machine = machine.clone();
+            for (name, value) in &arm.settings {
+                machine.set(name, value)?;
+            }
+            if arm.sessions == 0 || arm.sessions > u64::from(u16::MAX) {
+                let message = format!("arm {}: 1 to {} sessions", arm.name, u16::MAX);
+                return Err(RunError::Spec(message));
+            }
+            arm::check(arm)?;
+            Ok(machine)
+        });
+        let machines = machines.collect::<Result<_, RunError>>()?;
+        Ok(Self { spec, machines })
+    }
+
+    /// Runs all arms of a block and writes `calls/`, `waits/` and `metrics/` below `folder`.
+    pub fn block(&self, index: u32, folder: &Path, control: &Control) -> Result<Block, RunError> {
+        let seed = Streams::replication_seed(self.spec.seed, u64::from(index));
+        let names: Vec<String> = self.spec.arms.iter().map(|arm| arm.name.clone()).collect();
+        let started_ns = i64::from(index) * BLOCK_NS;
+        let recorder = Recorder::create(folder, index, &names)?;
+        let mut block = Block {
+            rows: 0,
+            waits: 0,
+            report: Report::default(),
+            started_ns,
+            ended_ns: started_ns,
+            hash: String::new(),
+            invariants: Invariants {
+                little: true,
+                ledgers: true,
+                conservation: true,
+                ..Invariants::default()
+            },
+            stopped: false,
+        };
+        let mut hash = 0_u64;
+        for (number, machine) in self.machines.iter().enumerate() {
+            let turn = arm::Turn { number, seed, started_ns: block.ended_ns, spec: &self.spec };
+            let Some(done) = turn.run(machine, &recorder, control, &mut block.invariants)? else {
+                block.stopped = true;
+                return Ok(block);
+            };
+            hash = hash.rotate_left(7) ^ done.hash;
+            block.ended_ns += done.report.virtual_ns as i64;
+            block.report.arms.push(done.report);
+        }
+        block.hash = format!("{hash:016x}");
+        (block.rows, block.waits) = recorder.finish(folder)?;
+        Ok(block)
+    }
+}

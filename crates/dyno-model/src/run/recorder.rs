@@ -1,0 +1,182 @@
+//! From what a simulation tells to parts of evidence, as it goes.
+
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::rc::Rc;
+
+use dyno_evidence::{Call, CallsWriter, EventName, EvidenceError, WaitRow, WaitsWriter};
+
+use super::stations::Stations;
+use crate::database::wait::Sink;
+use crate::database::{Event, Wait};
+
+/// Rows that are kept before they are written.
+const ROWS: usize = 1 << 16;
+/// Sessions of background processes: numbers that no session of the load has.
+const BACKGROUND: i64 = 1 << 16;
+const OBJECTS: [&str; 3] = ["session", "lgwr", "dbwr"];
+
+struct Out<W, R> {
+    writer: Option<W>,
+    rows: Vec<R>,
+}
+
+/// Calls, waits and metrics of one block.
+pub struct Recorder {
+    block: u32,
+    /// The arm whose turn it is, and virtual time 0 of it as time since 1970.
+    turn: Cell<(u16, i64)>,
+    /// Since when rows count: the end of the warm-up.
+    since_ns: Cell<u64>,
+    calls: RefCell<Out<CallsWriter, Call>>,
+    waits: RefCell<Out<WaitsWriter, WaitRow>>,
+    pub stations: RefCell<Stations>,
+    failed: RefCell<Option<EvidenceError>>,
+}
+
+impl Recorder {
+    /// Opens the parts of a block.
+    pub fn create(folder: &Path, block: u32, arms: &[String]) -> Result<Rc<Self>, EvidenceError> {
+        let name = part_name(block);
+        let statements = ["transaction".to_owned()];
+        let calls = CallsWriter::create(&folder.join("calls"), &name, arms, &statements)?;
+        let events = Event::ALL.map(|event| EventName {
+            event: event.name().into(),
+            event_type: event.group().into(),
+            class: event.class().into(),
+        });
+        let waits = WaitsWriter::create(
+            &folder.join("waits"),
+            &name,
+            block,
+            arms.to_vec(),
+            events.into(),
+            OBJECTS.map(Into::into).into(),
+        )?;
+        Ok(Rc::new(Self {
+            block,
+            turn: Cell::new((0, 0)),
+            since_ns: Cell::new(u64::MAX),
+            calls: RefCell::new(Out { writer: Some(calls), rows: Vec::with_capacity(ROWS) }),
+            waits: RefCell::new(Out { writer: Some(waits), rows: Vec::with_capacity(ROWS) }),
+            stations: RefCell::new(Stations::new(block, arms)),
+            failed: RefCell::default(),
+        }))
+    }
+
+    /// An arm's turn begins: nothing counts yet.
+    pub fn turn(&self, arm: u16, started_ns: i64) {
+        self.turn.set((arm, started_ns));
+        self.since_ns.set(u64::MAX);
+    }
+
+    /// The warm-up is over.
+    pub fn count_from(&self, now_ns: u64) {
+        self.since_ns.set(now_ns);
+    }
+
+    /// Virtual time of the present arm as time since 1970.
+    pub fn at_ns(&self, now_ns: u64) -> i64 {
+        self.turn.get().1 + now_ns as i64
+    }
+
+    /// Has writing failed? Then there is no use in going on.
+    pub fn has_failed(&self) -> bool {
+        self.failed.borrow().is_some()
+    }
+
+    /// Where sessions and writers tell their waits.
+    pub fn wait_sink(self: &Rc<Self>, object: Object) -> Sink {
+        let me = Rc::clone(self);
+        Rc::new(move |wait| me.wait(&wait, object))
+    }
+
+    fn wait(&self, wait: &Wait, object: Object) {
+        if wait.start_ns < self.since_ns.get() {
+            return;
+        }
+        let (arm, base_ns) = self.turn.get();
+        let out = &mut *self.waits.borrow_mut();
+        out.rows.push(WaitRow {
+            arm: u32::from(arm),
+            session: object.session(wait.session),
+            started_ns: base_ns + wait.start_ns as i64,
+            elapsed_ns: wait.elapsed_ns as i64,
+            event: wait.event as u32,
+            object: object as u32,
+            p: wait.p.map(|p| p as i64),
+        });
+        if out.rows.len() == ROWS {
+            self.note(out.writer.as_mut().map(|writer| writer.push(&out.rows)));
+            out.rows.clear();
+        }
+    }
+
+    /// A call; times are virtual, and become times since 1970.
+    pub fn call(&self, mut call: Call) {
+        if (call.started_ns as u64) < self.since_ns.get() {
+            return;
+        }
+        let (arm, base_ns) = self.turn.get();
+        call.started_ns += base_ns;
+        (call.arm, call.slice, call.block) = (arm, u32::from(arm), self.block);
+        let out = &mut *self.calls.borrow_mut();
+        out.rows.push(call);
+        if out.rows.len() == ROWS {
+            self.note(out.writer.as_mut().map(|writer| writer.push(&out.rows, &[])));
+            out.rows.clear();
+        }
+    }
+
+    fn note(&self, written: Option<Result<(), EvidenceError>>) {
+        if let Some(Err(error)) = written {
+            self.failed.borrow_mut().get_or_insert(error);
+        }
+    }
+
+    /// Writes what is left and puts the parts in place; rows of calls and waits.
+    pub fn finish(&self, folder: &Path) -> Result<(u64, u64), EvidenceError> {
+        if let Some(error) = self.failed.borrow_mut().take() {
+            return Err(error);
+        }
+        let (mut calls, mut waits) = (0, 0);
+        let out = &mut *self.waits.borrow_mut();
+        if let Some(mut writer) = out.writer.take() {
+            writer.push(&out.rows)?;
+            waits = writer.finish()?;
+        }
+        self.stations.borrow().write(&folder.join("metrics"), &part_name(self.block))?;
+        // Calls last: where they are, the rest is.
+        let out = &mut *self.calls.borrow_mut();
+        if let Some(mut writer) = out.writer.take() {
+            writer.push(&out.rows, &[])?;
+            calls = writer.finish()?;
+        }
+        Ok((calls, waits))
+    }
+}
+
+fn part_name(block: u32) -> String {
+    format!("b{block:06}")
+}
+
+/// Who waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Object {
+    /// A session of the load.
+    Session,
+    /// The log writer.
+    Lgwr,
+    /// The database writer.
+    Dbwr,
+}
+
+impl Object {
+    fn session(self, number: u64) -> i64 {
+        match self {
+            Self::Session => number as i64 - 1,
+            Self::Lgwr => BACKGROUND,
+            Self::Dbwr => BACKGROUND + 1,
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What queueing stations have seen, as metrics.
+
+use std::path::Path;
+
+use dyno_evidence::{EvidenceError, Metrics, write_metrics};
+
+use crate::kernel::StationReport;
+
+/// Metrics of a block.
+pub struct Stations {
+    block: u32,
+    arms: Vec<String>,
+    metrics: Metrics,
+}
+
+/// One reading.
+pub struct Reading<'a> {
+    pub source: &'a str,
+    pub object_type: &'a str,
+    pub object: &'a str,
+    pub metric: &'a str,
+    pub value: f64,
+    pub unit: &'a str,
+    pub kind: &'a str,
+}
+
+impl Stations {
+    pub fn new(block: u32, arms: &[String]) -> Self {
+        Self { block, arms: arms.to_vec(), metrics: Metrics::default() }
+    }
+
+    /// A reading of an arm.
+    pub fn push(&mut self, arm: u16, at_ns: i64, reading: &Reading<'_>) {
+        let metrics = &mut self.metrics;
+        metrics.arm.push(self.arms[usize::from(arm)].clone());
+        metrics.block.push(self.block);
+        metrics.source.push(reading.source.into());
+        metrics.object_type.push(reading.object_type.into());
+        metrics.object.push(reading.object.into());
+        metrics.metric.push(reading.metric.into());
+        metrics.at_ns.push(at_ns);
+        metrics.value.push(reading.value);
+        metrics.unit.push(reading.unit.into());
+        metrics.kind.push(reading.kind.into());
+    }
+
+    /// What a station has seen since the end of the warm-up.
+    pub fn station(&mut self, arm: u16, at_ns: i64, report: &StationReport) {
+        let gauges = [
+            ("utilisation", report.utilisation, "ratio", "gauge"),
+            ("present", report.present_mean, "count", "gauge"),
+            ("queue", report.queue_mean, "count", "gauge"),
+            ("present_max", report.present_max as f64, "count", "gauge"),
+            ("servers", report.servers as f64, "count", "gauge"),
+            ("arrivals", report.arrivals as f64, "count", "counter"),
+            ("completions", report.departures as f64, "count", "counter"),
+            ("sojourn", report.sojourn_ns_mean, "ns", "gauge"),
+            ("wait", report.wait_ns_mean, "ns", "gauge"),
+            ("wait_max", report.wait_ns_max as f64, "ns", "gauge"),
+            ("little", f64::from(u8::from(!report.little)), "count", "gauge"),
+        ];
+        for (metric, value, unit, kind) in gauges {
+            let object = report.name.as_str();
+            let (source, object_type) = ("model", "station");
+            let reading = Reading { source, object_type, object, metric, value, unit, kind };
+            self.push(arm, at_ns, &reading);
+        }
+    }
+
+    /// Writes the part.
+    pub fn write(&self, dir: &Path, name: &str) -> Result<u64, EvidenceError> {
+        write_metrics(dir, name, &self.metrics)
+    }
+}

@@ -1,0 +1,32 @@
+"""`dbdyno model`: the commands on machines and models, each in a file of its own."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import click
+
+from dbdyno.cli.main import LazyGroup
+
+ROWS = {
+    "list": ("dbdyno.cli.model_list", "The machines that come with dbdyno."),
+    "show": ("dbdyno.cli.model_show", "A machine: its parts drawn, every parameter explained."),
+    "new": ("dbdyno.cli.model_new", "Write a machine of your own to start from."),
+    "check": ("dbdyno.cli.model_check", "Check a machine file; name what is wrong in it."),
+    "calibrate": ("dbdyno.cli.model_calibrate", "Fit a device to measured latencies."),
+    "trace": ("dbdyno.cli.model_trace", "Write a modelled run as Oracle trace files."),
+    "claims": ("dbdyno.cli.model_claims", "Hold the model to what was published."),
+}
+
+
+class _ModelGroup(LazyGroup):
+    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
+
+
+@click.group("model", cls=_ModelGroup)
+def command() -> None:
+    """A database instance and its storage in virtual time: machines, their parts, what they give.
+
+    NAME is a machine that comes with dbdyno (`dbdyno model list`) or a file of your own. A study
+    runs on one with `dbdyno run STUDY --target model:NAME`.
+    """

@@ -1,0 +1,24 @@
+"""`dbdyno model show`: a machine, drawn and explained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.model_options import output_options, show_page
+
+
+@click.command("show")
+@click.argument("name", metavar="NAME|FILE")
+@output_options
+def command(name: str, form: str | None, output: Path | None) -> None:
+    """Show a machine: its parts drawn, and every parameter with unit, meaning and source.
+
+    \b
+    dbdyno model show sas-and-flash
+    dbdyno model show ./my.toml -o my.svg
+    """
+    from dbdyno.model.describe import describe
+
+    show_page(describe(name), form, output)

@@ -1,0 +1,85 @@
+"""A device fitted to measured latencies, and how good the fit is.
+
+The fitting is the core's: a table of quantiles, intervals from a bootstrap of stretches, regimes
+where a slow state lasts, distances of a fit to the first half from the second half, beside the
+distance of the halves themselves. Here it becomes a page, with sentences that say what to make of
+it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import ModelError
+from dbdyno.model.describe import SCHEMA
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LEAST = 100
+# A floor above this says that the two halves are not one device's; below, a table is its equal.
+HIGH_FLOOR_KS = 0.1
+ALIKE = 0.3
+
+
+def calibration(latencies_us: np.ndarray[Any, Any], *, name: str, title: str) -> dict[str, Any]:
+    """The page about a fit to latencies in us, in the order measured; `name` is the device's.
+
+    Raises:
+        ModelError: fewer than 100 latencies, or one that is no number.
+    """
+    import numpy as np
+
+    from dbdyno import _core
+
+    values = np.ascontiguousarray(latencies_us, dtype="<f8")
+    if len(values) < LEAST:
+        raise ModelError(f"{len(values)} latencies are too few to fit a device",
+                         next_step=f"give {LEAST} or more; p99.9 needs thousands")  # fmt: skip
+    told: dict[str, Any] = json.loads(_core.model_calibrate(values.tobytes()))
+    text = (
+        f"# Fitted by dbdyno to {len(values)} latencies: {title}\n"
+        "# capacity_gb: state the measured device's; servers: how many requests it served at once\n"
+        f'[devices.{name}]\nkind = "empirical"\ncapacity_gb = 100.0\nservers = 1\n{told["toml"]}'
+    )
+    return {
+        "schema": SCHEMA, "kind": "model", "page": "calibration", "title": title, **told,
+        "sentences": sentences(told), "toml": text,
+    }  # fmt: skip
+
+
+def sentences(told: dict[str, Any]) -> list[str]:
+    """What to make of the figures of a fit."""
+    found = []
+    distance, floor = told["distance"], told["floor"]
+    if floor["ks"] > HIGH_FLOOR_KS:
+        found.append(
+            f"The two halves of the measurement differ by {floor['ks']:.2f} themselves: the device"
+            " changed while it was measured, and no single table is right for both."
+        )
+    elif distance["ks"] <= floor["ks"] + 0.01:
+        found.append("The table is as good as these data can tell.")
+    else:
+        found.append(
+            f"The table is off by {distance['ks']:.3f}, the halves themselves by"
+            f" {floor['ks']:.3f}: more latencies would make a better table."
+        )
+    lag = next((entry["measured"] for entry in told["lags"]), None) or 0.0
+    if told["regimes"]:
+        slow = told["regimes"][1]
+        found.append(
+            f"A slow regime takes {slow['share']:.1%} of the requests and lasts"
+            f" {slow['stay_ms']:.3g} ms on average, in the time of requests one after another."
+        )
+    elif lag > ALIKE:
+        found.append(
+            f"Neighbours are alike (correlation {lag:.2f}) without two states that last: the device"
+            " below draws independently, so queues in front of it will be shorter than real ones."
+        )
+    if told["blocks"] < 20:
+        found.append(
+            f"What is alike lasts so long that the intervals rest on {told['blocks']} stretches"
+            " only: measure longer."
+        )
+    return found

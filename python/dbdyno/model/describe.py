@@ -1,0 +1,134 @@
+"""What is in a machine: the page that shows it, and its text with all defaults as comments.
+
+A page is for `dbdyno.report`: title, parts (what stands over what) and every parameter with value,
+unit, meaning and source, as `dbdyno._core` tells them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dbdyno.model.machine import machine_of
+
+SCHEMA = 1
+# The roots of a machine's drawing: what the instance does its I/O for.
+ROLES = ("redo", "data", "temp")
+# What tells most about an instance, by the end of its path, with the words around it.
+_TELLING = (
+    ("database.cores", "{} cores"),
+    ("database.redo.block_bytes", "redo blocks of {} bytes"),
+    ("database.redo.buffer_kb", "log buffer {} KB"),
+    ("database.buffers.buffers", "{} buffers"),
+)
+
+
+def describe(name: str) -> dict[str, Any]:
+    """The page about a machine: a built-in one by its name, or a file.
+
+    Raises:
+        ModelError: there is none, or it is not right; `where` names file, line and key.
+    """
+    machine = machine_of(name)
+    return {
+        "schema": SCHEMA, "kind": "model", "page": "machine", "name": machine.name,
+        "title": machine.title, "instance": _instance(machine.parameters),
+        "roots": _roots(machine.parameters), "parts": machine.parts,
+        "parameters": machine.parameters,
+    }  # fmt: skip
+
+
+def listed() -> list[dict[str, Any]]:
+    """The machines that come with dbdyno, a row each."""
+    from dbdyno import _core
+
+    rows = []
+    for name in _core.model_machines():
+        machine = machine_of(name)
+        parts = ", ".join(f"{part['name']} ({part['kind']})" for part in machine.parts)
+        rows.append({"name": name, "title": machine.title, "parts": parts})
+    return rows
+
+
+def _instance(parameters: list[dict[str, Any]]) -> str:
+    """The instance in a line: what tells most about it."""
+    values = {parameter["path"]: parameter["value"] for parameter in parameters}
+    known = [words.format(values[path]) for path, words in _TELLING if values.get(path) is not None]
+    return ", ".join(known)
+
+
+def _roots(parameters: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What lies where: for each role of storage the parts under it."""
+    values = {parameter["path"]: parameter["value"] for parameter in parameters}
+    roots = []
+    for role in ROLES:
+        over = values.get(f"storage.{role}")
+        if over:
+            roots.append({"role": role, "over": [over] if isinstance(over, str) else list(over)})
+    return roots
+
+
+def commented(name: str) -> str:
+    """The text of a machine with every parameter that it leaves at its default as a comment.
+
+    Raises:
+        ModelError: as `describe`.
+    """
+    machine = machine_of(name)
+    left = [p for p in machine.parameters if not p["given"]]
+    lines: list[str] = []
+    section, block = "", machine.toml.rstrip("\n").split("\n")
+    headers = {line.strip()[1:-1] for line in block if _is_header(line)}
+    for line in [*block, "[end]"]:
+        if _is_header(line):
+            trailing = _take_trailing(lines)
+            lines += _comments(left, section)
+            lines += trailing or [""]
+            section = line.strip()[1:-1]
+        if line != "[end]":
+            lines.append(line)
+    others = {_section(p["path"]): None for p in left if p["default"] is not None}
+    for other in [name for name in others if name and name not in headers]:
+        lines += [f"# [{other}]", *_comments(left, other), ""]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def _is_header(line: str) -> bool:
+    return line.startswith("[") and line.rstrip().endswith("]")
+
+
+def _take_trailing(lines: list[str]) -> list[str]:
+    """Takes away blank lines and comments at the end: they belong to the header that comes."""
+    at = len(lines)
+    while at and (not lines[at - 1].strip() or lines[at - 1].startswith("#")):
+        at -= 1
+    taken = lines[at:]
+    del lines[at:]
+    return taken
+
+
+def _section(path: str) -> str:
+    return path.rpartition(".")[0]
+
+
+def _comments(parameters: list[dict[str, Any]], section: str) -> list[str]:
+    lines = []
+    for p in parameters:
+        if _section(p["path"]) == section and p["default"] is not None:
+            meaning = "; ".join(word for word in (p["unit"], p["meaning"]) if word)
+            key = p["path"].rpartition(".")[2]
+            lines.append(f"# {key} = {toml_value(p['default'])}  # {meaning} ({p['source']})")
+    return lines
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list):
+        return f"[{', '.join(toml_value(entry) for entry in value)}]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{k} = {toml_value(v)}" for k, v in value.items()) + " }"
+    return str(value)

@@ -1,0 +1,135 @@
+"""The machine that a target's name stands for: a built-in one, or a TOML file.
+
+    machine_of("model:exadata-x2")      a built-in machine (`dbdyno model list`)
+    machine_of("model:./mine.toml")     a file
+
+The core reads and checks the text; here are names and near names. Nothing is run.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import ModelError
+
+PREFIX = "model:"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine: the target's name, its TOML text, its title, its parts and its parameters."""
+
+    target: str
+    toml: str
+    title: str
+    parts: list[dict[str, Any]]
+    parameters: list[dict[str, Any]]
+
+    def path(self, name: str, also: list[str] | None = None) -> str:
+        """The path of the parameter that `name` means: a path, or the end of one alone. `also` are
+        other names that the user may have meant.
+
+        Raises `ModelError` with what is near and how to list them all.
+        """
+        paths = [str(row["path"]) for row in self.parameters]
+        if name in paths:
+            return name
+        ends = [path for path in paths if path.endswith(f".{name}")]
+        if len(ends) == 1:
+            return ends[0]
+        listing = f"`dbdyno model show {self.name}` lists all parameters"
+        if ends:
+            raise ModelError(
+                f"{name!r} names {len(ends)} parameters of this machine",
+                where=f"--set {name}",
+                next_step=f"say which: {', '.join(ends)}; {listing}",
+            )
+        near = self._near(name, paths, also or [])
+        raise ModelError(
+            f"{name!r} is neither a factor of the study nor a parameter of {self.name}",
+            where=f"--set {name}",
+            next_step=(f"did you mean {' or '.join(near)}? " if near else "") + listing,
+        )
+
+    def values(self, paths: list[str]) -> dict[str, str]:
+        """The machine's own values of these parameters, as text; `?` where there is none."""
+        known = {row["path"]: row["value"] for row in self.parameters}
+        return {path: _text(known.get(self._whole(path))) for path in paths}
+
+    @property
+    def name(self) -> str:
+        """What stands behind `model:`."""
+        return self.target.removeprefix(PREFIX)
+
+    def _whole(self, name: str) -> str:
+        ends = [p for row in self.parameters if (p := str(row["path"])).endswith(f".{name}")]
+        return ends[0] if len(ends) == 1 else name
+
+    @staticmethod
+    def _near(name: str, paths: list[str], also: list[str]) -> list[str]:
+        ends = {path.rpartition(".")[2]: path for path in paths}
+        found = difflib.get_close_matches(name.rpartition(".")[2], [*also, *ends], 3)
+        found += difflib.get_close_matches(name, paths, 1)
+        return list(dict.fromkeys(ends.get(word, word) for word in found))
+
+
+def machine_of(target: str) -> Machine:
+    """The machine of a target `model:NAME` or `model:FILE.toml`, read and checked.
+
+    Raises `ModelError`: no such machine, no such file, or a key or value that cannot be.
+    """
+    from dbdyno import _core
+
+    name = target.removeprefix(PREFIX)
+    if name.endswith(".toml") or "/" in name:
+        return parsed(target, _file(Path(name)), name)
+    known = list(_core.model_machines())
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean model:{near[0]}? " if near else ""
+        raise ModelError(
+            f"no built-in machine is called {name!r}",
+            where=target,
+            next_step=f"{hint}there are {', '.join(known)}; a file is named model:./FILE.toml",
+        )
+    return parsed(target, str(_core.model_machine(name)))
+
+
+def parsed(target: str, toml: str, file: str | None = None) -> Machine:
+    """A machine from its text; raises `ModelError` with the file, the line and what is allowed."""
+    from dbdyno import _core
+
+    try:
+        found = json.loads(_core.model_check(toml))
+    except ModelError as error:
+        if file is None:
+            raise
+        where = f"{file}: {error.where}" if error.where else file
+        raise ModelError(error.message, where=where, next_step=error.next_step) from error
+    return Machine(target, toml, found["title"], found["parts"], found["parameters"])
+
+
+def _file(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ModelError(
+            f"cannot be read: {error.strerror}",
+            where=str(path),
+            next_step="`dbdyno model new` writes a machine to begin with, `dbdyno model list` "
+            "lists the built-in ones",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ModelError(f"is not UTF-8 text at byte {error.start}", where=str(path)) from error
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "?"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)

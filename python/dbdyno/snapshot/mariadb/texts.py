@@ -1,0 +1,97 @@
+"""Texts of statements, read only for digests that may enter a report.
+
+The server's digests are without literals already, and the same on every server of a version, so
+that the digest is the fingerprint too.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.snapshot.mariadb.views import OTHER, STATEMENTS
+from dbdyno.snapshot.view import Column, View
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.store import Snapshot
+
+NAME = "statement_texts"
+FIRST = 25
+"""So many statements of each order have their text read."""
+
+ORDERS = (
+    "SUM_TIMER_WAIT",
+    "COUNT_STAR",
+    "SUM_ROWS_EXAMINED",
+    "SUM_ROWS_SENT",
+    "SUM_ROWS_AFFECTED",
+    "SUM_LOCK_TIME",
+    "SUM_ERRORS",
+    "SUM_CREATED_TMP_DISK_TABLES",
+)
+"""Columns that a report orders by."""
+
+COLUMNS = (
+    Column("DIGEST", "key", "text", "VARCHAR"),
+    Column("fingerprint", "text", "text", "VARCHAR"),
+    Column("query", "text", "text", "VARCHAR"),
+)
+
+Rows = Callable[[str, Any], list[tuple[Any, ...]]]
+
+
+def view(rows: Rows, statements: View, before: Snapshot | None, most: int) -> View:
+    """All texts known so far: those of the snapshot before, and of new digests at the top."""
+    known = {str(digest): str(text) for digest, text in _kept(before, NAME, "DIGEST, query")}
+    wanted = [one for one in top(statements, before) if one not in known][:most]
+    if wanted:
+        marks = ", ".join(["%s"] * len(wanted))
+        table = f"performance_schema.{STATEMENTS.name}"
+        sql = f"select digest, min(digest_text) from {table} where digest in ({marks}) group by 1"  # noqa: S608
+        known |= {str(digest): str(text).strip() for digest, text in rows(sql, wanted)}
+    return View(NAME, "now", COLUMNS, [(one, one, known[one]) for one in sorted(known)])
+
+
+def top(statements: View, before: Snapshot | None) -> list[str]:
+    """Digests among the first of some order: since the snapshot before, or since ever."""
+    names = [column.name for column in statements.columns]
+    shown = [name for name in ORDERS if name in names]
+    at = names.index("DIGEST")
+    places = [names.index(name) for name in shown]
+    old: dict[str, list[int]] = {}
+    if before and set(shown) <= {column.name for column in before.columns(STATEMENTS.name)}:
+        for digest, *values in _kept(before, STATEMENTS.name, ", ".join(["DIGEST", *shown])):
+            _add(old.setdefault(digest, [0] * len(shown)), values)
+    sums: dict[str, list[int]] = {}
+    for row in statements.rows:
+        assert isinstance(row, tuple)
+        if row[at] != OTHER:
+            _add(sums.setdefault(row[at], [0] * len(shown)), [row[place] for place in places])
+    for digest, earlier in old.items():
+        if digest in sums:
+            pairs = zip(sums[digest], earlier, strict=True)
+            sums[digest] = [new - one if new >= one else new for new, one in pairs]
+    found: dict[str, None] = {}
+    for index in range(len(shown)):
+        most = heapq.nlargest(FIRST, ((values[index], one) for one, values in sums.items()))
+        found |= {one: None for value, one in most if value > 0}
+    return list(found)
+
+
+def _add(sums: list[int], values: list[Any]) -> None:
+    for index, value in enumerate(values):
+        sums[index] += value or 0
+
+
+def _kept(before: Snapshot | None, view_name: str, columns: str) -> list[tuple[Any, ...]]:
+    path = before.file(view_name) if before else None
+    if path is None or not path.exists():
+        return []
+    import duckdb
+
+    with duckdb.connect() as connection:
+        return connection.execute(
+            f"select {columns} from read_parquet(?)",  # noqa: S608
+            [str(path)],
+        ).fetchall()

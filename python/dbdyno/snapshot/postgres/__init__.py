@@ -1,0 +1,18 @@
+"""PostgreSQL 12 and later: what is read, what its epochs mean, what the report says."""
+
+from __future__ import annotations
+
+from dbdyno.snapshot.postgres.collector import PostgresCollector
+from dbdyno.snapshot.postgres.epochs import judge, refine
+from dbdyno.snapshot.postgres.metrics import metrics
+from dbdyno.snapshot.postgres.sections import sections
+from dbdyno.snapshot.view import Options
+
+__all__ = ["ENGINE", "judge", "metrics", "open_collector", "refine", "sections"]
+
+ENGINE = "postgres"
+
+
+def open_collector(dsn: str, options: Options) -> PostgresCollector:
+    """A collector for a connection string; raises `SnapshotError` where nobody answers."""
+    return PostgresCollector(dsn, options)

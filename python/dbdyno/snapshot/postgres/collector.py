@@ -1,0 +1,208 @@
+"""Reads the statistics of a PostgreSQL cluster: read-only, with timeouts, nothing made or reset.
+
+One connection per database, one transaction per snapshot. Values travel as CSV from COPY into the
+Parquet files without becoming Python objects. No relation is opened but the catalog, so that a
+table under a lock of DDL changes nothing. pg_monitor is enough; without it what belongs to others
+is missing, and the report says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import Error, SnapshotError, TargetError
+from dbdyno.snapshot.postgres import facts, texts
+from dbdyno.snapshot.postgres.reader import Part, Reader, joined
+from dbdyno.snapshot.postgres.sampler import Sampler
+from dbdyno.snapshot.postgres.views import CLUSTER, DATABASE, STATEMENTS, STATEMENTS_INFO
+from dbdyno.snapshot.view import Options, View, unread
+from dbdyno.target.postgres import Postgres
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from dbdyno.snapshot.store import Snapshot
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+APPLICATION_NAME = "dbdyno snap"
+_NAMES = [source.name for source in (*CLUSTER, *DATABASE)]
+_DATABASES = """
+select oid::bigint, datname::text from pg_database where datallowconn and not datistemplate
+  and has_database_privilege(datname, 'connect') order by datname
+"""
+
+
+class PostgresCollector:
+    """Keeps its connections between the snapshots of a watch; a context manager."""
+
+    def __init__(self, dsn: str, options: Options) -> None:
+        self.options = options
+        self.problems: list[dict[str, str]] = []
+        self._facts: dict[str, Any] = {}
+        self._connections: dict[str, Connection] = {}
+        self._readers: dict[str, Reader] = {}
+        self._new_sessions: list[str] = []
+        try:
+            self._target = Postgres.open(dsn)
+        except TargetError as error:
+            raise _unreachable(error) from error
+        self.name = facts.name_of(self._target)
+
+    @property
+    def at_ns(self) -> int:
+        """When the last snapshot's counters were read, by the server's clock."""
+        return int(self._facts["at_us"]) * 1000
+
+    def facts(self) -> dict[str, Any]:
+        """What the last snapshot knows of the server: identity, epochs, version, role."""
+        return {"dsn": self._target.safe_dsn, **self._facts, "problems": self.problems}
+
+    def collect(self, before: Snapshot | None) -> list[View]:
+        """All views now. Raises `SnapshotError` where the server does not let us in."""
+        import psycopg
+
+        self.problems, self._new_sessions = [], []
+        try:
+            return self._collect(before)
+        except TargetError as error:
+            raise _unreachable(error) from error
+        except psycopg.Error as error:
+            self.close()
+            raise SnapshotError(
+                f"the server broke off: {(str(error).strip().splitlines() or ['no word'])[0]}",
+                where=self._target.safe_dsn,
+                next_step="try again when it is up; the store keeps what was taken before",
+            ) from error
+
+    def sampler(self, period_s: float) -> Sampler:
+        """What samples the sessions on a connection of its own."""
+        return Sampler(self._target, period_ns=round(period_s * 1e9))
+
+    def close(self) -> None:
+        """Closes the connections; what was read stays."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections, self._readers = {}, {}
+
+    def __enter__(self) -> PostgresCollector:
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        self.close()
+
+    def _collect(self, before: Snapshot | None) -> list[View]:
+        main, reader = self._session(None)
+        parts: dict[str, list[Part]] = {}
+        with main.transaction():
+            _begin(main)
+            views = [joined(CLUSTER[0], [reader.read(CLUSTER[0])])]  # first: the time of the rates
+            self._facts = facts.read(main)
+            views += [
+                joined(source, [reader.read(source)])
+                for source in CLUSTER[1:]
+                if reader.has(source.name)
+            ]
+            views += self._statements(reader, before)
+            wanted = self._databases(main)
+            own = [one for one in wanted if one[1] == main.info.dbname]
+            for database in own:
+                self._objects(reader, database, parts)
+        for database in wanted:
+            if database not in own:
+                self._other(database, parts)
+        self._facts["databases"] = [name for _, name in wanted]
+        self._facts["new_sessions"] = self._new_sessions
+        views += [joined(source, parts[source.name]) for source in DATABASE if source.name in parts]
+        return views
+
+    def _session(self, database: str | None) -> tuple[Connection, Reader]:
+        """The connection to a database and its reader, made on first use and after a loss."""
+        name = database or ""
+        connection = self._connections.get(name)
+        if connection is None or connection.closed:
+            target = self._target if database is None else self._target.in_database(database)
+            connection = target.connect(
+                statement_timeout_ms=self.options.statement_timeout_ms,
+                lock_timeout_ms=self.options.lock_timeout_ms,
+                read_only=True,
+                application_name=APPLICATION_NAME,
+            )
+            self._connections[name] = connection
+            self._readers[name] = Reader(connection, _NAMES)
+            self._new_sessions.append(connection.info.dbname)
+        return connection, self._readers[name]
+
+    def _databases(self, main: Connection) -> list[tuple[int, str]]:
+        found = [(int(oid), str(name)) for oid, name in main.execute(_DATABASES)]
+        asked = self.options.databases
+        if asked is None:
+            asked = (main.info.dbname,)
+        if asked == ("*",):
+            return found
+        known = {name for _, name in found}
+        for name in asked:
+            if name not in known:
+                self._problem("objects", name, "there is no such database, or no right to connect")
+        return [one for one in found if one[1] in asked]
+
+    def _other(self, database: tuple[int, str], parts: dict[str, list[Part]]) -> None:
+        import psycopg
+
+        try:
+            connection, reader = self._session(database[1])
+            with connection.transaction():
+                _begin(connection)
+                self._objects(reader, database, parts)
+        except (psycopg.Error, Error) as error:
+            self._problem("objects", database[1], str(error).strip().splitlines()[0])
+
+    def _objects(
+        self, reader: Reader, database: tuple[int, str], parts: dict[str, list[Part]]
+    ) -> None:
+        for source in DATABASE:
+            part = reader.read(source, database)
+            parts.setdefault(source.name, []).append(part)
+            if part.problem is not None:
+                self._problem(source.name, database[1], part.problem)
+
+    def _statements(self, reader: Reader, before: Snapshot | None) -> list[View]:
+        if not reader.has(STATEMENTS.name):
+            return [
+                unread(
+                    STATEMENTS.name,
+                    STATEMENTS.scope,
+                    f"the extension is not in the database {reader.connection.info.dbname}",
+                    "put pg_stat_statements into shared_preload_libraries, restart, and run"
+                    " `create extension pg_stat_statements` there",
+                )
+            ]
+        part = reader.read(STATEMENTS)
+        views = [joined(STATEMENTS, [part])]
+        if reader.has(STATEMENTS_INFO.name):
+            views.append(joined(STATEMENTS_INFO, [reader.read(STATEMENTS_INFO)]))
+        if part.problem is None and not self.options.redact:
+            views.append(texts.view(reader, views[0], before, self.options.texts_most))
+        return views
+
+    def _problem(self, view: str, database: str, problem: str) -> None:
+        self.problems.append({"view": view, "database": database, "problem": problem})
+
+
+def _begin(connection: Connection) -> None:
+    """One image of all statistics, and texts as every reader expects them."""
+    import psycopg
+
+    connection.execute(
+        "select set_config('timezone', 'UTC', true), set_config('datestyle', 'ISO', true),"
+        " set_config('jit', 'off', true), set_config('search_path', 'pg_catalog', true)"
+    )
+    try:
+        with connection.transaction():  # from PostgreSQL 15 on
+            connection.execute("set local stats_fetch_consistency = snapshot")
+    except psycopg.errors.UndefinedObject:
+        return
+
+
+def _unreachable(error: TargetError) -> SnapshotError:
+    return SnapshotError(error.message, where=error.where, next_step=error.next_step)

@@ -1,0 +1,75 @@
+"""Who the server is and which life it lives: what the epochs are judged by.
+
+Each fact fails alone: a managed service may hide some of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, LiteralString
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from dbdyno.target.postgres import Postgres
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+_QUERIES: tuple[tuple[tuple[str, ...], LiteralString], ...] = (
+    (
+        ("at_us", "started_us", "in_recovery", "version", "version_num", "block_bytes", "role",
+         "database", "loaded_us"),
+        "select (extract(epoch from clock_timestamp()) * 1000000)::bigint,"
+        " (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint,"
+        " pg_is_in_recovery(), current_setting('server_version'),"
+        " current_setting('server_version_num')::int, current_setting('block_size')::int,"
+        " current_user::text, current_database()::text,"
+        " (extract(epoch from pg_conf_load_time()) * 1000000)::bigint",
+    ),
+    (("identity",), "select system_identifier::text from pg_control_system()"),
+    (
+        ("timeline", "segment_bytes"),
+        "select timeline_id, current_setting('wal_segment_size') from pg_control_checkpoint()",
+    ),
+    (("address",), "select inet_server_addr()::text || ':' || inet_server_port()"),
+    (
+        ("wal_bytes",),
+        "select case when pg_is_in_recovery() then pg_last_wal_replay_lsn()"
+        " else pg_current_wal_insert_lsn() end - '0/0'::pg_lsn",
+    ),
+    (
+        ("monitor",),
+        "select pg_has_role(current_user, 'pg_read_all_stats', 'usage')",
+    ),
+    (
+        ("long_transactions", "oldest_transaction_us", "clients"),
+        "select count(*) filter (where xact_start < clock_timestamp() - interval '5 s'),"
+        " (extract(epoch from clock_timestamp() - min(xact_start)) * 1000000)::bigint, count(*)"
+        " from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()",
+    ),
+)  # fmt: skip
+
+
+def read(connection: Connection) -> dict[str, Any]:
+    """The facts, inside the caller's transaction; one that is refused is missing."""
+    import psycopg
+
+    found: dict[str, Any] = {}
+    for names, sql in _QUERIES:
+        try:
+            with connection.transaction():
+                row = connection.execute(sql).fetchone()
+        except psycopg.Error:
+            if connection.broken:
+                raise
+            continue
+        if row is not None:
+            for name, value in zip(names, row, strict=True):
+                found[name] = int(value) if name == "wal_bytes" and value is not None else value
+    return found
+
+
+def name_of(target: Postgres) -> str:
+    """A short name of a target: host and port (a socket's folder: `local`)."""
+    known = target.libpq_parameters()
+    host = known.get("host", "local")
+    return f"{'local' if host.startswith(('/', '@')) else host}:{known.get('port', '5432')}"

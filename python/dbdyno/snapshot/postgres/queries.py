@@ -1,0 +1,154 @@
+"""Top SQL by time, calls, I/O, WAL, temporary files, planning: from pg_stat_statements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.snapshot.difference import quoted
+from dbdyno.snapshot.model import Row, columns, lacking, section, table
+from dbdyno.snapshot.postgres.parts import present, setting, unknown
+from dbdyno.snapshot.postgres.reader import OWN_MARK
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.interval import Interval
+
+VIEW = "pg_stat_statements"
+
+_ORDERS = (
+    ("By time", "time", "statement:text calls time:ns share:ratio mean:ns sd:ns rows database:text"),
+    ("By calls", "calls", "statement:text calls share_calls:ratio:share time:ns mean:ns rows"
+                          " database:text"),
+    ("By blocks read", "reads", "statement:text reads share_reads:ratio:share hits read_time:ns calls"
+                                " time:ns database:text"),
+    ("By blocks asked for", "blocks", "statement:text blocks reads hitrate:ratio calls time:ns"
+                                      " database:text"),
+    ("By WAL", "wal", "statement:text wal:bytes share_wal:ratio:share records fpi calls time:ns"
+                      " database:text"),
+    ("By temporary blocks", "temp", "statement:text temp share_temp:ratio:share calls time:ns"
+                                    " database:text"),
+    ("By planning time", "plan", "statement:text plans plan:ns:plan_time calls time:ns database:text"),
+)  # fmt: skip
+
+
+def statements(interval: Interval, top: int) -> dict[str, Any]:
+    """The first statements of each order; their texts follow."""
+    title = "Top SQL"
+    missing = interval.missing(VIEW)
+    if missing:
+        return section("sql", title, not_measured=[lacking("statements", *missing)])
+    rows = _rows(interval)
+    ours = [row for row in rows if OWN_MARK in (row["text"] or "")]
+    rows = [row for row in rows if OWN_MARK not in (row["text"] or "")]
+    tables, shown = [], {}
+    for heading, order, spec in _ORDERS:
+        first = sorted((r for r in rows if r[order]), key=lambda r: -r[order])  # noqa: B023
+        tables.append(table(heading, columns(spec), first, top=top))
+        shown |= {row["statement"]: row for row in first[:top]}
+    texts = [{"statement": name, "text": row["text"]} for name, row in shown.items()]
+    interval.table(VIEW)
+    lost = unknown(interval, VIEW, "queryid::varchar", top)
+    return section(
+        "sql",
+        title,
+        [*tables, table("Texts", columns("statement:text text:text"), texts), lost],
+        about="share: of all statements' time in the interval. sd: of the interval's own calls."
+        " Statements are counted when they end.",
+        not_measured=_not_measured(interval, rows),
+        notes=_notes(interval, ours),
+    )
+
+
+def _rows(interval: Interval) -> list[Row]:
+    """One row per statement and database, numbers of the interval."""
+    has = interval.columns(VIEW)
+    time = "total_exec_time" if "total_exec_time" in has else "total_time"
+    mean, sd = time.replace("total", "mean"), time.replace("total", "stddev")
+    read_time = "shared_blk_read_time" if "shared_blk_read_time" in has else "blk_read_time"
+    timed = setting(interval, "track_io_timing") == "on"
+    top = "d.toplevel is not false" if "toplevel" in has else "true"
+    planned = setting(interval, "pg_stat_statements.track_planning") == "on"
+    keys = [k for k in ("userid", "dbid", "queryid", "toplevel") if k in has]
+    on = {end: " and ".join(f"{end}.{quoted(k)} is not distinct from d.{quoted(k)}" for k in keys)
+          for end in "ab"}  # fmt: skip
+    before, after = interval.ends(VIEW)
+    interval.table(VIEW)
+    names, texts = _names(interval), _texts(interval)
+    m2 = (
+        f"b.calls * b.{sd} ** 2 - coalesce(a.calls * a.{sd} ** 2, 0)"
+        f" - coalesce((d.{time} / d.calls - a.{mean}) ** 2 * a.calls * d.calls / b.calls, 0)"
+    )
+    return interval.query(
+        f"""with d as (
+          select d.queryid, d.dbid, sum(d.calls) as calls, sum(d.{time}) * 1e6 as time,
+            sum(d.rows) as rows, sum(d.shared_blks_hit) as hits, sum(d.shared_blks_read) as reads,
+            {f"sum(d.{read_time}) * 1e6" if timed else "null::double"} as read_time,
+            sum(d.temp_blks_written) as temp, sum({present("wal_bytes", has, at="d.")}) as wal,
+            sum({present("wal_records", has, at="d.")}) as records, sum({present("wal_fpi", has, at="d.")}) as fpi,
+            {"sum(d.plans)" if planned else "null::double"} as plans,
+            {"sum(d.total_plan_time) * 1e6" if planned else "null::double"} as plan,
+            case when count(*) = 1 then sqrt(greatest(any_value({m2}), 0) / any_value(d.calls)) * 1e6
+              end as sd
+          from {VIEW} d left join {before} a on {on["a"]} left join {after} b on {on["b"]}
+          where d.verdict = 'ok' and d.calls > 0 and {top} group by 1, 2)
+        select d.*, d.queryid::varchar as statement, n.datname as database, t.query as text,
+          hits + reads as blocks, time / calls as mean, hits / nullif(hits + reads, 0) as hitrate,
+          time / nullif(sum(time) over (), 0) as share,
+          calls / nullif(sum(calls) over (), 0) as share_calls,
+          reads / nullif(sum(reads) over (), 0) as share_reads,
+          wal / nullif(sum(wal) over (), 0) as share_wal,
+          temp / nullif(sum(temp) over (), 0) as share_temp
+        from d left join {names} n on n.datid = d.dbid left join {texts} t on t.queryid = d.queryid
+        order by time desc"""  # noqa: S608
+    )
+
+
+def _names(interval: Interval) -> str:
+    """A relation with the databases' names."""
+    if interval.has("pg_stat_database"):
+        return interval.ends("pg_stat_database")[1]
+    return "(select null::bigint as datid, null::varchar as datname where false)"
+
+
+def _texts(interval: Interval) -> str:
+    """A relation with the texts known at the end of the interval."""
+    if "statement_texts" in interval.after.views and not interval.after.views[
+        "statement_texts"
+    ].get("problem"):
+        return interval.ends("statement_texts")[1]
+    return "(select null::bigint as queryid, null::varchar as query where false)"
+
+
+def _not_measured(interval: Interval, rows: list[Row]) -> list[dict[str, Any] | None]:
+    timed = setting(interval, "track_io_timing")
+    planning = setting(interval, "pg_stat_statements.track_planning")
+    has = interval.columns(VIEW)
+    return [
+        None
+        if planning == "on" or "plans" not in has
+        else lacking("planning time", "pg_stat_statements.track_planning is off",
+                     "pg_stat_statements.track_planning = on"),
+        None
+        if timed == "on"
+        else lacking("time of reads", "track_io_timing is off", "track_io_timing = on"),
+        None
+        if "wal_bytes" in has
+        else lacking("WAL by statement", "this version does not count it", "PostgreSQL 13 or later"),
+        None
+        if "statement_texts" in interval.after.views
+        else lacking("texts", "they were left out (--redact)"),
+        None
+        if interval.after.facts.get("monitor") is not False
+        else lacking("statements of other roles", "the role may not see them",
+                     f"grant pg_monitor to {interval.after.facts.get('role')}"),
+    ]  # fmt: skip
+
+
+def _notes(interval: Interval, ours: list[Row]) -> list[str]:
+    notes = []
+    verdict = interval.verdict("statements")
+    if verdict.word != "ok":
+        notes.append(f"{verdict.word}: {verdict.why}")
+    if ours:
+        time = sum(row["time"] for row in ours) / 1e6
+        notes.append(f"{len(ours)} statements of dbdyno's own are left out ({time:.1f} ms)")
+    return notes

@@ -1,0 +1,184 @@
+"""Active sessions, sampled: PostgreSQL adds up no waiting time, so that somebody must look.
+
+    with collector.sampler() as sampler:
+        ...
+        views = sampler.take()      # `activity` and `blocked`, ready for the store
+
+Each look is one row: the server itself puts the sessions into CSV, so that looking ten times a
+second at a hundred sessions costs the client next to nothing. Seen are clients that are active or
+hold a transaction open, and background processes unless they idle. Texts of statements are never
+read. Who blocks whom is asked at most once per second, and only while somebody waits for a lock.
+
+Limits: a wait shorter than the period is seen by luck only; averages over many looks are right.
+Without pg_read_all_stats, sessions of other roles stay invisible.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.snapshot.view import Column, View
+from dbdyno.target.poll import PostgresPoller
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from dbdyno.target.postgres import Postgres
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+PERIOD_NS = 1_000_000_000
+BLOCKED_EVERY_NS = 1_000_000_000
+
+ACTIVITY = (
+    Column("at_us", "key", "us", "BIGINT"),
+    Column("session", "key", "count", "BIGINT"),
+    Column("kind", "text", "text", "VARCHAR"),
+    Column("datname", "text", "text", "VARCHAR"),
+    Column("usename", "text", "text", "VARCHAR"),
+    Column("application", "text", "text", "VARCHAR"),
+    Column("statement", "text", "count", "BIGINT"),
+    Column("state", "text", "text", "VARCHAR"),
+    Column("event_type", "text", "text", "VARCHAR"),
+    Column("event", "text", "text", "VARCHAR"),
+    Column("transaction_us", "gauge", "us", "BIGINT"),
+)
+"""One row per session and look."""
+
+BLOCKED = (
+    Column("at_us", "key", "us", "BIGINT"),
+    Column("session", "key", "count", "BIGINT"),
+    Column("blocker", "key", "count", "BIGINT"),
+    Column("locktype", "text", "text", "VARCHAR"),
+    Column("mode", "text", "text", "VARCHAR"),
+    Column("datid", "text", "count", "BIGINT"),
+    Column("relation", "text", "count", "BIGINT"),
+    Column("usename", "text", "text", "VARCHAR"),
+    Column("statement", "text", "count", "BIGINT"),
+    Column("blocker_state", "text", "text", "VARCHAR"),
+    Column("blocker_usename", "text", "text", "VARCHAR"),
+    Column("blocker_statement", "text", "count", "BIGINT"),
+    Column("blocker_transaction_us", "gauge", "us", "BIGINT"),
+)
+"""One row per waiter and blocker."""
+
+
+def _csv(*fields: str) -> str:
+    return " || ',' || ".join(f"coalesce({field}, '')" for field in fields)
+
+
+def _quoted(name: str) -> str:
+    return f"""'"' || replace({name}::text, '"', '""') || '"'"""
+
+
+def _age(start: str) -> str:
+    return f"(extract(epoch from clock_timestamp() - {start}) * 1000000)::bigint::text"
+
+
+def _looking(statement: str) -> str:
+    fields = _csv(
+        "(extract(epoch from clock_timestamp()) * 1000000)::bigint::text",
+        "a.pid::text",
+        _quoted("a.backend_type"),
+        _quoted("a.datname"),
+        _quoted("a.usename"),
+        _quoted("a.application_name"),
+        statement.format("a"),
+        _quoted("a.state"),
+        _quoted("a.wait_event_type"),
+        _quoted("a.wait_event"),
+        _age("a.xact_start"),
+    )
+    return f"""
+select string_agg({fields}, E'\\n'), array_agg(a.pid) filter (where a.wait_event_type = 'Lock')
+from pg_stat_activity a
+where a.pid <> pg_backend_pid()
+  and (a.state in ('active', 'idle in transaction', 'idle in transaction (aborted)',
+                   'fastpath function call')
+       or a.state is null and a.backend_type <> 'client backend'
+          and a.wait_event_type is distinct from 'Activity')
+"""  # noqa: S608 - nothing but names of columns
+
+
+def _blocking(statement: str) -> str:
+    fields = _csv(
+        "(extract(epoch from clock_timestamp()) * 1000000)::bigint::text",
+        "w.pid::text",
+        "b.pid::text",
+        _quoted("l.locktype"),
+        _quoted("l.mode"),
+        "l.database::bigint::text",
+        "l.relation::bigint::text",
+        _quoted("w.usename"),
+        statement.format("w"),
+        _quoted("b.state"),
+        _quoted("b.usename"),
+        statement.format("b"),
+        _age("b.xact_start"),
+    )
+    return f"""
+select string_agg({fields}, E'\\n')
+from pg_stat_activity w
+  cross join lateral unnest(pg_blocking_pids(w.pid)) as by(pid)
+  join pg_stat_activity b on b.pid = by.pid
+  left join lateral (select * from pg_locks where pg_locks.pid = w.pid and not granted limit 1) l
+    on true
+where w.pid = any(%s)
+"""  # noqa: S608 - nothing but names of columns
+
+
+class Sampler(PostgresPoller):
+    """Looks once per period; `take` gives what was seen since the last `take`."""
+
+    name = "dbdyno snap sampler"
+
+    def __init__(
+        self,
+        target: Postgres,
+        *,
+        period_ns: int = PERIOD_NS,
+        clock: Callable[[], int] = time.time_ns,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(target, period_ns=period_ns, clock=clock, seed=seed)
+        self._seen: list[str] = []
+        self._blocked: list[str] = []
+        self._asked_ns = 0
+        self._statement: str | None = None
+        self._taken = 0
+
+    def take(self) -> tuple[list[View], int]:
+        """The views `activity` and `blocked`, and the number of looks, since the last call."""
+        with self._lock:
+            seen, self._seen = self._seen, []
+            blocked, self._blocked = self._blocked, []
+            looks, self._taken = self.samples - self._taken, self.samples
+        return [
+            View("activity", "now", ACTIVITY, "".join(seen).encode()),
+            View("blocked", "now", BLOCKED, "".join(blocked).encode()),
+        ], looks
+
+    def _look(self, conn: Connection) -> None:
+        if self._statement is None:
+            self._statement = _identifier(conn)
+        row = conn.execute(_looking(self._statement)).fetchone()  # type: ignore[arg-type]
+        sessions, waiters = row or (None, None)
+        blocked = None
+        if waiters and self._clock() - self._asked_ns >= BLOCKED_EVERY_NS:
+            self._asked_ns = self._clock()
+            found = conn.execute(_blocking(self._statement), [waiters]).fetchone()  # type: ignore[arg-type]
+            blocked = found[0] if found else None
+        with self._lock:
+            self._seen += [sessions, "\n"] if sessions else []
+            self._blocked += [blocked, "\n"] if blocked else []
+
+
+def _identifier(conn: Connection) -> str:
+    """The column with a session's statement, from PostgreSQL 14 on."""
+    row = conn.execute(
+        "select 1 from pg_attribute where attrelid = 'pg_catalog.pg_stat_activity'::regclass"
+        " and attname = 'query_id'"
+    ).fetchone()
+    return "{}.query_id::text" if row else "null"

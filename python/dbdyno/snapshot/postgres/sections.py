@@ -1,0 +1,41 @@
+"""The sections of PostgreSQL's report, in order; each fails alone and says why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import Error
+from dbdyno.snapshot.model import lacking, section
+from dbdyno.snapshot.postgres import load, queries, relations, server, waits
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.interval import Interval
+
+ORDER = (
+    ("throughput", load.throughput),
+    ("tables", relations.tables),
+    ("profile", load.profile),
+    ("waits", waits.waits),
+    ("sql", queries.statements),
+    ("io", server.io),
+    ("wal", server.log),
+    ("slru", server.slru),
+    ("vacuum", relations.vacuum),
+    ("indexes", relations.indexes),
+    ("locks", waits.locks),
+    ("replication", server.replication),
+    ("settings", server.settings),
+    ("changes", server.changes),
+)
+
+
+def sections(interval: Interval, top: int) -> list[dict[str, Any]]:
+    """All sections; one whose evidence cannot be read says so and the others go on."""
+    found = []
+    for name, make in ORDER:
+        try:
+            found.append(make(interval, top))
+        except Error as error:
+            step = error.next_step
+            found.append(section(name, name, not_measured=[lacking(name, str(error), step)]))
+    return found

@@ -1,0 +1,293 @@
+"""I/O by who and what, WAL and checkpoints, SLRU, replication, settings: what is of the cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.snapshot.model import Row, columns, lacking, section, table
+from dbdyno.snapshot.postgres.parts import present, setting
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.interval import Interval
+
+_IO = columns(
+    "who:text what:text context:text reads read_bytes:bytes read_time:ns writes write_bytes:bytes"
+    " write_time:ns extends hits hitrate:ratio evictions fsyncs"
+)
+
+
+def io(interval: Interval, top: int) -> dict[str, Any]:
+    """I/O by who (backend type), what (object) and how (context)."""
+    view, title = "pg_stat_io", "I/O by who and what"
+    missing = interval.missing(view)
+    if missing:
+        step = missing[1] or "PostgreSQL 16 or later"
+        return section("io", title, not_measured=[lacking("I/O by who and what", missing[0], step)])
+    has = interval.columns(view)
+    timed = setting(interval, "track_io_timing") == "on"
+    wal_timed = setting(interval, "track_wal_io_timing") == "on"
+
+    def size(word: str) -> str:
+        name = f"{word}_bytes"
+        return name if name in has else f"{word}s * op_bytes"
+
+    def time(word: str) -> str:
+        known = f"case when object = 'wal' then {wal_timed} else {timed} end"
+        return f"case when {known} then {word}_time * 1e6 end"
+
+    rows = interval.query(
+        f"""select backend_type as who, object as what, context, reads, {size("read")} as read_bytes,
+          {time("read")} as read_time, writes, {size("write")} as write_bytes,
+          {time("write")} as write_time, extends, hits, hits / nullif(hits + reads, 0) as hitrate,
+          evictions, fsyncs, verdict, why
+        from {view} where verdict <> 'ok' or coalesce(reads, 0) + coalesce(writes, 0)
+          + coalesce(extends, 0) + coalesce(hits, 0) + coalesce(fsyncs, 0) > 0
+        order by coalesce(reads, 0) + coalesce(writes, 0) + coalesce(extends, 0) desc,
+          hits desc nulls last""",  # noqa: S608
+        view,
+    )
+    return section(
+        "io",
+        title,
+        [table("", _IO, rows, top=max(top, 20))],
+        about="operations may cover several blocks; hits: blocks found in shared buffers",
+        not_measured=[_timing(timed)],
+    )
+
+
+def _timing(timed: bool) -> dict[str, Any] | None:
+    if timed:
+        return None
+    return lacking("time of reads and writes", "track_io_timing is off", "track_io_timing = on")
+
+
+_VALUES = columns("what:text total:number per_second:number:per_second unit:text:")
+
+
+def log(interval: Interval, top: int) -> dict[str, Any]:
+    """WAL, checkpoints, the background writer, the archiver."""
+    lacks: list[dict[str, Any] | None] = []
+    tables = []
+    for title, view, lines in (
+        ("WAL", "pg_stat_wal", _WAL),
+        ("Checkpoints", "pg_stat_checkpointer", _CHECKPOINTER),
+        ("Background writer", "pg_stat_bgwriter", _BGWRITER),
+        ("Archiver", "pg_stat_archiver", _ARCHIVER),
+    ):
+        if not interval.has(view):
+            if view == "pg_stat_wal":
+                why = interval.missing(view) or ("", None)
+                lacks.append(lacking("WAL counters", why[0], why[1] or "PostgreSQL 14 or later"))
+            continue
+        rows = _values(interval, view, lines)
+        tables.append(table(title, _VALUES, rows))
+    has = interval.columns("pg_stat_wal")
+    if "wal_sync_time" in has and setting(interval, "track_wal_io_timing") != "on":
+        lacks.append(lacking("time of WAL writes and syncs", "track_wal_io_timing is off",
+                             "track_wal_io_timing = on"))  # fmt: skip
+    return section("wal", "WAL and checkpoints", tables, not_measured=lacks)
+
+
+_WAL = {
+    "wal_records": ("records", "count", 1), "wal_fpi": ("full page images", "count", 1),
+    "wal_bytes": ("bytes", "bytes", 1), "wal_buffers_full": ("buffers full", "count", 1),
+    "wal_write": ("writes", "count", 1), "wal_sync": ("syncs", "count", 1),
+    "wal_write_time": ("time of writes", "ns", 1e6), "wal_sync_time": ("time of syncs", "ns", 1e6),
+}  # fmt: skip
+_CHECKPOINTER = {
+    "num_timed": ("timed", "count", 1), "num_requested": ("requested", "count", 1),
+    "num_done": ("done", "count", 1),
+    "restartpoints_timed": ("restartpoints timed", "count", 1),
+    "restartpoints_req": ("restartpoints requested", "count", 1),
+    "restartpoints_done": ("restartpoints done", "count", 1),
+    "write_time": ("time of writes", "ns", 1e6), "sync_time": ("time of syncs", "ns", 1e6),
+    "buffers_written": ("buffers written", "count", 1),
+    "slru_written": ("SLRU buffers written", "count", 1),
+}  # fmt: skip
+_BGWRITER = {
+    "checkpoints_timed": ("checkpoints timed", "count", 1),
+    "checkpoints_req": ("checkpoints requested", "count", 1),
+    "checkpoint_write_time": ("checkpoint writes took", "ns", 1e6),
+    "checkpoint_sync_time": ("checkpoint syncs took", "ns", 1e6),
+    "buffers_checkpoint": ("buffers written by checkpoints", "count", 1),
+    "buffers_clean": ("buffers written by the background writer", "count", 1),
+    "maxwritten_clean": ("rounds ended at the limit", "count", 1),
+    "buffers_backend": ("buffers written by sessions", "count", 1),
+    "buffers_backend_fsync": ("syncs by sessions", "count", 1),
+    "buffers_alloc": ("buffers allocated", "count", 1),
+}
+_ARCHIVER = {"archived_count": ("archived", "count", 1), "failed_count": ("failed", "count", 1)}
+_TIMED_BY = {"wal_write_time": "track_wal_io_timing", "wal_sync_time": "track_wal_io_timing"}
+
+
+def _values(interval: Interval, view: str, lines: dict[str, tuple[str, str, float]]) -> list[Row]:
+    """One row per counter of a view with one row."""
+    found = interval.query(f"select * from {view}", view)  # noqa: S608
+    row = found[0] if found else {}
+    rows = []
+    for name, (label, unit, factor) in lines.items():
+        if name not in row:
+            continue
+        gate = _TIMED_BY.get(name)
+        value = row[name]
+        if gate is not None and setting(interval, gate) != "on":
+            continue
+        total = None if value is None else value * factor
+        rows.append(
+            {
+                "what": label,
+                "total": total,
+                "per_second": None if total is None else total / interval.seconds,
+                "unit": unit,
+                "verdict": row["verdict"],
+                "why": row["why"],
+            }
+        )
+    return rows
+
+
+_SLRU = columns("name:text hits reads hitrate:ratio written zeroed flushes truncates")
+
+
+def slru(interval: Interval, top: int) -> dict[str, Any]:
+    """The caches of transaction status, subtransactions, multixacts and their kind."""
+    view, title = "pg_stat_slru", "SLRU caches"
+    missing = interval.missing(view)
+    if missing:
+        step = missing[1] or "PostgreSQL 13 or later"
+        return section("slru", title, not_measured=[lacking("SLRU caches", missing[0], step)])
+    rows = interval.query(
+        """select name, blks_hit as hits, blks_read as reads,
+          blks_hit / nullif(blks_hit + blks_read, 0) as hitrate, blks_written as written,
+          blks_zeroed as zeroed, flushes, truncates, verdict, why
+        from pg_stat_slru
+        where verdict <> 'ok' or blks_hit + blks_read + blks_written + blks_zeroed > 0
+        order by hits + reads desc nulls last""",
+        view,
+    )
+    notes = [] if rows else ["no SLRU cache was used"]
+    return section("slru", title, [table("", _SLRU, rows)], notes=notes)
+
+
+_STANDBYS = columns(
+    "application:text client:text state:text sync:text sent:bytes:behind_sent"
+    " replayed:bytes:behind_replayed replay_lag:ns"
+)
+_SLOTS = columns("slot:text type:text active:text keeps:bytes:WAL_kept keeps_before:bytes:before"
+                 " status:text")  # fmt: skip
+
+
+def replication(interval: Interval, top: int) -> dict[str, Any]:
+    """Standbys and slots at the end of the interval, and how far behind."""
+    wal = interval.after.facts.get("wal_bytes")
+    old_wal = interval.before.facts.get("wal_bytes")
+    here = "null::bigint" if wal is None else str(int(wal))
+    standbys: list[Row] = []
+    slots: list[Row] = []
+    if interval.has("pg_stat_replication"):
+        standbys = interval.query(
+            f"""select application_name as application, client_addr as client, state,
+              sync_state as sync, {here} - sent_lsn as sent, {here} - replay_lsn as replayed,
+              replay_lag * 1000 as replay_lag
+            from {interval.ends("pg_stat_replication")[1]} order by application""",  # noqa: S608
+        )
+    if interval.has("pg_replication_slots"):
+        has = interval.columns("pg_replication_slots")
+        status = "wal_status" if "wal_status" in has else "null"
+        before = "null::bigint" if old_wal is None else str(int(old_wal))
+        slots = interval.query(
+            f"""select slot_name as slot, slot_type as type, active::varchar as active,
+              {here} - restart_lsn as keeps, {before} - restart_lsn_before as keeps_before,
+              {status} as status, verdict, why
+            from pg_replication_slots order by keeps desc nulls last""",  # noqa: S608
+            "pg_replication_slots",
+        )
+    role = "a standby" if interval.after.facts.get("in_recovery") else "a primary"
+    notes = [f"this server is {role}"] + ([] if standbys else ["no standby is connected"])
+    return section(
+        "replication", "Replication",
+        [table("Standbys", _STANDBYS, standbys), table("Slots", _SLOTS, slots), _logical(interval)],
+        notes=notes,
+    )  # fmt: skip
+
+
+def _logical(interval: Interval) -> dict[str, Any] | None:
+    view = "pg_stat_replication_slots"
+    if not interval.has(view):
+        return None
+    has = interval.columns(view)
+    rows = interval.query(
+        f"""select slot_name as slot, {present("total_txns", has)} as transactions,
+          {present("total_bytes", has)} as bytes, spill_txns as spilled, spill_bytes as spill_bytes,
+          stream_txns as streamed, verdict, why from {view}""",  # noqa: S608
+        view,
+    )
+    shown = columns("slot:text transactions bytes:bytes spilled spill_bytes:bytes streamed")
+    return table("Logical decoding", shown, rows)
+
+
+_SETTINGS = columns("setting:text before:text after:text unit:text source:text")
+
+
+def settings(interval: Interval, top: int) -> dict[str, Any]:
+    """The settings that are not what they were."""
+    title = "Settings that changed"
+    missing = interval.missing("pg_settings")
+    if missing:
+        return section("settings", title, not_measured=[lacking("settings", *missing)])
+    before, after = interval.ends("pg_settings")
+    rows = interval.query(
+        f"""select coalesce(a.name, b.name) as setting, a.setting as before, b.setting as after,
+          coalesce(b.unit, a.unit) as unit, b.source as source
+        from {before} a full join {after} b using (name)
+        where a.setting is distinct from b.setting
+          and coalesce(a.name, b.name) not in ('transaction_isolation', 'transaction_read_only',
+            'search_path', 'TimeZone', 'DateStyle', 'jit', 'application_name')
+        order by 1"""  # noqa: S608
+    )
+    from dbdyno.target.postgres import shown_value
+
+    for row in rows:
+        row |= {end: shown_value(row["setting"], row[end]) for end in ("before", "after")}
+    pending = interval.query(f"select name from {after} where pending_restart order by name")  # noqa: S608
+    notes = [f"{row['name']} waits for a restart" for row in pending]
+    return section("settings", title, [table("", _SETTINGS, rows)],
+                   notes=notes if notes or rows else ["no setting changed"])  # fmt: skip
+
+
+def changes(interval: Interval, top: int) -> dict[str, Any]:
+    """Objects created, dropped and renamed in between."""
+    rows: list[Row] = []
+    for kind, view, name in (
+        ("database", "pg_stat_database", "datname"),
+        ("table", "pg_stat_user_tables", "schemaname || '.' || relname"),
+        ("index", "pg_stat_user_indexes", "schemaname || '.' || indexrelname"),
+    ):
+        if not interval.has(view):
+            continue
+        rows += interval.query(
+            f"""select '{kind}' as kind, {name} as name, case life when 'new' then 'created'
+              else 'dropped' end as change, verdict, why
+            from {view} where life in ('new', 'gone')
+              and verdict not in ('crash', 'failover') order by name""",  # noqa: S608
+            view,
+        )
+        rows += _renamed(interval, kind, view, name)
+    shown = columns("kind:text name:text change:text verdict:text")
+    return section("changes", "Objects created, dropped, renamed",
+                   [table("", shown, rows, top=max(top, 20))],
+                   notes=[] if rows else ["none"])  # fmt: skip
+
+
+def _renamed(interval: Interval, kind: str, view: str, name: str) -> list[Row]:
+    before, after = interval.ends(view)
+    keys = [c.name for c in interval.after.columns(view) if c.kind == "key"]
+    old = name.replace("schemaname", "a.schemaname").replace("indexrelname", "a.indexrelname")
+    old = old.replace("|| relname", "|| a.relname").replace("datname", "a.datname")
+    new = old.replace("a.", "b.")
+    return interval.query(
+        f"""select '{kind}' as kind, {new} as name, 'renamed from ' || {old} as change,
+          'ok' as verdict
+        from {before} a join {after} b on {" and ".join(f"a.{k} = b.{k}" for k in keys)}
+        where {old} <> {new} order by 2"""  # noqa: S608
+    )

@@ -1,0 +1,150 @@
+"""Texts of statements: read only for those that may enter a report, and without literals.
+
+Reading any text makes the extension load all of them (a second for 190 MB), so that it is asked
+once per snapshot at most, and only while an identifier among the first of some order is unknown.
+PostgreSQL puts placeholders for literals into what it plans; commands such as ALTER ROLE it keeps
+as they were typed: what stands in quotes there is taken out here.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import heapq
+import io
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.snapshot.postgres.reader import Reader, refused
+from dbdyno.snapshot.view import Column, View, unread
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.store import Snapshot
+
+NAME = "statement_texts"
+LONGEST = 20_000
+FIRST = 25
+"""So many statements of each order have their text read."""
+
+COLUMNS = (
+    Column("queryid", "key", "count", "BIGINT"),
+    Column("fingerprint", "text", "text", "VARCHAR"),
+    Column("query", "text", "text", "VARCHAR"),
+)
+
+ORDERS: tuple[tuple[str, ...], ...] = (
+    ("total_exec_time", "total_time"),
+    ("total_plan_time",),
+    ("calls",),
+    ("rows",),
+    ("shared_blks_read",),
+    ("shared_blks_hit",),
+    ("temp_blks_written",),
+    ("wal_bytes",),
+    ("blk_read_time", "shared_blk_read_time"),
+)
+"""Columns that a report orders by; of each group the server has one at most."""
+
+_QUOTED = re.compile(
+    r"(?:[eE]|[uU]&)?'(?:[^'\\]|''|\\.)*'|(\$[A-Za-z_]*\$).*?\1|\"(?:[^\"]|\"\")*\"", re.S
+)
+_NUMBER = re.compile(r"(?<![\w$.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?\b", re.I)
+_LIST = re.compile(r"\(\s*\?(?:\s*,\s*\?)*\s*(?:/\*, \.\.\. \*/\s*)?\)")
+
+
+def view(reader: Reader, statements: View, before: Snapshot | None, most: int) -> View:
+    """All texts known so far: those of the snapshot before, and of new identifiers at the top."""
+    import psycopg
+
+    texts = _of(before)
+    wanted = [one for one in top(statements, before) if one not in texts][:most]
+    if wanted:
+        schema = reader.schemas["pg_stat_statements"]
+        try:
+            with reader.connection.transaction():
+                rows = reader.connection.execute(
+                    f"select queryid, min(left(query, {LONGEST}))"  # type: ignore[arg-type] # noqa: S608
+                    f' from "{schema}".pg_stat_statements where queryid = any(%s) group by 1',
+                    [wanted],
+                ).fetchall()
+        except psycopg.Error as error:
+            if reader.connection.broken:
+                raise
+            part = refused(error)
+            if not texts:
+                return unread(NAME, "now", part.problem or "", part.next_step)
+            rows = []
+        for identifier, text in rows:
+            if text and text != "<insufficient privilege>":
+                texts[int(identifier)] = without_literals(text)
+    return View(NAME, "now", COLUMNS, [(i, fingerprint(texts[i]), texts[i]) for i in sorted(texts)])
+
+
+def top(statements: View, before: Snapshot | None) -> list[int]:
+    """Identifiers among the first of some order: since the snapshot before, or since ever."""
+    if not isinstance(statements.rows, bytes):
+        return []
+    names = [column.name for column in statements.columns]
+    chosen = [next((n for n in group if n in names), "") for group in ORDERS]
+    shown = [name for name in chosen if name]
+    places = [names.index(name) for name in shown]
+    at = names.index("queryid")
+    sums: dict[int, list[float]] = {}
+    for row in csv.reader(io.StringIO(statements.rows.decode(errors="replace"))):
+        own = sums.setdefault(int(row[at]), [0.0] * len(shown))
+        for index, place in enumerate(places):
+            own[index] += float(row[place] or 0)
+    for identifier, old in _sums(before, shown).items():
+        if identifier in sums:
+            new = sums[identifier]
+            sums[identifier] = [a - b if a >= b else a for a, b in zip(new, old, strict=True)]
+    found: dict[int, None] = {}
+    for index in range(len(shown)):
+        first = heapq.nlargest(FIRST, sums, key=_at(sums, index))
+        found |= {one: None for one in first if sums[one][index] > 0}
+    return list(found)
+
+
+def _at(sums: Mapping[int, list[float]], index: int) -> Callable[[int], float]:
+    return lambda one: sums[one][index]
+
+
+def _sums(before: Snapshot | None, shown: Iterable[str]) -> dict[int, list[float]]:
+    path = before.file("pg_stat_statements") if before else None
+    names = {column.name for column in before.columns("pg_stat_statements")} if before else set()
+    shown = list(shown)
+    if path is None or not set(shown) <= names or not path.exists():
+        return {}
+    sums = ", ".join(f"sum({name})::double" for name in shown)
+    rows = _query(f"select queryid, {sums} from read_parquet(?) group by 1", [str(path)])  # noqa: S608
+    return {int(row[0]): [float(value or 0) for value in row[1:]] for row in rows}
+
+
+def _of(before: Snapshot | None) -> dict[int, str]:
+    path = before.file(NAME) if before else None
+    if path is None or not path.exists():
+        return {}
+    return {int(i): str(t) for i, t in _query("select queryid, query from read_parquet(?)", [str(path)])}  # fmt: skip  # noqa: E501
+
+
+def _query(sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        return connection.execute(sql, parameters).fetchall()
+
+
+def without_literals(text: str) -> str:
+    """A text without what stands in quotes; identifiers in double quotes stay."""
+    return _QUOTED.sub(lambda found: found[0] if found[0].startswith('"') else "'?'", text)
+
+
+def fingerprint(text: str) -> str:
+    """The same for the same statement on any server and version: identifiers of statements are
+    made of object numbers up to PostgreSQL 17. Spaces, case, numbers, placeholders and the length
+    of lists make no difference."""
+    plain = re.sub(r"/\*(?!, \.\.\.).*?\*/|--[^\n]*", " ", without_literals(text), flags=re.S)
+    folded = _NUMBER.sub("?", re.sub(r"\$\d+|'\?'", "?", plain)).casefold()
+    short = _LIST.sub("(?)", " ".join(folded.split()))
+    return hashlib.blake2b(short.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,113 @@
+"""The report of an interval as a plain model: what every renderer reads, and JSON holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.model import columns, section, table
+from dbdyno.snapshot.store import Snapshot
+
+SCHEMA = 1
+TOP = 10
+
+
+def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
+    """The model of an interval's report."""
+    from dbdyno.snapshot.series import figures
+
+    cluster = interval.verdict("cluster")
+    made = [*interval.engine.sections(interval, top), _cost(interval)]
+    return {
+        "schema": SCHEMA,
+        "kind": "snapshot",
+        "page": "report",
+        "facts": _facts(interval),
+        "verdict": {"word": cluster.word, "why": cluster.why, "at_us": cluster.at_us},
+        "verdicts": [
+            {"scope": scope, "of": value, "word": one.word, "why": one.why, "at_us": one.at_us}
+            for (scope, value), one in sorted(
+                interval.verdicts.items(), key=lambda item: (item[0][0], str(item[0][1]))
+            )
+            if one.word != "ok" or one.why
+        ],
+        "sections": made,
+        "warnings": _warnings(interval),
+        **figures(interval),
+    }
+
+
+def _facts(interval: Interval) -> dict[str, Any]:
+    last = interval.after.facts
+    return {
+        "title": f"{interval.after.target}",
+        "engine": interval.after.engine,
+        "version": last.get("version"),
+        "role": last.get("role"),
+        "databases": last.get("databases"),
+        "seconds": interval.seconds,
+        "first": _end(interval.before),
+        "last": _end(interval.after),
+        "snapshots": len(interval.chain),
+    }
+
+
+def _end(one: Snapshot) -> dict[str, Any]:
+    return {"number": one.number, "at": one.at.isoformat(), "note": one.note}
+
+
+def _warnings(interval: Interval) -> list[dict[str, str]]:
+    found = []
+    for (scope, value), one in interval.verdicts.items():
+        if one.word == "ok" and not one.why:
+            continue
+        head = one.word if one.word != "ok" else "note"
+        where = "" if scope == "cluster" else f"{scope.removeprefix('view:')}: "
+        text = f"{head}: {where}{one.why}"
+        if value is None or text not in {w["text"] for w in found}:
+            found.append({"code": f"snapshot.{one.word}", "text": text, "next": _next(one.word)})
+    unique = {one["text"].partition(": ")[2].rpartition(": ")[2]: one for one in reversed(found)}
+    return list(reversed(unique.values()))
+
+
+_NEXT = {
+    "crash": "report the time before and after it: snapshots in between give both",
+    "failover": "report each server's time by itself",
+    "reset": "report the time before and after the reset",
+    "evicted": "raise pg_stat_statements.max, or take snapshots more often",
+    "partial": "read the same databases in every snapshot",
+}
+
+
+def _next(word: str) -> str:
+    return _NEXT.get(word, "")
+
+
+def _cost(interval: Interval) -> dict[str, Any]:
+    """What collecting cost: the last snapshot's reads, the looks of the sampler."""
+    last = interval.after
+    rows = [
+        {
+            "view": name,
+            "rows": record["rows"],
+            "time": record["elapsed_ns"],
+            "problem": record.get("problem") or "",
+        }
+        for name, record in last.views.items()
+        if record["elapsed_ns"] or record.get("problem")
+    ]
+    rows.sort(key=lambda row: -row["time"])
+    cost = last.manifest["cost"]
+    looks = sum(int(one.manifest["cost"].get("looks") or 0) for one in interval.chain[1:])
+    notes = [
+        f"snapshot {last.number} took {cost.get('collect_s', 0):.2f} s,"
+        f" {cost.get('collect_cpu_s', 0):.2f} s of processor time here"
+    ]
+    if looks:
+        notes.append(f"the sessions were looked at {looks} times")
+    notes += [
+        f"{problem['view']} of {problem['database']}: {problem['problem']}"
+        for problem in last.facts.get("problems") or ()
+    ]
+    shown = columns("view:text rows time:ns problem:text")
+    return section("cost", "Cost of collecting", [table("", shown, rows, top=10)], notes=notes)

@@ -1,0 +1,67 @@
+"""An interval cut at the snapshots between its ends: one value of each metric per sub-interval.
+
+The samples of a comparison, and the curves of a report. A sub-interval in which something was
+reset, crashed or restarted has no value there, never a zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.store import Snapshot, Store
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric of a sub-interval: `higher` says whether more is better, None where neither."""
+
+    name: str
+    label: str
+    unit: str
+    higher: bool | None = None
+
+
+@dataclass
+class Series:
+    """Values of each metric per sub-interval, which ends at `at_us`."""
+
+    metrics: list[Metric] = field(default_factory=list)
+    at_us: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    values: dict[str, list[float | None]] = field(default_factory=dict)
+
+
+def series(store: Store, chain: list[Snapshot]) -> Series:
+    """The metrics between each snapshot and the next."""
+    found = Series()
+    for first, last in zip(chain, chain[1:], strict=False):
+        with Interval(store, first, last, [first, last]) as part:
+            measured = part.engine.metrics(part)
+        for metric, value in measured:
+            if metric.name not in found.values:
+                found.metrics.append(metric)
+                found.values[metric.name] = [None] * len(found.at_us)
+            found.values[metric.name].append(value)
+        found.at_us.append(last.at_ns // 1000)
+        found.seconds.append((last.at_ns - first.at_ns) / 1e9)
+        for values in found.values.values():
+            values.extend([None] * (len(found.at_us) - len(values)))
+    return found
+
+
+def figures(interval: Interval) -> dict[str, Any]:
+    """`series` of a report: nothing where there are but two snapshots."""
+    if len(interval.chain) <= 2:
+        return {}
+    found = series(interval.store, interval.chain)
+    return {
+        "series": {
+            "at_us": found.at_us,
+            "metrics": [
+                {"name": m.name, "label": m.label, "unit": m.unit, "values": found.values[m.name]}
+                for m in found.metrics
+            ],
+        }
+    }

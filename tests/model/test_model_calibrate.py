@@ -1,0 +1,95 @@
+"""`dbdyno model calibrate`: from measured latencies to a device of a machine."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from model_made import model_run
+
+from dbdyno.cli.main import cli
+from dbdyno.errors import ModelError
+from dbdyno.model.calibrate import calibration
+from dbdyno.model.machine import parsed
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["model", "calibrate", *arguments])
+
+
+def series(seed: int, n: int, stays: tuple[float, float]) -> list[float]:
+    """Latencies in us of two states, 90 us and 4 ms; a geometric number of requests in each."""
+    random_ = random.Random(seed)
+    state, found = 0, []
+    for _ in range(n):
+        if random_.random() < 1 / stays[state]:
+            state = 1 - state
+        found.append(random_.lognormvariate(math.log((90.0, 4000.0)[state]), 0.3))
+    return found
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "l.csv"
+    path.write_text(
+        "write_us,kind\n" + "".join(f"{us:.3f},w\n" for us in series(1, 30_000, (800, 100)))
+    )
+    return path
+
+
+def test_a_column_of_a_file_becomes_a_device_that_a_machine_takes(table: Path, tmp_path: Path):
+    place = tmp_path / "device.toml"
+    assert run(str(table), "--column", "write_us", "-o", str(place)).exit_code == 0
+    machine = 'title = "made"\n[storage]\nredo = "measured"\ndata = "measured"\n'
+    made = parsed("model:made", machine + place.read_text())
+    assert [part["kind"] for part in made.parts] == ["empirical"]
+
+
+def test_the_page_says_what_fits_and_what_does_not(table: Path):
+    shown = json.loads(run(str(table), "--format", "json").output)
+    assert [f"p{q['p'] * 100:g}" for q in shown["quantiles"]] == ["p50", "p90", "p99", "p99.9"]
+    assert all(q["low"] <= q["us"] * 1.003 <= q["high"] * 1.006 for q in shown["quantiles"])
+    assert {"ks", "log_w1", "quantiles"} == set(shown["distance"]) == set(shown["floor"])
+    assert len(shown["regimes"]) == 2
+    text = run(str(table)).output
+    assert "slow regime" in text
+    assert 'kind = "empirical"' in text
+    assert run(str(table), "--format", "html").exit_code == 0
+
+
+def test_independent_latencies_get_one_table():
+    random_ = random.Random(2)
+    import numpy as np
+
+    page = calibration(np.array([random_.lognormvariate(4, 0.4) for _ in range(20_000)]),
+                       name="d", title="made")  # fmt: skip
+    assert page["regimes"] == []
+    assert page["sentences"] == ["The table is as good as these data can tell."]
+
+
+def test_waits_and_calls_of_a_run(tmp_path: Path):
+    model_run(tmp_path, 5, transactions=40)
+    waits = run("made", "--event", "log file sync", "--runs", str(tmp_path), "--format", "json")
+    assert json.loads(waits.output)["n"] == 480
+    some = run("made", "--calls", "commit", "--where", "arm = 'off'", "--runs", str(tmp_path),
+               "--format", "json")  # fmt: skip
+    assert json.loads(some.output)["n"] == 240
+
+
+def test_what_cannot_be_is_told_with_the_next_step(table: Path, tmp_path: Path):
+    model_run(tmp_path, 5, transactions=2)
+    for arguments, words in (
+        (["made", "--runs", str(tmp_path)], "which latencies"),
+        (["made", "--event", "x", "--calls", "y", "--runs", str(tmp_path)], "waits or calls"),
+        ([str(table), "--where", "write_us < 20"], "too few"),
+    ):
+        error = run(*arguments).exception
+        assert isinstance(error, ModelError)
+        assert words in str(error)
+    nameless = tmp_path / "n.csv"
+    nameless.write_text("latency\n1\n2\n")
+    assert "unit" in str(run(str(nameless)).exception)

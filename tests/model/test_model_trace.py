@@ -1,0 +1,121 @@
+"""A modelled run as trace files: read back, waits and calls are the run's, to the microsecond."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from model_made import model_run
+
+import dbdyno
+from dbdyno.cli.main import cli
+from dbdyno.errors import ModelError
+from dbdyno.evidence.run import Run
+from dbdyno.model.trace_write import identifiers, write_model_trace
+
+WAITS_OF_THE_RUN = """
+    select arm, block, object, session, event, p1, p2, p3,
+           started_ns // 1000 as began_us,
+           (started_ns + elapsed_ns) // 1000 - started_ns // 1000 as us
+    from waits order by all"""
+WAITS_OF_THE_TRACE = """
+    select module as arm, regexp_extract(action, '[0-9]+')::uinteger as block,
+           regexp_extract(path, '_(s|lgwr|dbwr)[0-9]*[.]trc$', 1) as object,
+           regexp_extract(path, '_s0*([0-9]+)[.]trc$', 1) as session, event, p1, p2, p3,
+           started_ns // 1000 as began_us, elapsed_ns // 1000 as us
+    from waits join contexts using (file, context) join files using (file)"""
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run, Path]:
+    """A run, what `dbdyno trace` imported of its traces, and the folder with them."""
+    seed = secrets.randbelow(10**9)
+    print(f"seed {seed}")
+    folder = tmp_path_factory.mktemp("traced")
+    run = model_run(folder, seed)
+    write_model_trace(run, folder / "traces")
+    return run, dbdyno.read_trace([str(folder / "traces")], folder / "read"), folder / "traces"
+
+
+def test_one_file_for_each_arm_and_session_and_one_for_the_log_writer(both):
+    names = sorted(file.name for file in both[2].iterdir())
+    assert names == [
+        f"{arm}_{who}.trc"
+        for arm in ("32-KB-on", "off")
+        for who in ("lgwr", "s000", "s001", "s002")
+    ]
+
+
+def test_every_wait_comes_back_with_its_event_parameters_and_microseconds(both):
+    run, read, _ = both
+    expected = dbdyno.sql(WAITS_OF_THE_RUN, run).fetchall()
+    found = dbdyno.sql(
+        f"select * replace (if(object = 's', 'session', object) as object,"
+        f" coalesce(try_cast(session as bigint), 0) as session) from ({WAITS_OF_THE_TRACE})"
+        " order by all",
+        read,
+    ).fetchall()
+    assert len(found) > 500
+    assert found == expected
+
+
+def test_every_call_comes_back_with_its_microseconds_and_its_parent(both):
+    run, read, _ = both
+    expected = dbdyno.sql(
+        "select kind = 'transaction', (started_ns + elapsed_ns) // 1000 - started_ns // 1000"
+        " from calls order by all",
+        run,
+    ).fetchall()
+    found = dbdyno.sql("select depth = 0, elapsed_ns // 1000 from calls order by all", read)
+    assert found.fetchall() == expected
+    orphans = dbdyno.sql("select count(*) from calls where depth = 1 and parent is null", read)
+    assert orphans.fetchall() == [(0,)]
+
+
+def test_sums_close_and_no_rounding_adds_up(both):
+    run, read, _ = both
+    rows = dbdyno.sql(
+        "select sum(unexplained_ns), sum(unaccounted_ns), sum(elapsed_ns) from sessions"
+        " join files using (file) where path not like '%lgwr%'",
+        read,
+    ).fetchall()
+    assert rows[0][:2] == (0, 0)
+    # The sum over thousands of waits is off by less than one microsecond per session and block.
+    lengths = dbdyno.sql(
+        "select sum(us) from (select max(started_ns + elapsed_ns) // 1000 - min(started_ns) // 1000"
+        " as us from waits where object = 'session' group by arm, block, session)",
+        run,
+    ).fetchall()
+    assert rows[0][2] // 1000 == lengths[0][0]
+
+
+def test_statements_have_the_identifiers_that_oracle_gives_them():
+    # Found in every trace of a session that commits.
+    assert identifiers("COMMIT") == ("8ggw94h7mvxd7", 255718823)
+
+
+def test_a_run_of_another_target_is_refused(tmp_path: Path):
+    run = model_run(tmp_path, 1, blocks=1, transactions=1)
+    run.save(plan={"target": "embedded"})
+    with pytest.raises(ModelError, match="no run of a model"):
+        write_model_trace(run, tmp_path / "out")
+
+
+def test_a_run_without_a_whole_block_is_refused(tmp_path: Path):
+    run = model_run(tmp_path, 1, blocks=0)
+    with pytest.raises(ModelError, match="holds no whole block"):
+        write_model_trace(run, tmp_path / "out")
+
+
+def test_the_command_leaves_a_folder_with_something_in_it_alone(tmp_path: Path):
+    model_run(tmp_path, 1, blocks=1, transactions=1)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "note.txt").write_text("mine")
+    arguments = ["model", "trace", "made", "--runs", str(tmp_path), "--out"]
+    refused = CliRunner().invoke(cli, [*arguments, str(tmp_path / "full")])
+    assert isinstance(refused.exception, ModelError)
+    done = CliRunner().invoke(cli, [*arguments, str(tmp_path / "new")])
+    assert done.exit_code == 0
+    assert "off_s000.trc: " in done.output
