@@ -9,7 +9,7 @@ from dbdyno.report import reading
 from dbdyno.report.reading import Analysis
 from dbdyno.report.sections import base
 
-COLUMNS = ("writes", "mean", "p50", "p90", "p99", "p99.9", "slowest", "outliers", "behind at most")
+COLUMNS = ("writes", "mean", "p50", "p99", "p99.9", "slowest", "outliers", "behind")
 _RACE = (
     ("races", "races"),
     ("first", "first path first"),
@@ -56,7 +56,7 @@ def _path(path: dict[str, Any]) -> base.View:
         "cells": [
             fmt.count(path.get("writes")),
             fmt.duration(path.get("mean_ns")),
-            *(fmt.duration(quantiles.get(q)) for q in ("p50", "p90", "p99", "p99.9")),
+            *(fmt.duration(quantiles.get(q)) for q in ("p50", "p99", "p99.9")),
             fmt.duration(path.get("max_ns")),
             fmt.count(path.get("outliers")),
             fmt.quantity(behind, "bytes") if behind else fmt.NONE,
