@@ -53,7 +53,8 @@ def command(
     dbdyno compare before/ after/ -o verdict.html
     dbdyno compare 'a/*.trc' 'b/*.trc' --event 'log file sync'
     """
-    from dbdyno.study.analyse import analyse, analyse_pair
+    from dbdyno.study.analyse import analyse
+    from dbdyno.study.pair import analyse_pair
 
     if len(names) > 2:
         raise click.UsageError(

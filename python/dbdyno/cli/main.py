@@ -16,6 +16,7 @@ import click
 from dbdyno.errors import Error
 
 COMMANDS = {
+    "cells": ("dbdyno.cli.cells", "Storage cells over SSH: all of them at once."),
     "compare": ("dbdyno.cli.compare", "Recompute and show a run, or lay two runs side by side."),
     "doctor": ("dbdyno.cli.doctor", "What this engine and this user can give."),
     "model": ("dbdyno.cli.model", "Machines in virtual time: show, check, fit, hold to claims."),
@@ -24,6 +25,7 @@ COMMANDS = {
     "report": ("dbdyno.cli.report", "Render the report of a run again."),
     "run": ("dbdyno.cli.run", "Run a study or a plan: arms in random order, every latency kept."),
     "runs": ("dbdyno.cli.runs", "List the runs."),
+    "snap": ("dbdyno.cli.snap", "Snapshots of a live engine, and what happened between two."),
     "sql": ("dbdyno.cli.sql", "Query the evidence of a run."),
     "stats": ("dbdyno.cli.stats", "Statistics on any evidence, CSV or Parquet."),
     "studies": ("dbdyno.cli.studies", "List the built-in studies, or show one."),

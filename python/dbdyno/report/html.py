@@ -32,7 +32,12 @@ def render_html(analysis: Mapping[str, Any]) -> str:
     """
     safe = reading.read(analysis)
     sections: list[dict[str, Any]] = [
-        {"name": section.name, "title": section.title, "view": view}
+        {
+            "name": section.name,
+            "title": section.title,
+            "view": view,
+            "template": section.template or section.name,
+        }
         for section in order(safe)
         if (view := section.view(safe)) is not None
     ]

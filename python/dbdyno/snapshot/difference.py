@@ -70,7 +70,7 @@ select {", ".join(_shown(sides))}, life, verdict,
     when life = 'gone' then 'was there before, is not any more'
     when life = 'new' then 'was not there before' else '' end as why
 from judged
-"""  # noqa: S608 - names of columns, quoted
+"""
 
 
 def quoted(name: str) -> str:

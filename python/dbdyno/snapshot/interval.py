@@ -90,7 +90,7 @@ class Interval:
 
     def columns(self, view: str) -> set[str]:
         """The columns that both ends have."""
-        return set(c.name for c in self._sides(view).common) if self.has(view) else set()
+        return {c.name for c in self._sides(view).common} if self.has(view) else set()
 
     def table(self, view: str) -> str:
         """The name of the table with a view's difference, made on first use."""

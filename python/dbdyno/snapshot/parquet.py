@@ -67,7 +67,7 @@ class Writer:
         try:
             aside.write_bytes(data)
             return self._copy(
-                f"select * from read_csv({_literal(str(aside))}, header=false, delim=',',"  # noqa: S608
+                f"select * from read_csv({_literal(str(aside))}, header=false, delim=',',"
                 f" quote='\"', escape='\"', nullstr='', allow_quoted_nulls=false, new_line='\\n',"
                 f" auto_detect=false, max_line_size=200000000, parallel=false,"
                 f" columns={{{columns}}})",

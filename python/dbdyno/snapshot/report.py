@@ -57,7 +57,7 @@ def _end(one: Snapshot) -> dict[str, Any]:
 
 
 def _warnings(interval: Interval) -> list[dict[str, str]]:
-    found = []
+    found: list[dict[str, str]] = []
     for (scope, value), one in interval.verdicts.items():
         if one.word == "ok" and not one.why:
             continue

@@ -7,6 +7,7 @@ reset, crashed or restarted has no value there, never a zero.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from dbdyno.snapshot.interval import Interval
@@ -36,7 +37,7 @@ class Series:
 def series(store: Store, chain: list[Snapshot]) -> Series:
     """The metrics between each snapshot and the next."""
     found = Series()
-    for first, last in zip(chain, chain[1:], strict=False):
+    for first, last in pairwise(chain):
         with Interval(store, first, last, [first, last]) as part:
             measured = part.engine.metrics(part)
         for metric, value in measured:

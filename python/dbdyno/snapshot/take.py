@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from dbdyno.errors import SnapshotError
 from dbdyno.snapshot.engines import Collector, engine, engine_of
@@ -30,7 +31,11 @@ def take(
     before = store.last(collector.name)
     views = collector.collect(before)
     collected = time.perf_counter()
-    cost = {"collect_s": collected - started, "collect_cpu_s": time.process_time() - cpu}
+    cost: dict[str, Any] = {
+        "collect_s": collected - started,
+        "collect_cpu_s": time.process_time() - cpu,
+    }
+    cost["own_transactions"] = getattr(collector, "own_transactions", {})
     if sampled is not None:
         views = [*views, *sampled[0]]
         cost["looks"] = sampled[1]

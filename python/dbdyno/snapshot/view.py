@@ -18,7 +18,7 @@ so that a collector says once, and in one place, what may be subtracted and what
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 KINDS = ("key", "counter", "sum", "gauge", "text", "time", "since", "low", "high")
@@ -84,11 +84,12 @@ OK = Verdict()
 @dataclass(frozen=True, slots=True)
 class Options:
     """How to collect. `databases`: None for the connection string's own, `("*",)` for all that
-    allow connections. Times out soon, so that collecting never stands in anybody's way."""
+    allow connections. `name`: of the target in the store; None for its host and port. Times out
+    soon, so that collecting never stands in anybody's way."""
 
     databases: tuple[str, ...] | None = None
     redact: bool = False
     statement_timeout_ms: int = 5000
     lock_timeout_ms: int = 500
+    name: str | None = None
     texts_most: int = 200
-    extra: dict[str, str] = field(default_factory=dict)

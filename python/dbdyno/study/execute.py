@@ -198,6 +198,7 @@ def _arm(ready: Prepared, number: int) -> dict[str, Any]:
         "changes": {change.name: change.value for change in own.changes},
         "how": {change.name: change.how for change in own.changes},
         "was": {change.name: change.before for change in own.changes},
+        "against": own.arm.against,
     }
 
 

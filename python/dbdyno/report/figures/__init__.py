@@ -25,6 +25,8 @@ from dbdyno.report.figures import (
     distribution,
     heatmap,
     quantile_ratio,
+    snapshot_series,
+    sweep,
     tail,
     trace_profile,
     trace_timeline,
@@ -61,6 +63,7 @@ ORDER = tuple(
         heatmap,
         waits,
         curve,
+        sweep,
         correlation,
         contributions,
     )
@@ -76,18 +79,18 @@ TRACE = tuple(
         wait_longest,
     )
 )
+SNAPSHOT = (snapshot_series.FIGURE,)
 FORMATS = ("png", "svg")
 _PAPER = "white"
 _PNG_SCALE = 2
 
 
 def order(kind: str) -> tuple[Figure, ...]:
-    """The figures in the order of a report of this kind: one with a figure of its own opens with
-    it. A page about traces has figures of its own, one about models its drawing."""
-    if kind == "trace":
-        return TRACE
-    if kind == "model":
-        return ()
+    """The figures in the order of a report of this kind: one with a figure of its name begins with
+    it. Pages about traces and snapshots have figures of their own, those about models drawings."""
+    own = {"trace": TRACE, "snapshot": SNAPSHOT, "model": ()}
+    if kind in own:
+        return own[kind]
     return tuple(sorted(ORDER, key=lambda figure: figure.name != kind))
 
 
@@ -97,10 +100,11 @@ def draw(name: str, analysis: Mapping[str, Any], look: Look = WIDE) -> Any | Non
     Raises:
         ReportError: no figure has that name, or the analysis is torn.
     """
-    for figure in (*ORDER, *TRACE):
+    every = (*ORDER, *TRACE, *SNAPSHOT)
+    for figure in every:
         if figure.name == name:
             return figure.draw(reading.read(analysis), look)
-    known = ", ".join(figure.name for figure in (*ORDER, *TRACE))
+    known = ", ".join(figure.name for figure in every)
     raise ReportError(f"expected one of {known}, found {name!r}", where="figure")
 
 

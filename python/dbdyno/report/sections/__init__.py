@@ -7,6 +7,7 @@ A section is a `Section` with a `view` that picks and formats, and a template of
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from dbdyno.report.sections import (
@@ -14,6 +15,7 @@ from dbdyno.report.sections import (
     classical,
     contributions,
     correlation,
+    devices,
     engine,
     gates,
     lines,
@@ -21,6 +23,7 @@ from dbdyno.report.sections import (
     method,
     metrics,
     pictures,
+    race,
     run,
     statements,
     tails,
@@ -39,6 +42,8 @@ ORDER: tuple[Section, ...] = tuple(
         pictures,
         correlation,
         metrics,
+        race,
+        devices,
         contributions,
         lines,
         tails,
@@ -52,14 +57,14 @@ ORDER: tuple[Section, ...] = tuple(
 )
 
 
+PAGES = ("trace", "model", "snapshot")
+"""Kinds with pages of their own, each in the package of that name beside this one."""
+
+
 def order(model: Mapping[str, Any]) -> tuple[Section, ...]:
-    """The sections of a page; a page about traces or models has its own."""
-    if model.get("kind") == "trace":
-        from dbdyno.report import trace
-
-        return trace.order(model)
-    if model.get("kind") == "model":
-        from dbdyno.report import model as models
-
-        return models.order(model)
+    """The sections of a page; some kinds have pages of their own."""
+    kind = model.get("kind")
+    if kind in PAGES:
+        found: tuple[Section, ...] = import_module(f"dbdyno.report.{kind}").order(model)
+        return found
     return ORDER

@@ -35,11 +35,13 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the page: anchor and template, heading, words (None: leave it out)."""
+    """One part of the page: anchor, heading, words (None: leave it out). The template has the
+    anchor's name unless another is given."""
 
     name: str
     title: str
     view: Callable[[Analysis], View | None]
+    template: str = ""
 
 
 def decision(given: Any) -> View:

@@ -54,7 +54,6 @@ class MariadbCollector:
         self._columns: dict[str, list[tuple[str, str]]] = {}
         self._facts: dict[str, Any] = {}
         self._spent = 0
-        self._quieten()
 
     @property
     def name(self) -> str:
@@ -74,7 +73,6 @@ class MariadbCollector:
         """All views now. Raises `SnapshotError` where the server is gone."""
         if self._connection is None:
             self._connection = connect(self._address, self.options)
-            self._quieten()
         try:
             return self._collect(before)
         except Exception as error:
@@ -217,17 +215,6 @@ class MariadbCollector:
             ):
                 self._columns.setdefault(table, []).append((column, kind))
         return self._columns.get(name, [])
-
-    def _quieten(self) -> None:
-        """Takes our own session out of the accounting, where we may."""
-        with contextlib.suppress(driver().Error), self._connection.cursor() as cursor:
-            cursor.execute("set session tx_read_only = 0")
-            cursor.execute(
-                "update performance_schema.threads set instrumented = 'NO'"
-                " where processlist_id = connection_id()"
-            )
-        with self._connection.cursor() as cursor:
-            cursor.execute("set session tx_read_only = 1")
 
     def _rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
         with self._connection.cursor() as cursor:

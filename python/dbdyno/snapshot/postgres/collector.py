@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 APPLICATION_NAME = "dbdyno snap"
+OPENING = 2
+"""Transactions of finding the server: the beginning of a session counts as one."""
+SETUP = 5
+"""Transactions of a session of ours before its first snapshot: its beginning, three timeouts and
+rights, one look at the catalog."""
 _NAMES = [source.name for source in (*CLUSTER, *DATABASE)]
 _DATABASES = """
 select oid::bigint, datname::text from pg_database where datallowconn and not datistemplate
@@ -42,12 +47,12 @@ class PostgresCollector:
         self._facts: dict[str, Any] = {}
         self._connections: dict[str, Connection] = {}
         self._readers: dict[str, Reader] = {}
-        self._new_sessions: list[str] = []
+        self.own_transactions: dict[str, dict[str, int]] = {"before": {}, "after": {}}
         try:
             self._target = Postgres.open(dsn)
         except TargetError as error:
             raise _unreachable(error) from error
-        self.name = facts.name_of(self._target)
+        self.name = options.name or facts.name_of(self._target)
 
     @property
     def at_ns(self) -> int:
@@ -62,7 +67,10 @@ class PostgresCollector:
         """All views now. Raises `SnapshotError` where the server does not let us in."""
         import psycopg
 
-        self.problems, self._new_sessions = [], []
+        self.problems = []
+        self.own_transactions = {"before": {}, "after": {}}
+        if not self._connections and not self._facts:
+            self._count("before", self._target.libpq_parameters()["dbname"], OPENING)
         try:
             return self._collect(before)
         except TargetError as error:
@@ -108,11 +116,12 @@ class PostgresCollector:
             own = [one for one in wanted if one[1] == main.info.dbname]
             for database in own:
                 self._objects(reader, database, parts)
+            reader.flush()
+        self._count("after", main.info.dbname, 1)
         for database in wanted:
             if database not in own:
                 self._other(database, parts)
         self._facts["databases"] = [name for _, name in wanted]
-        self._facts["new_sessions"] = self._new_sessions
         views += [joined(source, parts[source.name]) for source in DATABASE if source.name in parts]
         return views
 
@@ -130,7 +139,7 @@ class PostgresCollector:
             )
             self._connections[name] = connection
             self._readers[name] = Reader(connection, _NAMES)
-            self._new_sessions.append(connection.info.dbname)
+            self._count("before" if database is None else "after", connection.info.dbname, SETUP)
         return connection, self._readers[name]
 
     def _databases(self, main: Connection) -> list[tuple[int, str]]:
@@ -154,6 +163,8 @@ class PostgresCollector:
             with connection.transaction():
                 _begin(connection)
                 self._objects(reader, database, parts)
+                reader.flush()
+            self._count("after", database[1], 1)
         except (psycopg.Error, Error) as error:
             self._problem("objects", database[1], str(error).strip().splitlines()[0])
 
@@ -184,6 +195,11 @@ class PostgresCollector:
         if part.problem is None and not self.options.redact:
             views.append(texts.view(reader, views[0], before, self.options.texts_most))
         return views
+
+    def _count(self, when: str, database: str, number: int) -> None:
+        """Counts transactions of our own before and after the read of the databases' counters."""
+        known = self.own_transactions[when]
+        known[database] = known.get(database, 0) + number
 
     def _problem(self, view: str, database: str, problem: str) -> None:
         self.problems.append({"view": view, "database": database, "problem": problem})

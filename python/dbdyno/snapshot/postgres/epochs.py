@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.difference import SUBTRACTED, quoted
-from dbdyno.snapshot.view import Verdict
 from dbdyno.snapshot.model import moment_us
+from dbdyno.snapshot.view import Verdict
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -106,9 +106,7 @@ def _reset_times(interval: Interval, view: str, end: int) -> set[int] | None:
     """The reset times of a view's rows at one end; None where it was not read."""
     if not interval.has(view):
         return None
-    rows = interval.query(
-        f"select distinct stats_reset as at from {interval.ends(view)[end]}"  # noqa: S608
-    )
+    rows = interval.query(f"select distinct stats_reset as at from {interval.ends(view)[end]}")
     return {int(row["at"]) for row in rows if row["at"] is not None}
 
 
@@ -131,7 +129,7 @@ def _reset_databases(interval: Interval) -> Iterator[tuple[tuple[str, str | None
     known = {c.name for c in interval.before.columns(view)}
     fell = " or ".join(f"b.{n} < a.{n}" for n in names if n.strip('"') in known)
     rows = interval.query(
-        f"select b.datid, b.datname, b.stats_reset as at, {fell} as fell"  # noqa: S608
+        f"select b.datid, b.datname, b.stats_reset as at, {fell} as fell"
         f" from {before} a join {after} b on a.datid = b.datid"
         " where b.stats_reset is distinct from a.stats_reset and b.stats_reset is not null"
     )
@@ -155,7 +153,7 @@ def _was_kept(interval: Interval, datid: int) -> bool:
     same = " and ".join(f"a.{n} is not distinct from b.{n}" for n in columns)
     some = " + ".join(f"coalesce(a.{n}, 0)" for n in columns)
     found = interval.query(
-        f"select 1 from {before} a join {after} b on a.datid = b.datid and a.relid = b.relid"  # noqa: S608
+        f"select 1 from {before} a join {after} b on a.datid = b.datid and a.relid = b.relid"
         f" where a.datid = {int(datid)} and {same} and {some} > 0 limit 1"
     )
     return bool(found)
@@ -167,7 +165,7 @@ def _databases(interval: Interval) -> list[int]:
     if not interval.has(view):
         return []
     before, after = interval.ends(view)
-    rows = interval.query(f"select datid from {before} union select datid from {after}")  # noqa: S608
+    rows = interval.query(f"select datid from {before} union select datid from {after}")
     return [int(row["datid"]) for row in rows]
 
 
@@ -177,9 +175,7 @@ def _unread_databases(
     """Databases, or single views of one, that only one of the ends has."""
     if not interval.has("pg_stat_database"):
         return
-    rows = interval.query(
-        f"select datid, datname from {interval.ends('pg_stat_database')[1]}"  # noqa: S608
-    )
+    rows = interval.query(f"select datid, datname from {interval.ends('pg_stat_database')[1]}")
     oids = {row["datname"]: str(row["datid"]) for row in rows}
     ends = (interval.before, interval.after)
     read = [set(end.facts.get("databases") or ()) for end in ends]
@@ -203,26 +199,30 @@ def _statements(interval: Interval, cluster: Verdict | None) -> Verdict | None:
         return None
     if cluster is not None and cluster.word == "failover":
         return cluster
-    before, after = interval.ends(info) if interval.has(info) else interval.ends(view)
     if interval.has(info):
-        row = interval.query(
-            f"select a.dealloc as old, b.dealloc as new, a.stats_reset as was,"  # noqa: S608
-            f" b.stats_reset as at from {before} a, {after} b"
-        )[0]
-        if row["was"] != row["at"]:
-            why = f"pg_stat_statements was reset at {moment_us(row['at'])}"
-            return Verdict("reset", why, row["at"])
-        if row["old"] != row["new"]:
-            times = row["new"] - row["old"]
-            return Verdict("evicted", f"pg_stat_statements pushed entries out {times} times")
-        return None
-    keys = [quoted(c.name) for c in interval.after.columns(view) if c.kind == "key"]
+        return _by_info(*interval.ends(info), interval)
+    before, after = interval.ends(view)
+    keys = ", ".join(quoted(c.name) for c in interval.after.columns(view) if c.kind == "key")
     gone = interval.query(
-        f"select count(*) as n from (select {', '.join(keys)} from {before}"  # noqa: S608
-        f" except select {', '.join(keys)} from {after})"
+        f"select count(*) as n from (select {keys} from {before} except select {keys} from {after})"
     )[0]["n"]
     if gone:
         return Verdict("evicted", f"{gone} entries of pg_stat_statements were pushed out or reset")
+    return None
+
+
+def _by_info(before: str, after: str, interval: Interval) -> Verdict | None:
+    """What the extension's own view knows, from PostgreSQL 14 on."""
+    row = interval.query(
+        f"select a.dealloc as old, b.dealloc as new, a.stats_reset as was, b.stats_reset as at"
+        f" from {before} a, {after} b"
+    )[0]
+    if row["was"] != row["at"]:
+        why = f"pg_stat_statements was reset at {moment_us(row['at'])}"
+        return Verdict("reset", why, row["at"])
+    if row["old"] != row["new"]:
+        times = row["new"] - row["old"]
+        return Verdict("evicted", f"pg_stat_statements pushed entries out {times} times")
     return None
 
 
@@ -235,7 +235,7 @@ def refine(interval: Interval, view: str) -> None:
     """
     if view in ("pg_stat_user_indexes", "pg_statio_user_indexes"):
         interval.connection.execute(
-            f"update {view} set verdict = 'partial',"  # noqa: S608
+            f"update {view} set verdict = 'partial',"
             " why = 'rebuilt, or dropped and created again under this name'"
             + "".join(f", {name} = null" for name in _counters(interval, view))
             + f" where life = 'new' and exists (select 1 from {view} g where g.life = 'gone'"
@@ -247,7 +247,7 @@ def refine(interval: Interval, view: str) -> None:
         sums = [c.name for c in interval.after.columns(view) if c.kind == "sum"]
         if indexes is not None and sums:
             interval.connection.execute(
-                f"update {view} set why = 'an index was dropped in between'"  # noqa: S608
+                f"update {view} set why = 'an index was dropped in between'"
                 + "".join(f", {name} = null" for name in sums)
                 + f" where verdict = 'ok' and life = 'kept' and (datid, relid) in"
                 f" (select (datid, relid) from {indexes} where life = 'gone')"

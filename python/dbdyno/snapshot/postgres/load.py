@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.model import Row, columns, lacking, section, table
-from dbdyno.snapshot.postgres.parts import own_transactions, present, setting
+from dbdyno.snapshot.postgres.parts import own_transactions, present, setting, untimed
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -29,7 +29,6 @@ def throughput(interval: Interval, top: int) -> dict[str, Any]:
             "throughput", "Database throughput", not_measured=[lacking("throughput", *missing)]
         )
     rows = _rows(interval)
-    timed = setting(interval, "track_io_timing") == "on"
     return section(
         "throughput",
         "Database throughput",
@@ -38,9 +37,7 @@ def throughput(interval: Interval, top: int) -> dict[str, Any]:
         " lio_ps: blocks asked for; rd_ps: those not found in shared buffers. rows_ps: tup_returned"
         " + tup_fetched. aas: active_time per elapsed time, average active sessions.",
         not_measured=[
-            None
-            if timed
-            else lacking("time of reads and writes", "track_io_timing is off", "track_io_timing = on"),
+            untimed(interval, "time of reads and writes"),
             None
             if "active_time" in interval.columns(view)
             else lacking("active sessions by database", "this version has no active_time",
@@ -60,10 +57,10 @@ def _rows(interval: Interval) -> list[Row]:
     interval.connection.execute("create or replace temp table own (datname varchar, n bigint)")
     if own:
         interval.connection.executemany("insert into own values (?, ?)", list(own.items()))
+    theirs = "case when xact_commit >= own.n then xact_commit - own.n else xact_commit end"
     return interval.query(
         f"""select coalesce(d.datname, '(shared)') as database,
-          greatest(xact_commit - coalesce(own.n, 0), 0) / {s} as tps,
-          greatest(xact_commit - coalesce(own.n, 0), 0) as commits, xact_rollback as rollbacks,
+          {theirs} / {s} as tps, {theirs} as commits, xact_rollback as rollbacks,
           xact_rollback / {s} as rollbk_ps,
           blks_hit / nullif(blks_hit + blks_read, 0) as hitrate,
           (blks_hit + blks_read) / {s} as lio_ps, blks_read / {s} as rd_ps,
@@ -78,7 +75,7 @@ def _rows(interval: Interval) -> list[Row]:
           verdict, why
         from {view} d left join own on own.datname = d.datname
         where verdict <> 'ok' or blks_hit + blks_read + xact_commit + xact_rollback > 0
-        order by tps desc nulls last, database"""  # noqa: S608
+        order by tps desc nulls last, database"""
     )
 
 
@@ -118,8 +115,8 @@ def profile(interval: Interval, top: int) -> dict[str, Any]:
     """LOAD PROFILE over all databases, with the log and the statements."""
     view = "pg_stat_database"
     if not interval.has(view):
-        return section("profile", "Load profile",
-                       not_measured=[lacking("the load", *(interval.missing(view) or ("", None)))])  # fmt: skip
+        why = interval.missing(view) or ("", None)
+        return section("profile", "Load profile", not_measured=[lacking("the load", *why)])
     has = interval.columns(view) | {"commits"}
     interval.table(view)
     own = sum(own_transactions(interval).values())
@@ -130,11 +127,10 @@ def profile(interval: Interval, top: int) -> dict[str, Any]:
         expression = sql.replace("commits", "xact_commit")
         sums[label] = f"sum({expression})" if known else "null"
     selected = ", ".join(f'{sql} as "{label}"' for label, sql in sums.items())
-    totals = interval.query(
-        f"select {selected}, bool_and(verdict = 'ok') as whole from {view}"  # noqa: S608
-    )[0]
+    totals = interval.query(f"select {selected}, bool_and(verdict = 'ok') as whole from {view}")[0]
     if totals["transactions committed"] is not None:
-        totals["transactions committed"] = max(0, totals["transactions committed"] - own)
+        done = totals["transactions committed"]
+        totals["transactions committed"] = done - own if done >= own else done
     values = [(label, totals[label], unit, factor) for label, _, unit, factor in _LINES]
     values += _log(interval) + _calls(interval)
     return section(
@@ -170,10 +166,8 @@ def _profile_rows(
 def _log(interval: Interval) -> list[tuple[str, Any, str, float]]:
     old, new = (end.facts.get("wal_bytes") for end in (interval.before, interval.after))
     word = interval.verdict("cluster").word
-    known = None not in (old, new) and word not in ("failover",)
-    found: list[tuple[str, Any, str, float]] = [
-        ("WAL written (by position)", new - old if known else None, "bytes", 1)
-    ]
+    written = None if old is None or new is None or word == "failover" else new - old
+    found: list[tuple[str, Any, str, float]] = [("WAL written (by position)", written, "bytes", 1)]
     if interval.has("pg_stat_wal"):
         row = interval.query("select wal_records, wal_fpi from pg_stat_wal", "pg_stat_wal")[0]
         found += [("WAL records", row["wal_records"], "count", 1),
@@ -188,7 +182,7 @@ def _calls(interval: Interval) -> list[tuple[str, Any, str, float]]:
     name = "total_exec_time" if "total_exec_time" in has else "total_time"
     top = "where toplevel is not false" if "toplevel" in has else ""
     row = interval.query(
-        f"select sum(calls) as calls, sum({name}) as time from pg_stat_statements {top}",  # noqa: S608
+        f"select sum(calls) as calls, sum({name}) as time from pg_stat_statements {top}",
         "pg_stat_statements",
     )[0]
     return [("statements executed", row["calls"], "count", 1),

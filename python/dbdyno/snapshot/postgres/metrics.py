@@ -37,7 +37,7 @@ def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
             for _, sql in _DATABASE
         ]
         row = interval.query(
-            f"select {', '.join(f'{sql} as m{at}' for at, sql in enumerate(parts))},"  # noqa: S608
+            f"select {', '.join(f'{sql} as m{at}' for at, sql in enumerate(parts))},"
             " sum(blks_hit) / nullif(sum(blks_hit + blks_read), 0) as hitrate,"
             " bool_and(verdict = 'ok' or datid = 0) as whole from pg_stat_database",
             view,
@@ -46,7 +46,7 @@ def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
         for at, (metric, _) in enumerate(_DATABASE):
             value = row[f"m{at}"] if row["whole"] else None
             if value is not None and metric.name == "tps":
-                value = max(0, value - own)
+                value = value - own if value >= own else value
             found.append((metric, None if value is None else float(value) / seconds))
         hits = row["hitrate"] if row["whole"] else None
         found.append((Metric("hitrate", "hit rate", "ratio", True), hits))
@@ -56,8 +56,9 @@ def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
 
 def _log(interval: Interval) -> list[tuple[Metric, float | None]]:
     old, new = (end.facts.get("wal_bytes") for end in (interval.before, interval.after))
-    known = old is not None and new is not None and interval.verdict("cluster").word != "failover"
-    value = (new - old) / interval.seconds if known and new >= old else None
+    value = None
+    if old is not None and new is not None and interval.verdict("cluster").word != "failover":
+        value = (new - old) / interval.seconds
     return [(Metric("wal", "WAL written", "bytes_per_s"), value)]
 
 
@@ -69,7 +70,7 @@ def _statements(interval: Interval) -> list[tuple[Metric, float | None]]:
     name = "total_exec_time" if "total_exec_time" in has else "total_time"
     top = f"where {present('toplevel', has)} is not false" if "toplevel" in has else ""
     row = interval.query(
-        f"select sum(calls) as calls, sum({name}) * 1e6 as time,"  # noqa: S608
+        f"select sum(calls) as calls, sum({name}) * 1e6 as time,"
         f" bool_and(verdict in ('ok', 'evicted')) as whole from {view} {top}",
         view,
     )[0]
@@ -86,7 +87,7 @@ def _sampled(interval: Interval) -> list[tuple[Metric, float | None]]:
     if not looks:
         return []
     waiting = interval.query(
-        f"select count(*) as n from {source} where kind = 'client backend' and state = 'active'"  # noqa: S608
+        f"select count(*) as n from {source} where kind = 'client backend' and state = 'active'"
         " and event is not null"
     )[0]["n"]
     return [(Metric("waiting", "sessions that wait", "aas", False), waiting / looks)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.difference import literal, quoted
-from dbdyno.snapshot.model import columns, table
+from dbdyno.snapshot.model import columns, lacking, table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -22,9 +22,16 @@ def setting(interval: Interval, name: str) -> str | None:
         return None
     values = []
     for end in interval.ends("pg_settings"):
-        rows = interval.query(f"select setting from {end} where name = {literal(name)}")  # noqa: S608
+        rows = interval.query(f"select setting from {end} where name = {literal(name)}")
         values.append(rows[0]["setting"] if rows else None)
     return values[0] if values[0] == values[1] else None
+
+
+def untimed(interval: Interval, what: str) -> dict[str, Any] | None:
+    """What is missing where reads and writes are not timed."""
+    if setting(interval, "track_io_timing") == "on":
+        return None
+    return lacking(what, "track_io_timing is off", "track_io_timing = on")
 
 
 def own_transactions(interval: Interval) -> dict[str, int]:
@@ -45,7 +52,7 @@ def own_transactions(interval: Interval) -> dict[str, int]:
 def unknown(interval: Interval, view: str, name: str, top: int) -> dict[str, Any]:
     """The rows of a view whose difference is not known, each with its verdict and why."""
     rows = interval.query(
-        f"select {name} as name, verdict, why from {view}"  # noqa: S608
+        f"select {name} as name, verdict, why from {view}"
         " where verdict <> 'ok' order by verdict, name",
         view,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.difference import quoted
 from dbdyno.snapshot.model import Row, columns, lacking, section, table
-from dbdyno.snapshot.postgres.parts import present, setting, unknown
+from dbdyno.snapshot.postgres.parts import present, setting, unknown, untimed
 from dbdyno.snapshot.postgres.reader import OWN_MARK
 
 if TYPE_CHECKING:
@@ -15,18 +15,20 @@ if TYPE_CHECKING:
 VIEW = "pg_stat_statements"
 
 _ORDERS = (
-    ("By time", "time", "statement:text calls time:ns share:ratio mean:ns sd:ns rows database:text"),
+    ("By time", "time", "statement:text calls time:ns share:ratio mean:ns sd:ns rows"
+                        " database:text"),
     ("By calls", "calls", "statement:text calls share_calls:ratio:share time:ns mean:ns rows"
                           " database:text"),
-    ("By blocks read", "reads", "statement:text reads share_reads:ratio:share hits read_time:ns calls"
-                                " time:ns database:text"),
+    ("By blocks read", "reads", "statement:text reads share_reads:ratio:share hits read_time:ns"
+                                " calls time:ns database:text"),
     ("By blocks asked for", "blocks", "statement:text blocks reads hitrate:ratio calls time:ns"
                                       " database:text"),
     ("By WAL", "wal", "statement:text wal:bytes share_wal:ratio:share records fpi calls time:ns"
                       " database:text"),
     ("By temporary blocks", "temp", "statement:text temp share_temp:ratio:share calls time:ns"
                                     " database:text"),
-    ("By planning time", "plan", "statement:text plans plan:ns:plan_time calls time:ns database:text"),
+    ("By planning time", "plan", "statement:text plans plan:ns:plan_time calls time:ns"
+                                 " database:text"),
 )  # fmt: skip
 
 
@@ -39,9 +41,10 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
     rows = _rows(interval)
     ours = [row for row in rows if OWN_MARK in (row["text"] or "")]
     rows = [row for row in rows if OWN_MARK not in (row["text"] or "")]
-    tables, shown = [], {}
+    tables = []
+    shown: dict[str, Row] = {}
     for heading, order, spec in _ORDERS:
-        first = sorted((r for r in rows if r[order]), key=lambda r: -r[order])  # noqa: B023
+        first = sorted((r for r in rows if r[order]), key=lambda r: -r[order])
         tables.append(table(heading, columns(spec), first, top=top))
         shown |= {row["statement"]: row for row in first[:top]}
     texts = [{"statement": name, "text": row["text"]} for name, row in shown.items()]
@@ -83,11 +86,12 @@ def _rows(interval: Interval) -> list[Row]:
             sum(d.rows) as rows, sum(d.shared_blks_hit) as hits, sum(d.shared_blks_read) as reads,
             {f"sum(d.{read_time}) * 1e6" if timed else "null::double"} as read_time,
             sum(d.temp_blks_written) as temp, sum({present("wal_bytes", has, at="d.")}) as wal,
-            sum({present("wal_records", has, at="d.")}) as records, sum({present("wal_fpi", has, at="d.")}) as fpi,
+            sum({present("wal_records", has, at="d.")}) as records,
+            sum({present("wal_fpi", has, at="d.")}) as fpi,
             {"sum(d.plans)" if planned else "null::double"} as plans,
             {"sum(d.total_plan_time) * 1e6" if planned else "null::double"} as plan,
-            case when count(*) = 1 then sqrt(greatest(any_value({m2}), 0) / any_value(d.calls)) * 1e6
-              end as sd
+            case when count(*) = 1 then
+              sqrt(greatest(any_value({m2}), 0) / any_value(d.calls)) * 1e6 end as sd
           from {VIEW} d left join {before} a on {on["a"]} left join {after} b on {on["b"]}
           where d.verdict = 'ok' and d.calls > 0 and {top} group by 1, 2)
         select d.*, d.queryid::varchar as statement, n.datname as database, t.query as text,
@@ -98,7 +102,7 @@ def _rows(interval: Interval) -> list[Row]:
           wal / nullif(sum(wal) over (), 0) as share_wal,
           temp / nullif(sum(temp) over (), 0) as share_temp
         from d left join {names} n on n.datid = d.dbid left join {texts} t on t.queryid = d.queryid
-        order by time desc"""  # noqa: S608
+        order by time desc"""
     )
 
 
@@ -119,7 +123,6 @@ def _texts(interval: Interval) -> str:
 
 
 def _not_measured(interval: Interval, rows: list[Row]) -> list[dict[str, Any] | None]:
-    timed = setting(interval, "track_io_timing")
     planning = setting(interval, "pg_stat_statements.track_planning")
     has = interval.columns(VIEW)
     return [
@@ -127,12 +130,10 @@ def _not_measured(interval: Interval, rows: list[Row]) -> list[dict[str, Any] | 
         if planning == "on" or "plans" not in has
         else lacking("planning time", "pg_stat_statements.track_planning is off",
                      "pg_stat_statements.track_planning = on"),
-        None
-        if timed == "on"
-        else lacking("time of reads", "track_io_timing is off", "track_io_timing = on"),
+        untimed(interval, "time of reads"),
         None
         if "wal_bytes" in has
-        else lacking("WAL by statement", "this version does not count it", "PostgreSQL 13 or later"),
+        else lacking("WAL by statement", "this version counts none", "PostgreSQL 13 or later"),
         None
         if "statement_texts" in interval.after.views
         else lacking("texts", "they were left out (--redact)"),

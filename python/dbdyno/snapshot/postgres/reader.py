@@ -33,6 +33,11 @@ order by c.relname, a.attnum
 OWN_MARK = "/* dbdyno */"
 """Stands in the texts of our own statements, so that a report can leave them out."""
 
+_CAN_FLUSH = """
+select 1 from pg_proc where proname = 'pg_stat_force_next_flush'
+  and has_function_privilege(oid, 'execute')
+"""
+
 _STEPS = {
     "42501": "grant pg_monitor to the role",
     "55P03": "a lock was held on the catalog; the next snapshot will have it",
@@ -59,9 +64,18 @@ class Reader:
         self.connection = connection
         self._probed: dict[str, list[tuple[str, str]]] = {}
         self.schemas: dict[str, str] = {}
-        for view, column, kind, schema in connection.execute(_PROBE, [list(names)]):
-            self._probed.setdefault(view, []).append((column, kind))
-            self.schemas[view] = schema
+        with connection.transaction():
+            for view, column, kind, schema in connection.execute(_PROBE, [list(names)]):
+                self._probed.setdefault(view, []).append((column, kind))
+                self.schemas[view] = schema
+            self._flushes = bool(connection.execute(_CAN_FLUSH).fetchone())
+            self.flush()
+
+    def flush(self) -> None:
+        """What this session did is counted when its transaction ends, not seconds later: so that
+        it can be left out of the next difference. PostgreSQL 15 and later."""
+        if self._flushes:
+            self.connection.execute("select pg_catalog.pg_stat_force_next_flush()")
 
     def has(self, name: str) -> bool:
         """Whether this server has the view."""
@@ -81,7 +95,7 @@ class Reader:
         if source.name == "pg_stat_statements":
             rows += "(false)"
         sql = (
-            f"copy {OWN_MARK} (select {', '.join(expressions)} from {rows}"  # noqa: S608 - names of the catalog
+            f"copy {OWN_MARK} (select {', '.join(expressions)} from {rows}"
             + (f" where {source.where}" if source.where else "")
             + (f" order by {keys}" if keys else "")
             + ") to stdout (format csv)"
@@ -94,9 +108,12 @@ class Reader:
 
         started = time.perf_counter_ns()
         try:
-            with self.connection.transaction(), self.connection.cursor() as cursor:
-                with cursor.copy(sql) as copy:  # type: ignore[arg-type]
-                    data = b"".join(copy)
+            with (
+                self.connection.transaction(),
+                self.connection.cursor() as cursor,
+                cursor.copy(sql) as copy,
+            ):
+                data = b"".join(copy)
         except psycopg.OperationalError as error:
             if self.connection.broken or error.sqlstate is None:
                 raise

@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
 
 _MOST = columns(
-    "table:text tuples_pct:ratio tab_hitpct:ratio idx_hitpct:ratio tab_read tab_hit idx_read idx_hit"
+    "table:text tuples_pct:ratio tab_hitpct:ratio idx_hitpct:ratio tab_read tab_hit idx_read"
+    " idx_hit"
 )
 _ACCESS = columns(
-    "table:text seq_scans seq_rows idx_scans idx_rows inserted updated hot:ratio:hot_updates deleted"
-    " live dead size:bytes"
+    "table:text seq_scans seq_rows idx_scans idx_rows inserted updated hot:ratio:hot_updates"
+    " deleted live dead size:bytes"
 )
 
 
@@ -120,7 +121,10 @@ def _unused(interval: Interval, relation: str) -> list[dict[str, Any]]:
     join = ""
     if interval.has("pg_class"):
         size = f"c.relpages * {_block(interval)}"
-        join = f"left join {interval.table('pg_class')} c on c.datid = x.datid and c.oid = x.indexrelid"
+        join = (
+            f"left join {interval.table('pg_class')} c"
+            " on c.datid = x.datid and c.oid = x.indexrelid"
+        )
     after = interval.ends("pg_stat_user_indexes")[1]
     return interval.query(
         f"""select x.indexrelname as index, {relation} as "table", {size} as size,
@@ -137,8 +141,8 @@ def _unused(interval: Interval, relation: str) -> list[dict[str, Any]]:
 
 
 _VACUUM = columns(
-    "table:text vacuums autovacuums analyzes autoanalyzes vacuum_time:ns analyze_time:ns dead_before"
-    " dead_after last_vacuum:time"
+    "table:text vacuums autovacuums analyzes autoanalyzes vacuum_time:ns analyze_time:ns"
+    " dead_before dead_after last_vacuum:time"
 )
 _AGE = columns("database:text oldest_table:text age:count:age_in_transactions limit:ratio:of_limit")
 

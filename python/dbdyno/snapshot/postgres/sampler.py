@@ -92,14 +92,14 @@ def _looking(statement: str) -> str:
         _age("a.xact_start"),
     )
     return f"""
-select string_agg({fields}, E'\\n'), array_agg(a.pid) filter (where a.wait_event_type = 'Lock')
+select /* dbdyno */ string_agg({fields}, E'\\n'), array_agg(a.pid) filter (where a.wait_event_type = 'Lock')
 from pg_stat_activity a
 where a.pid <> pg_backend_pid()
   and (a.state in ('active', 'idle in transaction', 'idle in transaction (aborted)',
                    'fastpath function call')
        or a.state is null and a.backend_type <> 'client backend'
           and a.wait_event_type is distinct from 'Activity')
-"""  # noqa: S608 - nothing but names of columns
+"""
 
 
 def _blocking(statement: str) -> str:
@@ -119,14 +119,14 @@ def _blocking(statement: str) -> str:
         _age("b.xact_start"),
     )
     return f"""
-select string_agg({fields}, E'\\n')
+select /* dbdyno */ string_agg({fields}, E'\\n')
 from pg_stat_activity w
   cross join lateral unnest(pg_blocking_pids(w.pid)) as by(pid)
   join pg_stat_activity b on b.pid = by.pid
   left join lateral (select * from pg_locks where pg_locks.pid = w.pid and not granted limit 1) l
     on true
 where w.pid = any(%s)
-"""  # noqa: S608 - nothing but names of columns
+"""
 
 
 class Sampler(PostgresPoller):
@@ -163,12 +163,12 @@ class Sampler(PostgresPoller):
     def _look(self, conn: Connection) -> None:
         if self._statement is None:
             self._statement = _identifier(conn)
-        row = conn.execute(_looking(self._statement)).fetchone()  # type: ignore[arg-type]
+        row = conn.execute(_looking(self._statement)).fetchone()
         sessions, waiters = row or (None, None)
         blocked = None
         if waiters and self._clock() - self._asked_ns >= BLOCKED_EVERY_NS:
             self._asked_ns = self._clock()
-            found = conn.execute(_blocking(self._statement), [waiters]).fetchone()  # type: ignore[arg-type]
+            found = conn.execute(_blocking(self._statement), [waiters]).fetchone()
             blocked = found[0] if found else None
         with self._lock:
             self._seen += [sessions, "\n"] if sessions else []
@@ -178,7 +178,7 @@ class Sampler(PostgresPoller):
 def _identifier(conn: Connection) -> str:
     """The column with a session's statement, from PostgreSQL 14 on."""
     row = conn.execute(
-        "select 1 from pg_attribute where attrelid = 'pg_catalog.pg_stat_activity'::regclass"
+        "select /* dbdyno */ 1 from pg_attribute where attrelid = 'pg_catalog.pg_stat_activity'::regclass"
         " and attname = 'query_id'"
     ).fetchone()
     return "{}.query_id::text" if row else "null"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.model import Row, columns, lacking, section, table
-from dbdyno.snapshot.postgres.parts import present, setting
+from dbdyno.snapshot.postgres.parts import present, setting, untimed
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -36,14 +36,14 @@ def io(interval: Interval, top: int) -> dict[str, Any]:
         return f"case when {known} then {word}_time * 1e6 end"
 
     rows = interval.query(
-        f"""select backend_type as who, object as what, context, reads, {size("read")} as read_bytes,
-          {time("read")} as read_time, writes, {size("write")} as write_bytes,
-          {time("write")} as write_time, extends, hits, hits / nullif(hits + reads, 0) as hitrate,
+        f"""select backend_type as who, object as what, context, reads,
+          {size("read")} as read_bytes, {time("read")} as read_time, writes,
+          {size("write")} as write_bytes, {time("write")} as write_time, extends, hits, hits / nullif(hits + reads, 0) as hitrate,
           evictions, fsyncs, verdict, why
         from {view} where verdict <> 'ok' or coalesce(reads, 0) + coalesce(writes, 0)
           + coalesce(extends, 0) + coalesce(hits, 0) + coalesce(fsyncs, 0) > 0
         order by coalesce(reads, 0) + coalesce(writes, 0) + coalesce(extends, 0) desc,
-          hits desc nulls last""",  # noqa: S608
+          hits desc nulls last""",
         view,
     )
     return section(
@@ -51,14 +51,8 @@ def io(interval: Interval, top: int) -> dict[str, Any]:
         title,
         [table("", _IO, rows, top=max(top, 20))],
         about="operations may cover several blocks; hits: blocks found in shared buffers",
-        not_measured=[_timing(timed)],
+        not_measured=[untimed(interval, "time of reads and writes")],
     )
-
-
-def _timing(timed: bool) -> dict[str, Any] | None:
-    if timed:
-        return None
-    return lacking("time of reads and writes", "track_io_timing is off", "track_io_timing = on")
 
 
 _VALUES = columns("what:text total:number per_second:number:per_second unit:text:")
@@ -88,13 +82,14 @@ def log(interval: Interval, top: int) -> dict[str, Any]:
     return section("wal", "WAL and checkpoints", tables, not_measured=lacks)
 
 
-_WAL = {
+Lines = dict[str, tuple[str, str, float]]
+_WAL: Lines = {
     "wal_records": ("records", "count", 1), "wal_fpi": ("full page images", "count", 1),
     "wal_bytes": ("bytes", "bytes", 1), "wal_buffers_full": ("buffers full", "count", 1),
     "wal_write": ("writes", "count", 1), "wal_sync": ("syncs", "count", 1),
     "wal_write_time": ("time of writes", "ns", 1e6), "wal_sync_time": ("time of syncs", "ns", 1e6),
 }  # fmt: skip
-_CHECKPOINTER = {
+_CHECKPOINTER: Lines = {
     "num_timed": ("timed", "count", 1), "num_requested": ("requested", "count", 1),
     "num_done": ("done", "count", 1),
     "restartpoints_timed": ("restartpoints timed", "count", 1),
@@ -104,7 +99,7 @@ _CHECKPOINTER = {
     "buffers_written": ("buffers written", "count", 1),
     "slru_written": ("SLRU buffers written", "count", 1),
 }  # fmt: skip
-_BGWRITER = {
+_BGWRITER: Lines = {
     "checkpoints_timed": ("checkpoints timed", "count", 1),
     "checkpoints_req": ("checkpoints requested", "count", 1),
     "checkpoint_write_time": ("checkpoint writes took", "ns", 1e6),
@@ -116,13 +111,16 @@ _BGWRITER = {
     "buffers_backend_fsync": ("syncs by sessions", "count", 1),
     "buffers_alloc": ("buffers allocated", "count", 1),
 }
-_ARCHIVER = {"archived_count": ("archived", "count", 1), "failed_count": ("failed", "count", 1)}
+_ARCHIVER: Lines = {
+    "archived_count": ("archived", "count", 1),
+    "failed_count": ("failed", "count", 1),
+}
 _TIMED_BY = {"wal_write_time": "track_wal_io_timing", "wal_sync_time": "track_wal_io_timing"}
 
 
 def _values(interval: Interval, view: str, lines: dict[str, tuple[str, str, float]]) -> list[Row]:
     """One row per counter of a view with one row."""
-    found = interval.query(f"select * from {view}", view)  # noqa: S608
+    found = interval.query(f"select * from {view}", view)
     row = found[0] if found else {}
     rows = []
     for name, (label, unit, factor) in lines.items():
@@ -189,7 +187,7 @@ def replication(interval: Interval, top: int) -> dict[str, Any]:
             f"""select application_name as application, client_addr as client, state,
               sync_state as sync, {here} - sent_lsn as sent, {here} - replay_lsn as replayed,
               replay_lag * 1000 as replay_lag
-            from {interval.ends("pg_stat_replication")[1]} order by application""",  # noqa: S608
+            from {interval.ends("pg_stat_replication")[1]} order by application""",
         )
     if interval.has("pg_replication_slots"):
         has = interval.columns("pg_replication_slots")
@@ -199,7 +197,7 @@ def replication(interval: Interval, top: int) -> dict[str, Any]:
             f"""select slot_name as slot, slot_type as type, active::varchar as active,
               {here} - restart_lsn as keeps, {before} - restart_lsn_before as keeps_before,
               {status} as status, verdict, why
-            from pg_replication_slots order by keeps desc nulls last""",  # noqa: S608
+            from pg_replication_slots order by keeps desc nulls last""",
             "pg_replication_slots",
         )
     role = "a standby" if interval.after.facts.get("in_recovery") else "a primary"
@@ -219,7 +217,7 @@ def _logical(interval: Interval) -> dict[str, Any] | None:
     rows = interval.query(
         f"""select slot_name as slot, {present("total_txns", has)} as transactions,
           {present("total_bytes", has)} as bytes, spill_txns as spilled, spill_bytes as spill_bytes,
-          stream_txns as streamed, verdict, why from {view}""",  # noqa: S608
+          stream_txns as streamed, verdict, why from {view}""",
         view,
     )
     shown = columns("slot:text transactions bytes:bytes spilled spill_bytes:bytes streamed")
@@ -243,13 +241,13 @@ def settings(interval: Interval, top: int) -> dict[str, Any]:
         where a.setting is distinct from b.setting
           and coalesce(a.name, b.name) not in ('transaction_isolation', 'transaction_read_only',
             'search_path', 'TimeZone', 'DateStyle', 'jit', 'application_name')
-        order by 1"""  # noqa: S608
+        order by 1"""
     )
     from dbdyno.target.postgres import shown_value
 
     for row in rows:
         row |= {end: shown_value(row["setting"], row[end]) for end in ("before", "after")}
-    pending = interval.query(f"select name from {after} where pending_restart order by name")  # noqa: S608
+    pending = interval.query(f"select name from {after} where pending_restart order by name")
     notes = [f"{row['name']} waits for a restart" for row in pending]
     return section("settings", title, [table("", _SETTINGS, rows)],
                    notes=notes if notes or rows else ["no setting changed"])  # fmt: skip
@@ -269,7 +267,7 @@ def changes(interval: Interval, top: int) -> dict[str, Any]:
             f"""select '{kind}' as kind, {name} as name, case life when 'new' then 'created'
               else 'dropped' end as change, verdict, why
             from {view} where life in ('new', 'gone')
-              and verdict not in ('crash', 'failover') order by name""",  # noqa: S608
+              and verdict not in ('crash', 'failover') order by name""",
             view,
         )
         rows += _renamed(interval, kind, view, name)
@@ -289,5 +287,5 @@ def _renamed(interval: Interval, kind: str, view: str, name: str) -> list[Row]:
         f"""select '{kind}' as kind, {new} as name, 'renamed from ' || {old} as change,
           'ok' as verdict
         from {before} a join {after} b on {" and ".join(f"a.{k} = b.{k}" for k in keys)}
-        where {old} <> {new} order by 2"""  # noqa: S608
+        where {old} <> {new} order by 2"""
     )

@@ -64,7 +64,7 @@ def view(reader: Reader, statements: View, before: Snapshot | None, most: int) -
         try:
             with reader.connection.transaction():
                 rows = reader.connection.execute(
-                    f"select queryid, min(left(query, {LONGEST}))"  # type: ignore[arg-type] # noqa: S608
+                    f"select queryid, min(left(query, {LONGEST}))"
                     f' from "{schema}".pg_stat_statements where queryid = any(%s) group by 1',
                     [wanted],
                 ).fetchall()
@@ -117,7 +117,7 @@ def _sums(before: Snapshot | None, shown: Iterable[str]) -> dict[int, list[float
     if path is None or not set(shown) <= names or not path.exists():
         return {}
     sums = ", ".join(f"sum({name})::double" for name in shown)
-    rows = _query(f"select queryid, {sums} from read_parquet(?) group by 1", [str(path)])  # noqa: S608
+    rows = _query(f"select queryid, {sums} from read_parquet(?) group by 1", [str(path)])
     return {int(row[0]): [float(value or 0) for value in row[1:]] for row in rows}
 
 

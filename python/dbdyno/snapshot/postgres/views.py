@@ -154,30 +154,29 @@ def _expression(name: str, kind: str) -> str:
 
 
 def _column(source: Source, name: str, kind: str, names: Iterable[str]) -> Column:
+    if kind.startswith("timestamp") or kind == "interval":
+        return Column(name, _time_kind(source, name, kind), "us", "BIGINT")
+    if kind == "pg_lsn":
+        return Column(name, "gauge", "bytes", "BIGINT")
     if kind in INTEGERS:
-        duck, unit = "BIGINT", "count"
+        duck, unit = "BIGINT", "bytes" if name.endswith(BYTES_SUFFIXES) else "count"
     elif kind in FLOATS:
         duck, unit = "DOUBLE", "ms" if name.endswith(MS_SUFFIXES) else "count"
-    elif kind.startswith("timestamp") or kind == "interval":
-        return Column(name, _time_kind(source, name, kind), "us", "BIGINT")
-    elif kind == "pg_lsn":
-        return Column(name, "gauge", "bytes", "BIGINT")
-    elif kind == "boolean":
-        duck, unit = "BOOLEAN", "text"
     else:
-        duck, unit = "VARCHAR", "text"
-    if name in source.keys:
-        return Column(name, "key", unit, duck)
-    if duck in ("VARCHAR", "BOOLEAN"):
-        return Column(name, "text", unit, duck)
-    if name.endswith(BYTES_SUFFIXES):
-        unit = "bytes"
+        duck, unit = "BOOLEAN" if kind == "boolean" else "VARCHAR", "text"
+    return Column(name, _kind(source, name, unit, names), unit, duck)
+
+
+def _kind(source: Source, name: str, unit: str, names: Iterable[str]) -> str:
+    """What a column of text or numbers means."""
+    if name in source.keys or unit == "text":
+        return "key" if name in source.keys else "text"
     if source.states or name in GAUGES or name.endswith(("oid", "relid")) or name == "datid":
-        return Column(name, "gauge", unit, duck)
+        return "gauge"
     if name in LIFETIME:
-        return Column(name, "gauge" if "stats_since" in names else LIFETIME[name], unit, duck)
+        return "gauge" if "stats_since" in names else LIFETIME[name]
     is_sum = name in SUMS and source.name.endswith("_user_tables")
-    return Column(name, "sum" if is_sum else "counter", unit, duck)
+    return "sum" if is_sum else "counter"
 
 
 def _time_kind(source: Source, name: str, kind: str) -> str:

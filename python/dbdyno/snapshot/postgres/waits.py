@@ -32,7 +32,7 @@ def activity(interval: Interval) -> int:
         f"""create or replace temp table active as select *, kind = 'client backend'
           or kind = 'parallel worker' as client, coalesce(event_type, '{ON_CPU}') as type,
           coalesce(event, '{ON_CPU}') as name from {source}
-        where at_us > {interval.before.at_ns // 1000} and at_us <= {interval.after.at_ns // 1000}"""  # noqa: S608
+        where at_us > {interval.before.at_ns // 1000} and at_us <= {interval.after.at_ns // 1000}"""
     )
     seen = connection.execute("select distinct type, name, client from active").fetchall()
     connection.execute(
@@ -60,7 +60,7 @@ def waits(interval: Interval, top: int) -> dict[str, Any]:
             f"""select {by}, count(*) / {looks} as aas, count(*) as seen,
               count(*) / sum(count(*)) over () as share {more}
             from active join classes using (type, name, client) where {where}
-            group by all order by seen desc"""  # noqa: S608
+            group by all order by seen desc"""
         )
 
     texts = "(select null::bigint as queryid, null::varchar as query where false)"
@@ -71,10 +71,10 @@ def waits(interval: Interval, top: int) -> dict[str, Any]:
           any_value(query) as text, count(*) / {looks} as aas,
           count(*) / sum(count(*)) over () as share
         from active left join {texts} t on t.queryid = statement
-        where client and {_ACTIVE} group by 1, 2 order by aas desc"""  # noqa: S608
+        where client and {_ACTIVE} group by 1, 2 order by aas desc"""
     )
     idle = interval.query(
-        f"select count(*) / {looks} as aas from active where client and not ({_ACTIVE})"  # noqa: S608
+        f"select count(*) / {looks} as aas from active where client and not ({_ACTIVE})"
     )[0]["aas"]
     notes = [f"{looks} looks, one every {interval.seconds / looks:.2g} s"]
     if idle:
@@ -121,7 +121,7 @@ def locks(interval: Interval, top: int) -> dict[str, Any]:
             from {source} b left join {names} n on n.datid = b.datid and n.relid = b.relation
             where at_us > {interval.before.at_ns // 1000}
               and at_us <= {interval.after.at_ns // 1000}
-            group by all order by seen desc"""  # noqa: S608
+            group by all order by seen desc"""
         )
     else:
         why = "the sessions were not sampled in this interval"

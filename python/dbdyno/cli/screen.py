@@ -1,0 +1,79 @@
+"""A screen that is drawn over and over, and single keys, in any terminal; plain ANSI, no curses.
+
+    with Screen() as screen:
+        while screen.wait(2.0) != "q":
+            screen.draw(text)
+
+The terminal is put back whatever happens: at the end, on an error, on SIGINT, SIGTERM and SIGHUP.
+Needs a terminal on stdout (`usable`); keys only where stdin is one too.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+from types import FrameType
+from typing import Any, Self
+
+_ENTER = "\x1b[?1049h\x1b[?25l\x1b[2J"
+_LEAVE = "\x1b[?25h\x1b[?1049l"
+
+
+def usable() -> bool:
+    """Whether stdout is a terminal that understands more than lines."""
+    return sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
+
+
+class Screen:
+    """The terminal's second page, without a cursor; a context manager."""
+
+    def __init__(self) -> None:
+        self._kept: list[Any] | None = None
+        self._handlers: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            self._handlers[number] = signal.signal(number, _interrupt)
+        if sys.stdin.isatty():
+            import termios
+            import tty
+
+            self._kept = termios.tcgetattr(sys.stdin)
+            tty.setcbreak(sys.stdin)
+            modes = termios.tcgetattr(sys.stdin)
+            modes[6][termios.VSUSP] = b"\0"  # stopped, it would leave its page behind
+            termios.tcsetattr(sys.stdin, termios.TCSANOW, modes)
+        sys.stdout.write(_ENTER)
+        sys.stdout.flush()
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        sys.stdout.write(_LEAVE)
+        sys.stdout.flush()
+        if self._kept is not None:
+            import termios
+
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._kept)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def draw(self, text: str) -> None:
+        """Shows the text from the upper left corner; what was there before is gone."""
+        lines = "\x1b[K\r\n".join(text.split("\n"))
+        sys.stdout.write(f"\x1b[H{lines}\x1b[K\x1b[J")
+        sys.stdout.flush()
+
+    def wait(self, seconds: float) -> str | None:
+        """The key that was pressed within that time; None where none was."""
+        if self._kept is None:
+            time.sleep(seconds)
+            return None
+        ready, _, _ = select.select([sys.stdin], [], [], seconds)
+        return (os.read(sys.stdin.fileno(), 64).decode(errors="replace") or "q") if ready else None
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

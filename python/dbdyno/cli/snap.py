@@ -1,0 +1,30 @@
+"""`dbdyno snap`: the commands on snapshots, each in a file of its own, imported when called."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import click
+
+from dbdyno.cli.main import LazyGroup
+
+ROWS = {
+    "take": ("dbdyno.cli.snap_take", "Take one snapshot of a live engine."),
+    "watch": ("dbdyno.cli.snap_watch", "Take one per period, and sample the sessions between."),
+    "list": ("dbdyno.cli.snap_list", "List the snapshots."),
+    "top": ("dbdyno.cli.snap_top", "What a server does right now, refreshed."),
+    "report": ("dbdyno.cli.snap_report", "What happened between two snapshots."),
+}
+
+
+class _SnapGroup(LazyGroup):
+    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
+
+
+@click.group("snap", cls=_SnapGroup)
+def command() -> None:
+    """Snapshots of a live engine: take some, and report what happened between two.
+
+    Nothing is created, installed or reset in the target; sessions are read-only, and every
+    statement and lock has a timeout. Two periods: `dbdyno compare snap:1..2 snap:7..8`.
+    """

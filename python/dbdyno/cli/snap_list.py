@@ -1,0 +1,39 @@
+"""`dbdyno snap list`: which snapshots a store holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.snap_options import name_option, store_option
+
+
+@click.command("list")
+@store_option
+@name_option
+@format_options
+def command(store: Path, target: str | None, form: str | None, output: Path | None) -> None:
+    """List the snapshots: number, target, when, note."""
+    from dbdyno.snapshot.store import Snapshot, Store
+
+    def row(one: Snapshot) -> dict[str, Any]:
+        unread = [name for name, record in one.views.items() if record.get("problem")]
+        return {
+            "number": one.number,
+            "target": one.target,
+            "at": one.at.strftime("%Y-%m-%d %H:%M:%S UTC"),
+            "engine": f"{one.engine} {str(one.facts.get('version') or '').split(' ')[0]}",
+            "databases": ", ".join(one.facts.get("databases") or []),
+            "looks": one.manifest["cost"].get("looks"),
+            "note": one.note,
+            "not read": ", ".join(unread),
+        }
+
+    rows = [row(one) for one in Store(store) if target in (None, one.target)]
+    if not rows and form in (None, "table"):
+        click.echo(f"no snapshots in {store}/; `dbdyno snap take --target DSN` takes one", err=True)
+        return
+    show_rows(rows, form, output)

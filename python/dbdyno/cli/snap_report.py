@@ -1,0 +1,55 @@
+"""`dbdyno snap report`: what happened between two snapshots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.snap_options import name_option, output_options, show_model, store_option
+
+
+@click.command("report")
+@click.argument("first")
+@click.argument("last", required=False)
+@click.option("--top", type=click.IntRange(1), default=10, show_default=True,
+              help="Rows of each table.")  # fmt: skip
+@store_option
+@name_option
+@output_options
+def command(
+    first: str,
+    last: str | None,
+    top: int,
+    store: Path,
+    target: str | None,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    """Report the interval from snapshot FIRST to snapshot LAST.
+
+    Each is a number, a note, a time (UTC unless it has a zone) or `last`, `last-1`; `last` alone
+    is the latest interval.
+
+    \b
+    dbdyno snap report 1 2
+    dbdyno snap report 'before batch' 'after batch' -o batch.html
+    dbdyno snap report last
+    """
+    from dbdyno.snapshot.interval import Interval
+    from dbdyno.snapshot.report import report
+    from dbdyno.snapshot.store import Store
+
+    holder = Store(store)
+    if last is None:
+        end = holder.find(first, target)
+        known = [one for one in holder.of(end.target) if one.at_ns < end.at_ns]
+        if not known:
+            raise click.UsageError(f"snapshot {end.number} is the first of {end.target}: name two")
+        start = known[-1]
+    else:
+        start = holder.find(first, target)
+        end = holder.find(last, target or (start.target if first.isdigit() else None))
+    with Interval(holder, start, end) as interval:
+        model = report(interval, top)
+    show_model(model, form, output)

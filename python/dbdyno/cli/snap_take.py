@@ -1,0 +1,62 @@
+"""`dbdyno snap take`: one snapshot of a live engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.snap_options import options_of, store_option, target_options
+
+
+@click.command("take")
+@target_options
+@store_option
+def command(
+    dsn: str,
+    databases: tuple[str, ...],
+    all_databases: bool,
+    redact: bool,
+    statement_timeout: float,
+    lock_timeout: float,
+    note: str,
+    store: Path,
+) -> None:
+    """Take one snapshot; print its number.
+
+    Exit 2 where some part could not be read; the rest is stored.
+
+    \b
+    dbdyno snap take --target postgresql://monitor@db1/app --note 'before batch'
+    """
+    from dbdyno.snapshot.engines import engine_of
+    from dbdyno.snapshot.store import Store
+    from dbdyno.snapshot.take import open_collector, take
+
+    options = options_of(databases, all_databases, redact, statement_timeout, lock_timeout)
+    with open_collector(dsn, options) as collector:
+        made = take(collector, Store(store), engine_name=engine_of(dsn), note=note)
+    click.echo(made.number)
+    failed = tell_problems(made.manifest)
+    if failed:
+        raise click.exceptions.Exit(2)
+
+
+def tell_problems(manifest: dict[str, object]) -> int:
+    """A line on stderr for each view that exists but was refused; returns their number."""
+    from dbdyno.snapshot.store import Snapshot
+
+    made = Snapshot(Path(), manifest)
+    lines = [
+        f"{problem['view']} of {problem['database']}: {problem['problem']}"
+        for problem in made.facts.get("problems") or ()
+    ]
+    refused = [
+        name for name, record in made.views.items()
+        if record.get("problem") and "extension" not in record["problem"]
+    ]  # fmt: skip
+    known = {problem["view"] for problem in made.facts.get("problems") or ()}
+    lines += [f"{n}: {made.views[n]['problem']}" for n in refused if n not in known]
+    for line in lines:
+        click.echo(f"dbdyno: not read: {line}", err=True)
+    return len(lines)

@@ -1,0 +1,76 @@
+"""`dbdyno snap watch`: a snapshot per period, the sessions sampled between."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from dbdyno.cli.snap_options import options_of, store_option, target_options
+
+
+@click.command("watch")
+@target_options
+@click.option("--every", default="60s", show_default=True, metavar="TIME", help="The period.")
+@click.option("--for", "length", metavar="TIME", help="Stop after this time (default: Ctrl-C).")
+@click.option("--sample", default="1s", show_default=True, metavar="TIME",
+              help="Look at the sessions so often; 0 for never.")  # fmt: skip
+@store_option
+def command(
+    dsn: str,
+    databases: tuple[str, ...],
+    all_databases: bool,
+    redact: bool,
+    statement_timeout: float,
+    lock_timeout: float,
+    note: str,
+    every: str,
+    length: str | None,
+    sample: str,
+    store: Path,
+) -> None:
+    """Take a snapshot now and one per period; print each number.
+
+    Ctrl-C takes a last snapshot and ends. What fails is told, and watching goes on.
+
+    \b
+    dbdyno snap watch --target postgresql://monitor@db1/app --every 60s --for 1h
+    """
+    from dbdyno.errors import SnapshotError
+    from dbdyno.snapshot.store import Store
+    from dbdyno.snapshot.take import watch
+    from dbdyno.trace.units import length_ns
+
+    options = options_of(databases, all_databases, redact, statement_timeout, lock_timeout)
+    every_s = length_ns(every, "--every") / 1e9
+    for_s = length_ns(length, "--for") / 1e9 if length else None
+    sample_s = None if sample.strip("0.s ") == "" else length_ns(sample, "--sample") / 1e9
+    stop = threading.Event()
+    _stop_by_signal(stop)
+    failed = None
+    for made in watch(
+        dsn, Store(store), options, every_s=every_s, for_s=for_s, sample_s=sample_s, note=note,
+        stop=stop,
+    ):  # fmt: skip
+        failed = made if isinstance(made, SnapshotError) else None
+        if failed is not None:
+            click.echo(f"dbdyno: {failed}", err=True)
+        elif not isinstance(made, SnapshotError):
+            click.echo(made.number)
+    if failed is not None:
+        raise click.exceptions.Exit(2)
+
+
+def _stop_by_signal(stop: threading.Event) -> None:
+    """The first signal asks for a last snapshot, the second ends at once."""
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        del frame
+        stop.set()
+        signal.signal(number, signal.default_int_handler)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, ask)

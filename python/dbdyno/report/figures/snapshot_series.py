@@ -1,0 +1,94 @@
+"""An interval over time: a small curve per metric, one point per snapshot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.report import format as fmt
+from dbdyno.report import reading
+from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.reading import Analysis
+
+SHOWN = ("tps", "aas", "waiting", "mean", "reads", "hitrate", "wal", "temp")
+"""The metrics that are drawn, in this order, those that the model has."""
+_LABELS = {
+    "ns": axes.duration_label,
+    "bytes_per_s": axes.size_label,
+    "ratio": axes.percent_label,
+}
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """The chart, or None for fewer than three points."""
+    import altair as alt
+
+    at = reading.dig(analysis, "series", "at_us") or []
+    known = {m["name"]: m for m in reading.entries(analysis, "series", "metrics")}
+    first = _start(analysis, at)
+    shown = [
+        known[n] for n in SHOWN if n in known and sum(v is not None for v in known[n]["values"]) > 2
+    ]
+    if len(at) < 3 or not shown:
+        return None
+    ends = (0.0, (at[-1] - first) / 1e6)
+    ticks = axes.seconds_ticks(*ends, 5 if look.narrow else 10)
+    panels = []
+    for metric in shown:
+        is_last = metric is shown[-1]
+        below = {"title": "time since the first snapshot",
+                 **axes.labelled(ticks, axes.seconds_label)}  # fmt: skip
+        points = _points(metric, at, first)
+        top = max((p["value"] for p in points), default=0) or 1
+        y_axis = {**base.y_title("", look), **_ticks(metric, top)}
+        panels.append(
+            alt.Chart(
+                base.data(points), width=look.plot, height=look.height(84),
+                title={"text": metric["label"], "fontSize": 12, "offset": 4, "anchor": "start",
+                       "frame": "group"},
+            )
+            .mark_line(point={"size": 22, "filled": True}, color=theme.OTHERS[0], strokeWidth=1.6)
+            .encode(
+                x=alt.X("at:Q", scale={"domain": ends, "nice": False, "zero": False},
+                        axis=below if is_last else None),
+                y=alt.Y("value:Q", scale={"domain": [0, top * 1.08], "nice": False}, axis=y_axis),
+                detail="part:N",
+                description=alt.Description("tip:N"),
+            )
+        )  # fmt: skip
+    return theme.finish(alt.vconcat(*panels, spacing=12), FIGURE.title, FIGURE.how_to_read, look)
+
+
+def _start(analysis: Analysis, at: list[Any]) -> float:
+    """The instant of the first snapshot, microseconds since 1970."""
+    seconds = fmt.number(reading.dig(analysis, "facts", "seconds")) or 0.0
+    return (at[-1] if at else 0) - seconds * 1e6
+
+
+def _ticks(metric: dict[str, Any], top: float) -> dict[str, Any]:
+    label = _LABELS.get(str(metric.get("unit")), lambda value: fmt.significant(value, 3))
+    return axes.labelled([0, top / 2, top], label)
+
+
+def _points(metric: dict[str, Any], at: list[Any], first: float) -> list[dict[str, Any]]:
+    """One point per sub-interval; where a value is missing the line is broken."""
+    points = []
+    part = 0
+    for moment, value in zip(at, metric["values"], strict=True):
+        given = fmt.number(value)
+        if given is None:
+            part += 1
+            continue
+        seconds = (moment - first) / 1e6
+        shown = fmt.significant(given, 4)
+        points.append({"at": seconds, "value": given, "part": part,
+                       "tip": f"{axes.seconds_label(round(seconds, 1))}: {shown}"})  # fmt: skip
+    return points
+
+
+FIGURE = base.Figure(
+    "snapshot_series",
+    "The interval over time",
+    "One point per snapshot: the mean since the one before. A gap is a time whose numbers are not"
+    " known.",
+    draw,
+)

@@ -1,0 +1,132 @@
+"""One frame of the live screen as text: load profile, active sessions by class, top SQL.
+
+Depends on nothing but its arguments. What does not fit is left out from below; a value that is not
+known is a dash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.report import characters, console
+from dbdyno.report import format as fmt
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_CELL = 37
+_BAR = 24
+_NUMBER = 9
+_STYLES = {"CPU": "green", "lock": "red", "latch": "magenta", "commit": "yellow",
+           "log write": "yellow", "data read": "blue", "data write": "blue"}  # fmt: skip
+
+
+def render_frame(
+    frame: Mapping[str, Any], *, width: int, height: int | None, color: bool, foot: str = ""
+) -> str:
+    """The frame, `width` columns wide and at most `height` lines high; `foot` is the last line."""
+
+    def draw(page: Console) -> None:
+        _head(frame, page)
+        _profile(frame["profile"], page)
+        _classes(frame, page)
+        _statements(frame["statements"], page)
+        for note in frame["notes"]:
+            page.print()
+            page.print(console.plain(fmt.line(note), "dim"))
+
+    lines = console.rendered(draw, width=width, color=color).rstrip("\n").split("\n")
+    if height is not None:
+        lines = lines[: max(height - (1 if foot else 0), 1)]
+        lines += [""] * (height - len(lines) - (1 if foot else 0)) if foot else []
+    return "\n".join([*lines, foot[:width]] if foot else lines)
+
+
+def _head(frame: Mapping[str, Any], page: Console) -> None:
+    states = "  ".join(
+        f"{name} {fmt.count(value)}" for name, value in frame["states"].items()
+    )  # fmt: skip
+    about = f"{frame['at']}  over {fmt.span(frame['seconds'])}  {states}"
+    for words, style in ((fmt.line(frame["title"]), "bold"), (about, "dim")):
+        page.print(console.plain(words, style), no_wrap=True, overflow="ellipsis")
+
+
+def _profile(rows: Sequence[Mapping[str, Any]], page: Console) -> None:
+    from rich.table import Table
+
+    across = max(1, page.width // _CELL)
+    grid = Table.grid(padding=(0, 3, 0, 0))
+    for _ in range(across):
+        grid.add_column(no_wrap=True)
+        grid.add_column(justify="right", no_wrap=True, min_width=9)
+    deep = -(-len(rows) // across)
+    for at in range(deep):
+        cells: list[Any] = []
+        for row in rows[at::deep]:
+            cells += [console.plain(row["label"], "dim"), _value(row["value"], row["unit"])]
+        grid.add_row(*cells)
+    page.print()
+    page.print(grid)
+
+
+def _small(value: float, unit: str = "") -> str:
+    """Two decimals at most: below that nothing is known of so few seconds."""
+    shown = fmt.significant(value) if value >= 10 else f"{value:.2f}" if value >= 0.005 else "<0.01"
+    return f"{shown} {unit}".rstrip()
+
+
+def _value(value: float | None, unit: str) -> str:
+    if unit == "ratio":
+        return fmt.percent(value, 3)
+    if unit == "bytes_per_s":
+        shown = fmt.size(None if value is None else round(value))
+        return shown if shown == fmt.NONE else f"{shown}/s"
+    return fmt.rate(value, 3)
+
+
+def _classes(frame: Mapping[str, Any], page: Console) -> None:
+    rows = frame["classes"]
+    page.print()
+    if rows is None:
+        page.print(console.plain("Active sessions: not sampled yet", "bold"))
+        return
+    whole = sum(row["aas"] for row in rows)
+    title = f"Active sessions {fmt.significant(whole)}, on average of {frame['looks']} looks"
+    table = console.table(title, [], [], narrowest=8)
+    table.show_header = False
+    table.add_column(no_wrap=True, min_width=10)
+    table.add_column(justify="right", no_wrap=True, min_width=6)
+    table.add_column(no_wrap=True, width=_BAR)
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        drawn = console.plain(
+            characters.bar(row["share"], _BAR), _STYLES.get(row["class"], "white")
+        )
+        events = ", ".join(fmt.line(one) for one in row["events"])
+        table.add_row(row["class"], _small(row["aas"]), drawn, console.plain(events))
+    page.print(table)
+
+
+def _statements(rows: Sequence[Mapping[str, Any]] | None, page: Console) -> None:
+    if rows is None:
+        return
+    page.print()
+    if not rows:
+        page.print(console.plain("Top SQL: no statement ended", "bold"))
+        return
+    table = console.table("Top SQL by time", [], [])
+    for name in ("share", "sessions", "calls/s", "mean"):
+        table.add_column(name, justify="right", no_wrap=True, width=_NUMBER)
+    table.add_column("statement", no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        table.add_row(
+            _small(row["share"] * 100, "%"),
+            _small(row["aas"]),
+            fmt.significant(row["calls"]),
+            fmt.duration(row["mean"]),
+            console.plain(
+                fmt.line(row["text"] or row["statement"], page.width - 4 * (_NUMBER + 1))
+            ),
+        )
+    page.print(table)

@@ -1,0 +1,100 @@
+"""One value of a table as words, by the unit that its column names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from dbdyno.report import format as fmt
+from dbdyno.report import reading
+from dbdyno.report.reading import Analysis
+from dbdyno.report.sections import base
+
+LEFT = ("text", "time")
+UNKNOWN = "n/a"
+_TONES = {"ok": "good", "restart": "even", "partial": "doubt", "evicted": "doubt"}
+_PAGES = {
+    "report": "Report of an interval",
+    "compare": "Comparison of two periods",
+    "baseline": "Baseline",
+}
+
+
+def cell(row: Mapping[str, Any], column: Mapping[str, Any]) -> str:
+    """A value in its column's unit. What is not known is `n/a` where the row's verdict is to
+    blame, a dash elsewhere."""
+    value = row.get(column["name"])
+    if value is None:
+        known = row.get("verdict") in (None, "ok")
+        return fmt.NONE if known else UNKNOWN
+    unit = str(column.get("unit"))
+    if unit == "number":
+        return _by_row(value, str(row.get("unit") or ""))
+    return _SHOWN.get(unit, fmt.line)(value)
+
+
+def _by_row(value: Any, unit: str) -> str:
+    if unit in ("ns", "bytes"):
+        return fmt.quantity(value, unit)
+    return fmt.significant(value, 4) if unit != "ratio" else fmt.percent(value, 3)
+
+
+def _time(at_us: Any) -> str:
+    given = fmt.number(at_us)
+    if given is None:
+        return fmt.NONE
+    return datetime.fromtimestamp(given / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _aas(value: Any) -> str:
+    given = fmt.number(value)
+    return fmt.NONE if given is None else fmt.significant(given, 3) if given >= 1 else f"{given:.2f}"  # fmt: skip  # noqa: E501
+
+
+_SHOWN = {
+    "count": fmt.count,
+    "per_s": lambda value: fmt.significant(value, 4),
+    "ratio": lambda value: fmt.percent(value, 3),
+    "ns": fmt.duration,
+    "bytes": fmt.size,
+    "bytes_per_s": lambda value: f"{fmt.size(value)}/s",
+    "aas": _aas,
+    "time": _time,
+    "change": fmt.change,
+    "p": fmt.probability,
+}
+
+
+def head(model: Analysis) -> base.View:
+    """Title, the two ends, facts, verdict."""
+    facts = reading.dig(model, "facts") or {}
+    verdict = reading.dig(model, "verdict") or {}
+    word = fmt.line(verdict.get("word") or "ok")
+    return {
+        "kind": _PAGES.get(str(model.get("page")), "Snapshots"),
+        "title": fmt.line(facts.get("title") or "snapshots"),
+        "ends": [_end(facts[name]) for name in ("first", "last") if facts.get(name)],
+        "elapsed": fmt.span(facts.get("seconds")) if facts.get("seconds") else "",
+        "chips": _chips(facts),
+        "verdict": {"word": word, "tone": _TONES.get(word, "bad")},
+        "why": fmt.line(verdict.get("why") or "") or "no reset, no restart, no crash",
+        "alerts": len(reading.entries(model, "warnings")),
+    }
+
+
+def _end(end: Mapping[str, Any]) -> str:
+    note = fmt.line(end.get("note") or "", 40)
+    return f"{end.get('number')} at {fmt.moment(end.get('at'))}" + (f" “{note}”" if note else "")
+
+
+def _chips(facts: Mapping[str, Any]) -> list[str]:
+    engine = fmt.line(f"{facts.get('engine') or ''} {facts.get('version') or ''}".strip(), 60)
+    names = facts.get("databases") or []
+    found = [engine]
+    if names:
+        found.append(fmt.line("databases " + ", ".join(map(str, names)), 60) if len(names) > 1
+                     else f"database {fmt.line(names[0], 40)}")  # fmt: skip
+    if (facts.get("snapshots") or 0) > 2:
+        found.append(f"{facts['snapshots']} snapshots")
+    return [one for one in found if one]

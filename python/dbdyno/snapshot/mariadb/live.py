@@ -1,0 +1,138 @@
+"""The live screen's side of MariaDB: the status and the times of the digests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dbdyno.errors import SnapshotError
+from dbdyno.snapshot.live import Reading
+from dbdyno.snapshot.mariadb.connection import address, connect, driver, said
+from dbdyno.snapshot.mariadb.sampler import Sampler
+from dbdyno.snapshot.mariadb.views import STATEMENTS
+from dbdyno.snapshot.mariadb.waits import wait_class
+from dbdyno.snapshot.view import Options
+
+_COUNTERS = {
+    "questions": "statements",
+    "com_commit": "commits",
+    "com_rollback": "rollbacks",
+    "innodb_buffer_pool_read_requests": "pages",
+    "innodb_buffer_pool_reads": "reads",
+    "rows_read": "rows",
+    "handler_write": "inserted",
+    "handler_update": "updated",
+    "handler_delete": "deleted",
+    "innodb_os_log_written": "redo",
+    "innodb_row_lock_waits": "lock_waits",
+    "created_tmp_disk_tables": "disk_tables",
+}
+_STATES = {"threads_connected": "sessions", "threads_running": "active",
+           "innodb_row_lock_current_waits": "wait for locks"}  # fmt: skip
+
+
+_STATUS = (
+    "select lower(g.variable_name), g.variable_value, o.variable_value"
+    " from information_schema.global_status g"
+    " join information_schema.session_status o using (variable_name)"
+)
+_DIGESTS = f"performance_schema.{STATEMENTS.name}"
+_TIMES = f"""
+select digest, cast(sum(count_star) as double), sum(sum_timer_wait) / 1000
+from {_DIGESTS} where digest is not null group by 1
+"""  # noqa: S608
+
+
+class MariadbLive:
+    """One connection for the readings; a context manager. Raises `SnapshotError`."""
+
+    lines = (
+        ("statements", "statements", "per_s"),
+        ("commits", "commits", "per_s"),
+        ("rollbacks", "rollbacks", "per_s"),
+        ("pages asked for", "pages", "per_s"),
+        ("pages read", "reads", "per_s"),
+        ("rows read", "rows", "per_s"),
+        ("rows changed", "changes", "per_s"),
+        ("redo", "redo", "bytes_per_s"),
+        ("row lock waits", "lock_waits", "per_s"),
+        ("temporary tables on disk", "disk_tables", "per_s"),
+    )
+
+    def __init__(self, dsn: str, options: Options) -> None:
+        self._address = address(dsn)
+        self._connection: Any = connect(self._address, options)
+        self._texts: dict[str, str] = {}
+        self.lacks: list[str] = []
+        ((version, measured),) = self._rows("select version(), @@performance_schema")
+        self._measured = bool(measured)
+        if not self._measured:
+            self.lacks.append("top SQL is not measured: set performance_schema=ON and restart")
+        self.title = f"{self._address.name}  MariaDB {str(version).split('-')[0]}"
+
+    def read(self) -> Reading:
+        """A reading now; the statements of our own session are left out."""
+        names = ", ".join(f"'{name}'" for name in (*_COUNTERS, *_STATES))
+        try:
+            rows = self._rows(f"{_STATUS} where lower(g.variable_name) in ({names})")
+            at_ns = time.monotonic_ns()
+            statements = self._times()
+        except (driver().Error, OSError) as error:
+            raise SnapshotError(
+                f"the server broke off: {said(error)}",
+                where=self._address.safe,
+                next_step="start again when it is up",
+            ) from error
+        found: dict[str, float | None] = {}
+        states: dict[str, float | None] = {}
+        for name, value, own in rows:
+            if name in _STATES:
+                states[_STATES[name]] = float(value)
+            else:
+                ours = 0.0 if name.startswith("innodb") else float(own)
+                found[_COUNTERS[name]] = float(value) - ours
+        changed = [found.get(name) for name in ("inserted", "updated", "deleted")]
+        found["changes"] = None if None in changed else sum(one or 0 for one in changed)
+        pages, read = found.get("pages"), found.get("reads")
+        found["hits"] = None if pages is None or read is None else pages - read
+        return Reading(at_ns, found, states, statements)
+
+    def _times(self) -> Mapping[str, tuple[float, float]] | None:
+        if not self._measured:
+            return None
+        rows = self._rows(_TIMES)
+        return {str(name): (float(calls), float(spent)) for name, calls, spent in rows}
+
+    def texts(self, statements: Sequence[str]) -> Mapping[str, str]:
+        """Texts, asked for once each; the server's digests are without literals."""
+        unknown = [one for one in statements if one not in self._texts]
+        if unknown:
+            marks = ", ".join(["%s"] * len(unknown))
+            sql = f"select digest, min(digest_text) from {_DIGESTS} where digest in ({marks}) group by 1"  # noqa: E501, S608
+            self._texts |= {str(one): str(text) for one, text in self._rows(sql, unknown)}
+        return self._texts
+
+    def sampler(self, period_s: float) -> Sampler:
+        """What looks at the sessions, on a connection of its own."""
+        return Sampler(self._address, period_ns=round(period_s * 1e9))
+
+    def wait_class(self, kind: str | None, event: str | None) -> str:
+        """The class of a wait."""
+        return wait_class(kind, event)
+
+    def _rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(sql, parameters)
+            return list(cursor.fetchall())
+
+    def __enter__(self) -> MariadbLive:
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        self._connection.close()
+
+
+def open_live(dsn: str, options: Options) -> MariadbLive:
+    """Connects; raises `SnapshotError`."""
+    return MariadbLive(dsn, options)

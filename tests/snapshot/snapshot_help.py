@@ -1,0 +1,106 @@
+"""What the tests of snapshots share: a server, its store, loads that are counted exactly."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+from typing import Any, Self
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.report import report
+from dbdyno.snapshot.store import Snapshot, Store
+from dbdyno.snapshot.take import open_collector, take
+from dbdyno.snapshot.view import Options
+from dbdyno.target.embedded import EmbeddedPostgres
+
+SETTINGS: dict[str, Any] = {
+    "shared_preload_libraries": "pg_stat_statements",
+    "pg_stat_statements.max": 1000,
+    "autovacuum": False,
+    "log_temp_files": 0,
+    "shared_buffers": "32MB",
+}
+
+
+class Lab:
+    """A server with the extension, and snapshots of it by fresh sessions."""
+
+    def __init__(self, engine: EmbeddedPostgres, folder: Path, **options: Any) -> None:
+        self.engine = engine
+        self.store = Store(folder)
+        self.options = Options(**options)
+        self.dsn = make_conninfo("", **engine.conninfo())
+
+    def __enter__(self) -> Self:
+        self.run("create extension if not exists pg_stat_statements")
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        return None
+
+    def connect(self, **more: str) -> psycopg.Connection[Any]:
+        """A session in autocommit, no prepared statements."""
+        known = {**self.engine.conninfo(), **more}
+        return psycopg.connect(**known, autocommit=True, prepare_threshold=None)  # type: ignore[arg-type]
+
+    def run(self, *statements: str, database: str = "postgres") -> None:
+        """Statements in a session that ends: what it did is counted then."""
+        with contextlib.closing(self.connect(dbname=database)) as conn:
+            for statement in statements:
+                conn.execute(statement)  # type: ignore[arg-type]
+
+    def take(self, note: str = "", **options: Any) -> Snapshot:
+        """A snapshot; a second before it, so that older versions have counted what went before."""
+        time.sleep(1.1)
+        chosen = Options(**options) if options else self.options
+        with open_collector(self.dsn, chosen) as collector:
+            return take(collector, self.store, engine_name="postgres", note=note)
+
+    def between(self, first: Snapshot, last: Snapshot) -> Interval:
+        """The interval of two snapshots."""
+        return Interval(self.store, first, last)
+
+    def rows(self, first: Snapshot, last: Snapshot, view: str, where: str = "true") -> list[Any]:
+        """Rows of a view's difference."""
+        with self.between(first, last) as interval:
+            return interval.query(f"select * from {interval.table(view)} where {where}")
+
+    def report(self, first: Snapshot, last: Snapshot) -> dict[str, Any]:
+        """The model of the report."""
+        with self.between(first, last) as interval:
+            return report(interval)
+
+
+def section(model: dict[str, Any], name: str) -> dict[str, Any]:
+    """A section of a report's model."""
+    return next(one for one in model["sections"] if one["name"] == name)
+
+
+def line(model: dict[str, Any], name: str, what: str) -> dict[str, Any]:
+    """The row of a section whose first column says `what`."""
+    return next(
+        row
+        for table in section(model, name)["tables"]
+        for row in table["rows"]
+        if row[table["columns"][0]["name"]] == what
+    )
+
+
+def never_negative(interval: Interval) -> int:
+    """Asserts that no counter of any view is below zero, and that a row without a verdict of ok
+    has none; returns how many numbers were looked at."""
+    seen = 0
+    for view, record in interval.after.views.items():
+        if not interval.has(view) or view in ("activity", "blocked"):
+            continue
+        counters = [c[0] for c in record["columns"] if c[1] in ("counter", "sum")]
+        for row in interval.query(f"select * from {interval.table(view)}") if counters else ():
+            for name in counters:
+                seen += 1
+                assert row[name] is None or row[name] >= 0, (view, row)
+                assert row["verdict"] == "ok" or row[name] is None, (view, row)
+    return seen

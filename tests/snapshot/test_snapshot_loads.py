@@ -1,0 +1,166 @@
+"""Known loads come out as exactly what they were."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+
+import psycopg
+import pytest
+from snapshot_help import Lab, line, never_negative, section
+
+TABLE = "create table if not exists known (id int primary key, text text)"
+
+
+@pytest.fixture
+def known(lab: Lab):
+    """A table of 1000 rows, gone at the end."""
+    lab.run("drop table if exists known", TABLE,
+            "insert into known select g, 'x' from generate_series(1, 1000) g",
+            "vacuum analyze known")  # fmt: skip
+    yield lab
+    lab.run("drop table known")
+
+
+def test_rows_inserted_updated_and_deleted(known: Lab):
+    first = known.take()
+    known.run(
+        *(f"insert into known values ({2000 + i}, 'n')" for i in range(37)),
+        "update known set text = 'y' where id <= 11",
+        "delete from known where id <= 5",
+    )
+    last = known.take()
+    (row,) = known.rows(first, last, "pg_stat_user_tables", "relname = 'known'")
+    assert (row["n_tup_ins"], row["n_tup_upd"], row["n_tup_del"]) == (37, 11, 5)
+    assert row["verdict"] == "ok"
+
+
+def test_commits_and_rollbacks_without_our_own(known: Lab, major: int):
+    first = known.take()
+    with contextlib.closing(known.connect()) as conn:
+        for _ in range(20):
+            conn.execute("select 1")
+        for _ in range(13):
+            conn.execute("begin")
+            conn.execute("select 1")
+            conn.execute("rollback")
+    last = known.take()
+    row = line(known.report(first, last), "throughput", "postgres")
+    assert row["rollbacks"] == 13
+    own_session = 1  # the beginning of a session counts as a transaction
+    assert row["commits"] == 20 + own_session or major < 15
+    assert row["tps"] == pytest.approx(row["commits"] / known.between(first, last).seconds)
+
+
+def test_index_scans(known: Lab):
+    first = known.take()
+    with contextlib.closing(known.connect()) as conn:
+        conn.execute("set enable_seqscan = off")
+        conn.execute("set enable_bitmapscan = off")
+        for i in range(29):
+            conn.execute("select text from known where id = %s", [i + 100])
+    last = known.take()
+    (row,) = known.rows(first, last, "pg_stat_user_indexes", "relname = 'known'")
+    assert (row["idx_scan"], row["idx_tup_fetch"]) == (29, 29)
+    (table,) = known.rows(first, last, "pg_stat_user_tables", "relname = 'known'")
+    assert (table["idx_scan"], table["seq_scan"]) == (29, 0)
+
+
+def test_hits_and_reads_are_the_blocks_that_a_scan_touched(known: Lab):
+    with contextlib.closing(known.connect()) as conn:
+        pages = conn.execute("select pg_relation_size('known') / 8192").fetchone()[0]
+    first = known.take()
+    with contextlib.closing(known.connect()) as conn:
+        conn.execute("set max_parallel_workers_per_gather = 0")
+        for _ in range(3):
+            conn.execute("select count(text) from known")
+    last = known.take()
+    (row,) = known.rows(first, last, "pg_statio_user_tables", "relname = 'known'")
+    assert row["heap_blks_hit"] + row["heap_blks_read"] == 3 * pages
+    (statement,) = [
+        r for r in _statements(known, first, last) if "count(text)" in (r["text"] or "")
+    ]
+    assert statement["hits"] + statement["reads"] == 3 * pages
+    assert (statement["calls"], statement["rows"]) == (3, 3)
+
+
+def _statements(lab: Lab, first, last):
+    tables = section(lab.report(first, last), "sql")["tables"]
+    return next(t for t in tables if t["title"] == "By calls")["rows"]
+
+
+def test_a_temporary_file_of_known_size(known: Lab):
+    first = known.take()
+    with contextlib.closing(known.connect()) as conn:
+        conn.execute("set work_mem = '64kB'")
+        conn.execute("set max_parallel_workers_per_gather = 0")
+        conn.execute(
+            "select g, repeat('x', 90) from generate_series(1, 20000) g order by 2, 1 desc"
+        )
+    last = known.take()
+    text = known.engine.log_file.read_text()
+    sizes = [int(n) for n in re.findall(r"temporary file: path \S+, size (\d+)", text)]
+    row = line(known.report(first, last), "throughput", "postgres")
+    assert row["temp_files"] > 0
+    assert row["temp_bytes"] == sum(sizes[-row["temp_files"] :])
+
+
+def test_one_checkpoint(known: Lab, major: int):
+    first = known.take()
+    known.run("checkpoint")
+    last = known.take()
+    view = "pg_stat_checkpointer" if major >= 17 else "pg_stat_bgwriter"
+    (row,) = known.rows(first, last, view)
+    assert row["num_requested" if major >= 17 else "checkpoints_req"] == 1
+
+
+def test_one_deadlock(known: Lab):
+    first = known.take()
+    barrier = threading.Barrier(2)
+    found = []
+
+    def fight(one: int, other: int) -> None:
+        with contextlib.closing(known.connect()) as conn:
+            conn.execute("set deadlock_timeout = '100ms'")
+            conn.execute("begin")
+            conn.execute("update known set text = 'd' where id = %s", [one])
+            barrier.wait()
+            try:
+                conn.execute("update known set text = 'd' where id = %s", [other])
+                conn.execute("commit")
+            except psycopg.errors.DeadlockDetected:
+                found.append(1)
+
+    threads = [threading.Thread(target=fight, args=pair) for pair in ((200, 201), (201, 200))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    last = known.take()
+    row = line(known.report(first, last), "locks", "postgres")
+    assert row["deadlocks"] == len(found) == 1
+
+
+def test_variance_of_the_interval_is_that_of_its_own_calls(known: Lab):
+    known.run("select pg_sleep(0.2)")
+    first = known.take()
+    with contextlib.closing(known.connect()) as conn:
+        for _ in range(5):
+            conn.execute("select pg_sleep(0.01)")
+    last = known.take()
+    model = known.report(first, last)
+    tables = section(model, "sql")["tables"]
+    (row,) = [r for t in tables if t["title"] == "By time" for r in t["rows"]
+              if "pg_sleep" in (r["text"] or "")]  # fmt: skip
+    assert row["calls"] == 5
+    assert 10e6 < row["mean"] < 60e6  # the one of 200 ms before is not in it
+    assert row["sd"] < 60e6
+
+
+def test_no_number_is_negative(known: Lab):
+    first = known.take()
+    known.run("select count(*) from known")
+    last = known.take()
+    with known.between(first, last) as interval:
+        assert never_negative(interval) > 500
