@@ -14,6 +14,7 @@ BENCHES = (
     "traces.py",
     "model.py",
     "probe.py",
+    "snapshot.py",
     "pgbench_parity.py",
 )
 

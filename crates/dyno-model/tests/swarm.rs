@@ -4,8 +4,12 @@
 //! `DYNO_SWARM=10000 cargo test --release -p dyno-model --test swarm` runs it for longer.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod cell_common;
+
 use std::rc::Rc;
 
+use dyno_model::cell::parameters::Caching;
+use dyno_model::cell::{Purpose, Rack, Tag};
 use dyno_model::device::array::Array;
 use dyno_model::device::cache::{Cache, CacheParameters};
 use dyno_model::device::disk::{Disk, DiskParameters, Scheduler};
@@ -33,11 +37,12 @@ impl Bench<'_> {
     fn device(&mut self, depth: u32) -> Rc<dyn Device> {
         self.names += 1;
         let name = format!("device {}", self.names);
-        match self.dice.below(if depth == 0 { 2 } else { 6 }) {
+        match self.dice.below(if depth == 0 { 2 } else { 7 }) {
             0 => self.disk(&name),
             1 => self.flash(&name),
             2 => self.cache(&name, depth),
-            3 => {
+            3 => self.rack(),
+            4 => {
                 let limit = self.pick(&[1, 2, 8]);
                 let below = self.device(depth - 1);
                 let channel = self.dice.chance(0.5).then(|| {
@@ -52,7 +57,7 @@ impl Bench<'_> {
             kind => {
                 let count = 1 + self.dice.below(3);
                 let members = (0..count).map(|_| self.device(depth - 1)).collect();
-                if kind == 4 {
+                if kind == 5 {
                     Array::mirror(&name, members)
                 } else {
                     let stripe_bytes = self.pick(&[512, 8_192, 1 << 20]);
@@ -60,6 +65,18 @@ impl Bench<'_> {
                 }
             }
         }
+    }
+
+    /// A group of a rack, for any purpose. A rack has no place above other devices.
+    fn rack(&mut self) -> Rc<dyn Device> {
+        let parameters = cell_common::random_rack(&mut self.dice);
+        let rack = Rack::new(self.simulation, &parameters).unwrap();
+        let purpose = self.pick(&[Purpose::Data, Purpose::Redo, Purpose::Scan, Purpose::Temp]);
+        let caching = self.pick(&[Caching::Default, Caching::Keep, Caching::None]);
+        let group = rack.groups()[self.dice.below(3) as usize].clone();
+        let device = rack.group(&group, &Tag { purpose, caching, database: "A".into() }).unwrap();
+        self.checks.push(Box::new(move || rack.holds()));
+        device
     }
 
     fn disk(&mut self, name: &str) -> Rc<dyn Device> {

@@ -12,7 +12,7 @@ use crate::cell::parameters::{
     FlashCacheParameters, FlashLogParameters, NetworkParameters, ScanParameters,
 };
 use crate::cell::{CellError, GroupParameters, RackParameters};
-use crate::database::{BufferParameters, InstanceParameters, RedoParameters};
+use crate::database::{BufferParameters, InstanceParameters, RedoParameters, SchedulerParameters};
 use crate::device::Parameter;
 use crate::device::cache::CacheParameters;
 use crate::device::disk::DiskParameters;
@@ -92,8 +92,10 @@ fn below(tree: &Tree, prefix: &str) -> Vec<String> {
 /// All rows, in the order in which they are shown.
 pub fn rows(parts: &[Part], has_cells: bool, tree: &Tree) -> Vec<Row> {
     let instance = InstanceParameters { cells: has_cells, ..InstanceParameters::default() };
-    let nested = ["redo", "buffers"];
+    let nested = ["scheduler", "redo", "buffers"];
     let mut all = schema::rows("database", &instance, &InstanceParameters::TABLE, &nested);
+    let scheduler = &instance.scheduler;
+    all.extend(schema::rows("database.scheduler", scheduler, &SchedulerParameters::TABLE, &[]));
     all.extend(schema::rows("database.redo", &instance.redo, &RedoParameters::TABLE, &[]));
     all.extend(schema::rows("database.buffers", &instance.buffers, &BufferParameters::TABLE, &[]));
     if has_cells {
