@@ -36,7 +36,7 @@ _HOME = {
     "StatsError": "errors",
     "TargetError": "errors",
     "analyse": "study.analyse",
-    "analyse_pair": "study.analyse",
+    "analyse_pair": "study.pair",
     "blocks_needed": "stats.power",
     "compare_blocks": "stats.blocks",
     "examine": "target.doctor",
@@ -76,9 +76,10 @@ if TYPE_CHECKING:
     from dbdyno.stats.curve import CurveFit, fit_curve
     from dbdyno.stats.noise import noise_floor
     from dbdyno.stats.power import blocks_needed
-    from dbdyno.study.analyse import analyse, analyse_pair
+    from dbdyno.study.analyse import analyse
     from dbdyno.study.execute import resume, start
     from dbdyno.study.library import STUDIES, find_study
+    from dbdyno.study.pair import analyse_pair
     from dbdyno.study.plan import Arm, Plan, Script
     from dbdyno.study.plan_file import parse_plan, read_plan
     from dbdyno.target.doctor import examine

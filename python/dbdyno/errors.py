@@ -36,7 +36,7 @@ class TargetError(Error):
 
 
 class ModelError(Error):
-    """A machine or a run of the model that cannot be: what, where, and what is allowed."""
+    """A machine, a workload or a run of the model that cannot be."""
 
 
 class EvidenceError(Error):
@@ -49,6 +49,10 @@ class StatsError(Error):
 
 class TraceError(Error):
     """A trace that cannot be read, or a question that it cannot answer."""
+
+
+class CellsError(Error):
+    """Cells that cannot be named, reached or read as a whole; one cell's failure is data."""
 
 
 class ReportError(Error):

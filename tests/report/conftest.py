@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+import report_model_runs
 import report_models
 
 from dbdyno.report.html import render_html
@@ -30,6 +31,13 @@ MODELS: dict[str, Callable[[], dict[str, Any]]] = {
     "hostile_curve": lambda: report_models.hostile("curve"),
     "traces": report_models.traces,
     "hostile_traces": lambda: report_models.hostile("traces"),
+    "two_curves": report_model_runs.two_curves,
+    "sweep": report_model_runs.sweep,
+    "flash_log": report_model_runs.flash_log,
+    "hostile_sweep": lambda: report_models.hostile(model=report_model_runs.sweep()),
+    "hostile_flash_log": lambda: report_models.hostile(model=report_model_runs.flash_log()),
+    "hostile_two_curves": lambda: report_models.hostile(model=report_model_runs.two_curves()),
+    "hollow_sweep": lambda: report_models.hollow("sweep"),
     "hollow_traces": lambda: report_models.hollow("traces"),
 }
 

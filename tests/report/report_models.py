@@ -311,8 +311,9 @@ def nulls() -> Model:
     return without(experiment())  # type: ignore[no-any-return]
 
 
-def hostile(kind: str = "experiment") -> Model:
-    """Every string that came from outside tries to break out of the page."""
+def hostile(kind: str = "experiment", model: Model | None = None) -> Model:
+    """Every string that came from outside tries to break out of the page; of one of these models,
+    or of the one given."""
     kept = {"kind", "schema", "unit", "metric", "decision", "started_at", "switch", "status"}
 
     def spoilt(value: Any, key: str = "") -> Any:
@@ -326,4 +327,4 @@ def hostile(kind: str = "experiment") -> Model:
         return value + HOSTILE if isinstance(value, str) and key not in kept else value
 
     makers = {"curve": curve, "correlation": correlation, "traces": traces}
-    return spoilt(makers.get(kind, experiment)())  # type: ignore[no-any-return]
+    return spoilt(makers.get(kind, experiment)() if model is None else model)  # type: ignore[no-any-return]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 
 import pytest
+import report_model_runs
 import report_models
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -33,7 +34,8 @@ def test_the_figures_come_in_the_order_of_the_report(experiment, curve):
 @pytest.mark.parametrize("look", [figures.WIDE, figures.NARROW], ids=["wide", "narrow"])
 @pytest.mark.parametrize("name", NAMES)
 def test_each_figure_is_valid_vega_lite(name, look, experiment, curve, correlation):
-    own = {"curve": curve, "correlation": correlation, "contributions": report_models.traces()}
+    own = {"curve": curve, "correlation": correlation, "contributions": report_models.traces(),
+           "sweep": report_model_runs.sweep()}  # fmt: skip
     chart = figures.draw(name, own.get(name, experiment), look)
     chart.to_dict(validate=True)
 
@@ -70,6 +72,7 @@ DEGENERATE = {
     ],
     "waits": [{"arm": 0, "class": None, "event": None, "samples": 1, "share": 1.0}],
     "curve": {"points": {"redo_bytes": [0], "elapsed_ns": [0]}},
+    "sweep": {"curves": [{"name": "", "points": [{"x": 1, "per_s": 5.0}]}]},
     "contributions": [{"name": "x", "base_ns": 0, "value_ns": 5, "difference_ns": 5}],
     "correlation": {"hit_ratio": [1.0] * 3, "mean_ns": [5.0] * 3, "label": ["a", "b", "c"]},
 }

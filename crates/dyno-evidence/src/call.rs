@@ -23,11 +23,13 @@ pub enum CallKind {
     RedoPosition,
     /// An arrival of an open loop that was given up, counted instead of hidden.
     Skipped,
+    /// A statement that reads, where the engine tells it from one that changes.
+    Fetch,
 }
 
 impl CallKind {
     /// All kinds in the order of their codes.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Transaction,
         Self::Exec,
         Self::Begin,
@@ -36,6 +38,7 @@ impl CallKind {
         Self::Pipeline,
         Self::RedoPosition,
         Self::Skipped,
+        Self::Fetch,
     ];
 
     /// The word in the `kind` column.
@@ -49,6 +52,7 @@ impl CallKind {
             Self::Pipeline => "pipeline",
             Self::RedoPosition => "redo position",
             Self::Skipped => "skipped",
+            Self::Fetch => "fetch",
         }
     }
 }

@@ -37,6 +37,7 @@ mod error;
 mod gate;
 mod pipeline;
 mod plan;
+pub mod probe;
 mod reactor;
 mod record;
 mod run;

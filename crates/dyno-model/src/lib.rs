@@ -5,6 +5,10 @@
 //! wait), and the numbers that a study measures come out of that:
 //!
 //! ```text
+//!   run         arms x blocks of a machine, into evidence        machine   from TOML
+//!      |
+//!   workload    what sessions do: commit, update, look up, scan, sort
+//!      |
 //!   database    sessions, log buffer and log writer, buffer cache and database writer
 //!      |
 //!   cell        storage cells: flash log, flash cache, resource management, disk groups
@@ -20,9 +24,12 @@
 //! | [`device`] | storage devices, each with its parameters and where their numbers come from |
 //! | [`cell`] | storage cells and the disk groups over them |
 //! | [`database`] | an instance: what its processes do, told as waits |
+//! | [`workload`] | what its sessions do |
+//! | [`machine`] | instance and storage from a text, with a source for each number |
+//! | [`run`] | arms of a study on machines, written as evidence |
 //! | [`formula`] | the closed forms that kernel and devices are held to |
 //!
-//! Nothing here reads a clock, a file or the environment: equal (version, parameters, seed) give
+//! Nothing here reads a clock, a file or the environment, and [`run`] alone writes files: equal (version, parameters, seed) give
 //! equal runs, to the bit, on every machine. Time is whole nanoseconds (`_ns`), size whole bytes.
 
 pub mod cell;
@@ -32,3 +39,4 @@ pub mod formula;
 pub mod kernel;
 pub mod machine;
 pub mod run;
+pub mod workload;

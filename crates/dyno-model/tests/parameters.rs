@@ -3,7 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use dyno_model::database::{BufferParameters, RedoParameters};
+use dyno_model::cell::iorm::{Directive, IormParameters};
+use dyno_model::cell::parameters::{
+    FlashCacheParameters, FlashLogParameters, NetworkParameters, ScanParameters,
+};
+use dyno_model::cell::{GroupParameters, RackParameters};
+use dyno_model::database::{
+    BufferParameters, InstanceParameters, RedoParameters, SchedulerParameters,
+};
 use dyno_model::device::Parameter;
 use dyno_model::device::cache::CacheParameters;
 use dyno_model::device::disk::DiskParameters;
@@ -11,6 +18,7 @@ use dyno_model::device::empirical::{EmpiricalParameters, Regime};
 use dyno_model::device::flash::FlashParameters;
 use dyno_model::device::lun::ChannelParameters;
 use dyno_model::kernel::sample::Times;
+use dyno_model::workload::{CommitLoop, KeyLookup, ScanJobs, SortLoad, UpdateLoop};
 use serde::Serialize;
 
 fn check<T: Serialize>(parameters: &T, table: &[Parameter]) {
@@ -30,6 +38,22 @@ fn every_parameter_has_a_meaning_and_a_source() {
     check(&ChannelParameters::default(), &ChannelParameters::TABLE);
     check(&RedoParameters::default(), &RedoParameters::TABLE);
     check(&BufferParameters::default(), &BufferParameters::TABLE);
+    check(&InstanceParameters::default(), &InstanceParameters::TABLE);
+    check(&SchedulerParameters::default(), &SchedulerParameters::TABLE);
+    check(&CommitLoop::default(), &CommitLoop::TABLE);
+    check(&UpdateLoop::default(), &UpdateLoop::TABLE);
+    check(&KeyLookup::default(), &KeyLookup::TABLE);
+    check(&ScanJobs::default(), &ScanJobs::TABLE);
+    check(&SortLoad::default(), &SortLoad::TABLE);
+    check(&RackParameters::default(), &RackParameters::TABLE);
+    check(&RackParameters::x3(), &RackParameters::TABLE);
+    check(&NetworkParameters::default(), &NetworkParameters::TABLE);
+    check(&FlashLogParameters::default(), &FlashLogParameters::TABLE);
+    check(&FlashCacheParameters::default(), &FlashCacheParameters::TABLE);
+    check(&ScanParameters::default(), &ScanParameters::TABLE);
+    check(&IormParameters::default(), &IormParameters::TABLE);
+    check(&Directive::default(), &Directive::TABLE);
+    check(&GroupParameters::default(), &GroupParameters::TABLE);
     let times = Times::Constant { us: 1.0 };
     let regimes = vec![Regime { read: times.clone(), write: times, stay_ms: 0.0 }];
     let empirical = EmpiricalParameters { capacity_gb: 1.0, servers: 1, regimes };

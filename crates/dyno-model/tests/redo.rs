@@ -3,84 +3,37 @@
 
 mod common;
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
+use common::instance::{Bench, bare, constant, memory, station};
 use common::{assert_near, mean};
-use dyno_model::database::redo::RedoCounts;
-use dyno_model::database::{Event, Redo, RedoParameters, Session, Wait};
-use dyno_model::device::Device;
-use dyno_model::device::cache::{Cache, CacheParameters};
-use dyno_model::device::disk::{Disk, DiskParameters};
+use dyno_model::database::{Event, InstanceParameters, Process, Storage};
 use dyno_model::kernel::replicate::replicate;
-use dyno_model::kernel::{Resource, Simulation};
+use dyno_model::kernel::sample::Times;
 
-type Waits = Rc<RefCell<Vec<Wait>>>;
-
-struct Instance {
-    simulation: Simulation,
-    cores: Resource,
-    redo: Redo,
-    waits: Waits,
-}
-
-/// A log on a device that takes `fixed_us` and a time for the bytes; no CPU in the log writer.
-fn instance(seed: u64, cores: u64, fixed_us: f64, rate_mb_s: f64, cpu_us: f64) -> Instance {
-    let simulation = Simulation::new(seed);
-    let disk = Disk::new(&simulation, "disk", DiskParameters::default());
-    let memory = CacheParameters {
-        capacity_kb: 1 << 30,
-        hit_us: fixed_us,
-        rate_mb_s,
-        ..CacheParameters::default()
-    };
-    let log: Rc<dyn Device> = Cache::new(&simulation, "log", memory, disk);
-    let cores = Resource::new(&simulation, "cores", cores);
-    let waits = Waits::default();
-    let seen = Rc::clone(&waits);
-    let parameters =
-        RedoParameters { gather_us: cpu_us, post_us: cpu_us, ..RedoParameters::default() };
-    let sink = Rc::new(move |wait| seen.borrow_mut().push(wait));
-    let redo = Redo::new(&simulation, parameters, &cores, log, sink);
-    Instance { simulation, cores, redo, waits }
-}
-
-impl Instance {
-    fn session(&self, number: u64) -> Session {
-        let seen = Rc::clone(&self.waits);
-        let sink = Rc::new(move |wait| seen.borrow_mut().push(wait));
-        Session::new(&self.simulation, number, &self.cores, &self.redo, sink)
-    }
-
-    /// Mean time of an event, ms.
-    fn mean_ms(&self, event: Event) -> f64 {
-        let waits = self.waits.borrow();
-        let times: Vec<u64> =
-            waits.iter().filter(|wait| wait.event == event).map(|wait| wait.elapsed_ns).collect();
-        times.iter().sum::<u64>() as f64 / times.len() as f64 / 1e6
-    }
-
-    fn counts(&self) -> RedoCounts {
-        self.redo.counts()
-    }
+fn with_commit_bytes(bytes: u64) -> InstanceParameters {
+    let mut parameters = bare();
+    parameters.redo.commit_bytes = bytes;
+    parameters
 }
 
 /// Commits at random times, each of a session of its own; (commits per write, mean sync).
 fn open_loop(seed: u64, per_second: f64, write_us: f64) -> (f64, f64) {
-    let instance = Rc::new(instance(seed, 1_000_000, write_us, 1e12, 0.0));
-    let (sim, inside) = (instance.simulation.sim().clone(), Rc::clone(&instance));
-    let mut dice = instance.simulation.stream("arrivals");
-    let sessions: Vec<Session> = (1..=10_000).map(|number| inside.session(number)).collect();
+    let bench = Rc::new(Bench::on_memory(seed, with_commit_bytes(100), write_us, 1e12));
+    let (sim, inside) = (bench.simulation.sim().clone(), Rc::clone(&bench));
+    let mut dice = bench.simulation.stream("arrivals");
+    let sessions: Vec<_> = (1..=10_000).map(|number| inside.instance.session(number)).collect();
     drop(inside);
-    instance.simulation.spawn("arrivals", async move {
+    bench.simulation.spawn("arrivals", async move {
         for mut session in sessions {
             sim.hold(dice.exponential(1e9 / per_second) as u64).await;
-            sim.spawn("commit", async move { session.commit(100).await });
+            sim.spawn("commit", async move { session.commit(0).await });
         }
     });
-    instance.simulation.run().unwrap();
-    let counts = instance.counts();
-    (counts.commits as f64 / counts.writes as f64, instance.mean_ms(Event::LogFileSync))
+    bench.simulation.run().unwrap();
+    bench.assert_redo_is_conserved();
+    let counts = bench.instance.redo().counts();
+    (counts.commits as f64 / counts.writes as f64, bench.mean_ms(Event::LogFileSync))
 }
 
 /// Batch = all that wait. A write is followed by another if anybody came meanwhile.
@@ -96,39 +49,118 @@ fn group_commit_of_an_open_stream() {
     }
 }
 
-/// 20 sessions that think for 1 ms; a write takes 0.4 ms and 20 us for each block of one commit.
+/// Mean batch, commits per ms and mean sync (ms) of `n` sessions that think for an exponential time
+/// of mean `think_ms`; a write of `b` commits takes `fixed + each * b` ms. The batch is a Markov
+/// chain: of the others, each returns within the write with probability 1 - exp(-w / Z); if none
+/// does, the next one comes after Z / n and is alone.
+fn chain(n: usize, think_ms: f64, fixed_ms: f64, each_ms: f64) -> (f64, f64, f64) {
+    let write_ms = |b: usize| fixed_ms + each_ms * b as f64;
+    let mut share = vec![1.0 / n as f64; n + 1];
+    share[0] = 0.0;
+    for _ in 0..2_000 {
+        let mut next = vec![0.0; n + 1];
+        for (b, &share) in share.iter().enumerate().skip(1) {
+            let p = 1.0 - (-write_ms(b) / think_ms).exp();
+            let mut term = (1.0 - p).powi((n - b) as i32);
+            for k in 0..=n - b {
+                next[k.max(1)] += share * term;
+                term *= (n - b - k) as f64 / (k + 1) as f64 * p / (1.0 - p);
+            }
+        }
+        share = next;
+    }
+    let (mut commits, mut cycle_ms) = (0.0, 0.0);
+    for (b, share) in share.into_iter().enumerate().skip(1) {
+        let w = write_ms(b);
+        let none = (-w / think_ms).exp().powi((n - b) as i32);
+        commits += share * b as f64;
+        cycle_ms += share * (w + none * think_ms / n as f64);
+    }
+    let rate = commits / cycle_ms;
+    (commits, rate, n as f64 / rate - think_ms)
+}
+
+#[test]
+fn the_chain_gives_the_known_values() {
+    for ((n, think_ms), (rate, sync_ms, batch)) in [
+        ((20, 1.0), (11.087_02, 0.803_91, 5.698_92)),
+        ((20, 5.0), (3.546_54, 0.639_30, 1.722_66)),
+        ((40, 0.2), (24.877_50, 1.407_88, 19.804_96)),
+    ] {
+        let (b, x, r) = chain(n, think_ms, 0.4, 0.02);
+        for (found, expected) in [(b, batch), (x, rate), (r, sync_ms)] {
+            assert!((found / expected - 1.0).abs() < 1e-5, "{found} is not {expected}");
+        }
+    }
+}
+
+/// Sessions that think; a write takes 0.4 ms and 20 us for each block of one commit.
 #[test]
 fn group_commit_of_a_closed_loop() {
-    let runs = replicate(2, 20, 2, |seed| {
-        let instance = instance(seed, 1_000, 400.0, 25.6, 0.0);
-        for number in 1..=20 {
-            let mut session = instance.session(number);
-            let mut dice = instance.simulation.stream(&format!("session {number}"));
-            instance.simulation.spawn("session", async move {
-                loop {
-                    session.think(dice.exponential(1e6) as u64).await;
-                    session.commit(496).await;
+    for (n, think_ms) in [(20, 1.0), (20, 5.0), (40, 0.2)] {
+        let (batch, rate, sync_ms) = chain(n as usize, think_ms, 0.4, 0.02);
+        let runs = replicate(2, 20, 2, |seed| {
+            let bench = Bench::on_memory(seed, with_commit_bytes(496), 400.0, 25.6);
+            for number in 0..n {
+                let mut session = bench.instance.session(number);
+                let mut dice = bench.simulation.stream(&format!("session {number}"));
+                bench.simulation.spawn("session", async move {
+                    loop {
+                        session.think(dice.exponential(think_ms * 1e6) as u64).await;
+                        session.commit(0).await;
+                    }
+                });
+            }
+            // A second from the empty system on is not looked at.
+            bench.simulation.run_until(100_000_000).unwrap();
+            let before = bench.instance.redo().counts();
+            bench.heard.waits.borrow_mut().clear();
+            bench.simulation.run_until(1_100_000_000).unwrap();
+            bench.assert_redo_is_conserved();
+            let counts = bench.instance.redo().counts();
+            let commits = (counts.redo_bytes - before.redo_bytes) as f64 / 496.0;
+            let batch = commits / (counts.writes - before.writes) as f64;
+            (commits / 1e3, batch, bench.mean_ms(Event::LogFileSync))
+        });
+        let column =
+            |get: fn(&(f64, f64, f64)) -> f64| mean(&runs.iter().map(get).collect::<Vec<_>>());
+        println!("{n} sessions, think {think_ms} ms");
+        assert_near("commits per ms", column(|run| run.0), rate);
+        assert_near("commits per write", column(|run| run.1), batch);
+        assert_near("sync, ms", column(|run| run.2), sync_ms);
+    }
+}
+
+/// Who does not think goes with every other write: two groups take turns.
+#[test]
+fn without_thinking_two_groups_alternate() {
+    for n in [4, 20, 32] {
+        let bench = Bench::on_memory(3, with_commit_bytes(100), 500.0, 1e12);
+        for number in 0..n {
+            let mut session = bench.instance.session(number);
+            let mut dice = bench.simulation.stream(&format!("session {number}"));
+            bench.simulation.spawn("session", async move {
+                for _ in 0..1_000 {
+                    session.compute(dice.below(20_000)).await;
+                    session.commit(0).await;
                 }
             });
         }
-        instance.simulation.run_until(1_000_000_000).unwrap();
-        let counts = instance.counts();
-        let batch = counts.redo_bytes as f64 / 496.0 / counts.writes as f64;
-        (counts.redo_bytes as f64 / 496.0, batch, instance.mean_ms(Event::LogFileSync))
-    });
-    let column = |get: fn(&(f64, f64, f64)) -> f64| mean(&runs.iter().map(get).collect::<Vec<_>>());
-    // One second from an empty system: the first commits are a little early, 1 in 1,000 of all.
-    let (rate, error) = column(|run| run.0);
-    assert!((rate / 11_087.02 - 1.0).abs() < 0.003 + 4.0 * error / rate, "{rate} +- {error}");
-    assert_near("commits per write", column(|run| run.1), 5.698_92);
-    assert_near("sync, ms", column(|run| run.2), 0.803_91);
+        bench.simulation.run().unwrap();
+        let counts = bench.instance.redo().counts();
+        let batch = counts.commits as f64 / counts.writes as f64;
+        let sync_ms = bench.mean_ms(Event::LogFileSync);
+        println!("{n}: {batch:.3} commits a write, sync {sync_ms:.4} ms");
+        assert!((batch / (f64::from(n) / 2.0) - 1.0).abs() < 0.02);
+        assert!((sync_ms - 1.0).abs() < 0.02, "two writes less the time to come back");
+    }
 }
 
 /// A commit waits for the rest of the flush that runs, and for its own: never for much above 1 MB.
 #[test]
 fn the_time_of_a_commit_is_a_sawtooth_over_its_redo() {
-    let mb = f64::from(1 << 20);
-    // 50 MB/s made, 150 MB/s written, in units of 2^20 bytes.
+    // Redo of so many MB of blocks: 50 MB/s made, 150 MB/s written, 1 MB = 2^20 bytes.
+    let mb = f64::from(1 << 20) * 496.0 / 512.0;
     for (size, expected_ms) in [
         (0.25, 2.066_7),
         (0.5, 3.733_3),
@@ -138,72 +170,78 @@ fn the_time_of_a_commit_is_a_sawtooth_over_its_redo() {
         (1.5, 3.733_3),
         (1.99, 7.0),
     ] {
-        let instance = instance(3, 4, 400.0, 150.0 * mb / 1e6 * 512.0 / 496.0, 0.0);
-        let mut session = instance.session(1);
-        let piece = 1_024;
-        let ns = (1_024.0 / (50.0 * mb) * 1e9).round() as u64;
-        instance.simulation.spawn("session", async move {
+        let mut parameters = bare();
+        parameters.redo.write_kb = 4 << 10;
+        let bench = Bench::on_memory(3, parameters, 400.0, 150.0 * 1.048_576);
+        let mut session = bench.instance.session(1);
+        let piece = 992;
+        let ns = (992.0 / (50.0 * mb) * 1e9_f64).round() as u64;
+        bench.simulation.spawn("session", async move {
             session.change((size * mb) as u64, piece, ns).await;
-            session.commit(1).await;
+            session.commit(0).await;
         });
-        instance.simulation.run().unwrap();
-        let sync_ms = instance.mean_ms(Event::LogFileSync);
+        bench.simulation.run().unwrap();
+        let sync_ms = bench.mean_ms(Event::LogFileSync);
         println!("{size} MB: {sync_ms:.4} ms, closed form {expected_ms}");
         assert!((sync_ms - expected_ms).abs() < 0.05, "{size} MB: {sync_ms} ms");
     }
 }
 
-/// Elapsed = CPU + waits for every session and the log writer, with too few cores for all of them.
+/// Elapsed = CPU + waits for every session and the writers, with too few cores for all of them.
 #[test]
 fn every_nanosecond_is_accounted_for() {
     for seed in 0..20 {
         println!("seed {seed}");
-        let instance = instance(seed, 1 + seed % 3, 200.0, 500.0, 5.0);
-        let sim = instance.simulation.sim().clone();
-        for number in 1..=10 {
-            let mut session = instance.session(number);
-            let sim = sim.clone();
-            let mut dice = instance.simulation.stream(&format!("session {number}"));
-            instance.simulation.spawn("session", async move {
+        let parameters = InstanceParameters { cores: 1 + seed % 3, ..Default::default() };
+        let bench = Bench::on_memory(seed, parameters, 200.0, 500.0);
+        for number in 0..10 {
+            let mut session = bench.instance.session(number);
+            let sim = bench.simulation.sim().clone();
+            let mut dice = bench.simulation.stream(&format!("session {number}"));
+            bench.simulation.spawn("session", async move {
                 for _ in 0..50 {
                     session.think(dice.below(3) * 100_000).await;
                     session.compute(dice.below(200_000)).await;
                     session.change(dice.below(2 << 20), 8_192, 1_000).await;
-                    session.commit(200).await;
+                    session.commit(0).await;
                     assert!(session.ledger().holds(sim.now_ns()));
                 }
             });
         }
-        instance.simulation.run().unwrap();
-        let counts = instance.counts();
-        let room = counts.blocks * 496;
-        assert_eq!(room, counts.redo_bytes + counts.wasted_bytes);
-        assert!(instance.cores.report().little);
-        let waits = instance.waits.borrow();
+        bench.simulation.run().unwrap();
+        bench.assert_redo_is_conserved();
+        let counts = bench.instance.redo().counts();
+        let waits = bench.heard.waits.borrow();
         let writes = waits.iter().filter(|wait| wait.event == Event::LogFileParallelWrite);
         assert_eq!(writes.map(|wait| wait.p[1]).sum::<u64>(), counts.blocks);
+        for ledger in bench.instance.writers() {
+            let told = waits.iter().filter(|wait| !matches!(wait.process, Process::Session(_)));
+            assert!(ledger.cpu_ns + ledger.waited_ns() <= bench.simulation.now_ns());
+            assert!(told.count() > 0);
+        }
     }
 }
 
-/// N13: with storage unchanged, a log writer that waits for cores makes commits slow.
+/// N14: two members, each lognormal: the mean of the larger of two, by simulation of the pair.
 #[test]
-fn a_starved_log_writer_shows_as_sync_far_above_parallel_write() {
-    let ratio = |cores| {
-        let instance = instance(4, cores, 400.0, 500.0, 5.0);
-        for number in 1..=40 {
-            let mut session = instance.session(number);
-            let mut dice = instance.simulation.stream(&format!("session {number}"));
-            instance.simulation.spawn("session", async move {
-                for _ in 0..100 {
-                    session.compute(dice.exponential(1e6) as u64).await;
-                    session.commit(400).await;
-                }
-            });
-        }
-        instance.simulation.run().unwrap();
-        instance.mean_ms(Event::LogFileSync) / instance.mean_ms(Event::LogFileParallelWrite)
-    };
-    let (plenty, starved) = (ratio(64), ratio(2));
-    println!("sync over parallel write: {plenty:.2} with 64 cores, {starved:.2} with 2");
-    assert!(plenty < 2.0 && starved > 4.0);
+fn the_slowest_member_decides() {
+    let times = Times::Exponential { mean_us: 400.0 };
+    let runs = replicate(5, 20, 2, |seed| {
+        let bench = Bench::new(seed, bare(), |simulation| {
+            let log = |name| station(simulation, name, 1, (constant(1.0), times.clone()));
+            let data = memory(simulation, "data", 100.0, 1e12);
+            Storage { redo: vec![log("a"), log("b")], temp: Rc::clone(&data), data }
+        });
+        let mut session = bench.instance.session(0);
+        bench.simulation.spawn("session", async move {
+            for _ in 0..2_000 {
+                session.commit(0).await;
+            }
+        });
+        bench.simulation.run().unwrap();
+        assert!(bench.heard.waits.borrow().iter().any(|wait| wait.p == [2, 2, 2]));
+        bench.mean_ms(Event::LogFileParallelWrite)
+    });
+    // The larger of two exponentials: 1 + 1/2 means.
+    assert_near("log file parallel write, ms", mean(&runs), 0.6);
 }

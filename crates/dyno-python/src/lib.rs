@@ -10,6 +10,7 @@ mod errors;
 mod evidence;
 mod load;
 mod model;
+mod probe;
 mod stats;
 mod summary;
 mod trace;
@@ -25,6 +26,8 @@ mod _core {
     use crate::load::{Load, check_script};
     #[pymodule_export]
     use crate::model::{ModelRun, model_calibrate, model_check, model_machine, model_machines};
+    #[pymodule_export]
+    use crate::probe::{Probe, recover_probe};
     #[pymodule_export]
     use crate::stats::{
         prob_r, prob_r_log10, spearman_orders, stats_arrays, stats_fit, stats_pairs, stats_parquet,

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::errors::raise;
 
 /// (arm, slice, length in ns or None, transactions or None)
-type SliceArgument = (u16, u32, Option<u64>, Option<u64>);
+pub(crate) type SliceArgument = (u16, u32, Option<u64>, Option<u64>);
 
 struct State {
     load: dyno_load::Load,

@@ -61,7 +61,8 @@ def command(
     dbdyno compare 'a/*.trc' 'b/*.trc' --event 'log file sync'
     dbdyno compare snap:1..12 snap:13..24
     """
-    from dbdyno.study.analyse import analyse, analyse_pair
+    from dbdyno.study.analyse import analyse
+    from dbdyno.study.pair import analyse_pair
 
     if len(names) > 2:
         raise click.UsageError(

@@ -16,10 +16,12 @@ import click
 from dbdyno.errors import Error
 
 COMMANDS = {
+    "cells": ("dbdyno.cli.cells", "Storage cells over SSH: all of them at once."),
     "compare": ("dbdyno.cli.compare", "Recompute and show a run, or lay two runs side by side."),
     "doctor": ("dbdyno.cli.doctor", "What this engine and this user can give."),
     "model": ("dbdyno.cli.model", "Machines in virtual time: show, check, fit, hold to claims."),
     "plan": ("dbdyno.cli.plan", "Write an example plan; say what a plan would do."),
+    "probe": ("dbdyno.cli.probe", "Put real files under the I/O of a log writer."),
     "report": ("dbdyno.cli.report", "Render the report of a run again."),
     "run": ("dbdyno.cli.run", "Run a study or a plan: arms in random order, every latency kept."),
     "runs": ("dbdyno.cli.runs", "List the runs."),

@@ -15,12 +15,15 @@ METRIC_COLUMNS = (
 CORRELATION_COLUMNS = (
     "x", "n", "spearman", "spearman_log10_p", "q", "pearson", "low", "high", "pearson_log10_p",
 )  # fmt: skip
+SWEEP_COLUMNS = (
+    "x", "per_s", "per_s_low", "per_s_high", "mean_ns", "mean_low_ns", "mean_high_ns",
+)  # fmt: skip
 BIN_COLUMNS = ("redo_bytes", "median_ns", "low_ns", "high_ns", "n")
 
 
 def rows(analysis: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One row per arm and metric; of a curve one row per bin, of correlations one per
-    property. All have the same keys, in order.
+    """One row per arm and metric; of curves one row per bin, of a sweep one per point, of
+    correlations one per property. All have the same keys, in order.
 
     Raises:
         ReportError: as `reading.read`.
@@ -33,9 +36,16 @@ def rows(analysis: Mapping[str, Any]) -> list[dict[str, Any]]:
         return [head | {name: row.get(name) for name in CORRELATION_COLUMNS} for row in found]
     if safe["kind"] == "traces":
         return [head | row for row in _lines(safe)]
-    bins = reading.entries(safe, "figures", "curve", "bins")
+    bins = [
+        {"arm": reading.arm_name(names, curve.get("arm"))}
+        | {name: entry.get(name) for name in BIN_COLUMNS}
+        for curve in reading.curves(safe)
+        for entry in reading.entries(curve, "bins")
+    ]
     if safe["kind"] == "curve" and bins:
-        return [head | {name: entry.get(name) for name in BIN_COLUMNS} for entry in bins]
+        return [head | row for row in bins]
+    if safe["kind"] == "sweep":
+        return [head | row for row in _sweep(safe)]
     return [
         head
         | {
@@ -44,6 +54,17 @@ def rows(analysis: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         | {name: row.get(name) for name in METRIC_COLUMNS}
         for row in reading.entries(safe, "metrics")
+    ]
+
+
+def _sweep(safe: reading.Analysis) -> list[dict[str, Any]]:
+    """Of a sweep: one row per curve and point."""
+    axis = str(reading.dig(safe, "figures", "sweep", "x_label") or "x")
+    return [
+        {"curve": curve.get("name"), "axis": axis}
+        | {name: point.get(name) for name in SWEEP_COLUMNS}
+        for curve in reading.entries(safe, "figures", "sweep", "curves")
+        for point in reading.entries(curve, "points")
     ]
 
 

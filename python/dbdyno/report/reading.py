@@ -22,11 +22,14 @@ KINDS = (
     "experiment",
     "aa",
     "curve",
+    "sweep",
     "correlation",
+    "probe",
     "trace",
     "traces",
     "model",
     "snapshot",
+    "cells",
 )
 
 
@@ -135,6 +138,17 @@ def _misfit(column: Any, length: int | None, *, is_number: bool) -> str:
             if value is not None and fmt.number(value) is None:
                 return f"expected numbers, found {fmt.line(value, 40)!r}"
     return ""
+
+
+def curves(analysis: Analysis) -> list[dict[str, Any]]:
+    """The curves of `figures.curve`, each with the number of its arm. An analysis of one curve may
+    hold it without a list."""
+    given = dig(analysis, "figures", "curve")
+    if not given:
+        return []
+    if "curves" in given:
+        return entries(analysis, "figures", "curve", "curves")
+    return [{"arm": 0, **given}]
 
 
 def arm_names(analysis: Analysis) -> dict[int, str]:

@@ -12,7 +12,15 @@ from dbdyno.report import characters, console, reading
 from dbdyno.report import format as fmt
 from dbdyno.report.flat import rows
 from dbdyno.report.reading import Analysis
-from dbdyno.report.sections import arms, correlation, gates, metrics, verdict
+from dbdyno.report.sections import (
+    arms,
+    correlation,
+    devices,
+    gates,
+    metrics,
+    race,
+    verdict,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["render_text", "rows"]
 
 _STYLES = {"good": "green", "bad": "red", "even": "blue", "doubt": "yellow"}
+_STATIONS = 6
 _STRIP = 21
 _BARS = 8
 # The columns of the arms, the most telling first: as many as fit.
@@ -51,6 +60,10 @@ def render_text(analysis: Mapping[str, Any], *, width: int, color: bool) -> str:
             _metrics,
             _blocks,
             _curve,
+            _sweep,
+            _tails,
+            _race,
+            _devices,
             _correlation,
             _traces,
             _gates,
@@ -150,26 +163,91 @@ def _blocks(analysis: Analysis, page: Console) -> None:
 
 
 def _curve(analysis: Analysis, page: Console) -> None:
-    """The medians of the bins as bars from zero."""
-    bins = [
-        (x, y)
-        for entry in reading.entries(analysis, "figures", "curve", "bins")
-        if (x := fmt.number(entry.get("redo_bytes"))) is not None
-        and (y := fmt.number(entry.get("median_ns"))) is not None
-    ]
-    chart = characters.bars(characters.squeezed([y for _, y in bins], page.width - 14), _BARS)
-    if not chart:
+    """The medians of the bins as bars from zero, for each curve."""
+    curves = reading.curves(analysis)
+    names = reading.arm_names(analysis)
+    for curve in curves:
+        bins = [
+            (x, y)
+            for entry in reading.entries(curve, "bins")
+            if (x := fmt.number(entry.get("redo_bytes"))) is not None
+            and (y := fmt.number(entry.get("median_ns"))) is not None
+        ]
+        chart = characters.bars(characters.squeezed([y for _, y in bins], page.width - 14), _BARS)
+        if not chart:
+            continue
+        whose = f", {reading.arm_name(names, curve.get('arm'))}" if len(curves) > 1 else ""
+        page.print()
+        page.print(console.plain(f"Median commit time by redo size{whose}", "bold"))
+        labels = [fmt.duration(max(y for _, y in bins)), *[""] * (_BARS - 2), "0"]
+        for label, bar in zip(labels, chart, strict=True):
+            page.print(console.plain(f"{label:>9} │{bar}"))
+        ends = f"{fmt.size(bins[0][0])} to {fmt.size(bins[-1][0])}, {len(bins)} bins"
+        page.print(console.plain(f"{'':>9} └ {ends}", "dim"))
+        if sentence := curve.get("sentence"):
+            console.item(page, " ", console.plain(fmt.line(sentence)))
+
+
+def _sweep(analysis: Analysis, page: Console) -> None:
+    """A line of throughput for each curve of a sweep."""
+    curves = reading.entries(analysis, "figures", "sweep", "curves")
+    if not curves:
         return
+    axis = fmt.line(reading.dig(analysis, "figures", "sweep", "x_label") or "")
+    table = console.table(f"Throughput over {axis}", ["curve"], ["from", "to", "each, at the end"])
+    table.add_column("in order", no_wrap=True)
+    for curve in curves:
+        points = reading.entries(curve, "points")
+        rates = [rate for p in points if (rate := fmt.number(p.get("per_s"))) is not None]
+        if rates:
+            ends = fmt.rate(rates[0]), fmt.rate(rates[-1]), fmt.duration(points[-1].get("mean_ns"))
+            table.add_row(console.plain(fmt.line(curve.get("name") or "")), *ends,
+                          characters.line(rates))  # fmt: skip
     page.print()
-    page.print(console.plain("Median commit time by redo size", "bold"))
-    labels = [fmt.duration(max(y for _, y in bins)), *[""] * (_BARS - 2), "0"]
-    for label, bar in zip(labels, chart, strict=True):
-        page.print(console.plain(f"{label:>9} │{bar}"))
-    ends = f"{fmt.size(bins[0][0])} to {fmt.size(bins[-1][0])}, {len(bins)} bins"
-    page.print(console.plain(f"{'':>9} └ {ends}", "dim"))
-    sentence = reading.dig(analysis, "figures", "curve", "sentence")
-    if sentence:
-        console.item(page, " ", console.plain(fmt.line(sentence)))
+    page.print(table)
+
+
+def _tails(analysis: Analysis, page: Console) -> None:
+    """The slow ends of two arms; two sets of traces have them on their own page."""
+    if analysis["kind"] != "traces":
+        from dbdyno.report.trace.compared import print_tails
+
+        print_tails(analysis, page)
+
+
+def _race(analysis: Analysis, page: Console) -> None:
+    """Who won the race of disk and flash."""
+    view = race.view(analysis)
+    if view is None:
+        return
+    names = ("races", "disk", "flash", "share", "interval", "prevented")
+    heads = ["races", "disk first", "flash first", "share", view["level"], "prevented"]
+    table = console.table(race.SECTION.title, ["arm"], heads)
+    for row in view["rows"]:
+        table.add_row(*(console.plain(cell) for cell in
+                        (row["arm"]["name"], *(row[name] for name in names))))  # fmt: skip
+    page.print()
+    page.print(table)
+
+
+def _devices(analysis: Analysis, page: Console) -> None:
+    """The busiest stations of a model."""
+    view = devices.view(analysis)
+    if view is None:
+        return
+    names = ("busy", "queue", "rate", "wait", "here")
+    heads = ["busy", "queue", "per second", "waiting", "in all"]
+    table = console.table(devices.SECTION.title, ["station, arm"], heads)
+    for group in view["groups"][:_STATIONS]:
+        for row in group["rows"][:_STATIONS]:
+            label = f"{group['station']}, {row['arm']['name']}" if view["several"] else (
+                group["station"])  # fmt: skip
+            table.add_row(*(console.plain(cell) for cell in
+                            (label, *(row[name] for name in names))))  # fmt: skip
+    page.print()
+    page.print(table)
+    if not view["holds"]:
+        console.item(page, "!", console.plain(view["law"]))
 
 
 def _correlation(analysis: Analysis, page: Console) -> None:

@@ -55,12 +55,17 @@ def benjamini_hochberg(p: Sequence[float]) -> list[float]:
 
 
 def decide(
-    arms: Mapping[str, Sequence[BlockComparison]], *, baseline: str, headline: str
+    arms: Mapping[str, Sequence[BlockComparison]],
+    *,
+    baseline: str,
+    headline: str,
+    bases: Mapping[str, str] | None = None,
 ) -> Verdict:
     """The verdict over all arms.
 
     `arms` maps the name of each arm but the baseline to its comparisons (one per metric),
-    `headline` is the name of the metric that carries the verdict. With several arms the verdict is
+    `headline` is the name of the metric that carries the verdict, `bases` names what an arm was
+    compared with where that is not the baseline. With several arms the verdict is
     the best arm's if one is faster, else the worst's if one is slower, else "same" if all are,
     else "unclear".
 
@@ -79,7 +84,7 @@ def decide(
         leads[arm] = found[0]
     lead_q = dict(zip(leads, benjamini_hochberg([c.p for c in leads.values()]), strict=True))
     verdicts = tuple(
-        _arm(arm, comparisons, leads[arm], lead_q[arm], baseline)
+        _arm(arm, comparisons, leads[arm], lead_q[arm], (bases or {}).get(arm, baseline))
         for arm, comparisons in arms.items()
     )
     speaker = _speaker(verdicts)

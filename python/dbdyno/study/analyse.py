@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import math
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import EvidenceError
+from dbdyno.errors import EvidenceError, StatsError
 from dbdyno.evidence.files import write_json
-from dbdyno.evidence.run import Run
+from dbdyno.evidence.run import Block, Run
 from dbdyno.study import pictures
 from dbdyno.study.measures import QUANTILES, ArmMeasures, Measures, measure
 
 if TYPE_CHECKING:
     from dbdyno.stats.blocks import BlockComparison
     from dbdyno.stats.decide import Verdict
+    from dbdyno.stats.metrics import Metric
 
 SCHEMA = 1
+ARMS_TOLD = 3
+"""With more arms than this the metrics beside the headline's are told by the table alone."""
 
 
 def analyse(run: Run) -> dict[str, Any]:
@@ -51,7 +55,7 @@ def analyse(run: Run) -> dict[str, Any]:
 
 
 def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
-    from dbdyno.study import correlation, curve, gates
+    from dbdyno.study import correlation, curve, devices, gates, logs, race, sweep, tail
     from dbdyno.study.method import engine, method
 
     kind = run.manifest["kind"]
@@ -61,7 +65,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
         "schema": SCHEMA,
         "kind": kind,
         "run": run_facts(run, measures),
-        "arms": [_arm(run, measures, at, latencies[at]) for at in range(len(measures.arms))],
+        "arms": [arm_of(run, measures, at, latencies[at]) for at in range(len(measures.arms))],
         "metrics": [],
         "classical": [],
         "statements": pictures.statements(connection, measures),
@@ -70,29 +74,40 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
             "quantile_ratio": pictures.quantile_ratio(measures, latencies, judge["level"]),
             "tail": pictures.tail(latencies),
             "blocks": [],
-            "heatmap": pictures.heatmap(connection, measures),
+            "heatmap": [] if on_model(run) else pictures.heatmap(connection, measures),
             "waits": pictures.waits(connection, measures),
             "curve": None,
         },
         "method": method(run),
         "engine": engine(run),
     }
-    if len(measures.arms) > 1:
+    if measures.compared() and kind != "sweep":
         judged(model, measures, latencies, judge, headline_of(run))
     if kind == "aa":
         from dbdyno.study.noise import noise_verdict
 
-        model["verdict"] = noise_verdict(measures, judge, headline_of(run))
+        model["verdict"] = noise_verdict(
+            measures, judge, headline_of(run), in_virtual_time=on_model(run)
+        )
     elif kind == "curve":
         curve.add(model, connection, measures)
+    elif kind == "sweep":
+        sweep.add(model, measures, run)
     elif kind == "correlation":
         correlation.add(model, connection, measures, run)
-    elif "verdict" not in model:
+    if "logs" in run.manifest:
+        logs.add(model, connection, measures, run)
+    if "verdict" not in model:
         model["verdict"] = {
             "decision": "unclear",
             "headline": "One arm was run; there is nothing to compare it with.",
             "sentences": [],
         }
+    if judge.get("longest"):
+        model["tails"] = tail.of_arms(measures, latencies, judge["longest"], judge["level"])
+    if on_model(run):
+        model["devices"] = devices.of_run(connection, measures)
+        model["race"] = race.of_run(connection, measures, judge["level"])
     model["gates"], model["warnings"] = gates.examine(run, measures, model, latencies)
     return model
 
@@ -108,39 +123,47 @@ def judged(
     from dbdyno.stats.decide import decide
 
     comparisons = {
-        arm.label: compare_arm(measures, at, judge, model["run"])
-        for at, arm in enumerate(measures.arms)
-        if at
+        arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared()
     }
-    verdict = decide(comparisons, baseline=measures.arms[0].label, headline=headline)
-    model["metrics"] = _metric_rows(verdict)
+    bases = {arm.label: measures.arms[arm.base].label for arm in measures.arms}
+    baseline = measures.arms[0].label
+    verdict = decide(comparisons, baseline=baseline, headline=headline, bases=bases)
+    model["metrics"] = _metric_rows(verdict, measures)
     model["verdict"] = {
         "decision": verdict.decision,
         "headline": verdict.headline,
-        "sentences": [s for s in verdict.sentences if s != verdict.headline],
+        "sentences": _told(verdict),
     }
-    model["classical"] = _classical(latencies)
+    model["classical"] = _classical(latencies, measures)
     shown = dict.fromkeys((headline, "p50", "p99"))
     model["figures"]["blocks"] = [f for name in shown for f in pictures.by_block(measures, name)]
+
+
+def _told(verdict: Verdict) -> list[str]:
+    """The sentences under the headline; of many arms only each one's own."""
+    own = [arm.sentence for arm in verdict.arms]
+    said = list(verdict.sentences) if len(own) <= ARMS_TOLD else own
+    return [sentence for sentence in said if sentence != verdict.headline]
 
 
 def compare_arm(
     measures: Measures, arm: int, judge: dict[str, Any], run: dict[str, Any]
 ) -> list[BlockComparison]:
-    """All metrics of an arm against the base. In an open loop the rate is given, not measured."""
+    """All metrics of an arm against its base. In an open loop the rate is given, not measured."""
     from dbdyno.stats.blocks import compare_metric
     from dbdyno.stats.metrics import METRICS
 
+    base, operation = measures.arms[arm].base, measures.arms[arm].operation
     comparisons = []
     for metric in METRICS:
         if metric.name == "throughput" and run["open_loop"]:
             continue
         values = measures.metric(metric.name)
-        n = min(len(values[0]), len(values[arm]))
+        n = min(len(values[base]), len(values[arm]))
         comparisons.append(
             compare_metric(
-                metric,
-                values[0][:n],
+                timed(metric, operation),
+                values[base][:n],
                 values[arm][:n],
                 level=judge["level"],
                 threshold=judge["threshold"],
@@ -148,6 +171,13 @@ def compare_arm(
             )
         )
     return comparisons
+
+
+def timed(metric: Metric, operation: str) -> Metric:
+    """The metric with the operation in its label, where that is no whole transaction."""
+    if operation == "transaction":
+        return metric
+    return replace(metric, label=metric.label.replace("latency", f"{operation} time"))
 
 
 def headline_of(run: Run) -> str:
@@ -168,14 +198,18 @@ def run_facts(run: Run, measures: Measures) -> dict[str, Any]:
     manifest, blocks = run.manifest, measures.arms[0].blocks
     switch = manifest["switch"]
     slices = manifest.get("slice_ns")
-    order = "randomised ABBA" if switch == "slices" else "random, mirrored from block to block"
+    orders = {"slices": "randomised ABBA", "model": "from the same beginning"}
+    order = orders.get(switch, "random, mirrored from block to block")
     return {
         "id": run.id,
         "title": manifest["title"],
         "question": manifest["question"],
         "status": run.status,
         "started_at": manifest["started_at"],
-        "duration_s": (blocks[-1].ended_ns - _started_ns(manifest)) / 1e9,
+        "duration_s": _duration_s(run, blocks),
+        "virtual_s": sum(b.ended_ns - b.started_ns for b in blocks) / 1e9
+        if on_model(run)
+        else None,
         "tool_version": manifest["tool_version"],
         "seed": manifest["seed"],
         "blocks_planned": manifest["blocks_planned"],
@@ -191,11 +225,21 @@ def run_facts(run: Run, measures: Measures) -> dict[str, Any]:
     }
 
 
-def _started_ns(manifest: dict[str, Any]) -> float:
-    return datetime.fromisoformat(manifest["started_at"]).timestamp() * 1e9
+def on_model(run: Run) -> bool:
+    """Whether the run passed in virtual time."""
+    return str(run.manifest["switch"]) == "model"
 
 
-def _arm(run: Run, measures: Measures, at: int, latencies: Any) -> dict[str, Any]:
+def _duration_s(run: Run, blocks: list[Block]) -> float | None:
+    """What a clock on the wall would have shown."""
+    if on_model(run):
+        return run.manifest.get("wall_s")
+    started = datetime.fromisoformat(run.manifest["started_at"]).timestamp()
+    return blocks[-1].ended_ns / 1e9 - started
+
+
+def arm_of(run: Run, measures: Measures, at: int, latencies: Any) -> dict[str, Any]:
+    """An arm in the model: what it is, and what it did."""
     about = run.manifest["arms"][at]
     return {
         "index": at,
@@ -242,12 +286,13 @@ def _mean(values: dict[str, Any]) -> float:
     return float(np.nansum(weights * np.nan_to_num(values["mean"]))) / total if total else math.nan
 
 
-def _metric_rows(verdict: Verdict) -> list[dict[str, Any]]:
+def _metric_rows(verdict: Verdict, measures: Measures) -> list[dict[str, Any]]:
     rows = []
-    for number, arm in enumerate(verdict.arms, 1):
+    for (number, _), arm in zip(measures.compared(), verdict.arms, strict=True):
         for c in arm.comparisons:
             rows.append({
-                "arm": number, "baseline": 0, "metric": c.metric, "label": c.label,
+                "arm": number, "baseline": measures.arms[number].base,
+                "metric": c.metric, "label": c.label,
                 "unit": c.unit, "higher_is_better": c.higher_is_better,
                 "base_value": c.base_value, "value": c.value, "ratio": c.ratio,
                 "low": c.low, "high": c.high, "boot_low": c.boot_low, "boot_high": c.boot_high,
@@ -258,72 +303,27 @@ def _metric_rows(verdict: Verdict) -> list[dict[str, Any]]:
     return rows
 
 
-def _classical(latencies: pictures.Latencies) -> list[dict[str, Any]]:
+def _classical(latencies: pictures.Latencies, measures: Measures) -> list[dict[str, Any]]:
     """Welch, Mann-Whitney, Kolmogorov-Smirnov over all operations: shown, never deciding."""
     from dbdyno.stats.classical import kolmogorov_smirnov, mann_whitney, welch
 
     rows = []
-    for number in range(1, len(latencies)):
-        base, other = latencies[0], latencies[number]
+    for number, arm in measures.compared():
+        at = arm.base
+        base, other = latencies[at], latencies[number]
         if min(base.size, other.size) < 2:
             continue
         for test in (welch, mann_whitney, kolmogorov_smirnov):
-            found = test(base, other)
+            try:
+                found = test(base, other)
+            except StatsError:  # neither arm varies at all: in virtual time that may be
+                continue
             rows.append({
-                "arm": number, "baseline": 0, "test": found.test, "statistic": found.statistic,
+                "arm": number, "baseline": at, "test": found.test, "statistic": found.statistic,
                 "df": found.df, "log10_p": found.log10_p, "effect": found.effect,
                 "note": found.note,
             })  # fmt: skip
     return rows
-
-
-def analyse_pair(first: Run, second: Run) -> dict[str, Any]:
-    """The base arms of two runs against each other; not written to either run."""
-    one, two = measure(first), measure(second)
-    if is_open(first) != is_open(second):
-        raise EvidenceError("one run is an open loop, the other a closed one; they do not compare")
-    arms = [_renamed(one.arms[0], first), _renamed(two.arms[0], second)]
-    measures = Measures(arms, [*one.broken, *two.broken])
-    latencies = [arm.pooled() for arm in arms]
-    judge = first.manifest["plan"]["judge"]
-    from dbdyno.study.method import engine, method
-
-    model: dict[str, Any] = {
-        "schema": SCHEMA,
-        "kind": "experiment",
-        "run": {**run_facts(first, measures), "randomised": False,
-                "id": f"{first.id} and {second.id}",
-                "title": f"{first.manifest['title']} against {second.manifest['title']}"},
-        "arms": [
-            {**_arm(run, Measures([arm], []), 0, values), "index": at, "name": arm.label,
-             "baseline": at == 0}
-            for at, (run, arm, values) in enumerate(
-                zip((first, second), arms, latencies, strict=True))
-        ],
-        "statements": [],
-        "figures": {
-            "distribution": pictures.distribution(latencies),
-            "quantile_ratio": pictures.quantile_ratio(measures, latencies, judge["level"]),
-            "tail": pictures.tail(latencies), "heatmap": [], "waits": [], "curve": None,
-        },
-        "gates": [],
-        "method": method(first),
-        "engine": engine(first),
-        "warnings": [{
-            "code": "not interleaved",
-            "text": "The two runs were made one after the other: what drifted between them counts "
-                    "as difference.",
-            "next": "put both variants as arms into one plan",
-        }],
-    }  # fmt: skip
-    judged(model, measures, latencies, judge, headline_of(first))
-    return cleaned(model)
-
-
-def _renamed(arm: ArmMeasures, run: Run) -> ArmMeasures:
-    from dataclasses import replace
-
-    return replace(arm, label=f"{arm.name} ({run.id[-4:]})")
 
 
 def cleaned(model: dict[str, Any]) -> dict[str, Any]:

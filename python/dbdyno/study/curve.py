@@ -1,4 +1,5 @@
-"""The analysis of a study whose answer is a curve: commit time over redo size."""
+"""The analysis of a study whose answer is a curve: commit time over redo size, one curve per arm,
+each with a fit of its own."""
 
 from __future__ import annotations
 
@@ -6,39 +7,71 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import StatsError
-from dbdyno.study.measures import Measures
+from dbdyno.study.measures import ArmMeasures, Measures
 
 if TYPE_CHECKING:
     from dbdyno.stats.curve import CurveFit
 
+Columns = dict[str, Any]
 POINTS_SHOWN = 2000
 NEAR = 0.25
 _UNITS = {"B": 1, "kB": 1024, "MB": 2**20, "GB": 2**30}
 
 
 def add(model: dict[str, Any], connection: Any, measures: Measures) -> None:
-    """Fits the curve and puts it, and the verdict that follows from it, into the model."""
-    from dbdyno.stats.curve import fit_curve
+    """Fits a curve to each arm and puts them, and the verdict that follows, into the model."""
+    put(model, [(arm.label, points(connection, arm)) for arm in measures.arms])
 
-    blocks = [block.index for block in measures.arms[0].blocks]
-    columns = connection.execute(
+
+def points(connection: Any, arm: ArmMeasures) -> Columns:
+    """Redo size, time, redo left to flush and block of each commit of an arm that counts."""
+    blocks = [block.index for block in arm.blocks]
+    columns: Columns = connection.execute(
         "select redo_bytes, elapsed_ns, unflushed_bytes, block from calls where kind = 'commit'"
         " and error is null and redo_bytes is not null and block in (select unnest($1::int[]))"
-        " order by started_ns",
-        [blocks],
+        " and arm = $2 order by started_ns",
+        [blocks, arm.name],
     ).fetchnumpy()
+    return columns
+
+
+def put(model: dict[str, Any], found: list[tuple[str, Columns]]) -> None:
+    """One curve per entry, in the order of the model's arms, each with its own fit."""
+    several = len(found) > 1
+    curves, verdicts = [], []
+    for at, (label, columns) in enumerate(found):
+        curve, verdict = _fitted(columns, model if not at else {"engine": {"settings": []}})
+        if curve is not None:
+            curves.append({"arm": at, **curve})
+        if several:
+            verdict["headline"] = f"{label}: {verdict['headline']}"
+        verdicts.append(verdict)
+    if curves:
+        model["figures"]["curve"] = {"x_label": "redo bytes since the last commit",
+                                     "curves": curves}  # fmt: skip
+    rank = ["found", "not found", "unclear"]
+    first = min(verdicts, key=lambda verdict: rank.index(verdict["decision"]))
+    rest = [v for v in verdicts if v is not first]
+    others = [text for v in rest for text in (v["headline"], *v["sentences"])]
+    model["verdict"] = {**first, "sentences": [*first["sentences"], *others]}
+
+
+def _fitted(
+    columns: Columns, model: dict[str, Any]
+) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """The curve of one arm for the figure, and its verdict."""
+    from dbdyno.stats.curve import fit_curve
+
     redo, elapsed = columns["redo_bytes"], columns["elapsed_ns"]
     try:
         fit = fit_curve(redo, elapsed, columns["block"])
     except StatsError as error:
-        model["verdict"] = {
+        return None, {
             "decision": "unclear",
             "headline": f"No curve: {error.message}.",
             "sentences": [error.next_step] if error.next_step else [],
         }
-        return
-    model["figures"]["curve"] = _figure(fit, redo, elapsed)
-    model["verdict"] = {
+    return _figure(fit, redo, elapsed), {
         "decision": "found" if fit.found else "not found",
         "headline": fit.sentence,
         "sentences": [*_reasons(fit), *_left_to_wait_for(columns), *_wal_buffers(model, fit)],
@@ -48,7 +81,6 @@ def add(model: dict[str, Any], connection: Any, measures: Measures) -> None:
 def _figure(fit: CurveFit, redo: Any, elapsed: Any) -> dict[str, Any]:
     step = -(-len(redo) // POINTS_SHOWN) or 1
     return {
-        "x_label": "redo bytes since the last commit",
         "bins": [
             {"redo_bytes": b.redo_bytes, "median_ns": b.median_ns, "low_ns": b.low_ns,
              "high_ns": b.high_ns, "n": b.n} for b in fit.bins
@@ -71,10 +103,13 @@ def _reasons(fit: CurveFit) -> list[str]:
     return [f"Against a sawtooth speaks: {'; '.join(fit.reasons)}."]
 
 
-def _left_to_wait_for(columns: Any) -> list[str]:
-    """How much of the redo was still to be flushed when the commit began."""
+def _left_to_wait_for(columns: Columns) -> list[str]:
+    """How much of the redo was still to be flushed when the commit began; nothing where that is
+    not known."""
     import numpy as np
 
+    if np.any(np.ma.getmaskarray(columns["unflushed_bytes"])):
+        return []
     redo, unflushed = columns["redo_bytes"], columns["unflushed_bytes"]
     large = redo >= np.quantile(redo, 0.5)
     share = float(np.median(unflushed[large] / np.maximum(redo[large], 1)))

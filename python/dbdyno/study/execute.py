@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import Error, PlanError
 from dbdyno.evidence.run import Run, new_run, this_process
+from dbdyno.study.execute_host import refuse_resume
 from dbdyno.study.objects import workload_objects
 from dbdyno.study.plan import Arm, Plan, plan_from_dict
 from dbdyno.study.prepare import Prepared, open_targets, prepare
@@ -64,6 +65,7 @@ def resume(run: Run, progress: Progress | None = None, *, target: str | None = N
         raise PlanError("is complete; there is nothing to resume", where=run.id)
     if run.status == "running":
         raise PlanError("is still running", where=run.id, next_step="wait for it, or stop it")
+    refuse_resume(run)
     plan = plan_from_dict(run.manifest["plan"])
     if plan.on_model:
         from dbdyno.study.modelled import resume_on_model
@@ -196,6 +198,7 @@ def _arm(ready: Prepared, number: int) -> dict[str, Any]:
         "changes": {change.name: change.value for change in own.changes},
         "how": {change.name: change.how for change in own.changes},
         "was": {change.name: change.before for change in own.changes},
+        "against": own.arm.against,
     }
 
 

@@ -67,18 +67,21 @@ def setting(path: str, text: str) -> list[Level]:
     return [Level(f"{short} {value}", {path: value}) for value in words(text, short)]
 
 
-def sessions(text: str) -> list[Level]:
-    """The number of sessions as a factor."""
+def sessions(text: str, noun: str = "session") -> list[Level]:
+    """The number of sessions as a factor; `noun` is what the study calls one."""
     return [
-        Level(f"{n} session" if n == 1 else f"{n} sessions", sessions=n)
-        for n in numbers(text, "sessions")
+        Level(f"{n} {noun}" if n == 1 else f"{n} {noun}s", sessions=n)
+        for n in numbers(text, f"{noun}s")
     ]
 
 
-def combined(*factors: Sequence[Level]) -> list[Arm]:
-    """An arm for each combination of levels; the last factor changes fastest."""
+def combined(*factors: Sequence[Level], within: bool = False) -> list[Arm]:
+    """An arm for each combination of levels; the last factor changes fastest. With `within` an arm
+    is compared with the one that differs from it in the last factor only and has its first level;
+    without it, with the first arm of all."""
     varying = [len(levels) > 1 for levels in factors]
-    arms = []
+    arms: list[Arm] = []
+    base = ""
     for combination in itertools.product(*factors):
         parts = [own.name for own, named in zip(combination, varying, strict=True) if named]
         settings: dict[str, str] = {}
@@ -87,33 +90,37 @@ def combined(*factors: Sequence[Level]) -> list[Arm]:
             settings |= own.settings
             parameters |= own.parameters
         counts = [own.sessions for own in combination if own.sessions is not None]
+        name = ", ".join(parts) or "base"
+        base = name if combination[-1] is factors[-1][0] else base
         arms.append(
             Arm(
-                ", ".join(parts) or "base",
+                name,
                 settings=settings,
                 parameters=parameters,
                 sessions=counts[-1] if counts else None,
+                against=base if within else None,
             )
         )
-    return arms
+    first = arms[0].name
+    return [replace(arm, against=None) if arm.against == first else arm for arm in arms]
 
 
 def crossed(plan: Plan, factors: Mapping[str, str]) -> Plan:
     """The plan with further machine parameters as factors: each of its arms at each combination of
-    values. An arm is compared with its own base at the same values, and that base with the plan's
-    first arm. Raises `PlanError` for too many arms."""
+    values. An arm is compared with its own base at the same values; the arms of a plan of one arm
+    with the first of all. Raises `PlanError` for too many arms."""
     if not factors:
         return plan
     arms: list[Arm] = []
     base = plan.arms[0].name
+    several = len(plan.arms) > 1
     for extra in combined(*(setting(path, text) for path, text in factors.items())):
         suffix = "" if extra.name == "base" else extra.name
         for arm in plan.arms:
-            name = _named(arm.name, suffix, len(plan.arms) > 1)
-            against = _named(arm.against or base, suffix, len(plan.arms) > 1)
+            against = _named(arm.against or base, suffix, several) if several else None
             same = {**arm.settings, **extra.settings}
-            own = None if against == name else against
-            arms.append(replace(arm, name=name, settings=same, against=own))
+            name = _named(arm.name, suffix, several)
+            arms.append(replace(arm, name=name, settings=same, against=against))
     if len(arms) > ARMS_MOST:
         raise PlanError(
             f"{len(arms)} arms, one for each combination of values, are too many",

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.evidence.run import Run
+from dbdyno.evidence.run import Block, Run
+from dbdyno.study import logs
 from dbdyno.study.measures import BATCHES_MIN, QUANTILES, Measures
 
 if TYPE_CHECKING:
@@ -51,28 +52,61 @@ def _gates(
 
     several = len(measures.arms) > 1
     blocks = measures.arms[0].blocks
-    at_s = [(block.started_ns - blocks[0].started_ns) / 1e9 for block in blocks]
     if several:
         main = next((m for m in model["metrics"]), None)
         yield gates.enough_blocks(main["blocks"] if main else len(blocks))
         work = {arm.label: _mean(arm.values["rows"]) for arm in measures.arms}
-        yield gates.equal_work("rows", work)
+        if model["run"]["switch"] != "model":
+            yield gates.equal_work("rows", work)
     if model["run"]["open_loop"]:
         yield from _open_loop(measures)
-    yield gates.truncation({a.label: v for a, v in zip(measures.arms, latencies, strict=True)})
-    yield gates.drift("mean latency", measures.arms[0].values["mean"], at_s)
-    for name, label in CANARIES.items():
-        values = [block.canaries.get(name, float("nan")) for block in blocks]
-        yield gates.drift(label, values, at_s)
-    for arm in measures.arms[1:]:
-        n = min(len(arm.values["mean"]), len(blocks))
-        logs = np.log(arm.values["mean"][:n]) - np.log(measures.arms[0].values["mean"][:n])
-        yield gates.independent_blocks(logs)
+    if model["run"]["switch"] == "model":
+        yield from _invariants(blocks)
+    else:
+        yield gates.truncation({a.label: v for a, v in zip(measures.arms, latencies, strict=True)})
+        yield from _in_time(measures, blocks)
     if several:
         size = measures.batch_size("p99")
         if len(blocks) // size < BATCHES_MIN:
             counts = [int(c) for arm in measures.arms for c in np.nan_to_num(arm.values["count"])]
             yield gates.tail_support("p99", QUANTILES["p99"], counts)
+
+
+def _in_time(measures: Measures, blocks: list[Block]) -> Iterator[Gate]:
+    """What real time may do to a run: drift, and blocks that depend on the ones before."""
+    import numpy as np
+
+    from dbdyno.stats import gates
+
+    at_s = [(block.started_ns - blocks[0].started_ns) / 1e9 for block in blocks]
+    yield gates.drift("mean latency", measures.arms[0].values["mean"], at_s)
+    for name, label in CANARIES.items():
+        values = [block.canaries.get(name, float("nan")) for block in blocks]
+        yield gates.drift(label, values, at_s)
+    for _, arm in measures.compared():
+        n = min(len(arm.values["mean"]), len(blocks))
+        base = measures.arms[arm.base].values["mean"]
+        yield gates.independent_blocks(np.log(arm.values["mean"][:n]) - np.log(base[:n]))
+
+
+def _invariants(blocks: list[Block]) -> Iterator[Gate]:
+    """What must hold in every block of a model, to the nanosecond and the byte."""
+    from dbdyno.stats.gates import Gate
+
+    found = [block.report["invariants"] for block in blocks]
+    stations, sessions = sum(f["stations"] for f in found), sum(f["sessions"] for f in found)
+    for key, name, looked in (
+        ("little", "Little's law at every station", f"{stations} stations"),
+        ("ledgers", "elapsed = CPU + waits for every session", f"{sessions} sessions"),
+        ("conservation", "bytes made = bytes written + bytes held", f"{len(found)} blocks"),
+    ):
+        broken = sum(not f[key] for f in found)
+        yield Gate(
+            name,
+            not broken,
+            f"looked at in {looked}, exactly" if not broken else f"broken in {broken} blocks",
+            "this is a defect of dbdyno: please report it",
+        )
 
 
 def _mean(values: Any) -> float:
@@ -111,10 +145,11 @@ def _conditions(run: Run, measures: Measures) -> Iterator[dict[str, Any]]:
     import os
 
     blocks = measures.arms[0].blocks
-    wall = sum(block.report["wall_ns"] for block in blocks)
-    cpu = sum(block.report["cpu_ns"] for block in blocks)
+    wall = sum(block.report.get("wall_ns", 0) for block in blocks)
+    cpu = sum(block.report.get("cpu_ns", 0) for block in blocks)
     cores = os.cpu_count() or 1
-    if wall and cpu / wall > CLIENT_CPU_MAX * cores:
+    is_live = run.manifest["switch"] != "model"
+    if is_live and wall and cpu / wall > CLIENT_CPU_MAX * cores:
         yield _warning(
             "busy client",
             f"the load generator used {cpu / wall:.1f} of {cores} cores",
@@ -150,6 +185,7 @@ def _conditions(run: Run, measures: Measures) -> Iterator[dict[str, Any]]:
                 "the data lie in memory: there is no disk to wait for",
                 "set TMPDIR to a folder on a disk",
             )
+    yield from logs.warnings(run)
     if len(blocks) < run.manifest["blocks_planned"]:
         yield _warning(
             "cut short",

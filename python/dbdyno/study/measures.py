@@ -33,7 +33,8 @@ Part = tuple[Path, list[int]]
 @dataclass(frozen=True)
 class ArmMeasures:
     """An arm's blocks that count. `name` is its name in the evidence, `label` the one to show;
-    `values` holds arrays over `blocks`."""
+    `values` holds arrays over `blocks`; `operation` is the kind of call whose times they are;
+    `base` is the number of the arm it is compared with, its own where it is a base itself."""
 
     label: str
     name: str
@@ -41,6 +42,8 @@ class ArmMeasures:
     blocks: list[Block]
     parts: list[Part]
     values: dict[str, Array]
+    operation: str = "transaction"
+    base: int = 0
 
     def pooled(self) -> NDArray[np.uint64]:
         """All latencies of the arm in blocks that count: sorted, ns."""
@@ -48,7 +51,7 @@ class ArmMeasures:
 
         from dbdyno import _core
 
-        return np.frombuffer(_core.latencies(self.parts, self.name), dtype="<u8")
+        return np.frombuffer(_core.latencies(self.parts, self.name, self.operation), dtype="<u8")
 
     def batched(self, q: float, size: int) -> Array:
         """A quantile over batches of `size` neighbouring blocks, whole batches only."""
@@ -56,7 +59,8 @@ class ArmMeasures:
         if len(ends) < BATCHES_MIN:
             ends = range(0)
         groups = [self.parts[at : at + size] for at in ends]
-        return _column(summaries(groups, [q]), self.name, len(groups), _first_quantile)
+        rows = summaries(groups, [q], self.operation)
+        return _column(rows, self.name, len(groups), _first_quantile)
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,10 @@ class Measures:
 
     arms: list[ArmMeasures]
     broken: list[str]
+
+    def compared(self) -> list[tuple[int, ArmMeasures]]:
+        """The arms that are compared with another, with their numbers."""
+        return [(at, arm) for at, arm in enumerate(self.arms) if arm.base != at]
 
     def metric(self, name: str) -> list[Array]:
         """Values of a metric per arm, by block, or by batch of blocks where the tail is thin."""
@@ -99,13 +107,22 @@ def measure(run: Run) -> Measures:
             next_step=f"finish it: dbdyno run --resume {run.id}",
         )
     parts = [part_of(run, block) for block in blocks]
-    rows = summaries([[part] for part in parts], list(QUANTILES.values()))
+    operation = operation_of(run)
+    rows = summaries([[part] for part in parts], list(QUANTILES.values()), operation)
+    about = run.manifest["arms"]
+    places = {arm["name"]: at for at, arm in enumerate(about)}
     arms = [
         ArmMeasures(arm["name"], arm["name"], arm["sessions"], blocks, parts,
-                    _arrays(rows, arm["name"], len(parts)))
-        for arm in run.manifest["arms"]
+                    _arrays(rows, arm["name"], len(parts)), operation,
+                    places.get(arm.get("against"), 0))
+        for arm in about
     ]  # fmt: skip
     return Measures(arms, broken)
+
+
+def operation_of(run: Run) -> str:
+    """The kind of call whose times the run compares."""
+    return str(run.manifest["plan"]["judge"].get("operation", "transaction"))
 
 
 def part_of(run: Run, block: Block) -> Part:
@@ -113,19 +130,22 @@ def part_of(run: Run, block: Block) -> Part:
     return run.calls_part(block), [s.slice for s in block.slices if not s.counts]
 
 
-def summaries(groups: Sequence[Sequence[Part]], quantiles: list[float]) -> list[dict[str, Any]]:
+def summaries(
+    groups: Sequence[Sequence[Part]], quantiles: list[float], operation: str = "transaction"
+) -> list[dict[str, Any]]:
     """One row per group and arm; see `_core.summarise`."""
     from dbdyno import _core
 
-    rows: list[dict[str, Any]] = _core.summarise([list(group) for group in groups], quantiles)
+    listed = [list(group) for group in groups]
+    rows: list[dict[str, Any]] = _core.summarise(listed, quantiles, operation)
     return rows
 
 
 def throughput(row: dict[str, Any]) -> float:
-    """Successful transactions per second: count x sessions / (their busy time summed)."""
-    if not row["count"] or not row["busy_ns"]:
+    """Successful transactions per second: transactions x sessions / (their busy time summed)."""
+    if not row["transactions"] or not row["busy_ns"]:
         return math.nan
-    return float(row["count"] * row["sessions"] * 1e9 / row["busy_ns"])
+    return float(row["transactions"] * row["sessions"] * 1e9 / row["busy_ns"])
 
 
 def _first_quantile(row: dict[str, Any]) -> float:
@@ -147,7 +167,7 @@ def _arrays(rows: list[dict[str, Any]], arm: str, groups: int) -> dict[str, Arra
         "count": column(lambda r: r["count"]),
         "failed": column(lambda r: r["failed"]),
         "skipped": column(lambda r: r["skipped"]),
-        "rows": column(lambda r: r["rows"] / r["count"] if r["count"] else math.nan),
+        "rows": column(lambda r: r["rows"] / r["transactions"] if r["transactions"] else math.nan),
         "mean": column(lambda r: r["mean_ns"] if r["count"] else math.nan),
         "m2": column(lambda r: r["m2"]),
         "max": column(lambda r: r["max_ns"]),

@@ -17,6 +17,16 @@ def method(run: Run) -> dict[str, Any]:
     judge, schedule = manifest["plan"]["judge"], manifest["plan"]["schedule"]
     level, threshold = judge["level"] * 100, judge["threshold"] * 100
     sentences = [_switching(manifest)]
+    if manifest["switch"] == "model" and schedule.get("warmup_transactions"):
+        sentences.append(
+            f"The first {schedule['warmup_transactions']} transactions of each session do not "
+            "count, and sessions wait for one another after them."
+        )
+    operation = judge.get("operation", "transaction")
+    if operation != "transaction":
+        sentences.append(
+            f"Latencies are those of the {operation} alone; throughput counts whole transactions."
+        )
     if schedule["warmup_blocks"]:
         sentences.append(
             f"{schedule['warmup_blocks']} warm-up block(s) were recorded and do not count."
@@ -49,6 +59,13 @@ def method(run: Run) -> dict[str, Any]:
 
 
 def _switching(manifest: dict[str, Any]) -> str:
+    if manifest["switch"] == "model":
+        return (
+            "The run passed in virtual time. Each block is a replication: every arm begins alike "
+            f"and draws the same random numbers (seed {manifest['seed']}), so that arms are "
+            "paired; blocks are independent of each other. Nothing of the machine that computed it "
+            "enters."
+        )
     if manifest["switch"] == "slices":
         return (
             f"The arms alternated in slices of {manifest['slice_ns'] / 1e6:g} ms, in randomised "

@@ -160,8 +160,10 @@ def _next(queue: Any, most: int) -> list[int]:
 
 
 def _keep(run: Run, plan: Plan, index: int, answer: str, progress: Progress) -> None:
-    """Makes a block whole: its parts are written, now its record."""
+    """Makes a block whole: its parts are written, now its record. A stopped one left nothing."""
     found = json.loads(answer)
+    if found.get("stopped"):
+        return
     report = found["report"]
     block = Block(
         index=index,
@@ -212,6 +214,7 @@ def _arm(plan: Plan, at: int, machine: Machine) -> dict[str, Any]:
         "changes": {**arm.settings, **{k: str(v) for k, v in arm.parameters.items()}},
         "how": dict.fromkeys(arm.settings, "machine"),
         "was": machine.values(list(arm.settings)),
+        "against": arm.against,
     }
 
 

@@ -8,12 +8,17 @@ from dbdyno.errors import StatsError
 from dbdyno.study.measures import Measures
 
 
-def noise_verdict(measures: Measures, judge: dict[str, Any], headline: str) -> dict[str, Any]:
-    """The noise floor of the headline metric first, the other metrics after it."""
+def noise_verdict(
+    measures: Measures, judge: dict[str, Any], headline: str, *, in_virtual_time: bool = False
+) -> dict[str, Any]:
+    """The noise floor of the headline metric first, the other metrics after it. A model has none:
+    there both arms must be equal."""
     from dbdyno.stats.metrics import METRICS
     from dbdyno.stats.noise import noise_floor
     from dbdyno.stats.words import percent
 
+    if in_virtual_time:
+        return _equal(measures)
     floors = {}
     for metric in METRICS:
         base, again = measures.metric(metric.name)
@@ -42,4 +47,27 @@ def noise_verdict(measures: Measures, judge: dict[str, Any], headline: str) -> d
         "decision": "noise floor",
         "headline": words + (f"; blocks needed: {', '.join(needed)}." if needed else "."),
         "sentences": [main.words, *others],
+    }
+
+
+def _equal(measures: Measures) -> dict[str, Any]:
+    """Whether an arm and its twin, drawing the same random numbers, did the same."""
+    import numpy as np
+
+    base, again = measures.arms[0].pooled(), measures.arms[1].pooled()
+    if np.array_equal(base, again):
+        return {
+            "decision": "noise floor",
+            "headline": "Both arms were the same to the nanosecond, as they must be: "
+            f"{base.size} times in {len(measures.arms[0].blocks)} blocks.",
+            "sentences": [
+                "In virtual time the arms of a block draw the same random numbers, so a model has "
+                "no noise of its own. What a difference between arms needs in blocks follows from "
+                "how much it varies between replications, and stands beside each metric of a run."
+            ],
+        }
+    return {
+        "decision": "unclear",
+        "headline": "An arm and its twin differ on a model, where they must be equal.",
+        "sentences": ["This is a defect of dbdyno: please report it."],
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.evidence.run import Block
 from dbdyno.study.measures import ArmMeasures, Measures, summaries
 
 if TYPE_CHECKING:
@@ -69,14 +70,15 @@ def quantile_ratio(measures: Measures, latencies: Latencies, level: float) -> li
 
     tables = [_block_quantiles(arm) for arm in measures.arms]
     figures = []
-    for number in range(1, len(tables)):
-        base, other = latencies[0], latencies[number]
+    for number, arm in measures.compared():
+        at = arm.base
+        base, other = latencies[at], latencies[number]
         grid = [q for q in QUANTILE_GRID if (1 - q) * min(base.size, other.size) >= 10]
         if not grid:
             continue
         ratio = np.quantile(other, grid) / np.maximum(np.quantile(base, grid), 1)
-        blocks = min(len(tables[0]), len(tables[number]))
-        pair = tables[0][:blocks], tables[number][:blocks]
+        blocks = min(len(tables[at]), len(tables[number]))
+        pair = tables[at][:blocks], tables[number][:blocks]
         low, high = _band(*pair, grid, np.log(np.maximum(ratio, 1e-12)), level)
         figures.append(
             {"arm": number, "quantile": grid, "ratio": _list(ratio), "low": low, "high": high}
@@ -89,7 +91,7 @@ def _block_quantiles(arm: ArmMeasures) -> Any:
     import numpy as np
 
     table = np.full((len(arm.parts), len(BLOCK_GRID)), np.nan)
-    for row in summaries([[part] for part in arm.parts], BLOCK_GRID):
+    for row in summaries([[part] for part in arm.parts], BLOCK_GRID, arm.operation):
         if row["arm"] == arm.name and row["count"]:
             table[row["group"]] = row["quantiles_ns"]
     return table
@@ -118,10 +120,10 @@ def by_block(measures: Measures, metric: str) -> list[dict[str, Any]]:
     """Ratio of each arm to the base by block in the order of time."""
     import numpy as np
 
-    base = measures.arms[0]
-    start = base.blocks[0].started_ns
+    at_s = moments(measures.arms[0].blocks)
     figures = []
-    for number, arm in enumerate(measures.arms[1:], 1):
+    for number, arm in measures.compared():
+        base = measures.arms[arm.base]
         n = min(len(base.blocks), len(arm.blocks))
         ratio = arm.values[metric][:n] / base.values[metric][:n]
         keep = np.isfinite(ratio)
@@ -132,11 +134,20 @@ def by_block(measures: Measures, metric: str) -> list[dict[str, Any]]:
             "arm": number,
             "metric": metric,
             "block": [b.index for b in blocks],
-            "at_s": [(b.started_ns - start) / 1e9 for b in blocks],
+            "at_s": [at_s[b.index] for b in blocks],
             "ratio": _list(ratio[keep]),
             "marked": [", ".join(b.marks) for b in blocks],
         })  # fmt: skip
     return figures
+
+
+def moments(blocks: list[Block]) -> dict[int, float]:
+    """Seconds from the first block to the begin of each, by its number. In virtual time blocks lie
+    a day apart for nothing; there they are laid end to end."""
+    if not any("invariants" in block.report for block in blocks):
+        return {b.index: (b.started_ns - blocks[0].started_ns) / 1e9 for b in blocks}
+    lengths = [(b.ended_ns - b.started_ns) / 1e9 for b in blocks]
+    return {b.index: sum(lengths[:at]) for at, b in enumerate(blocks)}
 
 
 def heatmap(connection: Any, measures: Measures, columns: int = 60) -> list[dict[str, Any]]:
@@ -169,31 +180,38 @@ def heatmap(connection: Any, measures: Measures, columns: int = 60) -> list[dict
 
 
 def waits(connection: Any, measures: Measures) -> list[dict[str, Any]]:
-    """Samples of the load's sessions at work by class and event, per arm, in blocks that count; an
-    idle session is not sampled, so the shares are of the time in transactions."""
+    """Time of the load's sessions at work by class and event, per arm, in blocks that count: shares
+    of what was sampled, or, where every wait was timed, of the transactions' time, with what no
+    wait covers as CPU. An idle session is not counted."""
     if not _has(connection, "waits"):
         return []
     blocks = [block.index for block in measures.arms[0].blocks]
     rows = connection.execute(
-        "select arm, class, event, count(*) from waits"
-        " where object = 'client backend' and block in (select unnest($1::int[]))"
-        " group by all order by count(*) desc",
+        "select arm, class, event, count(*), sum(elapsed_ns)::double, min(fidelity) = 'exact'"
+        " from waits where object in ('client backend', 'session')"
+        " and (class <> 'idle' or fidelity <> 'exact')"
+        " and block in (select unnest($1::int[])) group by all order by count(*) desc",
         [blocks],
     ).fetchall()
+    busy: dict[str, float] = {}
+    if any(row[5] for row in rows):
+        busy = dict(connection.execute(
+            "select arm, sum(elapsed_ns)::double from calls where kind = 'transaction'"
+            " and block in (select unnest($1::int[])) group by all", [blocks],
+        ).fetchall())  # fmt: skip
     figures = []
     for number, arm in enumerate(measures.arms):
-        own = [row for row in rows if row[0] == arm.name]
-        total = sum(row[3] for row in own)
+        own = [(row[1], row[2], row[3], row[4] if busy else row[3])
+               for row in rows if row[0] == arm.name]  # fmt: skip
+        total = busy.get(arm.name, 0.0) if busy else sum(row[3] for row in own)
+        rest = total - sum(row[3] for row in own)
+        if busy and rest > 0:
+            own.append(("CPU", "CPU", 0, rest))
         figures += [
-            {
-                "arm": number,
-                "class": row[1],
-                "event": row[2],
-                "samples": row[3],
-                "share": row[3] / total,
-            }
-            for row in own
-        ]
+            {"arm": number, "class": kind, "event": event, "samples": count,
+             "share": part / total}
+            for kind, event, count, part in own if total
+        ]  # fmt: skip
     return figures
 
 

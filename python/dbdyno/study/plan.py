@@ -74,19 +74,21 @@ class Watch:
 
 @dataclass(frozen=True)
 class Judge:
-    """How the verdict is reached; `operation` is the kind of call whose time is compared."""
+    """How the verdict is reached; `operation` is the kind of call whose time is compared, `longest`
+    how many of the longest of two arms are looked at apart."""
 
     level: float = 0.95
     threshold: float = 0.02
     headline: str | None = None
     operation: str = "transaction"
+    longest: int = 0
 
 
 @dataclass(frozen=True)
 class Arm:
     """One variant under test; `None` means: as the plan's common value. `parameters` are those of
-    the typed workload that differ here; `against` names the arm it is compared with, the first
-    where it is `None`."""
+    the typed workload that differ here; `against` names the arm it is compared with: the
+    first where it is `None`, none where it is the arm itself."""
 
     name: str
     description: str = ""

@@ -169,8 +169,8 @@ class _Reader:
                 self.fail("an arm's name is 1 to 60 printable characters", "arm", "name", at)
             seen.add(arm.name)
         for at, arm in enumerate(arms):
-            if arm.against is not None and arm.against not in seen - {arm.name}:
-                self.fail(f"no other arm is named {arm.against!r}", "arm", "against", at)
+            if arm.against is not None and arm.against not in seen:
+                self.fail(f"no arm is named {arm.against!r}", "arm", "against", at)
         return arms
 
     def check(

@@ -220,6 +220,14 @@ VERDICT = (
         None,
         choices=("transaction", "commit", "exec"),
     ),
+    Key(
+        "longest",
+        "int",
+        "look at so many of the longest of two arms apart from the rest; 0 = no",
+        None,
+        low=0,
+        high=10_000_000,
+    ),
 )
 
 ARM = (
@@ -232,7 +240,9 @@ ARM = (
         '{work_mem = "4MB"}',
     ),
     Key("parameters", "values", "other parameters of the typed workload", None),
-    Key("against", "str", "the arm it is compared with, if not the first", None),
+    Key(
+        "against", "str", "the arm it is compared with, if not the first; its own name: none", None
+    ),
     Key("before_sql", "texts", "SQL before each turn of this arm", None),
     Key("after_sql", "texts", "SQL after each turn, whatever happens", None),
     Key("scripts", "scripts", "other scripts than the workload's", None),

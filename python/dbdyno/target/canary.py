@@ -95,6 +95,15 @@ def canaries(
     )
 
 
+def host_canaries(
+    folder: Path, clock: Callable[[], int] = time.perf_counter_ns
+) -> dict[str, float]:
+    """The canaries of a machine without an engine, in ns: CPU loop, and fsync in this folder."""
+    found = {"cpu_ns": float(_median([_timed(clock, _count) for _ in range(5)]))}
+    fsync_ns = _fsync_ns(folder, clock)
+    return found if fsync_ns is None else {**found, "fsync_ns": float(fsync_ns)}
+
+
 def _fsync_ns(folder: Path, clock: Callable[[], int]) -> int | None:
     """Median of five times writing 8 KiB over an allocated file and forcing it to the disk."""
     page = os.urandom(WRITE_BYTES)

@@ -20,11 +20,12 @@
 
 use std::collections::VecDeque;
 
+use super::Purpose;
 use super::counts::CacheCounts;
 use super::directory::{Directory, Placed};
 use super::parameters::{self, CacheMode, RackParameters};
-use super::storage_cell::{Ask, State, StorageCell, Then};
-use super::{CellError, Purpose};
+use super::state::{Ask, State, Then};
+use super::storage_cell::StorageCell;
 use crate::device::{Done, Kind, Request};
 use crate::kernel::sample::whole_ns;
 
@@ -38,14 +39,14 @@ pub(super) struct Caching {
     pub counts: CacheCounts,
     pub line_bytes: u64,
     keep_limit_ratio: f64,
-    dirty_limit_ratio: f64,
+    pub dirty_limit_ratio: f64,
     scans: bool,
     /// Where it begins on each module, and how many modules there are.
     from_bytes: u64,
     modules: u32,
-    destages: u64,
-    destaging: u64,
-    flushing: bool,
+    pub destages: u64,
+    pub destaging: u64,
+    pub flushing: bool,
     memory_bytes: u64,
     populating_bytes: u64,
     /// Reads of KEEP whose lines wait for memory.
@@ -79,25 +80,26 @@ impl Caching {
         caching
     }
 
-    fn create(&mut self, size_gb: f64) {
+    pub fn create(&mut self, size_gb: f64) {
         let room = whole_ns(size_gb * f64::from(1 << 30)) / self.line_bytes;
         let keep = whole_ns(room as f64 * self.keep_limit_ratio);
         self.directory = Directory::new(room, keep);
     }
 
     pub fn holds(&self) -> bool {
-        let open = self.destaging + self.directory.dirty() + self.populating_bytes;
-        self.directory.holds() && (self.mode == CacheMode::WriteBack || open >= self.destaging)
+        self.directory.holds()
+            && self.destaging <= self.directory.dirty()
+            && (self.mode == CacheMode::WriteBack || self.directory.dirty() == 0)
     }
 
-    fn lines(&self, unit: u16, request: Request) -> std::ops::RangeInclusive<u64> {
+    pub fn lines(&self, unit: u16, request: Request) -> std::ops::RangeInclusive<u64> {
         let (first, last) = request.units(self.line_bytes);
         let unit = u64::from(unit) << 48;
         (unit | first)..=(unit | last)
     }
 
     /// Module and offset of a place.
-    fn address(&self, place: u32) -> (u32, u64) {
+    pub fn address(&self, place: u32) -> (u32, u64) {
         let (chunk, within) = (place / CHUNK, place % CHUNK);
         let line = u64::from(chunk / self.modules) * u64::from(CHUNK) + u64::from(within);
         (chunk % self.modules, self.from_bytes + line * self.line_bytes)
@@ -106,7 +108,7 @@ impl Caching {
 
 impl StorageCell {
     /// May lines of this request come in?
-    fn may_cache(state: &State, ask: &Ask) -> bool {
+    pub(super) fn may_cache(state: &State, ask: &Ask) -> bool {
         let caching = &state.caching;
         caching.mode != CacheMode::None
             && matches!(ask.label.purpose, Purpose::Data | Purpose::Scan)
@@ -116,13 +118,13 @@ impl StorageCell {
             && (ask.copy == 0 || caching.mode == CacheMode::WriteBack)
     }
 
-    fn keeps(ask: &Ask) -> bool {
+    pub(super) fn keeps(ask: &Ask) -> bool {
         ask.label.caching == parameters::Caching::Keep
     }
 
     /// One I/O for each run of places side by side on a module; how many. The bytes are those of the
     /// request's part in each line.
-    fn on_flash(
+    pub(super) fn on_flash(
         &self,
         state: &mut State,
         ask: Ask,
@@ -160,7 +162,14 @@ impl StorageCell {
         runs
     }
 
-    fn module_io(&self, state: &mut State, ask: Ask, module: u32, request: Request, then: Then) {
+    pub(super) fn module_io(
+        &self,
+        state: &mut State,
+        ask: Ask,
+        module: u32,
+        request: Request,
+        then: Then,
+    ) {
         let unit = (self.disks + module as usize) as u16;
         self.io(state, Ask { unit, group: Ask::NO_GROUP, request, ..ask }, then);
     }
@@ -187,7 +196,11 @@ impl StorageCell {
         self.count_read(state, &ask, by_flash, (held.len(), missing.len()));
         let stores = by_flash && Self::may_cache(state, &ask);
         let then = if stores { Then::Miss(op) } else { Then::Part(op) };
-        let runs = if by_flash { self.runs(state, &ask, &missing) } else { vec![ask.request] };
+        let runs = if by_flash {
+            Self::runs(state.caching.line_bytes, &ask, &missing)
+        } else {
+            vec![ask.request]
+        };
         let runs = if missing.is_empty() { Vec::new() } else { runs };
         if let Some(open) = state.ops.get_mut(op) {
             open.from = [!runs.is_empty(), !held.is_empty()];
@@ -204,8 +217,7 @@ impl StorageCell {
     }
 
     /// Runs of missing lines as reads, no further than the request.
-    fn runs(&self, state: &State, ask: &Ask, missing: &[u64]) -> Vec<Request> {
-        let line_bytes = state.caching.line_bytes;
+    fn runs(line_bytes: u64, ask: &Ask, missing: &[u64]) -> Vec<Request> {
         let (begin, end) = (ask.request.offset_bytes, ask.request.offset_bytes + ask.request.bytes);
         let mut runs: Vec<Request> = Vec::new();
         for key in missing {
@@ -268,7 +280,7 @@ impl StorageCell {
         let mut places = Vec::new();
         for key in state.caching.lines(ask.unit, ask.request) {
             if state.caching.directory.find(key).is_none()
-                && let Some(place) = self.bring_in(state, key, &ask, spare)
+                && let Some(place) = Self::bring_in(state, key, &ask, spare)
             {
                 places.push((key, place));
             }
@@ -276,21 +288,19 @@ impl StorageCell {
         if places.is_empty() {
             return;
         }
-        let before = state.ops.len();
-        debug_assert!(before > 0 || ask.request.bytes > 0);
-        let bytes = self.bytes_of(state, &ask, &places);
+        let bytes = Self::bytes_of(state.caching.line_bytes, &ask, &places);
         state.caching.populating_bytes += bytes;
         state.caching.counts.populate.add(bytes);
         self.count_write(state, &ask, bytes);
         self.on_flash(state, ask, Kind::Write, &places, Then::Populated);
     }
 
-    fn bytes_of(&self, state: &State, ask: &Ask, places: &[(u64, u32)]) -> u64 {
+    fn bytes_of(line_bytes: u64, ask: &Ask, places: &[(u64, u32)]) -> u64 {
         let keys: Vec<u64> = places.iter().map(|&(key, _)| key).collect();
-        self.runs(state, ask, &keys).iter().map(|run| run.bytes).sum()
+        Self::runs(line_bytes, ask, &keys).iter().map(|run| run.bytes).sum()
     }
 
-    fn count_write(&self, state: &mut State, ask: &Ask, bytes: u64) {
+    pub(super) fn count_write(&self, state: &mut State, ask: &Ask, bytes: u64) {
         if Self::keeps(ask) {
             state.caching.counts.keep_write.add(bytes);
         }
@@ -299,7 +309,7 @@ impl StorageCell {
     }
 
     /// Place of a line that is not held.
-    fn bring_in(&self, state: &mut State, key: u64, ask: &Ask, spare: bool) -> Option<u32> {
+    pub(super) fn bring_in(state: &mut State, key: u64, ask: &Ask, spare: bool) -> Option<u32> {
         let caching = &mut state.caching;
         let full = caching.directory.len() >= caching.directory.room();
         caching.counts.replacements += u64::from(full && !spare);
@@ -330,186 +340,5 @@ impl StorageCell {
             // A read: its answer is an event of its own, nobody is to be told here.
             self.part(state, op);
         }
-    }
-
-    pub(super) fn write_data(&self, state: &mut State, op: u64, ask: Ask) {
-        if state.caching.mode == CacheMode::None {
-            self.io(state, ask, Then::Part(op));
-            return;
-        }
-        let large = self.is_large(ask.request.bytes);
-        if large || !Self::may_cache(state, &ask) {
-            self.bypass(state, op, ask, large);
-        } else if state.caching.mode == CacheMode::WriteThrough {
-            self.io(state, ask, Then::Through(op));
-        } else {
-            self.write_back(state, op, ask);
-        }
-    }
-
-    /// To disk only; lines that are held are out of date.
-    fn bypass(&self, state: &mut State, op: u64, ask: Ask, large: bool) {
-        let caching = &mut state.caching;
-        let counts = &mut caching.counts;
-        counts.write_skip.add(ask.request.bytes);
-        if large {
-            counts.write_skip_large.add(ask.request.bytes);
-        } else if ask.copy > 0 && caching.mode == CacheMode::WriteThrough {
-            counts.write_skip_mirror.add(ask.request.bytes);
-        }
-        for key in caching.lines(ask.unit, ask.request) {
-            if let Some(place) = caching.directory.find(key) {
-                caching.directory.remove(place);
-            }
-        }
-        self.io(state, ask, Then::Part(op));
-    }
-
-    /// Places of all lines of a write; none if there is no room.
-    fn places(&self, state: &mut State, ask: &Ask) -> Option<Vec<(u64, u32)>> {
-        let (mut places, mut new) = (Vec::new(), false);
-        for key in state.caching.lines(ask.unit, ask.request) {
-            let place = if let Some(place) = state.caching.directory.find(key) {
-                state.caching.directory.touch(place, Self::keeps(ask));
-                place
-            } else {
-                new = true;
-                self.bring_in(state, key, ask, false)?
-            };
-            places.push((key, place));
-        }
-        let bytes = ask.request.bytes;
-        let counts = &mut state.caching.counts;
-        if new {
-            counts.first.add(bytes)
-        } else {
-            counts.overwrite.add(bytes)
-        }
-        self.count_write(state, ask, bytes);
-        Some(places)
-    }
-
-    fn write_back(&self, state: &mut State, op: u64, ask: Ask) {
-        let Some(places) = self.places(state, &ask) else {
-            self.bypass(state, op, ask, false);
-            return;
-        };
-        for &(_, place) in &places {
-            state.caching.directory.soil(place);
-        }
-        let parts = self.on_flash(state, ask, Kind::Write, &places, Then::Part(op));
-        if let Some(open) = state.ops.get_mut(op) {
-            open.left = parts;
-        }
-        self.destage(state);
-    }
-
-    /// A write is on disk: onto flash as well, and nobody waits for that.
-    pub(super) fn written_through(&self, state: &mut State, op: u64, ask: Ask) -> Option<Done> {
-        if state.caching.mode == CacheMode::WriteThrough
-            && let Some(places) = self.places(state, &ask)
-        {
-            self.on_flash(state, ask, Kind::Write, &places, Then::Nothing);
-        }
-        self.part(state, op)
-    }
-
-    /// Starts destages while too much is dirty.
-    fn destage(&self, state: &mut State) {
-        loop {
-            let caching = &mut state.caching;
-            let limit = caching.directory.room() as f64 * caching.dirty_limit_ratio;
-            let much = caching.flushing || caching.directory.dirty() as f64 > limit;
-            caching.flushing &= caching.directory.dirty() > 0;
-            if !much || caching.destaging >= caching.destages {
-                return;
-            }
-            let Some(place) = caching.directory.destage() else { return };
-            caching.destaging += 1;
-            let key = caching.directory.key(place);
-            let line_bytes = caching.line_bytes;
-            let (module, offset_bytes) = caching.address(place);
-            let offset_on_disk = (key & ((1 << 48) - 1)) * line_bytes;
-            let unit = (key >> 48) as u16;
-            let slices = state.slices.iter().filter(|slice| !slice.on_flash);
-            let group = slices
-                .filter(|slice| (slice.from_bytes..slice.to_bytes).contains(&offset_on_disk))
-                .map(|slice| slice.group)
-                .next();
-            let ask = Ask {
-                unit,
-                group: group.unwrap_or(Ask::NO_GROUP),
-                copy: 0,
-                label: super::Label::DESTAGE,
-                request: Request::read(offset_bytes, line_bytes),
-            };
-            self.module_io(state, ask, module, ask.request, Then::DestageRead(place));
-        }
-    }
-
-    pub(super) fn destage_read(&self, state: &mut State, place: u32, ask: Ask) {
-        let caching = &mut state.caching;
-        caching.counts.destage_read.add(ask.request.bytes);
-        let key = caching.directory.key(place);
-        let offset_bytes = (key & ((1 << 48) - 1)) * caching.line_bytes;
-        let slices = state.slices.iter().filter(|slice| !slice.on_flash);
-        let group = slices
-            .filter(|slice| (slice.from_bytes..slice.to_bytes).contains(&offset_bytes))
-            .map(|slice| slice.group)
-            .next()
-            .unwrap_or(Ask::NO_GROUP);
-        let request = Request::write(offset_bytes, caching.line_bytes);
-        let ask = Ask { unit: (key >> 48) as u16, group, request, ..ask };
-        self.io(state, ask, Then::DestageWrite(place));
-    }
-
-    pub(super) fn destaged(&self, state: &mut State, place: u32, bytes: u64) {
-        let caching = &mut state.caching;
-        caching.counts.destage_write.add(bytes);
-        caching.directory.destaged(place);
-        caching.destaging -= 1;
-        self.destage(state);
-    }
-
-    /// Begins to write everything dirty to disk; done when [`StorageCell::dirty_bytes`] is 0.
-    pub fn flush(&self) {
-        let state = &mut *self.state.borrow_mut();
-        state.caching.flushing = true;
-        self.destage(state);
-    }
-
-    /// Bytes of the flash cache that are not on disk.
-    pub fn dirty_bytes(&self) -> u64 {
-        let caching = &self.state.borrow().caching;
-        caching.directory.dirty() * caching.line_bytes
-    }
-
-    /// Drops the flash cache. What is dirty must be flushed first.
-    pub fn drop_flash_cache(&self) -> Result<(), CellError> {
-        let dirty_bytes = self.dirty_bytes();
-        if dirty_bytes > 0 {
-            return Err(CellError::Dirty { cell: self.name().into(), bytes: dirty_bytes });
-        }
-        let caching = &mut self.state.borrow_mut().caching;
-        caching.mode = CacheMode::None;
-        caching.directory = Directory::new(0, 0);
-        Ok(())
-    }
-
-    /// Creates the flash cache, empty. There must be none.
-    pub fn create_flash_cache(&self, mode: CacheMode, size_gb: f64) -> Result<(), CellError> {
-        let state = &mut *self.state.borrow_mut();
-        if state.caching.mode != CacheMode::None {
-            return Err(CellError::CacheExists { cell: self.name().into() });
-        }
-        if self.devices.len() == self.disks {
-            return Err(CellError::NoFlash { cell: self.name().into() });
-        }
-        if !(size_gb > 0.0 && size_gb.is_finite()) {
-            return Err(CellError::parameter("flash_cache.size_gb", "must be above 0"));
-        }
-        state.caching.mode = mode;
-        state.caching.create(size_gb);
-        Ok(())
     }
 }

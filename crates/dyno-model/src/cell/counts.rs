@@ -21,6 +21,7 @@ impl Sum {
     }
 
     /// Both together.
+    #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self { requests: self.requests + other.requests, bytes: self.bytes + other.bytes }
     }

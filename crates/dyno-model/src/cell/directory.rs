@@ -25,7 +25,9 @@ impl Hasher for Mix {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
     }
 
     fn write_u64(&mut self, value: u64) {
@@ -215,10 +217,8 @@ impl Directory {
         if keep && self.keep >= self.keep_room {
             let Some(()) = self.evict(2) else { return Placed::NoRoom };
             over_keep = true;
-        } else if !free {
-            if spare || self.evict(0).is_none() {
-                return Placed::NoRoom;
-            }
+        } else if !free && (spare || self.evict(0).is_none()) {
+            return Placed::NoRoom;
         }
         let node = Node { key, newer: NONE, older: NONE, line: Line::Clean, keep };
         let place = if let Some(place) = self.free.pop() {

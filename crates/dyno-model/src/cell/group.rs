@@ -17,7 +17,7 @@ use std::rc::{Rc, Weak};
 use super::Label;
 use super::parameters::{GroupParameters, Medium};
 use super::rack::Shared;
-use super::storage_cell::Ask;
+use super::state::Ask;
 use crate::device::array::Open;
 use crate::device::{Device, Done, Kind, Observer, Request};
 use crate::kernel::StationReport;

@@ -144,6 +144,14 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// First come, first served by every database: what is left when a plan is lifted.
+    pub fn lifted(databases: &[String]) -> Self {
+        let parameters = IormParameters { depth: u64::MAX, ..IormParameters::default() };
+        Self::new(&parameters, databases)
+    }
+}
+
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<(u64, u64)>,
@@ -167,9 +175,11 @@ pub enum Next {
 /// Queues of one disk.
 #[derive(Default)]
 pub struct Queues {
-    queues: Vec<Queue>,
+    of: Vec<Queue>,
     outstanding: u64,
     waiting: u64,
+    /// A call is due then, because of limits.
+    called_ns: u64,
     /// Pass of the last that was served by share: where a database that was idle begins.
     virtual_pass: f64,
 }
@@ -183,10 +193,10 @@ impl Queues {
     /// A request comes.
     pub fn push(&mut self, database: u16, token: u64, cost_ns: u64) {
         let at = usize::from(database);
-        if self.queues.len() <= at {
-            self.queues.resize_with(at + 1, Queue::default);
+        if self.of.len() <= at {
+            self.of.resize_with(at + 1, Queue::default);
         }
-        let queue = &mut self.queues[at];
+        let queue = &mut self.of[at];
         if queue.waiting.is_empty() {
             queue.pass = queue.pass.max(self.virtual_pass);
         }
@@ -205,15 +215,9 @@ impl Queues {
             return Next::Nothing;
         }
         let chosen = self.by_level(plan, now_ns).or_else(|| self.least(plan, None, now_ns));
-        let Some(at) = chosen else {
-            let ready = self.queues.iter().filter(|queue| !queue.waiting.is_empty());
-            return ready
-                .map(|queue| queue.not_before_ns)
-                .min()
-                .map_or(Next::Nothing, Next::NotBefore);
-        };
+        let Some(at) = chosen else { return self.not_before(now_ns) };
         let entry = plan.entries[at];
-        let queue = &mut self.queues[at];
+        let queue = &mut self.of[at];
         let Some((token, cost_ns)) = queue.waiting.pop_front() else { return Next::Nothing };
         if entry.level == 0 {
             // By level, the turn was paid for when it was given.
@@ -229,16 +233,29 @@ impl Queues {
         Next::Serve(token)
     }
 
+    /// When the first limit lets somebody go on; nothing if a call is due by then already.
+    fn not_before(&mut self, now_ns: u64) -> Next {
+        let waiting = self.of.iter().filter(|queue| !queue.waiting.is_empty());
+        let Some(first_ns) = waiting.map(|queue| queue.not_before_ns).min() else {
+            return Next::Nothing;
+        };
+        if self.called_ns > now_ns && self.called_ns <= first_ns {
+            return Next::Nothing;
+        }
+        self.called_ns = first_ns;
+        Next::NotBefore(first_ns)
+    }
+
     fn ready(&self, at: usize, now_ns: u64) -> bool {
-        let queue = &self.queues[at];
+        let queue = &self.of[at];
         !queue.waiting.is_empty() && queue.not_before_ns <= now_ns
     }
 
     /// The database, of those with something to do, that has had least for its weight.
     fn least(&self, plan: &Plan, level: Option<u64>, now_ns: u64) -> Option<usize> {
         let of_level = |at: &usize| level.is_none_or(|level| plan.entries[*at].level == level);
-        let ready = (0..self.queues.len()).filter(of_level).filter(|&at| self.ready(at, now_ns));
-        ready.min_by(|&a, &b| self.queues[a].pass.total_cmp(&self.queues[b].pass))
+        let ready = (0..self.of.len()).filter(of_level).filter(|&at| self.ready(at, now_ns));
+        ready.min_by(|&a, &b| self.of[a].pass.total_cmp(&self.of[b].pass))
     }
 
     /// One turn of each level in order: the database whose turn it is, if it has something to do.
@@ -260,10 +277,10 @@ impl Queues {
 
     /// Whose turn it is at a level, busy or idle; it is charged for it.
     fn turn(&mut self, plan: &Plan, level: u64) -> Option<usize> {
-        self.queues.resize_with(plan.entries.len().max(self.queues.len()), Queue::default);
+        self.of.resize_with(plan.entries.len().max(self.of.len()), Queue::default);
         let members = (0..plan.entries.len()).filter(|&at| plan.entries[at].level == level);
-        let at = members.min_by(|&a, &b| self.queues[a].pass.total_cmp(&self.queues[b].pass))?;
-        let queue = &mut self.queues[at];
+        let at = members.min_by(|&a, &b| self.of[a].pass.total_cmp(&self.of[b].pass))?;
+        let queue = &mut self.of[at];
         let cost_ns = queue.waiting.front().map_or(plan.turn_ns, |&(_, cost_ns)| cost_ns);
         queue.pass += cost_ns as f64 / plan.entries[at].weight;
         Some(at)

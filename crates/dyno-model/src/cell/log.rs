@@ -8,7 +8,8 @@
 
 use super::counts::{LogCounts, Skip};
 use super::parameters::FlashLogParameters;
-use super::storage_cell::{Ask, Op, State, StorageCell, Then};
+use super::state::{Ask, Op, State, Then};
+use super::storage_cell::StorageCell;
 use crate::device::{Done, Request};
 use crate::kernel::sample::whole_ns;
 
@@ -55,12 +56,7 @@ impl Log {
         if self.exists { self.room_bytes * self.used_bytes.len() as u64 } else { 0 }
     }
 
-    /// Space of a module.
-    pub fn module_bytes(&self) -> u64 {
-        self.room_bytes
-    }
-
-    /// Does a copy ever stay?
+    /// Is no module overfull?
     pub fn holds(&self) -> bool {
         self.used_bytes.iter().all(|&used| used <= self.room_bytes)
     }
@@ -101,6 +97,12 @@ impl StorageCell {
         self.state.borrow().log.exists
     }
 
+    /// Size of the flash log, and how much of it is not on disk yet.
+    pub fn flash_log_bytes(&self) -> (u64, u64) {
+        let log = &self.state.borrow().log;
+        (log.bytes(), log.used())
+    }
+
     /// Why a redo write cannot be raced, as far as it is known when it comes.
     pub(super) fn may_not_race(state: &State, ask: &Ask) -> Option<Skip> {
         let slice = &state.slices[usize::from(ask.group)];
@@ -132,9 +134,8 @@ impl StorageCell {
         let mut place = None;
         if skip.is_none() {
             place = state.log.place(flash_bytes);
-            skip = place
-                .is_none()
-                .then(|| if flash_bytes > state.log.room_bytes { Skip::Large } else { Skip::Busy });
+            let why = if flash_bytes > state.log.room_bytes { Skip::Large } else { Skip::Busy };
+            skip = place.is_none().then_some(why);
         }
         let (module, at) = place.unwrap_or_default();
         let race = Race {

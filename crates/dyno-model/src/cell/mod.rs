@@ -39,11 +39,13 @@
 //! | [`storage_cell`] | one cell: network, devices, answers |
 //! | [`log`] | flash log |
 //! | [`caching`], [`directory`] | flash cache; what it holds |
+//! | `writing`, `destage` | writes into it or past it; back to disk |
 //! | [`iorm`] | resource management |
 //! | [`counts`], [`metrics`] | what is counted, and under which names it is shown |
 
 pub mod caching;
 pub mod counts;
+mod destage;
 pub mod directory;
 pub mod error;
 pub mod group;
@@ -52,7 +54,9 @@ pub mod log;
 pub mod metrics;
 pub mod parameters;
 pub mod rack;
+mod state;
 pub mod storage_cell;
+mod writing;
 
 use serde::{Deserialize, Serialize};
 

@@ -1,14 +1,16 @@
 //! A rack: cells, the disk groups over them, and what can be asked of it while it runs.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::error::CellError;
 use super::group::{Group, Layout};
 use super::iorm::Directive;
+use super::metrics::Collected;
 use super::parameters::{Caching, Medium, RackParameters};
-use super::storage_cell::{Slice, StorageCell};
+use super::state::Slice;
+use super::storage_cell::StorageCell;
 use super::{Label, Tag};
 use crate::device::cache::{Cache, CacheParameters};
 use crate::device::disk::Disk;
@@ -22,13 +24,12 @@ pub(super) struct Shared {
     pub names: Vec<String>,
     pub layouts: Vec<Layout>,
     databases: RefCell<Vec<String>>,
-    pub(super) since_ns: Cell<u64>,
+    pub(super) collected: RefCell<Collected>,
 }
 
 /// A rack of storage cells.
 pub struct Rack {
     sim: Sim,
-    pub(super) parameters: RackParameters,
     pub(super) shared: Rc<Shared>,
 }
 
@@ -79,10 +80,10 @@ impl Rack {
             cells.push(StorageCell::new(sim, &cell, parameters, devices, slices));
         }
         let names = parameters.groups.keys().cloned().collect();
-        let since_ns = Cell::new(sim.now_ns());
+        let collected = RefCell::new(Collected::none(sim.now_ns()));
         let databases = RefCell::default();
-        let shared = Rc::new(Shared { cells, names, layouts, databases, since_ns });
-        let rack = Self { sim: sim.clone(), parameters: parameters.clone(), shared };
+        let shared = Rc::new(Shared { cells, names, layouts, databases, collected });
+        let rack = Self { sim: sim.clone(), shared };
         // Number 0: what no database asked for.
         rack.database("_OTHER_DATABASE_");
         parameters.iorm.plan.keys().filter(|name| *name != "other").for_each(|name| {
@@ -111,6 +112,10 @@ impl Rack {
         let Tag { purpose, caching, .. } = *tag;
         let label = Label { purpose, caching, database: self.database(&tag.database) };
         Ok(Group::new(Rc::clone(&self.shared), number, label))
+    }
+
+    pub(super) fn now_ns(&self) -> u64 {
+        self.sim.now_ns()
     }
 
     /// Names of the disk groups.
@@ -164,13 +169,14 @@ impl Rack {
 
     /// Forgets statistics and counters: the end of a warm-up. What is cached stays.
     pub fn reset(&self) {
-        self.shared.since_ns.set(self.sim.now_ns());
+        *self.shared.collected.borrow_mut() = Collected::none(self.sim.now_ns());
         self.cells().iter().for_each(|cell| cell.reset());
     }
 }
 
 impl RackParameters {
-    fn check(&self) -> Result<(), CellError> {
+    /// Finds what cannot work.
+    pub fn check(&self) -> Result<(), CellError> {
         let some = |key, value| {
             if value > 0 { Ok(()) } else { Err(CellError::parameter(key, "must be above 0")) }
         };

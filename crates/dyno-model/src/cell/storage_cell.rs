@@ -16,105 +16,14 @@
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
-use super::caching::Caching;
-use super::counts::{DatabaseCounts, IoCounts, ScanCounts};
-use super::iorm::{Directive, IormParameters, Next, Plan, Queues};
-use super::log::{Log, Race};
+use super::Purpose;
+use super::counts::DatabaseCounts;
+use super::iorm::{Directive, Next, Plan};
 use super::parameters::{FlashLogParameters, RackParameters, ScanParameters};
-use super::{Label, Purpose};
-use crate::device::slab::Slab;
+use super::state::{Ask, Io, Op, Slice, State, Then, Units};
 use crate::device::{Device, Done, Kind, Observer, Request};
 use crate::kernel::sample::whole_ns;
-use crate::kernel::{Machine, MachineId, Sim, Station, StationReport, Stream};
-
-/// What a group asks of a cell.
-#[derive(Clone, Copy)]
-pub(super) struct Ask {
-    /// Disk or module, counted through: disks first.
-    pub unit: u16,
-    /// Group.
-    pub group: u16,
-    /// Which copy: 0 is the primary.
-    pub copy: u8,
-    pub label: Label,
-    /// Offset on the unit.
-    pub request: Request,
-}
-
-/// A request at the cell.
-pub(super) struct Op {
-    pub ask: Ask,
-    pub done: Option<Done>,
-    pub arrived_ns: u64,
-    /// Parts that are not complete.
-    pub left: u32,
-    pub race: Option<Race>,
-    /// Where the bytes of a read came from: disk, flash.
-    pub from: [bool; 2],
-}
-
-/// What follows when a device is done.
-#[derive(Clone, Copy)]
-pub(super) enum Then {
-    /// A part of this request is complete.
-    Part(u64),
-    /// A part is read from disk, and is to be cached.
-    Miss(u64),
-    /// A write is on disk, and is to be cached.
-    Through(u64),
-    /// Copies of a raced write; a redo write that is not raced.
-    DiskCopy(u64),
-    FlashCopy(u64),
-    Unraced(u64),
-    /// Into the cache: memory is free again.
-    Populated,
-    /// Into the cache, nobody waits.
-    Nothing,
-    /// A line is read to be destaged; is on disk.
-    DestageRead(u32),
-    DestageWrite(u32),
-}
-
-/// An I/O of a device.
-struct Io {
-    ask: Ask,
-    then: Then,
-    asked_ns: u64,
-    started_ns: u64,
-    managed: bool,
-}
-
-/// A group's slice of every unit of its medium.
-pub(super) struct Slice {
-    pub group: u16,
-    pub from_bytes: u64,
-    pub to_bytes: u64,
-    pub on_flash: bool,
-    pub cached: bool,
-    pub flash_log: bool,
-}
-
-pub(super) struct State {
-    pub ops: Slab<Op>,
-    ios: Slab<Io>,
-    station: Station,
-    in_free_ns: u64,
-    out_free_ns: u64,
-    pub log: Log,
-    pub caching: Caching,
-    queues: Vec<Queues>,
-    plan: Option<Plan>,
-    pub iorm: IormParameters,
-    pub databases: Vec<String>,
-    pub directives: Vec<Directive>,
-    pub slices: Vec<Slice>,
-    pub units: Vec<IoCounts>,
-    /// By group, then unit.
-    pub grids: Vec<IoCounts>,
-    pub by_database: Vec<DatabaseCounts>,
-    pub scan: ScanCounts,
-    dice: Stream,
-}
+use crate::kernel::{Machine, MachineId, Sim, StationReport};
 
 /// A storage cell.
 pub struct StorageCell {
@@ -142,31 +51,12 @@ impl StorageCell {
         sim: &Sim,
         name: &str,
         parameters: &RackParameters,
-        (disks, modules): (Vec<Rc<dyn Device>>, Vec<Rc<dyn Device>>),
+        (disks, modules): (Units, Units),
         slices: Vec<Slice>,
     ) -> Rc<Self> {
         let (disk_count, module_count) = (disks.len(), modules.len());
-        let units = disk_count + module_count;
-        let state = RefCell::new(State {
-            ops: Slab::default(),
-            ios: Slab::default(),
-            station: Station::default(),
-            in_free_ns: 0,
-            out_free_ns: 0,
-            log: Log::new(&parameters.flash_log, module_count),
-            caching: Caching::new(parameters, module_count),
-            queues: (0..disk_count).map(|_| Queues::default()).collect(),
-            plan: None,
-            iorm: parameters.iorm.clone(),
-            databases: Vec::new(),
-            directives: Vec::new(),
-            units: vec![IoCounts::default(); units],
-            grids: vec![IoCounts::default(); units * slices.len()],
-            slices,
-            by_database: Vec::new(),
-            scan: ScanCounts::default(),
-            dice: sim.stream(&format!("{name}/common cause")),
-        });
+        let dice = sim.stream(&format!("{name}/common cause"));
+        let state = State::new(parameters, (disk_count, module_count), slices, dice);
         let cell = Rc::new_cyclic(|me| Self {
             name: name.into(),
             sim: sim.clone(),
@@ -178,7 +68,7 @@ impl StorageCell {
             log_parameters: parameters.flash_log.clone(),
             scan_parameters: parameters.scan.clone(),
             small_bytes: parameters.flash_cache.small_kb << 10,
-            state,
+            state: RefCell::new(state),
             me: me.clone(),
         });
         cell.id.set(Some(sim.add_machine(cell.clone())));
@@ -295,9 +185,10 @@ impl StorageCell {
     /// Starts what the plan lets a disk start.
     fn serve(&self, state: &mut State, unit: usize) {
         let now = self.sim.now_ns();
-        loop {
-            let everything = Plan::default();
-            let plan = state.plan.as_ref().unwrap_or(&everything);
+        while state.queues[unit].waiting() > 0 {
+            // A plan that was lifted: what waits has its way.
+            let lifted = state.plan.is_none().then(|| Plan::lifted(&state.databases));
+            let Some(plan) = state.plan.as_ref().or(lifted.as_ref()) else { return };
             match state.queues[unit].next(plan, now) {
                 Next::Nothing => return,
                 Next::NotBefore(time_ns) => return self.call(time_ns, LIMIT + unit as u64),
@@ -405,19 +296,9 @@ impl StorageCell {
     pub fn reset(&self) {
         let state = &mut *self.state.borrow_mut();
         state.station.reset(self.sim.now_ns());
-        state.units.fill(IoCounts::default());
-        state.grids.fill(IoCounts::default());
-        state.by_database.fill(DatabaseCounts::default());
-        state.scan = ScanCounts::default();
-        state.log.counts = super::counts::LogCounts::default();
-        state.caching.counts = super::counts::CacheCounts::default();
+        state.reset_counts();
         self.devices.iter().for_each(|device| device.reset());
     }
-}
-
-impl Ask {
-    /// Group of I/O that belongs to no grid disk: that of flash log and flash cache.
-    pub const NO_GROUP: u16 = u16::MAX;
 }
 
 impl Observer for StorageCell {

@@ -1,71 +1,67 @@
-//! Buffer cache and database writer.
+//! The buffer cache.
 //!
-//! Buffers stand in the order of their last use. A session that needs a buffer takes the coldest one
-//! that is clean, but looks at no more than a share of all; if all of these are dirty it posts the
-//! database writer and waits: free buffer waits. The database writer keeps so many writes going at
-//! once, coldest dirty buffers first, whenever more than a share is dirty or somebody waits.
-//!
-//! A buffer that is dirtied again while it is written stays dirty.
+//! A session that needs a block finds it in a buffer, waits for another session that reads it, or
+//! takes a buffer and reads it. The search for a buffer ([`super::lru`]) looks at no more than a part
+//! of all; if it finds no clean one it posts the database writer and waits: free buffer waits.
+//! A buffer that is being written cannot be changed meanwhile: write complete waits.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
 use std::rc::Rc;
 
-use serde::{Deserialize, Serialize};
-
-use super::wait::{Account, Event, Ledger, Sink};
-use crate::device::{Device, Parameter, Request, parameter, start};
+use super::buffer_parameters::BufferParameters;
+use super::checkpoint::Checkpoint;
+use super::event::Event;
+use super::lru::{Aging, Lru, State};
+use super::redo::Redo;
+use super::task::Task;
+use crate::device::{Device, Request, start};
+use crate::kernel::sample::whole_ns;
+use crate::kernel::streams::fnv1a;
 use crate::kernel::{Condition, Sim};
 
-/// A buffer cache.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct BufferParameters {
-    /// Buffers.
-    pub buffers: u64,
-    /// Block.
-    pub block_bytes: u64,
-    /// Share of the buffers that is searched for a clean one.
-    pub scan_ratio: f64,
-    /// Share of dirty buffers above which the writer writes.
-    pub dirty_ratio: f64,
-    /// Writes at once.
-    pub writes: u64,
-}
+/// Block numbers are spread by one multiplication. Nothing ever goes over the map in its order.
+#[derive(Default)]
+pub(super) struct Spread(u64);
 
-impl BufferParameters {
-    /// Meaning and source of each.
-    pub const TABLE: [Parameter; 5] = [
-        parameter("buffers", "buffers", "chosen"),
-        parameter("block_bytes", "block", "Oracle: 8192 by default"),
-        parameter(
-            "scan_ratio",
-            "share searched for a clean buffer",
-            "Oracle: _db_block_max_scan_pct, 40",
-        ),
-        parameter(
-            "dirty_ratio",
-            "share of dirty buffers that starts the writer",
-            "Oracle: _db_large_dirty_queue, 25",
-        ),
-        parameter("writes", "writes at once", "assumed: depth of asynchronous I/O in use"),
-    ];
-}
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
 
-impl Default for BufferParameters {
-    fn default() -> Self {
-        Self { buffers: 10_000, block_bytes: 8_192, scan_ratio: 0.4, dirty_ratio: 0.25, writes: 32 }
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = fnv1a(bytes);
+    }
+
+    fn write_u64(&mut self, block: u64) {
+        let product = block.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = product ^ product >> 32;
     }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Buffer {
-    used: u64,
-    /// Changes since the block was read; equal to `written` when clean.
-    changed: u64,
-    written: u64,
-    reading: bool,
-    writing: bool,
+pub(super) struct Buffer {
+    pub block: u64,
+    /// Redo positions of the first change since it was clean, and of the end of the last.
+    pub dirty_from: u64,
+    pub dirty_to: u64,
+    pub dirty: bool,
+    pub reading: bool,
+    pub writing: bool,
+}
+
+impl Buffer {
+    fn state(self) -> State {
+        if self.reading || self.writing {
+            State::Busy
+        } else if self.dirty {
+            State::Dirty
+        } else {
+            State::Clean
+        }
+    }
 }
 
 /// What the cache has seen.
@@ -73,99 +69,121 @@ struct Buffer {
 pub struct BufferCounts {
     /// Blocks asked for.
     pub gets: u64,
-    /// Of these, read.
+    /// Blocks read.
     pub reads: u64,
     /// Blocks written.
     pub writes: u64,
 }
 
-#[derive(Default)]
-struct State {
-    buffers: BTreeMap<u64, Buffer>,
-    /// Blocks by last use, coldest first.
-    order: BTreeMap<u64, u64>,
-    clock: u64,
-    dirty: u64,
-    in_flight: u64,
-    counts: BufferCounts,
+pub(super) struct Buffers {
+    map: HashMap<u64, u32, BuildHasherDefault<Spread>>,
+    pub all: Vec<Buffer>,
+    pub lru: Lru,
+    unused: Vec<u32>,
+    pub in_flight: u64,
+    reading: u64,
+    pub dirty: u64,
+    pub counts: BufferCounts,
 }
 
-impl State {
-    /// The block is the most recently used.
-    fn touch(&mut self, block: u64) {
-        self.clock += 1;
-        if let Some(buffer) = self.buffers.get_mut(&block) {
-            self.order.remove(&buffer.used);
-            buffer.used = self.clock;
-            self.order.insert(self.clock, block);
+impl Buffers {
+    /// A buffer to read into, out of all lists, if there is one among the coldest.
+    fn take(&mut self, depth: u32) -> Option<u32> {
+        if let Some(buffer) = self.unused.pop() {
+            return Some(buffer);
+        }
+        loop {
+            let all = &self.all;
+            let found = self.lru.search(depth, |buffer| all[buffer as usize].state());
+            if let Some(buffer) = found {
+                self.map.remove(&self.all[buffer as usize].block);
+                return Some(buffer);
+            }
+            // Everything looked at was moved to the hot end: look again, it starts from 0 there.
+            let coming = self.in_flight + self.reading + u64::from(self.lru.to_write());
+            if coming > 0 {
+                return None;
+            }
         }
     }
 
-    /// Makes room for one more; false if there is no clean buffer among the coldest `scan`.
-    fn make_room(&mut self, capacity: u64, scan: usize) -> bool {
-        if (self.buffers.len() as u64) < capacity {
-            return true;
-        }
-        let clean = |block: &u64| {
-            self.buffers.get(block).is_some_and(|buffer| {
-                buffer.changed == buffer.written && !buffer.reading && !buffer.writing
-            })
-        };
-        let found = self.order.iter().take(scan).find(|(_, block)| clean(block));
-        let Some((&used, &block)) = found else { return false };
-        self.order.remove(&used);
-        self.buffers.remove(&block);
-        true
+    /// The writer's own search when buffers are wanted.
+    pub fn collect_dirty(&mut self, depth: u32) {
+        let all = &self.all;
+        self.lru.collect_dirty(depth, |buffer| all[buffer as usize].state());
     }
 
-    fn coldest_dirty(&self) -> Option<u64> {
-        let dirty = |block: &u64| {
-            let buffer = self.buffers.get(block);
-            buffer.is_some_and(|buffer| buffer.changed > buffer.written && !buffer.writing)
-        };
-        self.order.values().copied().find(|block| dirty(block))
+    fn find(&self, block: u64) -> Option<u32> {
+        self.map.get(&block).copied()
     }
 }
 
-struct Inner {
-    sim: Sim,
-    parameters: BufferParameters,
-    device: Rc<dyn Device>,
-    account: Account,
-    state: RefCell<State>,
-    wanted: Cell<u64>,
-    posted: Condition,
-    freed: Condition,
+pub(super) struct Inner {
+    pub sim: Sim,
+    pub parameters: BufferParameters,
+    pub device: Rc<dyn Device>,
+    pub checkpoint: Checkpoint,
+    pub redo: Redo,
+    pub state: RefCell<Buffers>,
+    /// Sessions that wait for a free buffer.
+    pub wanted: Cell<u64>,
+    pub freed: Condition,
     loaded: Condition,
+    pub written: Condition,
+    depth: u32,
+    /// p1 and p2 of reads from cells; none: the plain events.
+    cell: Option<[u64; 2]>,
+    get_ns: u64,
 }
 
-/// Buffer cache and database writer; clones share them.
+/// The cache; clones share it.
 #[derive(Clone)]
-pub struct BufferCache(Rc<Inner>);
+pub struct BufferCache(pub(super) Rc<Inner>);
 
 impl BufferCache {
-    /// An empty cache; its writer is the process `number`.
+    /// An empty cache. Its writer is [`super::dbwr::run`].
     pub fn new(
         sim: &Sim,
-        number: u64,
-        parameters: BufferParameters,
+        parameters: &BufferParameters,
         device: Rc<dyn Device>,
-        sink: Sink,
+        redo: &Redo,
+        checkpoint: &Checkpoint,
+        cells: bool,
     ) -> Self {
-        let cache = Self(Rc::new(Inner {
+        let count = parameters.buffers as u32;
+        let part = |pct: f64| (f64::from(count) * pct / 100.0) as u32;
+        let aging = Aging {
+            replacement: parameters.replacement,
+            hot_max: part(parameters.hot_pct),
+            hot_touches: parameters.hot_touches as u32,
+            touch_ns: whole_ns(parameters.touch_s * 1e9),
+        };
+        let state = RefCell::new(Buffers {
+            map: HashMap::default(),
+            all: vec![Buffer::default(); count as usize],
+            lru: Lru::new(count, aging),
+            unused: (0..count).rev().collect(),
+            in_flight: 0,
+            reading: 0,
+            dirty: 0,
+            counts: BufferCounts::default(),
+        });
+        let hash = fnv1a(device.name().as_bytes());
+        Self(Rc::new(Inner {
             sim: sim.clone(),
-            parameters,
+            parameters: parameters.clone(),
             device,
-            account: Account::new(number, sim.now_ns(), sink),
-            state: RefCell::default(),
+            checkpoint: checkpoint.clone(),
+            redo: redo.clone(),
+            state,
             wanted: Cell::new(0),
-            posted: Condition::new(sim, "rdbms ipc message"),
             freed: Condition::new(sim, "free buffer waits"),
             loaded: Condition::new(sim, "read by other session"),
-        }));
-        let me = cache.clone();
-        sim.spawn_daemon("dbwr", async move { me.writer().await });
-        cache
+            written: Condition::new(sim, "write complete waits"),
+            depth: part(parameters.scan_pct).max(1),
+            cell: cells.then_some([hash >> 32, hash & 0xffff_ffff]),
+            get_ns: whole_ns(parameters.get_us * 1e3),
+        }))
     }
 
     /// What it has seen.
@@ -173,136 +191,188 @@ impl BufferCache {
         self.0.state.borrow().counts
     }
 
-    /// The writer's time.
-    pub fn ledger(&self) -> Ledger {
-        self.0.account.ledger()
+    /// Dirty buffers.
+    pub fn dirty(&self) -> u64 {
+        self.0.state.borrow().dirty
     }
 
-    /// Gets a block, from the device if need be, and changes it if asked to.
-    pub async fn get(&self, block: u64, change: bool, account: &Account) {
+    /// Gets a block, from the device if need be; `true` if this session read it. At the return the
+    /// block is in a buffer, and one that is not being written if it is got for a change.
+    pub async fn get(&self, task: &mut Task, block: u64, change: bool) -> bool {
+        task.run(self.0.get_ns).await;
+        self.0.state.borrow_mut().counts.gets += 1;
+        self.hold(task, block, change).await
+    }
+
+    /// The same without CPU and without being counted.
+    pub async fn hold(&self, task: &mut Task, block: u64, change: bool) -> bool {
         let inner = &*self.0;
-        inner.state.borrow_mut().counts.gets += 1;
+        let mut read = false;
         loop {
-            let found = inner.state.borrow().buffers.get(&block).copied();
+            let found = {
+                let state = inner.state.borrow();
+                state.find(block).map(|buffer| (buffer, state.all[buffer as usize]))
+            };
             match found {
-                Some(buffer) if buffer.reading => {
-                    let begin_ns = inner.sim.now_ns();
+                Some((_, Buffer { reading: true, .. })) => {
+                    let begin_ns = task.leave();
                     inner.loaded.wait().await;
-                    let event = Event::ReadByOtherSession;
-                    account.wait(event, begin_ns, inner.sim.now_ns(), [1, block, 1]);
+                    task.back(Event::ReadByOtherSession, begin_ns, [1, block, 1]).await;
                 }
-                Some(_) => break,
-                None => self.read(block, account).await,
+                Some((_, Buffer { writing: true, .. })) if change => {
+                    let begin_ns = task.leave();
+                    inner.written.wait().await;
+                    task.back(Event::WriteCompleteWaits, begin_ns, [1, block, 1]).await;
+                }
+                Some((buffer, _)) => {
+                    inner.state.borrow_mut().lru.touch(buffer, inner.sim.now_ns());
+                    return read;
+                }
+                None => read |= self.read(task, block).await,
             }
         }
-        let mut state = inner.state.borrow_mut();
-        state.touch(block);
-        if let Some(buffer) = state.buffers.get_mut(&block).filter(|_| change) {
-            let was_clean = buffer.changed == buffer.written;
-            buffer.changed += 1;
-            state.dirty += u64::from(was_clean);
-        }
-        drop(state);
-        if self.is_due() {
-            inner.posted.notify_one();
+    }
+
+    /// The block, which was got for a change at this instant, is changed by the redo at `positions`.
+    pub fn change(&self, block: u64, positions: &Range<u64>) {
+        let mut state = self.0.state.borrow_mut();
+        let Some(buffer) = state.find(block) else { return };
+        let entry = &mut state.all[buffer as usize];
+        entry.dirty_to = positions.end;
+        if !entry.dirty {
+            entry.dirty = true;
+            entry.dirty_from = positions.start;
+            self.0.checkpoint.dirty(positions.start, buffer);
+            state.dirty += 1;
         }
     }
 
-    /// Takes a buffer and reads the block, unless somebody else has by then.
-    async fn read(&self, block: u64, account: &Account) {
+    /// Takes a buffer and reads the block, unless somebody else does so first: `false`.
+    async fn read(&self, task: &mut Task, block: u64) -> bool {
         let inner = &*self.0;
-        let BufferParameters { buffers, scan_ratio, block_bytes, .. } = inner.parameters;
-        let scan = ((buffers as f64 * scan_ratio) as usize).max(1);
-        let begin_ns = inner.sim.now_ns();
+        let Some(buffer) = self.free_buffer(task, block).await else { return false };
+        self.begin_read(buffer, block);
+        let begin_ns = task.leave();
+        let bytes = inner.parameters.block_bytes;
+        start(&inner.sim, &*inner.device, Request::read(block * bytes, bytes)).await;
+        self.end_read(buffer, false);
+        let (event, p) = match inner.cell {
+            Some([cell, disk]) => (Event::CellSingleBlock, [cell, disk, bytes]),
+            None => (Event::DbFileSequentialRead, [1, block, 1]),
+        };
+        task.back(event, begin_ns, p).await;
+        true
+    }
+
+    /// A buffer for the block; `None` if the block is in one by now.
+    async fn free_buffer(&self, task: &mut Task, block: u64) -> Option<u32> {
+        let inner = &*self.0;
+        let mut posted = false;
         loop {
-            let there = inner.state.borrow().buffers.contains_key(&block);
-            if there || inner.state.borrow_mut().make_room(buffers, scan) {
-                break;
+            if inner.state.borrow().find(block).is_some() {
+                // The notice was for somebody who needs a buffer.
+                if posted {
+                    inner.freed.notify_one();
+                }
+                return None;
+            }
+            let taken = self.take();
+            if taken.is_some() {
+                return taken;
             }
             inner.wanted.set(inner.wanted.get() + 1);
-            inner.posted.notify_one();
+            inner.checkpoint.post_writer();
+            let begin_ns = task.leave();
             inner.freed.wait().await;
+            posted = true;
             inner.wanted.set(inner.wanted.get() - 1);
-        }
-        account.wait(Event::FreeBufferWaits, begin_ns, inner.sim.now_ns(), [1, block, 1]);
-        {
-            let mut state = inner.state.borrow_mut();
-            if state.buffers.contains_key(&block) {
-                return;
-            }
-            state.buffers.insert(block, Buffer { reading: true, ..Buffer::default() });
-            state.touch(block);
-            state.counts.reads += 1;
-        }
-        let begin_ns = inner.sim.now_ns();
-        let request = Request::read(block * block_bytes, block_bytes);
-        start(&inner.sim, &*inner.device, request).await;
-        account.wait(Event::DbFileSequentialRead, begin_ns, inner.sim.now_ns(), [1, block, 1]);
-        if let Some(buffer) = inner.state.borrow_mut().buffers.get_mut(&block) {
-            buffer.reading = false;
-        }
-        inner.loaded.notify_all();
-        inner.freed.notify_one();
-    }
-
-    /// Is there something that the writer must write?
-    fn is_due(&self) -> bool {
-        let state = self.0.state.borrow();
-        let BufferParameters { buffers, dirty_ratio, .. } = self.0.parameters;
-        state.dirty > 0
-            && (self.0.wanted.get() > 0 || state.dirty as f64 > buffers as f64 * dirty_ratio)
-    }
-
-    async fn writer(&self) {
-        let inner = &*self.0;
-        loop {
-            while inner.state.borrow().in_flight < inner.parameters.writes && self.is_due() {
-                let coldest = inner.state.borrow().coldest_dirty();
-                let Some(block) = coldest else { break };
-                self.write(block);
-            }
-            let (begin_ns, in_flight) = (inner.sim.now_ns(), inner.state.borrow().in_flight);
-            inner.posted.wait().await;
-            let (event, p1) = if in_flight > 0 {
-                (Event::DbFileParallelWrite, in_flight)
-            } else {
-                (Event::RdbmsIpcMessage, 300)
-            };
-            inner.account.wait(event, begin_ns, inner.sim.now_ns(), [p1, 0, 0]);
+            task.back(Event::FreeBufferWaits, begin_ns, [1, block, 1]).await;
         }
     }
 
-    /// Starts the write of a block.
-    fn write(&self, block: u64) {
+    /// A buffer if there is one now.
+    fn take(&self) -> Option<u32> {
         let mut state = self.0.state.borrow_mut();
-        let Some(buffer) = state.buffers.get_mut(&block) else { return };
-        buffer.writing = true;
-        let version = buffer.changed;
-        state.in_flight += 1;
-        drop(state);
-        let me = self.clone();
-        self.0.sim.spawn_daemon("dbwr write", async move {
-            let inner = &*me.0;
-            let block_bytes = inner.parameters.block_bytes;
-            let request = Request::write(block * block_bytes, block_bytes);
-            start(&inner.sim, &*inner.device, request).await;
-            me.written(block, version);
-        });
+        let taken = state.take(self.0.depth);
+        if u64::from(state.lru.to_write()) >= self.0.parameters.dirty_queue {
+            self.0.checkpoint.post_writer();
+        }
+        taken
     }
 
-    fn written(&self, block: u64, version: u64) {
-        let inner = &*self.0;
-        let mut state = inner.state.borrow_mut();
-        state.in_flight -= 1;
-        state.counts.writes += 1;
-        if let Some(buffer) = state.buffers.get_mut(&block) {
-            buffer.writing = false;
-            buffer.written = version;
-            let clean = buffer.changed == version;
-            state.dirty -= u64::from(clean);
+    fn begin_read(&self, buffer: u32, block: u64) {
+        let mut state = self.0.state.borrow_mut();
+        state.map.insert(block, buffer);
+        state.all[buffer as usize] = Buffer { block, reading: true, ..Buffer::default() };
+        state.reading += 1;
+        state.counts.reads += 1;
+    }
+
+    fn end_read(&self, buffer: u32, scan: bool) {
+        let now_ns = self.0.sim.now_ns();
+        let mut state = self.0.state.borrow_mut();
+        state.all[buffer as usize].reading = false;
+        state.reading -= 1;
+        if scan {
+            state.lru.insert_coldest(buffer, now_ns);
+        } else {
+            state.lru.insert(buffer, now_ns);
         }
         drop(state);
-        inner.freed.notify_one();
-        inner.posted.notify_one();
+        self.0.loaded.notify_all();
+        self.0.freed.notify_one();
+    }
+
+    /// Gets blocks one after the other as a scan does: those that are in no buffer are read together,
+    /// as many as one read may have, and go first when buffers are needed. Blocks read.
+    pub async fn scan(&self, task: &mut Task, blocks: Range<u64>) -> u64 {
+        let inner = &*self.0;
+        let mut next = blocks.start;
+        let mut read = 0;
+        while next < blocks.end {
+            let missing = {
+                let state = inner.state.borrow();
+                let end = blocks.end.min(next + inner.parameters.multiblock.max(1));
+                (next..end).take_while(|&block| state.find(block).is_none()).count() as u64
+            };
+            if missing < 2 {
+                read += u64::from(self.get(task, next, false).await);
+                next += 1;
+                continue;
+            }
+            // Who has a buffer does not wait for more: he reads what he has.
+            let Some(first) = self.free_buffer(task, next).await else { continue };
+            let mut buffers = vec![first];
+            self.begin_read(first, next);
+            for block in next + 1..next + missing {
+                let there = inner.state.borrow().find(block).is_some();
+                let Some(buffer) = (if there { None } else { self.take() }) else { break };
+                self.begin_read(buffer, block);
+                buffers.push(buffer);
+            }
+            read += buffers.len() as u64;
+            self.read_many(task, next, &buffers).await;
+            next += buffers.len() as u64;
+        }
+        read
+    }
+
+    async fn read_many(&self, task: &mut Task, first: u64, buffers: &[u32]) {
+        let inner = &*self.0;
+        let begin_ns = task.leave();
+        let count = buffers.len() as u64;
+        let bytes = inner.parameters.block_bytes * count;
+        let request = Request::read(first * inner.parameters.block_bytes, bytes);
+        start(&inner.sim, &*inner.device, request).await;
+        for &buffer in buffers {
+            self.end_read(buffer, true);
+        }
+        let (event, p) = match inner.cell {
+            Some([cell, disk]) => (Event::CellMultiblock, [cell, disk, bytes]),
+            None => (Event::DbFileScatteredRead, [1, first, count]),
+        };
+        task.back(event, begin_ns, p).await;
+        inner.state.borrow_mut().counts.gets += count;
+        task.run(inner.get_ns * count).await;
     }
 }

@@ -1,32 +1,67 @@
-//! A database instance: sessions and their CPU, the redo path, the buffer cache and its writer.
+//! A database instance: sessions on cores, the redo path, the buffer cache, and their writers.
 //!
 //! ```text
-//!   session --cpu--> cores            session --redo--> log buffer --space--> lgwr --> device
-//!      |                                 |  full: log buffer space               |
-//!      '-- commit: posts lgwr, waits log file sync until its redo is safe <------'
-//!                                        lgwr: log file parallel write, then posts the waiters
-//!
-//!   session --get block--> buffer cache --miss--> device
-//!      |                     |  no clean buffer: free buffer waits
-//!      '--- dirty block -----'--> dbwr, some writes at once --> device
+//!   session --cpu--> cores, run queue
+//!      |
+//!      |--change--> private strand --commit--> public strands --space--> lgwr --> log members
+//!      |                                        full: log buffer space     |      (the slowest)
+//!      |                                        file full: log file switch |
+//!      |-- commit: posts lgwr, waits log file sync until its redo is safe <'
+//!      |
+//!      |--get--> buffer cache --miss--> data files
+//!      |            |  no clean buffer: free buffer waits
+//!      |            '- dirty --> write list, checkpoint queue --> dbwr, some writes at once
+//!      |                                                           (redo first: write-ahead)
+//!      |--scan--> data files, past the buffers
+//!      '--sort--> runs and merges on temporary space
 //! ```
 //!
-//! What happens is told as waits, under Oracle's names with p1, p2 and p3 ([`wait`]). For every
-//! session elapsed time = CPU + sum of waits, to the nanosecond; waiting for a core is one of the
-//! waits ([`wait::Event::CpuQueue`]), although a real engine leaves that gap unnamed.
+//! What happens is told as waits, under Oracle's names with p1, p2 and p3 ([`event`]), and as calls.
+//! For every session elapsed time = CPU + sum of waits, to the nanosecond.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`instance`] | parameters, storage, background processes |
+//! | [`session`] | the steps of a session |
+//! | [`cpu`], [`task`] | cores and their scheduler; processes on them |
+//! | [`redo`], [`log_files`] | log buffer; log files and their switch |
+//! | [`checkpoint`] | which redo is still needed |
+//! | [`buffers`], [`lru`] | buffer cache; which buffer goes next |
+//! | [`sort`] | runs, fan-in and passes |
+//! | [`event`], [`wait`] | names of waits; waits, calls and ledgers |
 //!
 //! **Simultaneous events.** A commit that arrives at the instant at which the log writer gathers goes
 //! with the write if it came first in the order of the calendar, else with the next.
 //!
-//! Missing here: touch counts, write-ahead (the database writer does not wait for the log writer),
-//! checkpoints, private strands, log switches.
+//! **Limits.** One instance without undo, locks and latches other than that of redo allocation; index
+//! and table structure are the workload's business; a transaction never rolls back.
 
+pub mod buffer_parameters;
 pub mod buffers;
+pub mod checkpoint;
+pub mod cpu;
+mod dbwr;
+mod direct;
+pub mod event;
+pub mod instance;
+mod io;
+mod lgwr;
+pub mod log_files;
+pub mod lru;
 pub mod redo;
+pub mod redo_parameters;
 pub mod session;
+pub mod sort;
+pub mod task;
 pub mod wait;
 
-pub use buffers::{BufferCache, BufferParameters};
-pub use redo::{Redo, RedoParameters};
-pub use session::Session;
-pub use wait::{Event, Ledger, Wait};
+pub use buffer_parameters::BufferParameters;
+pub use buffers::BufferCounts;
+pub use cpu::{Policy, SchedulerParameters};
+pub use event::Event;
+pub use instance::{Instance, InstanceParameters, ParameterError, Storage};
+pub use redo::RedoCounts;
+pub use redo_parameters::RedoParameters;
+pub use session::{Scan, Session};
+pub use sort::{Sort, SortPlan};
+pub use wait::{Call, CallKind, Ledger, Process, Sink, Wait};

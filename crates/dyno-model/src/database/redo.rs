@@ -1,83 +1,34 @@
-//! Log buffer and log writer.
+//! Log buffer: public strands, and the positions that say everything.
 //!
 //! Redo is a stream of bytes; three positions on it say everything: *written* by sessions into the
-//! buffer, *gathered* by the log writer for its present write, *safe* on the device. The log writer
-//! gathers all there is when a commit waits, when a third of the buffer or 1 MB is filled, or when
-//! 3 s have passed with something in the buffer. A trigger counts only when the log writer is idle;
-//! commits that arrive during a write ride on the next one, and that is group commit.
+//! buffer, *gathered* by the log writer for its present write, *safe* on the devices. A commit waits
+//! until the position that it reached is safe. The log writer gathers all strands at once, so that
+//! one stream does for all of them; a strand only bounds how much of the buffer its users can fill.
 //!
-//! A write is whole blocks: each holds its size less a header of 16 bytes, and the rest of the last
-//! one is wasted.
+//! Room is found and taken in one instant ([`Redo::put`]); if there is none, [`Redo::room`] waits for
+//! it. Taking room needs the strand's latch: the holder computes with it, others spin, and sleep when
+//! they have spun for long.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::rc::Rc;
 
-use serde::{Deserialize, Serialize};
-
-use super::wait::{Account, Event, Ledger, Sink};
-use crate::device::{Device, Parameter, Request, parameter, start};
+use super::checkpoint::Checkpoint;
+use super::event::Event;
+use super::log_files::{HEADER_BYTES, LogFiles};
+use super::redo_parameters::RedoParameters;
+use super::task::Task;
+use crate::device::Device;
 use crate::kernel::sample::whole_ns;
-use crate::kernel::{Condition, Resource, Sim};
-
-/// The redo path.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RedoParameters {
-    /// Log buffer.
-    pub buffer_kb: u64,
-    /// Redo block.
-    pub block_bytes: u64,
-    /// Filled so far, the log writer writes without a commit; a third of the buffer does as well.
-    pub trigger_kb: u64,
-    /// The log writer looks for redo at least so often.
-    pub timeout_s: f64,
-    /// Size of a log file; the writer goes round in it.
-    pub file_mb: u64,
-    /// CPU of the log writer before a write.
-    pub gather_us: f64,
-    /// CPU of the log writer to post one waiter.
-    pub post_us: f64,
-}
-
-const LGWR: &str = "Oracle: write at commit, one third, 1 MB, 3 s";
-
-impl RedoParameters {
-    /// Meaning and source of each.
-    pub const TABLE: [Parameter; 7] = [
-        parameter("buffer_kb", "log buffer", "Oracle 11.2 default: some MB"),
-        parameter("block_bytes", "redo block", "Oracle: 512 by default; 4096 since 11.2"),
-        parameter("trigger_kb", "write when so much is filled", LGWR),
-        parameter("timeout_s", "write after so long", LGWR),
-        parameter("file_mb", "log file, gone round", "chosen"),
-        parameter("gather_us", "CPU before a write", "assumed: order of size"),
-        parameter("post_us", "CPU to post a waiter", "assumed: a system call and a wake-up"),
-    ];
-}
-
-impl Default for RedoParameters {
-    fn default() -> Self {
-        Self {
-            buffer_kb: 8 << 10,
-            block_bytes: 512,
-            trigger_kb: 1 << 10,
-            timeout_s: 3.0,
-            file_mb: 512,
-            gather_us: 10.0,
-            post_us: 5.0,
-        }
-    }
-}
-
-/// Bytes of each block that are no redo.
-const HEADER_BYTES: u64 = 16;
+use crate::kernel::{Condition, Sim};
 
 /// What the log writer did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RedoCounts {
-    /// Writes.
+    /// Writes; a write to several members is one.
     pub writes: u64,
-    /// Blocks written.
+    /// Blocks written, of one member.
     pub blocks: u64,
     /// Bytes of redo in them.
     pub redo_bytes: u64,
@@ -85,56 +36,92 @@ pub struct RedoCounts {
     pub wasted_bytes: u64,
     /// Commits.
     pub commits: u64,
+    /// Log switches.
+    pub switches: u64,
+    /// Of these, how many had to wait for the checkpoint.
+    pub incomplete: u64,
 }
 
-struct Inner {
-    sim: Sim,
-    parameters: RedoParameters,
-    cores: Resource,
-    device: Rc<dyn Device>,
-    account: Account,
-    written: Cell<u64>,
-    gathered: Cell<u64>,
-    safe: Cell<u64>,
-    file_at: Cell<u64>,
-    /// Commits that wait: by the position they need, in order; each its own condition.
-    waiters: RefCell<BTreeMap<(u64, u64), Condition>>,
-    posted: Condition,
-    space: Condition,
-    counts: Cell<RedoCounts>,
+#[derive(Clone, Copy, Default)]
+struct Strand {
+    /// Redo in it that is not safe, and what of it is being written.
+    held: u64,
+    gathered: u64,
+    /// Its latch is taken up to then.
+    latched_ns: u64,
 }
 
-/// Log buffer and log writer; clones share them.
+/// Why redo cannot be put into the buffer now.
+enum Obstacle {
+    Switch,
+    Buffer,
+}
+
+pub(super) struct Inner {
+    pub sim: Sim,
+    pub parameters: RedoParameters,
+    pub members: Vec<Rc<dyn Device>>,
+    pub control: Rc<dyn Device>,
+    pub checkpoint: Checkpoint,
+    pub log: RefCell<LogFiles>,
+    pub counts: Cell<RedoCounts>,
+    pub written: Cell<u64>,
+    pub gathered: Cell<u64>,
+    pub safe: Cell<u64>,
+    /// The database writer needs redo to be safe up to here.
+    pub wanted: Cell<u64>,
+    pub switch_wanted: Cell<bool>,
+    pub incomplete: Cell<bool>,
+    strands: RefCell<Vec<Strand>>,
+    strand_bytes: u64,
+    /// Positions that commits wait for, in order of arrival, as are those who wait.
+    pub positions: RefCell<VecDeque<u64>>,
+    pub synced: Condition,
+    pub posted: Condition,
+    pub space: Condition,
+    pub switched: Condition,
+    allocate_ns: u64,
+    spin_ns: u64,
+}
+
+/// Log buffer; clones share it.
 #[derive(Clone)]
-pub struct Redo(Rc<Inner>);
+pub struct Redo(pub(super) Rc<Inner>);
 
 impl Redo {
-    /// An empty buffer and an idle log writer, which is session 0.
+    /// An empty buffer. Its log writer is [`super::lgwr::run`].
     pub fn new(
         sim: &Sim,
-        parameters: RedoParameters,
-        cores: &Resource,
-        device: Rc<dyn Device>,
-        sink: Sink,
+        parameters: &RedoParameters,
+        members: Vec<Rc<dyn Device>>,
+        control: Rc<dyn Device>,
+        checkpoint: &Checkpoint,
     ) -> Self {
-        let redo = Self(Rc::new(Inner {
+        let strands = parameters.strands.max(1);
+        Self(Rc::new(Inner {
             sim: sim.clone(),
-            parameters,
-            cores: cores.clone(),
-            device,
-            account: Account::new(0, sim.now_ns(), sink),
+            parameters: parameters.clone(),
+            members,
+            control,
+            checkpoint: checkpoint.clone(),
+            log: RefCell::new(LogFiles::new(parameters)),
+            counts: Cell::default(),
             written: Cell::new(0),
             gathered: Cell::new(0),
             safe: Cell::new(0),
-            file_at: Cell::new(0),
-            waiters: RefCell::default(),
+            wanted: Cell::new(0),
+            switch_wanted: Cell::new(false),
+            incomplete: Cell::new(false),
+            strands: RefCell::new(vec![Strand::default(); strands as usize]),
+            strand_bytes: (parameters.buffer_kb << 10) / strands,
+            positions: RefCell::default(),
+            synced: Condition::new(sim, "log file sync"),
             posted: Condition::new(sim, "rdbms ipc message"),
             space: Condition::new(sim, "log buffer space"),
-            counts: Cell::default(),
-        }));
-        let me = redo.clone();
-        sim.spawn_daemon("lgwr", async move { me.log_writer().await });
-        redo
+            switched: Condition::new(sim, "log file switch"),
+            allocate_ns: whole_ns(parameters.allocate_us * 1e3),
+            spin_ns: whole_ns(parameters.spin_us * 1e3),
+        }))
     }
 
     /// What was done.
@@ -142,136 +129,179 @@ impl Redo {
         self.0.counts.get()
     }
 
-    /// The log writer's time.
-    pub fn ledger(&self) -> Ledger {
-        self.0.account.ledger()
+    /// Redo in the buffer that is not safe.
+    #[inline]
+    pub fn unflushed_bytes(&self) -> u64 {
+        self.0.written.get() - self.0.safe.get()
     }
 
-    /// Puts redo into the buffer; waits for room. Not more than the buffer at once.
-    pub async fn put(&self, bytes: u64, account: &Account) {
+    /// All redo so far.
+    pub fn written_bytes(&self) -> u64 {
+        self.0.written.get()
+    }
+
+    /// Up to here it is safe.
+    #[inline]
+    pub fn safe(&self) -> u64 {
+        self.0.safe.get()
+    }
+
+    /// The longest piece that goes into the buffer at once.
+    pub fn piece_bytes(&self) -> u64 {
+        let file_bytes = self.0.parameters.file_mb << 20;
+        (self.0.strand_bytes / 2).min(file_bytes / 4).max(1)
+    }
+
+    /// Computes, then takes the latch of a strand and copies redo into it; the strand. Who finds all
+    /// latches taken spins for the one that is free first.
+    pub async fn latch(&self, task: &mut Task, home: usize, bytes: u64, cpu_ns: u64) -> usize {
         let inner = &*self.0;
-        let begin_ns = inner.sim.now_ns();
-        let capacity = inner.parameters.buffer_kb << 10;
-        while inner.written.get() + bytes > inner.safe.get() + capacity {
-            inner.posted.notify_one();
-            inner.space.wait().await;
+        let copy_us = inner.parameters.copy_us_per_kb * bytes as f64 / 1_024.0;
+        let mut cpu_ns = cpu_ns;
+        loop {
+            task.enter().await;
+            let now_ns = inner.sim.now_ns() + cpu_ns;
+            let (strand, free_ns) = self.free_latch(home, now_ns);
+            if free_ns <= now_ns + inner.spin_ns {
+                let from_ns = free_ns.max(now_ns);
+                let until_ns = from_ns + inner.allocate_ns;
+                inner.strands.borrow_mut()[strand].latched_ns = until_ns;
+                let spin_ns = from_ns - now_ns;
+                let work_ns = cpu_ns + spin_ns + inner.allocate_ns + whole_ns(copy_us * 1e3);
+                task.run(work_ns).await;
+                return strand;
+            }
+            task.run(cpu_ns + inner.spin_ns).await;
+            cpu_ns = 0;
+            let begin_ns = task.leave();
+            inner.sim.hold_until(free_ns).await;
+            task.back(Event::LatchRedoAllocation, begin_ns, [strand as u64, 0, 0]).await;
         }
-        account.wait(Event::LogBufferSpace, begin_ns, inner.sim.now_ns(), [0; 3]);
-        inner.written.set(inner.written.get() + bytes);
+    }
+
+    /// The home strand if its latch is free, else the one whose latch is free first.
+    fn free_latch(&self, home: usize, now_ns: u64) -> (usize, u64) {
+        let strands = self.0.strands.borrow();
+        let count = strands.len();
+        let first = home % count;
+        if strands[first].latched_ns <= now_ns {
+            return (first, strands[first].latched_ns);
+        }
+        let others = (0..count).map(|i| (first + i) % count);
+        let free = others.map(|at| (strands[at].latched_ns, at)).min();
+        free.map_or((first, now_ns), |(free_ns, at)| (at, free_ns))
+    }
+
+    fn obstacle(&self, strand: usize, bytes: u64) -> Option<Obstacle> {
+        let inner = &*self.0;
+        let pending = inner.written.get() - inner.gathered.get();
+        if inner.switch_wanted.get() || !inner.log.borrow().fits(pending + bytes) {
+            return Some(Obstacle::Switch);
+        }
+        let held = inner.strands.borrow()[strand].held;
+        (held + bytes > self.0.strand_bytes).then_some(Obstacle::Buffer)
+    }
+
+    /// Puts redo into a strand if there is room in it and in the log file: its positions. At once.
+    pub fn put(&self, strand: usize, bytes: u64) -> Option<Range<u64>> {
+        if self.obstacle(strand, bytes).is_some() {
+            return None;
+        }
+        let inner = &*self.0;
+        let from = inner.written.get();
+        inner.written.set(from + bytes);
+        inner.strands.borrow_mut()[strand].held += bytes;
         if self.is_filled() {
             inner.posted.notify_one();
         }
+        Some(from..from + bytes)
     }
 
-    /// Waits until all redo that is in the buffer now is safe.
-    pub async fn sync(&self) {
+    /// Waits until there is room.
+    pub async fn room(&self, task: &mut Task, strand: usize, bytes: u64) {
+        let inner = &*self.0;
+        while let Some(obstacle) = self.obstacle(strand, bytes) {
+            let begin_ns = task.leave();
+            let event = if let Obstacle::Switch = obstacle {
+                inner.switch_wanted.set(true);
+                inner.posted.notify_one();
+                inner.switched.wait().await;
+                if inner.incomplete.get() {
+                    Event::LogFileSwitchCheckpoint
+                } else {
+                    Event::LogFileSwitchCompletion
+                }
+            } else {
+                inner.posted.notify_one();
+                inner.space.wait().await;
+                Event::LogBufferSpace
+            };
+            task.back(event, begin_ns, [0; 3]).await;
+        }
+    }
+
+    /// Waits until redo up to `position` is safe; p2 is the commit's number.
+    pub async fn sync(&self, task: &mut Task, position: u64) {
         let inner = &*self.0;
         let mut counts = inner.counts.get();
         counts.commits += 1;
         inner.counts.set(counts);
-        let position = inner.written.get();
         if inner.safe.get() >= position {
             return;
         }
-        let news = Condition::new(&inner.sim, "log file sync");
-        inner.waiters.borrow_mut().insert((position, counts.commits), news.clone());
+        let begin_ns = task.leave();
+        inner.positions.borrow_mut().push_back(position);
         inner.posted.notify_one();
-        news.wait().await;
+        inner.synced.wait().await;
+        task.back(Event::LogFileSync, begin_ns, [position / HEADER_BYTES, counts.commits, 0]).await;
     }
 
-    /// Is so much in the buffer, not yet gathered, that the log writer must write?
+    /// Asks that redo be safe up to `position`: the database writer's part of write-ahead.
+    pub fn want(&self, position: u64) {
+        if position > self.0.wanted.get() {
+            self.0.wanted.set(position);
+            self.0.posted.notify_one();
+        }
+    }
+
+    /// Is so much in the buffer, not yet gathered, that the log writer must write? Counted in blocks,
+    /// their headers included.
+    #[inline]
     fn is_filled(&self) -> bool {
-        let RedoParameters { buffer_kb, trigger_kb, .. } = self.0.parameters;
+        let RedoParameters { buffer_kb, trigger_kb, block_bytes, .. } = self.0.parameters;
         let waiting = self.0.written.get() - self.0.gathered.get();
-        waiting >= (buffer_kb << 10) / 3 || waiting >= trigger_kb << 10
+        let bytes = waiting / (block_bytes - HEADER_BYTES) * block_bytes;
+        bytes >= (buffer_kb << 10) / 3 || bytes >= trigger_kb << 10
     }
 
-    /// Must the log writer write now?
-    fn is_due(&self) -> bool {
+    /// Must the log writer write now, if it is idle?
+    pub(super) fn is_due(&self) -> bool {
         let inner = &*self.0;
-        let full = inner.written.get() - inner.safe.get() > (inner.parameters.buffer_kb << 10) / 3;
-        !inner.waiters.borrow().is_empty() || self.is_filled() || full
+        inner.switch_wanted.get()
+            || !inner.positions.borrow().is_empty()
+            || self.is_filled()
+            || inner.wanted.get() > inner.safe.get()
+            || (inner.space.waiting() > 0 && inner.written.get() > inner.gathered.get())
     }
 
-    async fn log_writer(&self) {
+    /// Takes all there is for a write; how much.
+    pub(super) fn gather(&self) -> u64 {
         let inner = &*self.0;
-        loop {
-            self.sleep().await;
-            self.on_core(inner.parameters.gather_us).await;
-            let from = inner.gathered.get();
-            inner.gathered.set(inner.written.get());
-            self.write(inner.gathered.get() - from).await;
-            inner.safe.set(inner.gathered.get());
-            inner.space.notify_all();
-            self.post().await;
+        for strand in inner.strands.borrow_mut().iter_mut() {
+            strand.gathered = strand.held;
         }
+        let from = inner.gathered.replace(inner.written.get());
+        inner.written.get() - from
     }
 
-    /// Sleeps until there is something to write; with an empty buffer, for ever.
-    async fn sleep(&self) {
+    /// What was gathered is safe.
+    pub(super) fn settle(&self) {
         let inner = &*self.0;
-        let timeout_ns = whole_ns(inner.parameters.timeout_s * 1e9);
-        let begin_ns = inner.sim.now_ns();
-        let mut deadline_ns = None;
-        while !self.is_due() {
-            if inner.written.get() == inner.gathered.get() {
-                deadline_ns = None;
-                inner.posted.wait().await;
-                continue;
-            }
-            let until_ns = *deadline_ns.get_or_insert(inner.sim.now_ns() + timeout_ns);
-            if !inner.posted.wait_until(until_ns).await {
-                break;
-            }
+        inner.safe.set(inner.gathered.get());
+        for strand in inner.strands.borrow_mut().iter_mut() {
+            strand.held -= strand.gathered;
+            strand.gathered = 0;
         }
-        let p1 = timeout_ns / 10_000_000;
-        inner.account.wait(Event::RdbmsIpcMessage, begin_ns, inner.sim.now_ns(), [p1, 0, 0]);
-    }
-
-    async fn on_core(&self, us: f64) {
-        let inner = &*self.0;
-        let ns = whole_ns(us * 1e3);
-        if ns > 0 {
-            let begin_ns = inner.sim.now_ns();
-            let _core = inner.cores.acquire().await;
-            inner.account.wait(Event::CpuQueue, begin_ns, inner.sim.now_ns(), [0; 3]);
-            inner.sim.hold(ns).await;
-            inner.account.cpu(ns);
-        }
-    }
-
-    async fn write(&self, redo_bytes: u64) {
-        let inner = &*self.0;
-        let block = inner.parameters.block_bytes;
-        let blocks = redo_bytes.div_ceil(block - HEADER_BYTES).max(1);
-        let bytes = blocks * block;
-        let file_bytes = inner.parameters.file_mb << 20;
-        let at = if inner.file_at.get() + bytes > file_bytes { 0 } else { inner.file_at.get() };
-        inner.file_at.set(at + bytes);
-        let begin_ns = inner.sim.now_ns();
-        start(&inner.sim, &*inner.device, Request::write(at, bytes)).await;
-        let p = [1, blocks, 1];
-        inner.account.wait(Event::LogFileParallelWrite, begin_ns, inner.sim.now_ns(), p);
-        let mut counts = inner.counts.get();
-        counts.writes += 1;
-        counts.blocks += blocks;
-        counts.redo_bytes += redo_bytes;
-        counts.wasted_bytes += blocks * (block - HEADER_BYTES) - redo_bytes;
-        inner.counts.set(counts);
-    }
-
-    /// Wakes those whose redo is safe, in order; each costs CPU.
-    async fn post(&self) {
-        let inner = &*self.0;
-        let safe = inner.safe.get();
-        let next = || {
-            let mut waiters = inner.waiters.borrow_mut();
-            let first = waiters.first_entry().filter(|entry| entry.key().0 <= safe);
-            first.map(std::collections::btree_map::OccupiedEntry::remove)
-        };
-        while let Some(waiter) = next() {
-            self.on_core(inner.parameters.post_us).await;
-            waiter.notify_one();
-        }
+        inner.space.notify_all();
     }
 }

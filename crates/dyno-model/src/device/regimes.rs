@@ -94,7 +94,9 @@ pub fn find(values_us: &[f64]) -> Option<Regimes> {
     }
     let states = states(&logs, &path)?;
     if states[0].middle > states[1].middle {
-        path.iter_mut().for_each(|state| *state = 1 - *state);
+        for state in &mut path {
+            *state = 1 - *state;
+        }
     }
     told(values_us, &logs, path)
 }

@@ -1,11 +1,13 @@
 //! From a machine to devices of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::links::Named;
 use super::sections::Part;
 use super::{Machine, MachineError};
+use crate::cell::{Caching, Purpose, Rack, Tag};
+use crate::database::{Instance, Sink, Storage};
 use crate::device::Device;
 use crate::device::array::Array;
 use crate::device::cache::Cache;
@@ -15,77 +17,80 @@ use crate::device::flash::Flash;
 use crate::device::lun::{HbaChannel, Lun};
 use crate::kernel::{Sim, StationReport};
 
-/// A machine's storage in a run.
+/// A machine in a run: its instance, and the storage below it.
 pub struct Built {
-    /// Members of a log group; a log writer writes all of them.
-    pub redo: Vec<Rc<dyn Device>>,
-    /// Data files.
-    pub data: Rc<dyn Device>,
-    /// Sorts.
-    pub temp: Rc<dyn Device>,
+    /// The instance; its storage knows all devices in use.
+    pub instance: Instance,
+    /// Its storage cells.
+    pub rack: Option<Rc<Rack>>,
 }
 
 impl Built {
-    fn tops(&self) -> impl Iterator<Item = &Rc<dyn Device>> {
-        self.redo.iter().chain([&self.data, &self.temp])
-    }
-
-    /// What every device has seen, each once, in the order of the stacks.
+    /// What every device in use and the run queue have seen, each once, in the order of the stacks.
     pub fn reports(&self) -> Vec<StationReport> {
-        let mut seen: Vec<StationReport> = Vec::new();
-        let mut names = std::collections::BTreeSet::new();
-        for report in self.tops().flat_map(|top| top.reports()) {
+        let Storage { redo, data, temp } = self.instance.storage();
+        let mut seen = vec![self.instance.report()];
+        let mut names = BTreeSet::new();
+        let tops = redo.iter().chain([data, temp]).flat_map(|top| top.reports());
+        let cells = self.rack.iter().flat_map(|rack| rack.reports());
+        for report in tops.chain(cells) {
             if names.insert(report.name.clone()) {
                 seen.push(report);
             }
         }
         seen
     }
-
-    /// Forgets statistics: the end of a warm-up.
-    pub fn reset(&self) {
-        self.tops().for_each(|top| top.reset());
-    }
 }
 
+/// The database, as cells know it.
+const DATABASE: &str = "ORCL";
+
 impl Machine {
-    /// Cores of the instance.
-    pub fn cores(&self) -> u64 {
-        self.whole("database.cores").unwrap_or(1)
-    }
-
-    /// Its redo path.
-    pub fn redo(&self) -> Result<crate::database::RedoParameters, MachineError> {
-        self.section("database.redo")
-    }
-
-    /// Builds what is in use.
-    pub fn build(&self, sim: &Sim) -> Result<Built, MachineError> {
-        let mut builder =
-            Builder { machine: self, sim, devices: BTreeMap::new(), channels: BTreeMap::new() };
-        let redo = builder.all("storage.redo")?;
-        let data = builder.place("data")?;
-        let temp = if self.names("storage.temp").is_empty() {
-            data.clone()
-        } else {
-            builder.place("temp")?
+    /// Builds the storage that is in use.
+    pub fn storage(&self, sim: &Sim) -> Result<(Storage, Option<Rc<Rack>>), MachineError> {
+        let rack = match self.rack()? {
+            Some(parameters) => {
+                Some(Rack::new(sim, &parameters).map_err(|error| self.cell_error(&error))?)
+            }
+            None => None,
         };
-        Ok(Built { redo, data, temp })
+        let (devices, channels) = (BTreeMap::new(), BTreeMap::new());
+        let mut builder = Builder { machine: self, sim, rack: rack.as_deref(), devices, channels };
+        let redo = builder.all("storage.redo", Purpose::Redo)?;
+        let data = builder.place("data", Purpose::Data)?;
+        let temp = if self.names("storage.temp").is_empty() { "data" } else { "temp" };
+        let temp = builder.place(temp, Purpose::Temp)?;
+        Ok((Storage { redo, data, temp }, rack))
+    }
+
+    /// Builds what is in use and starts the instance.
+    pub fn build(&self, sim: &Sim, sink: Rc<dyn Sink>) -> Result<Built, MachineError> {
+        let (storage, rack) = self.storage(sim)?;
+        let instance = Instance::new(sim, self.instance()?, storage, sink);
+        let instance = instance.map_err(|error| {
+            MachineError::at(format!("database.{}", error.key), error.to_string(), "")
+        })?;
+        Ok(Built { instance, rack })
     }
 }
 
 struct Builder<'a> {
     machine: &'a Machine,
     sim: &'a Sim,
+    rack: Option<&'a Rack>,
     devices: BTreeMap<&'a str, Vec<Rc<dyn Device>>>,
     channels: BTreeMap<&'a str, Vec<Rc<HbaChannel>>>,
 }
 
 impl<'a> Builder<'a> {
     /// The devices that a parameter names, one after the other.
-    fn all(&mut self, path: &str) -> Result<Vec<Rc<dyn Device>>, MachineError> {
+    fn all(&mut self, path: &str, purpose: Purpose) -> Result<Vec<Rc<dyn Device>>, MachineError> {
         let mut all = Vec::new();
         for name in self.machine.names(path) {
+            if let Some(group) = self.group(&name, purpose)? {
+                all.push(group);
+                continue;
+            }
             match self.machine.named(&name) {
                 Some(Named::All(part)) => all.extend(self.part(part)?),
                 Some(Named::One(part, number)) => {
@@ -97,9 +102,27 @@ impl<'a> Builder<'a> {
         Ok(all)
     }
 
+    /// A disk group of the cells, for I/O of that purpose.
+    fn group(&self, name: &str, purpose: Purpose) -> Result<Option<Rc<dyn Device>>, MachineError> {
+        let Some(rack) = self.rack.filter(|rack| rack.groups().iter().any(|own| own == name))
+        else {
+            return Ok(None);
+        };
+        let policy = self.machine.value("storage.caching").cloned();
+        let caching: Caching = match policy.filter(|_| purpose == Purpose::Data) {
+            Some(word) => word.try_into().map_err(|error: toml::de::Error| {
+                let place = self.machine.place("storage.caching");
+                MachineError::at(place, error.message().trim(), "")
+            })?,
+            None => Caching::Default,
+        };
+        let tag = Tag { purpose, database: DATABASE.into(), caching };
+        rack.group(name, &tag).map(Some).map_err(|error| self.machine.cell_error(&error))
+    }
+
     /// Where data or sorts lie: several devices are laid end to end.
-    fn place(&mut self, key: &str) -> Result<Rc<dyn Device>, MachineError> {
-        let all = self.all(&format!("storage.{key}"))?;
+    fn place(&mut self, key: &str, purpose: Purpose) -> Result<Rc<dyn Device>, MachineError> {
+        let all = self.all(&format!("storage.{key}"), purpose)?;
         match &all[..] {
             [one] => Ok(Rc::clone(one)),
             [] => Err(MachineError::at(format!("storage.{key}"), "there is nothing", "")),
@@ -120,7 +143,8 @@ impl<'a> Builder<'a> {
         if let Some(built) = self.devices.get(part.name.as_str()) {
             return Ok(built.clone());
         }
-        let members = if part.is_over() { self.all(&part.path("over"))? } else { Vec::new() };
+        let members =
+            if part.is_over() { self.all(&part.path("over"), Purpose::Data)? } else { Vec::new() };
         let count = self.machine.count(part) as usize;
         let mut built = Vec::with_capacity(count);
         for number in 0..count {

@@ -4,8 +4,13 @@ use super::MachineError;
 use super::error::choices;
 
 /// Name and text of each.
-const MACHINES: [(&str, &str); 1] =
-    [("sas-and-flash", include_str!("../../machines/sas-and-flash.toml"))];
+const MACHINES: [(&str, &str); 5] = [
+    ("exadata-x2", include_str!("../../machines/exadata-x2.toml")),
+    ("exadata-x3", include_str!("../../machines/exadata-x3.toml")),
+    ("nvme-server", include_str!("../../machines/nvme-server.toml")),
+    ("san", include_str!("../../machines/san.toml")),
+    ("sas-and-flash", include_str!("../../machines/sas-and-flash.toml")),
+];
 
 /// Names of the built-in machines.
 pub fn built_in_names() -> impl Iterator<Item = &'static str> {

@@ -53,7 +53,9 @@ pub struct ParameterLine {
 impl Machine {
     /// Parts and parameters.
     pub fn describe(&self) -> Description {
-        let parts = self.parts.iter().map(|part| self.part_line(part)).collect();
+        let cells = self.cell_lines();
+        let parts = cells.into_iter().chain(self.parts.iter().map(|part| self.part_line(part)));
+        let parts = parts.collect();
         let parameters = self.rows.iter().map(|row| {
             let given = self.given.get(&row.path);
             // A value that differs from its default and names nobody was chosen by the machine.
@@ -77,6 +79,44 @@ impl Machine {
         Description { title: self.title.clone(), parts, parameters: parameters.collect() }
     }
 
+    /// The storage cells as parts: groups over cells, cells over disks and flash.
+    fn cell_lines(&self) -> Vec<PartLine> {
+        let Ok(Some(rack)) = self.rack() else { return Vec::new() };
+        let line = |name: &str, kind: &str, over: &[&str], count, text| PartLine {
+            name: name.into(),
+            kind: kind.into(),
+            over: over.iter().map(|&below| below.into()).collect(),
+            count,
+            text,
+        };
+        let groups = rack.groups.iter().map(|(name, group)| {
+            let (copies, size_gb) = (group.redundancy.copies(), group.size_gb);
+            let text = format!("disk group, {copies} copies, grid disks of {size_gb} GB");
+            line(name, "group", &["cells"], 1, text)
+        });
+        let mut lines: Vec<PartLine> = groups.collect();
+        let (disks, modules) = (rack.count * rack.disks, rack.count * rack.modules);
+        let (log, cache) = (&rack.flash_log, &rack.flash_cache);
+        let word = |path: &str| self.value(path).map(schema::text).unwrap_or_default();
+        let text = format!(
+            "{} x storage cell, flash log {}, flash cache {} of {} GB",
+            rack.count,
+            if log.enabled { "on" } else { "off" },
+            word("cells.flash_cache.mode").trim_matches('"'),
+            cache.size_gb
+        );
+        lines.push(line("cells", "cells", &["cells.disk", "cells.flash"], rack.count, text));
+        let rpm = rack.disk.rotation_rpm;
+        let text = format!(
+            "{disks} x disk, {} GB, {rpm} rpm, behind a controller of {} KB a cell",
+            rack.disk.capacity_gb, rack.controller.capacity_kb
+        );
+        lines.push(line("cells.disk", "disk", &[], disks, text));
+        let text = format!("{modules} x flash module, {} dies", rack.flash.dies);
+        lines.push(line("cells.flash", "flash", &[], modules, text));
+        lines
+    }
+
     fn part_line(&self, part: &super::Part) -> PartLine {
         let count = self.count(part);
         let over = self.names(&part.path("over"));
@@ -84,10 +124,10 @@ impl Machine {
         let mut text = if count == 1 { String::new() } else { format!("{count} x ") };
         text.push_str(part.kind);
         for (word, value) in self.telling(part) {
-            text.push_str(&format!(", {word} {value}"));
+            text = format!("{text}, {word} {value}");
         }
         if !channel.is_empty() {
-            text.push_str(&format!(", by {}", channel.join(", ")));
+            text = format!("{text}, by {}", channel.join(", "));
         }
         PartLine { name: part.name.clone(), kind: part.kind.into(), over, count, text }
     }

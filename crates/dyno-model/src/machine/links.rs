@@ -95,7 +95,10 @@ impl Machine {
     ) -> Result<(), MachineError> {
         let Some(named) = self.named(name).filter(|named| is_right(named.part())) else {
             let fit = self.parts.iter().filter(|part| is_right(part));
-            let names: Vec<&str> = fit.map(|part| part.name.as_str()).collect();
+            let mut names: Vec<&str> = fit.map(|part| part.name.as_str()).collect();
+            if place.contains("storage.") {
+                names.extend(self.groups());
+            }
             let message = match self.named(name) {
                 Some(named) => format!("`{name}` is a {}", named.part().kind),
                 None => format!("there is no device `{name}`"),
@@ -160,8 +163,9 @@ impl Machine {
             let step = format!("add `{key} = \"NAME\"` to [storage]");
             return Err(MachineError::at("storage", message, step));
         }
-        for name in names {
-            self.check_name(&self.place(&path), &name, |part| part.kind != "channel")?;
+        let groups = self.groups();
+        for name in names.iter().filter(|name| !groups.contains(&name.as_str())) {
+            self.check_name(&self.place(&path), name, |part| part.kind != "channel")?;
         }
         Ok(())
     }

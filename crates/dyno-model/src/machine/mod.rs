@@ -49,7 +49,7 @@ pub use built_in::{built_in, built_in_names};
 pub use describe::{Description, ParameterLine, PartLine};
 pub use error::MachineError;
 use error::choices;
-use schema::Row;
+use schema::{Form, Row};
 use sections::Part;
 use tree::Given;
 
@@ -80,6 +80,7 @@ impl Machine {
         let parts = sections::parts(&mut tree)?;
         let has_cells = tree.tables.contains_key("cells");
         let rows = sections::rows(&parts, has_cells, &tree);
+        tree.fold(rows.iter().filter(|row| row.form == Form::Structure).map(|row| &*row.path));
         let mut machine = Self { title, parts, has_cells, rows, given: BTreeMap::new() };
         machine.check_tables(&tree.tables)?;
         let mut values: Vec<(String, Given)> = tree.values.into_iter().collect();
@@ -229,7 +230,7 @@ impl Machine {
             if sections::is_own(path) {
                 continue;
             }
-            insert(&mut table, key, given.value.clone());
+            tree::insert(&mut table, key, given.value.clone());
             lines.push((path, given));
         }
         Value::Table(table).try_into().map_err(|error: toml::de::Error| {
@@ -245,20 +246,5 @@ impl Machine {
             let place = blamed.or(only).map(|(path, given)| given.place(path));
             MachineError::at(place.unwrap_or_else(|| prefix.into()), message, "")
         })
-    }
-}
-
-/// Puts a value at a dotted path.
-fn insert(table: &mut Table, path: &str, value: Value) {
-    match path.split_once('.') {
-        None => {
-            table.insert(path.into(), value);
-        }
-        Some((first, rest)) => {
-            let inner = table.entry(first).or_insert_with(|| Value::Table(Table::new()));
-            if let Value::Table(inner) = inner {
-                insert(inner, rest, value);
-            }
-        }
     }
 }

@@ -51,8 +51,14 @@ impl Row {
     }
 }
 
-/// The rows of a parameter structure. What a default leaves out may hold any structure.
-pub fn rows<T: Serialize>(prefix: &str, defaults: &T, table: &[Parameter]) -> Vec<Row> {
+/// The rows of a parameter structure. What a default leaves out may hold any structure; what has a
+/// table of its own is left to it.
+pub fn rows<T: Serialize>(
+    prefix: &str,
+    defaults: &T,
+    table: &[Parameter],
+    tables: &[&str],
+) -> Vec<Row> {
     let defaults = Value::try_from(defaults).ok();
     let row = |parameter: &Parameter| {
         let default = defaults.as_ref().and_then(|all| find(all, parameter.key)).cloned();
@@ -66,7 +72,7 @@ pub fn rows<T: Serialize>(prefix: &str, defaults: &T, table: &[Parameter]) -> Ve
         let path = format!("{prefix}.{}", parameter.key);
         Row { path, default, form, meaning: parameter.meaning, source: parameter.source }
     };
-    table.iter().map(row).collect()
+    table.iter().filter(|own| !tables.contains(&own.key)).map(row).collect()
 }
 
 /// A value by its dotted path.
@@ -91,6 +97,11 @@ pub const SD_MAX_THROTTLE: Parameter = parameter(
     "sd_max_throttle",
     "requests of a LUN that the host lets out at once",
     "Solaris: sd_max_throttle, 256 by default",
+);
+pub const CACHING: Parameter = parameter(
+    "caching",
+    "caching policy of the segments in data files: none, default or keep",
+    "Oracle: CELL_FLASH_CACHE, default by default",
 );
 pub const STORAGE: [Parameter; 3] = [
     parameter("redo", "where redo lies: every member of a log group is written", "the machine"),
@@ -124,7 +135,7 @@ fn unit(key: &str) -> &'static str {
 }
 
 /// Ranges of keys that are narrower than their unit's.
-const RANGES: [(&str, f64, f64); 22] = [
+const RANGES: [(&str, f64, f64); 32] = [
     ("count", 1.0, 4_096.0),
     ("cores", 1.0, 1e6),
     ("rotation_rpm", 1.0, 1e6),
@@ -147,6 +158,16 @@ const RANGES: [(&str, f64, f64); 22] = [
     ("trigger_kb", 1.0, 1e7),
     ("timeout_s", 0.001, 1e6),
     ("buffers", 8.0, 1e9),
+    ("writes", 1.0, 1e5),
+    ("write_kb", 1.0, 1e6),
+    ("groups", 2.0, 1_000.0),
+    ("file_mb", 1.0, 1e7),
+    ("slice_ms", 0.001, 1e6),
+    ("disks", 1.0, 4_096.0),
+    ("modules", 0.0, 4_096.0),
+    ("simulated_mb", 1.0, 1e5),
+    ("extent_mb", 1.0, 1e6),
+    ("share", 1.0, 32.0),
 ];
 
 fn range(key: &str) -> (f64, f64) {
@@ -177,8 +198,9 @@ pub fn fitting(row: &Row, place: &str, value: &Value) -> Result<Value, MachineEr
         (Form::Number, Value::Integer(whole)) if inside(*whole as f64) => {
             Ok(Value::Float(*whole as f64))
         }
-        (Form::Flag, Value::Boolean(_)) | (Form::Word, Value::String(_)) => Ok(value.clone()),
-        (Form::Structure, _) => Ok(value.clone()),
+        (Form::Flag, Value::Boolean(_)) | (Form::Word, Value::String(_)) | (Form::Structure, _) => {
+            Ok(value.clone())
+        }
         (Form::Names, _) => names(value)
             .map(|_| value.clone())
             .ok_or_else(|| wrong("a name, or a list of names".into())),
@@ -206,9 +228,8 @@ pub fn from_text(row: &Row, text: &str) -> Value {
             "false" | "off" => Value::Boolean(false),
             _ => bare(),
         },
-        Form::Word => bare(),
         Form::Names if text.contains(',') => listed(),
-        Form::Names => bare(),
+        Form::Names | Form::Word => bare(),
         Form::Structure => {
             let wrapped = format!("value = {text}").parse::<toml::Table>().ok();
             wrapped.and_then(|mut table| table.remove("value")).unwrap_or_else(bare)

@@ -1,18 +1,24 @@
 //! The sections of a machine: which rows each has, and what must hold between values.
 
+use serde::de::DeserializeOwned;
 use toml::Value;
 
 use super::error::choices;
 use super::schema::{self, Form, KINDS, Row, row};
 use super::tree::{Given, Tree};
 use super::{Machine, MachineError};
-use crate::database::{BufferParameters, RedoParameters};
+use crate::cell::iorm::{Directive, IormParameters};
+use crate::cell::parameters::{
+    FlashCacheParameters, FlashLogParameters, NetworkParameters, ScanParameters,
+};
+use crate::cell::{CellError, GroupParameters, RackParameters};
+use crate::database::{BufferParameters, InstanceParameters, RedoParameters, SchedulerParameters};
+use crate::device::Parameter;
 use crate::device::cache::CacheParameters;
 use crate::device::disk::DiskParameters;
 use crate::device::empirical::EmpiricalParameters;
 use crate::device::flash::FlashParameters;
 use crate::device::lun::ChannelParameters;
-use crate::device::{Parameter, parameter};
 
 /// The keys at the top of a machine.
 pub const TOP: [&str; 5] = ["title", "database", "devices", "cells", "storage"];
@@ -76,20 +82,74 @@ pub fn parts(tree: &mut Tree) -> Result<Vec<Part>, MachineError> {
     Ok(parts)
 }
 
-/// Cores of the instance.
-const CORES: Parameter = parameter("cores", "cores that sessions and writers share", "chosen");
+/// Names of the tables below one, such as the groups of cells.
+fn below(tree: &Tree, prefix: &str) -> Vec<String> {
+    let start = format!("{prefix}.");
+    let names = tree.tables.keys().filter_map(|path| path.strip_prefix(&start));
+    names.filter(|name| !name.contains('.')).map(str::to_owned).collect()
+}
 
 /// All rows, in the order in which they are shown.
-pub fn rows(parts: &[Part], _has_cells: bool, _tree: &Tree) -> Vec<Row> {
-    let mut all = vec![row("database", &CORES, Some(Value::Integer(8)), Form::Whole)];
-    all.extend(schema::rows("database.redo", &RedoParameters::default(), &RedoParameters::TABLE));
-    let buffers = BufferParameters::default();
-    all.extend(schema::rows("database.buffers", &buffers, &BufferParameters::TABLE));
+pub fn rows(parts: &[Part], has_cells: bool, tree: &Tree) -> Vec<Row> {
+    let instance = InstanceParameters { cells: has_cells, ..InstanceParameters::default() };
+    let nested = ["scheduler", "redo", "buffers"];
+    let mut all = schema::rows("database", &instance, &InstanceParameters::TABLE, &nested);
+    let scheduler = &instance.scheduler;
+    all.extend(schema::rows("database.scheduler", scheduler, &SchedulerParameters::TABLE, &[]));
+    all.extend(schema::rows("database.redo", &instance.redo, &RedoParameters::TABLE, &[]));
+    all.extend(schema::rows("database.buffers", &instance.buffers, &BufferParameters::TABLE, &[]));
+    if has_cells {
+        all.extend(cell_rows(tree));
+    }
     for part in parts {
         all.extend(part_rows(part));
     }
     let storage = schema::STORAGE.iter().map(|place| row("storage", place, None, Form::Names));
     all.extend(storage);
+    if has_cells {
+        let policy = Some(Value::String("default".into()));
+        all.push(row("storage", &schema::CACHING, policy, Form::Word));
+    }
+    all
+}
+
+/// The tables of a rack that have their own.
+const CELL_TABLES: [&str; 9] = [
+    "disk",
+    "controller",
+    "flash",
+    "network",
+    "flash_log",
+    "flash_cache",
+    "scan",
+    "iorm",
+    "groups",
+];
+
+fn cell_rows(tree: &Tree) -> Vec<Row> {
+    let rack = RackParameters::default();
+    let mut all = schema::rows("cells", &rack, &RackParameters::TABLE, &CELL_TABLES);
+    all.extend(schema::rows("cells.disk", &rack.disk, &DiskParameters::TABLE, &[]));
+    all.extend(schema::rows("cells.controller", &rack.controller, &CacheParameters::TABLE, &[]));
+    all.extend(schema::rows("cells.flash", &rack.flash, &FlashParameters::TABLE, &[]));
+    all.extend(schema::rows("cells.network", &rack.network, &NetworkParameters::TABLE, &[]));
+    all.extend(schema::rows("cells.flash_log", &rack.flash_log, &FlashLogParameters::TABLE, &[]));
+    let cache = &rack.flash_cache;
+    all.extend(schema::rows("cells.flash_cache", cache, &FlashCacheParameters::TABLE, &[]));
+    all.extend(schema::rows("cells.scan", &rack.scan, &ScanParameters::TABLE, &[]));
+    all.extend(schema::rows("cells.iorm", &rack.iorm, &IormParameters::TABLE, &["plan"]));
+    for name in below(tree, "cells.iorm.plan") {
+        let prefix = format!("cells.iorm.plan.{name}");
+        all.extend(schema::rows(&prefix, &Directive::default(), &Directive::TABLE, &[]));
+    }
+    let given = below(tree, "cells.groups");
+    // Groups that are given stand for all; a group of the default keeps its own size.
+    let names = if given.is_empty() { rack.groups.keys().cloned().collect() } else { given };
+    for name in names {
+        let group = rack.groups.get(&name).cloned().unwrap_or_default();
+        let prefix = format!("cells.groups.{name}");
+        all.extend(schema::rows(&prefix, &group, &GroupParameters::TABLE, &[]));
+    }
     all
 }
 
@@ -114,16 +174,18 @@ fn part_rows(part: &Part) -> Vec<Row> {
         own.push(whole(&schema::COUNT, 1));
     }
     own.extend(match part.kind {
-        "disk" => schema::rows(&prefix, &DiskParameters::default(), &DiskParameters::TABLE),
-        "flash" => schema::rows(&prefix, &FlashParameters::default(), &FlashParameters::TABLE),
-        "cache" => schema::rows(&prefix, &CacheParameters::default(), &CacheParameters::TABLE),
+        "disk" => schema::rows(&prefix, &DiskParameters::default(), &DiskParameters::TABLE, &[]),
+        "flash" => schema::rows(&prefix, &FlashParameters::default(), &FlashParameters::TABLE, &[]),
+        "cache" => schema::rows(&prefix, &CacheParameters::default(), &CacheParameters::TABLE, &[]),
         "channel" => {
-            schema::rows(&prefix, &ChannelParameters::default(), &ChannelParameters::TABLE)
+            schema::rows(&prefix, &ChannelParameters::default(), &ChannelParameters::TABLE, &[])
         }
         "empirical" => {
             let defaults = EmpiricalParameters { capacity_gb: 100.0, servers: 1, regimes: vec![] };
-            let mut rows = schema::rows(&prefix, &defaults, &EmpiricalParameters::TABLE);
-            rows.iter_mut().for_each(|row| row.default = None);
+            let mut rows = schema::rows(&prefix, &defaults, &EmpiricalParameters::TABLE, &[]);
+            for row in &mut rows {
+                row.default = None;
+            }
             rows
         }
         _ => Vec::new(),
@@ -144,20 +206,83 @@ pub fn is_own(path: &str) -> bool {
     path.starts_with("devices.") && own.iter().any(|row| row.key == key)
 }
 
-/// Reads every section once: words and structures are checked by their own readers.
+/// Reads every section once: words and structures are checked by their own readers, and what must
+/// hold between values by their rooms.
 pub fn check(machine: &Machine) -> Result<(), MachineError> {
-    machine.section::<RedoParameters>("database.redo")?;
-    machine.section::<BufferParameters>("database.buffers")?;
+    machine.instance()?;
+    machine.rack()?;
     for part in &machine.parts {
         let prefix = part.prefix();
         match part.kind {
-            "disk" => drop(machine.section::<DiskParameters>(&prefix)?),
-            "flash" => drop(machine.section::<FlashParameters>(&prefix)?),
-            "cache" => drop(machine.section::<CacheParameters>(&prefix)?),
-            "channel" => drop(machine.section::<ChannelParameters>(&prefix)?),
-            "empirical" => drop(machine.section::<EmpiricalParameters>(&prefix)?),
+            "disk" => machine.reads::<DiskParameters>(&prefix)?,
+            "flash" => machine.reads::<FlashParameters>(&prefix)?,
+            "cache" => machine.reads::<CacheParameters>(&prefix)?,
+            "channel" => machine.reads::<ChannelParameters>(&prefix)?,
+            "empirical" => machine.reads::<EmpiricalParameters>(&prefix)?,
             _ => {}
         }
     }
     Ok(())
+}
+
+impl Machine {
+    /// Can the section be read?
+    fn reads<T: DeserializeOwned>(&self, prefix: &str) -> Result<(), MachineError> {
+        self.section::<T>(prefix).map(|_| ())
+    }
+
+    /// Parameters of the instance.
+    pub fn instance(&self) -> Result<InstanceParameters, MachineError> {
+        let mut instance: InstanceParameters = self.section("database")?;
+        instance.cells = self.value("database.cells").and_then(Value::as_bool).unwrap_or(false);
+        instance.check().map_err(|error| {
+            let place = self.place(&format!("database.{}", error.key));
+            MachineError::at(place, format!("found {}", error.found), error.allowed)
+        })?;
+        Ok(instance)
+    }
+
+    /// Parameters of the storage cells, if there are any.
+    pub fn rack(&self) -> Result<Option<RackParameters>, MachineError> {
+        if !self.has_cells {
+            return Ok(None);
+        }
+        let mut rack: RackParameters = self.section("cells")?;
+        let groups = std::mem::take(&mut rack.groups);
+        // A group's rows know their defaults; what is not given is read from there.
+        for name in self.groups() {
+            let start = format!("cells.groups.{name}.");
+            let mut table = toml::Table::new();
+            for row in self.rows.iter().filter(|row| row.path.starts_with(&start)) {
+                if let Some(value) = self.value(&row.path) {
+                    table.insert(row.key().into(), value.clone());
+                }
+            }
+            let whole = Value::Table(table).try_into().ok();
+            let group = whole.or_else(|| groups.get(name).cloned()).unwrap_or_default();
+            rack.groups.insert(name.into(), group);
+        }
+        rack.check().map_err(|error| self.cell_error(&error))?;
+        Ok(Some(rack))
+    }
+
+    /// Names of the disk groups.
+    pub(super) fn groups(&self) -> Vec<&str> {
+        let groups = self.rows.iter().filter_map(|row| {
+            let (name, _) = row.path.strip_prefix("cells.groups.")?.split_once('.')?;
+            Some(name)
+        });
+        let mut names: Vec<&str> = groups.collect();
+        names.dedup();
+        names
+    }
+
+    pub(super) fn cell_error(&self, error: &CellError) -> MachineError {
+        match error {
+            CellError::Parameter { key, rule } => {
+                MachineError::at(self.place(&format!("cells.{key}")), *rule, "")
+            }
+            other => MachineError::at("cells", other.to_string(), ""),
+        }
+    }
 }

@@ -130,3 +130,40 @@ fn plain(place: &str, value: &Spanned<DeValue<'_>>) -> Result<Value, MachineErro
         }
     })
 }
+
+impl Tree {
+    /// Makes one value of all that stands below each path: a structure, whose keys are no
+    /// parameters of their own.
+    pub fn fold<'a>(&mut self, paths: impl Iterator<Item = &'a str>) {
+        for path in paths {
+            let Some(line) = self.tables.remove(path) else { continue };
+            let start = format!("{path}.");
+            let inside = |key: &String| key.starts_with(&start);
+            let keys: Vec<String> = self.values.keys().filter(|key| inside(key)).cloned().collect();
+            let mut table = Table::new();
+            for key in keys {
+                if let Some(given) = self.values.remove(&key) {
+                    insert(&mut table, &key[start.len()..], given.value);
+                }
+            }
+            self.tables.retain(|key, _| !inside(key));
+            let given = Given { value: Value::Table(table), source: None, line };
+            self.values.insert(path.into(), given);
+        }
+    }
+}
+
+/// Puts a value at a dotted path.
+pub fn insert(table: &mut Table, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => {
+            table.insert(path.into(), value);
+        }
+        Some((first, rest)) => {
+            let inner = table.entry(first).or_insert_with(|| Value::Table(Table::new()));
+            if let Value::Table(inner) = inner {
+                insert(inner, rest, value);
+            }
+        }
+    }
+}

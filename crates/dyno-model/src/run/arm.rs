@@ -1,23 +1,20 @@
-//! One arm of a block: a machine, an instance, its sessions, and what is checked at the end.
+//! One arm of a block: a machine, its sessions, and what is checked at the end.
 
-use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
-use dyno_evidence::{Call, CallKind};
-
-use super::recorder::{Object, Recorder};
-use super::spec::{Arm, Spec, Workload};
+use super::recorder::Recorder;
+use super::spec::Spec;
 use super::{ArmReport, Control, Invariants, RunError};
-use crate::database::{Redo, Session};
-use crate::kernel::condition::Latch;
-use crate::kernel::{Resource, Simulation};
-use crate::machine::Machine;
+use crate::kernel::Simulation;
+use crate::machine::{Built, Machine};
+use crate::workload::{Limit, Progress, Stop};
 
 /// An arm's turn in a block.
 pub struct Turn<'a> {
     pub number: usize,
     pub seed: u64,
+    /// Virtual time 0 of the arm, ns since 1970.
     pub started_ns: i64,
     pub spec: &'a Spec,
 }
@@ -26,18 +23,6 @@ pub struct Turn<'a> {
 pub struct Done {
     pub report: ArmReport,
     pub hash: u64,
-}
-
-/// Transactions after which progress is told and a wish to stop is looked for.
-const STEP: u64 = 256;
-
-/// Checks a workload.
-pub fn check(arm: &Arm) -> Result<(), RunError> {
-    let Workload::CommitLoop { redo_bytes, .. } = &arm.workload;
-    let Ok(1..) = redo_bytes.parse::<u64>() else {
-        return Err(RunError::Spec(format!("arm {}: redo_bytes = {redo_bytes}", arm.name)));
-    };
-    Ok(())
 }
 
 impl Turn<'_> {
@@ -52,111 +37,95 @@ impl Turn<'_> {
         let arm = &self.spec.arms[self.number];
         let simulation = Simulation::new(self.seed);
         recorder.turn(self.number as u16, self.started_ns);
-        let storage = Rc::new(machine.build(&simulation)?);
-        let cores = Resource::new(&simulation, "cores", machine.cores());
-        let (redo_parameters, sink) = (machine.redo()?, recorder.wait_sink(Object::Lgwr));
-        let device = Rc::clone(&storage.redo[0]);
-        let redo = Redo::new(&simulation, redo_parameters, &cores, device, sink);
-        let Workload::CommitLoop { redo_bytes, think_ms, cpu_us } = &arm.workload;
-        let bytes: u64 = redo_bytes.parse().unwrap_or(512);
-        let (think_ns, cpu_ns) = (think_ms * 1e6, (cpu_us * 1e3) as u64);
-        let warm = Latch::new(&simulation, "the others' warm-up", arm.sessions);
-        let busy = Rc::new(Cell::new(0));
-        let done = Rc::new(Cell::new(0_u64));
-        let accounted = Rc::new(Cell::new(true));
-        for number in 1..=arm.sessions {
-            let sink = recorder.wait_sink(Object::Session);
-            let mut session = Session::new(&simulation, number, &cores, &redo, sink);
-            let mut dice = simulation.stream(&format!("session {number}/think"));
-            let (sim, recorder) = (simulation.sim().clone(), Rc::clone(recorder));
-            let (warm, storage, cores) = (warm.clone(), Rc::clone(&storage), cores.clone());
-            let (busy, done, accounted) =
-                (Rc::clone(&busy), Rc::clone(&done), Rc::clone(&accounted));
-            let (warm_up, all) = (self.spec.warmup_transactions, self.spec.transactions);
-            simulation.spawn(format!("session {number}"), async move {
-                let mut since_ns = 0;
-                for turn in 0..warm_up + all {
-                    if turn == warm_up {
-                        warm.count_down();
-                        if warm.is_open() {
-                            storage.reset();
-                            cores.reset();
-                            recorder.count_from(sim.now_ns());
-                        }
-                        let begin_ns = sim.now_ns();
-                        warm.wait().await;
-                        session.idle_since(begin_ns);
-                        since_ns = sim.now_ns();
-                    }
-                    if think_ns > 0.0 {
-                        session.think(dice.exponential(think_ns) as u64).await;
-                    }
-                    let begin_ns = sim.now_ns();
-                    if cpu_ns > 0 {
-                        session.compute(cpu_ns).await;
-                    }
-                    let commit_ns = sim.now_ns();
-                    session.commit(bytes).await;
-                    let now_ns = sim.now_ns();
-                    let mut call = Call {
-                        started_ns: commit_ns as i64,
-                        elapsed_ns: (now_ns - commit_ns) as i64,
-                        redo_bytes: bytes as i64,
-                        session: number as u16 - 1,
-                        kind: CallKind::Commit,
-                        ..Call::new()
-                    };
-                    recorder.call(call);
-                    call.started_ns = begin_ns as i64;
-                    call.elapsed_ns = (now_ns - begin_ns) as i64;
-                    call.kind = CallKind::Transaction;
-                    recorder.call(call);
-                    done.set(done.get() + u64::from(turn >= warm_up));
-                }
-                busy.set(busy.get() + sim.now_ns() - since_ns);
-                accounted.set(accounted.get() && session.ledger().holds(sim.now_ns()));
-            });
-        }
+        let built = machine.build(&simulation, Rc::<Recorder>::clone(recorder))?;
+        let progress = self.spawn(&simulation, &built, recorder)?;
         let mut told = 0;
+        let mut tell = || {
+            let new = progress.transactions() - told;
+            told += new;
+            control.progress.fetch_add(new, Ordering::Relaxed);
+        };
         let ended = simulation.run_while(|| {
-            let new = done.get() - told;
-            if new >= STEP {
-                told += new;
-                control.progress.fetch_add(new, Ordering::Relaxed);
-            }
+            tell();
             !control.stop.load(Ordering::Relaxed) && !recorder.has_failed()
         });
-        let ended =
-            ended.map_err(|source| RunError::Simulation { arm: arm.name.clone(), source })?;
-        control.progress.fetch_add(done.get() - told, Ordering::Relaxed);
-        if !ended {
+        tell();
+        let fail = |source| RunError::Simulation { arm: arm.name.clone(), source };
+        if !ended.map_err(fail)? {
             return Ok(None);
         }
-        let now_ns = simulation.now_ns();
-        let at_ns = recorder.at_ns(now_ns);
-        let mut reports = storage.reports();
-        reports.push(cores.report());
-        for report in &reports {
-            recorder.stations.borrow_mut().station(self.number as u16, at_ns, report);
-            held.stations += 1;
-            if !report.little {
-                let what = format!("Little's law at {}", report.name);
-                return Err(RunError::Broken { arm: arm.name.clone(), what });
-            }
-        }
-        held.sessions += arm.sessions;
-        if !accounted.get() {
-            let what = "elapsed = CPU + waits".into();
-            return Err(RunError::Broken { arm: arm.name.clone(), what });
-        }
+        let events = simulation.events();
+        let virtual_ns = simulation.now_ns();
+        self.measure(&simulation, &built, &progress, recorder, held)?;
+        let warm_ns = progress.warm_ns().unwrap_or(0);
         let report = ArmReport {
             arm: self.number as u16,
-            transactions: done.get(),
-            busy_ns: busy.get(),
-            virtual_ns: now_ns,
-            events: simulation.events(),
+            transactions: progress.transactions(),
+            busy_ns: (virtual_ns - warm_ns) * u64::from(arm.sessions),
+            virtual_ns,
+            events,
             ..ArmReport::default()
         };
         Ok(Some(Done { report, hash: simulation.hash() }))
+    }
+
+    /// Starts the sessions; at the end of their warm-up the counting begins.
+    fn spawn(
+        &self,
+        simulation: &Simulation,
+        built: &Built,
+        recorder: &Rc<Recorder>,
+    ) -> Result<Progress, RunError> {
+        let arm = &self.spec.arms[self.number];
+        let (counter, sim, rack) =
+            (Rc::clone(recorder), simulation.sim().clone(), built.rack.clone());
+        let limit = Limit::Transactions(self.spec.transactions);
+        let number = self.number as u16;
+        let stop = Stop::new(self.spec.warmup_transactions, limit).when_warm(move || {
+            counter.count_from(sim.now_ns());
+            if let Some(rack) = &rack {
+                rack.reset();
+                counter.cells(number, rack, sim.now_ns());
+            }
+        });
+        let progress = arm.workload.spawn(simulation, &built.instance, arm.sessions, &stop);
+        progress.map_err(|error| RunError::arm(&arm.name, &error.to_string()))
+    }
+
+    /// Writes what stations and cells have seen, and asserts what must hold.
+    fn measure(
+        &self,
+        simulation: &Simulation,
+        built: &Built,
+        progress: &Progress,
+        recorder: &Recorder,
+        held: &mut Invariants,
+    ) -> Result<(), RunError> {
+        let arm = &self.spec.arms[self.number];
+        let broken = |what: String| RunError::Broken { arm: arm.name.clone(), what };
+        let (now_ns, number) = (simulation.now_ns(), self.number as u16);
+        for report in built.reports() {
+            recorder.station(number, &report, now_ns);
+            held.stations += 1;
+            if !report.little {
+                return Err(broken(format!("Little's law at {}", report.name)));
+            }
+        }
+        held.sessions += u64::from(arm.sessions);
+        if progress.unaccounted() > 0 {
+            return Err(broken(format!("elapsed = CPU + waits of {}", progress.unaccounted())));
+        }
+        let redo = built.instance.redo();
+        let counts = redo.counts();
+        if counts.redo_bytes > redo.written_bytes() {
+            return Err(broken("redo written = redo made + redo held".into()));
+        }
+        if let Some(rack) = &built.rack {
+            recorder.cells(number, rack, now_ns);
+            if !rack.holds() {
+                return Err(broken("the book-keeping of the cells".into()));
+            }
+        }
+        Ok(())
     }
 }

@@ -32,8 +32,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use serde::Serialize;
 
-use crate::kernel::SimError;
 use crate::kernel::streams::Streams;
+use crate::kernel::{SimError, Simulation};
 use crate::machine::{Machine, MachineError};
 use recorder::Recorder;
 pub use spec::{Arm, Spec};
@@ -45,7 +45,7 @@ pub const BLOCK_NS: i64 = 86_400_000_000_000;
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The specification is none.
-    #[error("the specification of a run: {0}")]
+    #[error("{0}")]
     Spec(String),
     /// A machine, a setting or a workload cannot be.
     #[error(transparent)]
@@ -69,6 +69,13 @@ pub enum RunError {
         /// The invariant.
         what: String,
     },
+}
+
+impl RunError {
+    /// Something about an arm that cannot be.
+    fn arm(name: &str, what: &str) -> Self {
+        Self::Spec(format!("arm {name}: {what}"))
+    }
 }
 
 /// What happened in a block.
@@ -172,11 +179,12 @@ impl Run {
             for (name, value) in &arm.settings {
                 machine.set(name, value)?;
             }
-            if arm.sessions == 0 || arm.sessions > u64::from(u16::MAX) {
-                let message = format!("arm {}: 1 to {} sessions", arm.name, u16::MAX);
-                return Err(RunError::Spec(message));
+            if arm.sessions == 0 || arm.sessions > u32::from(u16::MAX) {
+                return Err(RunError::arm(&arm.name, &format!("1 to {} sessions", u16::MAX)));
             }
-            arm::check(arm)?;
+            arm.workload.check().map_err(|error| RunError::arm(&arm.name, &error.to_string()))?;
+            // What only the devices can tell, they tell now and not within a run.
+            machine.storage(&Simulation::new(0))?;
             Ok(machine)
         });
         let machines = machines.collect::<Result<_, RunError>>()?;
@@ -188,7 +196,8 @@ impl Run {
         let seed = Streams::replication_seed(self.spec.seed, u64::from(index));
         let names: Vec<String> = self.spec.arms.iter().map(|arm| arm.name.clone()).collect();
         let started_ns = i64::from(index) * BLOCK_NS;
-        let recorder = Recorder::create(folder, index, &names)?;
+        let statements = [self.spec.arms[0].workload.kind().to_owned()];
+        let recorder = Recorder::create(folder, index, &names, &statements)?;
         let mut block = Block {
             rows: 0,
             waits: 0,

@@ -4,11 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
 
-use dyno_evidence::{Call, CallsWriter, EventName, EvidenceError, WaitRow, WaitsWriter};
+use dyno_evidence::{CallsWriter, EventName, EvidenceError, WaitRow, WaitsWriter};
 
 use super::stations::Stations;
-use crate::database::wait::Sink;
-use crate::database::{Event, Wait};
+use crate::cell::Rack;
+use crate::database::{Call, CallKind, Event, Process, Sink, Wait};
+use crate::kernel::StationReport;
 
 /// Rows that are kept before they are written.
 const ROWS: usize = 1 << 16;
@@ -26,20 +27,24 @@ pub struct Recorder {
     block: u32,
     /// The arm whose turn it is, and virtual time 0 of it as time since 1970.
     turn: Cell<(u16, i64)>,
-    /// Since when rows count: the end of the warm-up.
+    /// Since when rows count: the end of the warm-up. What began before is not written.
     since_ns: Cell<u64>,
-    calls: RefCell<Out<CallsWriter, Call>>,
+    calls: RefCell<Out<CallsWriter, dyno_evidence::Call>>,
     waits: RefCell<Out<WaitsWriter, WaitRow>>,
-    pub stations: RefCell<Stations>,
+    stations: RefCell<Stations>,
     failed: RefCell<Option<EvidenceError>>,
 }
 
 impl Recorder {
     /// Opens the parts of a block.
-    pub fn create(folder: &Path, block: u32, arms: &[String]) -> Result<Rc<Self>, EvidenceError> {
+    pub fn create(
+        folder: &Path,
+        block: u32,
+        arms: &[String],
+        statements: &[String],
+    ) -> Result<Rc<Self>, EvidenceError> {
         let name = part_name(block);
-        let statements = ["transaction".to_owned()];
-        let calls = CallsWriter::create(&folder.join("calls"), &name, arms, &statements)?;
+        let calls = CallsWriter::create(&folder.join("calls"), &name, arms, statements)?;
         let events = Event::ALL.map(|event| EventName {
             event: event.name().into(),
             event_type: event.group().into(),
@@ -85,47 +90,14 @@ impl Recorder {
         self.failed.borrow().is_some()
     }
 
-    /// Where sessions and writers tell their waits.
-    pub fn wait_sink(self: &Rc<Self>, object: Object) -> Sink {
-        let me = Rc::clone(self);
-        Rc::new(move |wait| me.wait(&wait, object))
+    /// What a station has seen since the warm-up.
+    pub fn station(&self, arm: u16, report: &StationReport, now_ns: u64) {
+        self.stations.borrow_mut().station(arm, self.at_ns(now_ns), report);
     }
 
-    fn wait(&self, wait: &Wait, object: Object) {
-        if wait.start_ns < self.since_ns.get() {
-            return;
-        }
-        let (arm, base_ns) = self.turn.get();
-        let out = &mut *self.waits.borrow_mut();
-        out.rows.push(WaitRow {
-            arm: u32::from(arm),
-            session: object.session(wait.session),
-            started_ns: base_ns + wait.start_ns as i64,
-            elapsed_ns: wait.elapsed_ns as i64,
-            event: wait.event as u32,
-            object: object as u32,
-            p: wait.p.map(|p| p as i64),
-        });
-        if out.rows.len() == ROWS {
-            self.note(out.writer.as_mut().map(|writer| writer.push(&out.rows)));
-            out.rows.clear();
-        }
-    }
-
-    /// A call; times are virtual, and become times since 1970.
-    pub fn call(&self, mut call: Call) {
-        if (call.started_ns as u64) < self.since_ns.get() {
-            return;
-        }
-        let (arm, base_ns) = self.turn.get();
-        call.started_ns += base_ns;
-        (call.arm, call.slice, call.block) = (arm, u32::from(arm), self.block);
-        let out = &mut *self.calls.borrow_mut();
-        out.rows.push(call);
-        if out.rows.len() == ROWS {
-            self.note(out.writer.as_mut().map(|writer| writer.push(&out.rows, &[])));
-            out.rows.clear();
-        }
+    /// What the cells tell at this instant, under Oracle's names.
+    pub fn cells(&self, arm: u16, rack: &Rack, now_ns: u64) {
+        self.stations.borrow_mut().cells(arm, self.at_ns(now_ns), rack);
     }
 
     fn note(&self, written: Option<Result<(), EvidenceError>>) {
@@ -160,23 +132,71 @@ fn part_name(block: u32) -> String {
     format!("b{block:06}")
 }
 
-/// Who waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Object {
-    /// A session of the load.
-    Session,
-    /// The log writer.
-    Lgwr,
-    /// The database writer.
-    Dbwr,
+/// Numbers that stand for a process: of its object, and of its session.
+fn who(process: Process) -> (u32, i64) {
+    match process {
+        Process::Session(number) => (0, i64::from(number)),
+        Process::LogWriter => (1, BACKGROUND),
+        Process::DatabaseWriter => (2, BACKGROUND + 1),
+    }
 }
 
-impl Object {
-    fn session(self, number: u64) -> i64 {
-        match self {
-            Self::Session => number as i64 - 1,
-            Self::Lgwr => BACKGROUND,
-            Self::Dbwr => BACKGROUND + 1,
+impl Sink for Recorder {
+    fn wait(&self, wait: &Wait) {
+        if wait.start_ns < self.since_ns.get() {
+            return;
+        }
+        let (arm, base_ns) = self.turn.get();
+        let (object, session) = who(wait.process);
+        let out = &mut *self.waits.borrow_mut();
+        out.rows.push(WaitRow {
+            arm: u32::from(arm),
+            session,
+            started_ns: base_ns + wait.start_ns as i64,
+            elapsed_ns: wait.elapsed_ns as i64,
+            event: wait.event as u32,
+            object,
+            p: wait.p.map(|p| p as i64),
+        });
+        if out.rows.len() == ROWS {
+            self.note(out.writer.as_mut().map(|writer| writer.push(&out.rows)));
+            out.rows.clear();
+        }
+    }
+
+    fn call(&self, call: &Call) {
+        if call.started_ns < self.since_ns.get() {
+            return;
+        }
+        let (arm, base_ns) = self.turn.get();
+        let kind = match call.kind {
+            CallKind::Transaction => dyno_evidence::CallKind::Transaction,
+            CallKind::Commit => dyno_evidence::CallKind::Commit,
+            CallKind::Exec => dyno_evidence::CallKind::Exec,
+            CallKind::Fetch => dyno_evidence::CallKind::Fetch,
+        };
+        let out = &mut *self.calls.borrow_mut();
+        out.rows.push(dyno_evidence::Call {
+            arm,
+            block: self.block,
+            slice: u32::from(arm),
+            session: call.session as u16,
+            kind,
+            statement: 0,
+            started_ns: base_ns + call.started_ns as i64,
+            elapsed_ns: call.elapsed_ns as i64,
+            rows: call.rows as i64,
+            redo_bytes: call.redo_bytes as i64,
+            unflushed_bytes: if call.kind == CallKind::Commit {
+                call.unflushed_bytes as i64
+            } else {
+                dyno_evidence::NONE
+            },
+            ..dyno_evidence::Call::new()
+        });
+        if out.rows.len() == ROWS {
+            self.note(out.writer.as_mut().map(|writer| writer.push(&out.rows, &[])));
+            out.rows.clear();
         }
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::workload::Workload;
+
 /// A run: arms on one machine, each with its settings.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,24 +33,7 @@ pub struct Arm {
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
     /// Sessions.
-    pub sessions: u64,
+    pub sessions: u32,
     /// What they do.
     pub workload: Workload,
-}
-
-/// What sessions do.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Workload {
-    /// Change and commit, over and over.
-    CommitLoop {
-        /// Redo of a transaction.
-        redo_bytes: String,
-        /// Mean time between transactions.
-        #[serde(default)]
-        think_ms: f64,
-        /// CPU of a transaction.
-        #[serde(default)]
-        cpu_us: f64,
-    },
 }

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use dyno_evidence::{EvidenceError, Metrics, write_metrics};
 
+use crate::cell::Rack;
+use crate::cell::metrics::MetricKind;
 use crate::kernel::StationReport;
 
 /// Metrics of a block.
@@ -63,6 +65,28 @@ impl Stations {
             let object = report.name.as_str();
             let (source, object_type) = ("model", "station");
             let reading = Reading { source, object_type, object, metric, value, unit, kind };
+            self.push(arm, at_ns, &reading);
+        }
+    }
+
+    /// The metrics of cells, under Oracle's names.
+    pub fn cells(&mut self, arm: u16, at_ns: i64, rack: &Rack) {
+        for metric in rack.metrics() {
+            let kind = match metric.kind {
+                MetricKind::Counter => "counter",
+                MetricKind::Gauge => "gauge",
+                MetricKind::Rate => "rate",
+            };
+            let source = format!("cell:{}", metric.cell);
+            let reading = Reading {
+                source: &source,
+                object_type: metric.object_type,
+                object: &metric.object,
+                metric: &metric.name,
+                value: metric.value,
+                unit: metric.unit,
+                kind,
+            };
             self.push(arm, at_ns, &reading);
         }
     }

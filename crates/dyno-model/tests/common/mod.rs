@@ -1,6 +1,8 @@
 //! Closed loops of I/O, for the tests of devices.
 #![allow(clippy::unwrap_used, dead_code, missing_docs)]
 
+pub mod instance;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 

@@ -1,4 +1,5 @@
-"""The curve of a commit's time over the redo it has to make durable, with the fitted shape."""
+"""The curve of a commit's time over the redo it has to make durable, with the fitted shape; several
+curves in one frame, or above each other where one would lie flat beside the other."""
 
 from __future__ import annotations
 
@@ -9,47 +10,118 @@ from dbdyno.report import reading
 from dbdyno.report.figures import axes, base, theme
 from dbdyno.report.reading import Analysis
 
+APART = 4.0
+"""Curves whose frames differ by more than this factor get a frame each, one above the other."""
+
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """The chart, or None without `figures.curve`."""
     import altair as alt
 
-    curve = reading.dig(analysis, "figures", "curve")
-    if not curve:
+    curves = [_Curve(given) for given in reading.curves(analysis)]
+    curves = [curve for curve in curves if curve.drawable]
+    if not curves:
         return None
-    bins, points, fit = _bins(curve), _points(curve, "points"), _points(curve, "fit")
-    if not (bins or points or fit):
-        return None
-    width = max(row["x"] for row in [*bins, *points, *fit]) or 1
-    top = _top(bins, points, fit)
-    above = [point for point in points if point["y"] > top]
-    x = alt.X(
-        "x:Q",
-        scale={"domain": [0, width * 1.02], "nice": False},
-        axis=_x_axis(curve, width, look),
-    )
+    names = reading.arm_names(analysis)
+    several = len(curves) > 1
+    for curve in curves:
+        curve.name = reading.arm_name(names, curve.given.get("arm"))
+        curve.colours = _colours(analysis, curve.name) if several else _ALONE
+    tops = [curve.top for curve in curves]
+    apart = several and max(tops) > APART * min(tops)
+    frames = [[curve] for curve in curves] if apart else [curves]
+    width = max(curve.width for curve in curves)
+    label = reading.dig(analysis, "figures", "curve", "x_label")
+    height = look.height(340 if len(frames) == 1 else 240)
+    panels = []
+    for frame in frames:
+        x_axis = _x_axis(label, width, look)
+        if frame is not frames[-1]:
+            x_axis |= {"title": None, "labels": False}
+        x = alt.X("x:Q", scale={"domain": [0, width * 1.02], "nice": False}, axis=x_axis)
+        layers = _layers(frame, x, width, look)
+        if several:
+            layers += _legend(frame, look)
+        panels.append(alt.layer(*layers, width=look.plot, height=height))
+    chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels, spacing=26)
+    return theme.finish(chart, FIGURE.title, FIGURE.how_to_read, look)
+
+
+_ALONE = (theme.BASELINE, theme.OTHERS[0])
+"""Colours of the commits and of the fitted line of a curve that stands alone."""
+
+
+class _Curve:
+    """One curve made ready to draw."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        self.given = given
+        self.bins, self.points = _bins(given), _points(given, "points")
+        self.fit = _points(given, "fit")
+        self.drawable = bool(self.bins or self.points or self.fit)
+        every = [*self.bins, *self.points, *self.fit]
+        self.width: float = max((row["x"] for row in every), default=1) or 1
+        self.top = _top(self.bins, self.points, self.fit) if self.drawable else 1.0
+        self.name = ""
+        self.colours = _ALONE
+
+
+def _colours(analysis: Analysis, name: str) -> tuple[str, str]:
+    scale = base.arm_scale(analysis)
+    place = scale["domain"].index(name) if name in scale["domain"] else 0
+    return scale["range"][place], scale["range"][place]
+
+
+def _layers(frame: list[_Curve], x: Any, width: float, look: theme.Look) -> list[Any]:
+    """All that stands in one frame: commits, bins and fitted line of each of its curves."""
+    import altair as alt
+
+    top = max(curve.top for curve in frame)
     upright: dict[str, Any] = {
         "scale": {"domain": [0, top], "nice": False},
         "axis": _y_axis(top, look),
     }
     y = alt.Y("y:Q", **upright)
-    inside = alt.Chart(base.data([point for point in points if point["y"] <= top]))
-    layers = [
-        *_period(curve, width),
-        inside.mark_circle(size=9, opacity=0.22, color=theme.BASELINE).encode(x=x, y=y),
-        *_above(above, x, look),
-        alt.Chart(base.data(bins))
-        .mark_rule(strokeWidth=2, color=theme.BASELINE, opacity=0.75)
-        .encode(x=x, y=alt.Y("low:Q", **upright), y2=alt.Y2("high")),
-        alt.Chart(base.data(bins))
-        .mark_point(filled=True, size=46, color=theme.BASELINE, opacity=1, aria=True)
-        .encode(x=x, y=y, description=alt.Description("tip:N")),
-        alt.Chart(base.data(fit))
-        .mark_line(strokeWidth=2.5, color=theme.OTHERS[0], clip=True)
-        .encode(x=x, y=y, order=alt.Order("x:Q")),
+    layers: list[Any] = [layer for curve in frame for layer in _period(curve.given, width)]
+    above = [
+        point | {"colour": curve.colours[0]}
+        for curve in frame
+        for point in curve.points
+        if point["y"] > top
     ]
-    layered = alt.layer(*layers, width=look.plot, height=look.height(340))
-    return theme.finish(layered, FIGURE.title, FIGURE.how_to_read, look)
+    for curve in frame:
+        dots, line = curve.colours
+        inside = alt.Chart(base.data([point for point in curve.points if point["y"] <= top]))
+        bins = alt.Chart(base.data(curve.bins))
+        layers += [
+            inside.mark_circle(size=9, opacity=0.22, color=dots).encode(x=x, y=y),
+            bins.mark_rule(strokeWidth=2, color=dots, opacity=0.75).encode(
+                x=x, y=alt.Y("low:Q", **upright), y2=alt.Y2("high")
+            ),
+            bins.mark_point(filled=True, size=46, color=dots, opacity=1, aria=True).encode(
+                x=x, y=y, description=alt.Description("tip:N")
+            ),
+            alt.Chart(base.data(curve.fit))
+            .mark_line(strokeWidth=2.5, color=line, clip=True)
+            .encode(x=x, y=y, order=alt.Order("x:Q")),
+        ]
+    return [*layers, *_above(above, x, look)]
+
+
+def _legend(frame: list[_Curve], look: theme.Look) -> list[Any]:
+    """The names of the curves in their colours, in the upper left corner of the frame."""
+    import altair as alt
+
+    marks = []
+    for at, curve in enumerate(frame):
+        words = fmt.line(curve.name, 34 if look.narrow else 70)
+        text = alt.Chart(base.data([{"words": f"● {words}"}]))
+        marks.append(
+            text.mark_text(
+                align="left", baseline="top", color=curve.colours[0], fontWeight=600
+            ).encode(**base.placed(x=10, y=8 + 17 * at), text=alt.Text("words:N"))
+        )
+    return marks
 
 
 def _bins(curve: dict[str, Any]) -> list[dict[str, Any]]:
@@ -103,8 +175,8 @@ def _above(above: list[dict[str, Any]], x: Any, look: theme.Look) -> list[Any]:
         words = f"▲ {fmt.count(len(above))} above, up to {slowest}"
     return [
         alt.Chart(base.data(above))
-        .mark_point(shape="triangle-up", filled=True, size=22, opacity=0.5, color=theme.BASELINE)
-        .encode(x=x, **base.placed(y=3)),
+        .mark_point(shape="triangle-up", filled=True, size=22, opacity=0.5)
+        .encode(x=x, color=alt.Color("colour:N", scale=None), **base.placed(y=3)),
         alt.Chart(base.data([{"words": words}]))
         .mark_text(align="right", baseline="bottom", dy=-9)
         .encode(**base.placed(x="width", y=0), text=alt.Text("words:N")),
@@ -126,9 +198,9 @@ def _period(curve: dict[str, Any], width: float) -> list[Any]:
     ]
 
 
-def _x_axis(curve: dict[str, Any], width: float, look: theme.Look) -> Any:
+def _x_axis(given: Any, width: float, look: theme.Look) -> dict[str, Any]:
 
-    label = fmt.line(curve.get("x_label") or "redo written since the last commit", 60)
+    label = fmt.line(given or "redo written since the last commit", 60)
     ticks = axes.linear_ticks(0, width, 4 if look.narrow else 9, base=2)
     return {"title": label, **axes.labelled(ticks, axes.size_label)}
 

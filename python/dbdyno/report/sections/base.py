@@ -19,6 +19,7 @@ _TONES = {
     "found": "even",
     "not found": "even",
     "noise floor": "even",
+    "measured": "even",
 }
 _WORDS = {
     "faster": "Faster",
@@ -28,6 +29,7 @@ _WORDS = {
     "found": "Found",
     "not found": "Not found",
     "noise floor": "Noise floor",
+    "measured": "Measured",
 }
 
 

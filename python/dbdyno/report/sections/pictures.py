@@ -20,7 +20,7 @@ def view(analysis: Analysis) -> base.View | None:
             "how": figure.how_to_read,
             "wide": _inline(chart, f"{figure.name}-wide", figure),
             "narrow": _inline(narrow[figure.name], f"{figure.name}-narrow", figure),
-            "curve": _curve(analysis) if figure.name == "curve" else None,
+            "curves": _curves(analysis) if figure.name == "curve" else [],
         }
         for figure, chart in figures.draw_all(analysis, figures.WIDE)
     ]
@@ -34,22 +34,26 @@ def _inline(chart: Any, prefix: str, figure: figures.Figure) -> Any:
     return Markup(svg.inline(chart, prefix, label))  # noqa: S704 - reduced to an allow list in svg.py
 
 
-def _curve(analysis: Analysis) -> base.View:
-    """What was fitted, and which shape the data prefer."""
-    curve = reading.dig(analysis, "figures", "curve") or {}
-    return {
-        "sentence": fmt.line(curve.get("sentence") or ""),
-        "period": fmt.size(curve.get("period_bytes")) if curve.get("period_bytes") else "",
-        "models": [
-            {
-                "name": fmt.line(model.get("name") or ""),
-                "parameters": fmt.count(model.get("parameters")),
-                "bic": fmt.significant(model.get("bic"), 5),
-                "chosen": bool(model.get("chosen")),
-            }
-            for model in reading.entries(curve, "models")
-        ],
-    }
+def _curves(analysis: Analysis) -> list[base.View]:
+    """What was fitted to each curve, and which shape the data prefer."""
+    curves = reading.curves(analysis)
+    return [
+        {
+            "arm": base.arm(analysis, curve.get("arm")) if len(curves) > 1 else None,
+            "sentence": fmt.line(curve.get("sentence") or ""),
+            "period": fmt.size(curve.get("period_bytes")) if curve.get("period_bytes") else "",
+            "models": [
+                {
+                    "name": fmt.line(model.get("name") or ""),
+                    "parameters": fmt.count(model.get("parameters")),
+                    "bic": fmt.significant(model.get("bic"), 5),
+                    "chosen": bool(model.get("chosen")),
+                }
+                for model in reading.entries(curve, "models")
+            ],
+        }
+        for curve in curves
+    ]
 
 
 SECTION = base.Section("figures", "Figures", view)

@@ -1,4 +1,4 @@
-"""The slow ends of two sets of traces, apart from their middles."""
+"""The slow ends of two sets of traces, or of two arms, apart from their middles."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _longest(given: dict[str, Any], names: list[str]) -> str:
         return ""
     return (
         f"Of the {fmt.count(found['most'])} longest of both, {fmt.count(counts[1])} are of "
-        f"{names[1]}; if the sets were alike, it would be about {fmt.count(round(expected[1]))}."
+        f"{names[1]}; if they were alike, it would be about {fmt.count(round(expected[1]))}."
     )
 
 

@@ -11,7 +11,9 @@ _KINDS = {
     "experiment": "Experiment",
     "aa": "One arm against itself",
     "curve": "Curve",
+    "sweep": "Sweep",
     "correlation": "Correlation",
+    "probe": "Probe",
     "traces": "Comparison of traces",
 }
 

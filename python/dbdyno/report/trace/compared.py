@@ -22,7 +22,7 @@ def print_compared(analysis: Analysis, page: Console) -> None:
     """The three parts that only traces have."""
     _print_contributions(analysis, page)
     _print_lines(analysis, page)
-    _print_tails(analysis, page)
+    print_tails(analysis, page)
 
 
 def _print_contributions(analysis: Analysis, page: Console) -> None:
@@ -94,7 +94,8 @@ def _word(found: base.View | None) -> Any:
     return console.plain(_SHORT.get(word, word.lower()), _STYLES[found["decision"]["tone"]])
 
 
-def _print_tails(analysis: Analysis, page: Console) -> None:
+def print_tails(analysis: Analysis, page: Console) -> None:
+    """The slow ends of two sets or arms, where they were looked at."""
     shown = tails.view(analysis)
     if shown is None:
         return

@@ -57,8 +57,8 @@ class MariadbCollector:
 
     @property
     def name(self) -> str:
-        """Host and port."""
-        return self._address.name
+        """The name that the user gave, else host and port."""
+        return self.options.name or self._address.name
 
     @property
     def at_ns(self) -> int:

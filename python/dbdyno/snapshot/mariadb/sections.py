@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import Error
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 WATCH = "dbdyno snap watch --target DSN --every 60s"
 CONSUMER = "update performance_schema.setup_consumers set enabled = 'YES' where name = '{}'"
+OWN = re.compile(r"`performance_schema` \. `threads` SET `instrumented`")
+"""What a collector says before its session is no longer accounted."""
 WAITS = "events_waits_summary_global_by_event_name"
 
 
@@ -144,6 +147,7 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
         source = interval.ends("statement_texts")[1]
         texts = {row["d"]: row["q"] for row in
                  interval.query(f"select DIGEST as d, query as q from {source}")}  # fmt: skip
+    rows = [row for row in rows if not OWN.search(texts.get(row["statement"]) or "")]
     tables, shown = [], dict[str, None]()
     for heading, order, spec in _SQL:
         first = [row for row in sorted(rows, key=lambda r: -(r[order] or 0)) if row[order]]

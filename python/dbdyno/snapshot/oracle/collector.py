@@ -53,8 +53,8 @@ class OracleCollector:
 
     @property
     def name(self) -> str:
-        """Host, port and service."""
-        return self._address.name
+        """The name that the user gave, else host, port and service."""
+        return self.options.name or self._address.name
 
     @property
     def at_ns(self) -> int:

@@ -5,10 +5,31 @@ from __future__ import annotations
 import difflib
 
 from dbdyno.errors import PlanError
-from dbdyno.study.library import hit_ratio, redo_size
+from dbdyno.study.library import (
+    flash_log,
+    flash_log_tail,
+    hit_ratio,
+    queue_depth,
+    redo_block_size,
+    redo_device,
+    redo_size,
+    write_back_cache,
+)
 from dbdyno.study.study import Study
 
-STUDIES: dict[str, Study] = {study.name: study for study in (redo_size.STUDY, hit_ratio.STUDY)}
+STUDIES: dict[str, Study] = {
+    module.STUDY.name: module.STUDY
+    for module in (
+        redo_size,
+        redo_device,
+        redo_block_size,
+        flash_log,
+        flash_log_tail,
+        write_back_cache,
+        queue_depth,
+        hit_ratio,
+    )
+}
 
 
 def find_study(name: str) -> Study:

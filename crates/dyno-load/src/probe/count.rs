@@ -1,0 +1,118 @@
+//! What a log writer counts, and under which names it goes into the evidence.
+//!
+//! The names of the race are those of a storage cell's flash log, so that one question serves a
+//! cell, a model and a probe: the *disk* is the first path, the *flash* the second.
+
+use serde::Serialize;
+
+/// Totals since the probe began. Identities: `won[0] + won[1]` = races, and with the rule `first`
+/// races + `skipped_busy` = `writes`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Commits acknowledged.
+    pub commits: u64,
+    /// Redo of them.
+    pub redo_bytes: u64,
+    /// Writes of the log.
+    pub writes: u64,
+    /// Blocks of those writes.
+    pub blocks: u64,
+    /// Room for redo in the last blocks of writes that stayed empty.
+    pub wasted_bytes: u64,
+    /// How often the log began again at the front of its file.
+    pub laps: u64,
+    /// Races won, by path.
+    pub won: [u64; 2],
+    /// Writes that the second path did not get because it was too far behind.
+    pub skipped_busy: u64,
+    /// Writes that waited because the first path was too far behind.
+    pub held_back: u64,
+    /// Bytes made durable, by path.
+    pub bytes: [u64; 2],
+    /// The farthest that a path was behind \[bytes\].
+    pub behind_max: [u64; 2],
+    /// Writes that took a path the threshold of an outlier or longer.
+    pub slow: [u64; 2],
+    /// Races in which the first path was an outlier and the second was not.
+    pub prevented_outliers: u64,
+    /// Races in which the second path was an outlier and the first was not.
+    pub second_only_outliers: u64,
+    /// Writes that were outliers all the same: on every path that they went to.
+    pub actual_outliers: u64,
+}
+
+/// (name, unit, kind, value): a row of the evidence.
+pub type Metric = (&'static str, &'static str, &'static str, u64);
+
+impl Counts {
+    /// Takes in how long each path took for a write \[ns\]; `raced` with the rule `first`.
+    pub(super) fn judge(&mut self, took_ns: [Option<i64>; 2], outlier_ns: i64, raced: bool) {
+        let slow = took_ns.map(|took| took.is_some_and(|ns| ns >= outlier_ns));
+        self.slow[0] += u64::from(slow[0]);
+        self.slow[1] += u64::from(slow[1]);
+        if !raced {
+            return;
+        }
+        match (slow, took_ns[1].is_some()) {
+            ([true, true], _) | ([true, _], false) => self.actual_outliers += 1,
+            ([true, false], true) => self.prevented_outliers += 1,
+            ([false, true], _) => self.second_only_outliers += 1,
+            ([false, false], _) => {}
+        }
+    }
+
+    /// The counters of the log as a whole.
+    pub fn log(&self) -> Vec<Metric> {
+        vec![
+            ("commits", "count", "counter", self.commits),
+            ("redo size", "bytes", "counter", self.redo_bytes),
+            ("redo writes", "count", "counter", self.writes),
+            ("redo blocks written", "count", "counter", self.blocks),
+            ("redo wastage", "bytes", "counter", self.wasted_bytes),
+            ("laps", "count", "counter", self.laps),
+        ]
+    }
+
+    /// The counters of the race, under a cell's names.
+    pub fn race(&self) -> Vec<Metric> {
+        vec![
+            ("FL_RQ_W", "count", "counter", self.writes),
+            ("FL_IO_W", "count", "counter", self.won[0] + self.won[1]),
+            ("FL_DISK_FIRST", "count", "counter", self.won[0]),
+            ("FL_FLASH_FIRST", "count", "counter", self.won[1]),
+            ("FL_IO_W_SKIP_BUSY", "count", "counter", self.skipped_busy),
+            ("FL_PREVENTED_OUTLIERS", "count", "counter", self.prevented_outliers),
+            ("FL_FLASH_ONLY_OUTLIERS", "count", "counter", self.second_only_outliers),
+            ("FL_ACTUAL_OUTLIERS", "count", "counter", self.actual_outliers),
+            ("writes held back", "count", "counter", self.held_back),
+        ]
+    }
+
+    /// The counters of one path.
+    pub fn path(&self, copy: usize) -> Vec<Metric> {
+        vec![
+            ("bytes written", "bytes", "counter", self.bytes[copy]),
+            ("outliers", "count", "counter", self.slow[copy]),
+            ("farthest behind", "bytes", "gauge", self.behind_max[copy]),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_outlier_is_told_from_the_others() {
+        let judged = |took: [Option<i64>; 2]| {
+            let mut counts = Counts::default();
+            counts.judge(took, 500, true);
+            [counts.prevented_outliers, counts.second_only_outliers, counts.actual_outliers]
+        };
+        assert_eq!(judged([Some(499), Some(1)]), [0, 0, 0]);
+        assert_eq!(judged([Some(500), Some(1)]), [1, 0, 0]);
+        assert_eq!(judged([Some(1), Some(500)]), [0, 1, 0]);
+        assert_eq!(judged([Some(700), Some(600)]), [0, 0, 1]);
+        assert_eq!(judged([Some(700), None]), [0, 0, 1], "skipped, so nothing prevented it");
+    }
+}

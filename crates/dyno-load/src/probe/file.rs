@@ -1,0 +1,234 @@
+//! The files of a log: made, filled, opened for the wanted kind of I/O, removed. Nothing that the
+//! probe did not make is ever written to.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, StatxFlags, fstatfs, fstatvfs, statx};
+
+use super::ProbeError;
+use super::block::{HEAD, Head};
+use super::buffer::Buffer;
+use super::medium::FileMedium;
+use super::spec::Sync;
+
+/// Bytes written at once while a file is filled.
+const FILL: usize = 1 << 20;
+/// Room that is left on a file system beyond the log.
+const SPARE_BYTES: u64 = 16 << 20;
+/// What `statfs` calls file systems that live in memory: tmpfs and ramfs.
+const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// A file of the log; removed when dropped, unless it is to be kept.
+#[derive(Debug)]
+pub(super) struct LogFile {
+    path: PathBuf,
+    keep: bool,
+}
+
+impl Drop for LogFile {
+    fn drop(&mut self) {
+        if !self.keep {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl LogFile {
+    /// Makes the file, writes all of it once, forces it to the disk, and opens it for the log.
+    ///
+    /// It is filled with random bytes and not only allocated: the first write into an allocated and
+    /// never written place changes the file system's own records too, and some devices answer
+    /// faster for places that hold zeros.
+    pub fn create(
+        path: &Path,
+        head: &Head,
+        bytes: u64,
+        sync: Sync,
+        keep: bool,
+    ) -> Result<(Self, FileMedium), ProbeError> {
+        refuse_foreign(path)?;
+        let fresh = !path.exists();
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).custom_flags(libc::O_NOFOLLOW);
+        let file = options
+            .create_new(fresh)
+            .open(path)
+            .map_err(|e| ProbeError::io(path, "cannot be made", e))?;
+        // Until it is whole, a file that was there before stays and a new one goes.
+        let mut made = Self { path: path.to_owned(), keep: !fresh };
+        check_room(path, &file, bytes)?;
+        check_direct(path, &file, sync, head.block_bytes)?;
+        fill(&file, head, bytes).map_err(|e| ProbeError::io(path, "cannot be filled", e))?;
+        let medium = open(path, sync, head.block_bytes)?;
+        made.keep = keep;
+        Ok((made, medium))
+    }
+}
+
+/// Refuses what the probe did not make: devices, folders, and files with other content.
+fn refuse_foreign(path: &Path) -> Result<(), ProbeError> {
+    const OWN: &str = "name a file that is not there yet; the probe makes it and removes it";
+    let kind = match fs::symlink_metadata(path) {
+        Ok(about) => about.file_type(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(ProbeError::io(path, "cannot be looked at", error)),
+    };
+    let what = if kind.is_block_device() || kind.is_char_device() {
+        "is a device, and the probe would destroy what is on it"
+    } else if kind.is_symlink() {
+        "is a symbolic link"
+    } else if kind.is_dir() {
+        "is a folder"
+    } else if !kind.is_file() {
+        "is no file"
+    } else if read_head(path)?.is_none() {
+        "is there already and was not made by the probe"
+    } else {
+        return Ok(());
+    };
+    Err(ProbeError::refused(path, what, OWN))
+}
+
+/// The head of a file, if it is one of ours.
+pub(super) fn read_head(path: &Path) -> Result<Option<Head>, ProbeError> {
+    let mut bytes = Vec::with_capacity(HEAD);
+    File::open(path)
+        .and_then(|file| file.take(HEAD as u64).read_to_end(&mut bytes))
+        .map_err(|e| ProbeError::io(path, "cannot be read", e))?;
+    Ok(Head::read(&bytes))
+}
+
+fn check_room(path: &Path, file: &File, bytes: u64) -> Result<(), ProbeError> {
+    let about = fstatvfs(file).map_err(|e| ProbeError::io(path, "cannot be asked", e.into()))?;
+    let held = file.metadata().map_or(0, |m| m.blocks() * 512);
+    let free = about.f_bavail.saturating_mul(about.f_frsize) + held;
+    if free >= bytes.saturating_add(SPARE_BYTES) {
+        return Ok(());
+    }
+    let mib = |bytes: u64| bytes as f64 / 1_048_576.0;
+    Err(ProbeError::refused(
+        path,
+        format!(
+            "{:.0} MiB are needed there (16 MiB of them to spare), {:.0} MiB are free",
+            mib(bytes + SPARE_BYTES),
+            mib(free)
+        ),
+        "free space, choose a smaller --file-size, or another path",
+    ))
+}
+
+/// Whether direct I/O in blocks of this size is possible there.
+fn check_direct(path: &Path, file: &File, sync: Sync, block: usize) -> Result<(), ProbeError> {
+    if !sync.direct {
+        return Ok(());
+    }
+    let about = fstatfs(file).map_err(|e| ProbeError::io(path, "cannot be asked", e.into()))?;
+    if IN_MEMORY.contains(&about.f_type) {
+        return Err(ProbeError::refused(
+            path,
+            "lies in memory (tmpfs): there is no device, so nothing can be direct or durable",
+            "name a path on a disk; to try the probe out there, give --sync dsync",
+        ));
+    }
+    let found = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
+        .map_err(|e| ProbeError::io(path, "cannot be asked", e.into()))?;
+    let known = found.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
+    if !known {
+        return Ok(()); // an older kernel; the trial write of `open` tells
+    }
+    let sector = found.stx_dio_offset_align as usize;
+    if sector == 0 {
+        return Err(no_direct(path));
+    }
+    if !block.is_multiple_of(sector) {
+        return Err(ProbeError::refused(
+            path,
+            format!("direct I/O there goes in steps of {sector} bytes, the block size is {block}"),
+            format!("give --block-size {sector}, or leave direct out of --sync"),
+        ));
+    }
+    Ok(())
+}
+
+fn no_direct(path: &Path) -> ProbeError {
+    ProbeError::refused(
+        path,
+        "the file system there has no direct I/O",
+        "give --sync dsync or --sync fdatasync",
+    )
+}
+
+fn fill(mut file: &File, head: &Head, bytes: u64) -> io::Result<()> {
+    file.write_all(&head.bytes())?;
+    let noise = Buffer::new(FILL, head.run);
+    let mut left = bytes.saturating_sub(HEAD as u64);
+    while left > 0 {
+        let now = left.min(FILL as u64);
+        file.write_all(noise.filled(now as usize))?;
+        left -= now;
+    }
+    file.set_len(bytes)?;
+    file.sync_all()
+}
+
+/// The flags with which a log is opened. They are libc's: rustix 1.1 takes `O_SYNC` for `O_DSYNC`
+/// where it makes system calls by itself, and `O_SYNC` forces each change of the file's time too.
+fn flags(sync: Sync) -> i32 {
+    let mut flags = libc::O_NOFOLLOW;
+    if sync.direct {
+        flags |= libc::O_DIRECT;
+    }
+    if sync.dsync {
+        flags |= libc::O_DSYNC;
+    }
+    flags
+}
+
+/// Opens a filled file for the log and tries one block over its last slot.
+fn open(path: &Path, sync: Sync, block: usize) -> Result<FileMedium, ProbeError> {
+    use super::medium::Medium;
+    let file = match OpenOptions::new().write(true).custom_flags(flags(sync)).open(path) {
+        Ok(file) => file,
+        Err(error) if sync.direct && error.kind() == io::ErrorKind::InvalidInput => {
+            return Err(no_direct(path));
+        }
+        Err(error) => return Err(ProbeError::io(path, "cannot be opened", error)),
+    };
+    if let Some(folder) = path.parent().and_then(|folder| File::open(folder).ok()) {
+        let _ = folder.sync_all(); // makes the name durable where the file system allows it
+    }
+    let mut medium = FileMedium { file, fdatasync: sync.fdatasync };
+    let trial = Buffer::new(block, 1);
+    match medium.write_durably(trial.filled(block), HEAD as u64) {
+        Ok(()) => Ok(medium),
+        Err(error) if sync.direct && error.kind() == io::ErrorKind::InvalidInput => {
+            Err(ProbeError::refused(
+                path,
+                format!("direct I/O in blocks of {block} bytes is refused there"),
+                "give --block-size 4096, or leave direct out of --sync",
+            ))
+        }
+        Err(error) => Err(ProbeError::io(path, "cannot be written", error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seen on ext4: with `O_SYNC` a write of 40 us took 4 ms as soon as the clock had ticked.
+    #[test]
+    fn dsync_is_not_sync() {
+        let read = |text: &str| flags(text.parse().unwrap());
+        for text in ["dsync", "direct+dsync"] {
+            assert_ne!(read(text) & libc::O_DSYNC, 0);
+            assert_ne!(read(text) & libc::O_SYNC, libc::O_SYNC, "the times are not forced");
+        }
+        for text in ["direct", "fdatasync", "direct+fdatasync"] {
+            assert_eq!(read(text) & libc::O_SYNC, 0);
+        }
+    }
+}

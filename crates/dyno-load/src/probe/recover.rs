@@ -1,0 +1,176 @@
+//! What a crash left: which copy is newer, where each ends, and what both together hold.
+//!
+//! A write is whole in a copy when all of its blocks are there with their checksums. The first
+//! path has no holes (see [`writer`](super::writer)), so the log that is recovered is: the first
+//! path up to its last whole write, then the second path as long as write follows write.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::ProbeError;
+use super::block::{HEAD, Head, Stamp};
+use super::file::read_head;
+
+/// Bytes read at once.
+const PIECE: usize = 1 << 20;
+
+/// What one copy holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Copy {
+    /// Its file.
+    pub path: PathBuf,
+    /// Which copy it is, from 1.
+    pub copy: u32,
+    /// Whole writes.
+    pub writes: u64,
+    /// Writes of which blocks are missing: torn at the end, or overwritten by a later lap.
+    pub broken: u64,
+    /// The last whole write; 0: none.
+    pub last_sequence: u64,
+    /// Commits that are whole with it.
+    pub last_commit: u64,
+    /// Whole writes that are missing between its first and its last.
+    pub holes: u64,
+}
+
+/// What was recovered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Recovery {
+    /// The copies, the first path first.
+    pub copies: Vec<Copy>,
+    /// Which copy is newer, from 1; 0: both end alike, or there is one.
+    pub newer: u32,
+    /// First write of the recovered log; 0: there is none.
+    pub first_sequence: u64,
+    /// Last write of the recovered log.
+    pub last_sequence: u64,
+    /// Commits that are whole with it: all that were acknowledged, and perhaps one write more.
+    pub last_commit: u64,
+    /// How many of its last writes only the second path has.
+    pub from_second: u64,
+}
+
+/// Whole writes of a copy: number -> commits.
+type Whole = BTreeMap<u64, u64>;
+
+/// Reads one copy or both, in any order.
+pub fn recover(paths: &[PathBuf]) -> Result<Recovery, ProbeError> {
+    let mut found = Vec::new();
+    for path in paths {
+        let head = read_head(path)?.ok_or_else(|| {
+            ProbeError::refused(
+                path,
+                "is no log of a probe",
+                "name a file that `dbdyno probe redo --keep` left",
+            )
+        })?;
+        let (whole, broken) =
+            scan(path, &head).map_err(|e| ProbeError::io(path, "cannot be read", e))?;
+        found.push((path.clone(), head, whole, broken));
+    }
+    found.sort_by_key(|(_, head, _, _)| head.copy);
+    for (path, head, _, _) in found.iter().skip(1) {
+        if head.run != found[0].1.run || head.copy == found[0].1.copy {
+            return Err(ProbeError::refused(
+                path,
+                format!("is no other copy of the log {}", found[0].0.display()),
+                "name the two files of one run",
+            ));
+        }
+    }
+    Ok(joined(&found))
+}
+
+fn joined(found: &[(PathBuf, Head, Whole, u64)]) -> Recovery {
+    let copies: Vec<Copy> = found
+        .iter()
+        .map(|(path, head, whole, broken)| {
+            let last = whole.last_key_value().map_or((0, 0), |(s, c)| (*s, *c));
+            let first = whole.first_key_value().map_or(1, |(s, _)| *s);
+            Copy {
+                path: path.clone(),
+                copy: head.copy,
+                writes: whole.len() as u64,
+                broken: *broken,
+                last_sequence: last.0,
+                last_commit: last.1,
+                holes: (last.0 + 1 - first.min(last.0 + 1)) - whole.len() as u64,
+            }
+        })
+        .collect();
+    let empty = Whole::new();
+    let first = found.first().map_or(&empty, |f| &f.2);
+    let second = found.get(1).map_or(&empty, |f| &f.2);
+    let end = first.last_key_value().map(|(s, c)| (*s, *c));
+    // Without a whole write on the first path, the log began on the second.
+    let (mut last, mut commit) = end.unwrap_or((0, 0));
+    let mut from_second = 0;
+    while let Some(commits) = second.get(&(last + 1)) {
+        (last, commit, from_second) = (last + 1, *commits, from_second + 1);
+    }
+    let mut start = last;
+    while start > 1 && (first.contains_key(&(start - 1)) || second.contains_key(&(start - 1))) {
+        start -= 1;
+    }
+    let newer = match copies.as_slice() {
+        [one, two] if one.last_sequence > two.last_sequence => one.copy,
+        [one, two] if one.last_sequence < two.last_sequence => two.copy,
+        _ => 0,
+    };
+    Recovery {
+        copies,
+        newer,
+        first_sequence: start,
+        last_sequence: last,
+        last_commit: commit,
+        from_second,
+    }
+}
+
+/// The whole writes of a file, and how many others there are.
+fn scan(path: &Path, head: &Head) -> io::Result<(Whole, u64)> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(HEAD as u64))?;
+    let mut seen: BTreeMap<u64, (u32, u32, u64)> = BTreeMap::new();
+    let mut piece = vec![0; PIECE / head.block_bytes * head.block_bytes];
+    let mut slot = 0;
+    while slot < head.slots {
+        let read = fill(&mut file, &mut piece)?;
+        for block in piece[..read].chunks_exact(head.block_bytes) {
+            if slot < head.slots
+                && let Some(stamp) = Stamp::read(block, head.run, slot)
+            {
+                let entry = seen.entry(stamp.sequence).or_insert((0, stamp.parts, stamp.commits));
+                entry.0 += 1;
+            }
+            slot += 1;
+        }
+        if read < piece.len() {
+            break;
+        }
+    }
+    let all = seen.len() as u64;
+    let whole: Whole = seen
+        .into_iter()
+        .filter(|(_, (found, parts, _))| found == parts)
+        .map(|(sequence, (_, _, commits))| (sequence, commits))
+        .collect();
+    let broken = all - whole.len() as u64;
+    Ok((whole, broken))
+}
+
+/// Reads until the buffer is full or the file ends.
+fn fill(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut read = 0;
+    while read < buffer.len() {
+        match file.read(&mut buffer[read..])? {
+            0 => break,
+            now => read += now,
+        }
+    }
+    Ok(read)
+}

@@ -1,0 +1,318 @@
+//! The log writer: puts redo into blocks, has them written, and says when they are safe.
+//!
+//! # The race, and what survives
+//!
+//! With the rule `first`, a write goes to both paths and is acknowledged by the first that is
+//! durable. Three rules make a crash harmless:
+//!
+//! 1. The first path gets every write, in order, one after the other: what it holds has no hole.
+//! 2. The next write begins only when the one before it is acknowledged.
+//! 3. A write that the second path does not get (it is too far behind: *skipped*) is acknowledged
+//!    only by the first path.
+//!
+//! So an acknowledged write is on the first path, or all writes from the end of the first path up
+//! to it are on the second: recovery reads the first path to its end and goes on from the second.
+//!
+//! # When a copy falls behind
+//!
+//! Each copy may be behind by so many bytes. When the second path is farther behind, writes skip
+//! it until it has caught up (the reason BUSY of a flash log). When the first path is, the next
+//! write is held back until there is room: nothing may skip the first path.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::ProbeError;
+use super::block::{HEAD, Stamp};
+use super::buffer::{Buffer, Pool};
+use super::copy::{Copies, Done};
+use super::count::Counts;
+use super::medium::Medium;
+use super::record::{Rows, Waiter};
+use super::spec::{ProbeArm, Rule};
+use crate::clock::Clock;
+
+/// How the blocks reach their paths.
+enum Way {
+    /// By the log writer itself.
+    Direct(Box<dyn Medium>),
+    /// By a thread per path.
+    Copies(Copies),
+}
+
+/// A write that is not yet durable everywhere it was sent.
+struct Outstanding {
+    sequence: u64,
+    submitted_ns: i64,
+    blocks: u32,
+    bytes: u64,
+    buffer: Arc<Buffer>,
+    /// Which copies still write it.
+    open: [bool; 2],
+    /// How long each copy took from when it was handed over \[ns\].
+    took_ns: [Option<i64>; 2],
+}
+
+/// One log, its position, and what is under way.
+pub(super) struct LogWriter {
+    way: Way,
+    paths: Vec<PathBuf>,
+    rule: Rule,
+    run: u64,
+    block_bytes: usize,
+    payload_bytes: u64,
+    slots: u64,
+    next_slot: u64,
+    sequence: u64,
+    backlog_max: u64,
+    outlier_ns: i64,
+    behind: [u64; 2],
+    outstanding: VecDeque<Outstanding>,
+    pool: Pool,
+    clock: Clock,
+    copies_cpu_ns: [u64; 2],
+    /// Everything that is counted.
+    pub counts: Counts,
+}
+
+impl LogWriter {
+    /// A log writer of an arm on these media, one per path.
+    pub fn new(
+        arm: &ProbeArm,
+        run: u64,
+        mut media: Vec<Box<dyn Medium>>,
+        clock: Clock,
+    ) -> Result<Self, ProbeError> {
+        let alone = media.len() == 1 && !arm.hand_over;
+        let way = match media.pop() {
+            Some(only) if alone => Way::Direct(only),
+            Some(last) => {
+                media.push(last);
+                Way::Copies(Copies::start(media, clock)?)
+            }
+            None => return Err(ProbeError::spec("path", "no path", "name one or two files")),
+        };
+        Ok(Self {
+            way,
+            paths: arm.paths.clone(),
+            rule: arm.rule,
+            run,
+            block_bytes: arm.block_bytes,
+            payload_bytes: arm.payload_bytes(),
+            slots: arm.slots(),
+            next_slot: 0,
+            sequence: 0,
+            backlog_max: arm.backlog(),
+            outlier_ns: arm.outlier_ns as i64,
+            behind: [0; 2],
+            outstanding: VecDeque::new(),
+            pool: Pool::default(),
+            clock,
+            copies_cpu_ns: [0; 2],
+            counts: Counts::default(),
+        })
+    }
+
+    /// Writes so much redo, with which `commits` commits are whole; returns (number of the write,
+    /// when it was acknowledged).
+    pub fn write(
+        &mut self,
+        redo_bytes: u64,
+        commits: u64,
+        rows: &mut Rows,
+    ) -> Result<(u64, i64), ProbeError> {
+        let blocks = redo_bytes.div_ceil(self.payload_bytes).max(1);
+        let length = blocks as usize * self.block_bytes;
+        let offset = self.place(blocks);
+        self.sequence += 1;
+        let buffer = self.filled(blocks as u32, length, commits);
+        self.counts.writes += 1;
+        self.counts.blocks += blocks;
+        self.counts.wasted_bytes += blocks * self.payload_bytes - redo_bytes;
+        let started_ns = self.clock.now_ns();
+        let acknowledged_ns = match &mut self.way {
+            Way::Direct(medium) => {
+                let result = medium.write_durably(buffer.filled(length), offset);
+                let ended_ns = self.clock.now_ns();
+                result.map_err(|e| failed(&self.paths[0], self.sequence, e))?;
+                self.counts.bytes[0] += length as u64;
+                self.counts.slow[0] += u64::from(ended_ns - started_ns >= self.outlier_ns);
+                rows.write(
+                    Waiter::Copy(0),
+                    started_ns,
+                    ended_ns,
+                    (self.sequence, blocks as u32, 0),
+                );
+                self.pool.give(buffer);
+                ended_ns
+            }
+            Way::Copies(_) => self.race(started_ns, (buffer, length), offset, rows)?,
+        };
+        rows.write(
+            Waiter::LogWriter,
+            started_ns,
+            acknowledged_ns,
+            (self.paths.len() as u64, blocks as u32, self.paths.len() as i64),
+        );
+        Ok((self.sequence, acknowledged_ns))
+    }
+
+    /// Waits until every copy of every write is durable.
+    pub fn drain(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
+        while !self.outstanding.is_empty() {
+            self.next_done(rows)?;
+        }
+        Ok(())
+    }
+
+    /// CPU time of the copies' threads so far \[ns\].
+    pub fn copies_cpu_ns(&self) -> u64 {
+        self.copies_cpu_ns.iter().sum()
+    }
+
+    /// Takes the next slots of the log; a write does not straddle its end. Returns the offset.
+    fn place(&mut self, blocks: u64) -> u64 {
+        if self.next_slot + blocks > self.slots {
+            self.next_slot = 0;
+            self.counts.laps += 1;
+        }
+        let slot = self.next_slot;
+        self.next_slot += blocks;
+        HEAD as u64 + slot * self.block_bytes as u64
+    }
+
+    /// A buffer with the headers of the write that was placed last.
+    fn filled(&mut self, blocks: u32, length: usize, commits: u64) -> Arc<Buffer> {
+        let mut buffer = self.pool.take(length);
+        let first = self.next_slot - u64::from(blocks);
+        let bytes = buffer.filled_mut(length).chunks_exact_mut(self.block_bytes);
+        for (part, block) in bytes.enumerate() {
+            let stamp = Stamp {
+                run: self.run,
+                sequence: self.sequence,
+                slot: first + part as u64,
+                part: part as u32,
+                parts: blocks,
+                commits,
+            };
+            stamp.put(block);
+        }
+        Arc::new(buffer)
+    }
+
+    /// Hands a write to the copies and waits until it is acknowledged; returns when that was.
+    fn race(
+        &mut self,
+        started_ns: i64,
+        (buffer, length): (Arc<Buffer>, usize),
+        offset: u64,
+        rows: &mut Rows,
+    ) -> Result<i64, ProbeError> {
+        let bytes = length as u64;
+        while let Some(done) = self.poll() {
+            self.note(&done, rows)?;
+        }
+        if self.is_full(0, bytes) {
+            self.counts.held_back += 1;
+            let from = self.clock.now_ns();
+            while self.is_full(0, bytes) {
+                self.next_done(rows)?;
+            }
+            rows.write(Waiter::Room, from, self.clock.now_ns(), (self.sequence, 0, 0));
+        }
+        let two = self.paths.len() == 2;
+        let skipped = two && self.rule == Rule::First && self.is_full(1, bytes);
+        let open = [true, two && !skipped];
+        self.counts.skipped_busy += u64::from(skipped);
+        for copy in (0..2).filter(|copy| open[*copy]) {
+            if let Way::Copies(copies) = &self.way {
+                copies.submit(copy, self.sequence, (&buffer, length), offset)?;
+            }
+            self.behind[copy] += bytes;
+            self.counts.behind_max[copy] = self.counts.behind_max[copy].max(self.behind[copy]);
+        }
+        let blocks = (length / self.block_bytes) as u32;
+        self.outstanding.push_back(Outstanding {
+            sequence: self.sequence,
+            submitted_ns: started_ns,
+            blocks,
+            bytes,
+            buffer,
+            open,
+            took_ns: [None; 2],
+        });
+        let racing = open == [true, true] && self.rule == Rule::First;
+        let mut waiting = if racing { 1 } else { open.iter().filter(|o| **o).count() };
+        loop {
+            let done = self.next_done(rows)?;
+            if done.sequence != self.sequence {
+                continue;
+            }
+            waiting -= 1;
+            if waiting == 0 {
+                if racing {
+                    self.counts.won[done.copy] += 1;
+                }
+                return Ok(self.clock.now_ns());
+            }
+        }
+    }
+
+    /// Whether a copy has no room for so many bytes more. An empty copy takes any write.
+    fn is_full(&self, copy: usize, bytes: u64) -> bool {
+        self.behind[copy] > 0 && self.behind[copy] + bytes > self.backlog_max
+    }
+
+    fn poll(&self) -> Option<Done> {
+        match &self.way {
+            Way::Direct(_) => None,
+            Way::Copies(copies) => copies.poll(),
+        }
+    }
+
+    fn next_done(&mut self, rows: &mut Rows) -> Result<Done, ProbeError> {
+        let done = match &self.way {
+            Way::Copies(copies) => copies.wait()?,
+            Way::Direct(_) => {
+                return Err(ProbeError::Thread { what: "is not there".to_owned() });
+            }
+        };
+        self.note(&done, rows)?;
+        Ok(done)
+    }
+
+    /// Takes note of a copy that is durable: its row, its backlog, and what the race was good for.
+    fn note(&mut self, done: &Done, rows: &mut Rows) -> Result<(), ProbeError> {
+        if let Err(error) = &done.result {
+            let error = std::io::Error::new(error.kind(), error.to_string());
+            return Err(failed(&self.paths[done.copy], done.sequence, error));
+        }
+        self.copies_cpu_ns[done.copy] = done.cpu_ns;
+        let Some(front) = self.outstanding.front().map(|write| write.sequence) else {
+            return Ok(());
+        };
+        let Some(write) = self.outstanding.get_mut((done.sequence - front) as usize) else {
+            return Ok(());
+        };
+        write.open[done.copy] = false;
+        write.took_ns[done.copy] = Some(done.ended_ns - write.submitted_ns);
+        self.behind[done.copy] -= write.bytes;
+        self.counts.bytes[done.copy] += write.bytes;
+        let queued_ns = done.started_ns - write.submitted_ns;
+        let about = (done.sequence, write.blocks, queued_ns);
+        rows.write(Waiter::Copy(done.copy), done.started_ns, done.ended_ns, about);
+        while self.outstanding.front().is_some_and(|write| write.open == [false, false]) {
+            if let Some(write) = self.outstanding.pop_front() {
+                let raced = self.rule == Rule::First;
+                self.counts.judge(write.took_ns, self.outlier_ns, raced);
+                self.pool.give(write.buffer);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn failed(path: &std::path::Path, sequence: u64, source: std::io::Error) -> ProbeError {
+    ProbeError::Write { path: path.to_owned(), sequence, source }
+}

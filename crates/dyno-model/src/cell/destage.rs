@@ -1,0 +1,106 @@
+//! Back to disk: destages of a write-back cache, and the commands that create, flush and drop it.
+//!
+//! Destages begin when more of the space is dirty than may be, or when the cache is to be flushed;
+//! the lines least recently written go first, so many at once: a read of the module, then a write to
+//! disk, where the controller puts neighbours together. A line written again meanwhile stays dirty.
+
+use super::CellError;
+use super::directory::Directory;
+use super::parameters::CacheMode;
+use super::state::{Ask, State, Then};
+use super::storage_cell::StorageCell;
+use crate::device::Request;
+
+impl StorageCell {
+    /// Starts destages while too much is dirty.
+    pub(super) fn destage(&self, state: &mut State) {
+        loop {
+            let caching = &mut state.caching;
+            let limit = caching.directory.room() as f64 * caching.dirty_limit_ratio;
+            let much = caching.flushing || caching.directory.dirty() as f64 > limit;
+            caching.flushing &= caching.directory.dirty() > 0;
+            if !much || caching.destaging >= caching.destages {
+                return;
+            }
+            let Some(place) = caching.directory.destage() else { return };
+            caching.destaging += 1;
+            let (module, offset_bytes) = caching.address(place);
+            let request = Request::read(offset_bytes, caching.line_bytes);
+            let (unit, group, label) = (0, Ask::NO_GROUP, super::Label::DESTAGE);
+            let ask = Ask { unit, group, copy: 0, label, request };
+            self.module_io(state, ask, module, request, Then::DestageRead(place));
+        }
+    }
+
+    pub(super) fn destage_read(&self, state: &mut State, place: u32, ask: Ask) {
+        let caching = &mut state.caching;
+        caching.counts.destage_read.add(ask.request.bytes);
+        let key = caching.directory.key(place);
+        let offset_bytes = (key & ((1 << 48) - 1)) * caching.line_bytes;
+        let slices = state.slices.iter().filter(|slice| !slice.on_flash);
+        let group = slices
+            .filter(|slice| (slice.from_bytes..slice.to_bytes).contains(&offset_bytes))
+            .map(|slice| slice.group)
+            .next()
+            .unwrap_or(Ask::NO_GROUP);
+        let request = Request::write(offset_bytes, caching.line_bytes);
+        let ask = Ask { unit: (key >> 48) as u16, group, request, ..ask };
+        self.io(state, ask, Then::DestageWrite(place));
+    }
+
+    pub(super) fn destaged(&self, state: &mut State, place: u32, bytes: u64) {
+        let caching = &mut state.caching;
+        caching.counts.destage_write.add(bytes);
+        caching.directory.destaged(place);
+        caching.destaging -= 1;
+        self.destage(state);
+    }
+
+    /// What the flash cache does with writes, and its size; none and 0 if there is none.
+    pub fn flash_cache(&self) -> (CacheMode, u64) {
+        let caching = &self.state.borrow().caching;
+        (caching.mode, caching.directory.room() * caching.line_bytes)
+    }
+
+    /// Begins to write everything dirty to disk; done when [`StorageCell::dirty_bytes`] is 0.
+    pub fn flush(&self) {
+        let state = &mut *self.state.borrow_mut();
+        state.caching.flushing = true;
+        self.destage(state);
+    }
+
+    /// Bytes of the flash cache that are not on disk.
+    pub fn dirty_bytes(&self) -> u64 {
+        let caching = &self.state.borrow().caching;
+        caching.directory.dirty() * caching.line_bytes
+    }
+
+    /// Drops the flash cache. What is dirty must be flushed first.
+    pub fn drop_flash_cache(&self) -> Result<(), CellError> {
+        let dirty_bytes = self.dirty_bytes();
+        if dirty_bytes > 0 {
+            return Err(CellError::Dirty { cell: self.name().into(), bytes: dirty_bytes });
+        }
+        let caching = &mut self.state.borrow_mut().caching;
+        caching.mode = CacheMode::None;
+        caching.directory = Directory::new(0, 0);
+        Ok(())
+    }
+
+    /// Creates the flash cache, empty. There must be none.
+    pub fn create_flash_cache(&self, mode: CacheMode, size_gb: f64) -> Result<(), CellError> {
+        let state = &mut *self.state.borrow_mut();
+        if state.caching.mode != CacheMode::None {
+            return Err(CellError::CacheExists { cell: self.name().into() });
+        }
+        if self.devices.len() == self.disks {
+            return Err(CellError::NoFlash { cell: self.name().into() });
+        }
+        if !(size_gb > 0.0 && size_gb.is_finite()) {
+            return Err(CellError::parameter("flash_cache.size_gb", "must be above 0"));
+        }
+        state.caching.mode = mode;
+        state.caching.create(size_gb);
+        Ok(())
+    }
+}

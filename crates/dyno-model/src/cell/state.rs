@@ -1,0 +1,153 @@
+//! What a cell holds while it runs: requests, their I/O, and all counters.
+
+use std::rc::Rc;
+
+use super::Label;
+use super::caching::Caching;
+use super::counts::{CacheCounts, DatabaseCounts, IoCounts, LogCounts, ScanCounts};
+use super::iorm::{Directive, IormParameters, Plan, Queues};
+use super::log::{Log, Race};
+use super::parameters::RackParameters;
+use crate::device::slab::Slab;
+use crate::device::{Device, Done, Request};
+use crate::kernel::{Station, Stream};
+
+/// What a group asks of a cell.
+#[derive(Clone, Copy)]
+pub(super) struct Ask {
+    /// Disk or module, counted through: disks first.
+    pub unit: u16,
+    /// Group.
+    pub group: u16,
+    /// Which copy: 0 is the primary.
+    pub copy: u8,
+    pub label: Label,
+    /// Offset on the unit.
+    pub request: Request,
+}
+
+/// A request at the cell.
+pub(super) struct Op {
+    pub ask: Ask,
+    pub done: Option<Done>,
+    pub arrived_ns: u64,
+    /// Parts that are not complete.
+    pub left: u32,
+    pub race: Option<Race>,
+    /// Where the bytes of a read came from: disk, flash.
+    pub from: [bool; 2],
+}
+
+/// What follows when a device is done.
+#[derive(Clone, Copy)]
+pub(super) enum Then {
+    /// A part of this request is complete.
+    Part(u64),
+    /// A part is read from disk, and is to be cached.
+    Miss(u64),
+    /// A write is on disk, and is to be cached.
+    Through(u64),
+    /// Copies of a raced write; a redo write that is not raced.
+    DiskCopy(u64),
+    FlashCopy(u64),
+    Unraced(u64),
+    /// Into the cache: memory is free again.
+    Populated,
+    /// Into the cache, nobody waits.
+    Nothing,
+    /// A line is read to be destaged; is on disk.
+    DestageRead(u32),
+    DestageWrite(u32),
+}
+
+/// An I/O of a device under way.
+pub(super) struct Io {
+    pub ask: Ask,
+    pub then: Then,
+    pub asked_ns: u64,
+    pub started_ns: u64,
+    /// It is in the hands of resource management.
+    pub managed: bool,
+}
+
+/// The disks or the modules of a cell.
+pub(super) type Units = Vec<Rc<dyn Device>>;
+
+/// A group's slice of every unit of its medium.
+pub(super) struct Slice {
+    pub group: u16,
+    pub from_bytes: u64,
+    pub to_bytes: u64,
+    pub on_flash: bool,
+    pub cached: bool,
+    pub flash_log: bool,
+}
+
+pub(super) struct State {
+    pub ops: Slab<Op>,
+    pub ios: Slab<Io>,
+    pub station: Station,
+    pub in_free_ns: u64,
+    pub out_free_ns: u64,
+    pub log: Log,
+    pub caching: Caching,
+    pub queues: Vec<Queues>,
+    pub plan: Option<Plan>,
+    pub iorm: IormParameters,
+    pub databases: Vec<String>,
+    pub directives: Vec<Directive>,
+    pub slices: Vec<Slice>,
+    pub units: Vec<IoCounts>,
+    /// By group, then unit.
+    pub grids: Vec<IoCounts>,
+    pub by_database: Vec<DatabaseCounts>,
+    pub scan: ScanCounts,
+    pub dice: Stream,
+}
+
+impl Ask {
+    /// Group of I/O that belongs to no grid disk: that of flash log and flash cache.
+    pub const NO_GROUP: u16 = u16::MAX;
+}
+
+impl State {
+    /// Of so many disks and modules.
+    pub fn new(
+        parameters: &RackParameters,
+        (disks, modules): (usize, usize),
+        slices: Vec<Slice>,
+        dice: Stream,
+    ) -> Self {
+        let units = disks + modules;
+        Self {
+            ops: Slab::default(),
+            ios: Slab::default(),
+            station: Station::default(),
+            in_free_ns: 0,
+            out_free_ns: 0,
+            log: Log::new(&parameters.flash_log, modules),
+            caching: Caching::new(parameters, modules),
+            queues: (0..disks).map(|_| Queues::default()).collect(),
+            plan: None,
+            iorm: parameters.iorm.clone(),
+            databases: Vec::new(),
+            directives: Vec::new(),
+            units: vec![IoCounts::default(); units],
+            grids: vec![IoCounts::default(); units * slices.len()],
+            slices,
+            by_database: Vec::new(),
+            scan: ScanCounts::default(),
+            dice,
+        }
+    }
+
+    /// Forgets what was counted.
+    pub fn reset_counts(&mut self) {
+        self.units.fill(IoCounts::default());
+        self.grids.fill(IoCounts::default());
+        self.by_database.fill(DatabaseCounts::default());
+        self.scan = ScanCounts::default();
+        self.log.counts = LogCounts::default();
+        self.caching.counts = CacheCounts::default();
+    }
+}

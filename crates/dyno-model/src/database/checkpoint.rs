@@ -1,0 +1,108 @@
+//! The checkpoint queue: which blocks hold changes whose redo must be kept, and since when.
+//!
+//! A dirty block stands in the queue at the position of the redo that dirtied it first. The
+//! *checkpoint position* is the lowest of these: redo before it is not needed to recover. A log file
+//! can be used again when the checkpoint position has passed its end. A transaction whose redo is in
+//! the log but not yet applied to its blocks (private strands) holds the position back as well.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use crate::kernel::{Condition, Sim};
+
+struct Inner {
+    dirty: RefCell<BTreeSet<(u64, u32)>>,
+    held: RefCell<BTreeMap<u64, u32>>,
+    target: Cell<u64>,
+    writer: Condition,
+    advanced: Condition,
+}
+
+/// The queue; clones share it.
+#[derive(Clone)]
+pub struct Checkpoint(Rc<Inner>);
+
+impl Checkpoint {
+    /// Nothing is dirty.
+    pub fn new(sim: &Sim) -> Self {
+        Self(Rc::new(Inner {
+            dirty: RefCell::default(),
+            held: RefCell::default(),
+            target: Cell::new(0),
+            writer: Condition::new(sim, "rdbms ipc message"),
+            advanced: Condition::new(sim, "log file switch (checkpoint incomplete)"),
+        }))
+    }
+
+    /// A buffer was clean and is dirty from redo position `at` on.
+    pub fn dirty(&self, at: u64, buffer: u32) {
+        self.0.dirty.borrow_mut().insert((at, buffer));
+    }
+
+    /// It is written.
+    pub fn clean(&self, at: u64, buffer: u32) {
+        self.0.dirty.borrow_mut().remove(&(at, buffer));
+        self.0.advanced.notify_all();
+    }
+
+    /// Redo from `at` on will be applied to blocks later.
+    pub fn hold(&self, at: u64) {
+        *self.0.held.borrow_mut().entry(at).or_default() += 1;
+    }
+
+    /// It is applied.
+    pub fn release(&self, at: u64) {
+        let mut held = self.0.held.borrow_mut();
+        if let Some(count) = held.get_mut(&at) {
+            *count -= 1;
+            if *count == 0 {
+                held.remove(&at);
+            }
+        }
+        drop(held);
+        self.0.advanced.notify_all();
+    }
+
+    /// Lowest position that recovery needs; `u64::MAX` if nothing is dirty.
+    pub fn position(&self) -> u64 {
+        let dirty = self.0.dirty.borrow().first().map_or(u64::MAX, |&(at, _)| at);
+        let held = self.0.held.borrow().first_key_value().map_or(u64::MAX, |(&at, _)| at);
+        dirty.min(held)
+    }
+
+    /// All that was dirtied before `target` shall be written; posts the database writer.
+    pub fn raise(&self, target: u64) {
+        if target > self.0.target.get() {
+            self.0.target.set(target);
+        }
+        if self.position() < self.0.target.get() {
+            self.post_writer();
+        }
+    }
+
+    /// Posts the database writer.
+    pub fn post_writer(&self) {
+        self.0.writer.notify_one();
+    }
+
+    /// The database writer's sleep, until it is posted.
+    pub async fn posted(&self) {
+        self.0.writer.wait().await;
+    }
+
+    /// Waits until the checkpoint position has reached `at`.
+    pub async fn reached(&self, at: u64) {
+        while self.position() < at {
+            self.0.advanced.wait().await;
+        }
+    }
+
+    /// The first buffer that must be written and is ready for it.
+    pub fn due(&self, ready: impl Fn(u32) -> bool) -> Option<u32> {
+        let target = self.0.target.get();
+        let dirty = self.0.dirty.borrow();
+        let due = dirty.iter().take_while(|&&(at, _)| at < target);
+        due.map(|&(_, buffer)| buffer).find(|&buffer| ready(buffer))
+    }
+}

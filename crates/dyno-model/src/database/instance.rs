@@ -1,0 +1,267 @@
+//! The instance: its parameters, its storage, its background processes.
+
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+
+use super::buffer_parameters::BufferParameters;
+use super::buffers::BufferCache;
+use super::checkpoint::Checkpoint;
+use super::cpu::{Cpu, SchedulerParameters};
+use super::redo::Redo;
+use super::redo_parameters::RedoParameters;
+use super::session::Session;
+use super::task::Task;
+use super::wait::{Ledger, Process, Recorder, Sink};
+use super::{dbwr, lgwr};
+use crate::device::{Device, Parameter, parameter};
+use crate::kernel::streams::fnv1a;
+use crate::kernel::{Sim, StationReport};
+
+/// An instance.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InstanceParameters {
+    /// Cores.
+    pub cores: u64,
+    /// The log writer is of the real-time class.
+    pub lgwr_first: bool,
+    /// Reads are waited for under the names that they have on storage cells.
+    pub cells: bool,
+    /// The scheduler of the cores.
+    pub scheduler: SchedulerParameters,
+    /// The redo path.
+    pub redo: RedoParameters,
+    /// Buffer cache and database writer.
+    pub buffers: BufferParameters,
+}
+
+impl InstanceParameters {
+    /// Meaning and source of each.
+    pub const TABLE: [Parameter; 6] = [
+        parameter("cores", "cores of the host", "chosen"),
+        parameter(
+            "lgwr_first",
+            "the log writer is of the real-time class: first in the run queue, takes any core",
+            "Oracle: off by default before 12c; set by nice or _high_priority_processes",
+        ),
+        parameter("cells", "reads have the names of storage cells", "chosen: Exadata or not"),
+        parameter("scheduler", "scheduler of the cores", "a table of its own"),
+        parameter("redo", "the redo path", "a table of its own"),
+        parameter("buffers", "buffer cache and database writer", "a table of its own"),
+    ];
+
+    /// Finds what cannot work.
+    pub fn check(&self) -> Result<(), ParameterError> {
+        let (redo, buffers) = (&self.redo, &self.buffers);
+        let at_least = |key: &'static str, found: u64, least: u64| {
+            let allowed = format!("{least} or more");
+            (found < least).then(|| ParameterError { key, found: found.to_string(), allowed })
+        };
+        let above_0 = |key: &'static str, found: f64| {
+            let allowed = "a number above 0".to_owned();
+            let good = found.is_finite() && found > 0.0;
+            (!good).then(|| ParameterError { key, found: found.to_string(), allowed })
+        };
+        let wrong = [
+            at_least("cores", self.cores, 1),
+            above_0("scheduler.slice_ms", self.scheduler.slice_ms),
+            at_least("redo.buffer_kb", redo.buffer_kb, 64),
+            at_least("redo.strands", redo.strands, 1),
+            at_least("redo.block_bytes", redo.block_bytes, 512),
+            at_least("redo.trigger_kb", redo.trigger_kb, 1),
+            at_least("redo.write_kb", redo.write_kb, 1),
+            at_least("redo.groups", redo.groups, 2),
+            at_least("redo.file_mb", redo.file_mb, 1),
+            above_0("redo.timeout_s", redo.timeout_s),
+            above_0("redo.checkpoint_lag", redo.checkpoint_lag),
+            at_least("buffers.buffers", buffers.buffers, 1),
+            at_least("buffers.block_bytes", buffers.block_bytes, 512),
+            at_least("buffers.writes", buffers.writes, 1),
+            at_least("buffers.multiblock", buffers.multiblock, 1),
+            at_least("buffers.dirty_queue", buffers.dirty_queue, 1),
+        ];
+        if let Some(error) = wrong.into_iter().flatten().next() {
+            return Err(error);
+        }
+        let at_most = |key: &'static str, found: u64, most: u64| {
+            let allowed = format!("{most} or less");
+            (found > most).then(|| ParameterError { key, found: found.to_string(), allowed })
+        };
+        let strand_kb = redo.buffer_kb / 32;
+        let wrong = [
+            at_most("redo.strands", redo.strands, strand_kb),
+            at_most("redo.block_bytes", redo.block_bytes, 65_536),
+            at_most("redo.groups", redo.groups, 1_000),
+            at_most("buffers.buffers", buffers.buffers, 1 << 30),
+        ];
+        wrong.into_iter().flatten().next().map_or(Ok(()), Err)
+    }
+}
+
+impl Default for InstanceParameters {
+    fn default() -> Self {
+        Self {
+            cores: 16,
+            lgwr_first: false,
+            cells: false,
+            scheduler: SchedulerParameters::default(),
+            redo: RedoParameters::default(),
+            buffers: BufferParameters::default(),
+        }
+    }
+}
+
+/// A parameter that cannot work.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key} = {found}: must be {allowed}")]
+pub struct ParameterError {
+    /// Its key.
+    pub key: &'static str,
+    /// Its value.
+    pub found: String,
+    /// What would do.
+    pub allowed: String,
+}
+
+/// Where an instance keeps its files.
+#[derive(Clone)]
+pub struct Storage {
+    /// Members of the log group: each is written, the slowest decides.
+    pub redo: Vec<Rc<dyn Device>>,
+    /// Data files and control file.
+    pub data: Rc<dyn Device>,
+    /// Temporary space.
+    pub temp: Rc<dyn Device>,
+}
+
+struct Inner {
+    sim: Sim,
+    parameters: InstanceParameters,
+    storage: Storage,
+    cpu: Cpu,
+    recorder: Recorder,
+    redo: Redo,
+    buffers: BufferCache,
+    checkpoint: Checkpoint,
+    writers: [super::wait::Account; 2],
+}
+
+/// A running instance; clones share it.
+#[derive(Clone)]
+pub struct Instance(Rc<Inner>);
+
+impl Instance {
+    /// Starts an instance with empty buffers and log.
+    pub fn new(
+        sim: &Sim,
+        parameters: InstanceParameters,
+        storage: Storage,
+        sink: Rc<dyn Sink>,
+    ) -> Result<Self, ParameterError> {
+        parameters.check()?;
+        if storage.redo.is_empty() {
+            let allowed = "one device or more".to_owned();
+            return Err(ParameterError { key: "redo members", found: "none".into(), allowed });
+        }
+        let recorder = Recorder::new(sink);
+        let cpu = Cpu::new(sim, parameters.cores, &parameters.scheduler);
+        let checkpoint = Checkpoint::new(sim);
+        let (members, data) = (storage.redo.clone(), &storage.data);
+        let redo = Redo::new(sim, &parameters.redo, members, Rc::clone(data), &checkpoint);
+        let buffers = BufferCache::new(
+            sim,
+            &parameters.buffers,
+            Rc::clone(data),
+            &redo,
+            &checkpoint,
+            parameters.cells,
+        );
+        let first = parameters.lgwr_first;
+        let log_writer = Task::new(sim, &cpu, Process::LogWriter, first, &recorder);
+        let writer = Task::new(sim, &cpu, Process::DatabaseWriter, false, &recorder);
+        let writers = [log_writer.account().clone(), writer.account().clone()];
+        sim.spawn_daemon("lgwr", lgwr::run(redo.clone(), log_writer));
+        sim.spawn_daemon("dbwr", dbwr::run(buffers.clone(), writer));
+        let sim = sim.clone();
+        Ok(Self(Rc::new(Inner {
+            sim,
+            parameters,
+            storage,
+            cpu,
+            recorder,
+            redo,
+            buffers,
+            checkpoint,
+            writers,
+        })))
+    }
+
+    /// A new session, which begins now. Numbers are the caller's; each at most once at a time.
+    pub fn session(&self, number: u32) -> Session {
+        let Inner { sim, cpu, recorder, .. } = &*self.0;
+        let task = Task::new(sim, cpu, Process::Session(number), false, recorder);
+        Session::new(number, task, self)
+    }
+
+    /// The run.
+    pub fn sim(&self) -> &Sim {
+        &self.0.sim
+    }
+
+    /// Its parameters.
+    pub fn parameters(&self) -> &InstanceParameters {
+        &self.0.parameters
+    }
+
+    /// Its storage.
+    pub fn storage(&self) -> &Storage {
+        &self.0.storage
+    }
+
+    /// Log buffer and what the log writer did.
+    pub fn redo(&self) -> &Redo {
+        &self.0.redo
+    }
+
+    /// Buffer cache and what the database writer did.
+    pub fn buffers(&self) -> &BufferCache {
+        &self.0.buffers
+    }
+
+    /// The checkpoint queue.
+    pub fn checkpoint(&self) -> &Checkpoint {
+        &self.0.checkpoint
+    }
+
+    /// Time of the log writer and of the database writer.
+    pub fn writers(&self) -> [Ledger; 2] {
+        let [log_writer, writer] = &self.0.writers;
+        [log_writer.ledger(), writer.ledger()]
+    }
+
+    /// Starts or stops to tell waits and calls.
+    pub fn record(&self, on: bool) {
+        self.0.recorder.set_open(on);
+    }
+
+    /// What the run queue has seen. Devices report for themselves.
+    pub fn report(&self) -> StationReport {
+        self.0.cpu.report()
+    }
+
+    /// Forgets statistics, here and of the devices: the end of a warm-up.
+    pub fn reset(&self) {
+        self.0.cpu.reset();
+        let Storage { redo, data, temp } = &self.0.storage;
+        for device in redo.iter().chain([data, temp]) {
+            device.reset();
+        }
+    }
+
+    /// p1 of a scan that cells do, if there are cells.
+    pub(super) fn cell_hash(&self) -> Option<u64> {
+        let hash = fnv1a(self.0.storage.data.name().as_bytes()) >> 32;
+        self.0.parameters.cells.then_some(hash)
+    }
+}

@@ -1,0 +1,230 @@
+//! What sessions do: small typed workloads, spawned on an instance.
+//!
+//! ```toml
+//! kind = "commit-loop"
+//! redo_bytes = "4KiB..12MiB"
+//! ```
+//!
+//! Each session repeats one transaction. After so many of them as a warm-up sessions wait for one
+//! another; at the moment the last arrives the statistics of instance and devices are forgotten and
+//! recording begins ([`Stop`]). Random numbers come from streams named after (session, purpose), so
+//! that two arms on one seed meet the same thinking times, sizes and keys.
+
+mod commit_loop;
+mod key_lookup;
+mod scan_jobs;
+mod sizes;
+mod sort_load;
+mod stop;
+mod update_loop;
+
+use std::fmt::Display;
+
+use serde::{Deserialize, Serialize};
+
+pub use commit_loop::CommitLoop;
+pub use key_lookup::KeyLookup;
+pub use scan_jobs::ScanJobs;
+pub use sizes::Sizes;
+pub use sort_load::SortLoad;
+pub use stop::{Limit, Progress, Stop};
+pub use update_loop::UpdateLoop;
+
+use crate::database::{Instance, ParameterError, Session};
+use crate::device::Parameter;
+use crate::kernel::sample::whole_ns;
+use crate::kernel::zipf::Zipf;
+use crate::kernel::{Sim, Stream};
+
+/// A workload.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Workload {
+    /// Redo and commits.
+    CommitLoop(CommitLoop),
+    /// Changes of random blocks.
+    UpdateLoop(UpdateLoop),
+    /// Rows by key.
+    KeyLookup(KeyLookup),
+    /// Scans.
+    ScanJobs(ScanJobs),
+    /// Sorts.
+    Sort(SortLoad),
+}
+
+/// What one session does.
+enum Work {
+    CommitLoop(Box<commit_loop::Work>),
+    UpdateLoop(Box<update_loop::Work>),
+    KeyLookup(Box<key_lookup::Work>),
+    ScanJobs(Box<scan_jobs::Work>),
+    Sort(Box<sort_load::Work>),
+}
+
+impl Work {
+    async fn transaction(&mut self, session: &mut Session) {
+        match self {
+            Self::CommitLoop(work) => work.transaction(session).await,
+            Self::UpdateLoop(work) => work.transaction(session).await,
+            Self::KeyLookup(work) => work.transaction(session).await,
+            Self::ScanJobs(work) => work.transaction(session).await,
+            Self::Sort(work) => work.transaction(session).await,
+        }
+    }
+}
+
+impl Workload {
+    /// The kinds.
+    pub const KINDS: [&'static str; 5] =
+        ["commit-loop", "update-loop", "key-lookup", "scan-jobs", "sort"];
+
+    /// Its kind.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::CommitLoop(_) => "commit-loop",
+            Self::UpdateLoop(_) => "update-loop",
+            Self::KeyLookup(_) => "key-lookup",
+            Self::ScanJobs(_) => "scan-jobs",
+            Self::Sort(_) => "sort",
+        }
+    }
+
+    /// Meaning and source of its parameters.
+    pub fn table(&self) -> &'static [Parameter] {
+        match self {
+            Self::CommitLoop(_) => &CommitLoop::TABLE,
+            Self::UpdateLoop(_) => &UpdateLoop::TABLE,
+            Self::KeyLookup(_) => &KeyLookup::TABLE,
+            Self::ScanJobs(_) => &ScanJobs::TABLE,
+            Self::Sort(_) => &SortLoad::TABLE,
+        }
+    }
+
+    /// Finds what cannot work.
+    pub fn check(&self) -> Result<(), ParameterError> {
+        match self {
+            Self::CommitLoop(load) => load.check(),
+            Self::UpdateLoop(load) => load.check(),
+            Self::KeyLookup(load) => load.check(),
+            Self::ScanJobs(load) => load.check(),
+            Self::Sort(load) => load.check(),
+        }
+    }
+
+    /// Starts sessions `0..sessions`.
+    pub fn spawn(
+        &self,
+        sim: &Sim,
+        instance: &Instance,
+        sessions: u32,
+        stop: &Stop,
+    ) -> Result<Progress, ParameterError> {
+        self.check()?;
+        at_least("sessions", u64::from(sessions), 1)?;
+        let zipf = match self {
+            Self::UpdateLoop(load) => load.popularity(),
+            Self::KeyLookup(load) => load.popularity(),
+            _ => None,
+        };
+        let gate = stop::Gate::new(sim, instance, sessions, stop);
+        for number in 0..sessions {
+            let work = match self {
+                Self::CommitLoop(load) => Work::CommitLoop(Box::new(load.work(instance, number)?)),
+                Self::UpdateLoop(load) => {
+                    Work::UpdateLoop(Box::new(load.work(instance, number, zipf.clone())))
+                }
+                Self::KeyLookup(load) => {
+                    Work::KeyLookup(Box::new(load.work(instance, number, zipf.clone())))
+                }
+                Self::ScanJobs(load) => Work::ScanJobs(Box::new(load.work(instance, number))),
+                Self::Sort(load) => Work::Sort(Box::new(load.work(instance, number))),
+            };
+            sim.spawn("session", live(instance.session(number), work, gate.clone()));
+        }
+        Ok(gate.progress().clone())
+    }
+}
+
+/// A session from its first transaction to its last.
+async fn live(mut session: Session, mut work: Work, gate: stop::Gate) {
+    for _ in 0..gate.warmup() {
+        work.transaction(&mut session).await;
+    }
+    gate.pass(&mut session).await;
+    let mut done = 0;
+    while gate.goes_on(done) {
+        work.transaction(&mut session).await;
+        done += 1;
+        gate.progress().count();
+    }
+    gate.end(&session);
+}
+
+/// The stream of a session for a purpose.
+fn dice(instance: &Instance, session: u32, purpose: &str) -> Stream {
+    instance.sim().stream(&format!("session {session}/{purpose}"))
+}
+
+async fn think(session: &mut Session, mean_ms: f64, dice: &mut Stream) {
+    if mean_ms > 0.0 {
+        session.think(whole_ns(dice.exponential(mean_ms * 1e6))).await;
+    }
+}
+
+fn cpu_ns(median_us: f64, sigma: f64, dice: &mut Stream) -> u64 {
+    whole_ns(dice.lognormal(median_us * 1e3, sigma))
+}
+
+/// One of so many blocks; the popular ones lie anywhere.
+fn block(blocks: u64, zipf: Option<&Zipf>, dice: &mut Stream) -> u64 {
+    match zipf {
+        Some(zipf) => scatter(u64::from(zipf.sample(dice)), blocks),
+        None => dice.below(blocks),
+    }
+}
+
+/// Another number below `count` for each: a multiplication by a factor that shares none with it.
+fn scatter(number: u64, count: u64) -> u64 {
+    let shares = |factor: u64| {
+        let (mut a, mut b) = (factor, count);
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a > 1
+    };
+    let factors = 2_654_435_761..2_654_440_000;
+    let factor = factors.into_iter().find(|&factor| !shares(factor)).unwrap_or(1);
+    (u128::from(number) * u128::from(factor) % u128::from(count)) as u64
+}
+
+fn wrong(key: &'static str, found: impl Display, allowed: String) -> ParameterError {
+    let found = found.to_string();
+    ParameterError { key, found, allowed }
+}
+
+fn at_least(key: &'static str, found: u64, least: u64) -> Result<(), ParameterError> {
+    if found < least { Err(wrong(key, found, format!("{least} or more"))) } else { Ok(()) }
+}
+
+fn at_most(key: &'static str, found: u64, most: u64) -> Result<(), ParameterError> {
+    if found > most { Err(wrong(key, found, format!("{most} or less"))) } else { Ok(()) }
+}
+
+fn above_0(key: &'static str, found: f64) -> Result<(), ParameterError> {
+    let good = found.is_finite() && found > 0.0;
+    if good { Ok(()) } else { Err(wrong(key, found, "a number above 0".into())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scattering_loses_nothing() {
+        for count in [1, 2, 10, 1_000] {
+            let mut all: Vec<u64> = (0..count).map(|number| scatter(number, count)).collect();
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..count));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! An instance on devices of known times, and everything that it told.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use dyno_model::database::{
+    Call, Event, Instance, InstanceParameters, Process, Sink, Storage, Wait,
+};
+use dyno_model::device::Device;
+use dyno_model::device::cache::{Cache, CacheParameters};
+use dyno_model::device::disk::{Disk, DiskParameters};
+use dyno_model::device::empirical::{Empirical, EmpiricalParameters, Regime};
+use dyno_model::kernel::Simulation;
+use dyno_model::kernel::sample::Times;
+
+/// Keeps everything.
+#[derive(Default)]
+pub struct Heard {
+    pub waits: RefCell<Vec<Wait>>,
+    pub calls: RefCell<Vec<Call>>,
+}
+
+impl Sink for Heard {
+    fn wait(&self, wait: &Wait) {
+        self.waits.borrow_mut().push(*wait);
+    }
+
+    fn call(&self, call: &Call) {
+        self.calls.borrow_mut().push(*call);
+    }
+}
+
+/// A device that takes `fixed_us` and a time for the bytes, one request after the other for the
+/// bytes.
+pub fn memory(
+    simulation: &Simulation,
+    name: &str,
+    fixed_us: f64,
+    rate_mb_s: f64,
+) -> Rc<dyn Device> {
+    let disk = Disk::new(simulation, name, DiskParameters::default());
+    let parameters = CacheParameters {
+        capacity_kb: 1 << 30,
+        hit_us: fixed_us,
+        rate_mb_s,
+        ..CacheParameters::default()
+    };
+    Cache::new(simulation, name, parameters, disk)
+}
+
+/// A device of so many servers with these times.
+pub fn station(
+    simulation: &Simulation,
+    name: &str,
+    servers: u64,
+    (read, write): (Times, Times),
+) -> Rc<dyn Device> {
+    let regimes = vec![Regime { read, write, stay_ms: 0.0 }];
+    let parameters = EmpiricalParameters { capacity_gb: 100.0, servers, regimes };
+    Empirical::new(simulation, name, parameters)
+}
+
+/// Always the same time.
+pub fn constant(us: f64) -> Times {
+    Times::Constant { us }
+}
+
+/// No CPU anywhere but where a session computes; one public strand, no private ones.
+pub fn bare() -> InstanceParameters {
+    let mut parameters = InstanceParameters { cores: 1_000_000, ..Default::default() };
+    let redo = &mut parameters.redo;
+    (redo.gather_us, redo.post_us, redo.allocate_us, redo.copy_us_per_kb) = (0.0, 0.0, 0.0, 0.0);
+    (redo.strands, redo.private_kb, redo.commit_bytes) = (1, 0, 1);
+    (parameters.buffers.get_us, parameters.buffers.write_us) = (0.0, 0.0);
+    parameters
+}
+
+/// An instance under test.
+pub struct Bench {
+    pub simulation: Simulation,
+    pub instance: Instance,
+    pub heard: Rc<Heard>,
+}
+
+impl Bench {
+    pub fn new(
+        seed: u64,
+        parameters: InstanceParameters,
+        storage: impl FnOnce(&Simulation) -> Storage,
+    ) -> Self {
+        let simulation = Simulation::new(seed);
+        let storage = storage(&simulation);
+        let heard = Rc::new(Heard::default());
+        let instance =
+            Instance::new(&simulation, parameters, storage, Rc::<Heard>::clone(&heard)).unwrap();
+        Self { simulation, instance, heard }
+    }
+
+    /// With a log on a device that takes `fixed_us` and a time for the bytes.
+    pub fn on_memory(
+        seed: u64,
+        parameters: InstanceParameters,
+        fixed_us: f64,
+        rate_mb_s: f64,
+    ) -> Self {
+        Self::new(seed, parameters, |simulation| {
+            let data = memory(simulation, "data", 100.0, 1e12);
+            let redo = vec![memory(simulation, "log", fixed_us, rate_mb_s)];
+            Storage { redo, temp: Rc::clone(&data), data }
+        })
+    }
+
+    /// Mean time of an event, ms.
+    pub fn mean_ms(&self, event: Event) -> f64 {
+        let waits = self.heard.waits.borrow();
+        let times: Vec<u64> =
+            waits.iter().filter(|wait| wait.event == event).map(|wait| wait.elapsed_ns).collect();
+        times.iter().sum::<u64>() as f64 / times.len() as f64 / 1e6
+    }
+
+    /// Seconds that sessions waited for an event.
+    pub fn seconds(&self, event: Event) -> f64 {
+        let waits = self.heard.waits.borrow();
+        let of = waits
+            .iter()
+            .filter(|wait| wait.event == event && matches!(wait.process, Process::Session(_)));
+        of.map(|wait| wait.elapsed_ns as f64 / 1e9).sum()
+    }
+
+    /// Redo that was made is redo that was written or is in the buffer; blocks are redo and waste.
+    pub fn assert_redo_is_conserved(&self) {
+        let redo = self.instance.redo();
+        let counts = redo.counts();
+        assert_eq!(redo.written_bytes(), counts.redo_bytes + redo.unflushed_bytes());
+        let block_bytes = self.instance.parameters().redo.block_bytes;
+        assert_eq!(counts.blocks * (block_bytes - 16), counts.redo_bytes + counts.wasted_bytes);
+        assert!(self.instance.report().little);
+    }
+}

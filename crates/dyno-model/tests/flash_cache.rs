@@ -1,0 +1,338 @@
+//! The flash cache of a cell: what comes in, what stays, what is written back.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod cell_common;
+mod common;
+
+use std::rc::Rc;
+
+use cell_common::{bare, exponential, law, metric};
+use common::{assert_near, closed_loop};
+use dyno_model::cell::parameters::{CacheMode, Caching, Redundancy};
+use dyno_model::cell::{CellError, Purpose, Rack, RackParameters, Tag};
+use dyno_model::device::{Device, Request, start};
+use dyno_model::kernel::sample::Times;
+use dyno_model::kernel::zipf::Zipf;
+use dyno_model::kernel::{Sim, Simulation, Stream};
+
+const LINE: u64 = 8_192;
+const DISK_NS: u64 = 5_000_000;
+const FLASH_NS: u64 = 100_000;
+
+/// One cell whose flash cache has room for so many lines; disks take 5 ms, modules 100 us.
+fn cached(simulation: &Simulation, lines: u64, change: fn(&mut RackParameters)) -> Rc<Rack> {
+    let mut parameters = bare(1, Redundancy::External);
+    parameters.flash_cache.size_gb = (lines * LINE) as f64 / f64::from(1 << 30);
+    change(&mut parameters);
+    let disk = |sim: &Sim, name: &str| law(sim, name, &Times::Constant { us: 5_000.0 });
+    let module = |sim: &Sim, name: &str| law(sim, name, &Times::Constant { us: 100.0 });
+    Rack::with(simulation, &parameters, &disk, &module).unwrap()
+}
+
+fn write_back(parameters: &mut RackParameters) {
+    parameters.flash_cache.mode = CacheMode::WriteBack;
+}
+
+fn device(rack: &Rack, purpose: Purpose, caching: Caching) -> Rc<dyn Device> {
+    rack.group("DATA", &Tag { purpose, caching, database: "ORCL".into() }).unwrap()
+}
+
+fn data(rack: &Rack) -> Rc<dyn Device> {
+    device(rack, Purpose::Data, Caching::Default)
+}
+
+/// Does these one after the other and gives their times.
+fn one_by_one(
+    simulation: &Simulation,
+    device: &Rc<dyn Device>,
+    requests: Vec<Request>,
+) -> Vec<u64> {
+    let seen = Rc::new(std::cell::RefCell::new(Vec::new()));
+    let (sim, device, out) = (simulation.sim().clone(), Rc::clone(device), Rc::clone(&seen));
+    simulation.spawn("job", async move {
+        for request in requests {
+            let begin_ns = sim.now_ns();
+            out.borrow_mut().push(start(&sim, &*device, request).await - begin_ns);
+        }
+    });
+    simulation.run().unwrap();
+    // What nobody waits for.
+    simulation.run_until(simulation.now_ns() + 1_000_000_000).unwrap();
+    seen.take()
+}
+
+fn block(line: u64) -> Request {
+    Request::read(line * LINE, LINE)
+}
+
+fn rewrite(line: u64) -> Request {
+    Request::write(line * LINE, LINE)
+}
+
+/// Share of reads served by flash, of independent references to `n` blocks.
+fn hit_ratio(lines: u64, count: u64, next: impl Fn(&mut Stream) -> u64 + 'static) -> (f64, f64) {
+    let simulation = Simulation::new(1);
+    let rack = cached(&simulation, lines, |_| {});
+    let (sim, device, watched) = (simulation.sim().clone(), data(&rack), Rc::clone(&rack));
+    let mut dice = simulation.stream("keys");
+    simulation.spawn("job", async move {
+        for i in 0..count + count / 5 {
+            if i == count / 5 {
+                watched.reset();
+            }
+            start(&sim, &*device, block(next(&mut dice))).await;
+        }
+    });
+    simulation.run().unwrap();
+    assert!(rack.holds());
+    let (hits, misses) = (metric(&rack, "FC_IO_RQ_R"), metric(&rack, "FC_IO_RQ_R_MISS"));
+    assert_eq!(hits + misses, count as f64);
+    let share = hits / count as f64;
+    // References are independent, hits nearly so.
+    (share, 1.5 * (share * (1.0 - share) / count as f64).sqrt())
+}
+
+/// Che's approximation for Zipf .8 over 10,000 blocks; exact for four blocks.
+#[test]
+fn reads_hit_as_often_as_least_recently_used_demands() {
+    let zipf = |n, skew| {
+        let zipf = Zipf::new(n, skew);
+        move |dice: &mut Stream| u64::from(zipf.sample(dice))
+    };
+    assert_near("100 lines", hit_ratio(100, 200_000, zipf(10_000, 0.8)), 0.156_62);
+    assert_near("1,000 lines", hit_ratio(1_000, 200_000, zipf(10_000, 0.8)), 0.436_66);
+    let tiny = |dice: &mut Stream| [0, 0, 0, 0, 1, 1, 1, 2, 2, 3][dice.below(10) as usize];
+    assert_near("1 of 4", hit_ratio(1, 100_000, tiny), 0.3);
+    assert_near("2 of 4", hit_ratio(2, 100_000, tiny), 0.580_556);
+    assert_near("3 of 4", hit_ratio(3, 100_000, tiny), 0.826_587);
+}
+
+#[test]
+fn a_miss_is_the_disks_and_the_next_read_a_hit() {
+    let simulation = Simulation::new(2);
+    let rack = cached(&simulation, 10, |_| {});
+    let seen = one_by_one(&simulation, &data(&rack), vec![block(1), block(2)]);
+    assert_eq!(seen, [DISK_NS; 2]);
+    let seen = one_by_one(&simulation, &data(&rack), vec![block(1), block(2), block(3)]);
+    assert_eq!(seen, [FLASH_NS, FLASH_NS, DISK_NS]);
+    assert_eq!(metric(&rack, "FC_IO_RQ_W_POPULATE"), 3.0);
+}
+
+#[test]
+fn write_through_waits_for_the_disk_and_write_back_for_flash() {
+    for (change, expected) in [((|_| {}) as fn(&mut _), DISK_NS), (write_back, FLASH_NS)] {
+        let simulation = Simulation::new(3);
+        let rack = cached(&simulation, 10, change);
+        let seen = one_by_one(&simulation, &data(&rack), vec![rewrite(1), rewrite(1), rewrite(2)]);
+        assert_eq!(seen, [expected; 3]);
+        assert_eq!(one_by_one(&simulation, &data(&rack), vec![block(1)]), [FLASH_NS]);
+        let (first, over) =
+            (metric(&rack, "FC_IO_RQ_W_FIRST"), metric(&rack, "FC_IO_RQ_W_OVERWRITE"));
+        assert_eq!((first, over), (2.0, 1.0));
+    }
+}
+
+/// A hot set that fits is overwritten in place; each line goes to disk once, when it is flushed.
+#[test]
+fn write_back_absorbs_overwrites_and_a_flush_writes_every_line_once() {
+    let simulation = Simulation::new(4);
+    let rack = cached(&simulation, 1_000, write_back);
+    let next: fn(&mut Stream, u64) -> Request = |dice, _| rewrite(dice.below(500));
+    closed_loop(&simulation, &data(&rack), 4, 10_000, next);
+    let over = metric(&rack, "FC_IO_RQ_W_OVERWRITE") / metric(&rack, "FC_IO_RQ_W");
+    assert!(over > 0.98, "{over}");
+    assert_eq!(metric(&rack, "FC_IO_RQ_DISK_WRITE"), 0.0);
+    assert_eq!(metric(&rack, "CD_IO_RQ_W_SM"), 40_000.0, "all on flash");
+    let cell = &rack.cells()[0];
+    assert_eq!(cell.dirty_bytes(), 500 * LINE);
+    assert!(matches!(cell.drop_flash_cache(), Err(CellError::Dirty { .. })));
+    cell.flush();
+    simulation.run_until(simulation.now_ns() + 10_000_000_000).unwrap();
+    assert_eq!(cell.dirty_bytes(), 0);
+    assert_eq!(metric(&rack, "FC_IO_RQ_DISK_WRITE"), 500.0);
+    assert_eq!(metric(&rack, "FC_IO_RQ_R_DISK_WRITER"), 500.0);
+    assert_eq!(metric(&rack, "FC_IO_BY_DISK_WRITE"), 500.0 * LINE as f64 / f64::from(1 << 20));
+    cell.drop_flash_cache().unwrap();
+    assert_eq!(cell.flash_cache(), (CacheMode::None, 0));
+    assert_eq!(one_by_one(&simulation, &data(&rack), vec![block(1)]), [DISK_NS]);
+    cell.create_flash_cache(CacheMode::WriteThrough, 1.0).unwrap();
+    assert_eq!(
+        one_by_one(&simulation, &data(&rack), vec![block(1), block(1)]),
+        [DISK_NS, FLASH_NS]
+    );
+    assert!(rack.holds());
+}
+
+/// More is written than may be dirty: the coldest lines go to disk, the limit holds but for what is
+/// on its way, and nothing is lost.
+#[test]
+fn destages_keep_the_dirty_share_below_its_limit() {
+    let simulation = Simulation::new(5);
+    let rack = cached(&simulation, 1_000, |parameters| {
+        write_back(parameters);
+        parameters.flash_cache.dirty_limit_ratio = 0.3;
+        parameters.flash_cache.destages = 200;
+    });
+    let device = data(&rack);
+    let (sim, watched) = (simulation.sim().clone(), Rc::clone(&rack));
+    let mut dice = simulation.stream("keys");
+    simulation.spawn("job", async move {
+        for _ in 0..20_000 {
+            start(&sim, &*device, rewrite(dice.below(5_000))).await;
+            // 5.1 ms a destage, one write every 100 us: about 50 on their way.
+            assert!(watched.cells()[0].dirty_bytes() <= 400 * LINE);
+        }
+    });
+    simulation.run().unwrap();
+    rack.cells()[0].flush();
+    simulation.run_until(simulation.now_ns() + 10_000_000_000).unwrap();
+    let written = metric(&rack, "FC_IO_RQ_W_FIRST") + metric(&rack, "FC_IO_RQ_W_OVERWRITE");
+    let destaged = metric(&rack, "FC_IO_RQ_DISK_WRITE");
+    assert_eq!(written, 20_000.0);
+    assert!(destaged <= written && destaged > 15_000.0, "{destaged}");
+    assert!(rack.cells()[0].dirty_bytes() == 0 && rack.holds());
+}
+
+/// A cache full of dirty lines takes nothing new: those writes go to disk.
+#[test]
+fn where_nothing_can_go_a_write_bypasses_the_cache() {
+    let simulation = Simulation::new(6);
+    let rack = cached(&simulation, 10, |parameters| {
+        write_back(parameters);
+        parameters.flash_cache.dirty_limit_ratio = 1.0;
+    });
+    let seen = one_by_one(&simulation, &data(&rack), (0..12).map(rewrite).collect());
+    assert_eq!(seen[..10], [FLASH_NS; 10]);
+    assert_eq!(seen[10..], [DISK_NS; 2]);
+    assert_eq!(metric(&rack, "FC_IO_RQ_REPLACEMENT_FAILED"), 2.0);
+    assert_eq!(metric(&rack, "FC_IO_RQ_W_SKIP"), 2.0);
+}
+
+/// What bypasses the cache: redo, temp, backups; segments and grid disks that say so; large requests.
+#[test]
+fn purpose_policy_and_size_decide_what_comes_in() {
+    let cached_after = |purpose, caching, request: Request, change: fn(&mut RackParameters)| {
+        let simulation = Simulation::new(7);
+        let rack = cached(&simulation, 1_000, change);
+        one_by_one(&simulation, &device(&rack, purpose, caching), vec![request]);
+        metric(&rack, "FC_BY_USED") > 0.0
+    };
+    let (small, large) = (block(3), Request::read(0, 1 << 20));
+    let border = Request::read(0, 128 << 10);
+    let after = |purpose, request| cached_after(purpose, Caching::Default, request, |_| {});
+    assert!(after(Purpose::Data, small) && after(Purpose::Scan, small));
+    assert!(after(Purpose::Data, border) && !after(Purpose::Data, large));
+    for purpose in [Purpose::Redo, Purpose::Temp, Purpose::Backup] {
+        assert!(!after(purpose, small), "{purpose:?}");
+    }
+    let policy = |caching, request| cached_after(Purpose::Scan, caching, request, |_| {});
+    assert!(!policy(Caching::None, small) && policy(Caching::Keep, large));
+    let scans = |p: &mut RackParameters| p.flash_cache.scans = true;
+    assert!(cached_after(Purpose::Scan, Caching::Default, large, scans));
+    let grid = |p: &mut RackParameters| p.groups.get_mut("DATA").unwrap().caching = Caching::None;
+    assert!(!cached_after(Purpose::Data, Caching::Default, small, grid));
+    let plan = |p: &mut RackParameters| {
+        let off = dyno_model::cell::iorm::Directive { flash_cache: false, ..Default::default() };
+        p.iorm.plan.insert("ORCL".into(), off);
+    };
+    assert!(!cached_after(Purpose::Data, Caching::Default, small, plan));
+}
+
+/// The source: NONE does not evict what is cached.
+#[test]
+fn a_segment_that_is_no_longer_cached_still_hits() {
+    let simulation = Simulation::new(8);
+    let rack = cached(&simulation, 10, |_| {});
+    one_by_one(&simulation, &data(&rack), vec![block(1)]);
+    let none = device(&rack, Purpose::Data, Caching::None);
+    assert_eq!(
+        one_by_one(&simulation, &none, vec![block(1), block(2), block(2)]),
+        [FLASH_NS, DISK_NS, DISK_NS]
+    );
+}
+
+/// KEEP takes no more than its share, and pushes out its own lines beyond it.
+#[test]
+fn keep_has_a_limit_of_its_own() {
+    let simulation = Simulation::new(9);
+    let rack = cached(&simulation, 1_000, |p| p.flash_cache.keep_limit_ratio = 0.5);
+    let scan = (0..8).map(|i| Request::read(i << 20, 1 << 20)).collect();
+    one_by_one(&simulation, &device(&rack, Purpose::Scan, Caching::Keep), scan);
+    let mb = |lines: f64| lines * LINE as f64 / f64::from(1 << 20);
+    assert_eq!(metric(&rack, "FC_BYKEEP_USED"), mb(500.0));
+    assert_eq!(metric(&rack, "FC_BYKEEP_OVERWR"), mb(1_024.0 - 500.0));
+    // Others have the rest, and do not push KEEP out.
+    one_by_one(&simulation, &data(&rack), (1_100..2_000).map(block).collect());
+    assert_eq!(metric(&rack, "FC_BYKEEP_USED"), mb(500.0));
+    assert_eq!(metric(&rack, "FC_BY_USED"), mb(1_000.0));
+    assert!(rack.holds());
+}
+
+/// A large read with KEEP is served by disk and flash at the same time: it takes the longer of both.
+#[test]
+fn a_scan_reads_disk_and_flash_at_the_same_time() {
+    let simulation = Simulation::new(10);
+    let rack = cached(&simulation, 1_000, |_| {});
+    let keep = device(&rack, Purpose::Scan, Caching::Keep);
+    let half = Request::read(0, 512 << 10);
+    let whole = Request::read(0, 1 << 20);
+    let seen = one_by_one(&simulation, &keep, vec![half]);
+    assert_eq!(seen, [DISK_NS]);
+    let seen = one_by_one(&simulation, &keep, vec![whole]);
+    assert_eq!(seen, [DISK_NS], "half from flash meanwhile");
+    assert_eq!(one_by_one(&simulation, &keep, vec![whole]), [FLASH_NS]);
+    let requests = ["HD", "FC_HD", "FC"].map(|on| metric(&rack, &format!("SIO_IO_RD_RQ_{on}")));
+    assert_eq!(requests, [1.0, 1.0, 1.0]);
+    assert_eq!(metric(&rack, "SIO_IO_EL_OF"), 2.5);
+    assert!((metric(&rack, "SIO_IO_OF_RE") - 0.25).abs() < 1e-5, "a tenth, in whole bytes");
+}
+
+/// A large write makes held lines out of date.
+#[test]
+fn what_a_large_write_covers_is_no_longer_cached() {
+    let simulation = Simulation::new(11);
+    let rack = cached(&simulation, 1_000, write_back);
+    one_by_one(&simulation, &data(&rack), vec![rewrite(1), Request::write(0, 1 << 20)]);
+    assert_eq!((rack.cells()[0].dirty_bytes(), metric(&rack, "FC_BY_USED")), (0, 0.0));
+    assert_eq!(one_by_one(&simulation, &data(&rack), vec![block(1)]), [DISK_NS]);
+}
+
+/// In write-through mode mirror copies go to disk only; in write-back mode every copy is cached.
+#[test]
+fn mirror_copies_are_cached_in_write_back_mode_only() {
+    for (mode, first, skipped) in
+        [(CacheMode::WriteThrough, 1.0, 1.0), (CacheMode::WriteBack, 2.0, 0.0)]
+    {
+        let simulation = Simulation::new(12);
+        let mut parameters = bare(2, Redundancy::Normal);
+        parameters.flash_cache.mode = mode;
+        let make = |sim: &Sim, name: &str| law(sim, name, &exponential(10.0));
+        let rack = Rack::with(&simulation, &parameters, &make, &make).unwrap();
+        one_by_one(&simulation, &data(&rack), vec![rewrite(1)]);
+        assert_eq!(metric(&rack, "FC_IO_RQ_W_FIRST"), first);
+        assert_eq!(metric(&rack, "FC_IO_RQ_W_SKIP_NCMIRROR"), skipped);
+    }
+}
+
+/// Beyond the memory for what is on its way, KEEP waits; the rest is not stored.
+#[test]
+fn without_memory_keep_waits_and_others_are_not_stored() {
+    let tight = |parameters: &mut RackParameters| {
+        parameters.flash_cache.populate_mb = 1;
+        parameters.flash_cache.scans = true;
+    };
+    let run = |caching| {
+        let simulation = Simulation::new(13);
+        let rack = cached(&simulation, 10_000, tight);
+        let scan = device(&rack, Purpose::Scan, caching);
+        let next: fn(&mut Stream, u64) -> Request =
+            |dice, _| Request::read(dice.below(64) << 20, 1 << 20);
+        let seen = closed_loop(&simulation, &scan, 8, 1, next);
+        let longest = seen.into_iter().max().unwrap();
+        (longest, metric(&rack, "FC_IO_RQ_W_SKIP_FC_THROTTLE"))
+    };
+    let (waited, throttled) = run(Caching::Keep);
+    assert!(waited > DISK_NS + 4 * FLASH_NS && throttled == 0.0, "{waited} {throttled}");
+    let (waited, throttled) = run(Caching::Default);
+    assert!(waited == DISK_NS && throttled > 3.0, "{waited} {throttled}");
+}

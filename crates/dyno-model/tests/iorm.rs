@@ -1,0 +1,159 @@
+//! Resource management: shares of a disk come out of the queue, and what is not used goes to others.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod cell_common;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use cell_common::{bare, served};
+use dyno_model::cell::iorm::Directive;
+use dyno_model::cell::parameters::Redundancy;
+use dyno_model::cell::{Purpose, Rack, RackParameters, Tag};
+use dyno_model::device::{Request, start};
+use dyno_model::kernel::sample::Times;
+use dyno_model::kernel::{Sim, Simulation};
+
+const SECONDS: u64 = 20;
+
+fn share(share: u64) -> Directive {
+    Directive { share, ..Directive::default() }
+}
+
+fn level(level: u64, allocation: f64) -> Directive {
+    Directive { level, allocation, ..Directive::default() }
+}
+
+/// Two disks of one cell behind a plan; no flash in the way.
+fn managed(plan: &[(&str, Directive)]) -> RackParameters {
+    let plan: BTreeMap<String, Directive> =
+        plan.iter().map(|(name, directive)| ((*name).to_owned(), directive.clone())).collect();
+    let mut parameters = RackParameters { disks: 2, modules: 0, ..bare(1, Redundancy::External) };
+    parameters.iorm.plan = plan;
+    parameters
+}
+
+/// Each database reads at random with so many sessions for a while; I/Os done by each.
+fn contend(rack: &Rc<Rack>, simulation: &Simulation, load: &[(&str, u64, u64)]) -> Vec<f64> {
+    for &(database, sessions, bytes) in load {
+        let device = rack.group("DATA", &Tag::new(Purpose::Data, database)).unwrap();
+        for session in 0..sessions {
+            let (sim, device) = (simulation.sim().clone(), Rc::clone(&device));
+            let mut dice = simulation.stream(&format!("{database} {session}"));
+            simulation.spawn_daemon("session", async move {
+                loop {
+                    let offset_bytes = dice.below(device.capacity_bytes() / bytes) * bytes;
+                    start(&sim, &*device, Request::read(offset_bytes, bytes)).await;
+                }
+            });
+        }
+    }
+    simulation.run_until(SECONDS * 1_000_000_000).unwrap();
+    assert!(rack.holds() && rack.reports().iter().all(|report| report.little));
+    let metrics = rack.metrics();
+    let done = |database: &str| -> f64 {
+        let of = metrics.iter().filter(|m| m.object == database);
+        of.filter(|m| m.name == "DB_IO_RQ_SM" || m.name == "DB_IO_RQ_LG").map(|m| m.value).sum()
+    };
+    load.iter().map(|&(database, _, _)| done(database)).collect()
+}
+
+/// On a disk that serves one request of 3.3 ms at a time.
+fn on_servers(plan: &[(&str, Directive)], load: &[(&str, u64, u64)]) -> Vec<f64> {
+    let simulation = Simulation::new(1);
+    let make = |sim: &Sim, name: &str| served(sim, name, &Times::Constant { us: 3_300.0 }, 1);
+    let mut parameters = managed(plan);
+    (parameters.disks, parameters.iorm.depth) = (1, 1);
+    let rack = Rack::with(&simulation, &parameters, &make, &make).unwrap();
+    contend(&rack, &simulation, load)
+}
+
+/// N15, on disks with arm and platter, eight requests at a time on each.
+#[test]
+fn shares_of_10_and_4_are_71_and_29_percent_under_contention() {
+    let simulation = Simulation::new(2);
+    let parameters = managed(&[("A", share(10)), ("B", share(4))]);
+    let rack = Rack::new(&simulation, &parameters).unwrap();
+    let done = contend(&rack, &simulation, &[("A", 32, 8_192), ("B", 32, 8_192)]);
+    let of_a = done[0] / (done[0] + done[1]);
+    println!("{done:?} in {SECONDS} s: {:.2} %", of_a * 100.0);
+    assert!((of_a - 10.0 / 14.0).abs() < 0.01, "{of_a}");
+    let waits = rack.metrics();
+    let wait = |database: &str| {
+        waits.iter().find(|m| m.object == database && m.name == "DB_IO_WT_SM_RQ").unwrap().value
+    };
+    assert!(wait("B") > 2.0 * wait("A"), "{} {}", wait("A"), wait("B"));
+}
+
+#[test]
+fn a_share_that_is_not_used_goes_to_the_others() {
+    let plan = [("A", share(10)), ("B", share(4)), ("C", share(1))];
+    let all = SECONDS as f64 / 3.3e-3;
+    let alone = on_servers(&plan, &[("B", 16, 8_192)]);
+    assert!((alone[0] / all - 1.0).abs() < 0.01, "{alone:?}");
+    let two = on_servers(&plan, &[("B", 16, 8_192), ("C", 16, 8_192)]);
+    assert!((two[0] / all - 0.8).abs() < 0.01, "{two:?}");
+    // A session at a time does not use up its 10 of 14.
+    let light = on_servers(&plan, &[("A", 1, 8_192), ("B", 16, 8_192)]);
+    assert!(light[0] / all < 0.5 && (light.iter().sum::<f64>() / all - 1.0).abs() < 0.01);
+}
+
+/// Shares are of disk time: requests of 1 MB count for what they are expected to take.
+#[test]
+fn large_requests_weigh_more_than_small_ones() {
+    let done =
+        on_servers(&[("A", share(1)), ("B", share(1))], &[("A", 16, 8_192), ("B", 16, 1 << 20)]);
+    let cost = managed(&[]).iorm;
+    let expected = cost.cost_ns(1 << 20) as f64 / cost.cost_ns(8_192) as f64;
+    assert!((2.0..4.0).contains(&expected), "a large one is about three small ones: {expected}");
+    assert!((done[0] / done[1] / expected - 1.0).abs() < 0.05, "{done:?} {expected}");
+}
+
+/// What a database of level 1 leaves goes to level 2, not to its sibling.
+#[test]
+fn a_turn_of_a_level_that_is_not_used_goes_to_the_next_level() {
+    let plan = [("A", level(1, 75.0)), ("B", level(1, 25.0)), ("C", level(2, 100.0))];
+    let all = SECONDS as f64 / 3.3e-3;
+    let shares = |load: &[(&str, u64, u64)]| -> Vec<f64> {
+        on_servers(&plan, load).iter().map(|done| (done / all * 100.0).round()).collect()
+    };
+    let (a, b, c) = (("A", 16, 8_192), ("B", 16, 8_192), ("C", 16, 8_192));
+    assert_eq!(shares(&[a, b, c]), [75.0, 25.0, 0.0]);
+    assert_eq!(shares(&[a, c]), [75.0, 25.0]);
+    assert_eq!(shares(&[b, c]), [25.0, 75.0]);
+    assert_eq!(shares(&[a, b]), [75.0, 25.0]);
+    assert_eq!(shares(&[c]), [100.0]);
+}
+
+/// A limit holds even when the disk is idle.
+#[test]
+fn a_limit_is_not_exceeded_on_an_idle_disk() {
+    let limited = Directive { limit: 20.0, ..Directive::default() };
+    let done = on_servers(&[("A", limited)], &[("A", 32, 8_192)]);
+    // Expected cost of 3.3 ms and 8 KB at 150 MB/s.
+    let most = SECONDS as f64 / 3.3546e-3 * 0.2;
+    assert!((done[0] / most - 1.0).abs() < 0.01, "{done:?} {most}");
+}
+
+/// Commands act at once: a plan that comes and goes while requests wait.
+#[test]
+fn a_plan_is_put_in_force_and_lifted_while_the_run_goes_on() {
+    let simulation = Simulation::new(3);
+    let make = |sim: &Sim, name: &str| served(sim, name, &Times::Constant { us: 3_300.0 }, 1);
+    let mut parameters = managed(&[]);
+    (parameters.disks, parameters.iorm.depth) = (1, 1);
+    let rack = Rack::with(&simulation, &parameters, &make, &make).unwrap();
+    let (sim, commands) = (simulation.sim().clone(), Rc::clone(&rack));
+    simulation.spawn("operator", async move {
+        sim.hold(5_000_000_000).await;
+        commands.set_plan(&[("A".to_owned(), share(3)), ("B".to_owned(), share(1))].into());
+        sim.hold(5_000_000_000).await;
+        commands.set_plan(&BTreeMap::new());
+    });
+    let done = contend(&rack, &simulation, &[("A", 16, 8_192), ("B", 16, 8_192)]);
+    // Half of the time three to one, else as the sessions are: even.
+    let of_a = done[0] / (done[0] + done[1]);
+    assert!((of_a - (0.75 * 0.25 + 0.5 * 0.75)).abs() < 0.02, "{of_a}");
+    let all = SECONDS as f64 / 3.3e-3;
+    assert!((done.iter().sum::<f64>() / all - 1.0).abs() < 0.01);
+}

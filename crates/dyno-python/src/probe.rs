@@ -1,0 +1,175 @@
+//! The redo probe for Python: an object that owns the logs, block by block, and the recovery.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use dyno_load::probe::{self, Counts, Metric, ProbeSpec};
+use dyno_load::{Length, Slice};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use crate::errors::raise;
+use crate::load::SliceArgument;
+
+/// Log writers on real files, one per arm.
+#[pyclass(frozen, module = "dbdyno._core")]
+pub(crate) struct Probe {
+    spec: ProbeSpec,
+    run: u64,
+    logs: Mutex<Option<probe::Probe>>,
+    stop: AtomicBool,
+    progress: AtomicU64,
+}
+
+impl Probe {
+    fn logs(&self) -> MutexGuard<'_, Option<probe::Probe>> {
+        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Probe {
+    /// Reads a specification (JSON); touches no file. `run` is written into every block.
+    #[new]
+    fn new(py: Python<'_>, spec: &str, run: u64) -> PyResult<Self> {
+        let spec =
+            ProbeSpec::from_json(spec).map_err(|e| raise(py, "PlanError", &e.to_string()))?;
+        let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+        Ok(Self { spec, run, logs: Mutex::new(None), stop, progress })
+    }
+
+    /// Makes and fills the files of all arms.
+    fn open(&self, py: Python<'_>) -> PyResult<()> {
+        let made = py
+            .detach(|| probe::Probe::new(&self.spec, self.run))
+            .map_err(|e| raise(py, "TargetError", &e.to_string()))?;
+        *self.logs() = Some(made);
+        Ok(())
+    }
+
+    /// Runs the same arms on a sink for so many commits each: the probe's own cost. Returns JSON:
+    /// per arm commits, writes, and the time of a write [ns].
+    fn cost(&self, py: Python<'_>, commits: u64) -> PyResult<String> {
+        let told = py.detach(|| cost(&self.spec, commits));
+        told.map(|arms| Value::from(arms).to_string())
+            .map_err(|e| raise(py, "TargetError", &e.to_string()))
+    }
+
+    /// Runs slices of (arm, slice number, length in ns or None, commits or None); returns the
+    /// report as JSON. Lets go of the interpreter lock.
+    fn run(&self, py: Python<'_>, block: u32, slices: Vec<SliceArgument>) -> PyResult<String> {
+        let slices: Vec<Slice> = slices.into_iter().map(slice).collect();
+        let result = py.detach(|| {
+            let mut guard = self.logs();
+            let probe = guard.as_mut()?;
+            Some(probe.run(block, &slices, &self.stop, &self.progress, &mut ()))
+        });
+        let report = result
+            .ok_or_else(|| raise(py, "TargetError", "the probe's files are not open"))?
+            .map_err(|e| raise(py, "TargetError", &e.to_string()))?;
+        serde_json::to_string(&report).map_err(|e| raise(py, "EvidenceError", &e.to_string()))
+    }
+
+    /// Writes the block's parts below `folder`; returns the rows of calls.
+    fn end_block(&self, py: Python<'_>, folder: PathBuf, name: &str) -> PyResult<u64> {
+        let rows = py.detach(|| self.logs().as_mut().map(|probe| probe.save(&folder, name)));
+        rows.transpose()
+            .map(Option::unwrap_or_default)
+            .map_err(|e| raise(py, "EvidenceError", &e.to_string()))
+    }
+
+    /// Gives the rows of the open block up.
+    fn abandon_block(&self) {
+        if let Some(probe) = self.logs().as_mut() {
+            probe.abandon();
+        }
+    }
+
+    /// What was counted so far, as JSON: per arm a list of (object type, object, metric, unit,
+    /// kind, value).
+    fn counters(&self) -> String {
+        let guard = self.logs();
+        let arms = guard.as_ref().map(probe::Probe::counts).unwrap_or_default();
+        let rows: Vec<Value> = arms
+            .iter()
+            .zip(&self.spec.arms)
+            .map(|(counts, arm)| counters(counts, arm.paths.len()))
+            .collect();
+        Value::from(rows).to_string()
+    }
+
+    /// Ends all threads; removes the files, unless they are to be kept.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(self.logs().take()));
+    }
+
+    /// Ends a running `run` soon; callable from another thread.
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Commits done since the beginning; callable from another thread.
+    fn progress(&self) -> u64 {
+        self.progress.load(Ordering::Relaxed)
+    }
+}
+
+fn slice((arm, slice, ns, count): SliceArgument) -> Slice {
+    let length = match count {
+        Some(count) => Length::Transactions(count),
+        None => Length::DurationNs(ns.unwrap_or(0)),
+    };
+    Slice { arm, slice, length }
+}
+
+fn cost(spec: &ProbeSpec, commits: u64) -> Result<Vec<Value>, probe::ProbeError> {
+    let mut told = Vec::new();
+    let (go, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut spec = spec.clone();
+    for arm in &mut spec.arms {
+        (arm.think_ns, arm.rate_per_s) = (0, None);
+    }
+    let mut sink = probe::Probe::on_sink(&spec)?;
+    for arm in 0..spec.arms.len() as u16 {
+        let turn = |count| [Slice { arm, slice: 0, length: Length::Transactions(count) }];
+        sink.run(0, &turn(commits / 10 + 1), &go, &progress, &mut ())?;
+        sink.abandon();
+        let before = sink.counts()[usize::from(arm)].writes;
+        let report = sink.run(0, &turn(commits), &go, &progress, &mut ())?;
+        sink.abandon();
+        let writes = sink.counts()[usize::from(arm)].writes - before;
+        let wall_ns = (report.ended_ns - report.started_ns).max(0) as u64;
+        told.push(json!({
+            "commits": commits, "writes": writes, "write_ns": wall_ns / writes.max(1),
+            "cpu_ns": report.cpu_ns / writes.max(1),
+        }));
+    }
+    Ok(told)
+}
+
+fn counters(counts: &Counts, paths: usize) -> Value {
+    let mut rows: Vec<Value> = Vec::new();
+    let mut add = |object_type: &str, object: &str, metrics: Vec<Metric>| {
+        for (name, unit, kind, value) in metrics {
+            rows.push(json!([object_type, object, name, unit, kind, value]));
+        }
+    };
+    add("log", "lgwr", counts.log());
+    for copy in 0..paths {
+        add("path", ["first path", "second path"][copy], counts.path(copy));
+    }
+    if paths == 2 {
+        add("FLASHLOG", "race", counts.race());
+    }
+    Value::from(rows)
+}
+
+/// What the files of a killed probe hold, as JSON; one file, or both of a run.
+#[pyfunction]
+pub(crate) fn recover_probe(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
+    let found = py
+        .detach(|| probe::recover(&paths))
+        .map_err(|e| raise(py, "TargetError", &e.to_string()))?;
+    serde_json::to_string(&found).map_err(|e| raise(py, "EvidenceError", &e.to_string()))
+}

@@ -1,0 +1,184 @@
+"""The metrics of storage cells: kind, unit, meaning, and how each may be put together.
+
+The names follow a grammar: a family (CD cell disk, GD grid disk, FC flash cache ...), then what is
+counted (BY megabytes, RQ requests, TM latency, WT time waited for IORM), then which I/O (R, W, SM
+and LG with the border at 128 KB), then over what (_SEC, _MIN, _RQ). A name that the catalogue does
+not hold is data, not an error: its kind and meaning follow from the grammar as far as it goes.
+
+Rules of putting together, and why:
+
+| rule | of | over objects and cells |
+|---|---|---|
+| `sum` | counters, rates per time, space | they add up |
+| `weighted` | latencies per request | sum of times / sum of requests; a plain mean would count a request on an idle disk a thousand times |
+| `spread` | percentages, loads, temperatures, modes | least, mean, most; their sum means nothing |
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from importlib.resources import files
+
+FAMILIES = {
+    "CD": "cell disk", "GD": "grid disk", "CL": "cell", "CG": "consumer group", "CT": "category",
+    "DB": "database", "PDB": "pluggable database", "FC": "flash cache", "FL": "flash log",
+    "PC": "persistent memory cache", "N": "network", "SIO": "smart I/O", "IORM": "IORM",
+}  # fmt: skip
+_WORDS = {
+    "IO": "", "BY": "megabytes", "MB": "megabytes", "KB": "kilobytes", "RQ": "requests",
+    "TM": "latency", "WT": "time waited for IORM", "ST": "service time", "ERRS": "errors",
+    "UTIL": "utilisation", "LOAD": "mean length of the queue", "R": "of reads", "W": "of writes",
+    "RD": "of reads", "WR": "of writes", "SM": "small (up to 128 KB)", "LG": "large (over 128 KB)",
+    "FD": "on flash disks", "FC": "on flash cache", "HD": "on hard disks", "FL": "on flash log",
+    "SEC": "per second", "MIN": "per minute", "SCRUB": "of scrubbing", "SKIP": "past the cache",
+    "MISS": "missed", "DIRTY": "not yet on disk", "ALLOCATED": "allocated", "USED": "used",
+    "COL": "in columnar form", "FIRST": "first writes", "OVERWRITE": "overwrites",
+    "POPULATE": "that filled the cache after a read", "METADATA": "of metadata",
+    "DISK": "on disk", "WRITE": "written", "WRITER": "by the disk writer",
+    "DW": "of data warehouse",
+    "OLTP": "of OLTP", "KEEP": "of KEEP objects", "BYKEEP": "megabytes of KEEP objects",
+    "RQKEEP": "requests of KEEP objects", "OVERWR": "pushed out by the limit of KEEP",
+    "ELIGIBLE": "eligible", "SAVED": "saved", "ACTIVE": "of active",
+    "SECONDARY": "secondary mirrors",
+    "NCMIRROR": "of mirrors that are not cached", "THROTTLE": "held back", "STALE": "stale",
+    "PREFETCH": "prefetched", "REPLACEMENT": "replacements", "ATTEMPTED": "attempted",
+    "FAILED": "that failed", "SUCCEEDED": "that succeeded", "TEMP": "temperature",
+    "RECEIVED": "received", "SENT": "sent", "RESENT": "sent again", "DROP": "dropped",
+    "RDMA": "by RDMA", "RETRY": "of retries", "RCV": "received", "TRANS": "sent",
+    "HCA": "of the InfiniBand card", "NIC": "of the network card", "CPUT": "CPU used",
+    "MEMUT": "memory used", "CS": "by the cell server", "MS": "by the management server",
+    "FANS": "fans", "FSUT": "file system used", "RUNQ": "run queue", "SWAP": "swap", "IN": "in",
+    "OUT": "out", "USAGE": "used", "VIRTMEM": "virtual memory", "NODATA": "without data",
+    "EL": "eligible", "OF": "for offload", "RE": "returned", "PA": "passed", "TH": "through",
+    "RV": "read for", "SI": "by storage index", "SV": "saved", "SP": "of sparse disks",
+    "PARTIAL": "partly present", "REDIRECTED": "redirected", "PRCT": "share", "BBU": "battery",
+    "CHARGE": "charge", "HIT": "hits", "MODE": "mode",
+}  # fmt: skip
+_OWN_WORDS = {
+    "FL_IO_W": "redo writes that the flash log served: disk first + flash first",
+    "FL_RQ_W": "redo write requests, served by the flash log or not",
+    "FL_DISK_FIRST": "redo writes that were safe on disk first",
+    "FL_FLASH_FIRST": "redo writes that were safe on flash first",
+    "FL_PREVENTED_OUTLIERS": "redo writes whose disk copy was an outlier and whose flash copy was "
+    "not: the session was spared it",
+    "FL_FLASH_ONLY_OUTLIERS": "redo writes whose flash copy was an outlier and whose disk copy was "
+    "not",
+    "FL_ACTUAL_OUTLIERS": "redo writes that were outliers on disk and on flash",
+    "FL_SKIP_OUTLIERS": "outliers among redo writes that passed by the flash log",
+    "FL_EFFICIENCY_PERCENTAGE": "outliers that were prevented, of all",
+    "FL_EFFICIENCY_PERCENTAGE_HOUR": "outliers that were prevented, of all, in the last hour",
+    "FL_BY_KEEP": "redo on flash that the disk does not have",
+    "FL_IO_DB_BY_W": "megabytes of redo written to disk by way of the flash log",
+    "FL_IO_FL_BY_W": "megabytes of redo written to flash",
+    "FL_IO_TM_W": "latency of redo writes that the flash log served",
+    "FL_RQ_TM_W": "latency of redo write requests, served by the flash log or not",
+    "FL_DISK_IO_ERRS": "errors of redo writes on disk",
+    "FL_FLASH_IO_ERRS": "errors of redo writes on flash",
+    "FL_IO_W_SKIP_BUSY": "redo writes past the flash log: too much is not yet on disk",
+    "FL_IO_W_SKIP_LARGE": "redo writes past the flash log: larger than the room on any flash disk",
+    "FL_IO_W_SKIP_NO_BUFFER": "redo writes past the flash log: no buffer was free",
+    "FL_IO_W_SKIP_LOG_ON_FLASH": "redo writes past the flash log: the log itself lies on flash",
+    "FL_IO_W_SKIP_NO_FL_DISKS": "redo writes past the flash log: there is no flash disk for it",
+    "FL_IO_W_SKIP_DISABLED_GD": "redo writes past the flash log: switched off for the grid disk",
+    "FL_IO_W_SKIP_IORM_PLAN": "redo writes past the flash log: the IORM plan says flashlog=off",
+    "FL_IO_W_SKIP_IORM_LIMIT": "redo writes past the flash log: the database is at its limit",
+    "FC_IO_RQ_W": "write requests to the flash cache: first + overwrite + populate",
+    "FC_IO_RQ_R": "read requests answered from the flash cache",
+    "FC_IO_RQ_R_MISS": "read requests that the flash cache did not hold",
+    "FC_BY_DIRTY": "megabytes in the flash cache that are not yet on disk",
+    "IORM_MODE": "objective of IORM: 1 low latency, 2 balanced, 3 high throughput",
+}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric: its name, whose it is, kind (counter, gauge, rate, transition, unknown), unit
+    ('' for none), meaning in words and the rule of putting together (sum, weighted, spread)."""
+
+    name: str
+    object_type: str
+    kind: str
+    unit: str
+    meaning: str
+    rule: str
+    known: bool
+
+    @property
+    def of_requests(self) -> tuple[str, str] | None:
+        """For a latency per request, the counters (time, requests) that it is the ratio of."""
+        return latency_parts(self.name)
+
+
+@functools.cache
+def _table() -> dict[str, tuple[str, str, str]]:
+    text = files("dbdyno.cells").joinpath("catalogue.tsv").read_text()
+    rows = [line.split("\t") for line in text.splitlines()[1:]]
+    return {name: (object_type, kind, unit) for name, object_type, kind, unit in rows}
+
+
+@functools.cache
+def metric(name: str) -> Metric:
+    """What is known of a metric; an unknown one is described by the grammar of its name."""
+    found = _table().get(name)
+    object_type, kind, unit = found or ("", _kind(name), "")
+    return Metric(
+        name, object_type, kind, unit, _meaning(name), rule(name, unit), found is not None
+    )
+
+
+def names() -> list[str]:
+    """All metrics of the catalogue, in its order."""
+    return list(_table())
+
+
+def rule(name: str, unit: str = "") -> str:
+    """How values of a metric are put together: 'sum', 'weighted' or 'spread'."""
+    last = name.rsplit("_", 1)[-1]
+    if latency_parts(name) or unit.endswith("/request"):
+        return "weighted"
+    spread = {"UTIL", "LOAD", "TEMP", "MODE", "CHARGE", "USAGE", "PRCT", "RUNQ", "HOUR", "FANS"}
+    tokens = set(name.split("_"))
+    if unit in ("%", "C") or last in spread or tokens & {"UTIL", "PERCENTAGE", "PRCT", "LOAD"}:
+        return "spread"
+    return "spread" if tokens & {"CPUT", "MEMUT", "FSUT"} else "sum"
+
+
+def latency_parts(name: str) -> tuple[str, str] | None:
+    """('CD_IO_TM_R_SM', 'CD_IO_RQ_R_SM') of 'CD_IO_TM_R_SM_RQ'; None for another name."""
+    if not name.endswith("_RQ"):
+        return None
+    time = name.removesuffix("_RQ")
+    tokens = time.split("_")
+    for word in ("TM", "WT"):
+        if word in tokens[1:]:
+            at = tokens.index(word, 1)
+            if tokens[0] == "FL":
+                return time, "FL_IO_W" if tokens[1] == "IO" else "FL_RQ_W"
+            return time, "_".join([*tokens[:at], "RQ", *tokens[at + 1 :]])
+    return None
+
+
+def _kind(name: str) -> str:
+    last = name.rsplit("_", 1)[-1]
+    if last in ("SEC", "MIN") or latency_parts(name):
+        return "rate"
+    return "counter" if "_RQ" in name or "_TM" in name or "_WT" in name else "unknown"
+
+
+def _meaning(name: str) -> str:
+    """In words, from the name."""
+    own = _OWN_WORDS.get(name)
+    if own is not None:
+        return own
+    for suffix, words in (("_SEC", ", per second"), ("_MIN", ", per minute")):
+        base = _OWN_WORDS.get(name.removesuffix(suffix))
+        if name.endswith(suffix) and base is not None:
+            return base + words
+    family, *tokens = name.split("_")
+    per_request = latency_parts(name) is not None or name.endswith("_ST_RQ")
+    if per_request:
+        tokens.pop()
+    text = " ".join(word for token in tokens if (word := _WORDS.get(token, token.lower())))
+    head = FAMILIES.get(family, family)
+    return f"{head}: {text}{', per request' if per_request else ''}"

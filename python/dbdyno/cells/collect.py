@@ -1,0 +1,175 @@
+"""The metrics of every cell, once: asked by SSH, read, and whatever went wrong kept beside them.
+
+CellCLI is asked with constant commands only: masks and filters of the user are applied here, never
+sent. XML is asked for first, since it is not rounded and carries the times; where a cell does not
+know `-xml`, the text is read. A cell that answers with an error, with half a listing or not at all
+keeps its column, marked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from dbdyno.cells.documents import read_any
+from dbdyno.cells.hosts import Host
+from dbdyno.cells.listing import Listing, Reading
+from dbdyno.cells.ssh import Access, Answer, Fleet
+from dbdyno.errors import CellsError
+
+CURRENT = "cellcli -xml -e list metriccurrent"
+CURRENT_TEXT = (
+    "cellcli -e list metriccurrent attributes name, metricObjectName, metricValue, collectionTime"
+)
+DEFINITIONS = "cellcli -xml -e list metricdefinition attributes name, description"
+
+Told = Callable[[Answer], None]
+
+
+@dataclass
+class Column:
+    """One cell's readings. `problem` says what went wrong, if only a part of it is here."""
+
+    host: Host
+    listing: Listing
+    asked_ns: int
+    seconds: float
+    problem: str | None = None
+    next_step: str | None = None
+
+    @property
+    def readings(self) -> list[Reading]:
+        """What the cell said of its metrics."""
+        return self.listing.readings
+
+    @property
+    def started_ns(self) -> int | None:
+        """When the cell's service began, where it says so."""
+        return next(iter(self.listing.started_ns.values()), None)
+
+
+@dataclass
+class Collection:
+    """One collection from all cells, a column each, in the order of the hosts."""
+
+    columns: list[Column]
+    descriptions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def readings(self) -> list[Reading]:
+        """All readings; `cell` is the name of the column."""
+        return [reading for column in self.columns for reading in column.readings]
+
+    @property
+    def failed(self) -> list[Column]:
+        """The columns of which something is missing."""
+        return [column for column in self.columns if column.problem]
+
+
+async def collect(
+    fleet: Fleet, *, mask: str | None = None, describe: bool = False, told: Told | None = None
+) -> Collection:
+    """Asks every cell of an open fleet; readings whose name the mask does not match are left out.
+
+    Raises `CellsError` for a mask that is no regular expression.
+    """
+    pattern = pattern_of(mask)
+    answers = await fleet.run(CURRENT, told=told)
+    plain = [at for at, answer in enumerate(answers) if _knows_no_xml(answer)]
+    if plain:
+        again = Fleet([answers[at].host for at in plain], fleet.access)
+        async with again:
+            for at, answer in zip(plain, await again.run(CURRENT_TEXT), strict=True):
+                answers[at] = answer
+    columns = [_column(answer, pattern) for answer in answers]
+    descriptions: dict[str, str] = {}
+    if describe:
+        descriptions = await _descriptions(fleet, columns)
+    return Collection(columns, descriptions)
+
+
+def collect_once(
+    hosts: Sequence[Host],
+    access: Access,
+    *,
+    mask: str | None = None,
+    describe: bool = False,
+    told: Told | None = None,
+) -> Collection:
+    """One collection, from code that is not asynchronous."""
+
+    async def work() -> Collection:
+        async with Fleet(hosts, access) as fleet:
+            return await collect(fleet, mask=mask, describe=describe, told=told)
+
+    return asyncio.run(work())
+
+
+def pattern_of(mask: str | None) -> re.Pattern[str] | None:
+    """The mask as a pattern that must match the whole name, in any case; raises `CellsError`."""
+    if not mask:
+        return None
+    try:
+        return re.compile(mask, re.IGNORECASE)
+    except re.error as error:
+        raise CellsError(
+            f"{mask!r} is no regular expression: {error}",
+            where="--mask",
+            next_step="'FC_IO_RQ_R.*' is one; '.*' stands for anything",
+        ) from error
+
+
+def column_of(
+    host: Host, listing: Listing, pattern: re.Pattern[str] | None, answer: Answer | None = None
+) -> Column:
+    """A listing as the column of a cell: named after it, filtered, its problems in words."""
+    kept = [r for r in listing.readings if pattern is None or pattern.fullmatch(r.name)]
+    everything = len(listing.readings)
+    listing.readings = [r._replace(cell=host.name) for r in kept]
+    problem, step = (answer.problem, answer.next_step) if answer else (None, None)
+    if listing.errors:
+        first = listing.errors[0]
+        problem = problem or f"{first.code}: {first.message}"
+    elif listing.unread:
+        worst = listing.unread[0]
+        lines = len(listing.unread)
+        problem = problem or (
+            f"{lines} line{'s' * (lines > 1)} not understood, the first is line {worst.line}: "
+            f"{worst.text[:60]!r}"
+        )
+    elif answer and not problem and not everything:
+        said = (answer.errors or answer.output).strip().split("\n")[0][:80]
+        problem = f"no metrics (exit {answer.code}){f': {said}' if said else ''}"
+        step = "is the user allowed to run cellcli there?"
+    asked_ns, seconds = (answer.asked_ns, answer.seconds) if answer else (0, 0.0)
+    return Column(host, listing, asked_ns, seconds, problem, step)
+
+
+def _column(answer: Answer, pattern: re.Pattern[str] | None) -> Column:
+    return column_of(answer.host, read_any(answer.output, answer.host.name), pattern, answer)
+
+
+def _knows_no_xml(answer: Answer) -> bool:
+    """Whether the cell refused the option and not the question."""
+    return answer.problem is None and bool(
+        re.search(r"CELL-0(?:1504|1521)|unknown option|invalid option", answer.output, re.I)
+    )
+
+
+async def _descriptions(fleet: Fleet, columns: list[Column]) -> dict[str, str]:
+    """What the first cell that answers says of its metrics; nothing where none does."""
+    for column in columns:
+        if column.problem:
+            continue
+        async with Fleet([column.host], fleet.access) as one:
+            (answer,) = await one.run(DEFINITIONS)
+        found = {
+            entry["name"]: entry["description"].strip('"')
+            for entry in read_any(answer.output).details
+            if entry.get("name") and entry.get("description")
+        }
+        if found:
+            return found
+    return {}

@@ -1,0 +1,133 @@
+"""CellCLI commands before they are sent: which only look, how a script is cut, how equal answers
+are put together.
+
+A command becomes one quoted word behind `cellcli -e`, so that no shell on the cell reads it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.cells.ssh import Answer
+from dbdyno.errors import CellsError
+
+LOOKING = ("list", "describe", "help")
+VERBS = (
+    *LOOKING, "alter", "assign", "calibrate", "create", "drop", "export", "grant", "import",
+    "revoke",
+)  # fmt: skip
+_COMMENT = re.compile(r"(?:--|#|rem(?:ark)?\b).*", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command and where it stands. `looks`: it changes nothing on a cell."""
+
+    text: str
+    where: str
+    looks: bool
+
+    @property
+    def remote(self) -> str:
+        """What the cell's shell is given."""
+        return f"cellcli -e {shlex.quote(self.text)}"
+
+
+def command_of(text: str, where: str = "command") -> Command:
+    """A CellCLI command; raises `CellsError` for what is none."""
+    text = " ".join(text.replace("\r", "").split("\n")).strip().rstrip(";").strip()
+    verb = text.split(maxsplit=1)[0].lower() if text else ""
+    if _CONTROL.search(text):
+        raise CellsError("holds a control character", where=where)
+    if verb not in VERBS:
+        raise CellsError(
+            f"{text[:60]!r} is no CellCLI command" if text else "there is no command",
+            where=where,
+            next_step=f"it begins with one of {', '.join(VERBS)}; --shell sends it to the shell",
+        )
+    return Command(text, where, verb in LOOKING)
+
+
+def script_of(path: Path) -> list[Command]:
+    """The commands of a file: one a line, a `-` at the end goes on in the next; comments begin
+    with --, # or REM. Raises `CellsError` with the line of what is no command."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise CellsError(f"cannot be read: {reason}", where=str(path)) from error
+    commands = []
+    held, first = "", 0
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not held and (not text or _COMMENT.fullmatch(text)):
+            continue
+        first = first if held else number
+        if text.endswith("-"):
+            held += f"{text[:-1].rstrip()} "
+            continue
+        commands.append(command_of(held + text, f"{path}:{first}"))
+        held = ""
+    if held:
+        raise CellsError("ends in the middle of a command", where=f"{path}:{first}")
+    if not commands:
+        raise CellsError("holds no command", where=str(path))
+    return commands
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cells that answered the same, but for their own name."""
+
+    cells: list[str]
+    output: str
+    problem: str | None
+    next_step: str | None
+
+
+def regrouped(answers: Iterable[Answer]) -> list[Group]:
+    """Equal answers together, in the order of first appearance. A cell's own name in its answer is
+    shown as <cell> where that makes it equal to another's."""
+    found: dict[tuple[str, str | None], list[Answer]] = {}
+    for answer in answers:
+        found.setdefault((_without_name(answer), answer.problem), []).append(answer)
+    return [
+        Group(
+            [answer.host.name for answer in own],
+            own[0].output.rstrip() if len(own) == 1 else text,
+            problem or failure(own[0]),
+            own[0].next_step,
+        )
+        for (text, problem), own in found.items()
+    ]
+
+
+def failure(answer: Answer) -> str | None:
+    """Why a command failed on a cell that answered; None if it did not."""
+    error = re.search(r"CELL-\d{5}: .*", answer.output)
+    if answer.problem:
+        return answer.problem
+    if error:
+        return error[0].strip()
+    if answer.code:
+        said = answer.errors.strip().split("\n")[-1][:120]
+        return f"exit {answer.code}{f': {said}' if said else ''}"
+    return None
+
+
+def names_of(cells: Sequence[str], all_of: int) -> str:
+    """'cel01, cel02 (2 of 3)'."""
+    return f"{', '.join(cells)} ({len(cells)} of {all_of})"
+
+
+def _without_name(answer: Answer) -> str:
+    name = answer.host.address.split(".")[0]
+    text = answer.output.rstrip()
+    if not re.search(r"[A-Za-z]", name):
+        return text
+    return re.sub(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", "<cell>", text)

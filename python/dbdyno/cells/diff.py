@@ -1,0 +1,177 @@
+"""Before and after: what the counters of the cells did between two collections.
+
+A side is a recording (its last round), or a file of what CellCLI printed. The flash log has its own
+part, since the question is so often asked: who was first, with what share, how many outliers were
+prevented, and why writes passed it by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dbdyno.cells.catalogue import metric
+from dbdyno.cells.collect import Collection, column_of, pattern_of
+from dbdyno.cells.documents import read_any
+from dbdyno.cells.hosts import Host
+from dbdyno.cells.listing import Listing
+from dbdyno.cells.rates import GONE, NEW, NOT_REFRESHED, RESET, Change, changes, latencies, totals
+from dbdyno.errors import CellsError
+
+SCHEMA = 1
+LEVEL_Z = 1.959963984540054
+"""Two-sided 95 % of the normal distribution."""
+
+
+def side(text: str, *, mask: str | None = None, runs: Path = Path("runs")) -> Collection:
+    """A collection from a recording (path, name or 'last'), or from a file; raises `CellsError`."""
+    from dbdyno.cells.record import recorded
+    from dbdyno.evidence.run import find_run
+
+    path = Path(text)
+    if path.is_file():
+        return from_file(path, mask=mask)
+    pattern = pattern_of(mask)
+    found = recorded(find_run(text, runs))
+    for column in found.columns:
+        if pattern is not None:
+            kept = [r for r in column.readings if pattern.fullmatch(r.name)]
+            column.listing.readings = kept
+    return found
+
+
+def from_file(path: Path, *, mask: str | None = None) -> Collection:
+    """What CellCLI printed, kept in a file; a column per cell that it names."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise CellsError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    listing = read_any(text)
+    if not listing.readings:
+        first = listing.unread[0] if listing.unread else None
+        seen = f"; line {first.line} is {first.text[:60]!r}" if first else ""
+        raise CellsError(
+            f"holds no metric{seen}",
+            where=str(path),
+            next_step="`cellcli -e list metriccurrent` prints what is read here",
+        )
+    pattern = pattern_of(mask)
+    cells = dict.fromkeys(reading.cell for reading in listing.readings)
+    columns = []
+    for cell in cells:
+        own = Listing([r for r in listing.readings if r.cell == cell])
+        own.started_ns = {c: at for c, at in listing.started_ns.items() if c == cell}
+        columns.append(column_of(Host(cell or path.stem, cell or path.stem), own, pattern))
+    if listing.unread:
+        worst = listing.unread[0]
+        columns[0].listing.unread = listing.unread
+        columns[0].problem = f"{path}:{worst.line}: {worst.text[:60]!r} was not understood" + (
+            f", and {len(listing.unread) - 1} more lines" if len(listing.unread) > 1 else ""
+        )
+    return Collection(columns)
+
+
+def diff_page(before: Collection, after: Collection, *, by: str = "cell") -> dict[str, Any]:
+    """The page of a difference: counters, latencies, the flash log, and what has no difference."""
+    if not {c.host.name for c in before.columns} & {c.host.name for c in after.columns}:
+        before = _renamed_alone(before, after)
+    found = changes(before.readings, after.readings)
+    found = [_restarted(change, before, after) for change in found]
+    over = totals(found, by)
+    return {
+        "schema": SCHEMA,
+        "kind": "cells",
+        "page": "diff",
+        "by": by,
+        "seconds": _seconds(found),
+        "rows": [
+            {"metric": name, "cell": cell, "object": item, "delta": delta, "per_s": per_s,
+             "unit": metric(name).unit, "description": metric(name).meaning}
+            for (name, cell, item), (delta, per_s) in sorted(over.items())
+        ],
+        "latencies": [
+            {"metric": row.name, "cell": row.cell, "object": row.object, "value": row.value,
+             "unit": row.unit, "requests": row.requests}
+            for row in latencies(found, over="all" if by == "object" else "cell")
+        ],
+        "flash_log": flash_log(found),
+        "without": [
+            {"cell": c.cell, "metric": c.name, "object": c.object, "verdict": c.verdict}
+            for c in found if c.verdict in (NOT_REFRESHED, RESET, NEW, GONE)
+        ],
+        "problems": [
+            f"{column.host.name}: {column.problem}"
+            for column in [*before.failed, *after.failed]
+        ],
+    }  # fmt: skip
+
+
+def flash_log(found: Sequence[Change]) -> dict[str, Any] | None:
+    """Who was first between the two collections, over all cells whose counters hold; None where no
+    write went through the flash log."""
+    sums = {name: delta for (name, _, _), (delta, _) in totals(found, "all").items()}
+    disk, flash = sums.get("FL_DISK_FIRST", 0.0), sums.get("FL_FLASH_FIRST", 0.0)
+    writes = disk + flash
+    if not writes:
+        return None
+    low, high = share_interval(flash, writes)
+    reasons = {
+        name.removeprefix("FL_IO_W_SKIP_"): delta
+        for name, delta in sums.items()
+        if name.startswith("FL_IO_W_SKIP_") and delta
+    }
+    return {
+        "writes": writes,
+        "disk_first": disk,
+        "flash_first": flash,
+        "flash_share": flash / writes,
+        "flash_share_low": low,
+        "flash_share_high": high,
+        "identity_holds": sums.get("FL_IO_W") in (None, writes),
+        "prevented_outliers": sums.get("FL_PREVENTED_OUTLIERS"),
+        "actual_outliers": sums.get("FL_ACTUAL_OUTLIERS"),
+        "flash_only_outliers": sums.get("FL_FLASH_ONLY_OUTLIERS"),
+        "passed_by": reasons,
+    }
+
+
+def share_interval(part: float, whole: float) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share, which holds for rare events too (Wilson 1927). Writes of
+    one load depend on each other: the true interval is wider."""
+    share, z2 = part / whole, LEVEL_Z**2
+    centre = (share + z2 / (2 * whole)) / (1 + z2 / whole)
+    spread = share * (1 - share) / whole + z2 / (4 * whole**2)
+    half = LEVEL_Z * math.sqrt(spread) / (1 + z2 / whole)
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def _restarted(change: Change, before: Collection, after: Collection) -> Change:
+    """A cell whose service began anew in between has no difference, whatever its counters say."""
+    from dataclasses import replace
+
+    if change.delta is None:
+        return change
+    began = [
+        next((c.started_ns for c in side.columns if c.host.name == change.cell), None)
+        for side in (before, after)
+    ]
+    if None in began or began[0] == began[1]:
+        return change
+    return replace(change, delta=None, per_s=None, verdict=RESET)
+
+
+def _seconds(found: Sequence[Change]) -> dict[str, float]:
+    """The time between a cell's own collections."""
+    return {c.cell: c.seconds for c in found if c.seconds is not None}
+
+
+def _renamed_alone(before: Collection, after: Collection) -> Collection:
+    """Two files without names of cells are the same cell, if each has one column."""
+    if len(before.columns) == len(after.columns) == 1:
+        column = before.columns[0]
+        name = after.columns[0].host.name
+        column.host = Host(name, name)
+        column.listing.readings = [r._replace(cell=name) for r in column.readings]
+    return before

@@ -1,0 +1,111 @@
+"""Which cells: names on the command line, group files, a jump host, a port, a user each.
+
+    exa1cel01,exa1cel02          names, separated by commas
+    @cell_group                  a file with a name a line, as dcli reads it; # begins a comment
+    celladmin@exa1cel03:2222     a user and a port of its own
+    exa1cel[01-14]               a row of names, with their leading zeros
+    [::1]:2222                   an IPv6 address with a port
+
+What a name does not say comes from the options, then from the user's SSH configuration.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dbdyno.errors import CellsError
+
+_HOST = re.compile(
+    r"(?:(?P<user>[A-Za-z_][\w.-]*)@)?(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9][\w.-]*))"
+    r"(?::(?P<port>\d{1,5}))?"
+)
+_ROW = re.compile(r"(.*)\[(\d+)-(\d+)\](.*)")
+_MOST = 10_000
+
+
+@dataclass(frozen=True)
+class Host:
+    """A cell to be reached. `name` is what its column is called; `port` and `user` are None where
+    the user's SSH configuration decides."""
+
+    name: str
+    address: str
+    port: int | None = None
+    user: str | None = None
+
+
+def hosts_of(texts: Sequence[str], *, user: str | None = None) -> list[Host]:
+    """The cells that the texts name, each once, in order; columns are named by what tells them
+    apart. Raises `CellsError` with the file and line of what is no host."""
+    found: dict[tuple[str, int | None, str | None], Host] = {}
+    for text in texts:
+        for word in text.split(","):
+            for named in _named(word.strip(), "--hosts"):
+                host = named if named.user else replace(named, user=user)
+                found.setdefault((host.address, host.port, host.user), host)
+    if not found:
+        raise CellsError(
+            "no cell is named",
+            next_step="--hosts exa1cel01,exa1cel02, or --hosts @FILE with a name a line",
+        )
+    return _told_apart(list(found.values()))
+
+
+def _named(word: str, where: str) -> list[Host]:
+    if not word:
+        return []
+    if word.startswith("@"):
+        return _group(Path(word[1:]))
+    return [_host(name, where) for name in _row(word, where)]
+
+
+def _group(path: Path) -> list[Host]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise CellsError(
+            f"the group file cannot be read: {reason}",
+            where=str(path),
+            next_step="a group file has a host name a line",
+        ) from error
+    found = []
+    for number, line in enumerate(lines, 1):
+        for name in line.partition("#")[0].split():
+            found += _named(name, f"{path}:{number}")
+    return found
+
+
+def _row(word: str, where: str) -> list[str]:
+    match = _ROW.fullmatch(word)
+    if match is None or ":" in match[0].partition("]")[0].partition("[")[2]:
+        return [word]
+    low, high = int(match[2]), int(match[3])
+    if not low <= high < low + _MOST:
+        raise CellsError(f"{word!r} is no row of names", where=where, next_step="name[01-14]")
+    return [f"{match[1]}{at:0{len(match[2])}}{match[4]}" for at in range(low, high + 1)]
+
+
+def _host(word: str, where: str) -> Host:
+    match = _HOST.fullmatch(word)
+    port = int(match["port"]) if match and match["port"] else None
+    if match is None or (port is not None and not 0 < port < 65536):
+        raise CellsError(
+            f"{word!r} is no host", where=where, next_step="write [USER@]HOST[:PORT] or @FILE"
+        )
+    address = match["six"] or match["host"]
+    return Host(address, address, port, match["user"])
+
+
+def _told_apart(hosts: list[Host]) -> list[Host]:
+    """The same address with several ports is named with the port, else with the user."""
+    names = [host.address for host in hosts]
+    ports = [f"{host.address}:{host.port}" if host.port else host.address for host in hosts]
+    users = [f"{host.user or ''}@{port}" for host, port in zip(hosts, ports, strict=True)]
+    for choice in (names, ports, users):
+        if len(set(choice)) == len(hosts):
+            return [replace(host, name=name) for host, name in zip(hosts, choice, strict=True)]
+    return hosts

@@ -1,0 +1,135 @@
+"""What happened between two collections: differences, rates and latencies of counters.
+
+A counter says nothing by itself; its difference over the cell's own times of collection does. Each
+cell collects once a minute at a second of its own, so rates are computed per cell, then added.
+
+- The same time of collection twice is *not refreshed*, which is not zero.
+- A counter that fell was reset (the cell service restarted): there is no difference, only the fact.
+- An object that is only in the second collection was created, or seen for the first time.
+- A latency is the difference of the times over the difference of the requests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from dbdyno.cells.catalogue import metric
+from dbdyno.cells.listing import Reading
+
+OK, NOT_REFRESHED, RESET, NEW, GONE, NO_TIME = (
+    "ok", "not refreshed", "reset", "new", "gone", "no time",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Change:
+    """One counter between two collections. `delta` and `per_s` are None unless `verdict` is ok;
+    without times of collection there is a difference but no rate (verdict 'no time')."""
+
+    cell: str
+    name: str
+    object: str
+    unit: str
+    before: float | None
+    after: float | None
+    seconds: float | None
+    delta: float | None
+    per_s: float | None
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Time per request between two collections, over the objects named or over all."""
+
+    name: str
+    cell: str
+    object: str
+    unit: str
+    requests: float
+    value: float | None
+
+
+def changes(before: Iterable[Reading], after: Iterable[Reading]) -> list[Change]:
+    """Every counter that either side holds, in the order of `after`, then what is gone."""
+    first = {_key(r): r for r in before if metric(r.name).kind == "counter"}
+    second = {_key(r): r for r in after if metric(r.name).kind == "counter"}
+    reset = {key[0] for key, r in second.items() if key in first and r.value < first[key].value}
+    found = [_change(first.get(key), reading, reset) for key, reading in second.items()]
+    return found + [_change(r, None, reset) for key, r in first.items() if key not in second]
+
+
+def latencies(found: Iterable[Change], *, over: str = "object") -> list[Latency]:
+    """Time per request of every pair of counters that makes one: per 'object', 'cell' or 'all'."""
+    ok = {(c.cell, c.object, c.name): c for c in found if c.delta is not None}
+    sums: dict[tuple[str, str, str], list[tuple[Change, Change]]] = {}
+    for (cell, item, name), time in ok.items():
+        requests = ok.get((cell, item, _requests_of(name)))
+        if requests is not None:
+            where = {"object": (cell, item), "cell": (cell, ""), "all": ("", "")}[over]
+            sums.setdefault((f"{name}_RQ", *where), []).append((time, requests))
+    rows = []
+    for (name, cell, item), pairs in sums.items():
+        times = math.fsum(time.delta or 0.0 for time, _ in pairs)
+        requests_sum = math.fsum(requests.delta or 0.0 for _, requests in pairs)
+        unit = f"{pairs[0][0].unit or metric(pairs[0][0].name).unit}/request"
+        value = times / requests_sum if requests_sum else None
+        rows.append(Latency(name, cell, item, unit, requests_sum, value))
+    return rows
+
+
+def totals(found: Iterable[Change], by: str) -> Mapping[tuple[str, str, str], tuple[float, float]]:
+    """(name, cell, object) to (difference, per second), summed as `by` says; whole ones only."""
+    sums: dict[tuple[str, str, str], list[Change]] = {}
+    for change in found:
+        if change.delta is not None:
+            cell = change.cell if by in ("cell", "both") else ""
+            item = change.object if by in ("object", "both") else ""
+            sums.setdefault((change.name, cell, item), []).append(change)
+    return {
+        key: (
+            math.fsum(c.delta or 0.0 for c in own),
+            math.fsum(c.per_s for c in own if c.per_s is not None),
+        )
+        for key, own in sums.items()
+    }
+
+
+def _requests_of(name: str) -> str:
+    parts = metric(f"{name}_RQ").of_requests
+    return parts[1] if parts else ""
+
+
+def _key(reading: Reading) -> tuple[str, str, str]:
+    return reading.cell, reading.name, reading.object
+
+
+def _change(before: Reading | None, after: Reading | None, reset: set[str]) -> Change:
+    some = after or before
+    assert some is not None
+    old, new = (r.value if r else None for r in (before, after))
+    seconds = None
+    if before and after and before.at_ns is not None and after.at_ns is not None:
+        seconds = (after.at_ns - before.at_ns) / 1e9
+    delta = None if old is None or new is None else new - old
+    verdict = _verdict(old, new, seconds, some.cell in reset)
+    if verdict not in (OK, NO_TIME):
+        delta = None
+    per_s = delta / seconds if delta is not None and seconds else None
+    return Change(
+        some.cell, some.name, some.object, some.unit, old, new, seconds, delta, per_s, verdict
+    )
+
+
+def _verdict(old: float | None, new: float | None, seconds: float | None, reset: bool) -> str:
+    if new is None:
+        return GONE
+    if old is None:
+        return NEW
+    if reset:  # one counter that fell tells of all counters of its cell
+        return RESET
+    if seconds is None:
+        return NO_TIME
+    return NOT_REFRESHED if seconds <= 0 else OK

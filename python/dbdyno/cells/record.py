@@ -1,0 +1,181 @@
+"""Collections one after the other: watched on a screen, or kept as evidence.
+
+A run folder of kind `cells` holds a block per round of questions: `metrics/bNNNNNN.parquet` with
+source `cell:NAME`, written before the block's record, so that a recording cut short is readable up
+to its last whole round. Every value that a cell gave is kept, with the cell's own time of
+collection (where it gave none, with ours), whatever its mask on the screen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.cells.catalogue import metric
+from dbdyno.cells.collect import Collection, Column, collect
+from dbdyno.cells.hosts import Host
+from dbdyno.cells.listing import Listing, Reading
+from dbdyno.cells.ssh import Access, Fleet
+from dbdyno.errors import CellsError
+from dbdyno.evidence.run import Block, Run, new_run
+
+KIND = "cells"
+PREFIX = "cell:"
+REFRESH_S = 60.0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often to ask, and for how long; None: until stopped."""
+
+    every_s: float = REFRESH_S
+    for_s: float | None = None
+
+
+async def rounds(
+    hosts: Sequence[Host], access: Access, pace: Pace, *, mask: str | None = None
+) -> AsyncIterator[Collection]:
+    """A collection every so often, the first at once. A round that takes longer than its time does
+    not pile up: the next begins at the next beat."""
+    async with Fleet(hosts, access) as fleet:
+        began = time.monotonic()
+        beat = 0
+        while True:
+            yield await collect(fleet, mask=mask)
+            passed = time.monotonic() - began
+            beat = max(beat + 1, int(passed // pace.every_s) + 1)
+            due = beat * pace.every_s
+            if pace.for_s is not None and due > pace.for_s + 1e-9:
+                return
+            await asyncio.sleep(max(0.0, due - (time.monotonic() - began)))
+
+
+def new_recording(out: Path, hosts: Sequence[Host], pace: Pace) -> Run:
+    """A run folder for a recording; raises `EvidenceError` where it cannot be made."""
+    manifest: dict[str, Any] = {
+        "kind": KIND,
+        "title": f"cells {', '.join(host.name for host in hosts)}"[:200],
+        "cells": [host.name for host in hosts],
+        "every_s": pace.every_s,
+    }
+    return new_run(out.parent, out.name, manifest, name=out.name)
+
+
+def keep(run: Run, index: int, collection: Collection) -> int:
+    """Writes one round into the run; returns its rows."""
+    from dbdyno import _core
+
+    block = Block(
+        index=index,
+        kind="measure",
+        started_ns=min(column.asked_ns for column in collection.columns),
+        ended_ns=max(c.asked_ns + round(c.seconds * 1e9) for c in collection.columns),
+        rows=len(collection.readings),
+        slices=[],
+        marks=[f"{c.host.name}: {c.problem}" for c in collection.failed],
+        report={
+            "cells": {
+                c.host.name: {"readings": len(c.readings), "started_ns": c.started_ns,
+                              "seconds": c.seconds, "problem": c.problem}
+                for c in collection.columns
+            }
+        },
+    )  # fmt: skip
+    rows = _core.write_metrics(run.path / "metrics", block.name, _columns(collection, index))
+    run.add_block(block)
+    return rows
+
+
+def record(out: Path, hosts: Sequence[Host], access: Access, pace: Pace, told: Any = None) -> Run:
+    """Records until the time is over, or until interrupted: then the run is marked so."""
+    run = new_recording(out, hosts, pace)
+
+    async def work() -> None:
+        index = 0
+        async for collection in rounds(hosts, access, pace):
+            rows = keep(run, index, collection)
+            if told:
+                told(index, rows, collection)
+            index += 1
+
+    try:
+        asyncio.run(work())
+    except BaseException:
+        with contextlib.suppress(OSError):
+            run.save(status="aborted", ended="interrupted")
+        raise
+    run.save(status="complete", ended="the time is over")
+    return run
+
+
+def _columns(collection: Collection, block: int) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {
+        name: []
+        for name in ("arm", "block", "source", "object_type", "object", "metric", "at_ns", "value",
+                     "unit", "kind")
+    }  # fmt: skip
+    for column in collection.columns:
+        for reading in column.readings:
+            known = metric(reading.name)
+            at_ns = column.asked_ns if reading.at_ns is None else reading.at_ns
+            row = ("", block, f"{PREFIX}{column.host.name}", known.object_type, reading.object,
+                   reading.name, at_ns, reading.value, reading.unit, known.kind)  # fmt: skip
+            for values, value in zip(columns.values(), row, strict=True):
+                values.append(value)
+    return columns
+
+
+def recorded(run: Run, *, last: bool = True) -> Collection:
+    """The last (or first) round of a recording as a collection; raises `CellsError`.
+
+    A cell that gave nothing in that round is taken from the nearest round in which it did.
+    """
+    from dbdyno.evidence.query import connect
+
+    connection, _ = connect(run)
+    order = "desc" if last else "asc"
+    with connection:
+        rows = connection.execute(
+            "select source, metric, object, value, unit, at_ns, block from metrics"  # noqa: S608
+            " where source like 'cell:%' qualify block = first_value(block) over"
+            f" (partition by source order by block {order}) order by source, metric, object"
+        ).fetchall()
+    if not rows:
+        raise CellsError(
+            "holds no metrics of cells",
+            where=str(run.path),
+            next_step="`dbdyno cells record` or `dbdyno cells import` makes such a run",
+        )
+    columns: dict[str, Column] = {}
+    for source, name, item, value, unit, at_ns, _ in rows:
+        cell = str(source).removeprefix(PREFIX)
+        column = columns.setdefault(cell, Column(Host(cell, cell), Listing(), int(at_ns), 0.0))
+        text = repr(value)
+        column.listing.readings.append(Reading(cell, name, item, value, unit, text, 0, int(at_ns)))
+    return Collection(list(columns.values()))
+
+
+def all_rounds(run: Run) -> list[Collection]:
+    """Every whole round of a recording, oldest first; raises `CellsError` where there is none."""
+    from dbdyno.evidence.query import connect
+
+    connection, _ = connect(run)
+    with connection:
+        rows = connection.execute(
+            "select block, source, metric, object, value, unit, at_ns from metrics"
+            " where source like 'cell:%' order by block, source"
+        ).fetchall()
+    if not rows:
+        raise CellsError("holds no metrics of cells", where=str(run.path))
+    rounds: dict[int, dict[str, Column]] = {}
+    for block, source, name, item, value, unit, at_ns in rows:
+        cell = str(source).removeprefix(PREFIX)
+        columns = rounds.setdefault(int(block), {})
+        column = columns.setdefault(cell, Column(Host(cell, cell), Listing(), int(at_ns), 0.0))
+        column.readings.append(Reading(cell, name, item, value, unit, repr(value), 0, int(at_ns)))
+    return [Collection(list(columns.values())) for _, columns in sorted(rounds.items())]

@@ -1,0 +1,156 @@
+"""What the cells say now, side by side: a row per metric (and object), a column per cell, and what
+stands for all of them by the metric's own rule. Plain values; formatting is the reader's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from dbdyno.cells.aggregate import Combined, combine
+from dbdyno.cells.catalogue import metric
+from dbdyno.cells.collect import Collection, Column
+from dbdyno.cells.listing import Reading
+
+SCHEMA = 1
+RULE_WORDS = {
+    "sum": "sum",
+    "weighted": "mean over requests",
+    "spread": "least, mean, most",
+}
+
+
+def show_page(collection: Collection, *, by: str = "cell") -> dict[str, Any]:
+    """The page of one collection: `by` 'cell' puts a cell's objects together, 'object' puts cells
+    together, 'both' keeps every object of every cell."""
+    readings = collection.readings
+    return {
+        "schema": SCHEMA,
+        "kind": "cells",
+        "page": "show",
+        "by": by,
+        "cells": [_cell(column) for column in collection.columns],
+        "rows": list(_rows(readings, by, collection.descriptions)),
+    }
+
+
+def _cell(column: Column) -> dict[str, Any]:
+    times = [r.at_ns for r in column.readings if r.at_ns is not None]
+    return {
+        "name": column.host.name,
+        "readings": len(column.readings),
+        "collected_ns": max(times) if times else None,
+        "asked_ns": column.asked_ns,
+        "seconds": column.seconds,
+        "started_ns": column.started_ns,
+        "problem": column.problem,
+        "next_step": column.next_step,
+    }
+
+
+def _rows(
+    readings: list[Reading], by: str, descriptions: dict[str, str]
+) -> Iterable[dict[str, Any]]:
+    keep_objects = by != "cell"
+    per_cell: dict[tuple[str, str], dict[str, Combined]] = {}
+    for combined in combine(readings, "both" if keep_objects else "cell"):
+        key = (combined.name, combined.object if keep_objects else "")
+        per_cell.setdefault(key, {})[combined.cell] = combined
+    over_all = {
+        (combined.name, combined.object): combined
+        for combined in combine(readings, "object" if keep_objects else "all")
+    }
+    for (name, item), own in sorted(per_cell.items()):
+        whole = over_all[name, item]
+        known = metric(name)
+        values = [c.value for c in own.values() if c.value is not None]
+        yield {
+            "metric": name,
+            "object": item,
+            "unit": whole.unit or known.unit,
+            "kind": known.kind,
+            "rule": whole.rule,
+            "description": descriptions.get(name) or known.meaning,
+            "values": {cell: c.value for cell, c in own.items()},
+            "notes": {cell: c.note for cell, c in own.items() if c.note},
+            "all": whole.value,
+            "note": whole.note,
+            "n": whole.n,
+            "low": min(values) if values else whole.low,
+            "mean": math.fsum(values) / len(values) if values else whole.mean,
+            "high": max(values) if values else whole.high,
+        }
+
+
+def flat_rows(page: dict[str, Any]) -> list[dict[str, Any]]:
+    """A row per metric, object and cell, with cell 'all' for what stands for all of them: for CSV
+    and JSON lines. Numbers as they are, None where there is none."""
+    rows = []
+    for row in page["rows"]:
+        whole = {"all": row["all"]}
+        for cell, value in {**row["values"], **whole}.items():
+            rows.append({
+                "metric": row["metric"], "object": row["object"], "cell": cell, "value": value,
+                "unit": row["unit"], "kind": row["kind"], "rule": row["rule"],
+                "note": row["note"] if cell == "all" else row["notes"].get(cell, ""),
+                "description": row["description"],
+            })  # fmt: skip
+    return rows
+
+
+def table_rows(
+    page: dict[str, Any],
+    *,
+    cells: bool = True,
+    stats: bool = False,
+    describe: bool = False,
+    scientific: bool = False,
+) -> list[dict[str, str]]:
+    """A row per metric (and object) with a column per cell: for people. Every digit is shown;
+    `scientific` shows numbers as 1.23456e+07, as the ancestor's --sci did, but with all digits."""
+    show_object = any(row["object"] for row in page["rows"])
+    found = []
+    for row in page["rows"]:
+        line = {"metric": row["metric"]}
+        if show_object:
+            line["object"] = row["object"]
+        if cells:
+            for cell in page["cells"]:
+                text = digits_text(row["values"].get(cell["name"]), scientific)
+                line[_head(cell)] = text
+        line["all"] = _all_text(row, scientific)
+        if stats:
+            for name in ("low", "high", "mean"):
+                word = {"low": "min", "high": "max", "mean": "avg"}[name]
+                line[word] = digits_text(row[name], scientific)
+        line["unit"] = row["unit"]
+        if describe:
+            line["description"] = row["description"]
+        found.append(line)
+    return found
+
+
+def _head(cell: dict[str, Any]) -> str:
+    return f"{cell['name']}{' !' if cell['problem'] else ''}"
+
+
+def _all_text(row: dict[str, Any], scientific: bool) -> str:
+    if row["all"] is not None:
+        return digits_text(row["all"], scientific)
+    if row["rule"] == "spread":
+        least, most = digits_text(row["low"], scientific), digits_text(row["high"], scientific)
+        return least if least == most else f"{least} to {most}"
+    return "–"
+
+
+def digits_text(value: float | None, scientific: bool = False) -> str:
+    """A number with every digit that it has, thousands apart; – for none."""
+    if value is None:
+        return "–"
+    if scientific:
+        mantissa, _, exponent = f"{value:.15e}".partition("e")
+        return f"{mantissa.rstrip('0').rstrip('.')}e{exponent}"
+    if value == int(value) and abs(value) < 2**53:
+        return f"{int(value):,}"
+    return f"{value:,.12g}" if abs(value) < 1e12 else f"{value:,.3f}"

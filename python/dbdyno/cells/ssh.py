@@ -1,0 +1,228 @@
+"""One command on every cell at once, over SSH; what one cell does to us costs only its own answer.
+
+Host keys are checked against known_hosts: an unknown or changed key is a refusal, never a question
+answered with yes. Keys come from the agent, the files named, or the user's SSH configuration;
+there are no passwords. At most `parallel` connections are open at once. A cell that hangs is given
+up after `timeout_s`, connecting included. Output beyond `MOST_BYTES` is cut, and said so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.cells.hosts import Host
+from dbdyno.errors import CellsError
+
+if TYPE_CHECKING:
+    import asyncssh
+
+MOST_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Access:
+    """How cells are reached. `keys` are private key files; `known_hosts` None: the user's own."""
+
+    keys: tuple[Path, ...] = ()
+    known_hosts: Path | None = None
+    jump: str | None = None
+    timeout_s: float = 30.0
+    parallel: int = 64
+    config: bool = True
+
+
+@dataclass
+class Answer:
+    """What one cell answered. `problem` says why there is nothing, or not all; `code` is the exit
+    code of the command, None where it did not end."""
+
+    host: Host
+    output: str = ""
+    errors: str = ""
+    code: int | None = None
+    problem: str | None = None
+    next_step: str | None = None
+    seconds: float = 0.0
+    asked_ns: int = 0
+
+
+@dataclass
+class Fleet:
+    """Open connections to cells, kept between commands. Use as an async context manager."""
+
+    hosts: Sequence[Host]
+    access: Access
+    _open: dict[Host, asyncssh.SSHClientConnection] = field(default_factory=dict)
+    _room: asyncio.Semaphore | None = None
+
+    async def __aenter__(self) -> Fleet:
+        self._room = asyncio.Semaphore(self.access.parallel)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for connection in self._open.values():
+            connection.close()
+        closing = [connection.wait_closed() for connection in self._open.values()]
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*closing, return_exceptions=True), 2.0)
+        self._open.clear()
+
+    async def run(
+        self, command: str, *, serial: bool = False, told: Callable[[Answer], None] | None = None
+    ) -> list[Answer]:
+        """The answers of all cells, in the order of the hosts; `told` hears of each as it comes."""
+        answers: list[Answer] = []
+        if serial:
+            for host in self.hosts:
+                answers.append(await self._one(host, command))
+                if told:
+                    told(answers[-1])
+            return answers
+
+        async def one(host: Host) -> Answer:
+            assert self._room is not None
+            async with self._room:
+                answer = await self._one(host, command)
+            if told:
+                told(answer)
+            return answer
+
+        return list(await asyncio.gather(*(one(host) for host in self.hosts)))
+
+    async def _one(self, host: Host, command: str) -> Answer:
+        answer = Answer(host, asked_ns=time.time_ns())
+        started = time.perf_counter()
+        try:
+            await asyncio.wait_for(self._ask(host, command, answer), self.access.timeout_s)
+        except TimeoutError:
+            self._drop(host)
+            answer.problem = f"no answer within {self.access.timeout_s:g} s"
+            answer.next_step = "--timeout gives it longer"
+        except Exception as error:
+            self._drop(host)
+            answer.problem, answer.next_step = _in_words(error, host)
+        answer.seconds = time.perf_counter() - started
+        return answer
+
+    def _drop(self, host: Host) -> None:
+        connection = self._open.pop(host, None)
+        if connection is not None:
+            connection.abort()
+
+    async def _ask(self, host: Host, command: str, answer: Answer) -> None:
+        connection = await self._connection(host)
+        async with connection.create_process(command, encoding=None) as process:
+            process.stdin.write_eof()
+            output, errors = await asyncio.gather(
+                _all(process.stdout, answer), _all(process.stderr, answer)
+            )
+            answer.output, answer.errors = _text(output), _text(errors)
+            await process.wait_closed()
+            answer.code = process.returncode
+            if answer.code is None or answer.code < 0:
+                answer.problem = "the connection ended before the command did"
+
+    async def _connection(self, host: Host) -> asyncssh.SSHClientConnection:
+        connection = self._open.get(host)
+        if connection is not None and not connection.is_closed():
+            return connection
+        import asyncssh
+
+        self._open[host] = await asyncssh.connect(host.address, **self._options(host))
+        return self._open[host]
+
+    def _options(self, host: Host) -> dict[str, Any]:
+        access = self.access
+        options: dict[str, Any] = {
+            "password_auth": False,
+            "kbdint_auth": False,
+            "connect_timeout": access.timeout_s,
+            "keepalive_interval": 15,
+        }
+        if host.port:
+            options["port"] = host.port
+        if host.user:
+            options["username"] = host.user
+        if access.keys:
+            options["client_keys"] = [str(path) for path in access.keys]
+        if access.known_hosts is not None:
+            options["known_hosts"] = str(access.known_hosts)
+        if access.jump:
+            options["tunnel"] = access.jump
+        if not access.config:
+            options["config"] = None
+            options["agent_path"] = None
+        return options
+
+
+def run_everywhere(
+    hosts: Sequence[Host],
+    access: Access,
+    command: str,
+    *,
+    serial: bool = False,
+    told: Callable[[Answer], None] | None = None,
+) -> list[Answer]:
+    """One command on every cell, from code that is not asynchronous."""
+
+    async def work() -> list[Answer]:
+        async with Fleet(hosts, access) as fleet:
+            return await fleet.run(command, serial=serial, told=told)
+
+    if access.known_hosts is not None and not access.known_hosts.is_file():
+        raise CellsError(
+            "there is no such file of known hosts",
+            where=str(access.known_hosts),
+            next_step="`dbdyno cells setup-keys` makes one, showing each key before",
+        )
+    return asyncio.run(work())
+
+
+async def _all(stream: Any, answer: Answer) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for part in _parts(stream):
+        if size < MOST_BYTES:
+            parts.append(part[: MOST_BYTES - size])
+        size += len(part)
+    if size > MOST_BYTES:
+        answer.problem = f"the answer was cut at {MOST_BYTES >> 20} MiB"
+    return b"".join(parts)
+
+
+async def _parts(stream: Any) -> AsyncIterator[bytes]:
+    while part := await stream.read(1 << 16):
+        yield part
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", errors="replace")
+
+
+def _in_words(error: Exception, host: Host) -> tuple[str, str | None]:
+    """A failure to connect as a sentence and what to do."""
+    import asyncssh
+
+    if isinstance(error, asyncssh.HostKeyNotVerifiable):
+        return (
+            f"its host key is not known, or not the one that is known ({error.reason})",
+            f"compare the key by another way, then add it: ssh-keyscan {host.address}",
+        )
+    if isinstance(error, asyncssh.PermissionDenied):
+        return (
+            "it refused the key",
+            "`dbdyno cells setup-keys` puts a key there; --key names another, --user another user",
+        )
+    if isinstance(error, asyncssh.ConnectionLost | asyncssh.DisconnectError):
+        return f"the connection was lost: {error.reason}", None
+    if isinstance(error, asyncssh.Error):
+        return f"SSH failed: {error.reason}", None
+    if isinstance(error, OSError):
+        return f"cannot be reached: {error.strerror or error}", "is the name right, is it up?"
+    return f"failed: {type(error).__name__}: {error}", None

@@ -1,0 +1,158 @@
+"""`dbdyno cells diff`: what the cells did between two collections."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dbdyno.cli.output import folder_option, show_rows, write_text
+
+
+@click.command()
+@click.argument("before")
+@click.argument("after")
+@click.option("-m", "--mask", metavar="REGEX", help="Only metrics whose whole name matches.")
+@click.option(
+    "--by",
+    type=click.Choice(("cell", "object", "both")),
+    default="cell",
+    show_default=True,
+    help="Put objects together, or cells, or keep both apart.",
+)
+@click.option("--all", "everything", is_flag=True, help="Counters that did not move, too.")
+@folder_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("table", "csv", "json", "jsonl")),
+    help="Form of the output.",
+)
+@click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False),
+              help="Write to this file; its suffix tells the format.")  # fmt: skip
+def command(
+    before: str, after: str, mask: str | None, by: str, everything: bool, folder: Path,
+    form: str | None, output: Path | None,
+) -> None:  # fmt: skip
+    """What happened on the cells between BEFORE and AFTER: differences of counters, rates over each
+    cell's own times, latencies, and who was first in the flash log.
+
+    A side is a recording (a run: its last round), or a file of what CellCLI printed.
+
+    \b
+    dbdyno cells diff before.txt after.txt --mask 'FL_.*'
+    """
+    from dbdyno.cells.diff import diff_page, side
+
+    sides = [side(name, mask=mask, runs=folder) for name in (before, after)]
+    page = diff_page(*sides, by=by)
+    kind = form or (output.suffix.removeprefix(".") if output else "table")
+    rows = [row for row in page["rows"] if everything or row["delta"]]
+    if kind == "json":
+        text = json.dumps(page, indent=1, ensure_ascii=False) + "\n"
+        write_text(output, text) if output else click.echo(text, nl=False)
+    elif kind in ("csv", "jsonl"):
+        show_rows(rows, kind, output)
+    else:
+        _print(page, rows, output)
+    for problem in page["problems"]:
+        click.echo(f"dbdyno: {problem}", err=True)
+    if page["problems"]:
+        raise click.exceptions.Exit(2)
+
+
+def _print(page: dict[str, Any], rows: list[dict[str, Any]], output: Path | None) -> None:
+    from dbdyno.cells.show import digits_text
+
+    if rows:
+        show_rows(_lines(rows), "table", output)
+    elif not page["without"]:
+        click.echo("nothing moved between the two")
+    if page["latencies"]:
+        click.echo()
+        show_rows(
+            [
+                {"latency": row["metric"], "cell": row["cell"],
+                 "value": digits_text(round(row["value"], 3)) if row["value"] is not None else "–",
+                 "unit": row["unit"], "requests": digits_text(row["requests"])}
+                for row in page["latencies"]
+            ],
+            "table", None,
+        )  # fmt: skip
+    for sentence in flash_log_sentences(page["flash_log"]):
+        click.echo(sentence)
+    _tell_without(page["without"])
+
+
+def print_moved(page: dict[str, Any], top: int | None) -> None:
+    """The counters that moved, those with the highest rates first if only some are wanted."""
+    rows = [row for row in page["rows"] if row["delta"]]
+    if top is not None:
+        rows = sorted(rows, key=lambda row: -row["per_s"])[:top]
+    if rows:
+        show_rows(_lines(rows), "table", None)
+    _tell_without(page["without"])
+    if not rows and not page["without"]:
+        click.echo("nothing moved")
+
+
+def _lines(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    from dbdyno.cells.show import digits_text
+
+    lines = [
+        {
+            "metric": row["metric"], "cell": row["cell"], "object": row["object"],
+            "difference": digits_text(round(row["delta"], 6)),
+            "per second": digits_text(round(row["per_s"], 3)) if row["per_s"] else "",
+            "unit": row["unit"],
+        }
+        for row in rows
+    ]  # fmt: skip
+    shown = [key for key in lines[0] if any(line[key] for line in lines)]
+    return [{key: line[key] for key in shown} for line in lines]
+
+
+def _tell_without(entries: list[dict[str, Any]]) -> None:
+    told: dict[tuple[str, str], int] = {}
+    for entry in entries:
+        key = (entry["cell"], entry["verdict"])
+        told[key] = told.get(key, 0) + 1
+    for (cell, verdict), count in told.items():
+        click.echo(f"{cell}: {count} counter(s) have no difference: {_WORDS[verdict]}")
+
+
+_WORDS = {
+    "not refreshed": "not refreshed, the cell had not collected anew",
+    "reset": "reset, the cell's service began anew in between",
+    "new": "seen only after",
+    "gone": "seen only before",
+}
+
+
+def flash_log_sentences(log: dict[str, Any] | None) -> list[str]:
+    """The flash log's part in words."""
+    if log is None:
+        return []
+    words = [
+        "",
+        f"Flash log: {log['writes']:,.0f} redo writes; disk first in {log['disk_first']:,.0f}, "
+        f"flash first in {log['flash_first']:,.0f}: {100 * log['flash_share']:.2f} % "
+        f"(95 % {100 * log['flash_share_low']:.2f} to {100 * log['flash_share_high']:.2f}, if "
+        "writes were independent).",
+    ]
+    if log["prevented_outliers"] is not None:
+        words.append(
+            f"Outliers prevented: {log['prevented_outliers']:,.0f}"
+            + (f"; not prevented: {log['actual_outliers']:,.0f}"
+               if log["actual_outliers"] is not None else "") + "."
+        )  # fmt: skip
+    if log["passed_by"]:
+        reasons = ", ".join(f"{why} {n:,.0f}" for why, n in log["passed_by"].items())
+        words.append(f"Passed by the flash log: {reasons}.")
+    if not log["identity_holds"]:
+        words.append(
+            "Disk first + flash first is not FL_IO_W: the counters are of several moments."
+        )
+    return words

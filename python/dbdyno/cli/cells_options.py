@@ -1,0 +1,68 @@
+"""What the commands on cells share: which cells, how they are reached, what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from dbdyno.cells.collect import Column
+    from dbdyno.cells.hosts import Host
+    from dbdyno.cells.ssh import Access
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def reach_options(function: F) -> F:
+    """Adds --hosts and the ways to reach them; `access_of` and `hosts_from` read them."""
+    options = (
+        click.option("-H", "--hosts", multiple=True, required=True, metavar="HOSTS",
+                     help="Cells: names with commas, name[01-14], @FILE, USER@HOST:PORT."),
+        click.option("-l", "--user", metavar="NAME", help="User on the cells."),
+        click.option("--key", "keys", multiple=True, metavar="FILE",
+                     type=click.Path(path_type=Path, dir_okay=False, exists=True),
+                     help="Private key; else the agent and the SSH configuration."),
+        click.option("--known-hosts", type=click.Path(path_type=Path, dir_okay=False),
+                     help="File of host keys instead of the user's own."),
+        click.option("--jump", metavar="[USER@]HOST[:PORT]", help="Go through this host."),
+        click.option("--timeout", default=30.0, show_default=True, metavar="S",
+                     type=click.FloatRange(0.1), help="Seconds for a cell to answer."),
+        click.option("--parallel", default=64, show_default=True, type=click.IntRange(1, 1000),
+                     help="Cells asked at the same time."),
+    )  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def hosts_from(reach: dict[str, Any]) -> list[Host]:
+    """The cells of `reach_options`."""
+    from dbdyno.cells.hosts import hosts_of
+
+    return hosts_of(reach["hosts"], user=reach["user"])
+
+
+def access_of(reach: dict[str, Any]) -> Access:
+    """How to reach them."""
+    from dbdyno.cells.ssh import Access
+
+    return Access(
+        keys=tuple(reach["keys"]),
+        known_hosts=reach["known_hosts"],
+        jump=reach["jump"],
+        timeout_s=reach["timeout"],
+        parallel=reach["parallel"],
+    )
+
+
+def tell_problems(columns: Sequence[Column]) -> bool:
+    """A line for each cell of which something is missing; whether there was one."""
+    for column in columns:
+        if column.problem:
+            click.echo(f"dbdyno: {column.host.name}: {column.problem}", err=True)
+            if column.next_step:
+                click.echo(f"  next: {column.next_step}", err=True)
+    return any(column.problem for column in columns)

@@ -1,0 +1,131 @@
+"""`dbdyno cells run` and `dbdyno cells script`: commands on every cell, looking before changing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.cli.cells_options import access_of, hosts_from, reach_options
+
+if TYPE_CHECKING:
+    from dbdyno.cells.commands import Command
+    from dbdyno.cells.ssh import Answer
+
+
+def _run_options(function: Any) -> Any:
+    for option in reversed((
+        click.option("--serial", is_flag=True, help="One cell after the other."),
+        click.option("--dry-run", is_flag=True, help="Show what would be sent, send nothing."),
+        click.option("-y", "--yes", is_flag=True, help="Change the cells without asking."),
+        click.option("--apart", is_flag=True, help="Do not put equal answers together."),
+        click.option("--format", "form", type=click.Choice(("text", "json")), default="text"),
+    )):  # fmt: skip
+        function = option(function)
+    return function
+
+
+@click.command()
+@click.argument("text", metavar="COMMAND")
+@reach_options
+@click.option("--shell", is_flag=True, help="COMMAND is for the shell, not for CellCLI.")
+@_run_options
+def command(text: str, shell: bool, **given: Any) -> None:
+    """One COMMAND on every cell: CellCLI's own, or the shell's with --shell.
+
+    What does not begin with list, describe or help asks first. Exit 2 when it failed on any cell.
+
+    \b
+    dbdyno cells run -H @cell_group 'list flashcache detail'
+    dbdyno cells run -H @cell_group --shell uptime
+    """
+    from dbdyno.cells.commands import Command, command_of
+
+    one = Command(text, "command", looks=False) if shell else command_of(text)
+    _carry_out([one], shell=shell, **given)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@reach_options
+@_run_options
+def script(file: Path, **given: Any) -> None:
+    """The CellCLI commands of FILE on every cell, one after the other; ends where one fails.
+
+    \b
+    dbdyno cells script -H @cell_group --dry-run flush.scl
+    """
+    from dbdyno.cells.commands import script_of
+
+    _carry_out(script_of(file), shell=False, **given)
+
+
+def _carry_out(
+    commands: Sequence[Command], *, shell: bool, serial: bool, dry_run: bool, yes: bool,
+    apart: bool, form: str, **reach: Any,
+) -> None:  # fmt: skip
+    from dbdyno.cells.commands import failure
+    from dbdyno.cells.ssh import run_everywhere
+
+    hosts = hosts_from(reach)
+    changing = [one for one in commands if not one.looks]
+    if dry_run:
+        for one in commands:
+            word = "looks" if one.looks else "CHANGES"
+            click.echo(f"{word:8}{one.text if shell else one.remote}")
+        click.echo(f"on {', '.join(host.name for host in hosts)}", err=True)
+        return
+    if changing and not yes:
+        _ask([one.text for one in changing], [host.name for host in hosts])
+    bad = False
+    for one in commands:
+        answers = run_everywhere(
+            hosts, access_of(reach), one.text if shell else one.remote, serial=serial
+        )
+        if len(commands) > 1 and form == "text":
+            click.secho(f"> {one.text}", bold=True)
+        _show(answers, apart, form)
+        if any(failure(answer) for answer in answers):
+            bad = True
+            if len(commands) > 1:
+                click.echo(f"dbdyno: {one.where}: failed; what follows was not sent", err=True)
+            break
+    if bad:
+        raise click.exceptions.Exit(2)
+
+
+def _ask(texts: Sequence[str], cells: Sequence[str]) -> None:
+    click.echo(f"This is sent to {len(cells)} cell(s): {', '.join(cells)}", err=True)
+    for text in texts:
+        click.echo(f"  {text}", err=True)
+    if not click.confirm("Do it?", err=True):
+        raise click.exceptions.Exit(2)
+
+
+def _show(answers: Sequence[Answer], apart: bool, form: str) -> None:
+    from dbdyno.cells.commands import failure, names_of, regrouped
+
+    if form == "json":
+        rows = [
+            {"cell": a.host.name, "output": a.output, "errors": a.errors, "exit": a.code,
+             "problem": failure(a), "seconds": round(a.seconds, 6)} for a in answers
+        ]  # fmt: skip
+        click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
+        return
+    if apart:
+        for answer in answers:
+            for line in answer.output.rstrip().split("\n"):
+                click.echo(f"{answer.host.name}: {line.strip()}")
+    groups = regrouped(answers)
+    for group in groups:
+        if not apart:
+            click.secho(names_of(group.cells, len(answers)), bold=True)
+            if group.output:
+                click.echo(group.output)
+        if group.problem:
+            click.echo(f"dbdyno: {', '.join(group.cells)}: {group.problem}", err=True)
+            if group.next_step:
+                click.echo(f"  next: {group.next_step}", err=True)

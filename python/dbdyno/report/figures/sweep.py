@@ -1,0 +1,132 @@
+"""A sweep: throughput, and time of an operation, over a number that grows; a curve per setting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.report import format as fmt
+from dbdyno.report import reading
+from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.reading import Analysis
+
+_DASHES = ([1, 0], [6, 3], [2, 2])
+"""Where there are more curves than colours, the line tells them apart."""
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """The chart, or None without `figures.sweep`."""
+    import altair as alt
+
+    sweep = reading.dig(analysis, "figures", "sweep") or {}
+    points = _points(sweep)
+    if not points:
+        return None
+    label = fmt.line(sweep.get("x_label") or "", 40)
+    operation = fmt.line(sweep.get("operation") or "operation", 20)
+    names = list(dict.fromkeys(point["curve"] for point in points))
+    rate, time = _panel(points, "rate", look, "throughput per second", names), None
+    timed = [point for point in points if point["time"] is not None]
+    if timed:
+        time = _panel(timed, "time", look, f"mean time of a {operation}", names)
+    for panel, is_last in ((rate, time is None), (time, True)):
+        if panel is not None:
+            _lay_x(panel, points, label if is_last else None, look)
+    panels = [panel["chart"] for panel in (rate, time) if panel is not None]
+    chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels, spacing=24)
+    return theme.finish(chart, FIGURE.title, FIGURE.how_to_read, look)
+
+
+def _points(sweep: dict[str, Any]) -> list[dict[str, Any]]:
+    found = []
+    for curve in reading.entries(sweep, "curves"):
+        name = fmt.line(curve.get("name") or "", 60)
+        for point in reading.entries(curve, "points"):
+            x, rate = fmt.number(point.get("x")), fmt.number(point.get("per_s"))
+            if x is None or x <= 0 or rate is None or rate <= 0:
+                continue
+            time = fmt.number(point.get("mean_ns"))
+            tip = f"{name}, {fmt.significant(x)}: {fmt.rate(rate)}"
+            tip += f" ({fmt.rate(point.get('per_s_low'))} to {fmt.rate(point.get('per_s_high'))})"
+            tip += f", {fmt.duration(time)} each"
+            found.append({
+                "curve": name, "x": x, "rate": rate, "time": time, "tip": tip,
+                "rate_low": fmt.number(point.get("per_s_low")) or rate,
+                "rate_high": fmt.number(point.get("per_s_high")) or rate,
+                "time_low": fmt.number(point.get("mean_low_ns")) or time,
+                "time_high": fmt.number(point.get("mean_high_ns")) or time,
+            })  # fmt: skip
+    return found
+
+
+def _panel(
+    points: list[dict[str, Any]], what: str, look: theme.Look, title: str, names: list[str]
+) -> dict[str, Any]:
+    """What a panel needs but its horizontal axis; both are logarithmic, so that doubling one by
+    doubling the other is a straight line."""
+    ends = [point[key] for point in points for key in (f"{what}_low", f"{what}_high")]
+    low, high = axes.padded(ends, 0.06, log=True)
+    label = axes.duration_label if what == "time" else _rate_label
+    upright = {
+        "scale": {"type": "log", "domain": [low, high], "nice": False},
+        "axis": {**base.y_title(title, look),
+                 **axes.labelled(axes.log_ticks(low, high, 7), label)},
+    }  # fmt: skip
+    return {"points": points, "what": what, "upright": upright, "names": names}
+
+
+def _lay_x(
+    panel: dict[str, Any], points: list[dict[str, Any]], title: str | None, look: theme.Look
+) -> None:
+    import altair as alt
+
+    places = sorted({point["x"] for point in points})
+    low, high = axes.padded(places, 0.04, log=True)
+    most = 6 if look.narrow else 14
+    ticks = places if len(places) <= most else axes.log_ticks(low, high, most)
+    named = {"title": title, **axes.labelled(ticks, lambda x: f"{x:g}")}
+    if title is None:
+        named |= {"labels": False}
+    x = alt.X(
+        "x:Q", scale={"type": "log", "domain": [low, high], "nice": False, "base": 2}, axis=named
+    )
+    what, names, upright = panel["what"], panel["names"], panel["upright"]
+    palette = [theme.BASELINE, *theme.OTHERS]
+    colour = alt.Color(
+        "curve:N",
+        scale={"domain": names, "range": [palette[at % len(palette)] for at in range(len(names))]},
+        legend={"columns": look.columns(names, 3), "offset": base.LEGEND_OVER_TITLE}
+        if what == "rate" and len(names) > 1
+        else None,
+    )
+    dash = alt.StrokeDash(
+        "curve:N",
+        scale={"domain": names, "range": [_DASHES[at // len(palette) % 3]
+                                          for at in range(len(names))]},
+        legend=None,
+    )  # fmt: skip
+    y = alt.Y(f"{what}:Q", **upright)
+    rows = alt.Chart(base.data(panel["points"]))
+    layers = [
+        rows.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash),
+        rows.mark_rule(strokeWidth=1.5).encode(
+            x=x, y=alt.Y(f"{what}_low:Q", **upright), y2=alt.Y2(f"{what}_high"), color=colour
+        ),
+        rows.mark_point(filled=True, size=42, opacity=1, aria=True).encode(
+            x=x, y=y, color=colour, description=alt.Description("tip:N")
+        ),
+    ]
+    panel["chart"] = alt.layer(*layers, width=look.plot, height=look.height(230))
+
+
+def _rate_label(value: float) -> str:
+    return fmt.count(value) if value >= 10 else f"{value:g}"
+
+
+FIGURE = base.Figure(
+    name="sweep",
+    title="What more of it brings, setting by setting",
+    how_to_read="A curve per setting, a dot per arm with its interval over blocks. While a curve "
+    "rises, more load brings more; where it lies flat, something is full. Both scales are "
+    "logarithmic: twice as much is everywhere the same distance.",
+    draw=draw,
+)

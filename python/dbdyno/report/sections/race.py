@@ -1,0 +1,42 @@
+"""The race of the smart flash log: who won, how often an outlier was prevented."""
+
+from __future__ import annotations
+
+from dbdyno.report import format as fmt
+from dbdyno.report import reading
+from dbdyno.report.reading import Analysis
+from dbdyno.report.sections import base
+
+
+def view(analysis: Analysis) -> base.View | None:
+    """One row per arm that raced, or None where none did."""
+    given = reading.entries(analysis, "race")
+    if not given:
+        return None
+    level = fmt.percent(given[0].get("level"), 3, trim=True)
+    return {
+        "level": level,
+        "rows": [
+            {
+                "arm": base.arm(analysis, row.get("arm")),
+                "races": fmt.count(row.get("races")),
+                "disk": fmt.count(row.get("disk_first")),
+                "flash": fmt.count(row.get("flash_first")),
+                "share": fmt.percent(row.get("share"), 3),
+                "interval": _interval(row.get("low"), row.get("high")),
+                "prevented": fmt.count(row.get("prevented")),
+                "actual": fmt.count(row.get("outliers")),
+                "flash_only": fmt.count(row.get("flash_outliers")),
+            }
+            for row in given
+        ],
+    }
+
+
+def _interval(low: object, high: object) -> str:
+    if fmt.number(low) is None or fmt.number(high) is None:
+        return fmt.NONE
+    return f"{fmt.percent(low, 3)} to {fmt.percent(high, 3)}"
+
+
+SECTION = base.Section("race", "Disk or flash first", view)

@@ -1,0 +1,63 @@
+"""Study flash-log-tail: what does a flash log do to the longest commits?
+
+As flash-log, with forty sessions, and with an eye on the tail: the 10,000 longest of both arms
+together, how many of them each arm has, and the far quantiles. Nothing is cut off.
+
+Limits: on a model. Whether the disks of the machine have a tail at all is a matter of their
+parameters: a disk that is never busy with anything else has none to remove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dbdyno.study.factors import numbers
+from dbdyno.study.library.flash_log import BLOCKS, arms
+from dbdyno.study.plan import Judge, Plan, Schedule, Value, Workload
+from dbdyno.study.study import Factor, Study
+
+
+def _plan(options: Mapping[str, str], quick: bool) -> Plan:
+    (sessions,) = numbers(options["sessions"], "sessions")[:1]
+    (commits,) = numbers(options["commits"], "commits")[:1]
+    (longest,) = numbers(options["longest"], "longest")[:1]
+    parameters: dict[str, Value] = {"redo_bytes": options["redo_bytes"]}
+    return Plan(
+        title="flash-log-tail",
+        question=STUDY.question,
+        study="flash-log-tail",
+        arms=arms(options["flash_log"]),
+        workload=Workload(kind="commit-loop", parameters=parameters),
+        sessions=sessions,
+        schedule=Schedule(
+            blocks=6 if quick else BLOCKS,
+            transactions=500 if quick else max(commits // BLOCKS, 1),
+            warmup_transactions=100,
+        ),
+        judge=Judge(
+            headline="p99.9", operation="commit", longest=longest // 20 if quick else longest
+        ),
+    )
+
+
+STUDY = Study(
+    name="flash-log-tail",
+    question="Does a flash log take away the longest commits?",
+    workload="Forty sessions, each of 100,000 updates of a row, each committed (commit-loop): 4 "
+    "million commits with and 4 million without a flash log. The 10,000 longest of all 8 million "
+    "are looked at apart.",
+    targets="models with storage cells: --target model:exadata-x2 by default",
+    source="Guy Harrison, 2012: the 10,000 longest of 8 million 'log file sync' waits, 40 sessions "
+    "(E10)",
+    found_there="Extreme outliers, 291,780 us among waits of about 1,000 us, were gone or reduced "
+    "with the flash log. The source shows a picture and gives no counts.",
+    factors=(
+        Factor("flash_log", "arms, base first", "off,on"),
+        Factor("sessions", "concurrent sessions", "40"),
+        Factor("commits", "commits of each session in each arm, over all blocks", "100000"),
+        Factor("longest", "how many of the longest are looked at apart", "10000"),
+        Factor("redo_bytes", "redo of a transaction: a size, range or list", "512"),
+    ),
+    make=_plan,
+    target="model:exadata-x2",
+)

@@ -1,0 +1,61 @@
+"""Study queue-depth: what keeps a large array idle under a host that waits?
+
+Jobs read 1 MB at a time from a stripe over many LUNs. The stripe's width says into how many pieces
+a read falls, the host's limit per LUN how many of them may be under way, the channels how many
+commands they take. The sweep runs more and more jobs with each combination of stripe width and
+limit: a curve per setting.
+
+Limits: on a model only; all jobs read from one file system, so each LUN serves all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dbdyno.study.factors import combined, sessions, setting
+from dbdyno.study.plan import Judge, Plan, Schedule, Workload
+from dbdyno.study.study import Factor, Study
+
+
+def _plan(options: Mapping[str, str], quick: bool) -> Plan:
+    return Plan(
+        title="queue-depth",
+        question=STUDY.question,
+        study="queue-depth",
+        kind="sweep",
+        arms=combined(
+            setting("stripe_kb", options["stripe_kb"]),
+            setting("sd_max_throttle", options["sd_max_throttle"]),
+            sessions(options["jobs"], "job"),
+        ),
+        workload=Workload(
+            kind="scan-jobs", parameters={"io_bytes": 1 << 20, "bytes": 16 << 20, "shared": False}
+        ),
+        schedule=Schedule(
+            blocks=3 if quick else 6, transactions=4 if quick else 12, warmup_transactions=1
+        ),
+        judge=Judge(headline="throughput"),
+    )
+
+
+STUDY = Study(
+    name="queue-depth",
+    question="Which limit keeps the disks idle: stripe width, LUN queue or channel?",
+    workload="Jobs that each scan 16 MB in reads of 1 MB, one after the other, from one file "
+    "system striped over the LUNs of the machine (scan-jobs); a transaction is one such scan. "
+    "Arms: each stripe width with each limit per LUN, at 1 to 32 jobs.",
+    targets="models with LUNs: --target model:san by default",
+    source="Glenn Fawcett, 2006: a storage stack that collapsed under sd_max_throttle (E22)",
+    found_there="128 LUNs, stripes of 32 KB, a throttle of 2: 10 scans of 1 MB are 320 requests "
+    "outstanding, and the host starved over an idle array. A slip to know of: the post divides the "
+    "320 by 4 channels and holds that against the throttle of 2, but the throttle is a limit per "
+    "LUN. With 10 jobs on one file system each of its 32 LUNs has 10 requests, 2 of them under "
+    "way: 5 rounds instead of 1.",
+    factors=(
+        Factor("stripe_kb", "stripe widths in KB", "32,1024"),
+        Factor("sd_max_throttle", "limits of requests under way per LUN", "2,8,32"),
+        Factor("jobs", "scans at once", "1,2,4,8,16,32"),
+    ),
+    make=_plan,
+    target="model:san",
+)

@@ -1,0 +1,108 @@
+"""SSH servers of the tests: cells that answer, are slow, hang, break off or send garbage."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import asyncssh
+
+Behaviour = Callable[[asyncssh.SSHServerProcess], object]
+
+
+@dataclass
+class Rig:
+    """Servers in a thread of their own, on loopback ports picked by the system."""
+
+    folder: Path
+    ports: list[int] = field(default_factory=list)
+
+    @property
+    def key(self) -> Path:
+        """The private key that every server lets in."""
+        return self.folder / "id_ed25519"
+
+    @property
+    def known_hosts(self) -> Path:
+        """The host keys of all servers."""
+        return self.folder / "known_hosts"
+
+
+@contextlib.contextmanager
+def servers(folder: Path, behaviours: list[Behaviour], *, known: bool = True) -> Iterator[Rig]:
+    """A server for each behaviour; ends them all at the end."""
+    rig = Rig(folder)
+    asyncssh.generate_private_key("ssh-ed25519").write_private_key(str(rig.key))
+    asyncssh.read_private_key(str(rig.key)).write_public_key(f"{rig.key}.pub")
+    host_key = asyncssh.generate_private_key("ssh-ed25519")
+    ready, stop = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        opened = [
+            await asyncssh.listen(
+                "127.0.0.1", 0, server_host_keys=[host_key], process_factory=behaviour,
+                authorized_client_keys=f"{rig.key}.pub", encoding=None,
+            )
+            for behaviour in behaviours
+        ]  # fmt: skip
+        rig.ports += [server.sockets[0].getsockname()[1] for server in opened]
+        lines = [
+            f"[127.0.0.1]:{port} {host_key.export_public_key().decode().strip()}"
+            for port in rig.ports
+        ]
+        rig.known_hosts.write_text("\n".join(lines if known else []) + "\n")
+        ready.set()
+        while not stop.is_set():
+            await asyncio.sleep(0.02)
+        for server in opened:
+            server.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    assert ready.wait(20)
+    try:
+        yield rig
+    finally:
+        stop.set()
+        thread.join(5)
+
+
+def answers(text: str, code: int = 0) -> Behaviour:
+    """A cell that answers at once."""
+
+    def behave(process: asyncssh.SSHServerProcess) -> None:
+        process.stdout.write(text.encode())
+        process.exit(code)
+
+    return behave
+
+
+def hangs(text: str = "") -> Behaviour:
+    """A cell that begins to answer and never ends."""
+
+    async def behave(process: asyncssh.SSHServerProcess) -> None:
+        process.stdout.write(text.encode())
+        await asyncio.sleep(600)
+
+    return behave
+
+
+def breaks_off(text: str) -> Behaviour:
+    """A cell whose connection ends in the middle of its answer."""
+
+    async def behave(process: asyncssh.SSHServerProcess) -> None:
+        process.stdout.write(text.encode())
+        await asyncio.sleep(0.1)
+        process.channel.get_connection().abort()
+
+    return behave
+
+
+def repeats_the_command(process: asyncssh.SSHServerProcess) -> None:
+    """A cell that answers with what it was asked."""
+    process.stdout.write((process.command or "").encode())
+    process.exit(3)

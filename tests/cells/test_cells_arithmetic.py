@@ -1,0 +1,134 @@
+"""Sums, weighted latencies, differences and rates: right where the peers are wrong."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from dbdyno.cells.aggregate import combine
+from dbdyno.cells.listing import Reading, read_text
+from dbdyno.cells.rates import changes, latencies, totals
+
+MINUTE = 60 * 10**9
+
+
+def reading(cell: str, name: str, item: str, value: float, at_ns: int | None = None) -> Reading:
+    return Reading(cell, name, item, value, "", str(value), 1, at_ns)
+
+
+def test_counters_are_summed_over_the_objects_of_a_cell():
+    text = "c1: CD_IO_RQ_R_SM CD_00 10 IO requests\nc1: CD_IO_RQ_R_SM CD_01 5 IO requests\n"
+    (row,) = combine(read_text(text).readings, "cell")
+    assert (row.value, row.n, row.rule, row.cell) == (15.0, 2, "sum", "c1")
+
+
+def test_percentages_and_loads_have_a_spread_and_no_sum():
+    rows = [reading("c1", "CL_CPUT", "", 10.0), reading("c2", "CL_CPUT", "", 90.0)]
+    (row,) = combine(rows, "all")
+    assert (row.value, row.low, row.mean, row.high) == (None, 10.0, 50.0, 90.0)
+
+
+def test_a_latency_is_weighted_by_the_requests_of_its_minute():
+    rows = [
+        reading("c1", "CD_IO_TM_R_SM_RQ", "CD_00", 1000.0),
+        reading("c1", "CD_IO_RQ_R_SM_SEC", "CD_00", 300.0),
+        reading("c1", "CD_IO_TM_R_SM_RQ", "CD_01", 9000.0),
+        reading("c1", "CD_IO_RQ_R_SM_SEC", "CD_01", 1.0),
+    ]
+    row = combine(rows, "cell")[0]
+    assert row.value == pytest.approx((300 * 1000 + 9000) / 301)
+    assert row.mean == 5000  # what a plain mean would say
+
+
+def test_a_latency_without_its_requests_has_no_single_number_and_says_why():
+    rows = [reading("c1", "CD_IO_TM_R_SM_RQ", f"CD_0{at}", 1000.0 * at) for at in range(3)]
+    (row,) = combine(rows, "cell")
+    assert row.value is None
+    assert row.note == "needs CD_IO_RQ_R_SM_SEC of the same objects in the listing"
+
+
+def test_one_value_stays_as_it_is_whatever_its_rule():
+    (row,) = combine([reading("c1", "CD_IO_ST_RQ", "CD_00", 7.0)], "both")
+    assert row.value == 7.0
+
+
+def test_sums_do_not_depend_on_how_cells_and_objects_are_taken():
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    dice = random.Random(seed)
+    rows = [
+        reading(f"c{c}", "GD_IO_RQ_W_SM", f"GD_{o}", float(dice.randrange(10**12)))
+        for c in range(5)
+        for o in range(7)
+    ]
+    whole = combine(rows, "all")[0].value
+    for by in ("cell", "object", "both"):
+        assert sum(row.value or 0 for row in combine(rows, by)) == whole
+
+
+def test_a_rate_is_the_difference_over_the_cells_own_times():
+    before = [
+        reading("c1", "FL_IO_W", "FLASHLOG", 1000, 0),
+        reading("c2", "FL_IO_W", "FLASHLOG", 0, 9),
+    ]
+    after = [
+        reading("c1", "FL_IO_W", "FLASHLOG", 7000, MINUTE),
+        reading("c2", "FL_IO_W", "FLASHLOG", 600, 9 + 2 * MINUTE),
+    ]
+    one, two = changes(before, after)
+    assert (one.delta, one.per_s, two.per_s) == (6000, 100.0, 5.0)
+    assert totals([one, two], "object")["FL_IO_W", "", "FLASHLOG"] == (6600, 105.0)
+
+
+def test_not_refreshed_is_told_from_zero():
+    same = [reading("c1", "FL_IO_W", "FLASHLOG", 5, MINUTE)]
+    (change,) = changes(same, same)
+    assert (change.verdict, change.delta) == ("not refreshed", None)
+    (change,) = changes(same, [reading("c1", "FL_IO_W", "FLASHLOG", 5, 2 * MINUTE)])
+    assert (change.verdict, change.delta, change.per_s) == ("ok", 0.0, 0.0)
+
+
+def test_one_counter_that_fell_is_a_restart_of_its_cell_and_of_no_other():
+    before = [
+        reading("c1", "FL_IO_W", "FLASHLOG", 500, 0),
+        reading("c1", "FC_IO_RQ_R", "FLASHCACHE", 5, 0),
+        reading("c2", "FL_IO_W", "FLASHLOG", 500, 0),
+    ]
+    after = [
+        reading("c1", "FL_IO_W", "FLASHLOG", 20, MINUTE),
+        reading("c1", "FC_IO_RQ_R", "FLASHCACHE", 9, MINUTE),
+        reading("c2", "FL_IO_W", "FLASHLOG", 501, MINUTE),
+    ]
+    verdicts = {(c.cell, c.name): (c.verdict, c.delta) for c in changes(before, after)}
+    assert verdicts["c1", "FL_IO_W"] == ("reset", None)
+    assert verdicts["c1", "FC_IO_RQ_R"] == ("reset", None)
+    assert verdicts["c2", "FL_IO_W"] == ("ok", 1)
+
+
+def test_objects_that_come_and_go_are_named():
+    before = [reading("c1", "GD_IO_RQ_W_SM", "OLD", 5, 0)]
+    after = [reading("c1", "GD_IO_RQ_W_SM", "NEW", 5, MINUTE)]
+    assert [(c.object, c.verdict) for c in changes(before, after)] == [
+        ("NEW", "new"),
+        ("OLD", "gone"),
+    ]
+
+
+def test_without_times_there_is_a_difference_and_no_rate():
+    (change,) = changes([reading("c", "FL_IO_W", "F", 5)], [reading("c", "FL_IO_W", "F", 9)])
+    assert (change.verdict, change.delta, change.per_s) == ("no time", 4, None)
+
+
+def test_latency_between_two_collections_is_time_over_requests():
+    def moment(at_ns: int, times: tuple[int, int], requests: tuple[int, int]) -> list[Reading]:
+        return [
+            reading("c1", name, f"CD_0{disk}", value[disk], at_ns)
+            for disk in range(2)
+            for name, value in (("CD_IO_TM_W_SM", times), ("CD_IO_RQ_W_SM", requests))
+        ]
+
+    found = changes(moment(0, (0, 0), (0, 0)), moment(MINUTE, (3000, 900), (10, 1)))
+    assert [row.value for row in latencies(found)] == [300.0, 900.0]
+    (cell,) = latencies(found, over="cell")
+    assert (cell.value, cell.requests, cell.name) == (3900 / 11, 11, "CD_IO_TM_W_SM_RQ")

@@ -1,0 +1,98 @@
+"""The commands on archived and recorded cells: diff, import, record, watch."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from ssh_server import servers
+from test_cells_diff import AFTER, BEFORE
+
+from dbdyno.cli.cells_diff import command as diff
+from dbdyno.cli.cells_import import command as import_
+from dbdyno.cli.cells_record import command as record
+from dbdyno.cli.cells_record import watch
+from dbdyno.evidence.run import Run
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    (tmp_path / "before.txt").write_text(BEFORE)
+    (tmp_path / "after.txt").write_text(AFTER)
+    return tmp_path / "before.txt", tmp_path / "after.txt"
+
+
+def test_diff_of_two_files_tells_the_share_in_words(files):
+    found = CliRunner().invoke(diff, [str(files[0]), str(files[1])])
+    assert found.exit_code == 0, found.output
+    assert "flash first in 19,190: 3.48 % (95 % 3.43 to 3.53" in found.stdout
+    assert "Outliers prevented: 7" in found.stdout
+    assert "Passed by the flash log: BUSY 2." in found.stdout
+
+
+def test_diff_as_json_keeps_every_number(files):
+    found = CliRunner().invoke(diff, [str(files[0]), str(files[1]), "--format", "json"])
+    assert json.loads(found.stdout)["flash_log"]["writes"] == 551_342
+
+
+def test_import_keeps_what_is_read_and_lists_what_is_not(tmp_path: Path, files):
+    (tmp_path / "after.txt").write_text(AFTER + "dcli: something went wrong\n")
+    out = tmp_path / "week"
+    found = CliRunner().invoke(import_, [str(files[0]), str(files[1]), "--out", str(out)])
+    assert found.exit_code == 2
+    assert "10 values in 2 round(s)" in found.stderr
+    assert "after.txt:6" in found.stderr
+    assert Run.open(out).status == "complete"
+    again = CliRunner().invoke(diff, [str(files[0]), str(out)])
+    assert "flash first in 19,190" in again.stdout
+
+
+def test_a_history_becomes_a_round_a_minute(tmp_path: Path):
+    file = tmp_path / "history.txt"
+    file.write_text(
+        "".join(
+            f"\t FL_IO_W\t FLASHLOG\t {n} IO requests\t 2012-10-12T14:{n:02}:45-04:00\n"
+            for n in range(5)
+        )
+    )
+    found = CliRunner().invoke(import_, [str(file), "--out", str(tmp_path / "h")])
+    assert found.exit_code == 0, found.output
+    assert "5 values in 5 round(s)" in found.stderr
+
+
+QUESTIONS = itertools.count()
+
+
+def counting(process):
+    """A cell whose counter and clock go on with every question."""
+    at = next(QUESTIONS)
+    process.stdout.write(
+        f"FL_IO_W FLASHLOG {100 * at} IO requests 2012-10-12T14:{at % 60:02}:00Z\n".encode()
+    )
+    process.exit(0)
+
+
+def reach(rig) -> list[str]:
+    return ["-H", f"x@127.0.0.1:{rig.ports[0]}", "--key", str(rig.key), "--known-hosts",
+            str(rig.known_hosts)]  # fmt: skip
+
+
+def test_a_recording_keeps_a_block_a_round(tmp_path: Path):
+    out = tmp_path / "rec"
+    with servers(tmp_path, [counting]) as rig:
+        found = CliRunner().invoke(
+            record, [*reach(rig), "--every", "200ms", "--for", "500ms", "--out", str(out)]
+        )
+    assert found.exit_code == 0, found.output
+    run = Run.open(out)
+    assert (run.status, [block.rows for block in run.blocks()]) == ("complete", [1, 1, 1])
+
+
+def test_watching_shows_rates_over_the_cells_own_times(tmp_path: Path):
+    with servers(tmp_path, [counting]) as rig:
+        found = CliRunner().invoke(watch, [*reach(rig), "--every", "200ms", "--for", "300ms"])
+    assert found.exit_code == 0, found.output
+    assert "1.667" in found.stdout  # 100 in 60 s of the cell's clock, whatever ours says

@@ -1,0 +1,75 @@
+"""XML and JSON of CellCLI: values that are not rounded, their times, and whose they are."""
+
+from __future__ import annotations
+
+import random
+
+from dbdyno.cells.documents import read_any
+
+XML = """<?xml version="1.0" encoding="utf-8" ?>
+<cli-output>
+<context cell="cel04" realm="" ossStartTimestamp="1430673687318"/>
+<metric> <name>SIO_IO_EL_OF</name>
+<collectionTime>1431455744000</collectionTime>
+<metricObjectName>SMARTIO</metricObjectName>
+<metricType>Cumulative</metricType>
+<metricValue>634659.296875</metricValue>
+<objectType>SMARTIO</objectType>
+</metric>
+<metric><name>FL_IO_W</name><metricObjectName>FLASHLOG</metricObjectName>
+<metricValue>12</metricValue></metric>
+<celldisk><name>CD_00_cel04</name><size>557.859375G</size></celldisk>
+</cli-output>
+"""
+
+
+def test_xml_has_the_cell_the_times_and_every_digit():
+    found = read_any(XML)
+    one, two = found.readings
+    assert (one.cell, one.value, one.unit, one.text) == (
+        "cel04",
+        634659.296875,
+        "MB",
+        "634659.296875",
+    )
+    assert one.at_ns == 1_431_455_744 * 10**9
+    assert found.started_ns == {"cel04": 1_430_673_687_318 * 10**6}
+    assert (two.name, two.at_ns) == ("FL_IO_W", None)
+    assert found.details == [{"": "cel04", "name": "CD_00_cel04", "size": "557.859375G"}]
+
+
+def test_several_documents_in_one_file_keep_their_cells_apart():
+    found = read_any(XML + XML.replace("cel04", "cel05"))
+    assert [r.cell for r in found.readings] == ["cel04", "cel04", "cel05", "cel05"]
+
+
+def test_a_document_that_breaks_off_is_read_as_far_as_it_goes():
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    dice = random.Random(seed)
+    for _ in range(200):
+        at = dice.randrange(60, len(XML) - 2)
+        found = read_any(XML[:at])
+        whole = XML[:at].count("</metric>")
+        assert len(found.readings) == whole
+        assert found.unread[-1].line <= XML[:at].count("\n") + 1
+
+
+def test_json_is_taken_wherever_it_stands():
+    text = '{"cell": "c1", "metrics": [{"name": "FL_IO_W", "metricValue": "1,200 IO requests"}]}'
+    (row,) = read_any(text).readings
+    assert (row.cell, row.value, row.unit) == ("c1", 1200.0, "IO requests")
+    found = read_any('{"name": "FL_IO_W", "metricValue": 7}\n{"torn\n')
+    assert (found.readings[0].value, found.unread[0].line) == (7.0, 2)
+
+
+def test_text_is_still_text():
+    assert read_any("FL_IO_W FLASHLOG 7").readings[0].object == "FLASHLOG"
+    assert read_any("FC_BY_DIRTY  Instantaneous  166,816 MB").readings[0].object == ""
+
+
+def test_a_document_type_is_refused_since_entities_could_make_a_small_text_huge():
+    bomb = '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "bb">]><cli-output>&b;</cli-output>'
+    found = read_any(bomb)
+    assert not found.details
+    assert found.unread[0].why.startswith("a document type")

@@ -1,0 +1,92 @@
+"""Commands on every cell: looking needs no leave, changing does; equal answers stand together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from ssh_server import answers, repeats_the_command, servers
+
+from dbdyno.cells.commands import command_of, regrouped, script_of
+from dbdyno.cells.hosts import Host
+from dbdyno.cells.ssh import Answer
+from dbdyno.cli.cells_run import command, script
+from dbdyno.errors import CellsError
+
+
+def reach(rig) -> list[str]:
+    hosts = ",".join(f"127.0.0.1:{port}" for port in rig.ports)
+    return ["-H", hosts, "-l", "celladmin", "--key", str(rig.key), "--known-hosts",
+            str(rig.known_hosts), "--timeout", "5"]  # fmt: skip
+
+
+def test_equal_answers_stand_together_but_for_the_cells_own_name():
+    said = [("cel01", "cel01_FLASHCACHE normal"), ("cel02", "cel02_FLASHCACHE normal"),
+            ("cel03", "cel03_FLASHCACHE critical")]  # fmt: skip
+    groups = regrouped(Answer(Host(name, name), output=text, code=0) for name, text in said)
+    assert [(g.cells, g.output) for g in groups] == [
+        (["cel01", "cel02"], "<cell>_FLASHCACHE normal"),
+        (["cel03"], "cel03_FLASHCACHE critical"),
+    ]
+
+
+def test_a_command_reaches_the_cell_as_one_word_whatever_stands_in_it(tmp_path: Path):
+    with servers(tmp_path, [repeats_the_command]) as rig:
+        text = "list metriccurrent where name = 'x'; rm -rf /tmp/none $(id) `id`"
+        found = CliRunner().invoke(command, [text, *reach(rig), "--apart"])
+    quoted = text.replace("'", "'\"'\"'")
+    assert f"cellcli -e '{quoted}'" in found.stdout
+
+
+def test_looking_asks_nothing_and_changing_asks_first(tmp_path: Path):
+    with servers(tmp_path, [answers("done")]) as rig:
+        looked = CliRunner().invoke(command, ["LIST cell", *reach(rig)])
+        asked = CliRunner().invoke(command, ["drop flashcache", *reach(rig)], input="n\n")
+        told = CliRunner().invoke(command, ["drop flashcache", *reach(rig), "--yes"])
+    assert (looked.exit_code, told.exit_code, asked.exit_code) == (0, 0, 2)
+    assert "done" in looked.stdout
+    assert "done" not in asked.stdout
+    assert "drop flashcache" in asked.stderr
+
+
+def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(tmp_path: Path):
+    file = tmp_path / "flush.scl"
+    file.write_text("-- before the test\nlist flashcache\nalter flashcache -\n  all flush\n")
+    with servers(tmp_path, [answers("sent")]) as rig:
+        found = CliRunner().invoke(script, [str(file), *reach(rig), "--dry-run"])
+    assert found.exit_code == 0
+    assert "looks   cellcli -e 'list flashcache'" in found.stdout
+    assert "CHANGES cellcli -e 'alter flashcache all flush'" in found.stdout
+    assert "sent" not in found.stdout
+
+
+def test_a_script_ends_where_a_command_fails(tmp_path: Path):
+    file = tmp_path / "two.scl"
+    file.write_text("list cell\nlist griddisk\n")
+    with servers(tmp_path, [answers("CELL-01504: Invalid command syntax.\n")]) as rig:
+        found = CliRunner().invoke(script, [str(file), *reach(rig)])
+    assert found.exit_code == 2
+    assert "> list griddisk" not in found.stdout
+    assert "two.scl:1: failed; what follows was not sent" in found.stderr
+
+
+def test_exit_two_when_any_cell_failed(tmp_path: Path):
+    with servers(tmp_path, [answers("ok"), answers("", code=1)]) as rig:
+        found = CliRunner().invoke(command, ["list cell", *reach(rig)])
+    assert found.exit_code == 2
+    assert "exit 1" in found.stderr
+
+
+@pytest.mark.parametrize("text", ["rm -rf /", "", "list \x07cell"])
+def test_what_is_no_command_of_cellcli_is_refused(text: str):
+    with pytest.raises(CellsError):
+        command_of(text)
+
+
+def test_a_script_names_the_line_of_what_is_no_command(tmp_path: Path):
+    file = tmp_path / "bad.scl"
+    file.write_text("REM fine\nlist cell\nformat c:\n")
+    with pytest.raises(CellsError) as told:
+        script_of(file)
+    assert told.value.where == f"{file}:3"

@@ -1,0 +1,92 @@
+"""Analysis models of runs in virtual time, for the renderers' tests: sweeps, races, devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import report_models
+from report_models import Model
+from report_parts import make_run
+
+
+def two_curves(apart: float = 1.2) -> Model:
+    """A live run beside a model's: one curve without teeth, one with; the second's frame is
+    `apart` times the first's."""
+    model, other = report_models.curve(found=False), report_models.curve()
+    arms = model["arms"]
+    arms.append(arms[0] | {"index": 1, "name": "model:san (ab12)", "baseline": False})
+    first, second = model["figures"]["curve"], other["figures"]["curve"]
+    for entry in second["bins"]:
+        for key in ("median_ns", "low_ns", "high_ns"):
+            entry[key] *= apart
+    for key in ("points", "fit"):
+        second[key]["elapsed_ns"] = [took * apart for took in second[key]["elapsed_ns"]]
+    label = first.pop("x_label")
+    model["figures"]["curve"] = {
+        "x_label": label,
+        "curves": [{"arm": 0, **first}, {"arm": 1, **second}],
+    }
+    return model
+
+
+def sweep(settings: int = 6) -> Model:
+    """Throughput over jobs, one curve per setting, each full at another place."""
+    model = report_models.experiment((1.0,))
+    model["kind"] = "sweep"
+    model["run"] = make_run("Which limit keeps the disks idle?", title="queue-depth")
+    model["verdict"] = {
+        "decision": "found",
+        "headline": "At 32 sessions sd_max_throttle 32 does 5 times as much as 2.",
+        "sentences": [],
+    }
+    curves = []
+    for at in range(settings):
+        points: list[dict[str, Any]] = []
+        for step in range(6):
+            jobs = 2**step
+            rate = 40.0 * min(jobs, 2 ** (at / 2 + 1))
+            points.append({
+                "arm": at, "x": float(jobs), "per_s": rate, "per_s_low": rate * 0.97,
+                "per_s_high": rate * 1.03, "mean_ns": jobs / rate * 1e9,
+                "mean_low_ns": jobs / rate * 0.96e9, "mean_high_ns": jobs / rate * 1.05e9,
+            })  # fmt: skip
+        curves.append({"name": f"stripe_kb 32, sd_max_throttle {2**at}", "points": points})
+    model["figures"] = {
+        "sweep": {"x_label": "sessions", "operation": "transaction", "curves": curves}
+    }
+    return model
+
+
+def station(name: str, arm: int, **values: Any) -> dict[str, Any]:
+    """One row of what devices did."""
+    return {
+        "arm": arm, "station": name, "stations": 1, "servers": 1, "utilisation": 0.42,
+        "utilisation_max": 0.42, "queue": 0.6, "present": 1.02, "present_max": 9,
+        "completions": 40_000, "per_s": 2_000.0, "sojourn_ns": 510_000.0, "wait_ns": 300_000.0,
+        "service_ns": 210_000.0, "wait_max_ns": 4_100_000, "looks": 20, "little_broken": 0,
+    } | values  # fmt: skip
+
+
+def flash_log() -> Model:
+    """Two arms with a race in the second, a tail apart, and what the devices did."""
+    model = report_models.experiment((1.0, 0.94))
+    for arm, name in zip(model["arms"], ("flash log off", "flash log on"), strict=True):
+        arm["name"] = name
+    model["devices"] = [
+        station("cell.disk", 0, stations=36, utilisation=0.3, utilisation_max=0.81),
+        station("cell.disk", 1, stations=36, utilisation=0.29, utilisation_max=0.8),
+        station("cores", 0, servers=24, utilisation=0.04, queue=0.0),
+    ]
+    model["race"] = [
+        {"arm": 1, "disk_first": 532_152, "flash_first": 19_190, "prevented": 12, "outliers": 1,
+         "flash_outliers": 0, "races": 551_342, "share": 0.034806, "low": 0.0341,
+         "high": 0.0355, "blocks": 20, "level": 0.95}
+    ]  # fmt: skip
+    model["tails"] = {
+        "threshold_ns": 1_200_000.0,
+        "exceed": {"counts": [40_000, 31_000], "shares": [0.01, 0.00775],
+                   "difference": -0.00225, "low": -0.0031, "high": -0.0014, "p": 0.0004},
+        "longest": {"most": 10_000, "counts": [7_900, 2_100], "expected": [5_000.0, 5_000.0]},
+        "quantiles": [{"name": "p99.999", "values_ns": [88_000_000.0, 9_000_000.0]}],
+    }  # fmt: skip
+    return model
