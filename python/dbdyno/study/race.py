@@ -24,9 +24,9 @@ COUNTERS = {
 
 _SQL = """
 with counter as (
-  select arm, block, object_type, object, metric,
+  select arm, block, source, object_type, object, metric,
     max_by(value, at_ns) - case when count(*) > 1 then min_by(value, at_ns) else 0 end as value
-  from metrics where source = 'cell' and metric in (select unnest($1::varchar[]))
+  from metrics where source like 'cell:%' and metric in (select unnest($1::varchar[]))
     and block in (select unnest($2::int[]))
   group by all
 )
