@@ -107,7 +107,8 @@ def test_no_secret_and_no_literal_lands_in_the_store(lab: Lab):
     given = {**lab.engine.tcp_conninfo()}
     lab.run("select pg_stat_statements_reset()",
             *["create role spoken password 'sEcReT1'", "drop role spoken"] * 20,
-            *["select 'sEcReT2' || 'x'", "do $body$ begin perform 'sEcReT3'; end $body$"] * 20)  # fmt: skip
+            *["select 'sEcReT2' || 'x'"] * 20,
+            *["do $body$ begin perform 'sEcReT3'; end $body$"] * 20)  # fmt: skip
     with open_collector(make_conninfo("", **given), Options()) as collector:
         take(collector, lab.store, engine_name="postgres")
     texts = _texts(lab.store)
