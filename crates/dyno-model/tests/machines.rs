@@ -195,7 +195,7 @@ fn no_setting_of_a_built_in_machine_breaks_it() {
         println!("{name}: seed {number}");
         let machine = Machine::parse(built_in(name).unwrap()).unwrap();
         let mut dice = Streams::new(number as u64).named("settings");
-        for _ in 0..200 {
+        for _ in 0..60 {
             let mut changed = machine.clone();
             let described = machine.describe();
             for _ in 0..=dice.below(3) {
