@@ -44,7 +44,7 @@ CLAIM = Claim(
         " during a write and wait for the next one too: the slower the write, the more of them.",
         "The source's 20 times at 10 sessions is not asked for: it belongs to another load than its"
         " 4 times, and no mechanism stated there gives it.",
-        "The pause of 1 ms between transactions is ours, the source names none. Without it the ratio"
-        " fell from 4.5 at 1 session to 3.2 at 10 when it was tried: that it grows depends on it.",
+        "The pause of 1 ms between transactions is ours, the source names none. Without it the"
+        " ratio fell from 4.5 at 1 session to 3.2 at 10 when tried: that it grows depends on it.",
     ),
 )
