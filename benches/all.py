@@ -13,6 +13,8 @@ BENCHES = (
     "stats.py",
     "traces.py",
     "model.py",
+    "probe.py",
+    "snapshot.py",
     "pgbench_parity.py",
 )
 

@@ -252,7 +252,7 @@ def test_a_database_that_one_end_did_not_read_is_partial(lab: Lab):
         (row,) = lab.rows(last, again, "pg_stat_user_tables", "relname = 'there'")
         assert (row["verdict"], row["n_tup_ins"]) == ("ok", 0)
     finally:
-        lab.run("drop database second with (force)")
+        lab.run("drop database second")
 
 
 def _until_up(lab: Lab) -> None:

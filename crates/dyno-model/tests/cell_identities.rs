@@ -178,7 +178,7 @@ fn run(seed: u64) -> (u64, String) {
     let parameters = random_rack(&mut dice);
     let rack = Rack::new(&simulation, &parameters).unwrap();
     let plans = [BTreeMap::new(), parameters.iorm.plan.clone()];
-    for job in 0..1 + dice.below(8) {
+    for job in 0..=dice.below(8) {
         let group = &rack.groups()[dice.below(rack.groups().len() as u64) as usize];
         let device = rack.group(group, &tag(&mut dice)).unwrap();
         let mut dice = simulation.stream(&format!("job {job}"));

@@ -1,5 +1,6 @@
 //! Storage cells: the race, copies, disk groups, and commands while a run goes on.
-#![allow(clippy::unwrap_used, missing_docs)]
+// Counts are whole numbers, also as metrics.
+#![allow(clippy::unwrap_used, clippy::float_cmp, missing_docs)]
 
 mod cell_common;
 mod common;
@@ -217,7 +218,7 @@ fn what_cannot_be_raced_says_why() {
     assert_eq!(count(&|p| p.flash_log.module_mb = 1, 1 << 20), "FL_IO_W_SKIP_LARGE");
     assert_eq!(count(&|p| p.modules = 0, 4_096), "FL_IO_W_SKIP_NO_FL_DISKS");
     let off = dyno_model::cell::iorm::Directive { flash_log: false, ..Default::default() };
-    let plan = |p: &mut RackParameters| drop(p.iorm.plan.insert("ORCL".into(), off.clone()));
+    let plan = |p: &mut RackParameters| p.iorm.plan.extend([("ORCL".to_owned(), off.clone())]);
     assert_eq!(count(&plan, 4_096), "FL_IO_W_SKIP_IORM_PLAN");
 }
 
@@ -315,6 +316,51 @@ fn parameters_that_cannot_be_are_refused_by_name() {
         rack.cells()[0].create_flash_cache(dyno_model::cell::parameters::CacheMode::WriteBack, 1.0),
         Err(CellError::CacheExists { .. })
     ));
+}
+
+/// N4: writers fill the controllers' memory, log writes wait for room behind them, and the race does
+/// not. Real devices, on a small cell: 2 disks of a thousand or so sorted writes a second each.
+#[test]
+fn on_busy_disks_the_race_removes_the_tail() {
+    let run = |enabled| {
+        let simulation = Simulation::new(14);
+        let mut parameters = bare(2, Redundancy::Normal);
+        (parameters.disks, parameters.modules) = (2, 4);
+        (parameters.controller.capacity_kb, parameters.flash_log.enabled) = (4 << 10, enabled);
+        let rack = Rack::new(&simulation, &parameters).unwrap();
+        for writer in 0..100 {
+            let (sim, data) = (simulation.sim().clone(), tagged(&rack, Purpose::Data));
+            let mut dice = simulation.stream(&format!("writer {writer}"));
+            simulation.spawn_daemon("writer", async move {
+                loop {
+                    let offset_bytes = dice.below(data.capacity_bytes() / 8_192) * 8_192;
+                    start(&sim, &*data, Request::write(offset_bytes, 8_192)).await;
+                    sim.hold(dice.exponential(20e6) as u64).await;
+                }
+            });
+        }
+        let redo = tagged(&rack, Purpose::Redo);
+        let sim = simulation.sim().clone();
+        let seen = Rc::new(std::cell::RefCell::new(Vec::new()));
+        let out = Rc::clone(&seen);
+        simulation.spawn("log writer", async move {
+            for i in 0..10_000 {
+                let begin_ns = sim.now_ns();
+                let done_ns = start(&sim, &*redo, Request::write(i * 2_048, 2_048)).await;
+                out.borrow_mut().push(done_ns - begin_ns);
+                sim.hold(1_000_000).await;
+            }
+        });
+        simulation.run().unwrap();
+        let mut seen = seen.take();
+        seen.sort_unstable();
+        let share = metric(&rack, "FL_FLASH_FIRST") / metric(&rack, "FL_IO_W").max(1.0);
+        (seen[seen.len() / 2], seen[seen.len() * 99 / 100], seen[seen.len() - 1], share)
+    };
+    let ((median, late, longest, _), raced) = (run(false), run(true));
+    println!("off: {median} {late} {longest} ns; on: {raced:?}");
+    assert!(longest > 100 * median.min(100_000) && late > 10_000_000, "{late} {longest}");
+    assert!(raced.2 < longest / 10 && raced.1 < late / 10, "{raced:?}");
 }
 
 /// The stream that decides what is held up is the cell's own: it changes nothing else.

@@ -1,5 +1,6 @@
 //! The flash cache of a cell: what comes in, what stays, what is written back.
-#![allow(clippy::unwrap_used, missing_docs)]
+// Counts are whole numbers, also as metrics.
+#![allow(clippy::unwrap_used, clippy::float_cmp, missing_docs)]
 
 mod cell_common;
 mod common;
@@ -8,8 +9,8 @@ use std::rc::Rc;
 
 use cell_common::{bare, exponential, law, metric};
 use common::{assert_near, closed_loop};
-use dyno_model::cell::parameters::{CacheMode, Caching, Redundancy};
-use dyno_model::cell::{CellError, Purpose, Rack, RackParameters, Tag};
+use dyno_model::cell::parameters::{CacheMode, Caching, Medium, Redundancy};
+use dyno_model::cell::{CellError, GroupParameters, Purpose, Rack, RackParameters, Tag};
 use dyno_model::device::{Device, Request, start};
 use dyno_model::kernel::sample::Times;
 use dyno_model::kernel::zipf::Zipf;
@@ -52,7 +53,8 @@ fn one_by_one(
     simulation.spawn("job", async move {
         for request in requests {
             let begin_ns = sim.now_ns();
-            out.borrow_mut().push(start(&sim, &*device, request).await - begin_ns);
+            let done_ns = start(&sim, &*device, request).await;
+            out.borrow_mut().push(done_ns - begin_ns);
         }
     });
     simulation.run().unwrap();
@@ -335,4 +337,57 @@ fn without_memory_keep_waits_and_others_are_not_stored() {
     assert!(waited > DISK_NS + 4 * FLASH_NS && throttled == 0.0, "{waited} {throttled}");
     let (waited, throttled) = run(Caching::Default);
     assert!(waited == DISK_NS && throttled > 3.0, "{waited} {throttled}");
+}
+
+/// A cell of sixteen modules does no more small reads a second than its shared way lets pass, whatever
+/// the modules could do alone; megabytes add up.
+#[test]
+fn requests_of_all_modules_are_bounded_and_bytes_add_up() {
+    let rate = |modules, bytes: u64, next: fn(&mut Stream, u64) -> Request| {
+        let simulation = Simulation::new(14);
+        let parameters = RackParameters { modules, ..RackParameters::default() };
+        let group = GroupParameters { on: Medium::Flash, size_gb: 4.0, ..Default::default() };
+        let groups = [("DATA".to_owned(), group)].into();
+        let rack = Rack::new(&simulation, &RackParameters { groups, ..parameters }).unwrap();
+        closed_loop(&simulation, &data(&rack), 400, 20, next);
+        let per_second = 8_000.0 / (simulation.now_ns() as f64 / 1e9) / 3.0;
+        (per_second, per_second * bytes as f64 / 1e6)
+    };
+    let small: fn(&mut Stream, u64) -> Request =
+        |dice, bytes| Request::read(dice.below(bytes / 4_096) * 4_096, 4_096);
+    let large: fn(&mut Stream, u64) -> Request =
+        |dice, bytes| Request::read(dice.below(bytes >> 20) << 20, 1 << 20);
+    let (one, all) = (rate(1, 4_096, small).0, rate(16, 4_096, small).0);
+    println!("a cell: {one:.0} small reads/s of a module, {all:.0} of sixteen");
+    assert!(one > 15_000.0 && all > 80_000.0 && all < 98_300.0);
+    let (one, four) = (rate(1, 1 << 20, large).1, rate(4, 1 << 20, large).1);
+    println!("a cell: {one:.0} MB/s of a module, {four:.0} of four");
+    assert!((250.0..300.0).contains(&one) && four / one > 3.0);
+}
+
+#[test]
+fn a_cache_that_begins_warm_answers_from_flash_and_has_counted_nothing() {
+    let simulation = Simulation::new(3);
+    let mut parameters = RackParameters { count: 1, disks: 4, modules: 4, ..Default::default() };
+    parameters.flash_cache.size_gb = 0.05;
+    let group = GroupParameters {
+        size_gb: 1.0,
+        warm_mb: 32,
+        redundancy: Redundancy::External,
+        ..Default::default()
+    };
+    parameters.groups = [("DATA".to_owned(), group)].into();
+    let rack = Rack::new(simulation.sim(), &parameters).unwrap();
+    let data = rack.group("DATA", &Tag::new(Purpose::Data, "ORCL")).unwrap();
+    let counter = |name: &str| metric(&rack, name);
+    assert_eq!((counter("FC_IO_RQ_W"), counter("FC_IO_RQ_R")), (0.0, 0.0));
+    assert!((counter("FC_BY_USED") - 32.0).abs() < 1e-9);
+    let sim = simulation.sim().clone();
+    simulation.spawn("reader", async move {
+        start(&sim, &*data, Request::read(8 << 20, 8192)).await;
+        start(&sim, &*data, Request::read(40 << 20, 8192)).await;
+    });
+    simulation.run().unwrap();
+    assert_eq!((counter("FC_IO_RQ_R"), counter("FC_IO_RQ_R_MISS")), (1.0, 1.0));
+    assert!(rack.holds());
 }

@@ -8,7 +8,9 @@ use dyno_model::cell::parameters::{
     FlashCacheParameters, FlashLogParameters, NetworkParameters, ScanParameters,
 };
 use dyno_model::cell::{GroupParameters, RackParameters};
-use dyno_model::database::{BufferParameters, InstanceParameters, RedoParameters};
+use dyno_model::database::{
+    BufferParameters, InstanceParameters, RedoParameters, SchedulerParameters,
+};
 use dyno_model::device::Parameter;
 use dyno_model::device::cache::CacheParameters;
 use dyno_model::device::disk::DiskParameters;
@@ -37,6 +39,7 @@ fn every_parameter_has_a_meaning_and_a_source() {
     check(&RedoParameters::default(), &RedoParameters::TABLE);
     check(&BufferParameters::default(), &BufferParameters::TABLE);
     check(&InstanceParameters::default(), &InstanceParameters::TABLE);
+    check(&SchedulerParameters::default(), &SchedulerParameters::TABLE);
     check(&CommitLoop::default(), &CommitLoop::TABLE);
     check(&UpdateLoop::default(), &UpdateLoop::TABLE);
     check(&KeyLookup::default(), &KeyLookup::TABLE);

@@ -103,6 +103,41 @@ fn constant_and_bimodal_service() {
     assert_near("M/G/1", runs, formula::mg1_wait(0.8, 3.863_26));
 }
 
+/// Share of customers that find `places` taken and go.
+fn turned_away(seed: u64, rho: f64, places: usize, customers: u64) -> f64 {
+    let simulation = Simulation::new(seed);
+    let server = Resource::new(&simulation, "server", 1);
+    let lost = std::rc::Rc::new(std::cell::Cell::new(0_u64));
+    let (sim, seen) = (simulation.sim().clone(), std::rc::Rc::clone(&lost));
+    let mut arrivals = simulation.stream("arrivals");
+    let mut service = simulation.stream("service");
+    simulation.spawn("arrivals", async move {
+        for _ in 0..customers {
+            sim.hold(arrivals.exponential(UNIT_NS / rho) as u64).await;
+            let busy_ns = service.exponential(UNIT_NS) as u64;
+            if server.queue_len() + usize::from(server.free() == 0) == places {
+                seen.set(seen.get() + 1);
+                continue;
+            }
+            let (hold, server) = (sim.clone(), server.clone());
+            sim.spawn("customer", async move {
+                let _served = server.acquire().await;
+                hold.hold(busy_ns).await;
+            });
+        }
+    });
+    simulation.run().unwrap();
+    lost.get() as f64 / customers as f64
+}
+
+#[test]
+fn a_station_with_few_places() {
+    for (rho, places) in [(0.8, 10), (0.8, 3), (2.0, 5)] {
+        let runs = over_runs(41, |seed| turned_away(seed, rho, places, 40_000));
+        assert_near("M/M/1/K", runs, formula::mm1k_blocked(rho, places as i32));
+    }
+}
+
 /// `n` machines that run for a while, break down, and queue for the stations of a workshop.
 fn machines(seed: u64, n: u64, demands_ms: &[f64], think_ms: f64) -> f64 {
     let simulation = Simulation::new(seed);

@@ -158,3 +158,24 @@ def recorded(run: Run, *, last: bool = True) -> Collection:
         text = repr(value)
         column.listing.readings.append(Reading(cell, name, item, value, unit, text, 0, int(at_ns)))
     return Collection(list(columns.values()))
+
+
+def all_rounds(run: Run) -> list[Collection]:
+    """Every whole round of a recording, oldest first; raises `CellsError` where there is none."""
+    from dbdyno.evidence.query import connect
+
+    connection, _ = connect(run)
+    with connection:
+        rows = connection.execute(
+            "select block, source, metric, object, value, unit, at_ns from metrics"
+            " where source like 'cell:%' order by block, source"
+        ).fetchall()
+    if not rows:
+        raise CellsError("holds no metrics of cells", where=str(run.path))
+    rounds: dict[int, dict[str, Column]] = {}
+    for block, source, name, item, value, unit, at_ns in rows:
+        cell = str(source).removeprefix(PREFIX)
+        columns = rounds.setdefault(int(block), {})
+        column = columns.setdefault(cell, Column(Host(cell, cell), Listing(), int(at_ns), 0.0))
+        column.readings.append(Reading(cell, name, item, value, unit, repr(value), 0, int(at_ns)))
+    return [Collection(list(columns.values())) for _, columns in sorted(rounds.items())]

@@ -14,7 +14,9 @@ ROWS = {
     "record": ("dbdyno.cli.cells_record", "Keep every metric as evidence, round by round."),
     "run": ("dbdyno.cli.cells_run", "One command on every cell."),
     "script": ("dbdyno.cli.cells_script", "The commands of a file on every cell."),
+    "setup-keys": ("dbdyno.cli.cells_setup_keys", "A key for the cells, host keys looked at."),
     "show": ("dbdyno.cli.cells_show", "What every cell says now, side by side."),
+    "skew": ("dbdyno.cli.cells_skew", "Which cell, disk or flash module differs."),
     "watch": ("dbdyno.cli.cells_watch", "What the cells do from round to round."),
 }
 

@@ -10,9 +10,7 @@ SHOWN = 20
 
 
 @click.command()
-@click.argument(
-    "files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)
-)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path),
               help="The run folder to be made.")  # fmt: skip
 def command(files: tuple[Path, ...], out: Path) -> None:

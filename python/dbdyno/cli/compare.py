@@ -23,7 +23,7 @@ NAME_LONGEST = 24
 
 
 @click.command("compare")
-@click.argument("names", metavar="RUN|TRACES [RUN|TRACES]", nargs=-1, required=True)
+@click.argument("names", metavar="RUN|TRACES|SNAP [RUN|TRACES|SNAP]", nargs=-1, required=True)
 @folder_option
 @click.option("--event", metavar="NAME", help="Traces: judge the waits of this event.")
 @click.option("--merge-literals", is_flag=True, help="Traces: literals make no other statement.")
@@ -31,6 +31,10 @@ NAME_LONGEST = 24
               help="Traces: a wait for the client of this length or more is thinking.")  # fmt: skip
 @click.option("--threshold", type=click.FloatRange(0.0001, 1), default=0.02, show_default=True,
               help="Traces: a difference within this share counts as none.")  # fmt: skip
+@click.option("--store", type=click.Path(path_type=Path), default=Path("snaps"),
+              envvar="DBDYNO_SNAPS", help="Snapshots: their folder (default: snaps).")  # fmt: skip
+@click.option("--accept-differences", is_flag=True,
+              help="Snapshots: decide although settings or versions differ.")  # fmt: skip
 @format_options
 def command(
     names: tuple[str, ...],
@@ -39,19 +43,23 @@ def command(
     merge_literals: bool,
     think_time: str,
     threshold: float,
+    store: Path,
+    accept_differences: bool,
     form: str | None,
     output: Path | None,
 ) -> None:
     """Recompute RUN from its evidence; with two runs, compare their base arms; with two sets of
-    traces, the second against the first.
+    traces or two periods of snapshots, the second against the first.
 
-    A set of traces is a folder, a file, a quoted pattern, or an imported run. Exit 1 when an arm
-    is slower than the base.
+    A set of traces is a folder, a file, a quoted pattern, or an imported run; a period of
+    snapshots is snap:FIRST..LAST or snap:BASELINE. Exit 1 when an arm is slower than the base, or
+    a metric of the second period worse.
 
     \b
     dbdyno compare last
     dbdyno compare before/ after/ -o verdict.html
     dbdyno compare 'a/*.trc' 'b/*.trc' --event 'log file sync'
+    dbdyno compare snap:1..12 snap:13..24
     """
     from dbdyno.study.analyse import analyse
     from dbdyno.study.pair import analyse_pair
@@ -60,6 +68,9 @@ def command(
         raise click.UsageError(
             "compare takes one or two; quote a pattern, so that the shell does not expand it"
         )
+    if any(name.startswith("snap:") for name in names):
+        _compare_periods(names, store, threshold, accept_differences, form, output)
+        return
     sources = [_source(name, folder) for name in names]
     if any(isinstance(source, str) for source in sources):
         asked = (event, merge_literals, threshold)
@@ -107,6 +118,28 @@ def _compare_traces(
         _show(analysis, form, output)
         end_with([*base.refused, *other.refused], [*base.broken, *other.broken])
     if analysis["verdict"]["decision"] == "slower":
+        raise click.exceptions.Exit(1)
+
+
+def _compare_periods(
+    names: tuple[str, ...],
+    store: Path,
+    threshold: float,
+    accept: bool,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    from dbdyno.cli.snap_options import show_model
+    from dbdyno.snapshot.periods import compare, period
+    from dbdyno.snapshot.store import Store
+
+    if len(names) != 2:
+        raise click.UsageError("two periods are compared: snap:1..12 snap:13..24")
+    holder = Store(store)
+    parts = [period(holder, name) for name in names]
+    model = compare(holder, *parts, threshold=threshold, decide=accept)
+    show_model(model, form, output)
+    if model["verdict"]["word"] == "worse":
         raise click.exceptions.Exit(1)
 
 

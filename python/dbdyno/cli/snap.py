@@ -12,8 +12,9 @@ ROWS = {
     "take": ("dbdyno.cli.snap_take", "Take one snapshot of a live engine."),
     "watch": ("dbdyno.cli.snap_watch", "Take one per period, and sample the sessions between."),
     "list": ("dbdyno.cli.snap_list", "List the snapshots."),
-    "top": ("dbdyno.cli.snap_top", "What a server does right now, refreshed."),
     "report": ("dbdyno.cli.snap_report", "What happened between two snapshots."),
+    "baseline": ("dbdyno.cli.snap_baseline", "Give a period a name, to compare others with."),
+    "top": ("dbdyno.cli.snap_top", "What a server does right now, refreshed."),
 }
 
 

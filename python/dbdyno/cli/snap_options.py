@@ -33,6 +33,7 @@ def target_options(function: F) -> F:
     options = (
         click.option("--target", "dsn", required=True, metavar="DSN", envvar="DBDYNO_TARGET",
                      help="Connection string: postgresql://user@host/database"),
+        click.option("--name", metavar="NAME", help="Its name in the store (default: host:port)."),
         click.option("--database", "databases", multiple=True, metavar="NAME",
                      help="Read the objects of this database too; several times for several."),
         click.option("--all-databases", is_flag=True, help="Read the objects of every database."),
@@ -49,6 +50,7 @@ def target_options(function: F) -> F:
 
 
 def options_of(
+    name: str | None,
     databases: tuple[str, ...],
     all_databases: bool,
     redact: bool,
@@ -61,6 +63,7 @@ def options_of(
         redact,
         round(statement_timeout * 1000),
         round(lock_timeout * 1000),
+        name,
     )
 
 

@@ -14,6 +14,7 @@ from dbdyno.cli.snap_options import options_of, store_option, target_options
 @store_option
 def command(
     dsn: str,
+    name: str | None,
     databases: tuple[str, ...],
     all_databases: bool,
     redact: bool,
@@ -33,7 +34,7 @@ def command(
     from dbdyno.snapshot.store import Store
     from dbdyno.snapshot.take import open_collector, take
 
-    options = options_of(databases, all_databases, redact, statement_timeout, lock_timeout)
+    options = options_of(name, databases, all_databases, redact, statement_timeout, lock_timeout)
     with open_collector(dsn, options) as collector:
         made = take(collector, Store(store), engine_name=engine_of(dsn), note=note)
     click.echo(made.number)

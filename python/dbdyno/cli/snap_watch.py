@@ -21,6 +21,7 @@ from dbdyno.cli.snap_options import options_of, store_option, target_options
 @store_option
 def command(
     dsn: str,
+    name: str | None,
     databases: tuple[str, ...],
     all_databases: bool,
     redact: bool,
@@ -44,7 +45,7 @@ def command(
     from dbdyno.snapshot.take import watch
     from dbdyno.trace.units import length_ns
 
-    options = options_of(databases, all_databases, redact, statement_timeout, lock_timeout)
+    options = options_of(name, databases, all_databases, redact, statement_timeout, lock_timeout)
     every_s = length_ns(every, "--every") / 1e9
     for_s = length_ns(length, "--for") / 1e9 if length else None
     sample_s = None if sample.strip("0.s ") == "" else length_ns(sample, "--sample") / 1e9

@@ -134,10 +134,12 @@ def _classes(
     if not looks:
         return None, 0
     activity = views[0]
-    assert isinstance(activity.rows, bytes)
     at = {column.name: place for place, column in enumerate(activity.columns)}
     seen: dict[str, dict[str, int]] = {}
-    for row in csv.reader(io.StringIO(activity.rows.decode(errors="replace"))):
+    rows: Any = activity.rows
+    if isinstance(rows, bytes):
+        rows = csv.reader(io.StringIO(rows.decode(errors="replace")))
+    for row in rows:
         if not row or row[at["state"]] not in ("active", "fastpath function call"):
             continue
         if row[at["kind"]] not in ("client", "client backend", "parallel worker"):

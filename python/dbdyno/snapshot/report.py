@@ -46,13 +46,14 @@ def _facts(interval: Interval) -> dict[str, Any]:
         "role": last.get("role"),
         "databases": last.get("databases"),
         "seconds": interval.seconds,
-        "first": _end(interval.before),
-        "last": _end(interval.after),
+        "first": facts_of_end(interval.before),
+        "last": facts_of_end(interval.after),
         "snapshots": len(interval.chain),
     }
 
 
-def _end(one: Snapshot) -> dict[str, Any]:
+def facts_of_end(one: Snapshot) -> dict[str, Any]:
+    """What a report says of one of its snapshots."""
     return {"number": one.number, "at": one.at.isoformat(), "note": one.note}
 
 

@@ -89,6 +89,8 @@ pub(super) struct State {
     pub station: Station,
     pub in_free_ns: u64,
     pub out_free_ns: u64,
+    /// When the way to the modules is free.
+    pub flash_free_ns: u64,
     pub log: Log,
     pub caching: Caching,
     pub queues: Vec<Queues>,
@@ -125,6 +127,7 @@ impl State {
             station: Station::default(),
             in_free_ns: 0,
             out_free_ns: 0,
+            flash_free_ns: 0,
             log: Log::new(&parameters.flash_log, modules),
             caching: Caching::new(parameters, modules),
             queues: (0..disks).map(|_| Queues::default()).collect(),

@@ -9,9 +9,11 @@
 //! ```
 //!
 //! The request waits for its bytes on the network (a write's on the way in, a read's on the way out)
-//! and for the request time, which overlaps with that of others. Events at one instant: the parts of
-//! a request are given to the devices in this order: disk, then flash; of two copies that complete at
-//! the same instant the one whose device asked for its event first has won.
+//! and for the request time, which overlaps with that of others. All modules share one way: a flash
+//! request passes it alone, so that the requests per second of a cell are bounded while the bytes per
+//! second of its modules add up. Events at one instant: the parts of a request are given to the
+//! devices in this order: disk, then flash; of two copies that complete at the same instant the one
+//! whose device asked for its event first has won.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -34,6 +36,7 @@ pub struct StorageCell {
     pub(super) devices: Vec<Rc<dyn Device>>,
     request_ns: u64,
     ns_per_byte: f64,
+    flash_request_ns: u64,
     pub(super) log_parameters: FlashLogParameters,
     scan_parameters: ScanParameters,
     small_bytes: u64,
@@ -41,9 +44,10 @@ pub struct StorageCell {
     me: Weak<Self>,
 }
 
-/// Tokens of events at or above this are answers; at or above the second a limit has run out.
+/// Tokens of events at or above these: an answer has gone; a module takes an I/O; a limit has run out.
 const ANSWER: u64 = 1 << 40;
-const LIMIT: u64 = 1 << 41;
+const TO_FLASH: u64 = 1 << 41;
+const LIMIT: u64 = 1 << 42;
 
 impl StorageCell {
     /// A cell of these disks and modules.
@@ -64,6 +68,7 @@ impl StorageCell {
             disks: disk_count,
             devices: disks.into_iter().chain(modules).collect(),
             request_ns: whole_ns(parameters.network.request_us * 1e3),
+            flash_request_ns: whole_ns(parameters.flash_request_us * 1e3),
             ns_per_byte: 1e3 / parameters.network.rate_mb_s,
             log_parameters: parameters.flash_log.clone(),
             scan_parameters: parameters.scan.clone(),
@@ -177,8 +182,19 @@ impl StorageCell {
             let cost_ns = state.iorm.cost_ns(ask.request.bytes);
             state.queues[unit].push(ask.label.database, token, cost_ns);
             self.serve(state, unit);
-        } else if let Some(me) = self.me.upgrade() {
-            self.devices[unit].submit(ask.request, Done::new(me, token));
+        } else if unit >= self.disks && self.flash_request_ns > 0 {
+            state.flash_free_ns = state.flash_free_ns.max(now) + self.flash_request_ns;
+            self.call(state.flash_free_ns, TO_FLASH + token);
+        } else {
+            self.start(state, token);
+        }
+    }
+
+    /// The device takes an I/O.
+    fn start(&self, state: &mut State, token: u64) {
+        let Some(&mut Io { ask, .. }) = state.ios.get_mut(token) else { return };
+        if let Some(me) = self.me.upgrade() {
+            self.devices[usize::from(ask.unit)].submit(ask.request, Done::new(me, token));
         }
     }
 
@@ -199,9 +215,7 @@ impl StorageCell {
                     let size = usize::from(self.is_large(ask.request.bytes));
                     let database = usize::from(ask.label.database);
                     state.by_database[database].wait_ns[size] += wait_ns;
-                    if let Some(me) = self.me.upgrade() {
-                        self.devices[unit].submit(ask.request, Done::new(me, token));
-                    }
+                    self.start(state, token);
                 }
             }
         }
@@ -345,6 +359,9 @@ impl Machine for StorageCell {
         let mut state = self.state.borrow_mut();
         let complete = if token >= LIMIT {
             self.serve(&mut state, (token - LIMIT) as usize);
+            None
+        } else if token >= TO_FLASH {
+            self.start(&mut state, token - TO_FLASH);
             None
         } else if token >= ANSWER {
             self.finish(&mut state, token - ANSWER)

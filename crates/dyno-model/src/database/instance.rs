@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use super::buffer_parameters::BufferParameters;
 use super::buffers::BufferCache;
 use super::checkpoint::Checkpoint;
+use super::cpu::{Cpu, SchedulerParameters};
 use super::redo::Redo;
 use super::redo_parameters::RedoParameters;
 use super::session::Session;
-use super::task::{Cpu, Task};
+use super::task::Task;
 use super::wait::{Ledger, Process, Recorder, Sink};
 use super::{dbwr, lgwr};
 use crate::device::{Device, Parameter, parameter};
-use crate::kernel::sample::whole_ns;
 use crate::kernel::streams::fnv1a;
 use crate::kernel::{Sim, StationReport};
 
@@ -24,12 +24,12 @@ use crate::kernel::{Sim, StationReport};
 pub struct InstanceParameters {
     /// Cores.
     pub cores: u64,
-    /// Time slice of the scheduler.
-    pub slice_ms: f64,
-    /// The log writer goes to the head of the run queue.
+    /// The log writer is of the real-time class.
     pub lgwr_first: bool,
     /// Reads are waited for under the names that they have on storage cells.
     pub cells: bool,
+    /// The scheduler of the cores.
+    pub scheduler: SchedulerParameters,
     /// The redo path.
     pub redo: RedoParameters,
     /// Buffer cache and database writer.
@@ -41,16 +41,12 @@ impl InstanceParameters {
     pub const TABLE: [Parameter; 6] = [
         parameter("cores", "cores of the host", "chosen"),
         parameter(
-            "slice_ms",
-            "time that a process may compute while others wait for a core",
-            "Linux CFS: sched_min_granularity, 0.75 ms x (1 + log2 of 8 or more CPUs)",
-        ),
-        parameter(
             "lgwr_first",
-            "the log writer goes to the head of the run queue",
+            "the log writer is of the real-time class: first in the run queue, takes any core",
             "Oracle: off by default before 12c; set by nice or _high_priority_processes",
         ),
         parameter("cells", "reads have the names of storage cells", "chosen: Exadata or not"),
+        parameter("scheduler", "scheduler of the cores", "a table of its own"),
         parameter("redo", "the redo path", "a table of its own"),
         parameter("buffers", "buffer cache and database writer", "a table of its own"),
     ];
@@ -69,7 +65,7 @@ impl InstanceParameters {
         };
         let wrong = [
             at_least("cores", self.cores, 1),
-            above_0("slice_ms", self.slice_ms),
+            above_0("scheduler.slice_ms", self.scheduler.slice_ms),
             at_least("redo.buffer_kb", redo.buffer_kb, 64),
             at_least("redo.strands", redo.strands, 1),
             at_least("redo.block_bytes", redo.block_bytes, 512),
@@ -107,9 +103,9 @@ impl Default for InstanceParameters {
     fn default() -> Self {
         Self {
             cores: 16,
-            slice_ms: 3.0,
             lgwr_first: false,
             cells: false,
+            scheduler: SchedulerParameters::default(),
             redo: RedoParameters::default(),
             buffers: BufferParameters::default(),
         }
@@ -169,7 +165,7 @@ impl Instance {
             return Err(ParameterError { key: "redo members", found: "none".into(), allowed });
         }
         let recorder = Recorder::new(sink);
-        let cpu = Cpu::new(sim, parameters.cores, whole_ns(parameters.slice_ms * 1e6));
+        let cpu = Cpu::new(sim, parameters.cores, &parameters.scheduler);
         let checkpoint = Checkpoint::new(sim);
         let (members, data) = (storage.redo.clone(), &storage.data);
         let redo = Redo::new(sim, &parameters.redo, members, Rc::clone(data), &checkpoint);

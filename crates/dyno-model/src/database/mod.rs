@@ -23,7 +23,7 @@
 //! |---|---|
 //! | [`instance`] | parameters, storage, background processes |
 //! | [`session`] | the steps of a session |
-//! | [`task`] | cores, run queue, time slice |
+//! | [`cpu`], [`task`] | cores and their scheduler; processes on them |
 //! | [`redo`], [`log_files`] | log buffer; log files and their switch |
 //! | [`checkpoint`] | which redo is still needed |
 //! | [`buffers`], [`lru`] | buffer cache; which buffer goes next |
@@ -39,6 +39,7 @@
 pub mod buffer_parameters;
 pub mod buffers;
 pub mod checkpoint;
+pub mod cpu;
 mod dbwr;
 mod direct;
 pub mod event;
@@ -56,6 +57,7 @@ pub mod wait;
 
 pub use buffer_parameters::BufferParameters;
 pub use buffers::BufferCounts;
+pub use cpu::{Policy, SchedulerParameters};
 pub use event::Event;
 pub use instance::{Instance, InstanceParameters, ParameterError, Storage};
 pub use redo::RedoCounts;

@@ -12,7 +12,7 @@ use crate::cell::parameters::{
     FlashCacheParameters, FlashLogParameters, NetworkParameters, ScanParameters,
 };
 use crate::cell::{CellError, GroupParameters, RackParameters};
-use crate::database::{BufferParameters, InstanceParameters, RedoParameters};
+use crate::database::{BufferParameters, InstanceParameters, RedoParameters, SchedulerParameters};
 use crate::device::Parameter;
 use crate::device::cache::CacheParameters;
 use crate::device::disk::DiskParameters;
@@ -35,6 +35,15 @@ impl Part {
     /// Its section.
     pub fn prefix(&self) -> String {
         format!("devices.{}", self.name)
+    }
+
+    /// What it is, in a sentence.
+    pub fn called(&self) -> String {
+        if self.kind == "empirical" {
+            "an empirical device".into()
+        } else {
+            format!("a {}", self.kind)
+        }
     }
 
     /// A parameter of it.
@@ -92,8 +101,10 @@ fn below(tree: &Tree, prefix: &str) -> Vec<String> {
 /// All rows, in the order in which they are shown.
 pub fn rows(parts: &[Part], has_cells: bool, tree: &Tree) -> Vec<Row> {
     let instance = InstanceParameters { cells: has_cells, ..InstanceParameters::default() };
-    let nested = ["redo", "buffers"];
+    let nested = ["scheduler", "redo", "buffers"];
     let mut all = schema::rows("database", &instance, &InstanceParameters::TABLE, &nested);
+    let scheduler = &instance.scheduler;
+    all.extend(schema::rows("database.scheduler", scheduler, &SchedulerParameters::TABLE, &[]));
     all.extend(schema::rows("database.redo", &instance.redo, &RedoParameters::TABLE, &[]));
     all.extend(schema::rows("database.buffers", &instance.buffers, &BufferParameters::TABLE, &[]));
     if has_cells {

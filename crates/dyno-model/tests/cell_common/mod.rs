@@ -31,6 +31,7 @@ pub fn bare(count: u64, redundancy: Redundancy) -> RackParameters {
     RackParameters {
         count,
         network: NetworkParameters { request_us: 0.0, rate_mb_s: 1e12 },
+        flash_request_us: 0.0,
         flash_log: FlashLogParameters { dispatch_us: 0.0, ..FlashLogParameters::default() },
         groups: [("DATA".to_owned(), group)].into(),
         ..RackParameters::default()
@@ -67,6 +68,7 @@ pub fn random_rack(dice: &mut Stream) -> RackParameters {
     parameters.controller.capacity_kb = [64, 4_096][dice.below(2) as usize] * parameters.disks;
     parameters.flash.dies = 2;
     parameters.flash.pages_per_block = 16;
+    parameters.flash_request_us = [0.0, 10.0][dice.below(2) as usize];
     parameters.network.request_us = [0.0, 50.0][dice.below(2) as usize];
     let log = &mut parameters.flash_log;
     log.enabled = dice.chance(0.7);

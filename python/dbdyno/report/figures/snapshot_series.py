@@ -1,4 +1,4 @@
-"""An interval over time: a small curve per metric, one point per snapshot."""
+"""An interval over time: a strip per metric, one bar from each snapshot to the next."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dbdyno.report import reading
 from dbdyno.report.figures import axes, base, theme
 from dbdyno.report.reading import Analysis
 
-SHOWN = ("tps", "aas", "waiting", "mean", "reads", "hitrate", "wal", "temp")
-"""The metrics that are drawn, in this order, those that the model has."""
+SHOWN = ("tps", "qps", "aas", "mean", "reads", "wal", "redo", "temp", "lock_waits")
+"""The metrics that are drawn, in this order: those that the model has and that are not all zero."""
 _LABELS = {
     "ns": axes.duration_label,
     "bytes_per_s": axes.size_label,
@@ -25,9 +25,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     at = reading.dig(analysis, "series", "at_us") or []
     known = {m["name"]: m for m in reading.entries(analysis, "series", "metrics")}
     first = _start(analysis, at)
-    shown = [
-        known[n] for n in SHOWN if n in known and sum(v is not None for v in known[n]["values"]) > 2
-    ]
+    shown = [known[n] for n in SHOWN if n in known and sum(bool(v) for v in known[n]["values"]) > 0]
     if len(at) < 3 or not shown:
         return None
     ends = (0.0, (at[-1] - first) / 1e6)
@@ -42,16 +40,17 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         y_axis = {**base.y_title("", look), **_ticks(metric, top)}
         panels.append(
             alt.Chart(
-                base.data(points), width=look.plot, height=look.height(84),
+                base.data(points), width=look.plot, height=look.height(64),
                 title={"text": metric["label"], "fontSize": 12, "offset": 4, "anchor": "start",
                        "frame": "group"},
             )
-            .mark_line(point={"size": 22, "filled": True}, color=theme.OTHERS[0], strokeWidth=1.6)
+            .mark_rect(color=theme.OTHERS[1], aria=len(points) < 200)
             .encode(
-                x=alt.X("at:Q", scale={"domain": ends, "nice": False, "zero": False},
+                x=alt.X("from:Q", scale={"domain": ends, "nice": False, "zero": False},
                         axis=below if is_last else None),
-                y=alt.Y("value:Q", scale={"domain": [0, top * 1.08], "nice": False}, axis=y_axis),
-                detail="part:N",
+                x2=alt.X2("to"),
+                y=alt.Y("zero:Q", scale={"domain": [0, top * 1.08], "nice": False}, axis=y_axis),
+                y2=alt.Y2("value"),
                 description=alt.Description("tip:N"),
             )
         )  # fmt: skip
@@ -70,25 +69,23 @@ def _ticks(metric: dict[str, Any], top: float) -> dict[str, Any]:
 
 
 def _points(metric: dict[str, Any], at: list[Any], first: float) -> list[dict[str, Any]]:
-    """One point per sub-interval; where a value is missing the line is broken."""
+    """One bar per sub-interval; none where its value is not known."""
     points = []
-    part = 0
+    before = 0.0
     for moment, value in zip(at, metric["values"], strict=True):
         given = fmt.number(value)
-        if given is None:
-            part += 1
-            continue
         seconds = (moment - first) / 1e6
-        shown = fmt.significant(given, 4)
-        points.append({"at": seconds, "value": given, "part": part,
-                       "tip": f"{axes.seconds_label(round(seconds, 1))}: {shown}"})  # fmt: skip
+        if given is not None:
+            tip = f"{axes.seconds_label(round(seconds, 1))}: {fmt.significant(given, 4)}"
+            points.append({"from": before, "to": seconds, "zero": 0, "value": given, "tip": tip})
+        before = seconds
     return points
 
 
 FIGURE = base.Figure(
     "snapshot_series",
     "The interval over time",
-    "One point per snapshot: the mean since the one before. A gap is a time whose numbers are not"
-    " known.",
+    "One bar from each snapshot to the next: the mean of that time, per second where it is a count."
+    " A gap is a time whose numbers are not known.",
     draw,
 )

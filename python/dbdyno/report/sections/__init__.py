@@ -6,8 +6,8 @@ A section is a `Section` with a `view` that picks and formats, and a template of
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 from dbdyno.report.sections import (
@@ -57,14 +57,18 @@ ORDER: tuple[Section, ...] = tuple(
 )
 
 
-PAGES = ("trace", "model", "snapshot")
-"""Kinds with pages of their own, each in the package of that name beside this one."""
+OWN = {
+    "trace": "dbdyno.report.trace",
+    "snapshot": "dbdyno.report.snapshot",
+    "model": "dbdyno.report.model",
+}
+"""Kinds of page with sections of their own, and the packages that know them."""
 
 
 def order(model: Mapping[str, Any]) -> tuple[Section, ...]:
-    """The sections of a page; some kinds have pages of their own."""
+    """The sections of a page; one about traces, snapshots or models has its own."""
     kind = model.get("kind")
-    if kind in PAGES:
-        found: tuple[Section, ...] = import_module(f"dbdyno.report.{kind}").order(model)
-        return found
+    if kind in OWN:
+        own: tuple[Section, ...] = importlib.import_module(OWN[kind]).order(model)
+        return own
     return ORDER

@@ -13,7 +13,14 @@ from dbdyno.report.sections import base
 
 LEFT = ("text", "time")
 UNKNOWN = "n/a"
-_TONES = {"ok": "good", "restart": "even", "partial": "doubt", "evicted": "doubt"}
+_TONES = {
+    "better": "good",
+    "not comparable": "doubt",
+    "ok": "good",
+    "restart": "even",
+    "partial": "doubt",
+    "evicted": "doubt",
+}
 _PAGES = {
     "report": "Report of an interval",
     "compare": "Comparison of two periods",
@@ -35,7 +42,7 @@ def cell(row: Mapping[str, Any], column: Mapping[str, Any]) -> str:
 
 
 def _by_row(value: Any, unit: str) -> str:
-    if unit in ("ns", "bytes"):
+    if unit in ("ns", "bytes", "1/s"):
         return fmt.quantity(value, unit)
     return fmt.significant(value, 4) if unit != "ratio" else fmt.percent(value, 3)
 
@@ -64,6 +71,13 @@ _SHOWN = {
     "change": fmt.change,
     "p": fmt.probability,
 }
+
+
+def shown(table: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The columns to show: a unit that belongs to the numbers of its row is shown with them."""
+    given = reading.entries(table, "columns")
+    numbers = any(column.get("unit") == "number" for column in given)
+    return [one for one in given if not (numbers and one["name"] == "unit")]
 
 
 def head(model: Analysis) -> base.View:

@@ -63,7 +63,7 @@ def _section(section: Analysis, out: Console) -> None:
 
 
 def _table(table: Analysis, out: Console) -> None:
-    shown = reading.entries(table, "columns")
+    shown = cells.shown(table)
     rows = reading.entries(table, "rows")
     judged = any(row.get("verdict") not in (None, "ok") for row in rows)
     judged = judged and all(column["name"] != "verdict" for column in shown)

@@ -57,7 +57,7 @@ def view(section: Analysis) -> base.View:
 
 
 def _table(table: Analysis) -> base.View:
-    shown = reading.entries(table, "columns")
+    shown = cells.shown(table)
     rows = []
     for row in reading.entries(table, "rows"):
         word = row.get("verdict")

@@ -57,8 +57,8 @@ class MariadbCollector:
 
     @property
     def name(self) -> str:
-        """Host and port."""
-        return self._address.name
+        """The name that the user gave, else host and port."""
+        return self.options.name or self._address.name
 
     @property
     def at_ns(self) -> int:
@@ -178,7 +178,7 @@ class MariadbCollector:
             found = known(source, self._probed(source.name))
             wanted = ", ".join(sql for sql, _ in found)
             rows = self._rows(
-                f"select {wanted} from performance_schema.{source.name} where {source.where}"  # noqa: S608
+                f"select {wanted} from performance_schema.{source.name} where {source.where}"
             )
         except driver().Error as error:
             if lost(error):

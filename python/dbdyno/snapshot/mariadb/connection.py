@@ -92,8 +92,7 @@ def connect(where: Address, options: Options) -> Any:
             next_step="check address, user and password (MYSQL_PWD, or read_default_file=...)",
         ) from error
     with connection.cursor() as cursor:
-        cursor.execute("select version()")
-        version = str(cursor.fetchone()[0])
+        version = str(connection.get_server_info())
         if "mariadb" not in version.lower():
             connection.close()
             raise SnapshotError(

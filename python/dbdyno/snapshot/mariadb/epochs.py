@@ -55,8 +55,7 @@ def _take_own_out(interval: Interval) -> None:
         else "own_end_before - own_before + own + (name = 'questions')::int"
     )
     interval.connection.execute(
-        f"update global_status set value = value - ({own})"  # noqa: S608
-        f" where verdict = 'ok' and value >= {own}"
+        f"update global_status set value = value - ({own}) where verdict = 'ok' and value >= {own}"
     )
 
 
@@ -66,7 +65,7 @@ def _made_anew(interval: Interval, view: str) -> None:
     columns = interval.after.columns(view)
     counters = ", ".join(f'"{c.name}" = null' for c in columns if c.kind == "counter")
     interval.connection.execute(
-        f"update {view} set {counters}, verdict = 'reset',"  # noqa: S608
+        f"update {view} set {counters}, verdict = 'reset',"
         " why = 'the table was made anew, or truncated'"
         " where verdict = 'ok' and life = 'kept' and TABLE_ID <> TABLE_ID_before"
         " and MIN_TIMER_WAIT <> MIN_TIMER_WAIT_before"
@@ -83,7 +82,7 @@ def _emptied(interval: Interval) -> bool:
         return False
     before, after = interval.ends(STATEMENTS.name)
     row = interval.connection.execute(
-        f"select count(*) from {before} a left join {after} b using (SCHEMA_NAME, DIGEST)"  # noqa: S608
+        f"select count(*) from {before} a left join {after} b using (SCHEMA_NAME, DIGEST)"
         " where b.FIRST_SEEN is distinct from a.FIRST_SEEN"
     ).fetchone()
     return bool(row and row[0])

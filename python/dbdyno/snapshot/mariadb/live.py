@@ -41,7 +41,7 @@ _DIGESTS = f"performance_schema.{STATEMENTS.name}"
 _TIMES = f"""
 select digest, cast(sum(count_star) as double), sum(sum_timer_wait) / 1000
 from {_DIGESTS} where digest is not null group by 1
-"""  # noqa: S608
+"""
 
 
 class MariadbLive:
@@ -109,7 +109,7 @@ class MariadbLive:
         unknown = [one for one in statements if one not in self._texts]
         if unknown:
             marks = ", ".join(["%s"] * len(unknown))
-            sql = f"select digest, min(digest_text) from {_DIGESTS} where digest in ({marks}) group by 1"  # noqa: E501, S608
+            sql = f"select digest, min(digest_text) from {_DIGESTS} where digest in ({marks}) group by 1"  # noqa: E501
             self._texts |= {str(one): str(text) for one, text in self._rows(sql, unknown)}
         return self._texts
 

@@ -104,7 +104,7 @@ def _databases(interval: Interval) -> list[Row]:
     digests = "(select '' as database, 0 as calls where false)"
     if interval.has(STATEMENTS.name):
         interval.table(STATEMENTS.name)
-        digests = f"(select SCHEMA_NAME as database, sum(COUNT_STAR) as calls from {STATEMENTS.name} group by 1)"  # noqa: E501, S608
+        digests = f"(select SCHEMA_NAME as database, sum(COUNT_STAR) as calls from {STATEMENTS.name} group by 1)"  # noqa: E501
     return interval.query(
         f"""with t as (select OBJECT_SCHEMA as database, sum(COUNT_FETCH) as f,
             sum(COUNT_INSERT) as i, sum(COUNT_UPDATE) as u, sum(COUNT_DELETE) as d,
@@ -116,7 +116,7 @@ def _databases(interval: Interval) -> list[Row]:
           case when f is null then coalesce(word, 'ok') else 'ok' end as verdict,
           case when f is null then why end as why
         from t left join {digests} using (database) where f is null or f + i + u + d > 0
-        order by rows_ps desc nulls last""",  # noqa: S608
+        order by rows_ps desc nulls last""",
         TABLES,
     )
 
@@ -176,7 +176,7 @@ def tables(interval: Interval, top: int) -> dict[str, Any]:
           COUNT_DELETE as deleted, SUM_TIMER_FETCH as fetch_time,
           SUM_TIMER_INSERT + SUM_TIMER_UPDATE + SUM_TIMER_DELETE as change_time, verdict, why
         from {TABLES} where verdict <> 'ok' or COUNT_FETCH + COUNT_INSERT + COUNT_UPDATE
-          + COUNT_DELETE > 0 order by tuples_pct desc nulls last, 1""",  # noqa: S608
+          + COUNT_DELETE > 0 order by tuples_pct desc nulls last, 1""",
         TABLES,
     )
     shown = columns(
@@ -202,7 +202,7 @@ def indexes(interval: Interval, top: int) -> dict[str, Any]:
     used = interval.query(
         f"""select {name}, COUNT_READ as rows_read, SUM_TIMER_READ as read_time,
           COUNT_WRITE as rows_changed, verdict, why from {INDEXES}
-        where verdict <> 'ok' or COUNT_READ > 0 order by COUNT_READ desc nulls last""",  # noqa: S608
+        where verdict <> 'ok' or COUNT_READ > 0 order by COUNT_READ desc nulls last""",
         INDEXES,
     )
     ever = interval.ends(INDEXES)[1]
@@ -210,7 +210,7 @@ def indexes(interval: Interval, top: int) -> dict[str, Any]:
         f"""select {name}, e.COUNT_READ as read_ever from {INDEXES} d
           join {ever} e using (OBJECT_SCHEMA, OBJECT_NAME, INDEX_NAME)
         where d.verdict = 'ok' and d.COUNT_READ = 0 and INDEX_NAME <> 'PRIMARY'
-        order by read_ever, 2, 1"""  # noqa: S608
+        order by read_ever, 2, 1"""
     )
     return section(
         "indexes",
@@ -237,7 +237,7 @@ def files(interval: Interval, top: int) -> dict[str, Any]:
           SUM_TIMER_WRITE as write_time, COUNT_MISC as syncs_and_others,
           SUM_TIMER_MISC as other_time, verdict, why
         from {FILES} where verdict <> 'ok' or COUNT_READ + COUNT_WRITE + COUNT_MISC > 0
-        order by SUM_TIMER_READ + SUM_TIMER_WRITE + SUM_TIMER_MISC desc nulls last""",  # noqa: S608
+        order by SUM_TIMER_READ + SUM_TIMER_WRITE + SUM_TIMER_MISC desc nulls last""",
         FILES,
     )
     shown = columns(

@@ -104,7 +104,7 @@ def _looking(*, digests: bool, waits: bool) -> str:
             " and w.event_name <> 'wait/io/table/sql/handler'"
         )
     return (
-        f"select {fields}, sum(x.trx_state = 'LOCK WAIT') from information_schema.processlist p"  # noqa: S608
+        f"select {fields}, sum(x.trx_state = 'LOCK WAIT') from information_schema.processlist p"
         " left join information_schema.innodb_trx x on x.trx_mysql_thread_id = p.id" + joins +
         f" where p.id <> connection_id() and (p.command not in {_IDLE}"
         "  or p.command = 'Sleep' and x.trx_id is not null)"
@@ -124,7 +124,7 @@ _WAITERS = _csv(
     _age("b.trx_started"),
 )
 _BLOCKING = (
-    f"select {_WAITERS} from information_schema.innodb_lock_waits w"  # noqa: S608
+    f"select {_WAITERS} from information_schema.innodb_lock_waits w"
     " join information_schema.innodb_trx r on r.trx_id = w.requesting_trx_id"
     " join information_schema.innodb_trx b on b.trx_id = w.blocking_trx_id"
     " join information_schema.innodb_locks l on l.lock_id = w.requested_lock_id"

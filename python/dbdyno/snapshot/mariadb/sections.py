@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import Error
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 WATCH = "dbdyno snap watch --target DSN --every 60s"
 CONSUMER = "update performance_schema.setup_consumers set enabled = 'YES' where name = '{}'"
+OWN = re.compile(r"`performance_schema` \. `threads` SET `instrumented`")
+"""What a collector says before its session is no longer accounted."""
 WAITS = "events_waits_summary_global_by_event_name"
 
 
@@ -64,7 +67,7 @@ def waits(interval: Interval, top: int) -> dict[str, Any]:
               count(*) / sum(count(*)) over () as share from {source}
             where state = 'active' and session not in ({ours})
               and at_us > {interval.before.at_ns // 1000}
-              and at_us <= {interval.after.at_ns // 1000} group by all order by seen desc, event"""  # noqa: S608
+              and at_us <= {interval.after.at_ns // 1000} group by all order by seen desc, event"""
         )
         for row in rows:
             row["class"] = wait_class(row["type"], row["event"])
@@ -94,7 +97,7 @@ def waits(interval: Interval, top: int) -> dict[str, Any]:
         timed = interval.query(
             f"""select EVENT_NAME as event, COUNT_STAR as waits, SUM_TIMER_WAIT as time,
               SUM_TIMER_WAIT / nullif(COUNT_STAR, 0) as mean, verdict, why from {WAITS}
-            where verdict <> 'ok' or COUNT_STAR > 0 order by time desc nulls last""",  # noqa: S608
+            where verdict <> 'ok' or COUNT_STAR > 0 order by time desc nulls last""",
             WAITS,
         )
         shown = columns("event:text waits time:ns mean:ns")
@@ -136,14 +139,15 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
           sum(SUM_ROWS_AFFECTED) as rows_affected, sum(SUM_LOCK_TIME) as lock_time,
           sum(SUM_ERRORS) as errors, sum(SUM_CREATED_TMP_TABLES) as temp_tables,
           sum(SUM_CREATED_TMP_DISK_TABLES) as disk_tables, sum(SUM_NO_INDEX_USED) as no_index
-        from {view} where verdict = 'ok' group by 1 having sum(COUNT_STAR) > 0""",  # noqa: S608
+        from {view} where verdict = 'ok' group by 1 having sum(COUNT_STAR) > 0""",
         view,
     )
     texts: dict[str, str] = {}
     if interval.after.file("statement_texts"):
         source = interval.ends("statement_texts")[1]
         texts = {row["d"]: row["q"] for row in
-                 interval.query(f"select DIGEST as d, query as q from {source}")}  # fmt: skip  # noqa: S608
+                 interval.query(f"select DIGEST as d, query as q from {source}")}  # fmt: skip
+    rows = [row for row in rows if not OWN.search(texts.get(row["statement"]) or "")]
     tables, shown = [], dict[str, None]()
     for heading, order, spec in _SQL:
         first = [row for row in sorted(rows, key=lambda r: -(r[order] or 0)) if row[order]]
@@ -151,7 +155,7 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
         shown |= dict.fromkeys(row["statement"] for row in first[:top])
     told = [{"statement": one, "text": texts.get(one)} for one in shown if one != OTHER]
     lost = interval.query(
-        f"select DIGEST as name, verdict, why from {view} where verdict <> 'ok' order by 2, 1"  # noqa: S608
+        f"select DIGEST as name, verdict, why from {view} where verdict <> 'ok' order by 2, 1"
     )
     notes = []
     if any(row["statement"] == OTHER for row in rows):
@@ -188,7 +192,7 @@ def locks(interval: Interval, top: int) -> dict[str, Any]:
             f"""select usename as waiter, blocker_usename || ' (' || blocker || ')' as blocker,
               blocker_state, locktype || ' ' || mode as lock, relation as object, count(*) as seen
             from {source} where at_us > {interval.before.at_ns // 1000}
-              and at_us <= {interval.after.at_ns // 1000} group by all order by seen desc"""  # noqa: S608
+              and at_us <= {interval.after.at_ns // 1000} group by all order by seen desc"""
         )
     who = columns("waiter:text blocker:text blocker_state:text:state lock:text object:text seen")
     why = "the sessions were not sampled in this interval"
@@ -209,7 +213,7 @@ def settings(interval: Interval, top: int) -> dict[str, Any]:
     rows = interval.query(
         f"""select name as setting, a.value as before, b.value as after
         from {before} a full join {after} b using (name)
-        where a.value is distinct from b.value order by 1"""  # noqa: S608
+        where a.value is distinct from b.value order by 1"""
     )
     shown = columns("setting:text before:text after:text")
     return section("settings", "Settings that changed", [table("", shown, rows)],
@@ -224,7 +228,7 @@ def changes(interval: Interval, top: int) -> dict[str, Any]:
         return section("changes", title, not_measured=[lacking("tables", *missing)])
     rows = interval.query(
         f"""select OBJECT_SCHEMA || '.' || OBJECT_NAME as name, life, verdict, why
-        from {load.TABLES} where verdict in ('partial', 'reset') order by 1""",  # noqa: S608
+        from {load.TABLES} where verdict in ('partial', 'reset') order by 1""",
         load.TABLES,
     )
     shown = columns("name:text life:text verdict:text why:text")

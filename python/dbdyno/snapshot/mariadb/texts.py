@@ -48,7 +48,7 @@ def view(rows: Rows, statements: View, before: Snapshot | None, most: int) -> Vi
     if wanted:
         marks = ", ".join(["%s"] * len(wanted))
         table = f"performance_schema.{STATEMENTS.name}"
-        sql = f"select digest, min(digest_text) from {table} where digest in ({marks}) group by 1"  # noqa: S608
+        sql = f"select digest, min(digest_text) from {table} where digest in ({marks}) group by 1"
         known |= {str(digest): str(text).strip() for digest, text in rows(sql, wanted)}
     return View(NAME, "now", COLUMNS, [(one, one, known[one]) for one in sorted(known)])
 
@@ -92,6 +92,6 @@ def _kept(before: Snapshot | None, view_name: str, columns: str) -> list[tuple[A
 
     with duckdb.connect() as connection:
         return connection.execute(
-            f"select {columns} from read_parquet(?)",  # noqa: S608
+            f"select {columns} from read_parquet(?)",
             [str(path)],
         ).fetchall()

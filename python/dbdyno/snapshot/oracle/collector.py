@@ -53,8 +53,8 @@ class OracleCollector:
 
     @property
     def name(self) -> str:
-        """Host, port and service."""
-        return self._address.name
+        """The name that the user gave, else host, port and service."""
+        return self.options.name or self._address.name
 
     @property
     def at_ns(self) -> int:
@@ -170,5 +170,5 @@ def _known(before: Snapshot | None) -> dict[str, str]:
     import duckdb
 
     with duckdb.connect() as connection:
-        rows = connection.execute(f"select sql_id, query from '{path}'").fetchall()  # noqa: S608
+        rows = connection.execute(f"select sql_id, query from '{path}'").fetchall()
     return {str(one): str(text) for one, text in rows}

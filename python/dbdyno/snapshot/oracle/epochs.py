@@ -42,6 +42,6 @@ def _aged_out(interval: Interval) -> int:
         return 0
     before, after = interval.ends("sql")
     row = interval.connection.execute(
-        f"select count(*) from {before} a anti join {after} b using (sql_id, plan_hash_value)"  # noqa: S608
+        f"select count(*) from {before} a anti join {after} b using (sql_id, plan_hash_value)"
     ).fetchone()
     return int(row[0]) if row else 0

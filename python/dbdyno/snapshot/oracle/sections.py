@@ -213,7 +213,7 @@ def _sampled(interval: Interval, top: int) -> list[dict[str, Any]]:
             f"""select coalesce(event, 'CPU') as event, event_type as type, statement,
               count(*) / {times} as aas from {relation}
             where kind = 'client' and at_us > {interval.before.at_ns // 1000}
-              and at_us <= {interval.after.at_ns // 1000} group by all order by aas desc, event"""  # noqa: S608
+              and at_us <= {interval.after.at_ns // 1000} group by all order by aas desc, event"""
         )
         for row in rows:
             row["class"] = wait_class(row["type"], row["event"] if row["type"] else None)
@@ -250,7 +250,7 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
     texts: dict[str, str] = {}
     if interval.after.file("statement_texts"):
         source = interval.ends("statement_texts")[1]
-        found = interval.query(f"select sql_id, query from {source}")  # noqa: S608
+        found = interval.query(f"select sql_id, query from {source}")
         texts = {row["sql_id"]: row["query"] for row in found}
     tables, shown = [], dict[str, None]()
     for heading, order, spec in _SQL:
@@ -305,7 +305,7 @@ def settings(interval: Interval, top: int) -> dict[str, Any]:
     rows = interval.query(
         f"""select name as setting, a.value as before, b.value as after
         from {before} a full join {after} b using (name)
-        where a.value is distinct from b.value order by 1"""  # noqa: S608
+        where a.value is distinct from b.value order by 1"""
     )
     shown = columns("setting:text before:text after:text")
     notes = [] if rows else ["no parameter changed"]

@@ -126,7 +126,7 @@ class PostgresLive:
         if self._schema is None:
             return None
         rows = self._connection.execute(
-            f"/* dbdyno */ select queryid::text, sum(calls)::float8, sum({self._time}) * 1e6"  # noqa: S608
+            f"/* dbdyno */ select queryid::text, sum(calls)::float8, sum({self._time}) * 1e6"
             f' from "{self._schema}".pg_stat_statements(false) where queryid is not null group by 1'
         )
         return {str(name): (float(calls), float(spent)) for name, calls, spent in rows}
@@ -140,7 +140,7 @@ class PostgresLive:
             self._texts |= {str(one): "(text not readable)" for one in unknown}
             try:
                 rows = self._connection.execute(
-                    f"/* dbdyno */ select queryid, min(left(query, {LONGEST}))"  # noqa: S608
+                    f"/* dbdyno */ select queryid, min(left(query, {LONGEST}))"
                     f' from "{self._schema}".pg_stat_statements where queryid = any(%s) group by 1',
                     [unknown],
                 ).fetchall()

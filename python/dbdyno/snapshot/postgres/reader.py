@@ -39,7 +39,7 @@ select 1 from pg_proc where proname = 'pg_stat_force_next_flush'
 """
 
 _STEPS = {
-    "42501": "grant pg_monitor to the role",
+    "42501": "grant pg_monitor to the role, and usage of the extension's schema",
     "55P03": "a lock was held on the catalog; the next snapshot will have it",
     "57014": "raise --statement-timeout",
     "55000": "put pg_stat_statements into shared_preload_libraries and restart the server",

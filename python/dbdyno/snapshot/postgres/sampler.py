@@ -92,7 +92,8 @@ def _looking(statement: str) -> str:
         _age("a.xact_start"),
     )
     return f"""
-select /* dbdyno */ string_agg({fields}, E'\\n'), array_agg(a.pid) filter (where a.wait_event_type = 'Lock')
+select /* dbdyno */ string_agg({fields}, E'\\n'),
+  array_agg(a.pid) filter (where a.wait_event_type = 'Lock')
 from pg_stat_activity a
 where a.pid <> pg_backend_pid()
   and (a.state in ('active', 'idle in transaction', 'idle in transaction (aborted)',
@@ -178,7 +179,8 @@ class Sampler(PostgresPoller):
 def _identifier(conn: Connection) -> str:
     """The column with a session's statement, from PostgreSQL 14 on."""
     row = conn.execute(
-        "select /* dbdyno */ 1 from pg_attribute where attrelid = 'pg_catalog.pg_stat_activity'::regclass"
+        "select /* dbdyno */ 1 from pg_attribute"
+        " where attrelid = 'pg_catalog.pg_stat_activity'::regclass"
         " and attname = 'query_id'"
     ).fetchone()
     return "{}.query_id::text" if row else "null"

@@ -38,7 +38,8 @@ def io(interval: Interval, top: int) -> dict[str, Any]:
     rows = interval.query(
         f"""select backend_type as who, object as what, context, reads,
           {size("read")} as read_bytes, {time("read")} as read_time, writes,
-          {size("write")} as write_bytes, {time("write")} as write_time, extends, hits, hits / nullif(hits + reads, 0) as hitrate,
+          {size("write")} as write_bytes, {time("write")} as write_time, extends, hits,
+          hits / nullif(hits + reads, 0) as hitrate,
           evictions, fsyncs, verdict, why
         from {view} where verdict <> 'ok' or coalesce(reads, 0) + coalesce(writes, 0)
           + coalesce(extends, 0) + coalesce(hits, 0) + coalesce(fsyncs, 0) > 0

@@ -1,0 +1,304 @@
+"""What snapshots cost: 10,000 tables, 100 MB of statement texts, sampling at 10 Hz.
+
+    python benches/snapshot.py [--tables 10000] [--pairs 120] [--only objects,statements,sampling]
+
+The server is one of our own; client and server share the machine. Aims: a full snapshot of 10,000
+tables with an index each < 2 s and < 1 MB, its report < 1 s; 5,000 statements with 100 MB of texts
+< 100 ms; sampling at 10 Hz with 100 sessions < 1 % of a core here and < 0.5 % of the throughput.
+
+How the throughput is compared: pgbench logs the end of each transaction; windows with the sampler
+looking and with the sampler paused take turns (ABBA), each pair gives one ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import math
+import os
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+from engine import pgbench
+from psycopg.conninfo import make_conninfo
+
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.report import report
+from dbdyno.snapshot.store import Snapshot, Store
+from dbdyno.snapshot.take import open_collector, take
+from dbdyno.snapshot.view import Options
+from dbdyno.target.binaries import find_binaries
+from dbdyno.target.postgres import Postgres, open_target
+
+SETTINGS = {
+    "shared_preload_libraries": "pg_stat_statements",
+    "pg_stat_statements.max": "6000",
+    "shared_buffers": "512MB",
+    "max_locks_per_transaction": "512",
+    "max_wal_size": "4GB",
+    "track_io_timing": "on",
+}
+STATEMENTS, TEXT_BYTES = 5_000, 20_000
+SESSIONS, PERIOD_S, WINDOW_S = 100, 0.1, 0.5
+
+
+def main() -> None:
+    """Runs the parts that are asked for."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tables", type=int, default=10_000)
+    parser.add_argument("--pairs", type=int, default=120)
+    parser.add_argument("--only", default="objects,statements,sampling")
+    given = parser.parse_args()
+    load = os.getloadavg()[0]
+    print(f"load of the machine {load:.1f} on {os.cpu_count()} cores", flush=True)
+    with open_target(None, settings=SETTINGS) as target, tempfile.TemporaryDirectory() as folder:
+        with target.connect() as conn:
+            conn.execute("create extension pg_stat_statements")
+        store = Store(Path(folder) / "snaps")
+        if "statements" in given.only:
+            statements(target, store)
+        if "sampling" in given.only:
+            sampling(target, given.pairs)
+        if "objects" in given.only:
+            objects(target, store, given.tables)
+
+
+def dsn(target: Postgres) -> str:
+    """Its connection string."""
+    known = target.libpq_parameters()
+    return make_conninfo("", **{k: known[k] for k in ("host", "port", "user", "dbname")})
+
+
+@contextlib.contextmanager
+def timed(times: list[float]) -> Iterator[None]:
+    """Adds the seconds that a block took."""
+    started = time.perf_counter()
+    yield
+    times.append(time.perf_counter() - started)
+
+
+def snap(target: Postgres, store: Store, times: list[float]) -> Snapshot:
+    """A snapshot from the first packet to the manifest, on a connection of its own."""
+    with timed(times), open_collector(dsn(target), Options()) as collector:
+        return take(collector, store, engine_name="postgres")
+
+
+def size(one: Snapshot) -> int:
+    """Bytes that a snapshot added to the store."""
+    folder = one.store / f"{one.number:06d}"
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def objects(target: Postgres, store: Store, tables: int) -> None:
+    """Snapshots of many tables, each with an index, a fifth of them busy; the report."""
+    with target.connect(autocommit=False) as conn:
+        for start in range(0, tables, 500):
+            for n in range(start, min(start + 500, tables)):
+                conn.execute(f"create table t{n} (id int primary key, v int)")
+            conn.commit()
+    times: list[float] = []
+    taken = [snap(target, store, times)]
+    dice = random.Random(7)
+    for _ in range(4):
+        with target.connect() as conn:
+            for n in dice.sample(range(tables), tables // 5):
+                conn.execute(f"insert into t{n} values (1, 1) on conflict (id) do update set v = 2")
+        time.sleep(1.2)
+        taken.append(snap(target, store, times))
+    sizes = [size(one) / 1e6 for one in taken]
+    print(f"{tables} tables with an index each, {tables // 5} changed between snapshots:")
+    print(f"  snapshot: first {times[0]:.2f} s, later {statistics.median(times[1:]):.2f} s"
+          f" (worst {max(times[1:]):.2f})")  # fmt: skip
+    print(f"  stored: first {sizes[0]:.2f} MB, later {statistics.median(sizes[1:]):.2f} MB")
+    rendered: list[float] = []
+    for first, last in itertools.pairwise(taken):
+        with timed(rendered), Interval(store, first, last) as interval:
+            report(interval)
+    whole: list[float] = []
+    for _ in range(3):
+        arguments = ["snap", "report", "last-1", "last", "--store", str(store.folder)]
+        with timed(whole):
+            subprocess.run([sys.executable, "-m", "dbdyno", *arguments], check=True,
+                           stdout=subprocess.DEVNULL)  # fmt: skip
+    model_s, whole_s = statistics.median(rendered), statistics.median(whole)
+    print(f"  report: model {model_s:.2f} s, `dbdyno snap report` as a process {whole_s:.2f} s")
+
+
+def statements(target: Postgres, store: Store) -> None:
+    """Snapshots while pg_stat_statements holds many statements and very long texts."""
+    padding = "x" * TEXT_BYTES
+    with target.connect() as conn:
+        for n in range(STATEMENTS):
+            signs = "".join("+-"[n >> bit & 1] + "1" for bit in range(13))
+            conn.execute(f"select /* {padding} */ 1{signs}", prepare=False)
+        conn.execute("select pg_stat_statements_reset(0, 0, 1)")
+        row = conn.execute(
+            "select count(*), sum(octet_length(query)) / 1e6 from pg_stat_statements"
+        ).fetchone()
+    assert row is not None
+    print(f"pg_stat_statements with {row[0]} statements, {row[1]:.0f} MB of texts:")
+    with target.connect() as conn:
+        texts: list[float] = []
+        for _ in range(3):
+            with timed(texts):
+                conn.execute("select count(*) from pg_stat_statements where query like 'z%'")
+    print(f"  a query that reads the texts {statistics.median(texts) * 1e3:.0f} ms")
+    times: list[float] = []
+    taken = [snap(target, store, times) for _ in range(6)]
+    for label, chosen in (("first", taken[:1]), ("later", taken[1:])):
+        spent = {
+            name: statistics.median(one.views[name]["elapsed_ns"] / 1e6 for one in chosen)
+            for name in ("pg_stat_statements", "statement_texts")
+            if name in chosen[0].views
+        }
+        shown = ", ".join(f"{name} {ms:.0f} ms" for name, ms in spent.items())
+        took = statistics.median(times[:1] if label == "first" else times[1:])
+        print(f"  snapshot: {label} {took:.2f} s, of it {shown}", flush=True)
+    with target.connect() as conn:
+        conn.execute("select pg_stat_statements_reset()")
+
+
+@contextlib.contextmanager
+def crowd(target: Postgres) -> Iterator[None]:
+    """So many sessions in a statement."""
+    connections = [psycopg.connect(dsn(target), autocommit=True) for _ in range(SESSIONS)]
+    threads = []
+    for connection in connections:
+        threads.append(threading.Thread(target=_sleep, args=(connection,), daemon=True))
+        threads[-1].start()
+    try:
+        yield
+    finally:
+        for connection in connections:
+            connection.cancel_safe()
+        for thread in threads:
+            thread.join()
+        for connection in connections:
+            connection.close()
+
+
+def _sleep(connection: psycopg.Connection) -> None:
+    with contextlib.suppress(psycopg.errors.QueryCanceled):
+        connection.execute("select pg_sleep(3600)")
+
+
+_CHILD = """
+import sys, time
+from dbdyno.snapshot.take import open_collector
+from dbdyno.snapshot.view import Options
+with open_collector(sys.argv[1], Options()) as collector:
+    sampler = collector.sampler(0.1)
+    sampler.start()
+    while sampler.samples < 5:
+        time.sleep(0.05)
+    looks, cpu, began = sampler.samples, time.process_time(), time.perf_counter()
+    time.sleep(20)
+    views, _ = sampler.take()
+    spent, passed = time.process_time() - cpu, time.perf_counter() - began
+    print(spent / passed, (sampler.samples - looks) / passed, views[0].rows.count(b"\\n"))
+    sampler.stop()
+"""
+
+
+def sampling(target: Postgres, pairs: int) -> None:
+    """What the sampler costs here, in its backend, and in throughput."""
+    with crowd(target):
+        done = subprocess.run([sys.executable, "-c", _CHILD, dsn(target)], check=True,
+                              capture_output=True, text=True)  # fmt: skip
+        share, rate, rows = (float(word) for word in done.stdout.split())
+        print(f"sampling {SESSIONS} sessions at {rate:.1f} Hz, {rows:.0f} rows in 20 s:")
+        print(f"  client {share:.2%} of a core")
+    pgbench(target, "-i", "-q", "-s", "10")
+    with crowd(target):
+        ratios, server = _paired(target, pairs)
+    mean, half = _interval(ratios)
+    low, high = math.expm1(mean - half), math.expm1(mean + half)
+    print(f"  its backend {server:.2%} of a core")
+    print(f"  throughput of pgbench -S -c 8: {math.expm1(mean):+.2%}")
+    print(f"    (95 % {low:+.2%} to {high:+.2%}, {len(ratios)} pairs of {WINDOW_S} s)", flush=True)
+
+
+def _interval(values: list[float]) -> tuple[float, float]:
+    from scipy import stats
+
+    spread = statistics.stdev(values) / math.sqrt(len(values))
+    return statistics.fmean(values), float(stats.t.ppf(0.975, len(values) - 1)) * spread
+
+
+def _paired(target: Postgres, pairs: int) -> tuple[list[float], float]:
+    """Log ratios of throughput, looking over paused; and the CPU of the sampler's backend while it
+    looks, as a part of a core."""
+    windows: list[tuple[float, float, bool]] = []
+    with tempfile.TemporaryDirectory() as folder, open_collector(dsn(target), Options()) as own:
+        seconds = round(pairs * 2 * WINDOW_S * 1.1) + 6
+        known = target.libpq_parameters()
+        load = subprocess.Popen(
+            [find_binaries().bindir / "pgbench", "-S", "-c", "8", "-j", "2", "-n",
+             "-T", str(seconds), "-l", "--log-prefix", f"{folder}/log",
+             "-h", known["host"], "-p", known["port"], "-U", known["user"], known["dbname"]],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        sampler = own.sampler(PERIOD_S)
+        sampler.start()
+        time.sleep(3)
+        with target.connect() as conn:
+            row = conn.execute(
+                "select pid from pg_stat_activity where application_name = 'dbdyno snap sampler'"
+            ).fetchone()
+        assert row is not None
+        cpu, looking_s = _cpu(row[0]), 0.0
+        for pair in range(pairs):
+            for looking in (True, False) if pair % 2 else (False, True):
+                (sampler.resume if looking else sampler.pause)()
+                time.sleep(PERIOD_S * 0.5)
+                begun = time.time()
+                time.sleep(WINDOW_S)
+                windows.append((begun, time.time(), looking))
+                looking_s += time.time() - begun if looking else 0
+        server = (_cpu(row[0]) - cpu) / looking_s
+        sampler.stop()
+        load.wait()
+        counts = _counts(Path(folder), windows)
+    rates = [(n / (end - begun), looking) for n, (begun, end, looking) in
+             zip(counts, windows, strict=True)]  # fmt: skip
+    ratios = []
+    for first, second in zip(rates[::2], rates[1::2], strict=True):
+        on, off = (first[0], second[0]) if first[1] else (second[0], first[0])
+        ratios.append(math.log(on / off))
+    return ratios, server
+
+
+def _counts(folder: Path, windows: list[tuple[float, float, bool]]) -> list[int]:
+    """Transactions that ended in each window, by pgbench's log."""
+    import duckdb
+    import numpy as np
+
+    found = duckdb.sql(
+        f"select column4 + column5 / 1e6 as ended from read_csv('{folder}/log*', delim=' ',"
+        " header=false) order by ended"
+    ).fetchnumpy()["ended"]
+    edges = np.searchsorted(found, [[begun, end] for begun, end, _ in windows])
+    return [int(end - begun) for begun, end in edges]
+
+
+def _cpu(pid: int) -> float:
+    """CPU seconds of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    )
+    main()

@@ -1,0 +1,160 @@
+"""Key set-up for cells: an ed25519 key of our own, known hosts that somebody looked at, and the
+public key put on every cell. Idempotent; shows what it would do; never widens a mode.
+
+The old helper copied a private key without a passphrase to every cell and took any host key. Here a
+host key is shown as its fingerprint and taken only when confirmed (or with --accept-new by name);
+a changed one is never taken. The password for the first visit is asked on the terminal by the
+system's own ssh, not by us, and is never on a command line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.cells.hosts import Host
+from dbdyno.errors import CellsError
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do: in words, and whether it is done already."""
+
+    text: str
+    done: bool
+
+
+@dataclass(frozen=True)
+class HostKey:
+    """What a cell showed: its key as a line of known_hosts and its fingerprint. `known` is 'yes',
+    'no' or 'changed'; `problem` where it showed nothing."""
+
+    host: Host
+    line: str = ""
+    fingerprint: str = ""
+    known: str = "no"
+    problem: str | None = None
+
+
+def key_steps(key: Path) -> list[Step]:
+    """What is to be done for the user's own key."""
+    there = key.is_file()
+    private = there and stat.S_IMODE(key.stat().st_mode) & 0o077 == 0
+    folder = key.parent
+    narrow = folder.is_dir() and stat.S_IMODE(folder.stat().st_mode) & 0o022 == 0
+    return [
+        Step(f"folder {folder} that nobody else may write (0700)", narrow),
+        Step(f"private key {key}, ed25519, readable by its owner alone (0600)", private),
+        Step(f"public key {key}.pub", Path(f"{key}.pub").is_file()),
+    ]
+
+
+def make_key(key: Path, comment: str) -> None:
+    """Makes what `key_steps` found missing; an existing key stays, its mode is narrowed."""
+    import asyncssh
+
+    key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if stat.S_IMODE(key.parent.stat().st_mode) & 0o022:
+        key.parent.chmod(0o700)
+    if not key.is_file():
+        made = asyncssh.generate_private_key("ssh-ed25519", comment=comment)
+        _write(key, made.export_private_key(), 0o600)
+    elif stat.S_IMODE(key.stat().st_mode) & 0o077:
+        key.chmod(0o600)
+    public = Path(f"{key}.pub")
+    if not public.is_file():
+        try:
+            read = asyncssh.read_private_key(str(key))
+        except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
+            raise CellsError(
+                f"the public key cannot be made from it: {error}",
+                where=str(key),
+                next_step=f"ssh-keygen -y -f {shlex.quote(str(key))} > {shlex.quote(str(public))}",
+            ) from error
+        _write(public, read.export_public_key(), 0o644)
+
+
+def look(hosts: Sequence[Host], known_hosts: Path, *, timeout_s: float = 10.0) -> list[HostKey]:
+    """The host key of every cell and whether known_hosts has it; asks for nothing else."""
+
+    async def work() -> list[HostKey]:
+        return list(await asyncio.gather(*(_look(host, known_hosts, timeout_s) for host in hosts)))
+
+    return asyncio.run(work())
+
+
+async def _look(host: Host, known_hosts: Path, timeout_s: float) -> HostKey:
+    import asyncssh
+
+    try:
+        key = await asyncio.wait_for(
+            asyncssh.get_server_host_key(host.address, host.port or 22), timeout_s
+        )
+    except TimeoutError:
+        return HostKey(host, problem=f"no answer within {timeout_s:g} s")
+    except (OSError, asyncssh.Error) as error:
+        return HostKey(host, problem=f"cannot be reached: {error}")
+    if key is None:
+        return HostKey(host, problem="showed no host key")
+    public = key.export_public_key().decode().strip()
+    name = host.address if (host.port or 22) == 22 else f"[{host.address}]:{host.port}"
+    known = "no"
+    if known_hosts.is_file():
+        text = known_hosts.read_text(encoding="utf-8")
+        trusted = asyncssh.import_known_hosts(text).match(host.address, host.address, host.port)[0]
+        if trusted:
+            known = "yes" if key.convert_to_public() in trusted else "changed"
+    return HostKey(host, f"{name} {public}", key.get_fingerprint(), known)
+
+
+def trust(keys: Sequence[HostKey], known_hosts: Path) -> int:
+    """Adds host keys that are not known; returns how many. A changed one is never added."""
+    lines = [key.line for key in keys if key.known == "no" and key.line]
+    if lines:
+        known_hosts.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        before = known_hosts.read_text(encoding="utf-8") if known_hosts.is_file() else ""
+        if before and not before.endswith("\n"):
+            before += "\n"
+        _write(known_hosts, (before + "\n".join(lines) + "\n").encode(), 0o600)
+    return len(lines)
+
+
+def install_command(public: str) -> str:
+    """What is run on a cell to add the key: only if it is not there, with the right modes."""
+    line = shlex.quote(public.strip())
+    return (
+        "umask 077; mkdir -p ~/.ssh && touch ~/.ssh/authorized_keys && "
+        f"{{ grep -qxF -e {line} ~/.ssh/authorized_keys || "
+        f"printf '%s\\n' {line} >> ~/.ssh/authorized_keys; }} && chmod 700 ~/.ssh && "
+        "chmod 600 ~/.ssh/authorized_keys"
+    )
+
+
+def install_with_ssh(host: Host, public: str, known_hosts: Path) -> list[str]:
+    """The system's ssh with that command: it may ask for the password on the terminal."""
+    target = f"{host.user}@{host.address}" if host.user else host.address
+    port = ["-p", str(host.port)] if host.port else []
+    return [
+        "ssh", "-o", "StrictHostKeyChecking=yes", "-o", f"UserKnownHostsFile={known_hosts}",
+        *port, "--", target, install_command(public),
+    ]  # fmt: skip
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    """Whole or not at all, and never readable by others in between."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,116 @@
+"""`dbdyno cells setup-keys`: a key of our own on every cell, host keys looked at before."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.cli.cells_options import access_of, hosts_from, reach_options
+
+if TYPE_CHECKING:
+    from dbdyno.cells.hosts import Host
+    from dbdyno.cells.keys import HostKey
+
+NEW_KEY = Path("~/.ssh/dbdyno_cells")
+
+
+@click.command()
+@reach_options
+@click.option(
+    "--new-key",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=NEW_KEY,
+    show_default=True,
+    help="The key to use, made where there is none.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be done, do nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do it without asking, host keys excepted.")
+@click.option("--accept-new", is_flag=True,
+              help="Take host keys that are not known. A changed one is never taken.")  # fmt: skip
+def command(new_key: Path, dry_run: bool, yes: bool, accept_new: bool, **reach: Any) -> None:
+    """Makes an ed25519 key where there is none, shows the host key of every cell, and puts the
+    public key on each. What is done already is left alone; a second call changes nothing.
+
+    The first visit to a cell may need its password: the system's ssh asks for it on the terminal.
+
+    \b
+    dbdyno cells setup-keys -H @cell_group --user celladmin --dry-run
+    """
+    from dbdyno.cells.keys import install_command, key_steps, look, make_key
+
+    hosts = hosts_from(reach)
+    key = new_key.expanduser()
+    known_hosts = reach["known_hosts"] or Path("~/.ssh/known_hosts").expanduser()
+    for step in key_steps(key):
+        click.echo(f"{'there ' if step.done else 'to do '} {step.text}")
+    shown = look(hosts, known_hosts, timeout_s=reach["timeout"])
+    _show_host_keys(shown)
+    if dry_run:
+        public = Path(f"{key}.pub")
+        text = public.read_text(encoding="utf-8") if public.is_file() else "ssh-ed25519 <new key>"
+        click.echo(f"on each cell: {install_command(text)}")
+        return
+    if not yes and not click.confirm("Go on?", err=True):
+        raise click.exceptions.Exit(2)
+    make_key(key, "dbdyno cells")
+    _trust(shown, known_hosts, accept_new)
+    reach |= {"keys": (key, *reach["keys"]), "known_hosts": known_hosts}
+    good = [entry.host for entry in shown if entry.known != "changed" and not entry.problem]
+    failed = _install(good, Path(f"{key}.pub"), known_hosts, reach)
+    failed += [entry.host for entry in shown if entry.host not in good]
+    if failed:
+        click.echo(f"dbdyno: not done on {', '.join(host.name for host in failed)}", err=True)
+        raise click.exceptions.Exit(2)
+    click.echo(f"next: dbdyno cells show -H ... --key {new_key}", err=True)
+
+
+def _show_host_keys(shown: Sequence[HostKey]) -> None:
+    words = {"yes": "known  ", "no": "NEW    ", "changed": "CHANGED"}
+    for entry in shown:
+        what = entry.problem or f"{words[entry.known]} {entry.fingerprint}"
+        click.echo(f"{entry.host.name}: {what}")
+        if entry.known == "changed":
+            click.echo("  next: its key is another than before: find out why, then remove the old "
+                       f"one: ssh-keygen -R {entry.host.address}", err=True)  # fmt: skip
+
+
+def _trust(shown: Sequence[HostKey], known_hosts: Path, accept_new: bool) -> None:
+    from dbdyno.cells.keys import trust
+
+    new = [entry for entry in shown if entry.known == "no" and not entry.problem]
+    if not new:
+        return
+    if accept_new or click.confirm(
+        f"Take {len(new)} new host key(s)? Compare the fingerprints by another way first", err=True
+    ):
+        trust(new, known_hosts)
+        return
+    raise click.exceptions.Exit(2)
+
+
+def _install(
+    hosts: Sequence[Host], public: Path, known_hosts: Path, reach: dict[str, Any]
+) -> list[Host]:
+    """Puts the key where it is not yet; returns where that failed."""
+    from dbdyno.cells.keys import install_command, install_with_ssh
+    from dbdyno.cells.ssh import run_everywhere
+
+    if not hosts:
+        return []
+    text = public.read_text(encoding="utf-8")
+    answers = run_everywhere(hosts, access_of(reach), install_command(text))
+    failed = []
+    for answer in answers:
+        if answer.problem is None and answer.code == 0:
+            click.echo(f"{answer.host.name}: the key is there")
+            continue
+        click.echo(f"{answer.host.name}: not yet let in; ssh may ask for the password", err=True)
+        if subprocess.run(install_with_ssh(answer.host, text, known_hosts), check=False).returncode:
+            failed.append(answer.host)
+        else:
+            click.echo(f"{answer.host.name}: the key is there now")
+    return failed

@@ -1,0 +1,75 @@
+"""`dbdyno cells skew`: which cell, disk or flash module differs from its siblings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.output import folder_option, show_rows, write_text
+
+
+@click.command()
+@click.argument("name", metavar="RUN")
+@click.option("-m", "--mask", metavar="REGEX", help="Only metrics whose whole name matches.")
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0.01, 10),
+    default=0.25,
+    show_default=True,
+    help="The smallest difference that matters, as a share.",
+)
+@click.option("--all", "everything", is_flag=True, help="Siblings that do not differ, too.")
+@folder_option
+@click.option("--format", "form", type=click.Choice(("table", "csv", "json", "jsonl")))
+@click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False),
+              help="Write to this file; its suffix tells the format.")  # fmt: skip
+def command(
+    name: str, mask: str | None, threshold: float, everything: bool, folder: Path,
+    form: str | None, output: Path | None,
+) -> None:  # fmt: skip
+    """Which cell, disk or flash module of the recording RUN differs from its siblings: rates and
+    latencies against the siblings' median, round by round, all tests under one false-discovery
+    control. Exit 1 when one differs.
+
+    \b
+    dbdyno cells record -H @cell_group --for 15min --out rec
+    dbdyno cells skew rec
+    """
+    from dbdyno.cells.collect import pattern_of
+    from dbdyno.cells.record import all_rounds
+    from dbdyno.cells.skew import ROUNDS_LEAST, skew_page
+    from dbdyno.evidence.run import find_run
+
+    pattern = pattern_of(mask)
+    rounds = all_rounds(find_run(name, folder))
+    page = skew_page(rounds, threshold=threshold)
+    rows = [row for row in page["rows"] if pattern is None or pattern.fullmatch(row["metric"])]
+    different = [row for row in rows if row["differs"]]
+    kind = form or (output.suffix.removeprefix(".") if output else "table")
+    if kind == "json":
+        text = json.dumps({**page, "rows": rows}, indent=1) + "\n"
+        write_text(output, text) if output else click.echo(text, nl=False)
+    elif kind in ("csv", "jsonl"):
+        show_rows(rows if everything else different, kind, output)
+    elif rows if everything else different:
+        show_rows([_line(row) for row in (rows if everything else different)], "table", output)
+    if not page["enough"]:
+        click.echo(f"dbdyno: {page['rounds']} interval(s) are recorded; {ROUNDS_LEAST} are needed "
+                   "to test anything", err=True)  # fmt: skip
+        click.echo("  next: record longer: dbdyno cells record --for 15min", err=True)
+    else:
+        click.echo(f"{len(different)} of {page['tested']} siblings differ by more than "
+                   f"{threshold:.0%} (false discoveries held to 5 %)", err=True)  # fmt: skip
+    if different:
+        raise click.exceptions.Exit(1)
+
+
+def _line(row: dict[str, float]) -> dict[str, str]:
+    return {
+        "metric": str(row["metric"]), "siblings": f"{row['n_siblings']} {row['siblings']}",
+        "which": str(row["name"]), "times the median": f"{row['ratio']:.2f}",
+        "95 %": f"{row['low']:.2f} to {row['high']:.2f}", "rounds": str(row["rounds"]),
+        "q": f"{row['q']:.2g}", "": "differs" if row["differs"] else "",
+    }  # fmt: skip

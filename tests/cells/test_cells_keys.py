@@ -1,0 +1,110 @@
+"""Key set-up: modes, idempotence, host keys that somebody looked at."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+from pathlib import Path
+
+import asyncssh
+import pytest
+from click.testing import CliRunner
+from ssh_server import servers
+
+from dbdyno.cells.hosts import hosts_of
+from dbdyno.cells.keys import install_command, key_steps, look, make_key, trust
+from dbdyno.cli.cells_setup_keys import command
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_key_is_made_once_with_the_right_modes(tmp_path: Path):
+    key = tmp_path / "ssh" / "id"
+    assert not any(step.done for step in key_steps(key))
+    make_key(key, "test")
+    first = key.read_bytes()
+    assert (mode(key.parent), mode(key), mode(Path(f"{key}.pub"))) == (0o700, 0o600, 0o644)
+    assert asyncssh.read_private_key(str(key)).get_algorithm() == "ssh-ed25519"
+    key.chmod(0o644)
+    make_key(key, "test")
+    assert (key.read_bytes(), mode(key)) == (first, 0o600)
+    assert all(step.done for step in key_steps(key))
+
+
+def shell(process):
+    """A cell with a shell: carries out what it is asked, with its own home."""
+    done = subprocess.run(
+        ["sh", "-c", process.command],
+        env={"HOME": shell.home, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        check=False,
+    )
+    process.stdout.write(done.stdout)
+    process.stderr.write(done.stderr)
+    process.exit(done.returncode)
+
+
+def test_the_key_is_added_once_and_modes_are_narrow(tmp_path: Path):
+    home = tmp_path / "cell"
+    home.mkdir()
+    public = "ssh-ed25519 AAAA'; touch x; ' me"
+    for _ in range(2):
+        subprocess.run(["sh", "-c", install_command(public)], env={"HOME": str(home), "PATH":
+                       "/usr/bin:/bin"}, check=True)  # fmt: skip
+    assert (home / ".ssh" / "authorized_keys").read_text() == public + "\n"
+    assert (mode(home / ".ssh"), mode(home / ".ssh/authorized_keys")) == (0o700, 0o600)
+
+
+def test_host_keys_are_known_new_or_changed(tmp_path: Path):
+    with servers(tmp_path, [shell]) as rig:
+        hosts = hosts_of([f"127.0.0.1:{rig.ports[0]}"])
+        assert [key.known for key in look(hosts, rig.known_hosts)] == ["yes"]
+        new = tmp_path / "new_known_hosts"
+        (shown,) = look(hosts, new)
+        assert shown.known == "no"
+        assert shown.fingerprint.startswith("SHA256:")
+        assert trust([shown], new) == 1
+        assert [key.known for key in look(hosts, new)] == ["yes"]
+        assert mode(new) == 0o600
+        other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode().strip()
+        new.write_text(f"[127.0.0.1]:{rig.ports[0]} {other}\n")
+        (shown,) = look(hosts, new)
+        assert shown.known == "changed"
+        assert trust([shown], new) == 0
+
+
+def test_the_command_twice_changes_nothing_the_second_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    home = tmp_path / "cell"
+    home.mkdir()
+    monkeypatch.setattr(shell, "home", str(home), raising=False)
+    with servers(tmp_path, [shell]) as rig:
+        asked = [
+            "-H", f"127.0.0.1:{rig.ports[0]}", "-l", "x", "--known-hosts", str(rig.known_hosts),
+            "--new-key", str(rig.key), "--yes",
+        ]  # fmt: skip
+        first = CliRunner().invoke(command, asked)
+        assert first.exit_code == 0, first.output
+        before = (home / ".ssh" / "authorized_keys").read_text()
+        second = CliRunner().invoke(command, asked)
+        assert second.exit_code == 0
+        assert (home / ".ssh" / "authorized_keys").read_text() == before
+        dry = CliRunner().invoke(command, [*asked, "--dry-run"])
+        assert "on each cell: umask 077" in dry.stdout
+
+
+def test_a_changed_host_key_ends_it_for_that_cell(tmp_path: Path):
+    with servers(tmp_path, [shell]) as rig:
+        other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode().strip()
+        rig.known_hosts.write_text(f"[127.0.0.1]:{rig.ports[0]} {other}\n")
+        found = CliRunner().invoke(
+            command,
+            ["-H", f"127.0.0.1:{rig.ports[0]}", "--known-hosts", str(rig.known_hosts), "--new-key",
+             str(rig.key), "--yes", "--accept-new"],
+        )  # fmt: skip
+    assert found.exit_code == 2
+    assert "CHANGED" in found.stdout
+    assert other in rig.known_hosts.read_text()

@@ -1,0 +1,365 @@
+"""Oracle by recorded rows: no instance can be had here, so that the driver is a stand-in.
+
+What is tested is all but the server: the scripts' form, which of them are run, what a lost right
+does, the epochs, the numbers of the report. That the views have these columns is Oracle's
+documentation's word, not these tests'.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbdyno.errors import SnapshotError
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.live import frame, open_live
+from dbdyno.snapshot.oracle.collector import without_literals
+from dbdyno.snapshot.oracle.connection import address
+from dbdyno.snapshot.oracle.scripts import LICENSED, names, script
+from dbdyno.snapshot.oracle.waits import wait_class
+from dbdyno.snapshot.report import report
+from dbdyno.snapshot.store import Snapshot, Store
+from dbdyno.snapshot.take import open_collector, take
+from dbdyno.snapshot.view import Options
+
+DSN = "oracle://perf:secret@db1:1521/ORCLPDB1"
+T0 = 1_790_000_000_000_000
+
+
+def instance(at_s: float, started: str = "2026-11-01 08:00:00", dbid: int = 7) -> list[tuple]:
+    at_us = T0 + round(at_s * 1e6)
+    return [(dbid, "2020-01-01 00:00:00", 1, "ORCL", "h1", "19.0.0.0.0", started, at_us,
+             "PRIMARY", 3)]  # fmt: skip
+
+
+def state(at_s: float = 0, grown: int = 0, **more: list[tuple]) -> dict[str, list[tuple]]:
+    """What the views hold: `grown` transactions later."""
+    n = grown
+    recorded = {
+        "instance": instance(at_s),
+        "sysstat": [
+            (1, "user commits", 1, 1000 + n),
+            (2, "user rollbacks", 1, 10),
+            (3, "session logical reads", 8, 50_000 + 40 * n),
+            (4, "physical reads", 8, 700 + n),
+            (5, "physical reads cache", 8, 700 + n),
+            (6, "consistent gets from cache", 8, 40_000 + 30 * n),
+            (7, "db block gets from cache", 8, 10_000 + 10 * n),
+            (8, "redo size", 2, 1_000_000 + 512 * n),
+            (9, "db block changes", 8, 2 * n),
+            (10, "table scan rows gotten", 64, 5 * n),
+            (11, "table fetch by rowid", 64, 3 * n),
+        ],
+        "sys_time_model": [(1, "DB time", 9_000_000 + 3000 * n),
+                           (2, "DB CPU", 4_000_000 + 1000 * n)],
+        "system_event": [
+            (1, "log file sync", "Commit", 1000 + n, 0, 500_000 + 1500 * n, 900 + n,
+             400_000 + 1500 * n),
+            (2, "db file sequential read", "User I/O", 700 + n, 0, 70_000 + 500 * n, 700 + n,
+             70_000 + 500 * n),
+            (3, "SQL*Net message from client", "Idle", 9, 0, 9, 9 + n, 10**9),
+        ],
+        "event_histogram_micro": [("log file sync", 1024, 100 + n // 2),
+                                  ("log file sync", 2048, 200 + n - n // 2)],
+        "segment_statistics": [(4, 70, 70, "APP", "ORDERS", None, "TABLE", 900 + 40 * n, 70 + n,
+                                5, 2 * n, 0, 0, 3)],
+        "sql": [
+            ("a1", 11, "777", "APP", "web", 100 + n, 10_000 + 2000 * n, 5000 + 900 * n, 0, 0, 0,
+             400 + 40 * n, 7 + n, 0, 100 + n, 100 + n, 3),
+            ("b2", 12, "778", "APP", "web", 5, 70_000, 60_000, 0, 0, 0, 10, 0, 0, 5, 5, 1),
+        ],
+        "parameter": [("sga_target", "4G", "FALSE", "FALSE")],
+        "sql_text": [("a1", "select /*+ index(o) */ * from orders o where id = 4711 and n = 'Sue'"),
+                     ("b2", "begin null; end;")],
+        "activity": [(T0 + 5_000_000, 12, "client", "P", "APP", "web", "a1", "active", "Commit",
+                      "log file sync", None, None, -1)],
+        "licensed_active_session_history": [],
+    }  # fmt: skip
+    return {**recorded, **more}
+
+
+class Driver(types.ModuleType):
+    """A stand-in for python-oracledb: answers each script with the rows recorded for its view."""
+
+    class Error(Exception):
+        """The driver's error."""
+
+    def __init__(self) -> None:
+        super().__init__("oracledb")
+        self.recorded = state()
+        self.run: list[str] = []
+        self.refused: dict[str, str] = {}
+        self.healthy = True
+
+    def connect(self, **parameters: Any) -> Connection:
+        self.parameters = parameters
+        return Connection(self)
+
+
+class Connection:
+    """One connection, which is its own cursor."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self.rows: list[tuple] = []
+        self.call_timeout = 0
+        self.version = "19.0.0.0.0"
+
+    def cursor(self) -> Connection:
+        return self
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def execute(self, sql: str, parameters: Any = None) -> None:
+        assert self.call_timeout > 0, "every call has a timeout"
+        sql = re.sub(r"in \((:i\d+, )*:i\d+\)", "in (:ids)", sql)
+        (name,) = [name for name in names() if script(name).sql == sql]
+        self.driver.run.append(name)
+        view = script(name).view
+        if view in self.driver.refused:
+            raise Driver.Error(self.driver.refused[view])
+        self.rows = self.driver.recorded[view]
+        assert all(len(row) == len(script(name).columns) for row in self.rows)
+
+    def fetchall(self) -> list[tuple]:
+        return self.rows
+
+    def is_healthy(self) -> bool:
+        return self.driver.healthy
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
+    found = Driver()
+    monkeypatch.setitem(sys.modules, "oracledb", found)
+    return found
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "snaps")
+
+
+Snap = Callable[..., Snapshot]
+
+
+@pytest.fixture
+def snap(driver: Driver, store: Store) -> Snap:
+    def taken(recorded: dict[str, list[tuple]], dsn: str = DSN, **options: Any) -> Snapshot:
+        driver.recorded = recorded
+        with open_collector(dsn, Options(**options)) as collector:
+            return take(collector, store, engine_name="oracle")
+
+    return taken
+
+
+def selected(sql: str) -> list[str]:
+    """The names of a query's columns, small letters: those outside all parentheses."""
+    plain = sql.strip().removeprefix("select")
+    while "(" in plain:
+        plain = re.sub(r"\([^()]*\)", "", plain)
+    items = re.split(r"\s+from\s", plain, maxsplit=1)[0].split(",")
+    return [re.findall(r"[\w#]+", item)[-1].lower() for item in items]
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_script_names_its_columns_in_the_order_of_its_query(name: str) -> None:
+    found = script(name)
+    assert found.grants
+    assert selected(found.sql) == [column.name for column in found.columns]
+    assert found.columns[0].kind == "key"
+
+
+@pytest.mark.parametrize("name", names())
+def test_licensed_views_are_in_files_that_say_so(name: str) -> None:
+    words = r"active_session_history|dba_hist|dbms_workload|sql_monitor|dbms_sqltune|awr"
+    licensed = re.search(words, script(name).sql, re.IGNORECASE) is not None
+    assert licensed == name.startswith(LICENSED)
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_script_only_reads_and_ends_without_a_semicolon(name: str) -> None:
+    sql = script(name).sql.strip()
+    assert sql.startswith("select ")
+    assert ";" not in sql
+    assert not re.search(r"\b(insert|update|delete|merge|alter|create|execute)\b", sql, re.I)
+
+
+def test_no_licensed_script_is_run_unless_the_connection_string_names_it(
+    driver: Driver, snap: Snap
+) -> None:
+    snap(state())
+    assert not [name for name in driver.run if name.startswith(LICENSED)]
+    snap(state(60), dsn=f"{DSN}?licensed=active_session_history")
+    assert [name for name in driver.run if name.startswith(LICENSED)] == [
+        "licensed_active_session_history"
+    ]
+
+
+def test_a_licensed_view_that_is_not_there_is_refused() -> None:
+    with pytest.raises(SnapshotError, match="no such view"):
+        address(f"{DSN}?licensed=dba_hist")
+
+
+def test_an_interval_gives_exactly_the_growth(store: Store, snap: Snap) -> None:
+    first, last = snap(state()), snap(state(100, grown=500))
+    with Interval(store, first, last) as interval:
+        found = {one["name"]: one for one in report(interval)["sections"]}
+    (row,) = found["throughput"]["tables"][0]["rows"]
+    assert row["tps"] == 5.0
+    assert row["lio_ps"] == 200.0
+    assert row["hitrate"] == pytest.approx(1 - 500 / 20_000)
+    lines = {line["what"]: line for line in found["profile"]["tables"][0]["rows"]}
+    assert lines["DB time (active sessions)"]["total"] == 500 * 3_000_000
+    assert lines["redo size"]["per_transaction"] == 512
+    assert lines["hard parses"]["total"] is None, "not among the recorded statistics"
+    events = {r["event"]: r for r in found["waits"]["tables"][1]["rows"]}
+    assert events["log file sync"]["mean"] == 1_500_000
+    assert set(events) == {"log file sync", "db file sequential read", "DB CPU"}, "idle is left out"
+    assert sum(r["share"] for r in found["waits"]["tables"][0]["rows"]) == pytest.approx(1)
+    lengths = found["waits"]["tables"][2]["rows"]
+    assert [r["waits"] for r in lengths] == [250, 250]
+    top = found["sql"]["tables"][0]["rows"]
+    assert [(r["statement"], r["elapsed"], r["executions"]) for r in top] == [("a1", 10**9, 500)]
+    (segment,) = found["segments"]["tables"][0]["rows"]
+    assert (segment["segment"], segment["logical_reads"]) == ("APP.ORDERS", 20_000)
+    assert found["settings"]["notes"] == ["no parameter changed"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "word"),
+    [
+        ({"started": "2026-11-20 01:00:00"}, "restart"),
+        ({"dbid": 8}, "failover"),
+    ],
+)
+def test_another_life_gives_no_number(
+    store: Store, snap: Snap, changed: dict[str, Any], word: str
+) -> None:
+    first = snap(state())
+    last = snap(state(100, grown=500, instance=instance(100, **changed)))
+    with Interval(store, first, last) as interval:
+        made = report(interval)
+        values = interval.query("select value, verdict from sysstat", "sysstat")
+    assert made["verdict"]["word"] == word
+    assert {(row["value"], row["verdict"]) for row in values} == {(None, word)}
+
+
+def test_a_statement_that_aged_out_condemns_what_is_new(store: Store, snap: Snap) -> None:
+    first = snap(state())
+    recorded = state(100, grown=500)
+    a1, b2 = recorded["sql"]
+    last = snap({**recorded, "sql": [a1, ("c3", *b2[1:])]})
+    with Interval(store, first, last) as interval:
+        assert interval.verdict("statements").word == "evicted"
+        rows = interval.query("select sql_id, verdict, executions from sql", "sql")
+    assert {row["sql_id"]: (row["verdict"], row["executions"]) for row in rows} == {
+        "a1": ("ok", 500), "b2": ("evicted", None), "c3": ("evicted", None),
+    }  # fmt: skip
+
+
+def test_a_view_without_a_right_fails_alone(driver: Driver, store: Store, snap: Snap) -> None:
+    driver.refused = {"segment_statistics": "ORA-00942: table or view does not exist"}
+    first, last = snap(state()), snap(state(100, grown=1))
+    with Interval(store, first, last) as interval:
+        found = {one["name"]: one for one in report(interval)["sections"]}
+    (lacks,) = found["segments"]["not_measured"]
+    assert "ORA-00942" in lacks["why"]
+    assert "v_$segment_statistics" in lacks["next"]
+    assert found["throughput"]["tables"]
+
+
+def test_a_lost_connection_is_an_error_that_says_where(driver: Driver, snap: Snap) -> None:
+    driver.refused, driver.healthy = {"sysstat": "DPY-4011: the connection was closed"}, False
+    with pytest.raises(SnapshotError, match="broke off") as caught:
+        snap(state())
+    assert "secret" not in str(caught.value)
+
+
+def test_no_literal_and_no_password_lands_in_the_store(
+    driver: Driver, store: Store, snap: Snap
+) -> None:
+    last = snap(state())
+    assert driver.parameters["password"] == "secret"
+    assert "secret" not in str(last.manifest)
+    import duckdb
+
+    texts = duckdb.sql(f"select sql_id, query from '{last.file('statement_texts')}'").fetchall()
+    assert dict(texts)["a1"] == "select /*+ index(o) */ * from orders o where id = ? and n = ?"
+    assert "statement_texts" not in snap(state(9), redact=True).views
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("select q'[it's]', N'x', 'it''s' from t1", "select ?, ?, ? from t1"),
+        ("select 1.5e3, -7 from t where c2=10", "select ?, -? from t where c2=?"),
+        ("select /* Bob's */ a from t -- pw 'x'\nwhere b=:b1", "select  a from t \nwhere b=:b1"),
+    ],
+)
+def test_literals_of_a_statement(text: str, left: str) -> None:
+    assert without_literals(text) == left
+
+
+@pytest.mark.parametrize(
+    ("kind", "event", "found"),
+    [
+        (None, None, "CPU"),
+        ("Application", "enq: TX - row lock contention", "lock"),
+        ("Commit", "log file sync", "commit"),
+        ("System I/O", "log file parallel write", "log write"),
+        ("Configuration", "free buffer waits", "free buffer"),
+        ("Other", "never heard of", "other"),
+    ],
+)
+def test_wait_classes(kind: str | None, event: str | None, found: str) -> None:
+    assert wait_class(kind, event) == found
+
+
+def test_sampling_reads_sessions_on_a_connection_of_its_own(driver: Driver, snap: Snap) -> None:
+    with open_collector(DSN, Options()) as collector:
+        sampler = collector.sampler(0.02)
+        sampler.start()
+        while sampler.samples < 3:
+            pass
+        sampler.stop()
+        (activity,), looks = sampler.take()
+    assert looks >= 3
+    assert len(activity.rows) == looks
+    assert set(driver.run) == {"session"}
+
+
+def test_without_the_driver_the_next_step_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "oracledb", None)
+    with pytest.raises(SnapshotError, match="python-oracledb") as caught:
+        open_collector(DSN, Options())
+    assert "dbdyno[oracle]" in str(caught.value.next_step)
+
+
+def test_the_live_screen_reads_statistics_and_sessions(driver: Driver) -> None:
+    with open_live(DSN, Options()) as live:
+        sampler = live.sampler(0.02)
+        before = live.read()
+        sampler.start()
+        while sampler.samples < 3:
+            pass
+        sampler.stop()
+        driver.recorded = state(grown=500)
+        now = live.read()
+        made = frame(live, before, now, sampler.take(), 10)
+    assert made["profile"][0]["value"] == pytest.approx(500 / made["seconds"])
+    assert [(row["class"], row["aas"]) for row in made["classes"]] == [("commit", 1.0)]
+    assert set(driver.run) == {"sysstat", "session"}
