@@ -43,7 +43,7 @@ impl Built {
 }
 
 /// The database, as cells know it.
-const DATABASE: &str = "ORCL";
+pub const DATABASE: &str = "ORCL";
 
 impl Machine {
     /// Builds the storage that is in use.

@@ -24,6 +24,7 @@
 
 mod arm;
 mod recorder;
+pub mod rig;
 mod spec;
 mod stations;
 
@@ -61,6 +62,12 @@ pub enum RunError {
     /// Evidence cannot be written.
     #[error(transparent)]
     Evidence(#[from] dyno_evidence::EvidenceError),
+    /// A cell refuses a command.
+    #[error(transparent)]
+    Cell(#[from] crate::cell::CellError),
+    /// The thread of a rig has ended.
+    #[error("the rig has ended; this is a defect of dbdyno, please report it")]
+    Gone,
     /// An invariant does not hold.
     #[error("arm {arm}: {what} does not hold; this is a defect of dbdyno, please report it")]
     Broken {
