@@ -13,6 +13,7 @@ BENCHES = (
     "stats.py",
     "traces.py",
     "model.py",
+    "probe.py",
     "snapshot.py",
     "pgbench_parity.py",
 )

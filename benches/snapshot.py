@@ -125,13 +125,18 @@ def objects(target: Postgres, store: Store, tables: int) -> None:
         with timed(rendered), Interval(store, first, last) as interval:
             report(interval)
     whole: list[float] = []
+    before = os.times()
     for _ in range(3):
         arguments = ["snap", "report", "last-1", "last", "--store", str(store.folder)]
         with timed(whole):
             subprocess.run([sys.executable, "-m", "dbdyno", *arguments], check=True,
                            stdout=subprocess.DEVNULL)  # fmt: skip
     model_s, whole_s = statistics.median(rendered), statistics.median(whole)
-    print(f"  report: model {model_s:.2f} s, `dbdyno snap report` as a process {whole_s:.2f} s")
+    after = os.times()
+    spent = after.children_user + after.children_system
+    spent = (spent - before.children_user - before.children_system) / len(whole)
+    print(f"  report: model {model_s:.2f} s; `dbdyno snap report` as a process {whole_s:.2f} s,"
+          f" {spent:.2f} s of CPU", flush=True)  # fmt: skip
 
 
 def statements(target: Postgres, store: Store) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from model_desk import Desk
 from psycopg.conninfo import make_conninfo
 
 from dbdyno.target.embedded import EmbeddedPostgres
@@ -103,6 +104,12 @@ overhead_blocks = 0
 def lab(tmp_path: Path, dsn: str) -> Lab:
     """A laboratory in an empty folder."""
     return Lab(tmp_path, dsn)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """A desk for runs on models, in an empty folder."""
+    return Desk(tmp_path)
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ class Clock:
 def model_run(folder: Path, seed: int, *, blocks: int = 2, transactions: int = 20) -> Run:
     """Two arms of three sessions and a log writer; the same seed makes the same run."""
     random_ = random.Random(seed)
-    run = new_run(folder, "made", {"plan": {"target": "model:made"}}, name="made")
+    run = new_run(folder, "made", {"machine": {"target": "model:made"}}, name="made")
     for block in range(blocks):
         calls: list[tuple[object, ...]] = []
         waits: list[tuple[object, ...]] = []

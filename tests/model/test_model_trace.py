@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from pathlib import Path
 
@@ -10,9 +11,10 @@ from click.testing import CliRunner
 from model_made import model_run
 
 import dbdyno
+from dbdyno import _core
 from dbdyno.cli.main import cli
 from dbdyno.errors import ModelError
-from dbdyno.evidence.run import Run
+from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
 from dbdyno.model.trace_write import identifiers, write_model_trace
 
 WAITS_OF_THE_RUN = """
@@ -96,9 +98,58 @@ def test_statements_have_the_identifiers_that_oracle_gives_them():
     assert identifiers("COMMIT") == ("8ggw94h7mvxd7", 255718823)
 
 
+@pytest.fixture(scope="module")
+def modelled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
+    """A run of the core itself with flash log off and on, and its traces as they were read back."""
+    folder = tmp_path_factory.mktemp("modelled")
+    run = new_run(folder, "modelled", {"machine": {"target": "model:exadata-x2"}}, name="run")
+    arms = [
+        {"name": name, "settings": {"cells.flash_log.enabled": value}, "sessions": 4,
+         "workload": {"kind": "update-loop", "blocks": 20_000}}
+        for name, value in (("off", "false"), ("on", "true"))
+    ]  # fmt: skip
+    spec = {"machine": _core.model_machine("exadata-x2"), "seed": 11, "transactions": 300,
+            "warmup_transactions": 20, "arms": arms}  # fmt: skip
+    core = _core.ModelRun(json.dumps(spec))
+    for index in range(2):
+        told = json.loads(core.block(index, run.path))
+        run.add_block(Block(index, "measure", told["started_ns"], told["ended_ns"], told["rows"],
+                            [SliceRecord(0, 0), SliceRecord(1, 1)]))  # fmt: skip
+    run.save(status="complete")
+    write_model_trace(run, folder / "traces")
+    return run, dbdyno.read_trace([str(folder / "traces")], folder / "read")
+
+
+def test_every_wait_of_a_modelled_run_comes_back(modelled: tuple[Run, Run]):
+    run, read = modelled
+    expected = dbdyno.sql(
+        f"select * replace (if(object = 'session', session, 0) as session) from"
+        f" ({WAITS_OF_THE_RUN}) order by all",
+        run,
+    ).fetchall()
+    found = dbdyno.sql(
+        f"select * replace (if(object = 's', 'session', object) as object,"
+        f" coalesce(try_cast(session as bigint), 0) as session) from ({WAITS_OF_THE_TRACE})"
+        " order by all",
+        read,
+    ).fetchall()
+    events = {row[4] for row in found}
+    assert {"log file sync", "log file parallel write", "cell single block physical read"} <= events
+    assert found == expected
+
+
+def test_the_time_of_modelled_sessions_closes_and_their_cpu_is_positive(modelled: tuple[Run, Run]):
+    rows = dbdyno.sql(
+        "select sum(unexplained_ns), sum(unaccounted_ns), sum(cpu_ns) > 0, sum(orphans)"
+        " from sessions join files using (file) where path like '%\\_s0%' escape '\\'",
+        modelled[1],
+    ).fetchall()
+    assert rows == [(0, 0, True, 0)]
+
+
 def test_a_run_of_another_target_is_refused(tmp_path: Path):
     run = model_run(tmp_path, 1, blocks=1, transactions=1)
-    run.save(plan={"target": "embedded"})
+    run.save(machine=None)
     with pytest.raises(ModelError, match="no run of a model"):
         write_model_trace(run, tmp_path / "out")
 

@@ -90,3 +90,18 @@ def test_a_sweep_without_numbers_is_no_figure():
     model = report_models.hollow("sweep")
     model["figures"]["sweep"] = {"curves": [{"name": "a", "points": [{"x": 0, "per_s": None}]}]}
     assert figures.draw("sweep", model) is None
+
+
+def test_one_bin_of_few_commits_does_not_flatten_the_curve():
+    model = report_models.curve()
+    before = figures.draw("curve", model).to_dict(validate=False)
+    model["figures"]["curve"]["bins"][7]["high_ns"] = 3_400_000_000.0
+    after = figures.draw("curve", model).to_dict(validate=False)
+
+    def top(spec):
+        return spec["layer"][-1]["encoding"]["y"].get("scale") or next(
+            layer["encoding"]["y"]["scale"] for layer in spec["layer"]
+            if "scale" in layer["encoding"].get("y", {})
+        )  # fmt: skip
+
+    assert top(after)["domain"][1] < 1.5 * top(before)["domain"][1]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -78,6 +79,14 @@ def test_counters_that_fell_give_no_number_but_a_sentence() -> None:
     made = shown(reading(0, {"commits": 100.0}), reading(1, {"commits": 3.0}))
     assert made["profile"][0]["value"] is None
     assert "began again" in made["notes"][0]
+
+
+def test_our_own_transactions_that_an_engine_counts_late_are_told_and_take_nothing_off() -> None:
+    """On an idle server the screen said that counters had begun again."""
+    before = replace(reading(0, {"commits": 100.0}), own=3)
+    made = shown(before, replace(reading(1, {"commits": 100.0}), own=9))
+    assert made["profile"][0]["value"] == 0.0
+    assert made["notes"] == ["transactions: about 6 a second are those of this screen"]
 
 
 def test_a_counter_that_is_not_known_is_not_zero() -> None:

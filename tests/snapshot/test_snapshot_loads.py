@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import re
+import subprocess
 import threading
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -164,3 +166,37 @@ def test_no_number_is_negative(known: Lab):
     last = known.take()
     with known.between(first, last) as interval:
         assert never_negative(interval) > 500
+
+
+def test_our_own_statements_are_not_in_top_sql(known: Lab):
+    first = known.take()
+    known.run("select count(*) from known")
+    last = known.take()
+    sql = section(known.report(first, last), "sql")
+    texts = [r["text"] or "" for t in sql["tables"] if t["title"] == "Texts" for r in t["rows"]]
+    assert any("count(*) from known" in text for text in texts)
+    assert not [text for text in texts if "dbdyno" in text or "_pg3_" in text]
+    assert any("dbdyno's own are left out" in note for note in sql["notes"])
+
+
+def test_the_report_counts_the_transactions_that_pgbench_counts(known: Lab, tmp_path):
+    pgbench = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/pgbench"))), None)
+    if pgbench is None:
+        pytest.skip("no pgbench here")
+    given = known.engine.conninfo()
+    where = ["-h", given["host"], "-p", given["port"], "-U", given["user"], given["dbname"]]
+    subprocess.run([pgbench, "-i", "-q", *where], check=True, capture_output=True)
+    first = known.take()
+    done = subprocess.run([pgbench, "-n", "-c", "2", "-t", "150", *where],
+                          check=True, capture_output=True, text=True)  # fmt: skip
+    last = known.take()
+    counted = int(re.search(r"actually processed: (\d+)/", done.stdout)[1])
+    (history,) = known.rows(first, last, "pg_stat_user_tables", "relname = 'pgbench_history'")
+    assert history["n_tup_ins"] == counted == 300
+    calls = {r["text"]: r["calls"] for r in _statements(known, first, last)}
+    assert calls["END"] == counted
+    row = line(known.report(first, last), "throughput", "postgres")
+    beginnings = 6  # of pgbench's sessions, and its look at the tables' partitions
+    assert counted <= row["commits"] <= counted + beginnings
+    seconds = known.between(first, last).seconds
+    assert row["tps"] * seconds == pytest.approx(counted, abs=beginnings)

@@ -57,7 +57,7 @@ fn independent_values_have_no_regimes_even_with_two_humps() {
         .collect();
     assert_eq!(regimes::find(&values), None);
     assert_eq!(regimes::find(&values[..500]), None, "too few to tell");
-    assert_eq!(regimes::find(&[7.0; 5_000]), None, "nothing varies");
+    assert_eq!(regimes::find(&vec![7.0; 5_000]), None, "nothing varies");
 }
 
 #[test]

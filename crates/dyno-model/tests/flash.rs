@@ -132,8 +132,18 @@ fn one_by_one(parameters: FlashParameters, requests: Vec<Request>, gap_ns: u64) 
     seen.take()
 }
 
-const LINK_NS: u64 = 30_000;
+/// Command and firmware.
+const LINK_NS: u64 = 30_000 + 40_000;
 const PAGE_NS: u64 = 13_653;
+
+#[test]
+fn the_firmware_works_on_several_requests_at_once_the_link_does_not() {
+    let simulation = Simulation::new(5);
+    let device: Rc<dyn Device> = Flash::new(&simulation, "card", quiet());
+    let seen = closed_loop(&simulation, &device, 4, 1, random_page_write);
+    let one_ns = 30_000 + PAGE_NS;
+    assert_eq!(seen, [1, 2, 3, 4].map(|place| 40_000 + place * one_ns));
+}
 
 #[test]
 fn an_idle_card_takes_the_time_of_its_parts() {
@@ -171,6 +181,7 @@ fn sustained_random_writes_run_at_the_pace_of_the_dies() {
         buffer_pages: 256,
         link_mb_s: 1e6,
         command_us: 0.0,
+        firmware_us: 0.0,
         idle_collect_blocks: 0,
         ..FlashParameters::default()
     };
@@ -200,6 +211,7 @@ fn a_full_card_is_dramatically_slower_than_a_fresh_one() {
             buffer_pages: 256,
             link_mb_s: 1e4,
             command_us: 1.0,
+            firmware_us: 0.0,
             start,
             ..FlashParameters::default()
         };

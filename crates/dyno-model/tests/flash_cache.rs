@@ -364,3 +364,30 @@ fn requests_of_all_modules_are_bounded_and_bytes_add_up() {
     println!("a cell: {one:.0} MB/s of a module, {four:.0} of four");
     assert!((250.0..300.0).contains(&one) && four / one > 3.0);
 }
+
+#[test]
+fn a_cache_that_begins_warm_answers_from_flash_and_has_counted_nothing() {
+    let simulation = Simulation::new(3);
+    let mut parameters = RackParameters { count: 1, disks: 4, modules: 4, ..Default::default() };
+    parameters.flash_cache.size_gb = 0.05;
+    let group = GroupParameters {
+        size_gb: 1.0,
+        warm_mb: 32,
+        redundancy: Redundancy::External,
+        ..Default::default()
+    };
+    parameters.groups = [("DATA".to_owned(), group)].into();
+    let rack = Rack::new(simulation.sim(), &parameters).unwrap();
+    let data = rack.group("DATA", &Tag::new(Purpose::Data, "ORCL")).unwrap();
+    let counter = |name: &str| metric(&rack, name);
+    assert_eq!((counter("FC_IO_RQ_W"), counter("FC_IO_RQ_R")), (0.0, 0.0));
+    assert!((counter("FC_BY_USED") - 32.0).abs() < 1e-9);
+    let sim = simulation.sim().clone();
+    simulation.spawn("reader", async move {
+        start(&sim, &*data, Request::read(8 << 20, 8192)).await;
+        start(&sim, &*data, Request::read(40 << 20, 8192)).await;
+    });
+    simulation.run().unwrap();
+    assert_eq!((counter("FC_IO_RQ_R"), counter("FC_IO_RQ_R_MISS")), (1.0, 1.0));
+    assert!(rack.holds());
+}

@@ -195,7 +195,7 @@ fn no_setting_of_a_built_in_machine_breaks_it() {
         println!("{name}: seed {number}");
         let machine = Machine::parse(built_in(name).unwrap()).unwrap();
         let mut dice = Streams::new(number as u64).named("settings");
-        for _ in 0..200 {
+        for _ in 0..60 {
             let mut changed = machine.clone();
             let described = machine.describe();
             for _ in 0..=dice.below(3) {
@@ -269,4 +269,35 @@ fn groups_of_cells_are_those_given() {
     machine.set("cells.groups.DATA.redundancy", "high").unwrap();
     let groups = machine.rack().unwrap().unwrap().groups;
     assert_eq!((groups["DATA"].size_gb, groups["RECO"].size_gb), (430.0, 108.0));
+}
+
+/// What a measured device is made of is read as a whole, and still blamed on its line.
+#[test]
+fn a_measured_device_is_read_from_its_regimes() {
+    let regimes = "regimes = [{ read = { kind = \"constant\", us = 80 }, write = { kind = \"lognormal\", median_us = 60, sigma = 0.3 } }]";
+    let text = small(&format!(
+        "[devices.m]\nkind = \"empirical\"\ncapacity_gb = 1\nservers = 2\n{regimes}"
+    ));
+    let text = text.replace("redo = \"platter\"", "redo = \"m\"");
+    let machine = Machine::parse(&text).unwrap();
+    let built = machine.build(&Simulation::new(1), Rc::new(())).unwrap();
+    assert_eq!(built.instance.storage().redo[0].capacity_bytes(), 1_000_000_000);
+    assert_refused(
+        &text.replace("lognormal", "lognormale"),
+        "line 8, devices.m.regimes",
+        "`lognormale`",
+        "",
+    );
+    assert_refused(
+        &text.replace("capacity_gb = 1\n", ""),
+        "line 4, devices.m",
+        "`capacity_gb`",
+        "",
+    );
+    assert_refused(
+        &text.replace("servers", "server"),
+        "line 7",
+        "an empirical device has no",
+        "`servers`",
+    );
 }

@@ -104,7 +104,9 @@ fn arms_meet_the_same_dice() {
     assert_eq!(of(0, &calls.elapsed_ns), of(1, &calls.elapsed_ns));
     assert_ne!(of(0, &calls.elapsed_ns), of(2, &calls.elapsed_ns));
     let mut sizes = [of(0, &calls.redo_bytes), of(2, &calls.redo_bytes)];
-    sizes.iter_mut().for_each(|sizes| sizes.sort_unstable());
+    for sizes in &mut sizes {
+        sizes.sort_unstable();
+    }
     assert_eq!(sizes[0], sizes[1], "sizes are drawn alike");
 }
 

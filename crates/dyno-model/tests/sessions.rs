@@ -355,18 +355,19 @@ fn a_lookup_gets_a_block_of_each_level() {
 
 #[test]
 fn what_cannot_work_is_named() {
+    type Change = fn(&mut InstanceParameters);
     let simulation = Simulation::new(1);
     let storage = |simulation: &Simulation| {
         let data = memory(simulation, "data", 1.0, 1.0);
         Storage { redo: vec![Rc::clone(&data)], temp: Rc::clone(&data), data }
     };
-    let refused = |change: fn(&mut InstanceParameters)| {
+    let refused = |change: Change| {
         let mut parameters = InstanceParameters::default();
         change(&mut parameters);
         let made = Instance::new(&simulation, parameters, storage(&simulation), Rc::new(()));
         made.err().map(|error| error.to_string())
     };
-    let wrong: [(fn(&mut InstanceParameters), &str); 5] = [
+    let wrong: [(Change, &str); 5] = [
         (|p| p.cores = 0, "cores = 0: must be 1 or more"),
         (|p| p.scheduler.slice_ms = f64::NAN, "scheduler.slice_ms = NaN: must be a number above 0"),
         (|p| p.redo.groups = 1, "redo.groups = 1: must be 2 or more"),

@@ -1,5 +1,6 @@
-//! Random machines under random work, from a seed: whatever is stacked on whatever, every request
-//! completes, Little's law holds everywhere, nothing is lost, and the run replays.
+//! Random machines and instances under random work, from a seed: whatever is stacked on whatever,
+//! every request completes, Little's law holds everywhere, every nanosecond of every session is
+//! accounted for, nothing is lost, and the run replays.
 //!
 //! `DYNO_SWARM=10000 cargo test --release -p dyno-model --test swarm` runs it for longer.
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -10,6 +11,10 @@ use std::rc::Rc;
 
 use dyno_model::cell::parameters::Caching;
 use dyno_model::cell::{Purpose, Rack, Tag};
+use dyno_model::database::lru::Replacement;
+use dyno_model::database::{
+    Call, Instance, InstanceParameters, Policy, Process, Sink, Storage, Wait,
+};
 use dyno_model::device::array::Array;
 use dyno_model::device::cache::{Cache, CacheParameters};
 use dyno_model::device::disk::{Disk, DiskParameters, Scheduler};
@@ -18,6 +23,9 @@ use dyno_model::device::ftl::Collector;
 use dyno_model::device::lun::{ChannelParameters, HbaChannel, Lun};
 use dyno_model::device::{Device, Request, start};
 use dyno_model::kernel::{Simulation, Stream};
+use dyno_model::workload::{
+    CommitLoop, KeyLookup, Limit, ScanJobs, SortLoad, Stop, UpdateLoop, Workload,
+};
 
 /// What must hold at the end, beside the stations.
 type Check = Box<dyn Fn() -> bool>;
@@ -166,9 +174,155 @@ fn run(seed: u64) -> (u64, u64) {
     (simulation.hash(), simulation.now_ns())
 }
 
+/// A sink that asserts what every wait must be: no process waits twice at a time, and nothing ends
+/// in the future.
+struct Watch {
+    sim: dyno_model::kernel::Sim,
+    ended: std::cell::RefCell<std::collections::BTreeMap<Process, u64>>,
+    seen: std::cell::Cell<u64>,
+}
+
+impl Sink for Watch {
+    fn wait(&self, wait: &Wait) {
+        let mut ended = self.ended.borrow_mut();
+        let before_ns = ended.insert(wait.process, wait.start_ns + wait.elapsed_ns);
+        assert!(before_ns.unwrap_or(0) <= wait.start_ns, "{wait:?} began before {before_ns:?}");
+        assert_eq!(wait.start_ns + wait.elapsed_ns, self.sim.now_ns());
+        self.seen.set(self.seen.get() + 1);
+    }
+
+    fn call(&self, call: &Call) {
+        assert!(call.cpu_ns <= call.elapsed_ns, "{call:?}");
+        assert_eq!(call.started_ns + call.elapsed_ns, self.sim.now_ns());
+    }
+}
+
+fn parameters(bench: &mut Bench) -> InstanceParameters {
+    let mut all = InstanceParameters { cores: bench.pick(&[1, 2, 16]), ..Default::default() };
+    (all.lgwr_first, all.cells) = (bench.dice.chance(0.3), bench.dice.chance(0.3));
+    all.scheduler.policy = bench.pick(&[Policy::Fair, Policy::RoundRobin]);
+    all.scheduler.slice_ms = bench.pick(&[0.01, 3.0]);
+    let redo = &mut all.redo;
+    redo.buffer_kb = bench.pick(&[64, 512, 8_192]);
+    redo.strands = bench.pick(&[1, 2]);
+    redo.private_kb = bench.pick(&[0, 4, 65]);
+    redo.block_bytes = bench.pick(&[512, 4_096]);
+    redo.trigger_kb = bench.pick(&[16, 1_024]);
+    redo.write_kb = bench.pick(&[8, 1_024]);
+    (redo.groups, redo.file_mb) = (bench.pick(&[2, 3]), bench.pick(&[1, 64]));
+    redo.checkpoint_lag = bench.pick(&[0.1, 0.9, 5.0]);
+    redo.allocate_us = bench.pick(&[0.5, 40.0]);
+    let buffers = &mut all.buffers;
+    buffers.buffers = bench.pick(&[1, 3, 50, 2_000]);
+    buffers.replacement = bench.pick(&[Replacement::TouchCount, Replacement::Lru]);
+    buffers.hot_pct = bench.pick(&[0.0, 50.0, 100.0]);
+    buffers.touch_s = bench.pick(&[0.0, 3.0]);
+    buffers.scan_pct = bench.pick(&[1.0, 40.0, 100.0]);
+    buffers.dirty_queue = bench.pick(&[1, 25, 1_000]);
+    buffers.writes = bench.pick(&[1, 32]);
+    buffers.multiblock = bench.pick(&[1, 8, 128]);
+    all
+}
+
+fn workload(bench: &mut Bench) -> Workload {
+    let think_ms = bench.pick(&[0.0, 1.0]);
+    match bench.dice.below(5) {
+        0 => {
+            let redo_bytes = bench.pick(&["1", "512", "4KiB..3MiB", "100,70000"]).into();
+            Workload::CommitLoop(CommitLoop { redo_bytes, think_ms, ..Default::default() })
+        }
+        1 | 2 => Workload::UpdateLoop(UpdateLoop {
+            blocks: bench.pick(&[1, 10, 300, 5_000]),
+            skew: bench.pick(&[0.0, 1.0]),
+            blocks_per_commit: bench.pick(&[1, 5, 40]),
+            redo_per_block: bench.pick(&[100, 16_384]),
+            think_ms,
+            ..Default::default()
+        }),
+        3 => Workload::KeyLookup(KeyLookup {
+            keys: bench.pick(&[1, 1_000, 100_000]),
+            keys_per_leaf: bench.pick(&[2, 450]),
+            think_ms,
+            ..Default::default()
+        }),
+        _ if bench.dice.chance(0.5) => Workload::ScanJobs(ScanJobs {
+            bytes: bench.pick(&[100, 1 << 20]),
+            io_bytes: bench.pick(&[65_536, 1 << 20]),
+            ahead: bench.pick(&[1, 3]),
+            shared: bench.dice.chance(0.5),
+            buffered: bench.dice.chance(0.5),
+            think_ms,
+            ..Default::default()
+        }),
+        _ => Workload::Sort(SortLoad {
+            bytes: bench.pick(&[1, 1 << 20]),
+            area_kb: bench.pick(&[64, 4_096]),
+            io_kb: bench.pick(&[8, 64]),
+            ahead: bench.pick(&[1, 2]),
+            think_ms,
+            ..Default::default()
+        }),
+    }
+}
+
+fn run_instance(seed: u64) -> (u64, u64) {
+    let simulation = Simulation::new(seed);
+    let dice = simulation.stream("machine");
+    let mut bench = Bench { simulation: &simulation, dice, checks: Vec::new(), names: 0 };
+    let members = 1 + bench.dice.below(2);
+    let redo: Vec<_> = (0..members).map(|_| bench.device(1)).collect();
+    let storage = Storage { redo, data: bench.device(1), temp: bench.device(0) };
+    let (parameters, work) = (parameters(&mut bench), workload(&mut bench));
+    let sessions = bench.pick(&[1, 3, 12]);
+    let stop = Stop::new(bench.pick(&[0, 3]), Limit::Transactions(12));
+    let checks = bench.checks;
+    let (sim, ended) = (simulation.sim().clone(), std::cell::RefCell::default());
+    let watch = Rc::new(Watch { sim, ended, seen: std::cell::Cell::new(0) });
+    let sink = Rc::<Watch>::clone(&watch);
+    println!("{work:?}\n{parameters:?}");
+    let devices = storage.clone();
+    let instance = Instance::new(&simulation, parameters, storage, sink).unwrap();
+    let progress = work.spawn(&simulation, &instance, sessions, &stop).unwrap();
+    simulation.run().unwrap();
+    let each = u64::from(sessions) * 12;
+    assert_eq!((progress.transactions(), progress.running()), (each, 0));
+    assert_eq!(progress.unaccounted(), 0, "elapsed = CPU + waits");
+    let (redo, counts) = (instance.redo(), instance.redo().counts());
+    assert_eq!(redo.written_bytes(), counts.redo_bytes + redo.unflushed_bytes());
+    let payload = instance.parameters().redo.block_bytes - 16;
+    assert_eq!(counts.blocks * payload, counts.redo_bytes + counts.wasted_bytes);
+    assert!(instance.report().little && instance.report().utilisation <= 1.0 + 1e-12);
+    let Storage { redo, data, temp } = devices;
+    for report in redo.iter().chain([&data, &temp]).flat_map(|device| device.reports()) {
+        assert!(report.little, "{report:?}");
+    }
+    assert!(checks.iter().all(|check| check()));
+    assert!(instance.buffers().dirty() <= instance.parameters().buffers.buffers);
+    // The database writer may still have blocks to write: nothing of that is lost.
+    simulation.run_until(simulation.now_ns() + 100_000_000).unwrap();
+    (simulation.hash(), watch.seen.get())
+}
+
+/// Runs: so many by default.
+fn count(default: u64) -> u64 {
+    std::env::var("DYNO_SWARM").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn random_instances_keep_their_promises_and_replay() {
+    let count = count(300);
+    for seed in 0..count {
+        println!("seed {seed}");
+        let first = run_instance(seed);
+        if seed % 10 == 0 {
+            assert_eq!(first, run_instance(seed), "replay of seed {seed}");
+        }
+    }
+}
+
 #[test]
 fn random_machines_keep_their_promises_and_replay() {
-    let count = std::env::var("DYNO_SWARM").ok().and_then(|text| text.parse().ok()).unwrap_or(600);
+    let count = count(600);
     for seed in 0..count {
         println!("seed {seed}");
         let first = run(seed);

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dbdyno.cli.output import format_options, show_rows
+from dbdyno.errors import ModelError, PlanError
 
 
 @click.command("list")
@@ -15,4 +16,23 @@ def command(form: str | None, output: Path | None) -> None:
     """The machines that come with dbdyno: name, title, parts, and the studies that suit them."""
     from dbdyno.model.describe import listed
 
-    show_rows(listed(), form, output)
+    rows = [{**row, "suits": ", ".join(_suits(row["name"]))} for row in listed()]
+    show_rows(rows, form, output)
+
+
+def _suits(name: str) -> list[str]:
+    """The studies that can run on this machine with their factors' defaults."""
+    from dbdyno.model.machine import machine_of
+    from dbdyno.study.library import STUDIES
+    from dbdyno.study.modelled import check_on_model
+
+    machine = machine_of(name)
+    found = []
+    for study in STUDIES.values():
+        try:
+            plan = study.plan({}, quick=True, target=f"model:{name}")
+            check_on_model(plan, machine)
+        except (ModelError, PlanError):
+            continue
+        found.append(study.name)
+    return found

@@ -129,7 +129,8 @@ def command(
     dbdyno probe redo /disk/redo --size 512,4KiB,64KiB --sessions 20 --for 10s
     dbdyno probe redo /disk/redo /flash/redo --race --sessions 20
     """
-    from dbdyno.study.execute_host import HostPlan, start
+    from dbdyno.study.execute_host import start_on_host
+    from dbdyno.study.host_plan import HostPlan
     from dbdyno.study.progress import for_stream
     from dbdyno.study.stopping import Interrupted
     from dbdyno.target.probe import LogArm
@@ -152,7 +153,7 @@ def command(
     )
     progress = for_stream()
     try:
-        run = start(plan, out, progress, seed=seed)
+        run = start_on_host(plan, out, progress, seed=seed)
     except Interrupted as stop:
         progress.end()
         click.echo("interrupted: the probe's files are removed; whole blocks are kept", err=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument("what", required=False, metavar="STUDY|PLAN.toml")
 @click.option(
     "--target",
-    help="postgres (embedded), postgresql://user@host/db, model:NAME or model:FILE.toml.",
+    help="postgres (embedded), postgresql://user@host/db, model:NAME, model:FILE.toml, or host.",
 )
 @click.option(
     "--set",
@@ -69,10 +69,7 @@ def command(
         if resume_name is not None:
             run = _resume(what, resume_name, out, target, progress)
         else:
-            plan = _plan(what, settings, target, quick, blocks, aa)
-            from dbdyno.study.execute import start
-
-            run = start(plan, out, progress, seed=seed)
+            run = _start(what, settings, target, quick, blocks, aa, out, seed, progress)
     except Interrupted as stop:
         progress.end()
         click.echo(
@@ -82,6 +79,30 @@ def command(
         )
         raise click.exceptions.Exit(130) from stop
     show(run)
+
+
+def _start(
+    what: str | None,
+    settings: tuple[str, ...],
+    target: str | None,
+    quick: bool,
+    blocks: int | None,
+    aa: bool,
+    out: Path,
+    seed: int | None,
+    progress: Progress,
+) -> Run:
+    """A new run: of log writers on this host, or of a plan on an engine or a model."""
+    if target == "host":
+        from dbdyno.study.execute_host import start_on_host
+        from dbdyno.study.host_plan import host_study
+
+        on_host = host_study(what or "", _options(settings), quick=quick, blocks=blocks)
+        return start_on_host(on_host.same_twice() if aa else on_host, out, progress, seed=seed)
+    from dbdyno.study.execute import start
+
+    plan = _plan(what, settings, target, quick, blocks, aa)
+    return start(plan, out, progress, seed=seed)
 
 
 def _resume(what: str | None, name: str, out: Path, target: str | None, progress: Progress) -> Run:
@@ -130,13 +151,17 @@ def _read(what: str, settings: tuple[str, ...], quick: bool, target: str | None)
         return on_target(replace(plan, schedule=schedule), target)
     from dbdyno.study.library import find_study
 
+    return find_study(what).plan(_options(settings), quick=quick, target=target)
+
+
+def _options(settings: tuple[str, ...]) -> dict[str, str]:
     options = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals:
             raise PlanError(f"{setting!r} is not NAME=VALUE", where="--set")
         options[name] = value
-    return find_study(what).plan(options, quick=quick, target=target)
+    return options
 
 
 def show(run: Run) -> None:

@@ -1,12 +1,78 @@
-"""How many requests may be under way, layer by layer, where disks are reached as LUNs."""
+"""How many requests may be under way, layer by layer, where disks are reached as LUNs.
+
+Two limits meet on such a road, and they are easily taken for each other: the host's, per LUN
+(`sd_max_throttle`), and a port's (`queue_limit` of a channel), shared by all LUNs that are reached
+by it. Arithmetic on the machine's own parameters; nothing is measured here.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dbdyno.model.machine import Machine
 
+PIECE = 1 << 20
+"""The request that is told as an example: 1 MB."""
 
-def sentences(machine: Machine, plan: dict[str, Any]) -> list[str]:
-    """Nothing where the machine has no LUN."""
-    return []
+
+def sentences(machine: Machine, arms: list[dict[str, Any]]) -> list[str]:
+    """What may be under way and who shares what, over all arms; nothing where there is no LUN."""
+    parts = {part["name"]: part for part in machine.parts}
+    luns = [part for part in machine.parts if part["kind"] == "lun"]
+    if not luns:
+        return []
+    lun = luns[0]
+    stripe = next((p for p in machine.parts if lun["name"] in p["over"]), None)
+    each = lun["count"] // (stripe["count"] if stripe else 1)
+    throttles = _levels(machine, arms, f"devices.{lun['name']}.sd_max_throttle")
+    told = []
+    if stripe is not None:
+        widths = _levels(machine, arms, f"devices.{stripe['name']}.stripe_kb")
+        told += [_demand(width, each) for width in widths]
+    told.append(
+        f"The host's limit is per LUN: {_list(throttles)} requests under way on each, so at most "
+        f"{_list([t * each for t in throttles])} on the {each} LUNs of one file system, whoever "
+        "asks for them."
+    )
+    channels = [part for part in parts.values() if part["kind"] == "channel"]
+    if channels:
+        channel = channels[0]
+        limit = machine.number(f"devices.{channel['name']}.queue_limit")
+        shared = lun["count"] // channel["count"]
+        told.append(
+            f"A port's limit is another one: {limit:g} commands, shared by the {shared} LUNs that "
+            f"are reached by it; with {channel['count']} ports {limit * channel['count']:g} in all."
+        )
+    told.append(
+        f"All jobs read from the same place, and each of its {each} LUNs serves all of them: what "
+        "one job has under way on a LUN is missing for the others."
+    )
+    return told
+
+
+def _demand(width: int, luns: int) -> str:
+    pieces = max(PIECE // (width << 10), 1)
+    on = min(pieces, luns)
+    noun = "piece" if pieces == 1 else "pieces"
+    return (
+        f"With a stripe of {width} KB a read of 1 MB falls into {pieces} {noun} on {on} "
+        f"LUN{'s' if on > 1 else ''}: J jobs want J × {pieces} at once, about "
+        f"{_share(pieces / luns)} on each of {luns} LUNs."
+    )
+
+
+def _share(per_lun: float) -> str:
+    return "J" if math.isclose(per_lun, 1) else f"J × {per_lun:.3g}"
+
+
+def _levels(machine: Machine, arms: list[dict[str, Any]], path: str) -> list[int]:
+    """The values of a parameter over all arms, in their order; the machine's own without."""
+    short = path.rpartition(".")[2]
+    found = [arm["settings"].get(path, arm["settings"].get(short)) for arm in arms]
+    values = dict.fromkeys(int(value) for value in found if value is not None)
+    return list(values) or [int(machine.number(path))]
+
+
+def _list(values: list[int]) -> str:
+    return " or ".join(str(value) for value in values)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,11 @@ class Machine:
         """The machine's own values of these parameters, as text; `?` where there is none."""
         known = {row["path"]: row["value"] for row in self.parameters}
         return {path: _text(known.get(self._whole(path))) for path in paths}
+
+    def number(self, path: str) -> float:
+        """The machine's own value of a numeric parameter; NaN where there is none."""
+        value = next((row["value"] for row in self.parameters if row["path"] == path), None)
+        return float(value) if isinstance(value, int | float) else math.nan
 
     @property
     def name(self) -> str:

@@ -63,10 +63,7 @@ class Interval:
     def chain(self) -> list[Snapshot]:
         """All snapshots of the target from the first to the last."""
         if self._chain is None:
-            every = self.store.of(self.before.target)
-            self._chain = [
-                one for one in every if self.before.at_ns <= one.at_ns <= self.after.at_ns
-            ]
+            self._chain = self.store.between(self.before, self.after)
         return self._chain
 
     def verdict(self, scope: str, value: str | None = None) -> Verdict:

@@ -30,12 +30,14 @@ OWN_MOST = 8
 class Reading:
     """What was read at one instant (`at_ns`, any monotonic clock). `counters` only grow, `states`
     are now; `statements` gives calls and time in ns of each identifier, None where the engine
-    does not measure them."""
+    does not measure them; `own` is how many transactions of ours `commits` will come to hold (an
+    engine may count them up to a second late, so they are told and not taken off)."""
 
     at_ns: int
     counters: Mapping[str, float | None]
     states: Mapping[str, float | None] = field(default_factory=dict)
     statements: Mapping[str, tuple[float, float]] | None = None
+    own: int = 0
 
 
 class Live(Protocol):
@@ -97,6 +99,9 @@ def frame(
         shown = [row | {"text": texts.get(row["statement"])} for row in statements]
         statements = [row for row in shown if OWN_MARK not in (row["text"] or "")][:top]
     notes = list(live.lacks)
+    if now.own > before.own and seconds > 0:
+        ours = (now.own - before.own) / seconds
+        notes.append(f"transactions: about {ours:.0f} a second are those of this screen")
     if fell:
         notes.insert(0, "counters began again: the server was restarted, or they were reset")
     return {

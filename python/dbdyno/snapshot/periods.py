@@ -59,7 +59,7 @@ def period(store: Store, text: str, target: str | None = None) -> Period:
         first, last = str(found["first"]), str(found["last"])
     start = store.find(first, target)
     end = store.find(last, target or start.target)
-    chain = [one for one in store.of(start.target) if start.at_ns <= one.at_ns <= end.at_ns]
+    chain = store.between(start, end)
     if start.target != end.target or len(chain) < 2:
         raise SnapshotError(
             f"{name!r} is no period: it needs two snapshots of one target, the earlier first",

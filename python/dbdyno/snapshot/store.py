@@ -99,14 +99,33 @@ class Store:
     def __iter__(self) -> Iterator[Snapshot]:
         """All whole snapshots, by number."""
         for manifest in sorted(self.folder.glob("[0-9]*/manifest.json")):
-            found = read_json(manifest)
-            if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-                raise EvidenceError(
-                    f"is no snapshot of schema {SCHEMA}",
-                    where=str(manifest),
-                    next_step="use the dbdyno that wrote it, or move the folder away",
-                )
-            yield Snapshot(self.folder, found)
+            yield self._open(manifest)
+
+    def _open(self, manifest: Path) -> Snapshot:
+        found = read_json(manifest)
+        if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+            raise EvidenceError(
+                f"is no snapshot of schema {SCHEMA}",
+                where=str(manifest),
+                next_step="use the dbdyno that wrote it, or move the folder away",
+            )
+        return Snapshot(self.folder, found)
+
+    def between(self, first: Snapshot, last: Snapshot) -> list[Snapshot]:
+        """The snapshots of a target from one to another, both included, in order of time. Only
+        manifests of numbers between the two are opened."""
+        inside = (
+            manifest
+            for manifest in self.folder.glob("[0-9]*/manifest.json")
+            if first.number <= int(manifest.parent.name) <= last.number
+        )
+        found = [self._open(manifest) for manifest in inside]
+        chain = [
+            one
+            for one in found
+            if one.target == first.target and first.at_ns <= one.at_ns <= last.at_ns
+        ]
+        return sorted(chain, key=lambda one: (one.at_ns, one.number))
 
     def of(self, target: str | None) -> list[Snapshot]:
         """All snapshots of a target (None: of all), in order of time."""
@@ -116,7 +135,7 @@ class Store:
     def last(self, target: str) -> Snapshot | None:
         """The latest snapshot of a target."""
         for manifest in sorted(self.folder.glob("[0-9]*/manifest.json"), reverse=True):
-            found = Snapshot(self.folder, read_json(manifest))
+            found = self._open(manifest)
             if found.target == target:
                 return found
         return None
@@ -178,6 +197,9 @@ class Store:
     def find(self, name: str, target: str | None = None) -> Snapshot:
         """A snapshot by number, `last`, `last-2`, its note, or a time: the latest one not after
         it. Raises `SnapshotError` where none or several fit."""
+        manifest = self.folder / f"{int(name):06d}" / "manifest.json" if name.isdigit() else None
+        if manifest is not None and manifest.is_file():
+            return self._open(manifest)
         known = self.of(target)
         if not known:
             raise SnapshotError(
@@ -185,9 +207,7 @@ class Store:
                 where=str(self.folder),
                 next_step="dbdyno snap take --target DSN",
             )
-        if name.isdigit():
-            found = [one for one in known if one.number == int(name)]
-        elif match := re.fullmatch(r"last(?:-(\d+))?", name):
+        if match := re.fullmatch(r"last(?:-(\d+))?", name):
             only = _one_target(known, name)
             back = int(match.group(1) or 0)
             found = only[-1 - back :][:1] if back < len(only) else []
@@ -209,7 +229,7 @@ def _before_time(known: list[Snapshot], text: str) -> list[Snapshot]:
         at = datetime.fromisoformat(text)
     except ValueError:
         return []
-    at = at.astimezone(UTC)
+    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     earlier = [one for one in _one_target(known, text) if one.at <= at]
     return earlier[-1:]
 

@@ -107,6 +107,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
         model["tails"] = tail.of_arms(measures, latencies, judge["longest"], judge["level"])
     if on_model(run):
         model["devices"] = devices.of_run(connection, measures)
+    if on_model(run) or "logs" in run.manifest:
         model["race"] = race.of_run(connection, measures, judge["level"])
     model["gates"], model["warnings"] = gates.examine(run, measures, model, latencies)
     return model

@@ -1,8 +1,9 @@
 """What the stations of a model did, per arm: busy share, queue, throughput, times, Little's law.
 
-A station is whatever serves one request after the other: a disk, a flash channel, a channel of a
-host adapter, the cores. Stations that are alike (`disk.0`, `disk.1` ...) are taken together as one
-row: means over them, and the busiest one's busy share beside.
+A station is whatever serves one request after the other: a disk, a flash card, a channel of a host
+adapter, the cores. Stations that differ by a number in their names only (`disk.0`, `disk.1`;
+`CD_00_cell01`, `CD_01_cell01`) are taken together as one row: means over them, and the busiest
+one's busy share beside.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from dbdyno.study.measures import Measures
 
 _NUMBERED = re.compile(r"\.\d+(?=\.|/| |$)")
+_NUMBER = re.compile(r"\d+")
 ROWS_MOST = 60
 
 _SQL = """
@@ -57,12 +59,12 @@ def of_run(connection: Any, measures: Measures) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for values in found:
         row = dict(zip(_NAMES, values, strict=True))
-        kind = _NUMBERED.sub("", row["object"])
+        kind = _NUMBER.sub("*", _NUMBERED.sub("", row["object"]))
         groups.setdefault((row["arm"], kind), []).append(row)
     arms = {arm.name: at for at, arm in enumerate(measures.arms)}
     virtual_s = _virtual_s(measures)
     rows = [
-        _row(arms[arm], kind, own, virtual_s[arm])
+        _row(arms[arm], kind if len(own) > 1 else own[0]["object"], own, virtual_s[arm])
         for (arm, kind), own in groups.items()
         if sum(station["completions"] for station in own)
     ]

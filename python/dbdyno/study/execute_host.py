@@ -11,70 +11,25 @@ import json
 import secrets
 import threading
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import Error, PlanError
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run, this_process
-from dbdyno.study.plan import Arm, Judge, Plan, Schedule, Watch, Workload
+from dbdyno.study.host_plan import HostPlan, description
 from dbdyno.study.progress import Silent
 from dbdyno.study.schedule import PlannedBlock, Timing, blocks, timing
 from dbdyno.study.stopping import Interrupted, Stopping
-from dbdyno.target.probe import LogArm
 
 if TYPE_CHECKING:
+    from dbdyno.study.plan import Plan
     from dbdyno.study.progress import Progress
 
 COST_COMMITS = 5000
 _REASON = "a log is always open: the arms differ by their files and rules only"
 
 
-@dataclass(frozen=True)
-class HostPlan:
-    """A plan for this host: its arms are log writers."""
-
-    title: str
-    arms: list[LogArm]
-    question: str = ""
-    study: str | None = None
-    kind: str = "experiment"
-    schedule: Schedule = field(default_factory=Schedule)
-    judge: Judge = field(default_factory=Judge)
-
-    def common(self) -> Plan:
-        """The same for the rooms that know nothing of logs: schedule, analysis, report."""
-        return Plan(
-            title=self.title,
-            question=self.question,
-            study=self.study,
-            kind=self.kind,
-            arms=[
-                Arm(arm.name, description(arm), sessions=arm.sessions, rate_per_s=arm.rate_per_s)
-                for arm in self.arms
-            ],
-            workload=Workload([]),
-            schedule=self.schedule,
-            watch=Watch(activity_hz=0, counters=False, overhead_blocks=0),
-            judge=self.judge,
-        )
-
-
-def description(arm: LogArm) -> str:
-    """An arm in words."""
-    from dbdyno.stats.words import duration, size
-
-    paths = " and ".join(str(path) for path in arm.paths)
-    both = {"first": ", goes on with the first that is durable", "all": ", both durable"}
-    rule = both[arm.rule] if len(arm.paths) > 1 else ""
-    think = f", thinking {duration(arm.think_ns)}" if arm.think_ns else ""
-    return (
-        f"redo of {arm.size} per commit, blocks of {size(arm.block_bytes)}, {arm.sync}{think}; "
-        f"to {paths}{rule}"
-    )
-
-
-def start(
+def start_on_host(
     plan: HostPlan, folder: Path, progress: Progress | None = None, *, seed: int | None = None
 ) -> Run:
     """Runs a plan on this host into a new run folder below `folder`.
@@ -244,19 +199,11 @@ def _manifest(
     seed: int,
     cost: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    import platform
-
-    from dbdyno.study.execute import tool_version
+    from dbdyno.study.execute import common_facts
     from dbdyno.target.probe import facts, same_device
 
     return {
-        "tool_version": tool_version(),
-        "python": platform.python_version(),
-        "title": plan.title,
-        "question": plan.question,
-        "kind": plan.kind,
-        "study": plan.study,
-        "seed": seed,
+        **common_facts(common, seed),
         "switch": how.switch,
         "switch_reason": _REASON if how.in_slices else "there is one arm",
         "slice_ns": how.slice_ns if how.in_slices else None,

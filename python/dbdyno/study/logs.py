@@ -32,6 +32,10 @@ def add(model: dict[str, Any], connection: Any, measures: Measures, run: Run) ->
     ]
     if model["kind"] == "probe":
         model["verdict"] = _verdict(model)
+    else:
+        for log in model["logs"]:
+            model["verdict"]["sentences"] += race_sentences(log)
+        model["verdict"]["sentences"].append(_cost(model["logs"]))
 
 
 def warnings(run: Run) -> Iterator[dict[str, Any]]:
@@ -140,7 +144,7 @@ def _verdict(model: dict[str, Any]) -> dict[str, Any]:
     return {
         "decision": "measured",
         "headline": headline,
-        "sentences": [*_writes(log), *race_sentences(log), _cost(log)],
+        "sentences": [*_writes(log), *race_sentences(log), _cost([log])],
     }
 
 
@@ -149,8 +153,8 @@ def _writes(log: dict[str, Any]) -> Iterator[str]:
 
     per_write = log["commits_per_write"] or 0
     yield (
-        f"{log['writes']:,} writes of {size(log['paths'][0]['bytes'] / max(log['writes'], 1))} "
-        f"each carried {per_write:.2f} commits each."
+        f"{log['writes']:,} writes of {size(log['paths'][0]['bytes'] / max(log['writes'], 1))} on "
+        f"average, with {per_write:.2f} commits in each."
     )
     for path in log["paths"]:
         if "quantiles_ns" in path:
@@ -188,10 +192,11 @@ def race_sentences(log: dict[str, Any]) -> Iterator[str]:
         yield f"{race['held_back']:,} writes waited until the first path was less far behind."
 
 
-def _cost(log: dict[str, Any]) -> str:
+def _cost(logs: list[dict[str, Any]]) -> str:
     from dbdyno.stats.words import duration
 
+    costs = " and ".join(duration(log["cost_ns"]) for log in logs)
     return (
-        f"The probe itself costs {duration(log['cost_ns'])} per write, measured on a sink before "
-        "the run; it is part of every commit's time and of no path's."
+        f"The probe itself costs {costs} per write, measured on a sink before the run; it is part "
+        "of every commit's time and of no path's."
     )

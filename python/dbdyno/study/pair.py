@@ -7,6 +7,7 @@ model is not that of a machine.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -117,8 +118,8 @@ def _target(run: Run) -> str:
     if on_model(run):
         return str(run.manifest["machine"]["target"])
     facts: dict[str, Any] = next(iter(run.manifest["targets"].values()), {})
-    version = str(facts.get("version", "")).split(" ")
-    return "PostgreSQL" if not version[0] else f"PostgreSQL {version[-1]}"
+    version = re.search(r"\d+(\.\d+)*", str(facts.get("version", "")))
+    return f"PostgreSQL {version[0]}" if version else "PostgreSQL"
 
 
 def _warnings(runs: tuple[Run, Run]) -> list[dict[str, Any]]:

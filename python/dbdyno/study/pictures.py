@@ -120,7 +120,6 @@ def by_block(measures: Measures, metric: str) -> list[dict[str, Any]]:
     """Ratio of each arm to the base by block in the order of time."""
     import numpy as np
 
-    at_s = moments(measures.arms[0].blocks)
     figures = []
     for number, arm in measures.compared():
         base = measures.arms[arm.base]
@@ -130,6 +129,7 @@ def by_block(measures: Measures, metric: str) -> list[dict[str, Any]]:
         if not keep.any() or measures.batch_size(metric) > 1:
             continue
         blocks = [block for block, ok in zip(arm.blocks, keep, strict=False) if ok]
+        at_s = moments(arm.blocks)
         figures.append({
             "arm": number,
             "metric": metric,

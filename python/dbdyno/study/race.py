@@ -1,4 +1,5 @@
-"""The race of the smart flash log in a modelled run: which copy of a redo write came first.
+"""The race of a flash log, in a model's cells or on two paths of this host: which copy of a redo
+write came first. On this host the disk is the first path, the flash the second.
 
 A cell counts, under Oracle's names, the writes that the disk won (FL_DISK_FIRST), those that flash
 won (FL_FLASH_FIRST), and those in which the disk's copy was an outlier and flash was not
@@ -24,10 +25,10 @@ COUNTERS = {
 
 _SQL = """
 with counter as (
-  select arm, block, object_type, object, metric,
+  select arm, block, source, object_type, object, metric,
     max_by(value, at_ns) - case when count(*) > 1 then min_by(value, at_ns) else 0 end as value
-  from metrics where source = 'cell' and metric in (select unnest($1::varchar[]))
-    and block in (select unnest($2::int[]))
+  from metrics where (source = 'probe' or source like 'cell:%')
+    and metric in (select unnest($1::varchar[])) and block in (select unnest($2::int[]))
   group by all
 )
 select arm, block, metric, sum(value) from counter group by all

@@ -134,4 +134,4 @@ def _limits(run: Run) -> list[str]:
     from dbdyno.model.machine import parsed
 
     machine = run.manifest["machine"]
-    return sentences(parsed(machine["target"], machine["toml"]), run.manifest["plan"])
+    return sentences(parsed(machine["target"], machine["toml"]), run.manifest["plan"]["arms"])

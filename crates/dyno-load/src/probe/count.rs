@@ -45,7 +45,9 @@ pub struct Counts {
 pub type Metric = (&'static str, &'static str, &'static str, u64);
 
 impl Counts {
-    /// Takes in how long each path took for a write \[ns\]; `raced` with the rule `first`.
+    /// Takes in how long each path's device took for a write \[ns\]; `raced` with the rule `first`.
+    /// A write that queues behind an outlier of its path is none itself: without the race it would
+    /// not have been under way yet.
     pub(super) fn judge(&mut self, took_ns: [Option<i64>; 2], outlier_ns: i64, raced: bool) {
         let slow = took_ns.map(|took| took.is_some_and(|ns| ns >= outlier_ns));
         self.slow[0] += u64::from(slow[0]);

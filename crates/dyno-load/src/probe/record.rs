@@ -4,8 +4,9 @@
 
 use std::path::Path;
 
-use dyno_evidence::table::{Column, Kind, Table, Values};
-use dyno_evidence::{Call, CallKind, CallsWriter, EvidenceError, NONE};
+use dyno_evidence::{
+    Call, CallKind, CallsWriter, EventName, EvidenceError, NONE, WaitRow, WaitsWriter,
+};
 
 /// Who waited, and with that for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,55 +21,32 @@ pub(super) enum Waiter {
     Room,
 }
 
-const EVENTS: [&str; 3] = ["log file sync", "log file parallel write", "log write held back"];
-const TYPES: [&str; 2] = ["Commit", "System I/O"];
-const CLASSES: [&str; 2] = ["commit", "log write"];
+/// Names of the events, with their groups and classes.
+const EVENTS: [[&str; 3]; 3] = [
+    ["log file sync", "Commit", "commit"],
+    ["log file parallel write", "System I/O", "log write"],
+    ["log write held back", "System I/O", "log write"],
+];
 const OBJECTS: [&str; 4] = ["session", "lgwr", "first path", "second path"];
-const FIDELITY: &str = "exact";
+
+/// Session numbers of the background, above those of all sessions: as a model's log writer has it.
+const LOG_WRITER: i64 = 65536;
 
 impl Waiter {
-    /// Numbers in `EVENTS`, `TYPES` and `CLASSES`, and `OBJECTS`.
-    fn words(self) -> (u32, u32, u32) {
+    /// Numbers in `EVENTS` and `OBJECTS`.
+    fn words(self) -> (u32, u32) {
         match self {
-            Self::Session(_) => (0, 0, 0),
-            Self::LogWriter => (1, 1, 1),
-            Self::Copy(copy) => (1, 1, 2 + copy as u32),
-            Self::Room => (2, 1, 1),
+            Self::Session(_) => (0, 0),
+            Self::LogWriter => (1, 1),
+            Self::Copy(copy) => (1, 2 + copy as u32),
+            Self::Room => (2, 1),
         }
     }
 
-    /// The session's number; background threads have -1.
     fn session(self) -> i64 {
-        if let Self::Session(number) = self { i64::from(number) } else { -1 }
+        if let Self::Session(number) = self { i64::from(number) } else { LOG_WRITER }
     }
 }
-
-/// A wait, without what its block gives it.
-#[derive(Debug, Clone, Copy)]
-struct Wait {
-    arm: u16,
-    waiter: Waiter,
-    started_ns: i64,
-    elapsed_ns: i64,
-    p: [i64; 3],
-}
-
-/// Columns of the waits, as in every part of waits, and the three parameters.
-const WAITS: [Column; 13] = [
-    Column::new("arm", Kind::Words),
-    Column::new("block", Kind::U32),
-    Column::new("session", Kind::I64),
-    Column::new("started_ns", Kind::I64),
-    Column::new("elapsed_ns", Kind::I64),
-    Column::new("event", Kind::Words),
-    Column::new("event_type", Kind::Words),
-    Column::new("class", Kind::Words),
-    Column::new("object", Kind::Words),
-    Column::new("fidelity", Kind::Words),
-    Column::optional("p1", Kind::I64),
-    Column::optional("p2", Kind::I64),
-    Column::optional("p3", Kind::I64),
-];
 
 /// A commit as it ended.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +67,7 @@ pub(super) struct Commit {
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     calls: Vec<Call>,
-    waits: Vec<Wait>,
+    waits: Vec<WaitRow>,
     arm: u16,
     slice: u32,
     block: u32,
@@ -115,9 +93,13 @@ impl Rows {
         ended_ns: i64,
         (p1, p2, p3): (u64, u32, i64),
     ) {
-        let p = [p1 as i64, i64::from(p2), p3];
-        let elapsed_ns = ended_ns - started_ns;
-        self.waits.push(Wait { arm: self.arm, waiter, started_ns, elapsed_ns, p });
+        self.wait(waiter, started_ns, ended_ns - started_ns, [p1 as i64, i64::from(p2), p3]);
+    }
+
+    fn wait(&mut self, waiter: Waiter, started_ns: i64, elapsed_ns: i64, p: [i64; 3]) {
+        let (event, object) = waiter.words();
+        let (arm, session) = (u32::from(self.arm), waiter.session());
+        self.waits.push(WaitRow { arm, session, started_ns, elapsed_ns, event, object, p });
     }
 
     /// A commit that was acknowledged: a transaction, its commit, and the session's wait.
@@ -142,13 +124,8 @@ impl Rows {
             unflushed_bytes: commit.redo_bytes as i64,
             ..whole
         });
-        self.waits.push(Wait {
-            arm: self.arm,
-            waiter: Waiter::Session(commit.session),
-            started_ns: commit.started_ns,
-            elapsed_ns,
-            p: [sequence as i64, commit.number as i64, NONE],
-        });
+        let about = [sequence as i64, commit.number as i64, NONE];
+        self.wait(Waiter::Session(commit.session), commit.started_ns, elapsed_ns, about);
     }
 
     /// An arrival of an open loop that no session was free for before the turn ended.
@@ -175,36 +152,21 @@ impl Rows {
         let statements = ["redo".to_owned(), "commit".to_owned()];
         let mut calls = CallsWriter::create(&folder.join("calls"), name, arms, &statements)?;
         calls.push(&self.calls, &[])?;
-        let mut waits = Table::create(&folder.join("waits"), name, &WAITS)?;
+        let names = EVENTS.map(|[event, event_type, class]| EventName {
+            event: event.to_owned(),
+            event_type: event_type.to_owned(),
+            class: class.to_owned(),
+        });
+        let objects = OBJECTS.map(str::to_owned).to_vec();
+        let (events, arms) = (names.to_vec(), arms.to_vec());
+        let folder = folder.join("waits");
+        let mut waits = WaitsWriter::create(&folder, name, self.block, arms, events, objects)?;
         for piece in self.waits.chunks(1 << 16) {
-            waits.write(columns(piece, self.block, arms))?;
+            waits.push(piece)?;
         }
         waits.finish()?;
         let rows = calls.finish()?;
         self.clear();
         Ok(rows)
     }
-}
-
-fn columns(waits: &[Wait], block: u32, arms: &[String]) -> Vec<Values> {
-    let numbers = |value: fn(&Wait) -> i64| Values::I64(waits.iter().map(value).collect());
-    let words = |value: fn(&Wait) -> u32, list: &[&str]| {
-        let list = list.iter().map(|word| (*word).to_owned()).collect();
-        Values::Words(waits.iter().map(value).collect(), list)
-    };
-    vec![
-        Values::Words(waits.iter().map(|w| u32::from(w.arm)).collect(), arms.to_vec()),
-        Values::U32(vec![block; waits.len()]),
-        numbers(|w| w.waiter.session()),
-        numbers(|w| w.started_ns),
-        numbers(|w| w.elapsed_ns),
-        words(|w| w.waiter.words().0, &EVENTS),
-        words(|w| w.waiter.words().1, &TYPES),
-        words(|w| w.waiter.words().1, &CLASSES),
-        words(|w| w.waiter.words().2, &OBJECTS),
-        words(|_| 0, &[FIDELITY]),
-        numbers(|w| w.p[0]),
-        numbers(|w| w.p[1]),
-        numbers(|w| w.p[2]),
-    ]
 }

@@ -50,7 +50,8 @@ struct Outstanding {
     buffer: Arc<Buffer>,
     /// Which copies still write it.
     open: [bool; 2],
-    /// How long each copy took from when it was handed over \[ns\].
+    /// How long each copy's device took; waiting behind older writes of the path is not in it
+    /// \[ns\].
     took_ns: [Option<i64>; 2],
 }
 
@@ -296,7 +297,7 @@ impl LogWriter {
             return Ok(());
         };
         write.open[done.copy] = false;
-        write.took_ns[done.copy] = Some(done.ended_ns - write.submitted_ns);
+        write.took_ns[done.copy] = Some(done.ended_ns - done.started_ns);
         self.behind[done.copy] -= write.bytes;
         self.counts.bytes[done.copy] += write.bytes;
         let queued_ns = done.started_ns - write.submitted_ns;

@@ -298,6 +298,17 @@ impl StorageCell {
         self.on_flash(state, ask, Kind::Write, &places, Then::Populated);
     }
 
+    /// Lines of a unit that the cache holds from the beginning, where there is free room.
+    pub(super) fn warm(&self, unit: u16, request: Request) {
+        let mut state = self.state.borrow_mut();
+        let caching = &mut state.caching;
+        if caching.mode != CacheMode::None {
+            for key in caching.lines(unit, request) {
+                caching.directory.insert(key, false, true);
+            }
+        }
+    }
+
     fn bytes_of(line_bytes: u64, ask: &Ask, places: &[(u64, u32)]) -> u64 {
         let keys: Vec<u64> = places.iter().map(|&(key, _)| key).collect();
         Self::runs(line_bytes, ask, &keys).iter().map(|run| run.bytes).sum()

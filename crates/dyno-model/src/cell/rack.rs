@@ -15,7 +15,7 @@ use super::{Label, Tag};
 use crate::device::cache::{Cache, CacheParameters};
 use crate::device::disk::Disk;
 use crate::device::flash::Flash;
-use crate::device::{Device, flash::FlashParameters};
+use crate::device::{Device, Request, flash::FlashParameters};
 use crate::kernel::{Sim, StationReport};
 
 /// What the groups of a rack share.
@@ -85,12 +85,27 @@ impl Rack {
         let databases = RefCell::default();
         let shared = Rc::new(Shared { cells, names, layouts, databases, collected });
         let rack = Self { sim: sim.clone(), shared };
+        rack.warm(parameters);
         // Number 0: what no database asked for.
         rack.database("_OTHER_DATABASE_");
         parameters.iorm.plan.keys().filter(|name| *name != "other").for_each(|name| {
             rack.database(name);
         });
         Ok(Rc::new(rack))
+    }
+
+    /// Primary copies that the caches hold at the start, as far as there is room: clean, and none of
+    /// it counted.
+    fn warm(&self, parameters: &RackParameters) {
+        for (group, layout) in parameters.groups.values().zip(&self.shared.layouts) {
+            let wanted = (group.warm_mb << 20).min(layout.capacity_bytes());
+            let cached = group.on == Medium::Disk && group.caching != Caching::None;
+            let extents = if cached { wanted / layout.extent_bytes } else { 0 };
+            for extent in 0..extents {
+                let (cell, unit, offset_bytes) = layout.place(extent, 0);
+                self.cells()[cell].warm(unit, Request::read(offset_bytes, layout.extent_bytes));
+            }
+        }
     }
 
     /// Number of a database; new ones are told to the cells.

@@ -85,6 +85,7 @@ pub struct Flash {
     read_ns: u64,
     program_ns: u64,
     erase_ns: u64,
+    firmware_ns: u64,
     state: RefCell<State>,
 }
 
@@ -132,6 +133,7 @@ impl Flash {
             read_ns: ns(parameters.read_us),
             program_ns: ns(parameters.program_us),
             erase_ns: ns(parameters.erase_us),
+            firmware_ns: ns(parameters.firmware_us),
             parameters,
             state,
         });
@@ -167,7 +169,8 @@ impl Flash {
         let FlashParameters { command_us, link_mb_s, .. } = self.parameters;
         let ns = whole_ns(command_us * 1e3 + bytes as f64 / link_mb_s * 1e3);
         state.link_free_ns = state.link_free_ns.max(self.sim.now_ns()) + ns;
-        self.call(state.link_free_ns, token);
+        // The same for all, so that requests keep their order.
+        self.call(state.link_free_ns + self.firmware_ns, token);
     }
 
     /// Pages of a request; its offset is within the card.

@@ -15,7 +15,7 @@ use crate::device::disk::Disk;
 use crate::device::empirical::Empirical;
 use crate::device::flash::Flash;
 use crate::device::lun::{HbaChannel, Lun};
-use crate::kernel::{Sim, StationReport};
+use crate::kernel::{Sim, Simulation, StationReport};
 
 /// A machine in a run: its instance, and the storage below it.
 pub struct Built {
@@ -23,9 +23,19 @@ pub struct Built {
     pub instance: Instance,
     /// Its storage cells.
     pub rack: Option<Rc<Rack>>,
+    checks: Vec<Check>,
 }
 
+/// The book-keeping of a device: its name, and whether everything adds up.
+type Check = (String, Box<dyn Fn() -> bool>);
+
 impl Built {
+    /// Devices whose pages or lines do not add up: always none.
+    pub fn broken(&self) -> Vec<&str> {
+        let wrong = self.checks.iter().filter(|(_, holds)| !holds());
+        wrong.map(|(name, _)| name.as_str()).collect()
+    }
+
     /// What every device in use and the run queue have seen, each once, in the order of the stacks.
     pub fn reports(&self) -> Vec<StationReport> {
         let Storage { redo, data, temp } = self.instance.storage();
@@ -42,12 +52,23 @@ impl Built {
     }
 }
 
+/// Storage before there is an instance on it.
+struct Stored {
+    storage: Storage,
+    rack: Option<Rc<Rack>>,
+    checks: Vec<Check>,
+}
+
 /// The database, as cells know it.
 pub const DATABASE: &str = "ORCL";
 
 impl Machine {
-    /// Builds the storage that is in use.
-    pub fn storage(&self, sim: &Sim) -> Result<(Storage, Option<Rc<Rack>>), MachineError> {
+    /// Builds the storage that is in use, and throws it away: what only devices can tell.
+    pub fn try_storage(&self) -> Result<(), MachineError> {
+        self.storage(&Simulation::new(0)).map(|_| ())
+    }
+
+    fn storage(&self, sim: &Sim) -> Result<Stored, MachineError> {
         let rack = match self.rack()? {
             Some(parameters) => {
                 Some(Rack::new(sim, &parameters).map_err(|error| self.cell_error(&error))?)
@@ -55,22 +76,25 @@ impl Machine {
             None => None,
         };
         let (devices, channels) = (BTreeMap::new(), BTreeMap::new());
-        let mut builder = Builder { machine: self, sim, rack: rack.as_deref(), devices, channels };
+        let checks = Vec::new();
+        let mut builder =
+            Builder { machine: self, sim, rack: rack.as_deref(), devices, channels, checks };
         let redo = builder.all("storage.redo", Purpose::Redo)?;
         let data = builder.place("data", Purpose::Data)?;
         let temp = if self.names("storage.temp").is_empty() { "data" } else { "temp" };
         let temp = builder.place(temp, Purpose::Temp)?;
-        Ok((Storage { redo, data, temp }, rack))
+        let checks = builder.checks;
+        Ok(Stored { storage: Storage { redo, data, temp }, rack, checks })
     }
 
     /// Builds what is in use and starts the instance.
     pub fn build(&self, sim: &Sim, sink: Rc<dyn Sink>) -> Result<Built, MachineError> {
-        let (storage, rack) = self.storage(sim)?;
+        let Stored { storage, rack, checks } = self.storage(sim)?;
         let instance = Instance::new(sim, self.instance()?, storage, sink);
         let instance = instance.map_err(|error| {
             MachineError::at(format!("database.{}", error.key), error.to_string(), "")
         })?;
-        Ok(Built { instance, rack })
+        Ok(Built { instance, rack, checks })
     }
 }
 
@@ -80,6 +104,7 @@ struct Builder<'a> {
     rack: Option<&'a Rack>,
     devices: BTreeMap<&'a str, Vec<Rc<dyn Device>>>,
     channels: BTreeMap<&'a str, Vec<Rc<HbaChannel>>>,
+    checks: Vec<Check>,
 }
 
 impl<'a> Builder<'a> {
@@ -171,9 +196,19 @@ impl<'a> Builder<'a> {
         };
         Ok(match part.kind {
             "disk" => Disk::new(sim, name, machine.section(&prefix)?),
-            "flash" => Flash::new(sim, name, machine.section(&prefix)?),
+            "flash" => {
+                let card = Flash::new(sim, name, machine.section(&prefix)?);
+                let checked = Rc::clone(&card);
+                self.checks.push((name.into(), Box::new(move || checked.holds())));
+                card
+            }
             "empirical" => Empirical::new(sim, name, machine.section(&prefix)?),
-            "cache" => Cache::new(sim, name, machine.section(&prefix)?, below()?),
+            "cache" => {
+                let cache = Cache::new(sim, name, machine.section(&prefix)?, below()?);
+                let checked = Rc::clone(&cache);
+                self.checks.push((name.into(), Box::new(move || checked.holds())));
+                cache
+            }
             "mirror" => Array::mirror(name, members.to_vec()),
             "stripe" => {
                 let stripe_kb = machine.whole(&part.path("stripe_kb")).unwrap_or(64);

@@ -152,7 +152,7 @@ impl Machine {
             return self.unknown_section(path, place);
         }
         if let Some(part) = self.parts.iter().find(|part| part.prefix() == section) {
-            let message = format!("a {} has no `{key}`", part.kind);
+            let message = format!("{} has no `{key}`", part.called());
             return MachineError::at(place, message, choices(key, &names));
         }
         let message = format!("unknown key `{key}` in [{section}]");
@@ -163,9 +163,11 @@ impl Machine {
     fn unknown_section(&self, path: &str, place: &str) -> MachineError {
         let key = path.rsplit('.').next().unwrap_or(path);
         let mut sections: Vec<&str> = sections::TOP.to_vec();
-        let inner = self.rows.iter().filter_map(|row| Some(row.path.rsplit_once('.')?.0));
-        sections.extend(inner);
-        sections.dedup();
+        for section in self.rows.iter().filter_map(|row| Some(row.path.rsplit_once('.')?.0)) {
+            if !sections.contains(&section) {
+                sections.push(section);
+            }
+        }
         let ends: Vec<&str> = self.rows.iter().map(Row::key).collect();
         let near = error::nearest(key, ends).map_or_else(String::new, |near| {
             let found = self.rows.iter().filter(|row| row.key() == near);
@@ -234,7 +236,8 @@ impl Machine {
             lines.push((path, given));
         }
         Value::Table(table).try_into().map_err(|error: toml::de::Error| {
-            // The reader of values knows no lines: the key that it names, or each on its own.
+            // The reader of values knows no lines: the key or word that it names, or the only thing
+            // that has an inside, or the only thing there is.
             let message = error.message().trim().to_owned();
             let blamed = lines.iter().find(|(path, given)| {
                 let key = path.rsplit('.').next().unwrap_or(path);
@@ -242,8 +245,14 @@ impl Machine {
                 message.contains(&format!("`{key}`"))
                     || word.is_some_and(|word| message.contains(&format!("`{word}`")))
             });
+            let deep = lines.iter().find(|(_, given)| {
+                !message.starts_with("missing")
+                    && (given.value.is_array() || given.value.is_table())
+            });
             let only = lines.first().filter(|_| lines.len() == 1);
-            let place = blamed.or(only).map(|(path, given)| given.place(path));
+            let place = blamed.or(deep).or(only).map(|(path, given)| given.place(path));
+            let part = self.parts.iter().find(|part| part.prefix() == prefix);
+            let place = place.or_else(|| part.map(|part| format!("line {}, {prefix}", part.line)));
             MachineError::at(place.unwrap_or_else(|| prefix.into()), message, "")
         })
     }

@@ -135,7 +135,7 @@ fn unit(key: &str) -> &'static str {
 }
 
 /// Ranges of keys that are narrower than their unit's.
-const RANGES: [(&str, f64, f64); 32] = [
+const RANGES: [(&str, f64, f64); 33] = [
     ("count", 1.0, 4_096.0),
     ("cores", 1.0, 1e6),
     ("rotation_rpm", 1.0, 1e6),
@@ -167,6 +167,7 @@ const RANGES: [(&str, f64, f64); 32] = [
     ("modules", 0.0, 4_096.0),
     ("simulated_mb", 1.0, 1e5),
     ("extent_mb", 1.0, 1e6),
+    ("warm_mb", 0.0, 1e6),
     ("share", 1.0, 32.0),
 ];
 

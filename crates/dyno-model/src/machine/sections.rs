@@ -37,6 +37,15 @@ impl Part {
         format!("devices.{}", self.name)
     }
 
+    /// What it is, in a sentence.
+    pub fn called(&self) -> String {
+        if self.kind == "empirical" {
+            "an empirical device".into()
+        } else {
+            format!("a {}", self.kind)
+        }
+    }
+
     /// A parameter of it.
     pub fn path(&self, key: &str) -> String {
         format!("devices.{}.{key}", self.name)

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use super::recorder::Recorder;
 use super::spec::Spec;
 use super::{ArmReport, Control, Invariants, RunError};
+use crate::database::log_files::HEADER_BYTES;
 use crate::kernel::Simulation;
 use crate::machine::{Built, Machine};
 use crate::workload::{Limit, Progress, Stop};
@@ -115,11 +116,7 @@ impl Turn<'_> {
         if progress.unaccounted() > 0 {
             return Err(broken(format!("elapsed = CPU + waits of {}", progress.unaccounted())));
         }
-        let redo = built.instance.redo();
-        let counts = redo.counts();
-        if counts.redo_bytes > redo.written_bytes() {
-            return Err(broken("redo written = redo made + redo held".into()));
-        }
+        conserved(built).map_err(broken)?;
         if let Some(rack) = &built.rack {
             recorder.cells(number, rack, now_ns);
             if !rack.holds() {
@@ -127,5 +124,22 @@ impl Turn<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Nothing is lost: redo, pages of flash, lines of caches. Says what is.
+fn conserved(built: &Built) -> Result<(), String> {
+    let redo = built.instance.redo();
+    let (counts, parameters) = (redo.counts(), &built.instance.parameters().redo);
+    let room = counts.blocks * (parameters.block_bytes - HEADER_BYTES);
+    if room != counts.redo_bytes + counts.wasted_bytes {
+        return Err("redo + waste = room of the blocks written".into());
+    }
+    if redo.safe() > redo.written_bytes() || counts.redo_bytes > redo.written_bytes() {
+        return Err("redo written <= redo made".into());
+    }
+    match built.broken()[..] {
+        [] => Ok(()),
+        [first, ..] => Err(format!("the book-keeping of {first}")),
     }
 }

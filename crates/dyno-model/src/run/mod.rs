@@ -18,9 +18,10 @@
 //!
 //! **Memory** stays flat: rows are written as they come, 65,536 at a time.
 //!
-//! **Invariants.** At the end of each arm: Little's law at every station, every session's elapsed
-//! time = CPU + waits, and redo made = redo written + redo held. One that is broken is an error of
-//! this product, and the block leaves nothing behind.
+//! **Invariants.** At the end of each arm: Little's law at every station; every session's elapsed
+//! time = CPU + waits; redo written = redo and waste in the blocks written, and never more than was
+//! made; pages of every flash card and lines of every cache add up, and so does what cells hold. One
+//! that is broken is an error of this product, and the block leaves nothing behind.
 
 mod arm;
 mod recorder;
@@ -33,8 +34,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use serde::Serialize;
 
+use crate::kernel::SimError;
 use crate::kernel::streams::Streams;
-use crate::kernel::{SimError, Simulation};
 use crate::machine::{Machine, MachineError};
 use recorder::Recorder;
 pub use spec::{Arm, Spec};
@@ -151,7 +152,7 @@ pub struct Invariants {
     pub ledgers: bool,
     /// Sessions looked at.
     pub sessions: u64,
-    /// Bytes made = bytes written + bytes held.
+    /// Redo, pages of flash and lines of caches add up.
     pub conservation: bool,
 }
 
@@ -191,7 +192,7 @@ impl Run {
             }
             arm.workload.check().map_err(|error| RunError::arm(&arm.name, &error.to_string()))?;
             // What only the devices can tell, they tell now and not within a run.
-            machine.storage(&Simulation::new(0))?;
+            machine.try_storage()?;
             Ok(machine)
         });
         let machines = machines.collect::<Result<_, RunError>>()?;

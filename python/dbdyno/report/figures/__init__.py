@@ -88,18 +88,10 @@ _PNG_SCALE = 2
 
 
 def order(kind: str) -> tuple[Figure, ...]:
-<<<<<<< HEAD
     """The figures in the order of a report of this kind: one with a figure of its own opens with
     it. A page about traces or snapshots has figures of its own, one about models its drawing."""
     if kind in OWN:
         return OWN[kind]
-=======
-    """The figures in the order of a report of this kind: one with a figure of its name begins with
-    it. Pages about traces and snapshots have figures of their own, those about models drawings."""
-    own = {"trace": TRACE, "snapshot": SNAPSHOT, "model": ()}
-    if kind in own:
-        return own[kind]
->>>>>>> main
     return tuple(sorted(ORDER, key=lambda figure: figure.name != kind))
 
 

@@ -95,7 +95,7 @@ def _layers(frame: list[_Curve], x: Any, width: float, look: theme.Look) -> list
         bins = alt.Chart(base.data(curve.bins))
         layers += [
             inside.mark_circle(size=9, opacity=0.22, color=dots).encode(x=x, y=y),
-            bins.mark_rule(strokeWidth=2, color=dots, opacity=0.75).encode(
+            bins.mark_rule(strokeWidth=2, color=dots, opacity=0.75, clip=True).encode(
                 x=x, y=alt.Y("low:Q", **upright), y2=alt.Y2("high")
             ),
             bins.mark_point(filled=True, size=46, color=dots, opacity=1, aria=True).encode(
@@ -156,8 +156,10 @@ def _points(curve: dict[str, Any], key: str) -> list[dict[str, Any]]:
 def _top(
     bins: list[dict[str, Any]], points: list[dict[str, Any]], fit: list[dict[str, Any]]
 ) -> float:
-    """The upper end: bins and fit decide, so that one stall does not flatten the curve."""
-    decisive = [row["high"] for row in bins] + [row["y"] for row in fit]
+    """The upper end: medians, fit and nine in ten of the bins' spreads decide, so that neither a
+    stall nor a bin of few commits flattens the curve."""
+    spreads = sorted(row["high"] for row in bins)
+    decisive = [row["y"] for row in [*bins, *fit]] + spreads[: -(-len(spreads) * 9 // 10)]
     most = max(decisive) * 1.25 if decisive else max(point["y"] for point in points)
     return float(most) or 1.0
 

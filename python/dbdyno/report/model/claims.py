@@ -48,8 +48,8 @@ def _part(part: dict[str, Any]) -> base.View:
         "value": f"{number(part.get('value'))} {unit}".strip(),
         "interval": interval(part.get("low"), part.get("high")),
         "band": band(part.get("band_low"), part.get("band_high")),
-        "verdict": fmt.line(part.get("verdict") or "cannot tell"),
-        "tone": TONES.get(str(part.get("verdict")), "doubt"),
+        "verdict": fmt.line(part.get("verdict") or ""),
+        "tone": TONES.get(str(part.get("verdict")), "even"),
     }
 
 
@@ -102,7 +102,7 @@ def print_page(model: Analysis, page: Console) -> None:
         table = console.table("", [""], ["", "", "", ""], narrowest=20, padding=(0, 2, 0, 0))
         table.show_header = False
         for part in claim["parts"]:
-            sign = SIGNS.get(part["verdict"], "?")
+            sign = SIGNS.get(part["verdict"], " ")
             cells = (f"{sign} {part['quantity']}", part["value"], part["interval"], part["band"])
             table.add_row(*(console.plain(cell) for cell in cells))
         page.print(table)

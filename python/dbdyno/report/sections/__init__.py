@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 from dbdyno.report.sections import (
@@ -58,7 +57,6 @@ ORDER: tuple[Section, ...] = tuple(
 )
 
 
-<<<<<<< HEAD
 OWN = {
     "trace": "dbdyno.report.trace",
     "snapshot": "dbdyno.report.snapshot",
@@ -73,16 +71,4 @@ def order(model: Mapping[str, Any]) -> tuple[Section, ...]:
     if kind in OWN:
         own: tuple[Section, ...] = importlib.import_module(OWN[kind]).order(model)
         return own
-=======
-PAGES = ("trace", "model", "snapshot")
-"""Kinds with pages of their own, each in the package of that name beside this one."""
-
-
-def order(model: Mapping[str, Any]) -> tuple[Section, ...]:
-    """The sections of a page; some kinds have pages of their own."""
-    kind = model.get("kind")
-    if kind in PAGES:
-        found: tuple[Section, ...] = import_module(f"dbdyno.report.{kind}").order(model)
-        return found
->>>>>>> main
     return ORDER

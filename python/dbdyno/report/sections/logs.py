@@ -1,4 +1,5 @@
-"""The log writers of a run on this host: each path's writes, and the race between two."""
+"""The log writers of a run on this host: each path's writes. The race has a section
+of its own."""
 
 from __future__ import annotations
 
@@ -9,17 +10,7 @@ from dbdyno.report import reading
 from dbdyno.report.reading import Analysis
 from dbdyno.report.sections import base
 
-COLUMNS = ("writes", "mean", "p50", "p90", "p99", "p99.9", "slowest", "outliers", "behind at most")
-_RACE = (
-    ("races", "races"),
-    ("first", "first path first"),
-    ("second", "second path first"),
-    ("skipped_busy", "second path skipped (busy)"),
-    ("held_back", "held back for the first path"),
-    ("prevented_outliers", "outliers prevented"),
-    ("second_only_outliers", "outliers of the second path alone"),
-    ("actual_outliers", "outliers not prevented"),
-)
+COLUMNS = ("writes", "mean", "p50", "p99", "p99.9", "slowest", "outliers", "behind")
 
 
 def view(analysis: Analysis) -> base.View | None:
@@ -32,15 +23,22 @@ def view(analysis: Analysis) -> base.View | None:
         for log in logs
         for path in [*reading.entries(log, "paths"), _whole(log)]
     ]
-    races = [
-        {
-            **base.arm(analysis, log.get("arm")),
-            "rows": [_share(log["race"], key, label) for key, label in _RACE],
-        }
-        for log in logs
-        if log.get("race")
-    ]
-    return {"columns": COLUMNS, "paths": paths, "races": races}
+    return {
+        "columns": COLUMNS,
+        "paths": paths,
+        "notes": [_backlog(log, analysis) for log in logs if log.get("race")],
+    }
+
+
+def _backlog(log: dict[str, Any], analysis: Analysis) -> str:
+    """What happened when a path was too far behind."""
+    name = base.arm(analysis, log.get("arm"))["name"]
+    race = log["race"]
+    busy, held = fmt.count(race.get("skipped_busy")), fmt.count(race.get("held_back"))
+    return (
+        f"{name}: {busy} writes passed the second path by, which was too far behind (busy); {held} "
+        "were held back because the first path was."
+    )
 
 
 def _whole(log: dict[str, Any]) -> dict[str, Any]:
@@ -56,18 +54,12 @@ def _path(path: dict[str, Any]) -> base.View:
         "cells": [
             fmt.count(path.get("writes")),
             fmt.duration(path.get("mean_ns")),
-            *(fmt.duration(quantiles.get(q)) for q in ("p50", "p90", "p99", "p99.9")),
+            *(fmt.duration(quantiles.get(q)) for q in ("p50", "p99", "p99.9")),
             fmt.duration(path.get("max_ns")),
             fmt.count(path.get("outliers")),
             fmt.quantity(behind, "bytes") if behind else fmt.NONE,
         ],
     }
-
-
-def _share(race: dict[str, Any], key: str, label: str) -> base.View:
-    value, all_races = fmt.number(race.get(key)), fmt.number(race.get("races"))
-    share = value / all_races if value is not None and all_races and key != "races" else None
-    return {"label": label, "value": fmt.count(value), "share": fmt.percent(share)}
 
 
 SECTION = base.Section("logs", "The log and its paths", view)

@@ -16,6 +16,7 @@ def view(analysis: Analysis) -> base.View | None:
     level = fmt.percent(given[0].get("level"), 3, trim=True)
     return {
         "level": level,
+        "on_host": bool(reading.entries(analysis, "logs")),
         "rows": [
             {
                 "arm": base.arm(analysis, row.get("arm")),

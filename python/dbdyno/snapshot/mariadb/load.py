@@ -90,7 +90,8 @@ def throughput(interval: Interval, top: int) -> dict[str, Any]:
         about="tps: COMMIT and ROLLBACK statements; statements that commit by themselves are in"
         " qps. hitrate: 1 - innodb_buffer_pool_reads / read_requests. lio_ps: pages asked for;"
         " rd_ps: read from disk. rows_ps: rows read by handlers. Of a database: what was counted"
-        " on its tables and by its digests; pages are counted for the server only.",
+        " on its tables, and statements of sessions that had it as default; pages are counted for"
+        " the server only.",
         not_measured=lacks,
         notes=_boundaries(interval),
     )

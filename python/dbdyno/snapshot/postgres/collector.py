@@ -33,7 +33,8 @@ SETUP = 5
 rights, one look at the catalog."""
 _NAMES = [source.name for source in (*CLUSTER, *DATABASE)]
 _DATABASES = """
-select oid::bigint, datname::text from pg_database where datallowconn and not datistemplate
+select /* dbdyno */ oid::bigint, datname::text from pg_database
+where datallowconn and not datistemplate
   and has_database_privilege(datname, 'connect') order by datname
 """
 
@@ -210,7 +211,8 @@ def _begin(connection: Connection) -> None:
     import psycopg
 
     connection.execute(
-        "select set_config('timezone', 'UTC', true), set_config('datestyle', 'ISO', true),"
+        "select /* dbdyno */ set_config('timezone', 'UTC', true),"
+        " set_config('datestyle', 'ISO', true),"
         " set_config('jit', 'off', true), set_config('search_path', 'pg_catalog', true)"
     )
     try:

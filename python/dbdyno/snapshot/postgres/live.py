@@ -100,7 +100,7 @@ class PostgresLive:
         return None, ""
 
     def read(self) -> Reading:
-        """A reading now; what the readings themselves commit is left out."""
+        """A reading now; how many transactions are the readings' own stands in `own`."""
         import psycopg
 
         try:
@@ -116,11 +116,11 @@ class PostgresLive:
             ) from error
         values = {name: None if value is None else float(value)
                   for name, value in zip(_COUNTERS, row or (), strict=True)}  # fmt: skip
-        if values["commits"] is not None:
-            looks = self._sampler.samples if self._sampler else 0
-            values["commits"] -= self._readings * OWN_COMMITS + looks
+        looks = self._sampler.samples if self._sampler else 0
+        own = self._readings * OWN_COMMITS + looks
         self._readings += 1
-        return Reading(at_ns, values, dict(zip(_STATES, states or (), strict=True)), statements)
+        now = dict(zip(_STATES, states or (), strict=True))
+        return Reading(at_ns, values, now, statements, own)
 
     def _times(self) -> Mapping[str, tuple[float, float]] | None:
         if self._schema is None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.difference import quoted
 from dbdyno.snapshot.model import Row, columns, lacking, section, table
+from dbdyno.snapshot.postgres.facts import OWN_MARK
 from dbdyno.snapshot.postgres.parts import present, setting, unknown, untimed
-from dbdyno.snapshot.postgres.reader import OWN_MARK
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -39,8 +39,8 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
     if missing:
         return section("sql", title, not_measured=[lacking("statements", *missing)])
     rows = _rows(interval)
-    ours = [row for row in rows if OWN_MARK in (row["text"] or "")]
-    rows = [row for row in rows if OWN_MARK not in (row["text"] or "")]
+    ours = [row for row in rows if _is_ours(row["text"] or "")]
+    rows = [row for row in rows if not _is_ours(row["text"] or "")]
     tables = []
     shown: dict[str, Row] = {}
     for heading, order, spec in _ORDERS:
@@ -59,6 +59,11 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
         not_measured=_not_measured(interval, rows),
         notes=_notes(interval, ours),
     )
+
+
+def _is_ours(text: str) -> bool:
+    """Whether a text is of a session of ours: marked, or a savepoint as our driver names it."""
+    return OWN_MARK.strip() in text or '"_pg3_' in text
 
 
 def _rows(interval: Interval) -> list[Row]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.snapshot.postgres.facts import OWN_MARK
 from dbdyno.snapshot.postgres.views import Source, known
 from dbdyno.snapshot.view import Column, View
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 _PROBE = """
-select c.relname::text, a.attname::text, format_type(a.atttypid, null), n.nspname::text
+select /* dbdyno */ c.relname::text, a.attname::text, format_type(a.atttypid, null), n.nspname::text
 from pg_attribute a join pg_class c on c.oid = a.attrelid
   join pg_namespace n on n.oid = c.relnamespace
 where (n.nspname = 'pg_catalog' and c.relname = any(%s)
@@ -30,16 +31,13 @@ where (n.nspname = 'pg_catalog' and c.relname = any(%s)
 order by c.relname, a.attnum
 """
 
-OWN_MARK = "/* dbdyno */"
-"""Stands in the texts of our own statements, so that a report can leave them out."""
-
 _CAN_FLUSH = """
-select 1 from pg_proc where proname = 'pg_stat_force_next_flush'
+select /* dbdyno */ 1 from pg_proc where proname = 'pg_stat_force_next_flush'
   and has_function_privilege(oid, 'execute')
 """
 
 _STEPS = {
-    "42501": "grant pg_monitor to the role",
+    "42501": "grant pg_monitor to the role, and usage of the extension's schema",
     "55P03": "a lock was held on the catalog; the next snapshot will have it",
     "57014": "raise --statement-timeout",
     "55000": "put pg_stat_statements into shared_preload_libraries and restart the server",
@@ -75,7 +73,7 @@ class Reader:
         """What this session did is counted when its transaction ends, not seconds later: so that
         it can be left out of the next difference. PostgreSQL 15 and later."""
         if self._flushes:
-            self.connection.execute("select pg_catalog.pg_stat_force_next_flush()")
+            self.connection.execute("select /* dbdyno */ pg_catalog.pg_stat_force_next_flush()")
 
     def has(self, name: str) -> bool:
         """Whether this server has the view."""
@@ -95,7 +93,7 @@ class Reader:
         if source.name == "pg_stat_statements":
             rows += "(false)"
         sql = (
-            f"copy {OWN_MARK} (select {', '.join(expressions)} from {rows}"
+            f"copy {OWN_MARK}(select {', '.join(expressions)} from {rows}"
             + (f" where {source.where}" if source.where else "")
             + (f" order by {keys}" if keys else "")
             + ") to stdout (format csv)"

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.snapshot.postgres.facts import OWN_MARK
 from dbdyno.snapshot.postgres.reader import Reader, refused
 from dbdyno.snapshot.view import Column, View, unread
 
@@ -64,7 +65,7 @@ def view(reader: Reader, statements: View, before: Snapshot | None, most: int) -
         try:
             with reader.connection.transaction():
                 rows = reader.connection.execute(
-                    f"select queryid, min(left(query, {LONGEST}))"
+                    f"select {OWN_MARK}queryid, min(left(query, {LONGEST}))"
                     f' from "{schema}".pg_stat_statements where queryid = any(%s) group by 1',
                     [wanted],
                 ).fetchall()

@@ -45,7 +45,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
             turn_ns=2_000_000_000,
             settle_ns=0,
             switch="turns",
-            transactions=500,
+            transactions=250,
             warmup_transactions=10,
         ),
         watch=Watch(overhead_blocks=1 if quick else 2),

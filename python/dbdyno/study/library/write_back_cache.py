@@ -6,6 +6,10 @@ clean buffer is left (`free buffer waits`). So the study has two loads: one whos
 into the buffer cache, so that every change must wait until another block is written, and one whose
 blocks do, so that commits are what sessions wait for.
 
+Everything is scaled down alike, so that a cache is warm within seconds: 2,000 buffers, 16 MB of
+memory in each cell's controller, a table of 40,000 blocks. What counts are the ratios: a table far
+larger than both, which the flash cache holds whole.
+
 Limits: on a model only; no reads beside the updates' own.
 """
 
@@ -17,10 +21,10 @@ from dbdyno.study.factors import Level, chosen, combined, numbers
 from dbdyno.study.plan import Plan, Schedule, Workload
 from dbdyno.study.study import Factor, Study
 
-BUFFERS = "20000"
+SCALED = {"database.buffers.buffers": "2000", "cells.controller.capacity_kb": "16384"}
 TABLES = {
-    "large": Level("large table", parameters={"blocks": 1_000_000}),
-    "small": Level("small table", parameters={"blocks": 10_000}),
+    "large": Level("large table", parameters={"blocks": 40_000}),
+    "small": Level("small table", parameters={"blocks": 1_000}),
 }
 MODES = {
     mode: Level(mode, {"cells.flash_cache.mode": mode}) for mode in ("write-through", "write-back")
@@ -31,8 +35,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     (sessions,) = numbers(options["sessions"], "sessions")[:1]
     tables = chosen(TABLES, options["table"], "table")
     modes = chosen(MODES, options["cache"], "cache")
-    arms = combined([Level("", {"database.buffers.buffers": options["buffers"]})], tables, modes,
-                    within=True)  # fmt: skip
+    arms = combined([Level("", SCALED)], tables, modes, within=True)
     return Plan(
         title="write-back-cache",
         question=STUDY.question,
@@ -41,9 +44,9 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         workload=Workload(kind="update-loop", parameters={"blocks_per_commit": 4}),
         sessions=sessions,
         schedule=Schedule(
-            blocks=5 if quick else 12,
-            transactions=200 if quick else 1_000,
-            warmup_transactions=200 if quick else 500,
+            blocks=3 if quick else 10,
+            transactions=100 if quick else 150,
+            warmup_transactions=500,
         ),
     )
 
@@ -53,7 +56,8 @@ STUDY = Study(
     question="Does a write-back flash cache make updates faster, and when?",
     workload="Sessions change blocks at random and commit (update-loop). Arms: a write-through and "
     "a write-back cache, with a table far larger than the buffer cache, where free buffer waits "
-    "dominate, and with one that fits into it, where they do not come up.",
+    "dominate, and with one that fits into it, where they do not come up. Table, buffer cache and "
+    "the memory of the cells' controllers are scaled down alike.",
     targets="models with storage cells: --target model:exadata-x2 by default",
     source="Guy Harrison, 2013: a load of updates under free buffer waits, with the flash cache in "
     "write-through and in write-back mode (E11)",
@@ -62,8 +66,7 @@ STUDY = Study(
     factors=(
         Factor("cache", "modes of the flash cache, base first", "write-through,write-back"),
         Factor("table", "large: does not fit into the buffer cache; small: does", "large,small"),
-        Factor("sessions", "concurrent sessions", "40"),
-        Factor("buffers", "buffers of the database", BUFFERS),
+        Factor("sessions", "concurrent sessions", "80"),
     ),
     make=_plan,
     target="model:exadata-x2",

@@ -1,0 +1,68 @@
+"""The claims N1 to N15: what was published, and what the model gives now.
+
+A file per claim, a small set of specifications each; no number of the answer stands in any of
+them but the band. To add one: write a file that ends in `CLAIM = Claim(...)`, and name it in
+`NAMES`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dbdyno.errors import ModelError
+from dbdyno.model.claims.base import Claim, told
+from dbdyno.model.claims.bench import Bench
+from dbdyno.model.describe import SCHEMA
+
+NAMES = tuple(f"N{number}" for number in range(1, 16))
+SEED = 2_011
+
+
+def claims(only: Sequence[str] = ()) -> list[Claim]:
+    """The claims asked for, all without `only`; raises `ModelError` for a name that is none."""
+    wanted = [name.strip().upper() for name in only if name.strip()] or list(NAMES)
+    unknown = [name for name in wanted if name not in NAMES]
+    if unknown:
+        raise ModelError(f"no claim {unknown[0]!r}", where="--only",
+                         next_step=f"there are {', '.join(NAMES)}")  # fmt: skip
+    modules = [f"dbdyno.model.claims.n{int(name[1:]):02}" for name in wanted]
+    return [importlib.import_module(module).CLAIM for module in modules]
+
+
+def hold(
+    only: Sequence[str] = (),
+    *,
+    replications: int = 8,
+    seed: int = SEED,
+    told_of: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Measures claims and returns the page about them. `told_of` hears what is under way.
+
+    Raises:
+        ModelError: no such claim, or fewer than 2 replications.
+    """
+    if replications < 2:
+        raise ModelError("an interval needs 2 replications or more", where="--replications")
+    found = []
+    for claim in claims(only):
+        done = 0
+        begun = time.monotonic()
+
+        def one(name: str = claim.name) -> None:
+            nonlocal done
+            done += 1
+            told_of(f"{name}: {done} runs")
+
+        told_of(f"{claim.name}: {claim.title}")
+        entry = told(claim, claim.measure(Bench(replications, seed, one)))
+        found.append({**entry, "seconds": round(time.monotonic() - begun, 2)})
+    holding = sum(entry["verdict"] == "holds" for entry in found)
+    return {
+        "schema": SCHEMA, "kind": "model", "page": "claims",
+        "title": f"{holding} of {len(found)} claims hold",
+        "facts": f"{replications} replications, seed {seed}; 95 % t intervals over them",
+        "replications": replications, "seed": seed, "claims": found,
+    }  # fmt: skip

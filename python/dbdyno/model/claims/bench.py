@@ -1,0 +1,133 @@
+"""Where claims are measured: a specification run over replications, its evidence asked by SQL.
+
+Replication i of any claim is block i of the run: all arms meet the same dice. Evidence lies in the
+system's temporary folder until the question is answered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import ModelError
+from dbdyno.model.machine import Machine, machine_of
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@dataclass(frozen=True)
+class Arm:
+    """An arm of a specification: settings of the machine, sessions, and what they do."""
+
+    name: str
+    workload: Mapping[str, Any]
+    sessions: int = 1
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def spec(self) -> dict[str, Any]:
+        """As the core takes it."""
+        return {"name": self.name, "settings": dict(self.settings), "sessions": self.sessions,
+                "workload": dict(self.workload)}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a specification left, with views `calls`, `waits` and `metrics`."""
+
+    connection: duckdb.DuckDBPyConnection
+    replications: int
+
+    def values(self, query: str) -> list[float]:
+        """One number per replication: `query` gives block and value."""
+        found = dict(self.connection.execute(query).fetchall())
+        return [float(found[block]) if found.get(block) is not None else float("nan")
+                for block in range(self.replications)]  # fmt: skip
+
+    def ratio(
+        self, value: str, table: str, upper: str, lower: str, where: str = "true"
+    ) -> list[float]:
+        """Per replication, `value` (an aggregate) of one arm over that of another."""
+        return self.values(
+            f"select block, {value} filter (arm = '{upper}') / {value} filter (arm = '{lower}')"  # noqa: S608
+            f" from {table} where {where} group by block"
+        )
+
+    def of_arm(self, value: str, table: str, arm: str, where: str = "true") -> list[float]:
+        """Per replication, `value` (an aggregate) of one arm."""
+        return self.values(
+            f"select block, {value} from {table} where arm = '{arm}' and {where} group by block"  # noqa: S608
+        )
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Runs specifications. `told` hears of each replication that is done."""
+
+    replications: int
+    seed: int
+    told: Callable[[], None]
+
+    def machine(self, name: str) -> Machine:
+        """A built-in machine."""
+        return machine_of(name)
+
+    @contextlib.contextmanager
+    def run(
+        self, machine: str, arms: Sequence[Arm], *, transactions: int, warmup: int = 50
+    ) -> Iterator[Evidence]:
+        """The evidence of all arms, each of so many transactions a session, over the replications.
+
+        Raises:
+            ModelError: the machine or an arm cannot be.
+        """
+        import duckdb
+
+        from dbdyno import _core
+
+        spec = {
+            "machine": machine_of(machine).toml, "seed": self.seed, "transactions": transactions,
+            "warmup_transactions": warmup, "arms": [arm.spec() for arm in arms],
+        }  # fmt: skip
+        run = _core.ModelRun(json.dumps(spec))
+        with tempfile.TemporaryDirectory(prefix="dbdyno-claims-") as scratch:
+            folder = Path(scratch)
+
+            def block(index: int) -> None:
+                run.block(index, folder)
+                self.told()
+
+            with ThreadPoolExecutor(
+                max_workers=min(self.replications, os.cpu_count() or 1)
+            ) as pool:
+                try:
+                    list(pool.map(block, range(self.replications)))
+                except BaseException:
+                    run.stop()
+                    raise
+            with duckdb.connect() as connection:
+                for table in ("calls", "waits", "metrics"):
+                    files = f"{scratch}/{table}/*.parquet"
+                    connection.execute(
+                        f"create view {table} as select * from read_parquet('{files}')"  # noqa: S608
+                    )
+                yield Evidence(connection, self.replications)
+
+
+def value_of(machine: Machine, path: str) -> float:
+    """A number of a machine.
+
+    Raises:
+        ModelError: the machine has no such parameter.
+    """
+    for row in machine.parameters:
+        if row["path"] == path:
+            return float(row["value"])
+    raise ModelError(f"has no parameter {path}", where=machine.name)

@@ -1,0 +1,26 @@
+"""N1: what flash takes to read, program and erase. These are inputs, and shown as such."""
+
+from __future__ import annotations
+
+from dbdyno.model.claims.base import Claim, Part
+from dbdyno.model.claims.bench import Bench, value_of
+
+TIMES = (("read_us", 25), ("program_us", 250), ("erase_us", 2_000))
+
+
+def measure(bench: Bench) -> list[Part]:
+    """The parameters of the flash modules of an X2 cell."""
+    machine = bench.machine("exadata-x2")
+    return [
+        Part(key.removesuffix("_us"), [value_of(machine, f"cells.flash.{key}")], us, us, "us")
+        for key, us in TIMES
+    ]
+
+
+CLAIM = Claim(
+    "N1",
+    "Flash reads a page in 25 us, programs it in 250 us, erases a block in 2,000 us",
+    "Harrison 2011 (E15), primer on flash",
+    measure,
+    ("These are inputs: nothing is shown by them, but everything below stands on them.",),
+)

@@ -1,0 +1,64 @@
+"""A desk for runs on models: `dbdyno` as a user runs it, in its own folder, without an engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PLAN = """\
+title = "redo on disk and flash"
+target = "model:sas-and-flash"
+[workload]
+kind = "commit-loop"
+parameters = {redo_bytes = "512", cpu_us = 50}
+[schedule]
+blocks = %(blocks)d
+transactions = %(transactions)d
+warmup_transactions = 20
+[verdict]
+operation = "commit"
+metric = "p50"
+[[arm]]
+name = "disk"
+settings = {"storage.redo" = "log_sas"}
+[[arm]]
+name = "flash"
+settings = {redo = "log_flash"}
+"""
+
+
+class Desk:
+    """Runs `dbdyno` in a folder of its own; needs no engine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "dbdyno", *arguments], cwd=self.folder, text=True, timeout=120,
+            capture_output=True, check=False, env=environment(),
+        )  # fmt: skip
+        assert done.returncode == code, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+        return done
+
+    def plan(self, blocks: int = 5, transactions: int = 300) -> str:
+        text = PLAN % {"blocks": blocks, "transactions": transactions}
+        (self.folder / "p.toml").write_text(text)
+        return "p.toml"
+
+    def run(self, at: int = -1) -> Path:
+        return sorted((self.folder / "runs").iterdir())[at]
+
+    def sql(self, query: str, run: str = "last") -> list[dict[str, object]]:
+        found: list[dict[str, object]] = json.loads(
+            self("sql", query, "--run", run, "--format", "json").stdout
+        )
+        return found
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "COLUMNS": "120", "NO_COLOR": "1"}

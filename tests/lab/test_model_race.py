@@ -1,0 +1,60 @@
+"""Runs on storage cells and on a SAN: the race is counted, sweeps tell both limits."""
+
+from __future__ import annotations
+
+import json
+
+from model_desk import Desk
+
+
+def test_who_won_the_race_is_what_the_cells_counted(desk: Desk) -> None:
+    done = desk("run", "flash-log", "--quick", "--seed", "3", "--set", "commits=2000")
+    assert "Disk or flash first" in done.stdout
+    (race,) = json.loads((desk.run() / "analysis.json").read_text())["race"]
+    assert race["arm"] == 1
+    assert race["races"] == race["disk_first"] + race["flash_first"]
+    assert race["low"] <= race["share"] <= race["high"]
+    (counted,) = desk.sql(
+        "select sum(grown) as races from (select max(value) - min(value) as grown from metrics"
+        " where metric = 'FL_IO_W' and source like 'cell:%' and arm = 'flash log on'"
+        " group by block, source)"
+    )
+    assert counted["races"] == race["races"]
+
+
+def test_the_longest_of_both_arms_are_told_apart(desk: Desk) -> None:
+    desk("run", "flash-log-tail", "--quick", "--seed", "3", "--set", "longest=400")
+    tails = json.loads((desk.run() / "analysis.json").read_text())["tails"]
+    assert sum(tails["longest"]["counts"]) == tails["longest"]["most"] >= 20
+    assert [row["name"] for row in tails["quantiles"]][-1] == "longest"
+
+
+def test_a_sweep_has_a_curve_per_setting_and_states_both_limits(desk: Desk) -> None:
+    done = desk("run", "queue-depth", "--quick", "--seed", "3", "--set", "stripe_kb=32",
+                "--set", "sd_max_throttle=2,8", "--set", "jobs=1,10")  # fmt: skip
+    said = " ".join(done.stdout.split())
+    for expected in ("falls into 32 pieces on 32 LUNs", "The host's limit is per LUN: 2 or 8",
+                     "at most 64 or 256 on the 32 LUNs of one file system",
+                     "A port's limit is another one", "Throughput over sessions"):  # fmt: skip
+        assert expected in said
+    sweep = json.loads((desk.run() / "analysis.json").read_text())["figures"]["sweep"]
+    assert [curve["name"] for curve in sweep["curves"]] == [
+        "sd_max_throttle 2", "sd_max_throttle 8",
+    ]  # fmt: skip
+    narrow, wide = (curve["points"][-1]["per_s"] for curve in sweep["curves"])
+    assert wide > 2 * narrow
+    table = desk("compare", "last", "--format", "csv").stdout.splitlines()
+    assert len(table) == 5
+
+
+def test_a_run_on_a_model_and_another_stand_side_by_side(desk: Desk) -> None:
+    for place in ("log_sas", "log_flash"):
+        desk("run", "redo-size", "--target", "model:sas-and-flash", "--quick", "--seed", "2",
+             "--set", "redo_bytes=4KiB..4MiB", "--set", f"redo={place}")  # fmt: skip
+    names = [run.name for run in sorted((desk.folder / "runs").iterdir())]
+    done = desk("compare", *names)
+    assert done.stdout.count("Median commit time by redo size") == 2
+    page = desk("compare", *names, "--format", "json").stdout
+    curves = json.loads(page)["figures"]["curve"]["curves"]
+    assert [curve["arm"] for curve in curves] == [0, 1]
+    assert all(curve["fit"]["redo_bytes"] for curve in curves)

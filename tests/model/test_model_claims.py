@@ -1,0 +1,100 @@
+"""Claims: what decides whether one holds, and that its numbers come from runs."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dbdyno.cli.main import cli
+from dbdyno.errors import ModelError
+from dbdyno.model.claims import NAMES, claims, hold
+from dbdyno.model.claims.base import Claim, Part, interval, told, verdict
+from dbdyno.model.claims.bench import Arm, Bench
+
+DOCS = Path(__file__).parents[2] / "docs" / "model.md"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["model", "claims", *arguments])
+
+
+def test_the_interval_is_students():
+    # scipy.stats.t.interval(0.95, 3, 2.5, sem([1, 2, 3, 4])) = 0.4457, 4.5543
+    mean, low, high = interval([1.0, 2.0, 3.0, 4.0])
+    assert (mean, round(low, 4), round(high, 4)) == (2.5, 0.4457, 4.5543)
+    assert interval([3.0, 3.0]) == (3.0, 3.0, 3.0)
+    assert all(math.isnan(value) for value in interval([math.nan]))
+
+
+def test_a_quantity_holds_only_if_the_whole_interval_lies_in_the_band():
+    assert verdict(1.1, 1.2, (1.0, 1.3)) == "holds"
+    assert verdict(0.9, 1.2, (1.0, None)) == "cannot tell"
+    assert verdict(0.8, 0.9, (1.0, None)) == "does not hold"
+    assert verdict(1.4, 1.5, (None, 1.3)) == "does not hold"
+    assert verdict(math.nan, math.nan, (1.0, 2.0)) == "cannot tell"
+
+
+def test_a_claim_is_as_good_as_its_worst_quantity():
+    def of(*parts: Part) -> str:
+        return str(told(Claim("N0", "made", "made", lambda _: []), parts)["verdict"])
+
+    good, bad = Part("a", [2.0, 2.1], low=1), Part("b", [2.0, 2.1], low=9)
+    unknown, beside = Part("c", [0.0, 4.0], low=1), Part("for comparison", [7.0, 7.1])
+    assert of(good, beside) == "holds"
+    assert of(good, unknown) == "cannot tell"
+    assert of(good, unknown, bad) == "does not hold"
+    assert of() == "cannot tell"
+
+
+def test_all_fifteen_are_there_with_source_and_bands():
+    found = claims()
+    assert [claim.name for claim in found] == list(NAMES) == [f"N{n}" for n in range(1, 16)]
+    assert all(claim.title and claim.source for claim in found)
+
+
+def test_an_unknown_claim_is_told_with_the_known_ones():
+    with pytest.raises(ModelError, match="no claim 'N99'"):
+        claims(["N99"])
+    with pytest.raises(ModelError, match="2 replications"):
+        hold(["N1"], replications=1)
+
+
+def test_the_figures_come_from_runs_and_a_seed_gives_them_again():
+    one, again, other = (hold(["N14"], replications=2, seed=seed) for seed in (1, 1, 2))
+    assert one["claims"][0]["parts"] == again["claims"][0]["parts"]
+    assert one["claims"][0]["parts"] != other["claims"][0]["parts"]
+
+
+def test_forms_of_output():
+    shown = json.loads(run("--only", "N1,N14", "--replications", "2", "--format", "json").output)
+    assert [claim["claim"] for claim in shown["claims"]] == ["N1", "N14"]
+    text = run("--only", "N14", "--replications", "2")
+    assert text.exit_code == 0
+    assert "N14  holds" in text.output
+    assert run("--only", "N1", "--format", "html").exit_code == 0
+    assert run("--only", "N1", "--format", "csv").output.startswith("claim,title,quantity")
+
+
+def test_a_claim_that_does_not_hold_ends_with_1():
+    # Without think time 20 sessions of 100 us share a write by ten: see docs/model.md.
+    result = run("--only", "N12", "--replications", "2")
+    assert "N12  does not hold" in result.output
+    assert result.exit_code == 1
+
+
+def test_an_arm_that_cannot_be_is_an_error_and_no_result():
+    bench = Bench(2, 1, lambda: None)
+    arm = Arm("a", {"kind": "commit-loop"}, 1, {"cells.no_such": "1"})
+    with pytest.raises(ModelError), bench.run("exadata-x2", [arm], transactions=1):
+        pass
+
+
+def test_the_table_in_the_documents_names_every_claim_once():
+    rows = re.findall(r"^\| (N\d+) \| .* \| (holds|does not hold|cannot tell) \|$",
+                      DOCS.read_text(), re.MULTILINE)  # fmt: skip
+    assert [name for name, _ in rows] == list(NAMES)

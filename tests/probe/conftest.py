@@ -1,0 +1,39 @@
+"""A folder on a disk, and the commands as a user runs them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dbdyno.target.host import file_system
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder that lies on a disk; the test is skipped where temporary files lie in memory."""
+    found = file_system(tmp_path)
+    if found is None or found.in_memory:
+        pytest.skip("temporary files lie in memory here")
+    yield tmp_path
+
+
+@pytest.fixture
+def dbdyno(tmp_path: Path) -> Command:
+    """Runs `dbdyno ...` in the test's folder."""
+
+    def run(*words: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-W", "error", "-m", "dbdyno", *map(str, words)],
+            cwd=tmp_path,
+            text=True,
+            capture_output=True,
+            check=False,
+        )
+
+    return run

@@ -1,0 +1,137 @@
+"""A snapshot disturbs nobody: read-only, timeouts, no waiting behind locks, no secrets."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+from snapshot_help import Lab, section
+
+from dbdyno.snapshot.store import Store
+from dbdyno.snapshot.take import open_collector, take
+from dbdyno.snapshot.view import Options
+
+
+def test_sessions_are_read_only_with_timeouts(lab: Lab):
+    with open_collector(lab.dsn, Options()) as collector:
+        take(collector, lab.store, engine_name="postgres")
+        conn = collector._connections[""]
+        shown = {
+            name: conn.execute(f"show {name}").fetchone()[0]
+            for name in ("default_transaction_read_only", "statement_timeout", "lock_timeout")
+        }
+        assert shown == {"default_transaction_read_only": "on", "statement_timeout": "5s",
+                         "lock_timeout": "500ms"}  # fmt: skip
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            conn.execute("create table never (id int)")
+
+
+def test_nothing_is_left_in_the_target(lab: Lab):
+    def everything() -> object:
+        with contextlib.closing(lab.connect()) as conn:
+            return conn.execute(
+                "select (select count(*) from pg_class), (select count(*) from pg_proc),"
+                " (select max(stats_reset) from pg_stat_database),"
+                " (select stats_reset from pg_stat_bgwriter)"
+            ).fetchone()
+
+    before = everything()
+    lab.take()
+    assert everything() == before
+
+
+def test_a_table_under_a_lock_of_ddl_is_in_the_snapshot_and_blocks_nothing(lab: Lab):
+    lab.run("create table altered (id int)", "create index on altered (id)")
+    with contextlib.closing(lab.connect()) as holder:
+        holder.execute("begin")
+        holder.execute("alter table altered add column more int")
+        holder.execute("lock table altered in access exclusive mode")
+        started = time.monotonic()
+        with open_collector(lab.dsn, Options()) as collector:
+            made = take(collector, lab.store, engine_name="postgres")
+        assert time.monotonic() - started < 20
+        holder.execute("rollback")
+    assert not [name for name, view in made.views.items() if "timeout" in str(view.get("problem"))]
+    last = lab.take()
+    (row,) = lab.rows(made, last, "pg_stat_user_tables", "relname = 'altered'")
+    assert row["verdict"] == "ok"
+
+
+def test_a_view_that_is_locked_fails_alone_and_says_why(lab: Lab):
+    lab.run("create table seen (id int)")
+    with open_collector(lab.dsn, Options(lock_timeout_ms=100)) as collector:
+        first = take(collector, lab.store, engine_name="postgres")
+        with contextlib.closing(lab.connect()) as holder:
+            holder.execute("begin")
+            holder.execute("lock table pg_index in access exclusive mode")
+            second = take(collector, lab.store, engine_name="postgres")
+            holder.execute("rollback")
+    assert "lock timeout" in second.views["pg_index"]["problem"]
+    assert "lock timeout" in second.views["pg_stat_user_indexes"]["problem"]
+    assert second.views["pg_stat_database"].get("problem") is None
+    assert second.views["pg_class"].get("problem") is None
+    model = lab.report(first, second)
+    (lack,) = section(model, "indexes")["not_measured"]
+    assert "lock timeout" in lack["why"]
+    assert section(model, "throughput")["tables"]
+
+
+def test_pg_monitor_is_enough_and_a_plain_role_is_told_what_it_misses(lab: Lab):
+    lab.run("create role watcher login password 'w'", "grant pg_monitor to watcher",
+            "create role nobody_much login password 'n'", "create table theirs (id int)",
+            "insert into theirs select generate_series(1, 10)")  # fmt: skip
+    try:
+        for role, password in (("watcher", "w"), ("nobody_much", "n")):
+            given = {**lab.engine.tcp_conninfo(), "user": role, "password": password}
+            with open_collector(make_conninfo("", **given), Options(name=role)) as collector:
+                first = take(collector, lab.store, engine_name="postgres")
+                time.sleep(0.5)
+                lab.run("select count(*) from theirs")
+                time.sleep(1.2)
+                last = take(collector, lab.store, engine_name="postgres")
+            problems = {n for n, view in last.views.items() if view.get("problem")}
+            assert not problems, role
+            model = lab.report(first, last)
+            lacks = [lack["what"] for lack in section(model, "sql")["not_measured"]]
+            assert ("statements of other roles" in lacks) == (role == "nobody_much")
+            texts = str(section(model, "sql")["tables"])
+            assert ("count(*) from theirs" in texts) == (role == "watcher")
+    finally:
+        lab.run("drop role watcher", "drop role nobody_much")
+
+
+def test_no_secret_and_no_literal_lands_in_the_store(lab: Lab):
+    given = {**lab.engine.tcp_conninfo()}
+    lab.run("select pg_stat_statements_reset()",
+            *["create role spoken password 'sEcReT1'", "drop role spoken"] * 20,
+            *["select 'sEcReT2' || 'x'"] * 20,
+            *["do $body$ begin perform 'sEcReT3'; end $body$"] * 20)  # fmt: skip
+    with open_collector(make_conninfo("", **given), Options()) as collector:
+        take(collector, lab.store, engine_name="postgres")
+    texts = _texts(lab.store)
+    assert any("create role spoken" in text for text in texts)
+    for file in lab.store.folder.rglob("*.json"):
+        assert given["password"] not in file.read_text()
+    assert not [text for text in texts if "sEcReT" in text]
+
+
+def test_redact_stores_no_text(lab: Lab):
+    lab.run("select 1 as told")
+    first = lab.take(redact=True)
+    lab.run("select 1 as told")
+    last = lab.take(redact=True)
+    assert "statement_texts" not in last.views
+    lacks = section(lab.report(first, last), "sql")["not_measured"]
+    assert "texts" in [lack["what"] for lack in lacks]
+
+
+def _texts(store: Store) -> list[str]:
+    import duckdb
+
+    (last,) = store.of(None)
+    file = last.file("statement_texts")
+    rows = duckdb.sql(f"select query from read_parquet('{file}')").fetchall()
+    return [str(text) for (text,) in rows]

@@ -1,0 +1,137 @@
+"""Two periods: a real difference is found, none is not invented, other settings are told."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from dbdyno.errors import SnapshotError
+from dbdyno.snapshot.periods import baselines, compare, forget_baseline, keep_baseline, period
+from dbdyno.snapshot.store import Store
+from dbdyno.snapshot.view import Column, View
+
+KEY = Column("datid", "key", "count", "BIGINT")
+COUNTERS = ("xact_commit", "xact_rollback", "blks_hit", "blks_read", "tup_returned", "tup_fetched",
+            "tup_inserted", "tup_updated", "tup_deleted", "temp_bytes", "deadlocks")  # fmt: skip
+
+
+class Made:
+    """A store filled with snapshots whose counters grow by given rates."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        print("seed", seed)
+        self.store = Store(folder)
+        self.dice = random.Random(seed)
+        self.at_s = 1_800_000_000
+        self.sums = dict.fromkeys(COUNTERS, 10)
+
+    def grow(self, rate: float, count: int, *, work_mem: str = "4MB") -> str:
+        """`count` sub-intervals of a minute at about this rate; returns the period's name."""
+        first = self._take(work_mem)
+        for _ in range(count):
+            self.at_s += 60
+            for name in COUNTERS:
+                quiet = name in ("deadlocks", "temp_bytes")
+                grown = rate * 60 * self.dice.lognormvariate(0, 0.1)
+                self.sums[name] += 0 if quiet else round(grown)
+            last = self._take(work_mem)
+        return f"snap:{first}..{last}"
+
+    def _take(self, work_mem: str) -> int:
+        columns = (KEY, Column("datname", "text", "text", "VARCHAR"),
+                   Column("stats_reset", "gauge", "us", "BIGINT"),
+                   *(Column(name, "counter", "count", "BIGINT") for name in COUNTERS))  # fmt: skip
+        setting = (Column("name", "key", "text", "VARCHAR"),
+                   Column("setting", "text", "text", "VARCHAR"))  # fmt: skip
+        views = [
+            View(
+                "pg_stat_database",
+                "database",
+                columns,
+                [(5, "app", None, *self.sums.values())],
+                "datid",
+            ),
+            View("pg_settings", "now", setting, [("work_mem", work_mem)]),
+        ]
+        self.at_s += 1
+        return self.store.add(
+            views, engine="postgres", target="db:1", at_ns=self.at_s * 1_000_000_000,
+            facts={"version": "16.1", "databases": ["app"]},
+        ).number  # fmt: skip
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    return Made(tmp_path / "snaps", 20261121)
+
+
+def decisions(model) -> dict[str, str]:
+    return {row["name"]: row["decision"] for row in model["sections"][0]["tables"][0]["rows"]}
+
+
+def judged(made: Made, a: str, b: str, **more):
+    return compare(made.store, period(made.store, a), period(made.store, b), **more)
+
+
+def test_a_halved_rate_is_worse_and_its_ratio_is_found(made: Made):
+    model = judged(made, made.grow(100, 20), made.grow(50, 20))
+    assert decisions(model)["tps"] == "worse"
+    assert decisions(model)["rows"] == "less"
+    (row,) = [r for r in model["sections"][0]["tables"][0]["rows"] if r["name"] == "tps"]
+    assert row["low"] < 0.5 < row["high"]
+    assert row["ratio"] == pytest.approx(0.5, rel=0.1)
+    assert row["chance"] == 0
+    assert row["a_low"] < row["a"] < row["a_high"]
+    assert model["verdict"]["word"] == "worse"
+
+
+def test_equal_periods_are_not_called_different(made: Made):
+    found = decisions(judged(made, made.grow(100, 20), made.grow(100, 20)))
+    assert set(found.values()) <= {"cannot tell", "same", "none in either", "not measured"}
+    assert found["deadlocks"] == "none in either"
+
+
+def test_other_settings_are_not_comparable_unless_they_are_the_question(made: Made):
+    a, b = made.grow(100, 12), made.grow(200, 12, work_mem="8MB")
+    model = judged(made, a, b)
+    assert model["verdict"]["word"] == "not comparable"
+    assert decisions(model)["tps"] == "not comparable"
+    (row,) = model["sections"][1]["tables"][0]["rows"]
+    assert (row["what"], row["first"], row["second"]) == ("work_mem", "4MB", "8MB")
+    assert decisions(judged(made, a, b, decide=True))["tps"] == "better"
+
+
+def test_few_sub_intervals_are_told_and_decide_nothing(made: Made):
+    model = judged(made, made.grow(100, 2), made.grow(300, 2))
+    assert decisions(model)["tps"] == "cannot tell"
+    assert "too few" in model["warnings"][0]["text"]
+
+
+def test_a_reset_inside_a_period_is_a_missing_value_not_a_zero(made: Made):
+    a = made.grow(100, 8)
+    first = made._take("4MB")
+    for n in range(8):
+        made.at_s += 60
+        for name in COUNTERS:
+            made.sums[name] = 5 if n == 3 else made.sums[name] + 6000
+        last = made._take("4MB")
+    model = judged(made, a, f"snap:{first}..{last}")
+    assert "7" in model["sections"][0]["about"]
+    (row,) = [r for r in model["sections"][0]["tables"][0]["rows"] if r["name"] == "tps"]
+    assert row["b"] == pytest.approx(6000 / 61)
+
+
+def test_a_baseline_is_a_period_with_a_name(made: Made):
+    kept = keep_baseline(made.store, "monday", period(made.store, made.grow(100, 6)))
+    assert kept["snapshots"] == 7
+    assert [one["name"] for one in baselines(made.store)] == ["monday"]
+    assert len(period(made.store, "snap:monday").chain) == 7
+    forget_baseline(made.store, "monday")
+    with pytest.raises(SnapshotError, match="is no period"):
+        period(made.store, "snap:monday")
+    with pytest.raises(SnapshotError, match="cannot name a baseline"):
+        keep_baseline(made.store, "../x", period(made.store, "1..3"))
+    with pytest.raises(SnapshotError, match="no baseline"):
+        forget_baseline(made.store, "other")
