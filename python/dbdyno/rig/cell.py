@@ -86,7 +86,7 @@ class Cell:
 
     def _list(self, query: Query, xml: bool, began_ms: int) -> str:
         things = selected(query, _LISTS[query.kind](self))
-        shown = columns(query)
+        shown = columns(query, xml=xml)
         if xml:
             return answer.xml(things, shown, query.kind, self.name, began_ms)
         print_them = answer.detail if query.detail else answer.rows
@@ -107,7 +107,7 @@ class Cell:
         used += sum(e.size_bytes for e in self.extra if e.cell_disk == cell_disk["name"])
         if cell_disk["flash"]:
             used += (facts["flash_log_bytes"] + facts["flash_cache_bytes"]) // of_flash
-        return max(0, int(cell_disk["bytes"]) - used)
+        return max(0, int(cell_disk["bytes"]) - int(used))
 
 
 def _cell(cell: Cell) -> list[Thing]:

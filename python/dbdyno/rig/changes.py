@@ -69,6 +69,14 @@ def _text(value: Value) -> str:
     return value
 
 
+def _size(change: Change) -> int | None:
+    """Bytes of `size=`, None where there is none."""
+    if "size" not in change.options:
+        return None
+    given = size_bytes(_text(change.options["size"]).upper())
+    return syntax() if given is None else given
+
+
 def _refuse(words: str) -> RefusedError:
     return RefusedError(2526, f"Pre-condition failed: {words}.")
 
@@ -78,16 +86,12 @@ def _refuse(words: str) -> RefusedError:
 
 def _create_flash_cache(cell: Cell, change: Change) -> str:
     _only(change, (), ("all",), options=("size",))
+    given = _size(change)
     facts = cell.facts()
     if facts["flash_cache_bytes"]:
         raise _refuse(f"flash cache {cell.name}_FLASHCACHE exists")
     free = sum(cell.free_bytes(facts, disk) for disk in facts["cell_disks"] if disk["flash"])
-    wanted = free
-    if "size" in change.options:
-        given = size_bytes(_text(change.options["size"]).upper())
-        if given is None:
-            syntax()
-        wanted = given
+    wanted = free if given is None else given
     if not 0 < wanted <= free:
         raise _refuse(f"the flash disks have {free / 2**30:.6g}G free")
     mode = "write-through" if cell.mode == "none" else cell.mode
@@ -166,14 +170,11 @@ def _create_grid_disks(cell: Cell, change: Change) -> str:
     prefix, flash = _text(change.options.get("prefix", "")), change.words[1].lower() == "flashdisk"
     if not _NAME.fullmatch(prefix):
         syntax()
+    given = _size(change)
     facts = cell.facts()
     disks = [disk for disk in facts["cell_disks"] if disk["flash"] == flash]
     free = min((cell.free_bytes(facts, disk) for disk in disks), default=0)
-    wanted: int | None = free
-    if "size" in change.options:
-        wanted = size_bytes(_text(change.options["size"]).upper())
-    if wanted is None:
-        syntax()
+    wanted = free if given is None else given
     taken = {g["name"] for g in facts["grid_disks"]} | {extra.name for extra in cell.extra}
     made = [
         Extra(f"{prefix}_{d['name']}", d["name"], flash, wanted, d["bytes"] - free) for d in disks

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -67,8 +67,9 @@ def shell(cell: Cell, line: str) -> Said:
     name, *rest = words
     if name == "cellcli":
         return _cellcli(cell, rest)
-    if name in _TRIVIAL:
-        return _TRIVIAL[name](cell), "", 0
+    trivial = _TRIVIAL.get(name)
+    if trivial is not None:
+        return trivial(cell), "", 0
     return "", f"-bash: {name}: command not found\n", 127
 
 
@@ -95,7 +96,7 @@ def _uptime(cell: Cell) -> str:
     return f" {_clock(cell):%H:%M:%S} up {up},  1 user,  load average: 0.00, 0.00, 0.00\n"
 
 
-_TRIVIAL = {
+_TRIVIAL: dict[str, Callable[[Cell], str]] = {
     "hostname": lambda cell: f"{cell.name}\n",
     "uptime": _uptime,
     "whoami": lambda _: f"{USER}\n",

@@ -118,10 +118,10 @@ def attribute_of(kind: str, name: str) -> str:
     return found[0] if found else syntax()
 
 
-def columns(query: Query) -> tuple[str, ...]:
-    """The attributes that a query shows."""
+def columns(query: Query, *, xml: bool = False) -> tuple[str, ...]:
+    """The attributes that a query shows: where it names none, all of them in DETAIL and XML."""
     if query.attributes is None:
-        return ATTRIBUTES[query.kind] if query.detail else DEFAULTS[query.kind]
+        return ATTRIBUTES[query.kind] if query.detail or xml else DEFAULTS[query.kind]
     if [name.lower() for name in query.attributes] == ["all"]:
         return ATTRIBUTES[query.kind]
     return tuple(attribute_of(query.kind, name) for name in query.attributes)
