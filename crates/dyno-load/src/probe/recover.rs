@@ -27,7 +27,7 @@ pub struct Copy {
     pub copy: u32,
     /// Whole writes.
     pub writes: u64,
-    /// Writes of which blocks are missing: torn at the end, or overwritten by a later lap.
+    /// Writes of which blocks are missing: torn at the end, or overwritten in part by a later lap.
     pub broken: u64,
     /// The last whole write; 0: none.
     pub last_sequence: u64,
@@ -135,7 +135,7 @@ fn joined(found: &[(PathBuf, Head, Whole, u64)]) -> Recovery {
 fn scan(path: &Path, head: &Head) -> io::Result<(Whole, u64)> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(HEAD as u64))?;
-    let mut seen: BTreeMap<u64, (u32, u32, u64)> = BTreeMap::new();
+    let mut seen: BTreeMap<u64, Found> = BTreeMap::new();
     let mut piece = vec![0; PIECE / head.block_bytes * head.block_bytes];
     let mut slot = 0;
     while slot < head.slots {
@@ -144,8 +144,8 @@ fn scan(path: &Path, head: &Head) -> io::Result<(Whole, u64)> {
             if slot < head.slots
                 && let Some(stamp) = Stamp::read(block, head.run, slot)
             {
-                let entry = seen.entry(stamp.sequence).or_insert((0, stamp.parts, stamp.commits));
-                entry.0 += 1;
+                let found = seen.entry(stamp.sequence).or_insert(Found { blocks: 0, slot, stamp });
+                found.blocks += 1;
             }
             slot += 1;
         }
@@ -153,14 +153,41 @@ fn scan(path: &Path, head: &Head) -> io::Result<(Whole, u64)> {
             break;
         }
     }
+    drop_earlier_laps(&mut seen, head.slots);
     let all = seen.len() as u64;
     let whole: Whole = seen
         .into_iter()
-        .filter(|(_, (found, parts, _))| found == parts)
-        .map(|(sequence, (_, _, commits))| (sequence, commits))
+        .filter(|(_, found)| found.blocks == found.stamp.parts)
+        .map(|(sequence, found)| (sequence, found.stamp.commits))
         .collect();
     let broken = all - whole.len() as u64;
     Ok((whole, broken))
+}
+
+/// Blocks of one write that were found, and the slot of the first of them.
+struct Found {
+    blocks: u32,
+    slot: u64,
+    stamp: Stamp,
+}
+
+/// Leaves out what earlier laps left where a later one wrote nothing: at the end of the ring, where
+/// the next write did not fit, and where the second path was skipped. Read from the newest write on,
+/// round the ring, numbers rise; one that falls behind is of an earlier lap.
+fn drop_earlier_laps(seen: &mut BTreeMap<u64, Found>, slots: u64) {
+    let Some(newest) = seen.last_key_value().map(|(_, found)| found.slot) else { return };
+    let mut around: Vec<(u64, u64)> = seen
+        .iter()
+        .map(|(&sequence, found)| ((found.slot + slots - newest - 1) % slots, sequence))
+        .collect();
+    around.sort_unstable();
+    let mut highest = 0;
+    for (_, sequence) in around {
+        if sequence < highest {
+            seen.remove(&sequence);
+        }
+        highest = highest.max(sequence);
+    }
 }
 
 /// Reads until the buffer is full or the file ends.
@@ -173,4 +200,21 @@ fn fill(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Write 3 lies in the last slot, which the next lap left alone since write 5 did not fit there.
+    #[test]
+    fn what_an_earlier_lap_left_at_the_end_of_the_ring_is_no_hole() {
+        let found = |slot, sequence| {
+            let stamp = Stamp { run: 1, sequence, slot, part: 0, parts: 1, commits: sequence };
+            (sequence, Found { blocks: 1, slot, stamp })
+        };
+        let mut seen = BTreeMap::from([found(9, 3), found(7, 4), found(0, 5), found(4, 6)]);
+        drop_earlier_laps(&mut seen, 10);
+        assert_eq!(seen.into_keys().collect::<Vec<_>>(), [4, 5, 6]);
+    }
 }
