@@ -26,6 +26,7 @@
 mod arm;
 mod recorder;
 pub mod rig;
+pub mod rig_facts;
 mod spec;
 mod stations;
 
