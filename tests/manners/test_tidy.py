@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "model": {"model", "evidence", "stats"},
     "snapshot": {"snapshot", "evidence", "stats", "target"},
     "cells": {"cells", "evidence", "stats"},
+    "rig": {"rig", "cells", "model"},
     "study": {"study", "evidence", "stats", "target", "trace", "model", "cells"},
     "report": {"report"},
 }

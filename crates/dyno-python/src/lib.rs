@@ -11,6 +11,7 @@ mod evidence;
 mod load;
 mod model;
 mod probe;
+mod rack;
 mod stats;
 mod summary;
 mod trace;
@@ -28,6 +29,8 @@ mod _core {
     use crate::model::{ModelRun, model_calibrate, model_check, model_machine, model_machines};
     #[pymodule_export]
     use crate::probe::{Probe, recover_probe};
+    #[pymodule_export]
+    use crate::rack::ModelRack;
     #[pymodule_export]
     use crate::stats::{
         prob_r, prob_r_log10, spearman_orders, stats_arrays, stats_fit, stats_pairs, stats_parquet,

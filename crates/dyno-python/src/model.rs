@@ -29,7 +29,7 @@ fn refused(py: Python<'_>, error: &MachineError) -> PyErr {
     made().map_or_else(|error| error, PyErr::from_value)
 }
 
-fn failed(py: Python<'_>, error: &RunError) -> PyErr {
+pub(crate) fn failed(py: Python<'_>, error: &RunError) -> PyErr {
     match error {
         RunError::Machine(error) => refused(py, error),
         RunError::Evidence(error) => raise(py, "EvidenceError", &error.to_string()),

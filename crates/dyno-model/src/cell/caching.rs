@@ -47,6 +47,8 @@ pub(super) struct Caching {
     pub destages: u64,
     pub destaging: u64,
     pub flushing: bool,
+    /// Writes go past the cache: it is to stay clean.
+    pub write_past: bool,
     memory_bytes: u64,
     populating_bytes: u64,
     /// Reads of KEEP whose lines wait for memory.
@@ -70,6 +72,7 @@ impl Caching {
             destages: parameters.destages.max(1),
             destaging: 0,
             flushing: false,
+            write_past: false,
             memory_bytes: parameters.populate_mb << 20,
             populating_bytes: 0,
             parked: VecDeque::new(),

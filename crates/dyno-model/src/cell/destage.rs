@@ -4,12 +4,29 @@
 //! the lines least recently written go first, so many at once: a read of the module, then a write to
 //! disk, where the controller puts neighbours together. A line written again meanwhile stays dirty.
 
+use serde::Serialize;
+
 use super::CellError;
 use super::directory::Directory;
 use super::parameters::CacheMode;
 use super::state::{Ask, State, Then};
 use super::storage_cell::StorageCell;
 use crate::device::Request;
+
+/// What a flash cache holds, and how often it was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Cached {
+    /// All lines.
+    pub held_bytes: u64,
+    /// Of them, lines of KEEP.
+    pub kept_bytes: u64,
+    /// Of them, what is not on disk.
+    pub dirty_bytes: u64,
+    /// Reads from flash.
+    pub hits: u64,
+    /// Reads that had to go to disk.
+    pub misses: u64,
+}
 
 impl StorageCell {
     /// Starts destages while too much is dirty.
@@ -62,11 +79,31 @@ impl StorageCell {
         (caching.mode, caching.directory.room() * caching.line_bytes)
     }
 
+    /// What the flash cache holds, and how often it was asked.
+    pub fn cached(&self) -> Cached {
+        let caching = &self.state.borrow().caching;
+        let bytes = |lines: u64| lines * caching.line_bytes;
+        Cached {
+            held_bytes: bytes(caching.directory.len()),
+            kept_bytes: bytes(caching.directory.kept()),
+            dirty_bytes: bytes(caching.directory.dirty()),
+            hits: caching.counts.hit.requests,
+            misses: caching.counts.miss.requests,
+        }
+    }
+
     /// Begins to write everything dirty to disk; done when [`StorageCell::dirty_bytes`] is 0.
     pub fn flush(&self) {
         let state = &mut *self.state.borrow_mut();
         state.caching.flushing = true;
         self.destage(state);
+    }
+
+    /// Lets writes go past a write-back cache, or into it again: what was flushed stays clean.
+    pub fn write_past(&self, past: bool) {
+        let caching = &mut self.state.borrow_mut().caching;
+        caching.write_past = past && caching.mode == CacheMode::WriteBack;
+        caching.flushing &= caching.write_past;
     }
 
     /// Bytes of the flash cache that are not on disk.
@@ -100,6 +137,7 @@ impl StorageCell {
             return Err(CellError::parameter("flash_cache.size_gb", "must be above 0"));
         }
         state.caching.mode = mode;
+        state.caching.write_past = false;
         state.caching.create(size_gb);
         Ok(())
     }

@@ -45,6 +45,14 @@ pub enum CellError {
         /// Names that exist.
         known: String,
     },
+    /// No such cell.
+    #[error("there is no cell of number {number}; there are {cells}")]
+    Cell {
+        /// Asked for.
+        number: usize,
+        /// Cells.
+        cells: usize,
+    },
     /// A cache cannot go while it holds the only copy.
     #[error("the flash cache of {cell} holds {bytes} bytes that are not on disk: flush it first")]
     Dirty {

@@ -54,9 +54,10 @@ pub struct Metric {
     pub kind: MetricKind,
 }
 
-type Key = (String, String, String);
+/// Object and metric of a cell.
+type Key = (String, String);
 
-/// Counters at the last collection, and when that was.
+/// A cell's counters at its last collection, and when that was.
 pub(super) struct Collected {
     at_ns: u64,
     counters: BTreeMap<Key, f64>,
@@ -64,8 +65,13 @@ pub(super) struct Collected {
 
 impl Collected {
     /// Nothing so far.
-    pub fn none(at_ns: u64) -> Self {
+    pub fn nothing(at_ns: u64) -> Self {
         Self { at_ns, counters: BTreeMap::new() }
+    }
+
+    /// The same of so many cells.
+    pub fn none(at_ns: u64, cells: usize) -> Vec<Self> {
+        (0..cells).map(|_| Self::nothing(at_ns)).collect()
     }
 }
 
@@ -103,7 +109,7 @@ impl Page<'_> {
     }
 
     fn key(&self, name: &str) -> Key {
-        (self.cell.to_owned(), self.object.clone(), name.to_owned())
+        (self.object.clone(), name.to_owned())
     }
 
     /// What a counter has grown since the last collection.
@@ -170,30 +176,32 @@ const SIZES: [&str; 2] = ["SM", "LG"];
 impl Rack {
     /// All metrics of all cells as they are now.
     pub fn metrics(&self) -> Vec<Metric> {
-        self.gather().0
+        (0..self.cells().len()).flat_map(|number| self.page(number).0).collect()
     }
 
     /// All metrics as they are now; the next rates count from here.
     pub fn collect(&self) -> Vec<Metric> {
-        let (metrics, silent) = self.gather();
+        (0..self.cells().len()).flat_map(|number| self.collect_cell(number)).collect()
+    }
+
+    /// The metrics of one cell as they are now; its next rates count from here. Nothing if there is
+    /// no cell of that number.
+    pub fn collect_cell(&self, number: usize) -> Vec<Metric> {
+        if number >= self.cells().len() {
+            return Vec::new();
+        }
+        let (metrics, silent) = self.page(number);
         let counters = metrics.iter().filter(|metric| metric.kind == MetricKind::Counter);
-        let key = |metric: &Metric| {
-            ((metric.cell.clone(), metric.object.clone(), metric.name.clone()), metric.value)
-        };
+        let key = |metric: &Metric| ((metric.object.clone(), metric.name.clone()), metric.value);
         let (at_ns, counters) = (self.now_ns(), counters.map(key).chain(silent).collect());
-        *self.shared.collected.borrow_mut() = Collected { at_ns, counters };
+        self.shared.collected.borrow_mut()[number] = Collected { at_ns, counters };
         metrics
     }
 
-    fn gather(&self) -> (Vec<Metric>, Vec<(Key, f64)>) {
-        let before = self.shared.collected.borrow();
-        let (mut metrics, mut silent) = (Vec::new(), Vec::new());
-        for cell in self.cells() {
-            let page = cell.metrics(&before, &self.shared.names);
-            metrics.extend(page.out);
-            silent.extend(page.silent);
-        }
-        (metrics, silent)
+    fn page(&self, number: usize) -> (Vec<Metric>, Vec<(Key, f64)>) {
+        let before = &self.shared.collected.borrow()[number];
+        let page = self.cells()[number].metrics(before, &self.shared.names);
+        (page.out, page.silent)
     }
 }
 

@@ -60,6 +60,7 @@ mod writing;
 
 use serde::{Deserialize, Serialize};
 
+pub use destage::Cached;
 pub use error::CellError;
 pub use metrics::Metric;
 pub use parameters::{Caching, GroupParameters, RackParameters};

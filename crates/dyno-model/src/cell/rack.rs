@@ -24,7 +24,8 @@ pub(super) struct Shared {
     pub names: Vec<String>,
     pub layouts: Vec<Layout>,
     databases: RefCell<Vec<String>>,
-    pub(super) collected: RefCell<Collected>,
+    /// Of each cell.
+    pub(super) collected: RefCell<Vec<Collected>>,
 }
 
 /// A rack of storage cells.
@@ -80,7 +81,7 @@ impl Rack {
             cells.push(StorageCell::new(sim, &cell, parameters, devices, slices));
         }
         let names = parameters.groups.keys().cloned().collect();
-        let collected = RefCell::new(Collected::none(sim.now_ns()));
+        let collected = RefCell::new(Collected::none(sim.now_ns(), cells.len()));
         let databases = RefCell::default();
         let shared = Rc::new(Shared { cells, names, layouts, databases, collected });
         let rack = Self { sim: sim.clone(), shared };
@@ -120,10 +121,7 @@ impl Rack {
 
     /// A disk group, for I/O of this kind.
     pub fn group(&self, name: &str, tag: &Tag) -> Result<Rc<dyn Device>, CellError> {
-        let Some(number) = self.shared.names.iter().position(|known| known == name) else {
-            let known = self.shared.names.join(", ");
-            return Err(CellError::Group { name: name.into(), known });
-        };
+        let number = self.number_of(name)?;
         let Tag { purpose, caching, .. } = *tag;
         let label = Label { purpose, caching, database: self.database(&tag.database) };
         Ok(Group::new(Rc::clone(&self.shared), number, label))
@@ -162,14 +160,42 @@ impl Rack {
         self.cells().iter().for_each(|cell| cell.set_plan(plan.clone()));
     }
 
+    /// Puts a plan in force in one cell, by its number.
+    pub fn set_plan_of(&self, number: usize, plan: BTreeMap<String, Directive>) {
+        plan.keys().filter(|name| *name != "other").for_each(|name| {
+            self.database(name);
+        });
+        if let Some(cell) = self.cells().get(number) {
+            cell.set_plan(plan);
+        }
+    }
+
     /// Sets the caching policy of a group's grid disks, in every cell.
     pub fn set_caching(&self, group: &str, caching: Caching) -> Result<(), CellError> {
-        let Some(number) = self.shared.names.iter().position(|known| known == group) else {
-            let known = self.shared.names.join(", ");
-            return Err(CellError::Group { name: group.into(), known });
-        };
+        let number = self.number_of(group)?;
         self.cells().iter().for_each(|cell| cell.set_grid_caching(number, caching));
         Ok(())
+    }
+
+    /// Sets the caching policy of a group's grid disks in one cell.
+    pub fn set_caching_of(
+        &self,
+        cell: usize,
+        group: &str,
+        caching: Caching,
+    ) -> Result<(), CellError> {
+        let number = self.number_of(group)?;
+        if let Some(cell) = self.cells().get(cell) {
+            cell.set_grid_caching(number, caching);
+        }
+        Ok(())
+    }
+
+    fn number_of(&self, group: &str) -> Result<usize, CellError> {
+        self.shared.names.iter().position(|known| known == group).ok_or_else(|| CellError::Group {
+            name: group.into(),
+            known: self.shared.names.join(", "),
+        })
     }
 
     /// What the queues of every cell and device have seen.
@@ -182,9 +208,18 @@ impl Rack {
         self.cells().iter().all(|cell| cell.holds())
     }
 
+    /// Forgets what one cell has counted: a restart of its service. What is cached stays.
+    pub fn reset_cell(&self, number: usize) {
+        if let Some(cell) = self.cells().get(number) {
+            self.shared.collected.borrow_mut()[number] = Collected::nothing(self.sim.now_ns());
+            cell.reset();
+        }
+    }
+
     /// Forgets statistics and counters: the end of a warm-up. What is cached stays.
     pub fn reset(&self) {
-        *self.shared.collected.borrow_mut() = Collected::none(self.sim.now_ns());
+        *self.shared.collected.borrow_mut() =
+            Collected::none(self.sim.now_ns(), self.cells().len());
         self.cells().iter().for_each(|cell| cell.reset());
     }
 }

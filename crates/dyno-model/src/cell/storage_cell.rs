@@ -114,9 +114,19 @@ impl StorageCell {
         }
     }
 
+    /// The plan in force; empty if there is none.
+    pub fn plan(&self) -> std::collections::BTreeMap<String, Directive> {
+        self.state.borrow().iorm.plan.clone()
+    }
+
     /// Sets the caching policy of a group's grid disks. What is cached stays until it is evicted.
     pub(super) fn set_grid_caching(&self, group: usize, caching: super::Caching) {
         self.state.borrow_mut().slices[group].cached = caching != super::Caching::None;
+    }
+
+    /// May blocks of a group's grid disks be cached?
+    pub fn caches(&self, group: usize) -> bool {
+        self.state.borrow().slices.get(group).is_some_and(|slice| slice.cached)
     }
 
     fn call(&self, time_ns: u64, token: u64) {

@@ -17,7 +17,7 @@ impl StorageCell {
             return;
         }
         let large = self.is_large(ask.request.bytes);
-        if large || !Self::may_cache(state, &ask) {
+        if large || state.caching.write_past || !Self::may_cache(state, &ask) {
             self.bypass(state, op, ask, large);
         } else if state.caching.mode == CacheMode::WriteThrough {
             self.io(state, ask, Then::Through(op));

@@ -60,7 +60,7 @@ struct Stored {
 }
 
 /// The database, as cells know it.
-const DATABASE: &str = "ORCL";
+pub const DATABASE: &str = "ORCL";
 
 impl Machine {
     /// Builds the storage that is in use, and throws it away: what only devices can tell.

@@ -44,7 +44,7 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-pub use build::Built;
+pub use build::{Built, DATABASE};
 pub use built_in::{built_in, built_in_names};
 pub use describe::{Description, ParameterLine, PartLine};
 pub use error::MachineError;

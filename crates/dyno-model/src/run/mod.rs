@@ -25,6 +25,8 @@
 
 mod arm;
 mod recorder;
+pub mod rig;
+pub mod rig_facts;
 mod spec;
 mod stations;
 
@@ -62,6 +64,12 @@ pub enum RunError {
     /// Evidence cannot be written.
     #[error(transparent)]
     Evidence(#[from] dyno_evidence::EvidenceError),
+    /// A cell refuses a command.
+    #[error(transparent)]
+    Cell(#[from] crate::cell::CellError),
+    /// The thread of a rig has ended.
+    #[error("the rig has ended; this is a defect of dbdyno, please report it")]
+    Gone,
     /// An invariant does not hold.
     #[error("arm {arm}: {what} does not hold; this is a defect of dbdyno, please report it")]
     Broken {

@@ -1,0 +1,320 @@
+//! A rack of cells that runs on under a workload, in virtual time, and is asked and commanded from
+//! outside while it does.
+//!
+//! ```text
+//!   any thread                              one thread
+//!   advance, collect, facts, command --> [jobs] --> Simulation: sessions, instance, cells
+//!                                    <-- answer
+//! ```
+//!
+//! A simulation cannot leave its thread, so it lives on one of its own and jobs go there one after
+//! the other: a command acts between two instants, never within one. Counters begin at time 0 with
+//! the cells empty; there is no warm-up. With the same specification and the same jobs at the same
+//! virtual times everything is repeated to the byte.
+//!
+//! Sessions never end. What they wait for is not kept: a rig that runs for days stays as small as
+//! what its cells hold.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::RunError;
+use super::rig_facts::CellFacts;
+use crate::cell::iorm::Directive;
+use crate::cell::metrics::MetricKind;
+use crate::cell::parameters::{CacheMode, RackParameters};
+use crate::cell::{Caching, CellError, Metric, Rack};
+use crate::kernel::Simulation;
+use crate::machine::{DATABASE, Machine};
+use crate::workload::{Limit, Progress, Stop, Workload};
+
+/// What to run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RigSpec {
+    /// The machine, as TOML; it has storage cells.
+    pub machine: String,
+    /// Where all random numbers come from.
+    pub seed: u64,
+    /// Parameters of the machine that differ: dotted path or short name, and value as text.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// Sessions.
+    pub sessions: u32,
+    /// What they do, for ever.
+    pub workload: Workload,
+}
+
+/// A command to one cell, by its number from 0.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Command {
+    /// Puts a plan of resource management in force; an empty one lifts it.
+    Plan {
+        /// Which.
+        cell: usize,
+        /// Directives by database; `other` for all without one.
+        plan: BTreeMap<String, Directive>,
+    },
+    /// Creates or drops the flash log.
+    FlashLog {
+        /// Which.
+        cell: usize,
+        /// Shall there be one?
+        exists: bool,
+    },
+    /// Drops the flash cache; nothing in it may be dirty.
+    DropFlashCache {
+        /// Which.
+        cell: usize,
+    },
+    /// Creates the flash cache, empty.
+    CreateFlashCache {
+        /// Which.
+        cell: usize,
+        /// What it does with writes.
+        mode: CacheMode,
+        /// Space.
+        size_gb: f64,
+    },
+    /// Begins to write everything dirty to disk; until it is cancelled nothing new gets dirty.
+    Flush {
+        /// Which.
+        cell: usize,
+        /// End it.
+        #[serde(default)]
+        cancel: bool,
+    },
+    /// Sets the caching policy of the grid disks of a group.
+    Caching {
+        /// Which.
+        cell: usize,
+        /// The group.
+        group: String,
+        /// Default or none.
+        caching: Caching,
+    },
+    /// Begins all counters anew, as a restart of the cell's service does. What is cached stays.
+    Restart {
+        /// Which.
+        cell: usize,
+    },
+}
+
+/// The rig as it is now.
+#[derive(Clone, Debug, Serialize)]
+pub struct Facts {
+    /// Virtual time.
+    pub now_ns: u64,
+    /// The database that the sessions work for.
+    pub database: &'static str,
+    /// Transactions so far.
+    pub transactions: u64,
+    /// Events so far.
+    pub events: u64,
+    /// The cells.
+    pub cells: Vec<CellFacts>,
+}
+
+/// Metrics of one cell: object type, object, name, value, unit, kind.
+#[derive(Clone, Debug, Serialize)]
+pub struct Collected {
+    /// Virtual time.
+    pub at_ns: u64,
+    /// One row per metric and object.
+    pub rows: Vec<(&'static str, String, String, f64, &'static str, &'static str)>,
+}
+
+/// What lives on the thread.
+struct Bench {
+    simulation: Simulation,
+    rack: Rc<Rack>,
+    parameters: RackParameters,
+    progress: Progress,
+}
+
+type Job = Box<dyn FnOnce(&mut Bench) + Send>;
+
+/// A rack that runs on; see the [module](self). May be used from several threads.
+pub struct Rig {
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Virtual time between two looks at the clock on the wall.
+const SLICE_NS: u64 = 1_000_000;
+
+impl Rig {
+    /// Checks the specification (JSON, [`RigSpec`]), builds the machine and starts the sessions.
+    pub fn new(json: &str) -> Result<Self, RunError> {
+        let spec: RigSpec =
+            serde_json::from_str(json).map_err(|error| RunError::Spec(error.to_string()))?;
+        let (jobs, inbox) = channel::<Job>();
+        let (told, built) = channel();
+        let work = move || {
+            let mut bench = match Bench::new(&spec) {
+                Ok(bench) => bench,
+                Err(error) => return drop(told.send(Err(error))),
+            };
+            // Who asked for it has gone: then so has the inbox, and the loop ends at once.
+            drop(told.send(Ok(())));
+            for job in inbox {
+                job(&mut bench);
+            }
+        };
+        let thread = std::thread::Builder::new().name("dbdyno rig".into()).spawn(work);
+        let thread = thread.map_err(|error| RunError::Spec(format!("no thread: {error}")))?;
+        built.recv().map_err(|_| RunError::Gone)??;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread) })
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        what: impl FnOnce(&mut Bench) -> T + Send + 'static,
+    ) -> Result<T, RunError> {
+        let (told, answer) = channel();
+        let job: Job = Box::new(move |bench| drop(told.send(what(bench))));
+        self.jobs.as_ref().ok_or(RunError::Gone)?.send(job).map_err(|_| RunError::Gone)?;
+        answer.recv().map_err(|_| RunError::Gone)
+    }
+
+    /// Lets `virtual_ns` pass, or less if that takes longer than `wall`; virtual time at the end.
+    pub fn advance(&self, virtual_ns: u64, wall: Duration) -> Result<u64, RunError> {
+        self.ask(move |bench| bench.advance(virtual_ns, wall))?
+    }
+
+    /// The metrics of a cell as they are now; its next rates count from here.
+    pub fn collect(&self, cell: usize) -> Result<Collected, RunError> {
+        self.ask(move |bench| bench.collect(cell))
+    }
+
+    /// Everything that is not a metric.
+    pub fn facts(&self) -> Result<Facts, RunError> {
+        self.ask(|bench| bench.facts())
+    }
+
+    /// Carries out a command (JSON, [`Command`]).
+    pub fn command(&self, json: &str) -> Result<(), RunError> {
+        let command: Command =
+            serde_json::from_str(json).map_err(|error| RunError::Spec(error.to_string()))?;
+        self.ask(move |bench| bench.command(command))?.map_err(RunError::Cell)
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+impl Command {
+    fn cell(&self) -> usize {
+        match *self {
+            Self::Plan { cell, .. }
+            | Self::FlashLog { cell, .. }
+            | Self::DropFlashCache { cell }
+            | Self::CreateFlashCache { cell, .. }
+            | Self::Flush { cell, .. }
+            | Self::Caching { cell, .. }
+            | Self::Restart { cell } => cell,
+        }
+    }
+}
+
+impl Bench {
+    fn new(spec: &RigSpec) -> Result<Self, RunError> {
+        let mut machine = Machine::parse(&spec.machine)?;
+        for (name, value) in &spec.settings {
+            machine.set(name, value)?;
+        }
+        let none = || RunError::Spec("this machine has no storage cells".into());
+        let parameters = machine.rack()?.ok_or_else(none)?;
+        let simulation = Simulation::new(spec.seed);
+        let built = machine.build(&simulation, Rc::new(()))?;
+        let rack = built.rack.clone().ok_or_else(none)?;
+        let wrong = |error: crate::database::ParameterError| RunError::Spec(error.to_string());
+        let stop = Stop::new(0, Limit::Transactions(u64::MAX));
+        let spawned = spec.workload.spawn(&simulation, &built.instance, spec.sessions, &stop);
+        let progress = spawned.map_err(wrong)?;
+        Ok(Self { simulation, rack, parameters, progress })
+    }
+
+    fn advance(&mut self, virtual_ns: u64, wall: Duration) -> Result<u64, RunError> {
+        let begin = Instant::now();
+        let end_ns = self.simulation.now_ns().saturating_add(virtual_ns);
+        while self.simulation.now_ns() < end_ns {
+            let next_ns = end_ns.min(self.simulation.now_ns() + SLICE_NS);
+            self.simulation
+                .run_until(next_ns)
+                .map_err(|source| RunError::Simulation { arm: "rig".into(), source })?;
+            if begin.elapsed() >= wall {
+                break;
+            }
+        }
+        Ok(self.simulation.now_ns())
+    }
+
+    fn collect(&self, cell: usize) -> Collected {
+        let row = |metric: Metric| {
+            let Metric { object_type, object, name, value, unit, kind, .. } = metric;
+            let kind = match kind {
+                MetricKind::Counter => "counter",
+                MetricKind::Gauge => "gauge",
+                MetricKind::Rate => "rate",
+            };
+            (object_type, object, name, value, unit, kind)
+        };
+        let rows = self.rack.collect_cell(cell).into_iter().map(row).collect();
+        Collected { at_ns: self.simulation.now_ns(), rows }
+    }
+
+    fn facts(&self) -> Facts {
+        Facts {
+            now_ns: self.simulation.now_ns(),
+            database: DATABASE,
+            transactions: self.progress.transactions(),
+            events: self.simulation.events(),
+            cells: self.cells(),
+        }
+    }
+
+    fn cells(&self) -> Vec<CellFacts> {
+        let numbers = 0..self.rack.cells().len();
+        numbers.map(|number| CellFacts::new(&self.rack, &self.parameters, number)).collect()
+    }
+
+    fn command(&self, command: Command) -> Result<(), CellError> {
+        let cells = self.rack.cells();
+        let number = command.cell();
+        let Some(cell) = cells.get(number) else {
+            return Err(CellError::Cell { number, cells: cells.len() });
+        };
+        match command {
+            Command::Plan { plan, .. } => self.rack.set_plan_of(number, plan),
+            Command::FlashLog { exists, .. } => cell.set_flash_log(exists),
+            Command::DropFlashCache { .. } => cell.drop_flash_cache()?,
+            Command::CreateFlashCache { mode, size_gb, .. } => {
+                cell.create_flash_cache(mode, size_gb)?;
+            }
+            Command::Flush { cancel, .. } => {
+                cell.write_past(!cancel);
+                if !cancel {
+                    cell.flush();
+                }
+            }
+            Command::Caching { group, caching, .. } => {
+                self.rack.set_caching_of(number, &group, caching)?;
+            }
+            Command::Restart { .. } => self.rack.reset_cell(number),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,247 @@
+"""CellCLI's language, as far as a modelled cell speaks it: from a line to a command.
+
+    LIST METRICCURRENT ATTRIBUTES name, metricValue WHERE name LIKE 'FL_.*' AND metricValue > 0
+         ORDER BY metricValue DESC LIMIT 5 DETAIL
+    CREATE FLASHCACHE ALL SIZE=100G
+    ALTER IORMPLAN dbplan=((name=ORCL, flashLog=off), (name=other, flashLog=on))
+
+Words and keywords are read in any case. There is AND and no OR; LIKE is a regular expression that
+matches the whole value; ORDER BY needs LIMIT. What is wrong is a `RefusedError` with the code that
+CellCLI has for it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple, NoReturn
+
+KINDS = (
+    "cell", "celldisk", "griddisk", "flashcache", "flashlog", "flashcachecontent", "metriccurrent",
+    "metricdefinition", "metrichistory", "iormplan", "alerthistory",
+)  # fmt: skip
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<quoted>'[^']*'|"[^"]*")|(?P<mark>!=|[=<>(),])|(?P<word>[^\s'"=<>(),!]+))"""
+)
+_CLAUSES = frozenset(("attributes", "where", "order", "limit", "detail"))
+_OPERATORS = frozenset(("=", "!=", ">", "<"))
+Value = str | list["Value"] | dict[str, "Value"]
+
+
+class RefusedError(Exception):
+    """What CellCLI says instead of an answer: its code and its words."""
+
+    def __init__(self, code: int, words: str) -> None:
+        super().__init__(f"CELL-{code:05}: {words}")
+
+
+def syntax() -> NoReturn:
+    """Refuses a command that is none."""
+    raise RefusedError(1504, "Invalid command syntax.")
+
+
+class Token(NamedTuple):
+    """A word, a quoted text (without its quotes), or a mark."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One filter: attribute, operator (=, !=, >, <, like, not like), value."""
+
+    attribute: str
+    operator: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Query:
+    """A LIST. `names` are the objects asked for by name, () for all; `attributes` None: the
+    default ones, ('all',) every one."""
+
+    kind: str
+    names: tuple[str, ...] = ()
+    attributes: tuple[str, ...] | None = None
+    where: tuple[Condition, ...] = ()
+    order: tuple[tuple[str, bool], ...] = ()
+    limit: int | None = None
+    detail: bool = False
+
+
+@dataclass(frozen=True)
+class Change:
+    """Any other command: CREATE, DROP, ALTER, DESCRIBE, HELP. `words` stand before the first
+    option, `options` are `name=value`, by lower-case name."""
+
+    verb: str
+    kind: str
+    words: tuple[str, ...] = ()
+    options: dict[str, Value] = field(default_factory=dict)
+
+
+def parsed(text: str) -> Query | Change:
+    """The command that a text is; raises `RefusedError`."""
+    tokens = _tokens(text.strip().rstrip(";"))
+    reader = _Reader(tokens)
+    verb = reader.word().lower()
+    if verb == "help":
+        rest = tuple(token.text.lower() for token in tokens[1:])
+        return Change(verb, rest[0] if rest else "", rest[1:])
+    if verb not in ("list", "describe", "create", "drop", "alter"):
+        syntax()
+    kind = reader.word().lower()
+    if verb == "list":
+        if kind not in KINDS:
+            syntax()
+        return _query(reader, kind)
+    return _change(reader, verb, kind)
+
+
+def _tokens(text: str) -> list[Token]:
+    found, at = [], 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            if not text[at:].strip():
+                break
+            syntax()
+        kind = match.lastgroup or "word"
+        inner = match[kind]
+        found.append(Token(kind, inner[1:-1] if kind == "quoted" else inner))
+        at = match.end()
+    return found
+
+
+class _Reader:
+    """Takes tokens one by one."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self.tokens = tokens
+        self.at = 0
+
+    @property
+    def more(self) -> bool:
+        return self.at < len(self.tokens)
+
+    def next(self) -> Token:
+        if not self.more:
+            syntax()
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def word(self) -> str:
+        token = self.next()
+        if token.kind == "mark":
+            syntax()
+        return token.text
+
+    def peek(self, ahead: int = 0) -> str:
+        """The next token as a keyword; '' for a quoted one and at the end."""
+        at = self.at + ahead
+        if at >= len(self.tokens) or self.tokens[at].kind == "quoted":
+            return ""
+        return self.tokens[at].text.lower()
+
+    def take(self, *texts: str) -> bool:
+        """Takes these keywords or marks if they come now."""
+        if all(self.peek(ahead) == text for ahead, text in enumerate(texts)):
+            self.at += len(texts)
+            return True
+        return False
+
+    def list(self) -> tuple[str, ...]:
+        """Words with commas between them."""
+        found = [self.word()]
+        while self.take(","):
+            found.append(self.word())
+        return tuple(found)
+
+
+def _query(reader: _Reader, kind: str) -> Query:
+    names: tuple[str, ...] = ()
+    if reader.more and reader.peek() not in _CLAUSES:
+        names = () if reader.take("all") else reader.list()
+    attributes = reader.list() if reader.take("attributes") else None
+    where: list[Condition] = []
+    if reader.take("where"):
+        where.append(_condition(reader))
+        while reader.take("and"):
+            where.append(_condition(reader))
+    order = _order(reader) if reader.take("order", "by") else ()
+    limit = _whole(reader.word()) if reader.take("limit") else None
+    detail = reader.take("detail")
+    if reader.more:
+        syntax()
+    if order and limit is None:
+        raise RefusedError(2026, "ORDER BY must be used with LIMIT.")
+    return Query(kind, names, attributes, tuple(where), order, limit, detail)
+
+
+def _condition(reader: _Reader) -> Condition:
+    attribute = reader.word()
+    if reader.take("not", "like"):
+        return Condition(attribute, "not like", reader.word())
+    if reader.take("like"):
+        return Condition(attribute, "like", reader.word())
+    operator = reader.next().text
+    if operator not in _OPERATORS:
+        syntax()
+    return Condition(attribute, operator, reader.word())
+
+
+def _order(reader: _Reader) -> tuple[tuple[str, bool], ...]:
+    found = []
+    while True:
+        attribute = reader.word()
+        down = reader.take("desc")
+        if not down:
+            reader.take("asc")
+        found.append((attribute, down))
+        if not reader.take(","):
+            return tuple(found)
+
+
+def _whole(text: str) -> int:
+    if not text.isdigit():
+        syntax()
+    return int(text)
+
+
+def _change(reader: _Reader, verb: str, kind: str) -> Change:
+    words: list[str] = []
+    options: dict[str, Value] = {}
+    while reader.more:
+        word = reader.word()
+        if reader.take("="):
+            options[word.lower()] = _value(reader)
+            reader.take(",")
+        elif options:
+            syntax()
+        else:
+            words.append(word)
+            reader.take(",")
+    return Change(verb, kind, tuple(words), options)
+
+
+def _value(reader: _Reader) -> Value:
+    """A word, or what stands in parentheses: a list of values, or `name=value` pairs."""
+    if not reader.take("("):
+        return reader.word()
+    pairs: dict[str, Value] = {}
+    entries: list[Value] = []
+    while not reader.take(")"):
+        if reader.peek() == "(":
+            entries.append(_value(reader))
+        else:
+            word = reader.word()
+            if reader.take("="):
+                pairs[word.lower()] = _value(reader)
+            else:
+                entries.append(word)
+        if not reader.take(",") and reader.peek() != ")":
+            syntax()
+    if pairs and entries:
+        syntax()
+    return pairs or entries

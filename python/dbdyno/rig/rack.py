@@ -1,0 +1,136 @@
+"""The rack behind the cells: the model running on, each cell collecting its metrics once a minute.
+
+    virtual time = speed x time on the wall, or less where the model cannot keep up
+
+A cell collects at a second of the minute of its own, exactly, as real cells do; what it then shows
+stays until the next minute. Counters begin with the service: at the start, or when it is
+restarted. Clocks of the cells show the time at which the rig began plus virtual time: with a speed
+of 60 they run sixty times too fast, and everything in them is right by them.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.model.machine import machine_of
+
+MINUTE_NS = 60 * 10**9
+KEPT_MINUTES = 15
+TICK_S = 0.05
+
+Row = tuple[str, str, str, float, str, str]
+"""Object type, object, metric, value, unit, kind (counter, gauge, rate)."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the rack does: sessions of a workload of the model, for ever."""
+
+    workload: Mapping[str, Any]
+    sessions: int = 8
+    seed: int = 1
+    settings: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a cell collected: when, since 1970, and its metrics in order of name and object."""
+
+    at_ns: int
+    rows: list[Row]
+
+
+class Rack:
+    """A modelled rack. `advance` lets time pass; `run` does that in step with the wall.
+
+    Raises `ModelError` for a machine without cells, and whatever the model refuses.
+    """
+
+    def __init__(self, target: str, load: Load, *, speed: float = 1.0) -> None:
+        from dbdyno import _core
+
+        machine = machine_of(target)
+        self.title = machine.title
+        self.speed = speed
+        self.reached = 0.0
+        # Whole seconds: collections then fall on whole seconds, which is all that text shows.
+        self.began_ns = int(time.time()) * 10**9
+        self.core = _core.ModelRack(
+            machine.toml, load.seed, json.dumps(dict(load.workload)), load.sessions,
+            dict(load.settings or {}),
+        )  # fmt: skip
+        self.facts = json.loads(self.core.facts())
+        self.database: str = self.facts["database"]
+        self.names: list[str] = [cell["name"] for cell in self.facts["cells"]]
+        self.now_ns = 0
+        self.started_ns = [0] * len(self.names)
+        self.samples = [deque([self._sample(at)], maxlen=KEPT_MINUTES) for at in self._numbers]
+        self._due = [(7 + 17 * at) % 59 * 10**9 + 10**9 for at in self._numbers]
+
+    @property
+    def _numbers(self) -> range:
+        return range(len(self.names))
+
+    def cell(self, number: int) -> dict[str, Any]:
+        """What a cell is and holds now, as the core tells it."""
+        self.facts = json.loads(self.core.facts())
+        found: dict[str, Any] = self.facts["cells"][number]
+        return found
+
+    def command(self, number: int, do: str, **given: Any) -> None:
+        """Carries out a command of the core's; raises `ModelError` where the cell refuses it."""
+        self.core.command(json.dumps({"do": do, "cell": number, **given}))
+
+    def restart(self, number: int) -> None:
+        """Begins the counters of a cell anew, and forgets its history."""
+        self.command(number, "restart")
+        self.started_ns[number] = self.now_ns
+        self.samples[number] = deque([self._sample(number)], maxlen=KEPT_MINUTES)
+
+    def service_began_ns(self, number: int) -> int:
+        """When a cell's service began, since 1970."""
+        return self.began_ns + self.started_ns[number]
+
+    def clock_ns(self) -> int:
+        """What the clocks of the cells show, since 1970."""
+        return self.began_ns + self.now_ns
+
+    def advance(self, virtual_ns: int, wall_s: float = 3600.0) -> None:
+        """Lets virtual time pass, or less where it takes longer than `wall_s`; collects on the
+        way what is due."""
+        end_ns = self.now_ns + virtual_ns
+        limit = time.perf_counter() + wall_s
+        while self.now_ns < end_ns and (left := limit - time.perf_counter()) > 0:
+            due = min(self._due)
+            step = min(end_ns, due) - self.now_ns
+            self.now_ns = self.core.advance(step, left)
+            if self.now_ns >= due:
+                number = self._due.index(due)
+                self._due[number] += MINUTE_NS
+                self.samples[number].append(self._sample(number))
+
+    def run(self, stop: threading.Event) -> None:
+        """Lets time pass in step with the wall until `stop`; `reached` is the speed that the
+        model gives, smoothed over some seconds. What it cannot give in a tick is not made up
+        for."""
+        last = time.perf_counter()
+        while not stop.is_set():
+            begin, before_ns = time.perf_counter(), self.now_ns
+            want_ns = round(min(begin - last, 2 * TICK_S) * self.speed * 1e9)
+            last = begin
+            self.advance(want_ns, 2 * TICK_S)
+            stop.wait(max(0.0, TICK_S - (time.perf_counter() - begin)))
+            wall_s = time.perf_counter() - begin
+            speed = (self.now_ns - before_ns) / 1e9 / wall_s
+            self.reached += (speed - self.reached) * min(1.0, wall_s / 5.0)
+
+    def _sample(self, number: int) -> Sample:
+        found = json.loads(self.core.collect(number))
+        rows = sorted((tuple(row) for row in found["rows"]), key=lambda row: (row[2], row[1]))
+        return Sample(self.began_ns + found["at_ns"], rows)

@@ -1,0 +1,62 @@
+"""Modelled racks for the tests: small, light, and of any state."""
+
+from __future__ import annotations
+
+import random
+
+from dbdyno.rig.cell import Cell
+from dbdyno.rig.rack import Load, Rack
+
+SECOND = 10**9
+UPDATES = {"kind": "update-loop", "blocks": 20_000, "skew": 0.5, "think_ms": 5}
+SMALL_BUFFERS = {"database.buffers.buffers": "500"}
+
+
+def rack(*, seed: int = 1, seconds: float = 0, **settings: str) -> Rack:
+    """A rack of three cells under updates, after so many virtual seconds."""
+    given = {**SMALL_BUFFERS, **{key.replace("__", "."): text for key, text in settings.items()}}
+    made = Rack("model:exadata-x2", Load(UPDATES, 4, seed, given))
+    made.advance(round(seconds * SECOND))
+    return made
+
+
+def cell(**given) -> Cell:
+    """The first cell of such a rack."""
+    return Cell(rack(**given), 0)
+
+
+def any_rack(dice: random.Random) -> Rack:
+    """A rack of any kind: workload, cache, log and length drawn."""
+    workload = dice.choice([
+        UPDATES,
+        {"kind": "commit-loop", "think_ms": dice.choice([1, 20]), "redo_bytes": "512..64KiB"},
+        {"kind": "key-lookup", "think_ms": 5},
+    ])  # fmt: skip
+    settings = {
+        **SMALL_BUFFERS,
+        "cells.count": str(dice.randint(2, 4)),
+        "cells.disks": str(dice.randint(1, 12)),
+        "cells.modules": str(dice.randint(1, 16)),
+        "cells.flash_cache.mode": dice.choice(["write-through", "write-back", "none"]),
+        "cells.flash_log.enabled": dice.choice(["true", "false"]),
+        "cells.groups.DATA.size_gb": str(dice.choice([50, 200])),
+    }
+    load = Load(workload, dice.randint(1, 6), dice.randrange(2**32), settings)
+    made = Rack("model:exadata-x2", load)
+    made.advance(dice.randint(0, 70) * SECOND)
+    return made
+
+
+def value(asked: Cell, name: str) -> float:
+    """A metric of the cell now, summed over its objects: not the one collected last."""
+    import json
+
+    rows = json.loads(asked.rack.core.collect(asked.number))["rows"]
+    return sum(row[3] for row in rows if row[2] == name)
+
+
+def said(asked: Cell, text: str) -> str:
+    """The answer to a command that succeeds."""
+    output, code = asked.answer(text)
+    assert code == 0, output
+    return output

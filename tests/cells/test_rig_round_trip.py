@@ -1,0 +1,148 @@
+"""What a modelled cell prints is read back to what it is; its counters hold together."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from datetime import UTC, datetime
+
+from rig_help import any_rack, cell, rack
+
+from dbdyno.cells.documents import read_any
+from dbdyno.cells.listing import Reading
+from dbdyno.cells.numbers import digits
+from dbdyno.cells.rates import changes
+from dbdyno.rig.cell import Cell
+
+
+def truth(asked: Cell) -> dict[tuple[str, str], tuple[float, str]]:
+    sample = asked.rack.samples[asked.number][-1]
+    return {(row[2], row[1]): (row[3], row[4]) for row in sample.rows}
+
+
+def test_xml_is_read_back_to_every_digit_text_to_its_printed_ones():
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    dice = random.Random(seed)
+    for _ in range(6):
+        asked = Cell(any_rack(dice), 0)
+        expected = truth(asked)
+        xml = read_any(asked.answer("list metriccurrent", xml=True)[0])
+        assert xml.unread == xml.errors == []
+        assert {r.at_ns for r in xml.readings} == {asked.rack.samples[0][-1].at_ns}
+        assert {(r.name, r.object): r.value for r in xml.readings} == {
+            key: value for key, (value, _) in expected.items()
+        }
+        text = read_any(asked.answer("list metriccurrent")[0], asked.name)
+        assert text.unread == text.errors == []
+        assert len(text.readings) == len(expected)
+        for reading in text.readings:
+            value, unit = expected[reading.name, reading.object]
+            assert reading.unit == unit
+            assert abs(reading.value - value) <= digits(reading.text) / 2 * (1 + 1e-9)
+        check_detail(asked, expected)
+
+
+def check_detail(asked: Cell, expected: dict[tuple[str, str], tuple[float, str]]) -> None:
+    detail = read_any(asked.answer("list metriccurrent detail")[0])
+    assert detail.unread == detail.errors == []
+    rows = {(d["name"], d["metricObjectName"]): d for d in detail.details}
+    assert set(rows) == set(expected)
+    at_ns = asked.rack.samples[asked.number][-1].at_ns
+    for one in rows.values():
+        assert datetime.fromisoformat(one["collectionTime"]).timestamp() * 1e9 == at_ns
+
+
+def test_every_kind_of_object_is_read_back_from_detail_and_xml():
+    asked = cell(seconds=61)
+    assert asked.answer("alter iormplan dbplan=((name=ORCL,share=2),(name=other,share=1))")[1] == 0
+    for kind in ("cell", "celldisk", "griddisk", "flashcache", "flashlog", "iormplan",
+                 "metricdefinition", "metrichistory"):  # fmt: skip
+        detail = read_any(asked.answer(f"list {kind} detail")[0])
+        document = read_any(asked.answer(f"list {kind} attributes all detail", xml=True)[0])
+        assert detail.unread == detail.errors == document.unread == document.errors == []
+        if kind == "metrichistory":
+            assert len(detail.details) == len(document.readings) > 0
+            continue
+        plain = [{k: told(v) for k, v in one.items() if k and v} for one in document.details]
+        assert [{k: v for k, v in one.items() if v} for one in detail.details] == plain
+        assert plain
+    assert read_any(asked.answer("list cell", xml=True)[0]).started_ns == {
+        "cell01": asked.rack.began_ns
+    }
+
+
+def told(text: str) -> str:
+    """A time of XML, in ms, as text has it."""
+    if text.isdigit() and len(text) == 13:
+        return datetime.fromtimestamp(int(text) / 1000, UTC).isoformat()
+    return text
+
+
+def test_identities_hold_in_what_is_printed():
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    dice = random.Random(seed)
+    for _ in range(6):
+        made = any_rack(dice)
+        for number in range(len(made.names)):
+            found = read_any(Cell(made, number).answer("list metriccurrent")[0])
+            sums = {(r.name, r.object): r.value for r in found.readings}
+            log = {name: value for (name, item), value in sums.items() if item == "FLASHLOG"}
+            assert log["FL_IO_W"] == log["FL_DISK_FIRST"] + log["FL_FLASH_FIRST"]
+            skipped = sum(v for k, v in log.items() if k.startswith("FL_IO_W_SKIP_"))
+            assert log["FL_RQ_W"] == log["FL_IO_W"] + skipped
+            cache = {name: value for (name, item), value in sums.items() if item == "FLASHCACHE"}
+            parts = ("FIRST", "OVERWRITE", "POPULATE")
+            assert cache["FC_IO_RQ_W"] == sum(cache[f"FC_IO_RQ_W_{part}"] for part in parts)
+
+
+def test_a_rate_is_the_difference_over_the_cells_own_minute_to_the_printed_digit():
+    made = rack(seconds=200)
+    for number, samples in enumerate(made.samples):
+        for before, after in itertools.pairwise(list(samples)[1:]):
+            assert after.at_ns - before.at_ns == 60 * 10**9
+            compared = 0
+            found = changes(readings(before, number), readings(after, number))
+            rates = {(row[2], row[1]): row[3] for row in after.rows}
+            for change in found:
+                rate = rates.get((f"{change.name}_SEC", change.object))
+                if rate is not None:
+                    assert abs((change.per_s or 0.0) - rate) < 1e-9 * max(1.0, rate)
+                    compared += rate > 0
+            assert compared > 20
+
+
+def readings(sample, number: int) -> list[Reading]:
+    return [
+        Reading(str(number), row[2], row[1], row[3], row[4], "", 0, sample.at_ns)
+        for row in sample.rows
+    ]
+
+
+def test_cells_collect_at_seconds_of_their_own_and_not_between():
+    made = rack(seconds=59)
+    times = [samples[-1].at_ns for samples in made.samples]
+    assert len(set(times)) == len(times)
+    first = Cell(made, 0)
+    before = first.answer("list metriccurrent")
+    made.advance(5 * 10**9)
+    assert first.answer("list metriccurrent") == before
+    made.advance(60 * 10**9)
+    assert first.answer("list metriccurrent") != before
+
+
+def test_history_holds_the_last_minutes_in_order_and_forgets_the_rest():
+    asked = cell(seconds=20 * 60)
+    rows = read_any(asked.answer("list metrichistory FL_RQ_W")[0]).readings
+    times = [r.at_ns for r in rows]
+    assert len(rows) == 15
+    assert times == sorted(times)
+    values = [r.value for r in rows]
+    assert values == sorted(values)
+
+
+def test_the_same_seed_gives_the_same_answers():
+    first, second = (cell(seed=11, seconds=70) for _ in range(2))
+    text = "list metriccurrent attributes name, metricObjectName, metricValue"
+    assert first.answer(text) == second.answer(text)

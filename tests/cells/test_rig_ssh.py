@@ -1,0 +1,183 @@
+"""Modelled cells behind SSH: asked by the room that asks real ones, and nothing but that."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rig_help import rack
+
+from dbdyno.cells.collect import collect_once
+from dbdyno.cells.hosts import hosts_of
+from dbdyno.cells.rates import changes
+from dbdyno.cells.ssh import Access, run_everywhere
+from dbdyno.errors import CellsError
+from dbdyno.rig.cell import Cell
+from dbdyno.rig.serve import Served, Servers, shell
+
+
+@contextlib.contextmanager
+def serving(cells: list[Cell], folder: Path, **given) -> Iterator[Served]:
+    """The servers of these cells, on a thread of their own."""
+    found: list[Served] = []
+    ready, loop = threading.Event(), asyncio.new_event_loop()
+    end = asyncio.Event()
+
+    async def work() -> None:
+        async with Servers(cells, folder, **given) as served:
+            found.append(served)
+            ready.set()
+            await end.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(work()))
+    thread.start()
+    assert ready.wait(20)
+    try:
+        yield found[0]
+    finally:
+        loop.call_soon_threadsafe(end.set)
+        thread.join(10)
+        loop.close()
+
+
+def access(served: Served) -> Access:
+    assert served.key is not None
+    return Access((served.key,), served.known_hosts, config=False, timeout_s=10.0)
+
+
+def test_cells_show_reads_modelled_cells_as_it_reads_real_ones(tmp_path: Path):
+    made = rack(seconds=61)
+    cells = [Cell(made, number) for number in range(3)]
+    with serving(cells, tmp_path) as served:
+        hosts = hosts_of([served.hosts], user="celladmin")
+        first = collect_once(hosts, access(served), describe=True)
+        made.advance(60 * 10**9)
+        second = collect_once(hosts, access(served))
+    assert first.failed == second.failed == []
+    assert first.descriptions["FL_IO_W"].startswith("redo writes that the flash log served")
+    for number, column in enumerate(second.columns):
+        sample = made.samples[number][-1]
+        assert len(column.readings) == len(sample.rows)
+        assert {r.at_ns for r in column.readings} == {sample.at_ns}
+        assert column.started_ns == made.began_ns
+    rates = [c.per_s for c in changes(first.readings, second.readings) if c.name == "FL_RQ_W"]
+    assert len(rates) == 3
+    assert all(rate is not None and rate > 10 for rate in rates)
+
+
+def test_each_cell_has_a_host_key_of_its_own_and_lets_only_its_key_in(tmp_path: Path):
+    import asyncssh
+
+    made = rack()
+    with serving([Cell(made, 0), Cell(made, 1)], tmp_path) as served:
+        keys = [line.split()[-1] for line in served.known_hosts.read_text().splitlines()]
+        assert len(set(keys)) == 2
+        assert served.key is not None
+        assert served.key.stat().st_mode & 0o777 == 0o600
+        other = tmp_path / "other"
+        asyncssh.generate_private_key("ssh-ed25519").write_private_key(str(other))
+        (found, _) = run_everywhere(
+            hosts_of([served.hosts], user="celladmin"),
+            Access((other,), served.known_hosts, config=False, timeout_s=10.0),
+            "hostname",
+        )
+    assert found.problem == "it refused the key"
+
+
+def test_the_users_own_keys_are_let_in(tmp_path: Path):
+    import asyncssh
+
+    own = tmp_path / "own"
+    asyncssh.generate_private_key("ssh-ed25519").write_private_key(str(own))
+    asyncssh.read_private_key(str(own)).write_public_key(f"{own}.pub")
+    with serving([Cell(rack(), 0)], tmp_path, keys=Path(f"{own}.pub")) as served:
+        assert served.key is None
+        (found,) = run_everywhere(
+            hosts_of([served.hosts]),
+            Access((own,), served.known_hosts, config=False, timeout_s=10.0),
+            "hostname",
+        )
+    assert (found.output, found.code) == ("cell01\n", 0)
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path):
+    made = rack()
+    with serving([Cell(made, 0)], tmp_path) as served:
+
+        async def again() -> None:
+            async with Servers([Cell(made, 1)], tmp_path, port=served.ports[0]):
+                pass
+
+        with pytest.raises(CellsError, match="no cell can be served there"):
+            asyncio.run(again())
+
+
+@pytest.mark.parametrize(
+    ("line", "output", "errors", "code"),
+    [
+        ("hostname", "cell01\n", "", 0),
+        ("whoami", "celladmin\n", "", 0),
+        ("", "", "", 0),
+        ("cellcli -e list cell", "\t cell01\t online\n", "", 0),
+        ("cellcli -n -e 'list cell'", "\t cell01\t online\n", "", 0),
+        ("""cellcli -e "list cell where name = 'cell01'" """, "\t cell01\t online\n", "", 0),
+        ("cellcli -e list table", "\nCELL-01504: Invalid command syntax.\n", "", 1),
+        ("ls -la", "", "-bash: ls: command not found\n", 127),
+        ("/bin/sh -c id", "", "-bash: /bin/sh: command not found\n", 127),
+        ("hostname; id", "", "-bash: `;' is not understood by this modelled cell\n", 2),
+        ("cellcli -e list cell > /etc/x", "",
+         "-bash: `>' is not understood by this modelled cell\n", 2),
+        ("hostname 'open", "", "-bash: syntax error: No closing quotation\n", 2),
+        ("cellcli -f", "", "cellcli: unknown option -f\n", 1),
+    ],
+)  # fmt: skip
+def test_a_line_of_the_shell(line: str, output: str, errors: str, code: int):
+    assert shell(Cell(rack(), 0), line) == (output, errors, code)
+
+
+def test_uptime_and_date_are_those_of_the_cells_clock():
+    asked = Cell(rack(seconds=125), 0)
+    assert " 0:02," in shell(asked, "uptime")[0]
+    assert shell(asked, "date")[0].endswith(f" {time.gmtime(asked.rack.clock_ns() // 10**9)[0]}\n")
+
+
+def test_the_command_serves_until_it_is_interrupted(tmp_path: Path):
+    words = [sys.executable, "-m", "dbdyno", "model", "cells", "--cells", "2", "--speed", "600",
+             "--folder", str(tmp_path)]  # fmt: skip
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}
+    ) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = subprocess.run(
+            [sys.executable, "-m", *shlex.split(line), "--format", "jsonl"],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert found.returncode == 0, found.stderr
+    assert re.search(r'"metric": ?"FL_IO_W"', found.stdout)
+    assert process.returncode == 0
+    assert "2 cells of" in errors
+    assert "Traceback" not in errors
+
+
+def test_a_machine_without_cells_or_a_wrong_workload_is_an_error():
+    for words in (["--model", "nvme-server"], ["--workload", "dance"], ["--workload", "sort,x"]):
+        found = subprocess.run(
+            [sys.executable, "-m", "dbdyno", "model", "cells", *words],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert found.returncode == 2
+        assert "fault in dbdyno" not in found.stderr
