@@ -129,7 +129,7 @@ def _compare_periods(
     form: str | None,
     output: Path | None,
 ) -> None:
-    from dbdyno.cli.snap_options import show_model
+    from dbdyno.cli.pages import show_page
     from dbdyno.snapshot.periods import compare, period
     from dbdyno.snapshot.store import Store
 
@@ -138,7 +138,7 @@ def _compare_periods(
     holder = Store(store)
     parts = [period(holder, name) for name in names]
     model = compare(holder, *parts, threshold=threshold, decide=accept)
-    show_model(model, form, output)
+    show_page(model, form, output)
     if model["verdict"]["word"] == "worse":
         raise click.exceptions.Exit(1)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.model_options import output_options, show_page
 from dbdyno.cli.output import folder_option
+from dbdyno.cli.pages import page_options, show_page
 from dbdyno.errors import ModelError
 
 UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
@@ -21,7 +21,7 @@ UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 @click.option("--unit", type=click.Choice(list(UNITS)), help="Its unit; else the column's ending.")
 @click.option("--where", metavar="SQL", help="Only rows for which this holds.")
 @click.option("--name", default="measured", show_default=True, help="The device's name.")
-@output_options
+@page_options
 @folder_option
 def command(
     operand: str,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.model_options import output_options, show_page
+from dbdyno.cli.pages import page_options, show_page
 
 
 @click.command("claims")
@@ -15,7 +15,7 @@ from dbdyno.cli.model_options import output_options, show_page
 @click.option("--replications", type=click.IntRange(2), default=8, show_default=True,
               help="Runs of each arm, each with other dice.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), help="The dice; the default is always the same.")
-@output_options
+@page_options
 def command(
     only: str, replications: int, seed: int | None, form: str | None, output: Path | None
 ) -> None:

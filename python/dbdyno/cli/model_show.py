@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.model_options import output_options, show_page
+from dbdyno.cli.pages import page_options, show_page
 
 
 @click.command("show")
 @click.argument("name", metavar="NAME|FILE")
-@output_options
+@page_options
 def command(name: str, form: str | None, output: Path | None) -> None:
     """Show a machine: its parts drawn, and every parameter with unit, meaning and source.
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from dbdyno.cli.output import show_rows, write_text
-from dbdyno.cli.trace_options import terminal
-from dbdyno.errors import Error
 from dbdyno.snapshot.view import Options
 
 FORMATS = ("table", "csv", "json", "jsonl", "html")
@@ -65,53 +61,3 @@ def options_of(
         round(lock_timeout * 1000),
         name,
     )
-
-
-def output_options(function: F) -> F:
-    """Adds --format and -o; the suffix of -o names the format where --format does not."""
-    function = click.option(
-        "--format", "form", type=click.Choice(FORMATS), help="Form of the output."
-    )(function)
-    return click.option(
-        "-o", "output", type=click.Path(path_type=Path, dir_okay=False),
-        help="Write to this file; its suffix tells the format (txt, html, json, csv, png, svg).",
-    )(function)  # fmt: skip
-
-
-def show_model(model: dict[str, Any], form: str | None, output: Path | None) -> None:
-    """Writes a model of kind snapshot in the form asked for."""
-    from dbdyno.report import snapshot as pages
-
-    kind = form or (output.suffix.removeprefix(".").lower() if output else "table")
-    if kind in ("svg", "png") and output is not None:
-        from dbdyno.report.figures import write_figure
-
-        write_figure(model, output)
-    elif kind == "html":
-        from dbdyno.report.html import render_html, write_html
-
-        if output is None:
-            click.echo(render_html(model))
-        else:
-            write_html(model, output)
-    elif kind == "json":
-        _put(json.dumps(model, indent=1, ensure_ascii=False, default=str) + "\n", output)
-    elif kind in ("csv", "jsonl"):
-        show_rows(pages.rows(model), kind, output)
-    elif kind in ("table", "txt"):
-        width, color = terminal(output)
-        _put(pages.render_text(model, width=width, color=color), output)
-    else:
-        raise Error(
-            f"the suffix of {output} names no format",
-            next_step=f"add --format with one of {', '.join(FORMATS)}, or write to .svg or .png",
-        )
-    if output is not None:
-        click.echo(str(output), err=True)
-
-
-def _put(text: str, output: Path | None) -> None:
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        write_text(output, text)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.snap_options import name_option, output_options, show_model, store_option
+from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.snap_options import name_option, store_option
 
 
 @click.command("report")
@@ -16,7 +17,7 @@ from dbdyno.cli.snap_options import name_option, output_options, show_model, sto
               help="Rows of each table.")  # fmt: skip
 @store_option
 @name_option
-@output_options
+@page_options
 def command(
     first: str,
     last: str | None,
@@ -52,4 +53,4 @@ def command(
         end = holder.find(last, target or (start.target if first.isdigit() else None))
     with Interval(holder, start, end) as interval:
         model = report(interval, top)
-    show_model(model, form, output)
+    show_page(model, form, output)

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.trace_options import (
     files_argument,
     options_of,
-    output_options,
     progress,
     reading_options,
-    show_page,
     tell_refused,
 )
 
@@ -20,7 +19,7 @@ from dbdyno.cli.trace_options import (
 @click.command("check")
 @files_argument
 @reading_options
-@output_options
+@page_options
 def command(files: tuple[str, ...], think_time: str, form: str | None, output: Path | None) -> None:
     """What was read of FILES, what was not and where, and whether the time closes.
 

@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-
-from dbdyno.cli.output import show_rows, write_text
-from dbdyno.errors import Error
 
 if TYPE_CHECKING:
     from dbdyno.trace.job import Options, Progress
     from dbdyno.trace.source import Traces
 
-FORMATS = ("table", "csv", "json", "jsonl", "html")
-DRAWN = ("svg", "png")
 F = TypeVar("F", bound=Callable[..., Any])
 
 files_argument = click.argument("files", nargs=-1, required=True, metavar="FILES")
-
-
-def output_options(function: F) -> F:
-    """Adds --format and -o; the suffix of -o names the format where --format does not."""
-    function = click.option(
-        "--format", "form", type=click.Choice(FORMATS), help="Form of the output."
-    )(function)
-    return click.option(
-        "-o",
-        "output",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="Write to this file; its suffix tells the format (html, svg and png too).",
-    )(function)
 
 
 def reading_options(function: F) -> F:
@@ -147,54 +125,3 @@ def progress() -> Iterator[Progress | None]:
         yield show
     finally:
         show(0, 0)
-
-
-def show_page(
-    model: dict[str, Any], form: str | None, output: Path | None, *, skew: bool = False
-) -> None:
-    """Writes a page in the form asked for."""
-    kind = form or (output.suffix.removeprefix(".").lower() if output else "table")
-    if kind in DRAWN and output is not None:
-        from dbdyno.report.figures import write_figure
-
-        write_figure(model, output)
-        click.echo(str(output), err=True)
-    elif kind == "html":
-        from dbdyno.report.html import render_html, write_html
-
-        if output is None:
-            click.echo(render_html(model))
-        else:
-            click.echo(str(write_html(model, output)), err=True)
-    elif kind == "json":
-        _put(json.dumps(model, indent=1, ensure_ascii=False, default=str) + "\n", output)
-    elif kind in ("csv", "jsonl"):
-        from dbdyno.report import trace as pages
-
-        show_rows(pages.rows(model), kind, output)
-    elif kind in ("table", "txt"):
-        from dbdyno.report import trace as pages
-
-        width, color = terminal(output)
-        _put(pages.render_text(model, width=width, color=color, skew=skew), output)
-    else:
-        raise Error(
-            f"the suffix of {output} names no format",
-            next_step=f"add --format with one of {', '.join(FORMATS)}, or write to .svg or .png",
-        )
-
-
-def terminal(output: Path | None) -> tuple[int, bool]:
-    """Columns and whether colours are wanted: those of the terminal, else 100 and none."""
-    is_terminal = sys.stdout.isatty() and output is None
-    color = is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    columns = os.environ.get("COLUMNS", "")
-    plain = int(columns) if columns.isdigit() and int(columns) > 0 else 100
-    return (shutil.get_terminal_size().columns if is_terminal else plain), color
-
-
-def _put(text: str, output: Path | None) -> None:
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        write_text(output, text)

@@ -6,16 +6,15 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.trace_options import (
     chosen_options,
     end_with,
     files_argument,
     moments,
     options_of,
-    output_options,
     progress,
     reading_options,
-    show_page,
     tell_refused,
 )
 
@@ -34,7 +33,7 @@ from dbdyno.cli.trace_options import (
 @click.option("--top", type=click.IntRange(1), help="Only so many lines, those with most time.")
 @click.option("--skew", is_flag=True, help="Under it each line's waits by decade of length.")
 @reading_options
-@output_options
+@page_options
 def command(
     files: tuple[str, ...],
     by: str,

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.trace_options import (
     chosen_options,
     end_with,
     files_argument,
     opened,
-    output_options,
     reading_options,
-    show_page,
 )
 
 SORTS = ("elapsed", "cpu", "wait", "count", "executions", "rows", "disk", "query", "current",
@@ -31,7 +30,7 @@ SORTS = ("elapsed", "cpu", "wait", "count", "executions", "rows", "disk", "query
 @click.option("--no-recursive", is_flag=True, help="Leave out SYS's recursive statements.")
 @chosen_options
 @reading_options
-@output_options
+@page_options
 def command(
     files: tuple[str, ...],
     top: int,

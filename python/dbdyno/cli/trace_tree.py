@@ -6,13 +6,12 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.trace_options import (
     end_with,
     files_argument,
     opened,
-    output_options,
     reading_options,
-    show_page,
 )
 
 
@@ -23,7 +22,7 @@ from dbdyno.cli.trace_options import (
 @click.option("--line", "place", metavar="FILE:LINE", help="The first call at or after this line.")
 @click.option("--calls", is_flag=True, help="A line for each call, not for each statement.")
 @reading_options
-@output_options
+@page_options
 def command(
     files: tuple[str, ...],
     call: int | None,

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.trace_options import (
     chosen_options,
     end_with,
     files_argument,
     opened,
-    output_options,
     reading_options,
-    show_page,
 )
 
 
@@ -26,7 +25,7 @@ from dbdyno.cli.trace_options import (
 @click.option("--every", metavar="TIME", help="Length of an interval: 1s, 100ms.")
 @chosen_options
 @reading_options
-@output_options
+@page_options
 def command(
     files: tuple[str, ...],
     events: tuple[str, ...],

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.report import console, reading
-from dbdyno.report.model import calibration, claims, machine
+from dbdyno.report.model import calibration, claims, drawing, machine
 from dbdyno.report.sections.base import Section
 
 if TYPE_CHECKING:
@@ -39,3 +39,11 @@ def render_text(model: Mapping[str, Any], *, width: int, color: bool) -> str:
         PAGES[str(safe["page"])].print_page(safe, page)
 
     return console.rendered(draw, width=width, color=color)
+
+
+def own_file(model: Mapping[str, Any], suffix: str) -> str | None:
+    """The page as a file of its own kind: a machine's drawing as SVG, a fit as TOML; else None."""
+    page = model.get("page")
+    if page == "machine" and suffix == "svg":
+        return drawing.svg(reading.read(model)) + "\n"
+    return str(model["toml"]) if page == "calibration" and suffix == "toml" else None

@@ -1,0 +1,105 @@
+"""How a page (about traces, models, snapshots) is written: --format and -o, one way for all rooms.
+
+A page's kind names the package of `dbdyno.report` that renders it; nothing of a report is imported
+for JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from dbdyno.cli.output import show_rows, write_text
+from dbdyno.errors import Error
+
+FORMATS = ("table", "csv", "json", "jsonl", "html")
+DRAWN = ("svg", "png")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def page_options(function: F) -> F:
+    """Adds --format and -o; the suffix of -o names the format where --format does not."""
+    function = click.option(
+        "--format", "form", type=click.Choice(FORMATS), help="Form of the output."
+    )(function)
+    return click.option(
+        "-o",
+        "output",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Write to this file; its suffix tells the format (txt, csv, json, html, svg, png).",
+    )(function)
+
+
+def form_of(form: str | None, output: Path | None) -> str:
+    """The form asked for: by name, else by the suffix of the file, else a table."""
+    return form or (output.suffix.removeprefix(".").lower() if output else "table")
+
+
+def show_page(model: dict[str, Any], form: str | None, output: Path | None, **words: Any) -> None:
+    """Writes a page in the form asked for, and tells which file it wrote. `words` go to the page's
+    `render_text`."""
+    kind = form_of(form, output)
+    own = _own_file(model, kind) if output is not None else None
+    if own is not None:
+        put(own, output)
+    elif kind == "json":
+        put(json.dumps(model, indent=1, ensure_ascii=False, default=str) + "\n", output)
+    elif kind == "html":
+        from dbdyno.report.html import render_html, write_html
+
+        if output is None:
+            click.echo(render_html(model))
+        else:
+            write_html(model, output)
+    elif kind in DRAWN and output is not None:
+        from dbdyno.report.figures import write_figure
+
+        write_figure(model, output)
+    elif kind in ("csv", "jsonl"):
+        show_rows(_pages(model).rows(model), kind, output)
+    elif kind in ("table", "txt"):
+        width, color = terminal(output)
+        put(_pages(model).render_text(model, width=width, color=color, **words), output)
+    else:
+        raise Error(
+            f"the suffix of {output} names no format",
+            next_step=f"add --format with one of {', '.join(FORMATS)}, or write to .svg or .png",
+        )
+    if output is not None:
+        click.echo(str(output), err=True)
+
+
+def put(text: str, output: Path | None) -> None:
+    """Writes text to a file or to stdout."""
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_text(output, text)
+
+
+def terminal(output: Path | None) -> tuple[int, bool]:
+    """Columns and whether colours are wanted: those of the terminal, else 100 and none."""
+    is_terminal = sys.stdout.isatty() and output is None
+    color = is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    columns = os.environ.get("COLUMNS", "")
+    plain = int(columns) if columns.isdigit() and int(columns) > 0 else 100
+    return (shutil.get_terminal_size().columns if is_terminal else plain), color
+
+
+def _pages(model: dict[str, Any]) -> Any:
+    return import_module(f"dbdyno.report.{model['kind']}")
+
+
+def _own_file(model: dict[str, Any], suffix: str) -> str | None:
+    """What only this kind of page can be written as; None where it has no such file."""
+    make = getattr(_pages(model), "own_file", None) if model["kind"] == "model" else None
+    text: str | None = make(model, suffix) if make else None
+    return text
