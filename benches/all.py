@@ -15,6 +15,7 @@ BENCHES = (
     "model.py",
     "probe.py",
     "snapshot.py",
+    "cells.py",
     "pgbench_parity.py",
 )
 
