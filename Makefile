@@ -41,8 +41,15 @@ test: setup test-rust test-python  ## all tests
 test-rust:
 	$(CARGO) test --release --quiet --workspace --exclude dyno-python
 
+# Two at once: the tests of snapshots wait for servers most of their time.
 test-python:
-	$(BIN)/python -m pytest
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-snapshots test-others
+
+test-snapshots:
+	$(BIN)/python -m pytest -p no:cacheprovider tests/snapshot
+
+test-others:
+	$(BIN)/python -m pytest --ignore=tests/snapshot
 
 matrix: setup  ## the snapshot tests on PostgreSQL 12 to 18, binaries through Maven
 	tools/matrix
