@@ -11,6 +11,7 @@ import contextlib
 import random
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -28,7 +29,7 @@ PAUSE_LONGEST_S = 5.0
 LOCK_TIMEOUT_MS = 500
 
 
-class Poller:
+class Poller(ABC):
     """A thread that calls `_look` once per period; made concrete by what connects and looks.
 
     `samples` counts the looks, `problem` tells why there were none lately. `clock` gives UNIX time
@@ -94,13 +95,13 @@ class Poller:
     ) -> None:
         self.stop()
 
+    @abstractmethod
     def _connect(self) -> Any:
         """A new connection; one of `failures` where there is none to be had."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _look(self, conn: Any) -> None:
         """One look; what it raises of `failures` ends the connection."""
-        raise NotImplementedError
 
     def _watch(self) -> None:
         pause_s = 0.1
