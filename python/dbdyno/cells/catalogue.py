@@ -17,6 +17,7 @@ Rules of putting together, and why:
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -90,6 +91,20 @@ _OWN_WORDS = {
     "IORM_MODE": "objective of IORM: 1 low latency, 2 balanced, 3 high throughput",
 }
 
+_STATISTIC_UNITS = {
+    "(KB)": "KB", "- KB": "KB", " KB ": "KB", "(percentage)": "%", "Total bytes": "bytes",
+}  # fmt: skip
+_STATISTIC_GAUGES = re.compile(
+    r"^(?:Current|Incarnation|OS memory|[SP]GA heap|Top \d|Cachesize|Keepsize|OLTPsize"
+    r"|Columnar Cache|Flash Physical|Size of the smart IO"
+    r"|Number of (?:active|threads|outstanding|cache headers))"
+    r"|\bhwm\b|high water|efficiency|percentage|allocated size",
+    re.IGNORECASE,
+)
+_STATISTIC_COUNTERS = re.compile(
+    r"Number of|Total|Read on|Hard disk|Flash (?:disk|cache)|Size of|Dynamic buffer", re.IGNORECASE
+)
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -119,12 +134,29 @@ def _table() -> dict[str, tuple[str, str, str]]:
 
 @functools.cache
 def metric(name: str) -> Metric:
-    """What is known of a metric; an unknown one is described by the grammar of its name."""
+    """What is known of a metric; an unknown one is described by the grammar of its name, a
+    statistic of cellsrvstat, whose name is a sentence, by its words."""
+    if name != name.upper():
+        return _statistic(name)
     found = _table().get(name)
     object_type, kind, unit = found or ("", _kind(name), "")
     return Metric(
         name, object_type, kind, unit, _meaning(name), rule(name, unit), found is not None
     )
+
+
+def _statistic(name: str) -> Metric:
+    """One of cellsrvstat's: what begins with 'Current', or is a size or a high water mark, is a
+    gauge; what is a number of, or a total, counts. Short names (io_nbiorr_hdd) say neither."""
+    unit = next((unit for word, unit in _STATISTIC_UNITS.items() if word in name), "")
+    kind = "unknown"
+    if _STATISTIC_GAUGES.search(name):
+        kind = "gauge"
+    elif _STATISTIC_COUNTERS.match(name):
+        kind = "counter"
+    spread = unit == "%" or re.search(r"\bhwm\b|high water|Incarnation", name, re.I)
+    rule_of = "spread" if spread else "sum"
+    return Metric(name, "CELLSRVSTAT", kind, unit, name, rule_of, known=kind != "unknown")
 
 
 def names() -> list[str]:
