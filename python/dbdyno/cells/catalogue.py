@@ -119,11 +119,6 @@ class Metric:
     rule: str
     known: bool
 
-    @property
-    def of_requests(self) -> tuple[str, str] | None:
-        """For a latency per request, the counters (time, requests) that it is the ratio of."""
-        return latency_parts(self.name)
-
 
 @functools.cache
 def _table() -> dict[str, tuple[str, str, str]]:
@@ -189,6 +184,31 @@ def latency_parts(name: str) -> tuple[str, str] | None:
                 return time, "FL_IO_W" if tokens[1] == "IO" else "FL_RQ_W"
             return time, "_".join([*tokens[:at], "RQ", *tokens[at + 1 :]])
     return None
+
+
+def request_counters(name: str) -> tuple[str, ...]:
+    """The counters whose sum is the number of requests of a latency per request: one, or small and
+    large where no counter has both. Empty where none is known."""
+    if name == "CD_IO_ST_RQ":
+        return ("CD_IO_RQ_R_SM", "CD_IO_RQ_R_LG", "CD_IO_RQ_W_SM", "CD_IO_RQ_W_LG")
+    parts = latency_parts(name)
+    if parts is None:
+        return ()
+    both = (f"{parts[1]}_SM", f"{parts[1]}_LG")
+    known = _table()
+    return both if parts[1] not in known and known.keys() >= set(both) else (parts[1],)
+
+
+def request_rates(name: str) -> tuple[tuple[str, ...], bool]:
+    """The rates whose sum weights a latency per request, and whether they are of the same objects.
+
+    The flash log has no rate of its writes; the databases of the cell have one each, and their sum
+    is the rate of FL_IO_W. FL_RQ_W, which counts what passed by as well, has none at all.
+    """
+    if name == "FL_IO_TM_W_RQ":
+        return ("DB_FL_IO_RQ_SEC",), False
+    counters = request_counters(name)
+    return tuple(f"{counter}_SEC" for counter in counters if counter != "FL_RQ_W"), True
 
 
 def _kind(name: str) -> str:
