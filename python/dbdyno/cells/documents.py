@@ -8,12 +8,13 @@ the cell's name, and when its service began. No sample of the JSON was at hand: 
 from __future__ import annotations
 
 import json
+from math import isinf
 from typing import Any
 from xml.etree import ElementTree
 
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.cellsrvstat import is_cellsrvstat, read_cellsrvstat
-from dbdyno.cells.listing import CellError, Listing, Reading, Unread, moment_ns, read_text
+from dbdyno.cells.listing import CellError, Listing, Reading, Unread, moment_ns, read_text, visible
 from dbdyno.cells.numbers import number_and_unit
 
 
@@ -23,6 +24,7 @@ def read_any(text: str, cell: str = "") -> Listing:
 
     A document that breaks off is read as far as it goes; the place is in `unread`.
     """
+    text = visible(text)
     head = text.lstrip("\ufeff \t\r\n")[:200]
     if head.startswith(("<?xml", "<cli-output")):
         return read_xml(text, cell)
@@ -119,13 +121,13 @@ class _Reader:
 def _metric(values: dict[str, Any], cell: str, line: int, found: Listing) -> None:
     text = str(values["metricValue"])
     number = number_and_unit(text)
-    name = str(values.get("name", ""))
-    if number is None or not name:
+    name = visible(str(values.get("name", "")))
+    if number is None or not name or isinf(number[0]):
         found.unread.append(Unread(line, f"{name} {text}"[:200], "a metric without a number"))
         return
     value, unit = number
     at_ns = _moment_ns(str(values.get("collectionTime", "")))
-    item = str(values.get("metricObjectName", ""))
+    item = visible(str(values.get("metricObjectName", "")))
     unit = unit or metric(name).unit
     found.readings.append(Reading(cell, name, item, value, unit, text, line, at_ns))
 
@@ -159,7 +161,7 @@ def _context(value: dict[str, Any], cell: str, found: Listing) -> str:
     """Whose an object is: its own `cell`, or that of a `context` beside it, as in the XML."""
     for at in (value.get("context"), value):
         if isinstance(at, dict) and isinstance(at.get("cell"), str) and at["cell"]:
-            cell = at["cell"]
+            cell = visible(at["cell"])
             began_ns = _moment_ns(str(at.get("ossStartTimestamp", "")))
             if began_ns is not None:
                 found.started_ns[cell] = began_ns
@@ -176,7 +178,7 @@ def _walk(value: Any, cell: str, line: int, found: Listing) -> None:
         if "metricValue" in value:
             _metric(value, cell, line, found)
         elif "name" in value and not any(isinstance(v, dict | list) for v in value.values()):
-            texts = {str(key): str(entry) for key, entry in value.items()}
+            texts = {visible(str(key)): visible(str(entry)) for key, entry in value.items()}
             found.details.append({"": cell, **texts} if cell else texts)
         else:
             for entry in value.values():

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import isinf
 from typing import NamedTuple
 
 _METRIC = re.compile(
@@ -35,6 +36,7 @@ _METRIC = re.compile(
 _ERROR = re.compile(r"(CELL-\d{5}):\s*(.*)")
 _PREFIX = re.compile(r"([A-Za-z0-9][\w.-]*):[ \t]*(.*)")
 _DETAIL = re.compile(r"([A-Za-z]\w*):(?:[ \t]+(.*))?")
+_UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _TYPES = frozenset(("Cumulative", "Instantaneous", "Rate", "Transition"))
 
 
@@ -84,6 +86,12 @@ class Listing:
     unread: list[Unread] = field(default_factory=list)
 
 
+def visible(text: str) -> str:
+    """A text of a cell without what a terminal would obey or no file could hold: each control
+    character but tab and line end, and each half of a pair, becomes U+FFFD."""
+    return _UNSEEN.sub("\ufffd", text)
+
+
 def read_text(text: str, cell: str = "") -> Listing:
     """Reads a text of CellCLI; `cell` is whose it is, where no dcli prefix tells."""
     found = Listing()
@@ -95,11 +103,16 @@ def read_text(text: str, cell: str = "") -> Listing:
         if start > last:
             line += _between(text, last, start, line, rest)
         whose, name, item, value, unit, at = match.groups()
+        number = float(value.replace(",", ""))
+        if isinf(number):
+            line += _between(text, start, match.end(), line, rest)
+            last = match.end() + 1
+            continue
         if item in _TYPES:  # `attributes name, metricType, metricValue`
             item = ""
         append(
             Reading(
-                whose or cell, name, item or "", float(value.replace(",", "")), unit or "",
+                whose or cell, name, item or "", number, unit or "",
                 value, line, moment_ns(at) if at else None,
             )
         )  # fmt: skip
