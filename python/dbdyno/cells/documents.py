@@ -42,8 +42,9 @@ def read_xml(text: str, cell: str = "") -> Listing:
     while begin < len(text):
         end = text.find("<?xml", begin + 1)
         end = len(text) if end < 0 else end
-        line = text.count("\n", 0, begin) + 1
-        _document(text[begin:end].strip(), cell, line, found)
+        body = text[begin:end].lstrip()
+        line = text.count("\n", 0, end - len(body)) + 1
+        _document(body.rstrip(), cell, line, found)
         begin = end
     return found
 
@@ -62,8 +63,10 @@ def _document(text: str, cell: str, line: int, found: Listing) -> None:
     except ElementTree.ParseError as error:
         at, column = error.position
         rows = text.split("\n")
-        broken = rows[min(at, len(rows)) - 1][:200]
-        found.unread.append(Unread(line + at - 1, broken, f"no XML from column {column + 1} on"))
+        at = min(at, len(rows))
+        found.unread.append(
+            Unread(line + at - 1, rows[at - 1][:200], f"no XML from column {column + 1} on")
+        )
 
 
 class _Reader:
