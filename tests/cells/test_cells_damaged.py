@@ -50,7 +50,7 @@ DAMAGED = {
     "a line wrapped by the terminal": (
         "FL_PREVENTED_OUTLIERS   FLASHLOG\n      7 IO requests\n", 0, [(1, NO_VALUE), (2, NEITHER)],
     ),
-    "a prompt and an echo": ("CellCLI> list metriccurrent\n" + GOOD, 1, [(1, NEITHER)]),
+    "a prompt and an echo": ("CellCLI> list metriccurrent\n" + GOOD + "CellCLI>\n", 1, []),
     "a prefix of grep": ("x.txt:12:FL_IO_W FLASHLOG 7 IO requests\n" + GOOD, 1, [(1, NEITHER)]),
     "ssh in between": (
         GOOD + "cel02: ssh: connect to host cel02 port 22: No route to host\n" + GOOD,
@@ -87,7 +87,11 @@ DAMAGED = {
     ),
     "JSON that breaks off": (
         '{"metric": [{"name": "FL_IO_W", "metricValue": 7}, {"na',
-        0, [(1, "no JSON: ")],
+        1, [(1, "no JSON: ")],
+    ),
+    "JSON of many lines that breaks off": (
+        '{"metric": [\n{\n"name": "FL_IO_W",\n"metricValue": 7\n},\n{\n"name": "FL_',
+        1, [(7, "no JSON: ")],
     ),
     "JSON a line, one torn": (
         '{"name": "FL_IO_W", "metricValue": 7}\n{"na\n{"name": "FL_RQ_W", "metricValue": 8}\n',

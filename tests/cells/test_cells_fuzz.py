@@ -89,13 +89,14 @@ def check(found: Listing, text: str) -> None:
         assert not any(ord(c) < 32 and c not in "\t\n\r" for c in part)
 
 
-def fuzz(seconds: float, seed: int) -> int:
-    """Reads broken texts for so long; how many."""
+def fuzz(texts: int, seed: int, *, seconds: float = math.inf) -> int:
+    """Reads so many broken texts, or for so long; how many."""
     print(f"seed {seed}")
     dice = random.Random(seed)
     end = time.monotonic() + seconds
-    count = 0
-    while time.monotonic() < end:
+    for count in range(texts):
+        if time.monotonic() > end:
+            return count
         text = broken(dice)
         began = time.process_time()
         try:
@@ -105,18 +106,18 @@ def fuzz(seconds: float, seed: int) -> int:
             raise
         took = time.process_time() - began
         assert took < 1.0, f"{took} s for {len(text)} characters: {text!r}"
-        count += 1
-    return count
+    return texts
 
 
 def test_no_text_of_a_cell_breaks_the_readers():
-    assert fuzz(3.0, random.randrange(2**32)) > 50
+    fuzz(2000, random.randrange(2**32))
 
 
 @pytest.mark.soak
 def test_no_text_of_a_cell_breaks_the_readers_for_minutes():
     seed = int(os.environ.get("DYNO_FUZZ_SEED", random.randrange(2**32)))
-    print(fuzz(float(os.environ.get("DYNO_FUZZ_S", "300")), seed), "texts")
+    seconds = float(os.environ.get("DYNO_FUZZ_S", "300"))
+    print(fuzz(10**9, seed, seconds=seconds), "texts")
 
 
 @pytest.mark.parametrize(

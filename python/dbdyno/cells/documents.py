@@ -8,6 +8,7 @@ the cell's name, and when its service began. No sample of the JSON was at hand: 
 from __future__ import annotations
 
 import json
+import re
 from math import isinf
 from typing import Any
 from xml.etree import ElementTree
@@ -16,6 +17,10 @@ from dbdyno.cells.catalogue import metric
 from dbdyno.cells.cellsrvstat import is_cellsrvstat, read_cellsrvstat
 from dbdyno.cells.listing import CellError, Listing, Reading, Unread, moment_ns, read_text, visible
 from dbdyno.cells.numbers import number_and_unit
+
+_FLAT = re.compile(r'\{[^{}]{0,4000}"metricValue"[^{}]{0,4000}\}')
+
+_WHOSE = re.compile(r'"cell"\s*:\s*"([^"\\]+)"')
 
 
 def read_any(text: str, cell: str = "") -> Listing:
@@ -143,21 +148,47 @@ def _moment_ns(text: str) -> int | None:
 
 
 def read_json(text: str, cell: str = "") -> Listing:
-    """Reads JSON, one document or one a line; metrics are taken wherever they stand."""
+    """Reads JSON, one document or one a line; metrics are taken wherever they stand, also out of a
+    document that breaks off."""
     found = Listing()
     try:
         _walk(json.loads(text), cell, 1, found)
+        return found
     except RecursionError:
         found.unread.append(Unread(1, text[:200], "JSON that is nested too deeply"))
-    except ValueError:
-        for line, own in enumerate(text.split("\n"), 1):
-            if not own.strip():
-                continue
-            try:
-                _walk(json.loads(own), cell, line, found)
-            except (ValueError, RecursionError) as error:
-                found.unread.append(Unread(line, own[:200], f"no JSON: {error}"))
+        return found
+    except ValueError as error:
+        whole = error
+    rows = [(at, row, _loaded(row)) for at, row in enumerate(text.split("\n"), 1) if row.strip()]
+    if any(isinstance(value, dict) for _, _, value in rows):
+        for line, row, value in rows:
+            if isinstance(value, ValueError):
+                found.unread.append(Unread(line, row[:200], f"no JSON: {value}"))
+            else:
+                _walk(value, cell, line, found)
+        return found
+    named = _WHOSE.search(text)
+    cell = named[1] if named else cell
+    line, last = 1, 0
+    for match in _FLAT.finditer(text):
+        line += text.count("\n", last, match.start())
+        last = match.start()
+        value = _loaded(match[0])
+        if isinstance(value, dict):
+            _walk(value, cell, line, found)
+    line = getattr(whole, "lineno", 1)
+    found.unread.append(Unread(line, text.split("\n")[line - 1][:200], f"no JSON: {whole}"))
     return found
+
+
+def _loaded(text: str) -> Any:
+    """The value of a JSON text, or the error that it is none."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        return ValueError("it is nested too deeply")
+    except ValueError as error:
+        return error
 
 
 def _context(value: dict[str, Any], cell: str, found: Listing) -> str:

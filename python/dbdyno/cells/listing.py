@@ -157,6 +157,9 @@ def _others(rest: list[tuple[int, str]], cell: str, found: Listing) -> None:
     for line, raw in rest:
         text = raw.rstrip("\r").strip()
         whose, body = _split(text, cell, cells)
+        if body.startswith("CellCLI>"):  # a pasted prompt and what was typed behind it
+            block = None
+            continue
         error = _ERROR.fullmatch(body)
         if error:
             found.errors.append(CellError(whose, error[1], error[2], line))
