@@ -43,7 +43,7 @@ def run(rig, ports: list[int], *options: str):
     return CliRunner().invoke(
         command,
         ["-H", hosts, "--key", str(rig.key), "--known-hosts", str(rig.known_hosts), "--timeout",
-         "2", *options],
+         "4", *options],
     )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def test_a_cell_that_fails_costs_only_its_own_column(rig):
     }
     assert rows[str(rig.ports[0])] == "1000.0"
     assert "CELL-01509: cell service is down." in found.stderr
-    assert "no answer within 2 s" in found.stderr
+    assert "no answer within 4 s" in found.stderr
 
 
 def test_options_of_the_ancestor_keep_their_short_forms(rig):
