@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,13 +74,19 @@ class Fleet:
         self._open.clear()
 
     async def run(
-        self, command: str, *, serial: bool = False, told: Callable[[Answer], None] | None = None
+        self,
+        command: str | Mapping[Host, str],
+        *,
+        serial: bool = False,
+        told: Callable[[Answer], None] | None = None,
     ) -> list[Answer]:
-        """The answers of all cells, in the order of the hosts; `told` hears of each as it comes."""
+        """The answers of all cells, in the order of the hosts; `told` hears of each as it comes.
+        The command is one for all, or one for each."""
         answers: list[Answer] = []
+        texts = dict.fromkeys(self.hosts, command) if isinstance(command, str) else command
         if serial:
             for host in self.hosts:
-                answers.append(await self._one(host, command))
+                answers.append(await self._one(host, texts[host]))
                 if told:
                     told(answers[-1])
             return answers
@@ -88,7 +94,7 @@ class Fleet:
         async def one(host: Host) -> Answer:
             assert self._room is not None
             async with self._room:
-                answer = await self._one(host, command)
+                answer = await self._one(host, texts[host])
             if told:
                 told(answer)
             return answer

@@ -47,7 +47,7 @@ def analyse_pair(first: Run, second: Run) -> dict[str, Any]:
         "schema": SCHEMA,
         "kind": "experiment",
         "run": {
-            **run_facts(first, measures),
+            **run_facts(first, measures.arms[0].blocks),
             "randomised": False,
             "id": f"{first.id} and {second.id}",
             "title": " against ".join(titles) if titles[0] != titles[1] else f"two {titles[0]}",

@@ -86,8 +86,9 @@ class Guardian:
                     self._tell({"op": "discard", "id": number})
 
     @contextlib.contextmanager
-    def undo(self, undo: Undo) -> Iterator[None]:
-        """Carry the undo out when the block ends, in whatever way.
+    def undo(self, undo: Undo, *, at_end: Undo | None = None) -> Iterator[None]:
+        """Carry the undo out when the block ends, in whatever way; `at_end` is what this process
+        does then, where that needs less than what the guardian holds.
 
         Raises `TargetError` if that fails.
         """
@@ -95,7 +96,7 @@ class Guardian:
         try:
             yield
         finally:
-            problems = undo.carry_out()
+            problems = (at_end or undo).carry_out()
             if problems:
                 raise TargetError(
                     "not everything could be put back: " + "; ".join(problems),
@@ -201,6 +202,8 @@ def _remember(message: dict[str, Any], held: dict[int, Undo]) -> None:
         undo = from_wire(message["undo"])
         if isinstance(undo, SqlUndo):
             import psycopg  # noqa: F401  # fail before the change, not after
+        elif type(undo).__name__ == "PlanUndo":
+            import asyncssh  # noqa: F401
         held[number] = undo
 
 
