@@ -103,7 +103,7 @@ class _Runner:
             host: (found.found[host].directives, *(arm[host] for arm in arms))
             for host in self.hosts
         }
-        self.told: set[str] = set()
+        self.stale: dict[str, int | None] = {}
 
     async def go(self, todo: Sequence[PlannedBlock]) -> None:
         """Runs all blocks, one after the other."""
@@ -181,18 +181,23 @@ class _Runner:
                 if at is not None and at != seen.get(name):
                     seen[name], moved[name] = at, now
             late = [n for n, at in least.items() if at is None or (seen.get(n) or 0) < at]
-            given_up = [name for name in late if now - moved[name] > self.plan.patience_s]
+            given_up = [name for name in late if self._is_over(name, seen, now - moved[name])]
             if len(given_up) == len(late):
-                return {name: self._not_refreshed(name) for name in given_up}
+                return {name: self._not_refreshed(name, seen) for name in given_up}
             tick(f"waiting for {len(late)} of {len(least)} cell(s) to collect")
             await self._pause(wait_s)
             wait_s = min(wait_s * _WAITS_GROW, _MOST_WAIT_S)
 
-    def _not_refreshed(self, name: str) -> str:
+    def _is_over(self, name: str, seen: Mapping[str, int | None], idle_s: float) -> bool:
+        """Whether to wait for a cell no longer; for one that was given up before, at once."""
+        given_up = name in self.stale and self.stale[name] == seen.get(name)
+        return given_up or idle_s > self.plan.patience_s
+
+    def _not_refreshed(self, name: str, seen: Mapping[str, int | None]) -> str:
         words = f"not refreshed, nothing collected anew for {self.plan.patience_s:g} s"
-        if name not in self.told:
-            self.told.add(name)
+        if name not in self.stale:
             self.progress.note(f"{name}: {words}; the others go on, its column does not count")
+        self.stale[name] = seen.get(name)
         return words
 
     async def _pause(self, seconds: float) -> None:
