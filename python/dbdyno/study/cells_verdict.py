@@ -127,19 +127,23 @@ def _race_sentences(model: dict[str, Any], run: Run) -> Iterator[str]:
     for row in model["race"]:
         name = run.manifest["arms"][row["arm"]]["name"]
         if row["races"]:
-            ends = "" if math.isnan(row["low"]) else (
-                f" ({100 * row['level']:g} % {100 * row['low']:.2f} to {100 * row['high']:.2f} over "
-                f"{row['blocks']} blocks)"
-            )  # fmt: skip
             yield (
                 f"{name}: flash was first in {row['flash_first']:,} of {row['races']:,} redo "
-                f"writes, {100 * row['share']:.2f} %{ends}; disk in {row['disk_first']:,}."
+                f"writes, {100 * row['share']:.2f} %{_ends(row)}; disk in {row['disk_first']:,}."
             )
         if not math.isnan(row["served_ns"]):
             yield f"{name}: a redo write that raced took {duration(row['served_ns'])} on average."
         if row["passed"]:
             reasons = ", ".join(f"{why} {n:,}" for why, n in row["passed"].items())
             yield f"{name}: passed by the flash log: {reasons}."
+
+
+def _ends(row: dict[str, Any]) -> str:
+    """The interval of flash's share, in parentheses; nothing where one block gives none."""
+    if math.isnan(row["low"]):
+        return ""
+    low, high = (f"{100 * row[end]:.2f}" for end in ("low", "high"))
+    return f" ({100 * row['level']:g} % {low} to {high} over {row['blocks']} blocks)"
 
 
 def _outliers(model: dict[str, Any], turns: list[list[Turn]], level: float) -> Iterator[str]:
