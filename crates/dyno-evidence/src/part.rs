@@ -90,10 +90,10 @@ impl Part {
 
     /// Closes, syncs if it is to be durable, and renames; returns the number of rows.
     pub(crate) fn finish(mut self) -> Result<u64, EvidenceError> {
-        if let Some(writer) = self.writer.take() {
-            let file = writer.into_inner().map_err(|e| EvidenceError::parquet(&self.aside, e))?;
-            if self.durable {
-                file.sync_all().map_err(|e| EvidenceError::io(&self.aside, e))?;
+        if let Some(mut writer) = self.writer.take() {
+            if let Err(error) = self.end(&mut writer) {
+                self.writer = Some(writer); // so that dropping this part removes the file
+                return Err(error);
             }
             fs::rename(&self.aside, &self.place).map_err(|e| EvidenceError::io(&self.place, e))?;
             if self.durable {
@@ -101,6 +101,17 @@ impl Part {
             }
         }
         Ok(self.rows)
+    }
+
+    /// Writes the footer, flushes, and syncs.
+    ///
+    /// Not by `into_inner`: that turns an I/O error into text, and a full disk would not read so.
+    fn end(&self, writer: &mut ArrowWriter<File>) -> Result<(), EvidenceError> {
+        writer.finish().map_err(|e| EvidenceError::parquet(&self.aside, e))?;
+        if self.durable {
+            writer.inner_mut().sync_all().map_err(|e| EvidenceError::io(&self.aside, e))?;
+        }
+        Ok(())
     }
 }
 

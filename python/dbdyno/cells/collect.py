@@ -30,7 +30,8 @@ Told = Callable[[Answer], None]
 
 @dataclass
 class Column:
-    """One cell's readings. `problem` says what went wrong, if only a part of it is here."""
+    """One cell's readings. `problem` says what went wrong, if only a part of it is here; `rates`
+    are its requests per second, also those that the mask left out: latencies need them."""
 
     host: Host
     listing: Listing
@@ -38,6 +39,7 @@ class Column:
     seconds: float
     problem: str | None = None
     next_step: str | None = None
+    rates: list[Reading] = field(default_factory=list)
 
     @property
     def readings(self) -> list[Reading]:
@@ -61,6 +63,11 @@ class Collection:
     def readings(self) -> list[Reading]:
         """All readings; `cell` is the name of the column."""
         return [reading for column in self.columns for reading in column.readings]
+
+    @property
+    def rates(self) -> list[Reading]:
+        """The requests per second of all cells, also what the mask left out."""
+        return [reading for column in self.columns for reading in column.rates]
 
     @property
     def failed(self) -> list[Column]:
@@ -127,6 +134,7 @@ def column_of(
     """A listing as the column of a cell: named after it, filtered, its problems in words."""
     kept = [r for r in listing.readings if pattern is None or pattern.fullmatch(r.name)]
     everything = len(listing.readings)
+    rates = [r._replace(cell=host.name) for r in listing.readings if r.name.endswith("_SEC")]
     listing.readings = [r._replace(cell=host.name) for r in kept]
     problem, step = (answer.problem, answer.next_step) if answer else (None, None)
     if listing.errors:
@@ -144,7 +152,7 @@ def column_of(
         problem = f"no metrics (exit {answer.code}){f': {said}' if said else ''}"
         step = "is the user allowed to run cellcli there?"
     asked_ns, seconds = (answer.asked_ns, answer.seconds) if answer else (0, 0.0)
-    return Column(host, listing, asked_ns, seconds, problem, step)
+    return Column(host, listing, asked_ns, seconds, problem, step, rates)
 
 
 def _column(answer: Answer, pattern: re.Pattern[str] | None) -> Column:

@@ -12,12 +12,14 @@ from typing import Any
 from xml.etree import ElementTree
 
 from dbdyno.cells.catalogue import metric
-from dbdyno.cells.listing import CellError, Listing, Reading, Unread, read_text
+from dbdyno.cells.cellsrvstat import is_cellsrvstat, read_cellsrvstat
+from dbdyno.cells.listing import CellError, Listing, Reading, Unread, moment_ns, read_text
 from dbdyno.cells.numbers import number_and_unit
 
 
 def read_any(text: str, cell: str = "") -> Listing:
-    """Reads what a cell answered: XML, JSON or text, told apart by how it begins.
+    """Reads what a cell answered: XML, JSON, cellsrvstat or CellCLI's text, told apart by how it
+    begins.
 
     A document that breaks off is read as far as it goes; the place is in `unread`.
     """
@@ -26,6 +28,8 @@ def read_any(text: str, cell: str = "") -> Listing:
         return read_xml(text, cell)
     if head.startswith(("{", "[")):
         return read_json(text, cell)
+    if is_cellsrvstat(text):
+        return read_cellsrvstat(text, cell)
     return read_text(text, cell)
 
 
@@ -80,8 +84,9 @@ class _Reader:
         if tag == "context":
             self.cell = attributes.get("cell") or self.cell
             began = attributes.get("ossStartTimestamp", "")
-            if began.isdigit():
-                self.found.started_ns[self.cell] = int(began) * 10**6
+            began_ns = _moment_ns(began)
+            if began_ns is not None:
+                self.found.started_ns[self.cell] = began_ns
 
     def data(self, text: str) -> None:
         """Some text of an element."""
@@ -119,11 +124,17 @@ def _metric(values: dict[str, Any], cell: str, line: int, found: Listing) -> Non
         found.unread.append(Unread(line, f"{name} {text}"[:200], "a metric without a number"))
         return
     value, unit = number
-    at = str(values.get("collectionTime", ""))
-    at_ns = int(at) * 10**6 if at.isdigit() else None
+    at_ns = _moment_ns(str(values.get("collectionTime", "")))
     item = str(values.get("metricObjectName", ""))
     unit = unit or metric(name).unit
     found.readings.append(Reading(cell, name, item, value, unit, text, line, at_ns))
+
+
+def _moment_ns(text: str) -> int | None:
+    """A time in milliseconds since 1970, or as text with its zone, in ns; None if it is neither."""
+    if text.isascii() and text.isdigit():
+        return int(text) * 10**6 if len(text) <= 13 else None
+    return moment_ns(text)
 
 
 def read_json(text: str, cell: str = "") -> Listing:
@@ -131,15 +142,29 @@ def read_json(text: str, cell: str = "") -> Listing:
     found = Listing()
     try:
         _walk(json.loads(text), cell, 1, found)
+    except RecursionError:
+        found.unread.append(Unread(1, text[:200], "JSON that is nested too deeply"))
     except ValueError:
         for line, own in enumerate(text.split("\n"), 1):
             if not own.strip():
                 continue
             try:
                 _walk(json.loads(own), cell, line, found)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 found.unread.append(Unread(line, own[:200], f"no JSON: {error}"))
     return found
+
+
+def _context(value: dict[str, Any], cell: str, found: Listing) -> str:
+    """Whose an object is: its own `cell`, or that of a `context` beside it, as in the XML."""
+    for at in (value.get("context"), value):
+        if isinstance(at, dict) and isinstance(at.get("cell"), str) and at["cell"]:
+            cell = at["cell"]
+            began_ns = _moment_ns(str(at.get("ossStartTimestamp", "")))
+            if began_ns is not None:
+                found.started_ns[cell] = began_ns
+            break
+    return cell
 
 
 def _walk(value: Any, cell: str, line: int, found: Listing) -> None:
@@ -147,8 +172,7 @@ def _walk(value: Any, cell: str, line: int, found: Listing) -> None:
         for entry in value:
             _walk(entry, cell, line, found)
     elif isinstance(value, dict):
-        whose = value.get("cell")
-        cell = whose if isinstance(whose, str) and whose else cell
+        cell = _context(value, cell, found)
         if "metricValue" in value:
             _metric(value, cell, line, found)
         elif "name" in value and not any(isinstance(v, dict | list) for v in value.values()):

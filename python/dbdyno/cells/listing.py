@@ -100,7 +100,7 @@ def read_text(text: str, cell: str = "") -> Listing:
         append(
             Reading(
                 whose or cell, name, item or "", float(value.replace(",", "")), unit or "",
-                value, line, _moment_ns(at) if at else None,
+                value, line, moment_ns(at) if at else None,
             )
         )  # fmt: skip
         last = match.end() + 1
@@ -195,8 +195,12 @@ def _why(body: str) -> str:
     return "neither a metric, nor an attribute, nor an error"
 
 
-def _moment_ns(text: str) -> int | None:
+def moment_ns(text: str) -> int | None:
+    """A time such as 2012-10-12T14:33:45-04:00, with its zone, in ns since 1970; else None."""
     try:
-        return round(datetime.fromisoformat(text).timestamp() * 1e6) * 1000
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None
+    if moment.tzinfo is None or not 1970 < moment.year < 2200:
+        return None
+    return round(moment.timestamp() * 1e6) * 1000
