@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from rig_help import SMALL_BUFFERS, access, passing, serving
 
+from dbdyno.cells import iorm_switch
 from dbdyno.cells.collect import Collection, collect
 from dbdyno.cells.hosts import Host, hosts_of
 from dbdyno.cells.iorm_plan import LIST, IormPlan, with_flash_log
@@ -76,7 +77,8 @@ class Rig:
 
 
 @pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
+def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
+    monkeypatch.setattr(iorm_switch, "SETTLE_S", 0.2)
     made = Rack("model:exadata-x2", LOAD, speed=SPEED)
     cells = [Cell(made, number) for number in range(2)]
     for cell, text in zip(cells, (FIRST, SECOND), strict=True):
@@ -310,7 +312,7 @@ def test_an_undo_survives_the_wire_and_can_be_carried_out_twice(rig: Rig):
 def test_a_cell_that_cannot_be_reached_to_put_its_plan_back_is_told(rig: Rig):
     host = Host("gone", "127.0.0.1", 1, "celladmin")
     undo = plan_undo({host: IormPlan(())}, {host: ((),)}, access(rig.served))
-    undo = PlanUndo(undo.label, undo.cells, undo.reach, patience_s=0.5, settle_s=0)
+    undo = PlanUndo(undo.label, undo.cells, undo.reach, patience_s=0.5)
     (problem,) = undo.carry_out()
     assert problem.startswith("IORM plans: gone: its IORM plan cannot be read: cannot be reached")
 

@@ -5,8 +5,8 @@ somebody else made in between is left alone and told of. After a change it is re
 not read back as asked is a failure.
 
 `PlanUndo` is what the guardian holds: carried out by this process on its way out, or by the
-guardian when this process was killed. An ALTER that was under way then may still land after the
-plan was put back, so the guardian looks again after `settle_s`.
+guardian when this process was killed. An ALTER whose connection was cut (killed, timed out) may
+still land after the plan was put back, so it looks again after `settle_s`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dbdyno.cells.ssh import Access, Answer, Fleet
 from dbdyno.errors import CellsError
 
 Directives = tuple[Directive, ...]
-SETTLE_S = 4.0
+SETTLE_S = 10.0
 """How long a command may go on on a cell after its connection was cut: CellCLI starts slowly."""
 
 
@@ -87,7 +87,7 @@ class PlanUndo:
     cells: tuple[dict[str, Any], ...]
     reach: dict[str, Any]
     patience_s: float = 60.0
-    settle_s: float = SETTLE_S
+    settle_s: float = 0.0
 
     def carry_out(self) -> list[str]:
         """Puts the plans back; returns what went wrong, nothing if all is well."""
@@ -164,7 +164,7 @@ def plan_undo(
         "jump": access.jump, "timeout_s": access.timeout_s, "parallel": access.parallel,
         "config": access.config,
     }  # fmt: skip
-    return PlanUndo("IORM plans", cells, reach)
+    return PlanUndo("IORM plans", cells, reach, settle_s=SETTLE_S)
 
 
 def _host(cell: Mapping[str, Any]) -> Host:

@@ -18,7 +18,6 @@ import asyncio
 import contextlib
 import secrets
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,11 +71,10 @@ def start_on_cells(
         stopping.check()
         run = new_run(folder, common.title, _manifest(plan, found, arms, todo, seed))
         progress.note(f"seed {seed}; evidence in {run.path}")
-        undo = plan_undo(found.found, ours, access)
         runner = _Runner(plan, run, found, arms, access, stopping, progress)
         progress.begin(run.id, len(todo), 0, None)
         try:
-            with guardian.undo(undo, at_end=replace(undo, settle_s=0.0)):
+            with guardian.undo(plan_undo(found.found, ours, access)):
                 asyncio.run(runner.go(todo))
         except (Interrupted, KeyboardInterrupt, Error) as error:
             word = error.message if isinstance(error, Error) else "interrupted"

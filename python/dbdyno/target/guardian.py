@@ -86,9 +86,8 @@ class Guardian:
                     self._tell({"op": "discard", "id": number})
 
     @contextlib.contextmanager
-    def undo(self, undo: Undo, *, at_end: Undo | None = None) -> Iterator[None]:
-        """Carry the undo out when the block ends, in whatever way; `at_end` is what this process
-        does then, where that needs less than what the guardian holds.
+    def undo(self, undo: Undo) -> Iterator[None]:
+        """Carry the undo out when the block ends, in whatever way.
 
         Raises `TargetError` if that fails.
         """
@@ -96,7 +95,7 @@ class Guardian:
         try:
             yield
         finally:
-            problems = (at_end or undo).carry_out()
+            problems = undo.carry_out()
             if problems:
                 raise TargetError(
                     "not everything could be put back: " + "; ".join(problems),
