@@ -63,12 +63,13 @@ async def put(
 
 
 def _all_well(answers: list[Answer], words: str) -> None:
-    for answer in answers:
-        problem = failure(answer)
-        if problem:
-            raise CellsError(
-                f"{words}: {problem}", where=answer.host.name, next_step=answer.next_step
-            )
+    failed = [(answer, problem) for answer in answers if (problem := failure(answer))]
+    if failed:
+        answer, problem = failed[0]
+        more = f"; so it is with {len(failed) - 1} more cell(s)" if len(failed) > 1 else ""
+        raise CellsError(
+            f"{words}: {problem}{more}", where=answer.host.name, next_step=answer.next_step
+        )
 
 
 class _State(NamedTuple):
@@ -91,7 +92,10 @@ class PlanUndo:
 
     def carry_out(self) -> list[str]:
         """Puts the plans back; returns what went wrong, nothing if all is well."""
-        return asyncio.run(self._carry_out())
+        try:
+            return asyncio.run(self._carry_out())
+        except CellsError as error:
+            return [f"{self.label}: {error}"]
 
     async def _carry_out(self) -> list[str]:
         states = await self._until_well()

@@ -54,7 +54,8 @@ class Answer:
 
 @dataclass
 class Fleet:
-    """Open connections to cells, kept between commands. Use as an async context manager."""
+    """Open connections to cells, kept between commands. Use as an async context manager; raises
+    `CellsError` where the file of known hosts is not there."""
 
     hosts: Sequence[Host]
     access: Access
@@ -62,6 +63,13 @@ class Fleet:
     _room: asyncio.Semaphore | None = None
 
     async def __aenter__(self) -> Fleet:
+        known = self.access.known_hosts
+        if known is not None and not known.is_file():
+            raise CellsError(
+                "there is no such file of known hosts",
+                where=str(known),
+                next_step="`dbdyno cells setup-keys` makes one, showing each key before",
+            )
         self._room = asyncio.Semaphore(self.access.parallel)
         return self
 
@@ -181,12 +189,6 @@ def run_everywhere(
         async with Fleet(hosts, access) as fleet:
             return await fleet.run(command, serial=serial, told=told)
 
-    if access.known_hosts is not None and not access.known_hosts.is_file():
-        raise CellsError(
-            "there is no such file of known hosts",
-            where=str(access.known_hosts),
-            next_step="`dbdyno cells setup-keys` makes one, showing each key before",
-        )
     return asyncio.run(work())
 
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from dbdyno.errors import PlanError
 from dbdyno.study.factors import words
-from dbdyno.study.plan import Arm, Judge, Plan, Schedule, Watch, Workload
+from dbdyno.study.plan import CELLS, Arm, Judge, Plan, Schedule, Watch, Workload
 
-TARGET = "cells:"
 COLLECTED_NS = 60 * 10**9
 """A cell collects its metrics once a minute."""
 FACTORS = {"database": "", "flash_log": "off,on", "turn": "120s", "patience": "5min"}
@@ -53,7 +52,7 @@ class CellsPlan:
             question="Does the flash log make redo writes of the cells faster?",
             study="flash-log",
             kind=self.kind,
-            dsn=f"{TARGET}{self.hosts}",
+            dsn=f"{CELLS}{self.hosts}",
             arms=[
                 Arm(name, f"flashLog={'on' if on else 'off'} of {', '.join(self.databases)}")
                 for name, on in zip(self.names, self.arms, strict=True)
@@ -71,7 +70,7 @@ class CellsPlan:
 
 def is_cells(target: str | None) -> bool:
     """Whether the name of a target is that of cells: `cells:HOST1,HOST2`, `cells:@FILE`."""
-    return target is not None and target.startswith(TARGET)
+    return target is not None and target.startswith(CELLS)
 
 
 def cells_study(
@@ -98,14 +97,14 @@ def cells_study(
                 next_step=f"its factors: {', '.join(FACTORS)}",
             )
     chosen = {**FACTORS, **options}
-    if not target.removeprefix(TARGET).strip(", "):
+    if not target.removeprefix(CELLS).strip(", "):
         raise PlanError(
             "no cell is named",
             where="--target",
             next_step="--target cells:HOST1,HOST2 or cells:@FILE",
         )
     return CellsPlan(
-        hosts=target.removeprefix(TARGET),
+        hosts=target.removeprefix(CELLS),
         databases=tuple(words(chosen["database"], "database")) if chosen["database"] else (),
         arms=_arms(chosen["flash_log"]),
         turn_ns=length_ns(chosen["turn"], "--set turn"),

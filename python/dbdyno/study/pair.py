@@ -83,6 +83,13 @@ def analyse_pair(first: Run, second: Run) -> dict[str, Any]:
 
 
 def _comparable(first: Run, second: Run) -> None:
+    for run in (first, second):
+        if "iorm" in run.manifest:
+            raise EvidenceError(
+                "is a run on storage cells, which has no times of single operations to compare",
+                where=run.id,
+                next_step="`dbdyno compare RUN` shows each by itself",
+            )
     if is_open(first) != is_open(second):
         raise EvidenceError("one run is an open loop, the other a closed one; they do not compare")
     kinds = [operation_of(run) for run in (first, second)]
