@@ -70,7 +70,7 @@ def said(asked: Cell, text: str) -> str:
 
 
 @contextlib.contextmanager
-def served(cells: list[Cell], folder: Path, **given) -> Iterator[Served]:
+def serving(cells: list[Cell], folder: Path, **given) -> Iterator[Served]:
     """The servers of these cells, on a thread of their own."""
     found: list[Served] = []
     ready, loop = threading.Event(), asyncio.new_event_loop()
@@ -93,7 +93,19 @@ def served(cells: list[Cell], folder: Path, **given) -> Iterator[Served]:
         loop.close()
 
 
-def served_access(served: Served) -> Access:
-    """How to get into them with the key that was made."""
+def access(served: Served) -> Access:
     assert served.key is not None
     return Access((served.key,), served.known_hosts, config=False, timeout_s=10.0)
+
+
+@contextlib.contextmanager
+def passing(rack: Rack) -> Iterator[threading.Event]:
+    """Time passes in a rack, on a thread of its own; the event stops it."""
+    stop = threading.Event()
+    thread = threading.Thread(target=rack.run, args=(stop,))
+    thread.start()
+    try:
+        yield stop
+    finally:
+        stop.set()
+        thread.join(20)

@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
-from rig_help import cell, served, served_access
+from rig_help import access, cell, serving
 
 from dbdyno.cells.hosts import hosts_of
 from dbdyno.cells.ssh import run_everywhere
@@ -187,7 +187,7 @@ async def typed(where: Served, keys: list[tuple[str, str]]) -> str:
 
 
 def test_a_terminal_has_prompts_echo_editing_and_an_end(tmp_path: Path):
-    with served([cell()], tmp_path) as where:
+    with serving([cell()], tmp_path) as where:
         shown = asyncio.run(typed(where, [
             ("hostname\r", "~]$ "), ("cellcli\r", "CellCLI> "), ("list celll\x7f\r", "CellCLI> "),
             ("list griddisk -\r", "> "), ("where name", "name"), ("\x03", "CellCLI> "),
@@ -206,7 +206,7 @@ def test_a_terminal_has_prompts_echo_editing_and_an_end(tmp_path: Path):
 
 
 def test_cellcli_talks_over_a_plain_connection(tmp_path: Path):
-    with served([cell()], tmp_path) as where:
+    with serving([cell()], tmp_path) as where:
         shown = asyncio.run(piped(where, "cellcli -n -x", "list cell\nlist nothing\n"))
         script = "hostname\ncellcli -n -x\nlist cell\nexit\nwhoami\n"
         plain = asyncio.run(piped(where, None, script))
@@ -216,9 +216,9 @@ def test_cellcli_talks_over_a_plain_connection(tmp_path: Path):
 
 
 def test_the_shell_of_dbdyno_cells_run_reaches_it(tmp_path: Path):
-    with served([cell()], tmp_path) as where:
+    with serving([cell()], tmp_path) as where:
         (found,) = run_everywhere(
-            hosts_of([where.hosts], user="root"), served_access(where),
+            hosts_of([where.hosts], user="root"), access(where),
             "cellcli -e list cell | grep -c online && whoami",
         )  # fmt: skip
     assert (found.output, found.code) == ("1\nroot\n", 0)

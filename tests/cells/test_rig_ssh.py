@@ -13,8 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from rig_help import rack, served_access
-from rig_help import served as served_cells
+from rig_help import access, rack, serving
 
 from dbdyno.cells.collect import collect_once
 from dbdyno.cells.hosts import hosts_of
@@ -29,11 +28,11 @@ from dbdyno.rig.shell import shell
 def test_cells_show_reads_modelled_cells_as_it_reads_real_ones(tmp_path: Path):
     made = rack(seconds=61)
     cells = [Cell(made, number) for number in range(3)]
-    with served_cells(cells, tmp_path) as served:
+    with serving(cells, tmp_path) as served:
         hosts = hosts_of([served.hosts], user="celladmin")
-        first = collect_once(hosts, served_access(served), describe=True)
+        first = collect_once(hosts, access(served), describe=True)
         made.advance(60 * 10**9)
-        second = collect_once(hosts, served_access(served))
+        second = collect_once(hosts, access(served))
     assert first.failed == second.failed == []
     assert first.descriptions["FL_IO_W"].startswith("redo writes that the flash log served")
     for number, column in enumerate(second.columns):
@@ -50,7 +49,7 @@ def test_each_cell_has_a_host_key_of_its_own_and_lets_only_its_key_in(tmp_path: 
     import asyncssh
 
     made = rack()
-    with served_cells([Cell(made, 0), Cell(made, 1)], tmp_path) as served:
+    with serving([Cell(made, 0), Cell(made, 1)], tmp_path) as served:
         keys = [line.split()[-1] for line in served.known_hosts.read_text().splitlines()]
         assert len(set(keys)) == 2
         assert served.key is not None
@@ -71,7 +70,7 @@ def test_the_users_own_keys_are_let_in(tmp_path: Path):
     own = tmp_path / "own"
     asyncssh.generate_private_key("ssh-ed25519").write_private_key(str(own))
     asyncssh.read_private_key(str(own)).write_public_key(f"{own}.pub")
-    with served_cells([Cell(rack(), 0)], tmp_path, keys=Path(f"{own}.pub")) as served:
+    with serving([Cell(rack(), 0)], tmp_path, keys=Path(f"{own}.pub")) as served:
         assert served.key is None
         (found,) = run_everywhere(
             hosts_of([served.hosts]),
@@ -83,7 +82,7 @@ def test_the_users_own_keys_are_let_in(tmp_path: Path):
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path):
     made = rack()
-    with served_cells([Cell(made, 0)], tmp_path) as served:
+    with serving([Cell(made, 0)], tmp_path) as served:
 
         async def again() -> None:
             async with Servers([Cell(made, 1)], tmp_path, port=served.ports[0]):
