@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.cells.catalogue import FAMILIES, metric, rule
+from dbdyno.cells.catalogue import FAMILIES, metric, request_counters, rule
 from dbdyno.cells.skew import kind_of
 from dbdyno.errors import CellsError
 
@@ -40,10 +40,10 @@ SHARE_WORDS = {
     "hits": "read requests answered from the flash cache, of those and the misses",
 }
 _WITH_REQUESTS = (
-    "steps s join pairs p on s.metric = p.time join steps q on q.metric = p.requests"
-    " and q.cell = s.cell and q.object = s.object and q.block = s.block"
+    "steps s join requests q on s.metric = q.time and q.cell = s.cell and q.object = s.object"
+    " and q.block = s.block"
 )
-"""Steps of times, each with the step of its requests."""
+"""Steps of times, each with the difference of its requests."""
 _TIMES = {"us": 1e3, "ms": 1e6}
 _UNITS = {"IO requests": "1/s", "": "1/s", "MB": "MB/s", "KB": "KB/s"}
 
@@ -120,7 +120,7 @@ class Measured:
         whole recording; requests are 0 where the counter is no time of requests."""
         return self.connection.execute(
             "select s.family, s.metric, s.cell, s.object, sum(s.value - s.old),"  # noqa: S608
-            " sum(s.at_ns - s.from_ns) / 1e9, coalesce(sum(q.value - q.old), 0)"
+            " sum(s.at_ns - s.from_ns) / 1e9, coalesce(sum(q.n), 0)"
             f" from {_WITH_REQUESTS.replace('join', 'left join')} where s.kind = 'counter'"
             " group by all order by all"
         ).fetchall()
@@ -128,7 +128,7 @@ class Measured:
     def siblings(self) -> dict[tuple[str, str, str], dict[int, float]]:
         """Rates and latencies by (metric, kind of siblings, sibling) and round, for `skew`."""
         rate = "sum((s.value - s.old) * 1e9 / (s.at_ns - s.from_ns))"
-        time = "sum(s.value - s.old) / nullif(sum(q.value - q.old), 0)"
+        time = "sum(s.value - s.old) / nullif(sum(q.n), 0)"
         disks = "where s.family like '%disks%'"
         found: dict[tuple[str, str, str], dict[int, float]] = {}
         counters = (
@@ -136,7 +136,7 @@ class Measured:
             " (select time from pairs)) s"
         )
         for name, value, source in (("s.metric", rate, counters),
-                                    ("p.latency", time, f"from {_WITH_REQUESTS}")):  # fmt: skip
+                                    ("q.latency", time, f"from {_WITH_REQUESTS}")):  # fmt: skip
             for kind, who, which in (("'cells'", "s.cell", ""),
                                      ("s.family", "s.cell || ' ' || s.object", disks)):  # fmt: skip
                 rows = self.connection.execute(
@@ -190,7 +190,7 @@ def _rank(family: str) -> int:
 
 
 def _prepare(connection: duckdb.DuckDBPyConnection, run: Run) -> bool:
-    """Makes the tables `readings`, `pairs`, `resets`, `steps`; False where nothing is to be read."""
+    """Makes the tables of a recording, `steps` above all; False where nothing is to be read."""
     tables = {row[0] for row in connection.execute("show tables").fetchall()}
     if "metrics" not in tables:
         return False
@@ -206,9 +206,17 @@ def _prepare(connection: duckdb.DuckDBPyConnection, run: Run) -> bool:
                                  "family": "varchar"},
            [(*row, own) for row, own in zip(names, family, strict=True)])  # fmt: skip
     counters = {name for name, *_ in names if metric(name).kind == "counter"}
-    latencies = [(f"{name}_RQ", metric(f"{name}_RQ").of_requests) for name in sorted(counters)]
-    _table(connection, "pairs", {"latency": "varchar", "time": "varchar", "requests": "varchar"},
-           [(name, *parts) for name, parts in latencies if parts])  # fmt: skip
+    pairs = [
+        (f"{name}_RQ", name, requests, len(of))
+        for name in sorted(counters)
+        for requests in (of := request_counters(f"{name}_RQ"))
+    ]
+    _table(
+        connection,
+        "pairs",
+        {"latency": "varchar", "time": "varchar", "counter": "varchar", "counters": "bigint"},
+        pairs,
+    )
     _table(connection, "began", {"cell": "varchar", "block": "uinteger"}, restarts(run))
     connection.execute(
         "create temp table resets as select cell, block, any_value(metric) as metric from (select"
@@ -224,6 +232,11 @@ def _prepare(connection: duckdb.DuckDBPyConnection, run: Run) -> bool:
         " lag(r.at_ns) over own as from_ns from readings r join epochs using (cell, block) join"
         " names n using (metric, object, cell) window own as (partition by r.cell, r.metric,"
         " r.object, epoch order by r.block)) select * from all_steps where from_ns < at_ns"
+    )
+    connection.execute(
+        "create temp table requests as select p.latency, p.time, s.cell, s.object, s.block,"
+        " sum(s.value - s.old) as n from steps s join pairs p on s.metric = p.counter group by all"
+        " having count(*) = any_value(p.counters)"
     )
     return True
 
@@ -287,8 +300,8 @@ def _rates(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
 def _latencies(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
     """Time per request, over a cell's objects: the sum of the times over that of the requests."""
     rows = connection.execute(
-        "select s.family, p.latency, s.cell, min(s.from_ns), max(s.at_ns), sum(s.value - s.old),"  # noqa: S608
-        f" sum(q.value - q.old) from {_WITH_REQUESTS} group by s.family, p.latency, s.cell, s.block"
+        "select s.family, q.latency, s.cell, min(s.from_ns), max(s.at_ns), sum(s.value - s.old),"  # noqa: S608
+        f" sum(q.n) from {_WITH_REQUESTS} group by s.family, q.latency, s.cell, s.block"
         " order by s.block"
     ).fetchall()
     for (family, name), cells in _gathered(rows).items():
