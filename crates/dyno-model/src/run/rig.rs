@@ -244,6 +244,9 @@ impl Bench {
         let stop = Stop::new(0, Limit::Transactions(u64::MAX));
         let spawned = spec.workload.spawn(&simulation, &built.instance, spec.sessions, &stop);
         let progress = spawned.map_err(wrong)?;
+        for database in &built.beside {
+            database.work(&simulation).map_err(wrong)?;
+        }
         Ok(Self { simulation, rack, parameters, progress })
     }
 
