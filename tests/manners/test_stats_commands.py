@@ -184,6 +184,10 @@ def test_outliers_come_as_whole_rows(parts: Path, tmp_path: Path) -> None:
     assert {row["arm"] for row in rows} == {"base", "other"}
 
 
+def test_one_column_is_a_histogram_by_either_letter(file: Path) -> None:
+    assert stats("plot", file, "-x", "ms").stdout == stats("plot", file, "-y", "ms").stdout != ""
+
+
 @pytest.mark.parametrize(
     ("kind", "suffix"), [("histogram", "png"), ("density", "html"), ("longest", "svg")]
 )
@@ -242,6 +246,7 @@ def test_prob_r() -> None:
         (("lm", "{t}", "-y", "ms", "-x", "rows", "-x", "rows"), "combination"),
         (("plot", "{t}", "-y", "ms", "-o", "x.gif"), "one of .png, .svg, .html"),
         (("plot", "{t}", "-y", "ms", "--kind", "usl"), "needs -x and -y"),
+        (("plot", "{t}", "-x", "rows", "-y", "ms", "--kind", "density"), "takes one column"),
     ],
 )
 def test_a_refusal_says_what_to_do(

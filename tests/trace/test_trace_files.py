@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -73,7 +74,8 @@ def test_a_temporary_import_leaves_nothing_behind(file: Path, tmp_path: Path):
     assert list(place.iterdir()) == []
 
 
-def test_ctrl_c_ends_with_130_and_leaves_nothing_behind(tmp_path: Path):
+@pytest.mark.parametrize("moment", range(5))
+def test_ctrl_c_at_any_moment_ends_with_130_and_leaves_nothing_behind(tmp_path: Path, moment: int):
     place = tmp_path / "tmp"
     place.mkdir()
     big = tmp_path / "big.trc"
@@ -85,6 +87,7 @@ def test_ctrl_c_ends_with_130_and_leaves_nothing_behind(tmp_path: Path):
     deadline = time.monotonic() + 30
     while not list(place.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.005)
+    time.sleep(random.Random(moment).random() * 0.03)
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=60)
     assert (running.returncode, errors.strip()) == (130, b"")

@@ -17,10 +17,10 @@ KINDS = ("scatter", "histogram", "density", "longest", "usl")
 @operands_argument
 @where_option
 @folder_option
-@click.option("-x", "x", metavar="COL", help="Column of x (scatter, usl).")
+@click.option("-x", "x", metavar="COL", help="Column of x, or of the values.")
 @click.option("-y", "y", metavar="COL", help="Column of y, or of the values.")
 @by_option
-@click.option("--kind", type=click.Choice(KINDS), help="scatter with -x, else histogram.")
+@click.option("--kind", type=click.Choice(KINDS), help="scatter with -x and -y, else histogram.")
 @click.option("--log/--linear", "log", default=None, help="Both axes of a scatter plot.")
 @click.option("--longest", type=click.IntRange(2), default=10_000, show_default=True,
               help="How many for --kind longest.")  # fmt: skip
@@ -45,7 +45,7 @@ def command(
     dbdyno stats plot last:waits --by arm --kind density -o waits.svg
     dbdyno stats plot last:waits --by arm --kind longest
     """
-    kind = kind or ("scatter" if x is not None else "histogram")
+    kind = kind or ("scatter" if x is not None and y is not None else "histogram")
     if kind in ("scatter", "usl"):
         if x is None or y is None:
             raise click.UsageError(f"--kind {kind} needs -x and -y")
@@ -53,9 +53,9 @@ def command(
             raise click.UsageError(f"--by does not go with --kind {kind}")
         text, chart = _of_two(operands, folder, where, kind, x, y, log)
     else:
-        if x is not None:
-            raise click.UsageError(f"--kind {kind} takes one column, with -y")
-        text, chart = _of_one(operands, folder, where, kind, y, by, longest)
+        if x is not None and y is not None:
+            raise click.UsageError(f"--kind {kind} takes one column, with -x or -y")
+        text, chart = _of_one(operands, folder, where, kind, x or y, by, longest)
     if output is None:
         click.echo(text())
         return

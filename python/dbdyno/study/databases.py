@@ -63,7 +63,7 @@ def _first(name: str) -> tuple[bool, str]:
 
 
 def _row(looks: list[dict[str, dict[str, float]]], database: str, level: float) -> dict[str, Any]:
-    from dbdyno.study.race import share_of
+    from dbdyno.study.race import share_over_blocks
 
     own = [look[database] for look in looks]
 
@@ -74,7 +74,7 @@ def _row(looks: list[dict[str, dict[str, float]]], database: str, level: float) 
     waited_ms, disk = total("wait_small_ms", "wait_large_ms"), total("small", "large")
     shares = [_disk(look[database]) / whole for look in looks
               if (whole := sum(map(_disk, look.values())))]  # fmt: skip
-    share, low, high = share_of(shares, level) if shares else (math.nan,) * 3
+    share, low, high = share_over_blocks(shares, level) if shares else (math.nan,) * 3
     return {
         "transactions_per_s": total("transactions") / span_s,
         "disk_per_s": disk / span_s,

@@ -6,11 +6,15 @@ waits for it, and raises `KeyboardInterrupt`.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from dbdyno import _core
 
 Progress = Callable[[int, int], None]
 """Called several times a second with the bytes read and the bytes in all."""
@@ -43,6 +47,26 @@ class Options:
         )
 
 
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Holds Ctrl-C back while something is begun that could not be ended when half begun.
+
+    By Python's handler, not by a signal mask: a mask of this thread sends the signal to another
+    one, and Python raises in the main thread all the same.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if heard:
+            signal.raise_signal(signal.SIGINT)
+
+
 def run_job(
     files: Sequence[str],
     options: Options,
@@ -50,28 +74,31 @@ def run_job(
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Lets `work` use a `TraceJob` and returns its JSON answer; raises what the core raises."""
-    from dbdyno import _core
-
     job = _core.TraceJob(options.as_json(files))
     answer: list[str] = []
     failure: list[BaseException] = []
+    done = threading.Event()  # not `join`: a join that Ctrl-C cuts takes the thread for ended
 
     def carry_out() -> None:
         try:
             answer.append(work(job))
         except BaseException as error:
             failure.append(error)
+        finally:
+            done.set()
 
-    thread = threading.Thread(target=carry_out, name="trace", daemon=True)
-    thread.start()
+    begun = False
     try:
-        while thread.is_alive():
-            thread.join(_TICK_S)
+        with uninterrupted():
+            threading.Thread(target=carry_out, name="trace", daemon=True).start()
+            begun = True
+        while not done.wait(_TICK_S):
             if progress is not None:
                 progress(*job.progress())
     except BaseException:
         job.stop()
-        thread.join()
+        if begun:
+            done.wait()
         raise
     if failure:
         raise failure[0]

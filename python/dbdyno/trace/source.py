@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.errors import TraceError
 from dbdyno.evidence.run import SCHEMA, Run, this_process
 from dbdyno.evidence.trace_tables import KIND
-from dbdyno.trace.job import Options, Progress, run_job
+from dbdyno.trace.job import Options, Progress, run_job, uninterrupted
 
 if TYPE_CHECKING:
     import duckdb
@@ -72,7 +72,9 @@ def open_traces(
         with connection:
             yield Traces(run, connection, [], broken)
         return
-    with tempfile.TemporaryDirectory(prefix="dbdyno-trace-") as folder:
+    with contextlib.ExitStack() as stack:
+        with uninterrupted():
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="dbdyno-trace-"))
         run, refused = import_into(Path(folder), names, options or Options(), progress)
         connection, broken = connect(run)
         with connection:
