@@ -207,9 +207,9 @@ def _prepare(connection: duckdb.DuckDBPyConnection, run: Run) -> bool:
            [(*row, own) for row, own in zip(names, family, strict=True)])  # fmt: skip
     counters = {name for name, *_ in names if metric(name).kind == "counter"}
     pairs = [
-        (f"{name}_RQ", name, requests, len(of))
+        (f"{name}_RQ", name, one, len(request_counters(f"{name}_RQ")))
         for name in sorted(counters)
-        for requests in (of := request_counters(f"{name}_RQ"))
+        for one in request_counters(f"{name}_RQ")
     ]
     _table(
         connection,
