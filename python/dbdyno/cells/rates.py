@@ -66,7 +66,7 @@ def latencies(found: Iterable[Change], *, over: str = "object") -> list[Latency]
     ok = {(c.cell, c.object, c.name): c for c in found if c.delta is not None}
     sums: dict[tuple[str, str, str], list[tuple[Change, Change]]] = {}
     for (cell, item, name), time in ok.items():
-        requests = ok.get((cell, item, _requests_of(name)))
+        requests = ok.get((cell, item, requests_of(name)))
         if requests is not None:
             where = {"object": (cell, item), "cell": (cell, ""), "all": ("", "")}[over]
             sums.setdefault((f"{name}_RQ", *where), []).append((time, requests))
@@ -97,7 +97,8 @@ def totals(found: Iterable[Change], by: str) -> Mapping[tuple[str, str, str], tu
     }
 
 
-def _requests_of(name: str) -> str:
+def requests_of(name: str) -> str:
+    """The counter of the requests that a counter of time belongs to; '' where there is none."""
     parts = metric(f"{name}_RQ").of_requests
     return parts[1] if parts else ""
 

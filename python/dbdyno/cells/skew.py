@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.cells.collect import Collection
-from dbdyno.cells.rates import Change, changes, latencies
+from dbdyno.cells.diff import moved
+from dbdyno.cells.rates import Change, latencies
 
 SCHEMA = 1
 ROUNDS_LEAST = 4
@@ -132,7 +133,7 @@ def _widening(logs: Any) -> float:
 def _series(rounds: Sequence[Collection]) -> Series:
     series: Series = {}
     for at, (before, after) in enumerate(itertools.pairwise(rounds)):
-        found = changes(before.readings, after.readings)
+        found = moved(before, after)
         for (metric, kind, name), value in _values(found).items():
             series.setdefault((metric, kind, name), {})[at] = value
     return series

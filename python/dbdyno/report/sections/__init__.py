@@ -61,6 +61,7 @@ OWN = {
     "trace": "dbdyno.report.trace",
     "snapshot": "dbdyno.report.snapshot",
     "model": "dbdyno.report.model",
+    "cells": "dbdyno.report.cells",
 }
 """Kinds of page with sections of their own, and the packages that know them."""
 
