@@ -48,6 +48,56 @@ def test_a_latency_without_its_requests_has_no_single_number_and_says_why():
     assert row.note == "needs CD_IO_RQ_R_SM_SEC of the same objects in the listing"
 
 
+def test_the_flash_logs_latency_is_weighted_with_the_redo_writes_of_the_databases():
+    rows = [
+        reading(cell, "FL_IO_TM_W_RQ", "FLASHLOG", us) for cell, us in (("c1", 300), ("c2", 900))
+    ]
+    rates = [
+        reading("c1", "DB_FL_IO_RQ_SEC", "ORCL", 50.0),
+        reading("c1", "DB_FL_IO_RQ_SEC", "TEST", 150.0),
+        reading("c2", "DB_FL_IO_RQ_SEC", "ORCL", 100.0),
+    ]
+    (row,) = combine(rows, "all", rates)
+    assert row.value == pytest.approx((300 * 200 + 900 * 100) / 300)
+    (row,) = combine(rows, "all", rates[:2])
+    assert row.note == "needs DB_FL_IO_RQ_SEC of the cell's databases in the listing"
+    (row,) = combine([one._replace(name="FL_RQ_TM_W_RQ") for one in rows], "all", rates)
+    assert row.note.startswith("no rate of its requests is known")
+
+
+def test_a_latency_of_small_and_large_together_has_both_as_its_requests():
+    rows = [reading("c1", "DB_FD_IO_TM_RQ", db, us) for db, us in (("A", 100.0), ("B", 400.0))]
+    rates = [
+        reading("c1", f"DB_FD_IO_RQ_{size}_SEC", db, value)
+        for db, size, value in (
+            ("A", "SM", 1.0),
+            ("A", "LG", 2.0),
+            ("B", "SM", 4.0),
+            ("B", "LG", 5.0),
+        )
+    ]
+    assert combine(rows, "cell", rates)[0].value == pytest.approx((100 * 3 + 400 * 9) / 12)
+    counters = ("DB_FD_IO_TM", "DB_FD_IO_RQ_SM", "DB_FD_IO_RQ_LG")
+    before = [reading("c1", name, "A", 0.0, 0) for name in counters]
+    after = [
+        reading("c1", name, "A", v, MINUTE)
+        for name, v in zip(counters, (900.0, 1.0, 2.0), strict=True)
+    ]
+    (row,) = latencies(changes(before, after))
+    assert (row.name, row.value, row.requests) == ("DB_FD_IO_TM_RQ", 300.0, 3.0)
+
+
+def test_every_latency_of_the_catalogue_has_its_requests_but_one():
+    from dbdyno.cells.catalogue import metric, names, request_rates
+
+    known = set(names())
+    weighted = [name for name in names() if metric(name).rule == "weighted"]
+    without = [name for name in weighted if not request_rates(name)[0]]
+    assert without == ["FL_RQ_TM_W_RQ"]
+    for name in weighted:
+        assert set(request_rates(name)[0]) <= known, name
+
+
 def test_one_value_stays_as_it_is_whatever_its_rule():
     (row,) = combine([reading("c1", "CD_IO_ST_RQ", "CD_00", 7.0)], "both")
     assert row.value == 7.0

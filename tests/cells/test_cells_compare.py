@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from recordings import Cells, kept
+from made_recordings import Cells, kept
 
 from dbdyno.cells.compare import Row, compare
 from dbdyno.cells.compare_page import Recording, compare_page, differences, recordings

@@ -158,6 +158,7 @@ def test_variance_of_the_interval_is_that_of_its_own_calls(known: Lab):
     assert row["calls"] == 5
     assert 10e6 < row["mean"] < 60e6  # the one of 200 ms before is not in it
     assert row["sd"] < 60e6
+    assert row["begins"] == "select pg_sleep($1)"  # to know it by, without looking it up below
 
 
 def test_no_number_is_negative(known: Lab):

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from dbdyno.cells.catalogue import latency_parts, metric
+from dbdyno.cells.catalogue import metric, request_rates
 from dbdyno.cells.listing import Reading
 
 BY = ("cell", "object", "both")
@@ -47,31 +47,52 @@ _KEYS: dict[str, Callable[[Reading], Key]] = {
 }
 
 
-def combine(readings: Iterable[Reading], by: str) -> list[Combined]:
+def combine(
+    readings: Iterable[Reading], by: str, rates: Iterable[Reading] | None = None
+) -> list[Combined]:
     """The readings put together: by 'cell' (over its objects), 'object' (over cells), 'both' (only
     what names the same object of the same cell) or 'all'. In order of first appearance.
 
-    Only readings of one moment belong in here: several collections are `rates`' matter.
+    Latencies are weighted with `rates`, where they are not among the readings themselves. Only
+    readings of one moment belong in here: several collections are `rates`' matter.
     """
     key = _KEYS[by]
     kept = list(readings)
     groups: dict[tuple[str, Key], list[Reading]] = {}
-    weighted = False
     for reading in kept:
         groups.setdefault((reading.name, key(reading)), []).append(reading)
-        weighted = weighted or latency_parts(reading.name) is not None
-    weights = _weights(kept) if weighted else {}
+    weighted = any(metric(name).rule == "weighted" for name, _ in groups)
+    weights = _Weights(kept if rates is None else rates) if weighted else None
     return [_combined(name, at, own, weights) for (name, at), own in groups.items()]
 
 
-def _weights(readings: list[Reading]) -> dict[tuple[str, str, str], float]:
-    """Requests per second by (cell, object, metric)."""
-    return {(r.cell, r.object, r.name): r.value for r in readings if r.name.endswith("_SEC")}
+class _Weights:
+    """Requests per second of every object, and of every cell."""
+
+    def __init__(self, readings: Iterable[Reading]) -> None:
+        self.of: dict[tuple[str, str, str], float] = {}
+        self.of_cell: dict[tuple[str, str], float] = {}
+        for reading in readings:
+            if reading.name.endswith("_SEC"):
+                self.of[reading.cell, reading.object, reading.name] = reading.value
+                at = (reading.cell, reading.name)
+                self.of_cell[at] = self.of_cell.get(at, 0.0) + reading.value
+
+    def requests(self, reading: Reading, rates: tuple[str, ...], same_object: bool) -> float | None:
+        """The requests per second behind a latency; None where one of the rates is not known."""
+        total = 0.0
+        for rate in rates:
+            if same_object:
+                value = self.of.get((reading.cell, reading.object, rate))
+            else:
+                value = self.of_cell.get((reading.cell, rate))
+            if value is None:
+                return None
+            total += value
+        return total
 
 
-def _combined(
-    name: str, at: Key, own: list[Reading], weights: dict[tuple[str, str, str], float]
-) -> Combined:
+def _combined(name: str, at: Key, own: list[Reading], weights: _Weights | None) -> Combined:
     units = {reading.unit for reading in own}
     values = [reading.value for reading in own]
     unit = own[0].unit if len(units) == 1 else ""
@@ -85,23 +106,21 @@ def _combined(
         value = values[0]
     elif rule == "sum":
         value = math.fsum(values)
-    elif rule == "weighted":
+    elif rule == "weighted" and weights:
         value, note = _weighted(name, own, weights)
     return Combined(name, *at, unit, rule, len(own), value, low, mean, high, note)
 
 
-def _weighted(
-    name: str, own: list[Reading], weights: dict[tuple[str, str, str], float]
-) -> tuple[float | None, str]:
+def _weighted(name: str, own: list[Reading], weights: _Weights) -> tuple[float | None, str]:
     """The mean over requests; None with the reason where the requests are not known."""
-    parts = latency_parts(name)
-    if parts is None:
-        return None, "no counter of its requests is known"
-    requests = f"{parts[1]}_SEC"
-    shares = [weights.get((r.cell, r.object, requests)) for r in own]
+    rates, same_object = request_rates(name)
+    if not rates:
+        return None, "no rate of its requests is known; `cells watch` has it from the counters"
+    shares = [weights.requests(reading, rates, same_object) for reading in own]
     known = [share for share in shares if share is not None]
     if len(known) < len(own):
-        return None, f"needs {requests} of the same objects in the listing"
+        of = "of the same objects" if same_object else "of the cell's databases"
+        return None, f"needs {' and '.join(rates)} {of} in the listing"
     total = math.fsum(known)
     if total <= 0:
         return (0.0, "") if all(r.value == 0 for r in own) else (None, "no request in the minute")

@@ -1,20 +1,20 @@
-"""Archived answers as evidence: files of CellCLI or dcli, metric history, XML, JSON.
+"""Archived answers as evidence: files of CellCLI or dcli, metric history, XML, JSON, cellsrvstat.
 
-A file becomes a round of a run of kind `cells`; a history, with its times of collection, one round
-a minute. What a file says no time for gets the file's own time. What was not understood is counted
-and told with its line; the rest is kept.
+A file becomes as many rounds of a run of kind `cells` as it has collections; what different files
+have of different cells within a minute is one round. What a file says no time for gets the file's
+own time. What was not understood is counted and told with its line; the rest is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.cells.collect import Collection, Column
 from dbdyno.cells.diff import from_file
 from dbdyno.cells.hosts import Host
-from dbdyno.cells.listing import Listing, Reading, Unread
+from dbdyno.cells.listing import CellError, Listing, Unread
 from dbdyno.cells.record import Pace, keep, new_recording
 from dbdyno.errors import CellsError
 from dbdyno.evidence.run import Run
@@ -24,60 +24,72 @@ MINUTE_NS = 60 * 10**9
 
 @dataclass
 class Imported:
-    """What an import made: the run, its rounds and values, and what was not understood."""
+    """What an import made: the run, its rounds and values, what was not understood, what cells
+    said that they could not do, and the files that hold nothing."""
 
     run: Run
     rounds: int
     values: int
     unread: list[tuple[Path, Unread]]
+    errors: list[tuple[Path, CellError]]
     refused: list[CellsError]
 
 
-def import_files(files: Sequence[Path], out: Path) -> Imported:
-    """Imports files, oldest first, into a new run folder.
+def import_files(files: Sequence[Path], out: Path, *, cell: str = "") -> Imported:
+    """Imports files into a new run folder, in the order of their times; `cell` is whose they are
+    where they do not say.
 
     Raises `CellsError` when none holds a metric; a single bad file is refused and the rest goes on.
     """
     unread: list[tuple[Path, Unread]] = []
+    errors: list[tuple[Path, CellError]] = []
     refused: list[CellsError] = []
-    rounds: list[Collection] = []
+    columns: list[Column] = []
     for file in files:
         try:
-            found = from_file(file)
+            found = from_file(file, cell=cell)
         except CellsError as error:
             refused.append(error)
             continue
+        now = file.stat().st_mtime_ns
         for column in found.columns:
             unread += [(file, entry) for entry in column.listing.unread]
-        rounds += _rounds(found, file)
-    if not rounds:
+            errors += [(file, told) for told in column.listing.errors]
+            columns += _collections(column, now)
+    if not columns:
         raise refused[0]
-    rounds.sort(key=lambda one: min(column.asked_ns for column in one.columns))
-    names = list(dict.fromkeys(column.host.name for one in rounds for column in one.columns))
+    rounds = _rounds(columns)
+    names = list(dict.fromkeys(column.host.name for column in columns))
     run = new_recording(out, [Host(name, name) for name in names], Pace())
     values = sum(keep(run, index, one) for index, one in enumerate(rounds))
     run.save(status="complete", ended="imported", files=[file.name for file in files])
-    return Imported(run, len(rounds), values, unread, refused)
+    return Imported(run, len(rounds), values, unread, errors, refused)
 
 
-def _rounds(found: Collection, file: Path) -> list[Collection]:
-    """One round where no metric of an object comes twice, else one a minute."""
-    now = file.stat().st_mtime_ns
-    readings = found.readings
-    if len({(r.cell, r.name, r.object) for r in readings}) == len(readings):
-        for column in found.columns:
-            times = [r.at_ns for r in column.readings if r.at_ns is not None]
-            column.asked_ns = max(times, default=now)
-        return [found]
-    minutes: dict[int, dict[str, list[Reading]]] = {}
-    for reading in readings:
-        at_ns = now if reading.at_ns is None else reading.at_ns
-        cells = minutes.setdefault(at_ns // MINUTE_NS, {})
-        cells.setdefault(reading.cell, []).append(reading)
-    return [
-        Collection([
-            Column(Host(cell, cell), Listing(own), max(r.at_ns or now for r in own), 0.0)
-            for cell, own in cells.items()
-        ])
-        for _, cells in sorted(minutes.items())
-    ]  # fmt: skip
+def _collections(column: Column, now: int) -> Iterable[Column]:
+    """The collections of one cell in one file: one, unless a metric of an object comes twice; then
+    one for each time."""
+    readings = column.readings
+    if not readings:
+        return
+    if len({(r.name, r.object) for r in readings}) == len(readings):
+        parts = {max((r.at_ns for r in readings if r.at_ns is not None), default=now): readings}
+    else:
+        parts = {}
+        for reading in readings:
+            parts.setdefault(now if reading.at_ns is None else reading.at_ns, []).append(reading)
+    for at_ns, own in parts.items():
+        listing = Listing(own, started_ns=column.listing.started_ns)
+        yield Column(column.host, listing, at_ns, 0.0)
+
+
+def _rounds(columns: Sequence[Column]) -> list[Collection]:
+    """Collections of different cells that follow each other within a minute are one round."""
+    rounds: list[Collection] = []
+    for column in sorted(columns, key=lambda one: one.asked_ns):
+        last = rounds[-1].columns if rounds else []
+        again = any(one.host.name == column.host.name for one in last)
+        if not last or again or column.asked_ns - last[0].asked_ns >= MINUTE_NS:
+            rounds.append(Collection([]))
+        rounds[-1].columns.append(column)
+    return rounds

@@ -17,6 +17,7 @@ Rules of putting together, and why:
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -90,6 +91,20 @@ _OWN_WORDS = {
     "IORM_MODE": "objective of IORM: 1 low latency, 2 balanced, 3 high throughput",
 }
 
+_STATISTIC_UNITS = {
+    "(KB)": "KB", "- KB": "KB", " KB ": "KB", "(percentage)": "%", "Total bytes": "bytes",
+}  # fmt: skip
+_STATISTIC_GAUGES = re.compile(
+    r"^(?:Current|Incarnation|OS memory|[SP]GA heap|Top \d|Cachesize|Keepsize|OLTPsize"
+    r"|Columnar Cache|Flash Physical|Size of the smart IO"
+    r"|Number of (?:active|threads|outstanding|cache headers))"
+    r"|\bhwm\b|high water|efficiency|percentage|allocated size",
+    re.IGNORECASE,
+)
+_STATISTIC_COUNTERS = re.compile(
+    r"Number of|Total|Read on|Hard disk|Flash (?:disk|cache)|Size of|Dynamic buffer", re.IGNORECASE
+)
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -104,11 +119,6 @@ class Metric:
     rule: str
     known: bool
 
-    @property
-    def of_requests(self) -> tuple[str, str] | None:
-        """For a latency per request, the counters (time, requests) that it is the ratio of."""
-        return latency_parts(self.name)
-
 
 @functools.cache
 def _table() -> dict[str, tuple[str, str, str]]:
@@ -117,14 +127,31 @@ def _table() -> dict[str, tuple[str, str, str]]:
     return {name: (object_type, kind, unit) for name, object_type, kind, unit in rows}
 
 
-@functools.cache
+@functools.lru_cache(maxsize=8192)  # names come from cells, and a cell may send anything
 def metric(name: str) -> Metric:
-    """What is known of a metric; an unknown one is described by the grammar of its name."""
+    """What is known of a metric; an unknown one is described by the grammar of its name, a
+    statistic of cellsrvstat, whose name is a sentence, by its words."""
+    if name != name.upper():
+        return _statistic(name)
     found = _table().get(name)
     object_type, kind, unit = found or ("", _kind(name), "")
     return Metric(
         name, object_type, kind, unit, _meaning(name), rule(name, unit), found is not None
     )
+
+
+def _statistic(name: str) -> Metric:
+    """One of cellsrvstat's: what begins with 'Current', or is a size or a high water mark, is a
+    gauge; what is a number of, or a total, counts. Short names (io_nbiorr_hdd) say neither."""
+    unit = next((unit for word, unit in _STATISTIC_UNITS.items() if word in name), "")
+    kind = "unknown"
+    if _STATISTIC_GAUGES.search(name):
+        kind = "gauge"
+    elif _STATISTIC_COUNTERS.match(name):
+        kind = "counter"
+    spread = unit == "%" or re.search(r"\bhwm\b|high water|Incarnation", name, re.I)
+    rule_of = "spread" if spread else "sum"
+    return Metric(name, "CELLSRVSTAT", kind, unit, name, rule_of, known=kind != "unknown")
 
 
 def names() -> list[str]:
@@ -157,6 +184,31 @@ def latency_parts(name: str) -> tuple[str, str] | None:
                 return time, "FL_IO_W" if tokens[1] == "IO" else "FL_RQ_W"
             return time, "_".join([*tokens[:at], "RQ", *tokens[at + 1 :]])
     return None
+
+
+def request_counters(name: str) -> tuple[str, ...]:
+    """The counters whose sum is the number of requests of a latency per request: one, or small and
+    large where no counter has both. Empty where none is known."""
+    if name == "CD_IO_ST_RQ":
+        return ("CD_IO_RQ_R_SM", "CD_IO_RQ_R_LG", "CD_IO_RQ_W_SM", "CD_IO_RQ_W_LG")
+    parts = latency_parts(name)
+    if parts is None:
+        return ()
+    both = (f"{parts[1]}_SM", f"{parts[1]}_LG")
+    known = _table()
+    return both if parts[1] not in known and known.keys() >= set(both) else (parts[1],)
+
+
+def request_rates(name: str) -> tuple[tuple[str, ...], bool]:
+    """The rates whose sum weights a latency per request, and whether they are of the same objects.
+
+    The flash log has no rate of its writes; the databases of the cell have one each, and their sum
+    is the rate of FL_IO_W. FL_RQ_W, which counts what passed by as well, has none at all.
+    """
+    if name == "FL_IO_TM_W_RQ":
+        return ("DB_FL_IO_RQ_SEC",), False
+    counters = request_counters(name)
+    return tuple(f"{counter}_SEC" for counter in counters if counter != "FL_RQ_W"), True
 
 
 def _kind(name: str) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.hosts import Host
-from dbdyno.cells.listing import Listing, Reading
+from dbdyno.cells.listing import Listing, Reading, visible
 from dbdyno.cells.ssh import Access, Answer, Fleet
 from dbdyno.errors import CellsError
 
@@ -30,7 +30,8 @@ Told = Callable[[Answer], None]
 
 @dataclass
 class Column:
-    """One cell's readings. `problem` says what went wrong, if only a part of it is here."""
+    """One cell's readings. `problem` says what went wrong, if only a part of it is here; `rates`
+    are its requests per second, also those that the mask left out: latencies need them."""
 
     host: Host
     listing: Listing
@@ -38,6 +39,7 @@ class Column:
     seconds: float
     problem: str | None = None
     next_step: str | None = None
+    rates: list[Reading] = field(default_factory=list)
 
     @property
     def readings(self) -> list[Reading]:
@@ -61,6 +63,11 @@ class Collection:
     def readings(self) -> list[Reading]:
         """All readings; `cell` is the name of the column."""
         return [reading for column in self.columns for reading in column.readings]
+
+    @property
+    def rates(self) -> list[Reading]:
+        """The requests per second of all cells, also what the mask left out."""
+        return [reading for column in self.columns for reading in column.rates]
 
     @property
     def failed(self) -> list[Column]:
@@ -127,11 +134,18 @@ def column_of(
     """A listing as the column of a cell: named after it, filtered, its problems in words."""
     kept = [r for r in listing.readings if pattern is None or pattern.fullmatch(r.name)]
     everything = len(listing.readings)
+    rates = [r._replace(cell=host.name) for r in listing.readings if r.name.endswith("_SEC")]
     listing.readings = [r._replace(cell=host.name) for r in kept]
     problem, step = (answer.problem, answer.next_step) if answer else (None, None)
+    if answer:
+        problem = problem or _once_each(listing)
     if listing.errors:
         first = listing.errors[0]
         problem = problem or f"{first.code}: {first.message}"
+    elif answer and not problem and not everything and (answer.code or not listing.unread):
+        said = (answer.errors or answer.output).strip().split("\n")[0][:80]
+        problem = f"no metrics (exit {answer.code}){f': {visible(said)}' if said else ''}"
+        step = "is the user allowed to run cellcli there?"
     elif listing.unread:
         worst = listing.unread[0]
         lines = len(listing.unread)
@@ -139,12 +153,21 @@ def column_of(
             f"{lines} line{'s' * (lines > 1)} not understood, the first is line {worst.line}: "
             f"{worst.text[:60]!r}"
         )
-    elif answer and not problem and not everything:
-        said = (answer.errors or answer.output).strip().split("\n")[0][:80]
-        problem = f"no metrics (exit {answer.code}){f': {said}' if said else ''}"
-        step = "is the user allowed to run cellcli there?"
     asked_ns, seconds = (answer.asked_ns, answer.seconds) if answer else (0, 0.0)
-    return Column(host, listing, asked_ns, seconds, problem, step)
+    return Column(host, listing, asked_ns, seconds, problem, step, rates)
+
+
+def _once_each(listing: Listing) -> str | None:
+    """A listing of now has each metric of an object once; of what comes again the first is kept,
+    since a sum of both would be right for none."""
+    first: dict[tuple[str, str], Reading] = {}
+    for reading in listing.readings:
+        first.setdefault((reading.name, reading.object), reading)
+    again = len(listing.readings) - len(first)
+    if not again:
+        return None
+    listing.readings = list(first.values())
+    return f"{again} value{'s' * (again > 1)} came twice; the first of each is kept"
 
 
 def _column(answer: Answer, pattern: re.Pattern[str] | None) -> Column:

@@ -18,9 +18,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.cells.catalogue import metric
+from dbdyno.cells.catalogue import metric, request_counters
 from dbdyno.cells.intervals import Intervals, Key
-from dbdyno.cells.rates import requests_of
 
 if TYPE_CHECKING:
     from dbdyno.stats.ratios import Ratio
@@ -138,16 +137,14 @@ def _objects(both: Both, name: str, cell: str) -> list[str | None]:
     return [None, *items] if len(items) > 1 else items
 
 
-def _over(
-    both: Both, name: str, cell: str, item: str | None
-) -> Iterator[Row]:
+def _over(both: Both, name: str, cell: str, item: str | None) -> Iterator[Row]:
     """The rate of a counter, or its latency, over what is named."""
-    requests = requests_of(name)
-    latency = bool(requests) and all(requests in side.counters for side in both)
+    requests = request_counters(f"{name}_RQ")
+    latency = bool(requests) and all(one in side.counters for one in requests for side in both)
     unit = both[0].units.get(name) or metric(name).unit
     scale, shown = _SCALE.get(unit, (1.0, "1/s"))
     sums = [
-        _sums(side, _keys(side, name, cell, item), requests if latency else None) for side in both
+        _sums(side, _keys(side, name, cell, item), requests if latency else ()) for side in both
     ]
     higher = False if latency or _ERRORS.search(name) else None
     label = f"{name}_RQ" if latency else name
@@ -197,14 +194,14 @@ def _total(side: Intervals, matches: Callable[[str], object]) -> Floats | None:
     return _added(side, keys, side.deltas) if keys else None
 
 
-def _sums(side: Intervals, keys: Sequence[Key], requests: str | None) -> tuple[Floats, Floats]:
+def _sums(side: Intervals, keys: Sequence[Key], requests: Sequence[str]) -> tuple[Floats, Floats]:
     """What stands above and below, per interval: of a latency times and requests of the same
     objects; of a rate the cells' own rates added, times their mean seconds."""
     if requests:
-        pairs = [(key, (requests, key[1], key[2])) for key in keys]
-        pairs = [(time, of) for time, of in pairs if of in side.deltas]
-        return (_added(side, [time for time, _ in pairs], side.deltas),
-                _added(side, [of for _, of in pairs], side.deltas))  # fmt: skip
+        of = {key: [(name, key[1], key[2]) for name in requests] for key in keys}
+        both = [key for key in keys if all(one in side.deltas for one in of[key])]
+        return (_added(side, both, side.deltas),
+                _added(side, [one for key in both for one in of[key]], side.deltas))  # fmt: skip
     above, below = [], []
     for at in range(side.count):
         rates: dict[str, float] = {}

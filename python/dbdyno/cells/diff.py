@@ -16,6 +16,7 @@ from typing import Any
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.collect import Collection, column_of, pattern_of
 from dbdyno.cells.documents import read_any
+from dbdyno.cells.files import cell_of, text_of
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.listing import Listing
 from dbdyno.cells.rates import GONE, NEW, NOT_REFRESHED, RESET, Change, changes, latencies, totals
@@ -43,31 +44,31 @@ def side(text: str, *, mask: str | None = None, runs: Path = Path("runs")) -> Co
     return found
 
 
-def from_file(path: Path, *, mask: str | None = None) -> Collection:
-    """What CellCLI printed, kept in a file; a column per cell that it names."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise CellsError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    listing = read_any(text)
+def from_file(path: Path, *, mask: str | None = None, cell: str = "") -> Collection:
+    """What CellCLI or cellsrvstat printed, kept in a file, as it is or packed; a column per cell
+    that it names. `cell` is whose it is where it names none; else that is the file's name."""
+    listing = read_any(text_of(path), cell or cell_of(path))
     if not listing.readings:
         first = listing.unread[0] if listing.unread else None
         seen = f"; line {first.line} is {first.text[:60]!r}" if first else ""
         raise CellsError(
             f"holds no metric{seen}",
             where=str(path),
-            next_step="`cellcli -e list metriccurrent` prints what is read here",
+            next_step="`cellcli -e list metriccurrent` prints what is read here, cellsrvstat too",
         )
     pattern = pattern_of(mask)
-    cells = dict.fromkeys(reading.cell for reading in listing.readings)
+    by_cell: dict[str, Listing] = {}
+    for reading in listing.readings:
+        by_cell.setdefault(reading.cell, Listing()).readings.append(reading)
+    for told in listing.errors:
+        by_cell.setdefault(told.cell, Listing()).errors.append(told)
     columns = []
-    for cell in cells:
-        own = Listing([r for r in listing.readings if r.cell == cell])
-        own.started_ns = {c: at for c, at in listing.started_ns.items() if c == cell}
-        columns.append(column_of(Host(cell or path.stem, cell or path.stem), own, pattern))
-    if listing.unread:
+    for name, own in by_cell.items():
+        own.started_ns = {c: at for c, at in listing.started_ns.items() if c == name}
+        columns.append(column_of(Host(name, name), own, pattern))
+    columns[0].listing.unread = listing.unread
+    if listing.unread and not columns[0].problem:
         worst = listing.unread[0]
-        columns[0].listing.unread = listing.unread
         columns[0].problem = f"{path}:{worst.line}: {worst.text[:60]!r} was not understood" + (
             f", and {len(listing.unread) - 1} more lines" if len(listing.unread) > 1 else ""
         )

@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from dbdyno.cells.catalogue import metric
+from dbdyno.cells.catalogue import metric, request_counters
 from dbdyno.cells.listing import Reading
 
 OK, NOT_REFRESHED, RESET, NEW, GONE, NO_TIME = (
@@ -64,16 +64,17 @@ def changes(before: Iterable[Reading], after: Iterable[Reading]) -> list[Change]
 def latencies(found: Iterable[Change], *, over: str = "object") -> list[Latency]:
     """Time per request of every pair of counters that makes one: per 'object', 'cell' or 'all'."""
     ok = {(c.cell, c.object, c.name): c for c in found if c.delta is not None}
-    sums: dict[tuple[str, str, str], list[tuple[Change, Change]]] = {}
+    sums: dict[tuple[str, str, str], list[tuple[Change, float]]] = {}
     for (cell, item, name), time in ok.items():
-        requests = ok.get((cell, item, requests_of(name)))
-        if requests is not None:
+        counters = [ok.get((cell, item, one)) for one in request_counters(f"{name}_RQ")]
+        if counters and None not in counters:
+            requests = math.fsum(counter.delta or 0.0 for counter in counters if counter)
             where = {"object": (cell, item), "cell": (cell, ""), "all": ("", "")}[over]
             sums.setdefault((f"{name}_RQ", *where), []).append((time, requests))
     rows = []
     for (name, cell, item), pairs in sums.items():
         times = math.fsum(time.delta or 0.0 for time, _ in pairs)
-        requests_sum = math.fsum(requests.delta or 0.0 for _, requests in pairs)
+        requests_sum = math.fsum(requests for _, requests in pairs)
         unit = f"{pairs[0][0].unit or metric(pairs[0][0].name).unit}/request"
         value = times / requests_sum if requests_sum else None
         rows.append(Latency(name, cell, item, unit, requests_sum, value))
@@ -95,12 +96,6 @@ def totals(found: Iterable[Change], by: str) -> Mapping[tuple[str, str, str], tu
         )
         for key, own in sums.items()
     }
-
-
-def requests_of(name: str) -> str:
-    """The counter of the requests that a counter of time belongs to; '' where there is none."""
-    parts = metric(f"{name}_RQ").of_requests
-    return parts[1] if parts else ""
 
 
 def _key(reading: Reading) -> tuple[str, str, str]:

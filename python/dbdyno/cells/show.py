@@ -11,7 +11,6 @@ from typing import Any
 from dbdyno.cells.aggregate import Combined, combine
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.collect import Collection, Column
-from dbdyno.cells.listing import Reading
 
 SCHEMA = 1
 RULE_WORDS = {
@@ -24,14 +23,13 @@ RULE_WORDS = {
 def show_page(collection: Collection, *, by: str = "cell") -> dict[str, Any]:
     """The page of one collection: `by` 'cell' puts a cell's objects together, 'object' puts cells
     together, 'both' keeps every object of every cell."""
-    readings = collection.readings
     return {
         "schema": SCHEMA,
         "kind": "cells",
         "page": "show",
         "by": by,
         "cells": [_cell(column) for column in collection.columns],
-        "rows": list(_rows(readings, by, collection.descriptions)),
+        "rows": list(_rows(collection, by)),
     }
 
 
@@ -49,17 +47,17 @@ def _cell(column: Column) -> dict[str, Any]:
     }
 
 
-def _rows(
-    readings: list[Reading], by: str, descriptions: dict[str, str]
-) -> Iterable[dict[str, Any]]:
+def _rows(collection: Collection, by: str) -> Iterable[dict[str, Any]]:
+    readings, rates = collection.readings, collection.rates
+    descriptions = collection.descriptions
     keep_objects = by != "cell"
     per_cell: dict[tuple[str, str], dict[str, Combined]] = {}
-    for combined in combine(readings, "both" if keep_objects else "cell"):
+    for combined in combine(readings, "both" if keep_objects else "cell", rates):
         key = (combined.name, combined.object if keep_objects else "")
         per_cell.setdefault(key, {})[combined.cell] = combined
     over_all = {
         (combined.name, combined.object): combined
-        for combined in combine(readings, "object" if keep_objects else "all")
+        for combined in combine(readings, "object" if keep_objects else "all", rates)
     }
     for (name, item), own in sorted(per_cell.items()):
         whole = over_all[name, item]

@@ -13,25 +13,34 @@ SHOWN = 20
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path),
               help="The run folder to be made.")  # fmt: skip
-def command(files: tuple[Path, ...], out: Path) -> None:
-    """FILES of what CellCLI or dcli printed (text, XML, JSON, metric history) as evidence.
+@click.option("--cell", default="", metavar="NAME",
+              help="Whose FILES are, where neither they nor their names say.")  # fmt: skip
+def command(files: tuple[Path, ...], out: Path, cell: str) -> None:
+    """FILES of what CellCLI, dcli or cellsrvstat printed as evidence: text, XML, JSON, metric
+    history, ExaWatcher's archive; as they are or packed (bz2, gz, xz).
 
     Text pasted with blanks for tabs is understood. Lines that are not understood are listed; the
-    rest is kept. Exit 2 when there were any.
+    rest is kept. Exit 2 when there were any, and where a cell printed an error.
 
     \b
-    dbdyno cells import monday.txt tuesday.txt --out week
+    dbdyno cells import monday.txt tuesday.txt --cell exa1cel01 --out week
+    dbdyno cells import *CellSrvStatExaWatcher*.dat.bz2 --out night
     """
     from dbdyno.cells.archive import import_files
 
-    made = import_files(files, out)
+    made = import_files(files, out, cell=cell)
     click.echo(f"{made.run.path}: {made.values:,} values in {made.rounds:,} round(s)", err=True)
     for error in made.refused:
         click.echo(f"dbdyno: {error}", err=True)
+    for file, told in made.errors[:SHOWN]:
+        click.echo(
+            f"dbdyno: {file}:{told.line}: {told.cell}: {told.code}: {told.message}", err=True
+        )
     for file, entry in made.unread[:SHOWN]:
         click.echo(f"dbdyno: {file}:{entry.line}: {entry.why}: {entry.text[:80]!r}", err=True)
-    if len(made.unread) > SHOWN:
-        click.echo(f"dbdyno: and {len(made.unread) - SHOWN} lines more", err=True)
+    more = sum(max(0, len(told) - SHOWN) for told in (made.errors, made.unread))
+    if more:
+        click.echo(f"dbdyno: and {more} lines more", err=True)
     click.echo(f"next: dbdyno cells diff BEFORE {made.run.path}", err=True)
-    if made.unread or made.refused:
+    if made.unread or made.errors or made.refused:
         raise click.exceptions.Exit(2)

@@ -18,9 +18,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def reach_options(function: F) -> F:
     """Adds --hosts and the ways to reach them; `access_of` and `hosts_from` read them."""
+    hosts = click.option(
+        "-H",
+        "--hosts",
+        multiple=True,
+        required=True,
+        metavar="HOSTS",
+        help="Cells: names with commas, name[01-14], @FILE, USER@HOST:PORT.",
+    )
+    return hosts(way_options(function))
+
+
+def way_options(function: F) -> F:
+    """Adds the ways to reach cells that are named otherwise; `access_of` reads them."""
     options = (
-        click.option("-H", "--hosts", multiple=True, required=True, metavar="HOSTS",
-                     help="Cells: names with commas, name[01-14], @FILE, USER@HOST:PORT."),
         click.option("-l", "--user", metavar="NAME", help="User on the cells."),
         click.option("--key", "keys", multiple=True, metavar="FILE",
                      type=click.Path(path_type=Path, dir_okay=False, exists=True),

@@ -59,6 +59,17 @@ def section(
     }
 
 
+def beginning(text: str | None) -> str | None:
+    """How a statement begins, in 40 characters: enough to know it by, beside its identifier."""
+    words = " ".join((text or "").split())
+    return (words if len(words) <= 40 else words[:39] + "…") or None
+
+
+def sql_columns(spec: str) -> list[dict[str, str]]:
+    """As `columns`, for an order of statements: how each `begins` stands beside its identifier."""
+    return columns(spec.replace("statement:text", "statement:text begins:text"))
+
+
 def lacking(what: str, why: str, next_step: str | None = None) -> dict[str, Any]:
     """Something that was not measured, why, and what would measure it."""
     return {"what": what, "why": why, "next": next_step or ""}

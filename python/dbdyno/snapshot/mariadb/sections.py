@@ -10,7 +10,7 @@ from dbdyno.snapshot.mariadb import load
 from dbdyno.snapshot.mariadb.sampler import ACTIVITY, BLOCKED
 from dbdyno.snapshot.mariadb.views import OTHER, STATEMENTS
 from dbdyno.snapshot.mariadb.waits import wait_class
-from dbdyno.snapshot.model import Row, columns, lacking, section, table
+from dbdyno.snapshot.model import Row, beginning, columns, lacking, section, sql_columns, table
 from dbdyno.snapshot.series import Metric
 
 if TYPE_CHECKING:
@@ -147,11 +147,15 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
         source = interval.ends("statement_texts")[1]
         texts = {row["d"]: row["q"] for row in
                  interval.query(f"select DIGEST as d, query as q from {source}")}  # fmt: skip
-    rows = [row for row in rows if not OWN.search(texts.get(row["statement"]) or "")]
+    rows = [
+        row | {"begins": beginning(texts.get(row["statement"]))}
+        for row in rows
+        if not OWN.search(texts.get(row["statement"]) or "")
+    ]
     tables, shown = [], dict[str, None]()
     for heading, order, spec in _SQL:
         first = [row for row in sorted(rows, key=lambda r: -(r[order] or 0)) if row[order]]
-        tables.append(table(heading, columns(spec), first, top=top))
+        tables.append(table(heading, sql_columns(spec), first, top=top))
         shown |= dict.fromkeys(row["statement"] for row in first[:top])
     told = [{"statement": one, "text": texts.get(one)} for one in shown if one != OTHER]
     lost = interval.query(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import Error
-from dbdyno.snapshot.model import Row, columns, lacking, section, table
+from dbdyno.snapshot.model import Row, beginning, columns, lacking, section, sql_columns, table
 from dbdyno.snapshot.oracle.scripts import LICENSED, script
 from dbdyno.snapshot.oracle.waits import wait_class
 from dbdyno.snapshot.series import Metric
@@ -252,10 +252,11 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
         source = interval.ends("statement_texts")[1]
         found = interval.query(f"select sql_id, query from {source}")
         texts = {row["sql_id"]: row["query"] for row in found}
+    rows = [row | {"begins": beginning(texts.get(row["statement"]))} for row in rows]
     tables, shown = [], dict[str, None]()
     for heading, order, spec in _SQL:
         first = sorted((row for row in rows if row[order]), key=lambda row: -row[order])
-        tables.append(table(heading, columns(spec), first, top=top))
+        tables.append(table(heading, sql_columns(spec), first, top=top))
         shown |= dict.fromkeys(row["statement"] for row in first[:top])
     told = [{"statement": one, "text": texts.get(one)} for one in shown]
     lost = interval.query(

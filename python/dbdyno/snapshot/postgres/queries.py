@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.difference import quoted
-from dbdyno.snapshot.model import Row, columns, lacking, section, table
+from dbdyno.snapshot.model import Row, beginning, columns, lacking, section, sql_columns, table
 from dbdyno.snapshot.postgres.facts import OWN_MARK
 from dbdyno.snapshot.postgres.parts import present, setting, unknown, untimed
 
@@ -40,12 +40,14 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
         return section("sql", title, not_measured=[lacking("statements", *missing)])
     rows = _rows(interval)
     ours = [row for row in rows if _is_ours(row["text"] or "")]
-    rows = [row for row in rows if not _is_ours(row["text"] or "")]
+    rows = [
+        row | {"begins": beginning(row["text"])} for row in rows if not _is_ours(row["text"] or "")
+    ]
     tables = []
     shown: dict[str, Row] = {}
     for heading, order, spec in _ORDERS:
         first = sorted((r for r in rows if r[order]), key=lambda r: -r[order])
-        tables.append(table(heading, columns(spec), first, top=top))
+        tables.append(table(heading, sql_columns(spec), first, top=top))
         shown |= {row["statement"]: row for row in first[:top]}
     texts = [{"statement": name, "text": row["text"]} for name, row in shown.items()]
     interval.table(VIEW)
