@@ -84,7 +84,9 @@ TRACE = tuple(
     )
 )
 SNAPSHOT = (snapshot_series.FIGURE,)
-OWN: dict[str, tuple[Figure, ...]] = {"trace": TRACE, "snapshot": SNAPSHOT, "model": ()}
+OWN: dict[str, tuple[Figure, ...]] = {
+    "trace": TRACE, "snapshot": SNAPSHOT, "model": (), "cells": ()
+}  # fmt: skip
 """Kinds of page that have figures of their own."""
 FORMATS = ("png", "svg")
 _PAPER = "white"
