@@ -108,16 +108,14 @@ def share_of(steps: Sequence[Step]) -> Row:
         return {"share": None, "low": None, "high": None, "interval_over": None}
     part = math.fsum(step[2] for step in used)
     share, n = part / whole, len(used)
-    if n < ROUNDS_LEAST:
+    if n < ROUNDS_LEAST or part in (0, whole):  # rounds that all say the same have no spread
         low, high = share_interval(part, whole)
+        low, high = (low if part else 0.0), (high if part != whole else 1.0)
         return {"share": share, "low": low, "high": high, "interval_over": "writes"}
     residuals = math.fsum((step[2] - share * step[3]) ** 2 for step in used)
     error = math.sqrt(n / (n - 1) * residuals) / whole
     half = float(student.ppf(0.975, n - 1)) * error
     low, high = max(0.0, share - half), min(1.0, share + half)
-    if part in (0, whole):  # every round says the same: the spread says nothing
-        low, high = share_interval(part, whole)
-        return {"share": share, "low": low, "high": high, "interval_over": "writes"}
     return {"share": share, "low": low, "high": high, "interval_over": "rounds"}
 
 

@@ -140,7 +140,7 @@ def _raster(
     names = [fmt.line(own.get("cell"), 40) for own in reading.entries(panel, "cells")]
     short = dict(zip(names, shades.short_names(names), strict=True))
     names = list(short.values())
-    scale = shades.Scale.of([step["value"] for step in steps])
+    scale = shades.Scale.of([step["value"] for step in steps], panel.get("unit"))
     for step in steps:
         step["level"] = scale.level(step["value"])
         step["cell"] = short[step["cell"]]
