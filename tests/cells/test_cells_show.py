@@ -98,3 +98,12 @@ def test_a_mask_does_not_take_the_weights_of_a_latency_away(tmp_path: Path):
         found = run(rig, rig.ports, "-m", "CD_IO_TM.*", "--format", "json")
     (shown,) = json.loads(found.stdout)["rows"]
     assert (shown["metric"], shown["all"]) == ("CD_IO_TM_R_SM_RQ", 3000.0)
+
+
+def test_a_value_that_comes_twice_is_not_added_to_itself(tmp_path: Path):
+    with servers(tmp_path, [answers("FL_IO_W FLASHLOG 7 IO requests\n" * 3)]) as rig:
+        found = run(rig, rig.ports, "--format", "json")
+    assert found.exit_code == 2
+    page = json.loads(found.stdout)
+    assert page["rows"][0]["all"] == 7
+    assert page["cells"][0]["problem"] == "2 values came twice; the first of each is kept"

@@ -127,7 +127,7 @@ def _table() -> dict[str, tuple[str, str, str]]:
     return {name: (object_type, kind, unit) for name, object_type, kind, unit in rows}
 
 
-@functools.cache
+@functools.lru_cache(maxsize=8192)  # names come from cells, and a cell may send anything
 def metric(name: str) -> Metric:
     """What is known of a metric; an unknown one is described by the grammar of its name, a
     statistic of cellsrvstat, whose name is a sentence, by its words."""

@@ -28,13 +28,13 @@ _TIME = re.compile(
     r"\s+(?P<clock>\d\d:\d\d:\d\d)(?:\s+[A-Z]{3,4})?\s+(?P<year>\d{4})"
 )
 _BEGINS = re.compile(
-    r"^(?:(?P<cell>[\w.-]+):[ \t]*)?[ \t]*={2,3}[ \t]*"
-    r"(?:Current Time[ \t]*=|[\w/ -]+ stats[ \t]*==)",
+    r"^(?:(?P<cell>[\w.-]+):)?[ \t]*={2,3}[ \t]*"
+    r"(?:Current Time[ \t]*=|[\w/][\w/ -]* stats[ \t]*==)",
     re.MULTILINE,
 )
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _SECTION = re.compile(r"==\s*(?P<name>[^=]+?)(?: related)? stats\s*==")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
+_NUMBER = re.compile(r"-?\d{1,30}(?:\.\d{1,30})?", re.ASCII)
 _GROUP = re.compile(r"[A-Za-z ]+ name:\s*(?P<name>\S+)")
 _PREFIX = re.compile(r"(?P<cell>[A-Za-z0-9][\w.-]*):(?:[ \t]|$)")
 _PLAIN = re.compile(
@@ -89,7 +89,7 @@ class _Reader:
         body = line.strip()
         if body.startswith("=="):
             self.close()
-            return self._time_or_section(body)
+            return self._time_or_section(" ".join(body.split()))
         words = body.split()
         if len(words) > 1 and _NUMBER.fullmatch(words[-1]):
             return self._row(words, number, indented=line[0] in " \t")

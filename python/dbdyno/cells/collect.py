@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.hosts import Host
-from dbdyno.cells.listing import Listing, Reading
+from dbdyno.cells.listing import Listing, Reading, visible
 from dbdyno.cells.ssh import Access, Answer, Fleet
 from dbdyno.errors import CellsError
 
@@ -137,9 +137,15 @@ def column_of(
     rates = [r._replace(cell=host.name) for r in listing.readings if r.name.endswith("_SEC")]
     listing.readings = [r._replace(cell=host.name) for r in kept]
     problem, step = (answer.problem, answer.next_step) if answer else (None, None)
+    if answer:
+        problem = problem or _once_each(listing)
     if listing.errors:
         first = listing.errors[0]
         problem = problem or f"{first.code}: {first.message}"
+    elif answer and not problem and not everything and (answer.code or not listing.unread):
+        said = (answer.errors or answer.output).strip().split("\n")[0][:80]
+        problem = f"no metrics (exit {answer.code}){f': {visible(said)}' if said else ''}"
+        step = "is the user allowed to run cellcli there?"
     elif listing.unread:
         worst = listing.unread[0]
         lines = len(listing.unread)
@@ -147,12 +153,21 @@ def column_of(
             f"{lines} line{'s' * (lines > 1)} not understood, the first is line {worst.line}: "
             f"{worst.text[:60]!r}"
         )
-    elif answer and not problem and not everything:
-        said = (answer.errors or answer.output).strip().split("\n")[0][:80]
-        problem = f"no metrics (exit {answer.code}){f': {said}' if said else ''}"
-        step = "is the user allowed to run cellcli there?"
     asked_ns, seconds = (answer.asked_ns, answer.seconds) if answer else (0, 0.0)
     return Column(host, listing, asked_ns, seconds, problem, step, rates)
+
+
+def _once_each(listing: Listing) -> str | None:
+    """A listing of now has each metric of an object once; of what comes again the first is kept,
+    since a sum of both would be right for none."""
+    first: dict[tuple[str, str], Reading] = {}
+    for reading in listing.readings:
+        first.setdefault((reading.name, reading.object), reading)
+    again = len(listing.readings) - len(first)
+    if not again:
+        return None
+    listing.readings = list(first.values())
+    return f"{again} value{'s' * (again > 1)} came twice; the first of each is kept"
 
 
 def _column(answer: Answer, pattern: re.Pattern[str] | None) -> Column:

@@ -8,13 +8,19 @@ the cell's name, and when its service began. No sample of the JSON was at hand: 
 from __future__ import annotations
 
 import json
+import re
+from math import isinf
 from typing import Any
 from xml.etree import ElementTree
 
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.cellsrvstat import is_cellsrvstat, read_cellsrvstat
-from dbdyno.cells.listing import CellError, Listing, Reading, Unread, moment_ns, read_text
+from dbdyno.cells.listing import CellError, Listing, Reading, Unread, moment_ns, read_text, visible
 from dbdyno.cells.numbers import number_and_unit
+
+_FLAT = re.compile(r'\{[^{}]{0,4000}"metricValue"[^{}]{0,4000}\}')
+
+_WHOSE = re.compile(r'"cell"\s*:\s*"([^"\\]+)"')
 
 
 def read_any(text: str, cell: str = "") -> Listing:
@@ -23,6 +29,7 @@ def read_any(text: str, cell: str = "") -> Listing:
 
     A document that breaks off is read as far as it goes; the place is in `unread`.
     """
+    text = visible(text)
     head = text.lstrip("\ufeff \t\r\n")[:200]
     if head.startswith(("<?xml", "<cli-output")):
         return read_xml(text, cell)
@@ -40,8 +47,9 @@ def read_xml(text: str, cell: str = "") -> Listing:
     while begin < len(text):
         end = text.find("<?xml", begin + 1)
         end = len(text) if end < 0 else end
-        line = text.count("\n", 0, begin) + 1
-        _document(text[begin:end].strip(), cell, line, found)
+        body = text[begin:end].lstrip()
+        line = text.count("\n", 0, end - len(body)) + 1
+        _document(body.rstrip(), cell, line, found)
         begin = end
     return found
 
@@ -60,8 +68,10 @@ def _document(text: str, cell: str, line: int, found: Listing) -> None:
     except ElementTree.ParseError as error:
         at, column = error.position
         rows = text.split("\n")
-        broken = rows[min(at, len(rows)) - 1][:200]
-        found.unread.append(Unread(line + at - 1, broken, f"no XML from column {column + 1} on"))
+        at = min(at, len(rows))
+        found.unread.append(
+            Unread(line + at - 1, rows[at - 1][:200], f"no XML from column {column + 1} on")
+        )
 
 
 class _Reader:
@@ -119,13 +129,13 @@ class _Reader:
 def _metric(values: dict[str, Any], cell: str, line: int, found: Listing) -> None:
     text = str(values["metricValue"])
     number = number_and_unit(text)
-    name = str(values.get("name", ""))
-    if number is None or not name:
+    name = visible(str(values.get("name", "")))
+    if number is None or not name or isinf(number[0]):
         found.unread.append(Unread(line, f"{name} {text}"[:200], "a metric without a number"))
         return
     value, unit = number
     at_ns = _moment_ns(str(values.get("collectionTime", "")))
-    item = str(values.get("metricObjectName", ""))
+    item = visible(str(values.get("metricObjectName", "")))
     unit = unit or metric(name).unit
     found.readings.append(Reading(cell, name, item, value, unit, text, line, at_ns))
 
@@ -138,28 +148,54 @@ def _moment_ns(text: str) -> int | None:
 
 
 def read_json(text: str, cell: str = "") -> Listing:
-    """Reads JSON, one document or one a line; metrics are taken wherever they stand."""
+    """Reads JSON, one document or one a line; metrics are taken wherever they stand, also out of a
+    document that breaks off."""
     found = Listing()
     try:
         _walk(json.loads(text), cell, 1, found)
+        return found
     except RecursionError:
         found.unread.append(Unread(1, text[:200], "JSON that is nested too deeply"))
-    except ValueError:
-        for line, own in enumerate(text.split("\n"), 1):
-            if not own.strip():
-                continue
-            try:
-                _walk(json.loads(own), cell, line, found)
-            except (ValueError, RecursionError) as error:
-                found.unread.append(Unread(line, own[:200], f"no JSON: {error}"))
+        return found
+    except ValueError as error:
+        whole = error
+    rows = [(at, row, _loaded(row)) for at, row in enumerate(text.split("\n"), 1) if row.strip()]
+    if any(isinstance(value, dict) for _, _, value in rows):
+        for line, row, value in rows:
+            if isinstance(value, ValueError):
+                found.unread.append(Unread(line, row[:200], f"no JSON: {value}"))
+            else:
+                _walk(value, cell, line, found)
+        return found
+    named = _WHOSE.search(text)
+    cell = named[1] if named else cell
+    line, last = 1, 0
+    for match in _FLAT.finditer(text):
+        line += text.count("\n", last, match.start())
+        last = match.start()
+        value = _loaded(match[0])
+        if isinstance(value, dict):
+            _walk(value, cell, line, found)
+    line = getattr(whole, "lineno", 1)
+    found.unread.append(Unread(line, text.split("\n")[line - 1][:200], f"no JSON: {whole}"))
     return found
+
+
+def _loaded(text: str) -> Any:
+    """The value of a JSON text, or the error that it is none."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        return ValueError("it is nested too deeply")
+    except ValueError as error:
+        return error
 
 
 def _context(value: dict[str, Any], cell: str, found: Listing) -> str:
     """Whose an object is: its own `cell`, or that of a `context` beside it, as in the XML."""
     for at in (value.get("context"), value):
         if isinstance(at, dict) and isinstance(at.get("cell"), str) and at["cell"]:
-            cell = at["cell"]
+            cell = visible(at["cell"])
             began_ns = _moment_ns(str(at.get("ossStartTimestamp", "")))
             if began_ns is not None:
                 found.started_ns[cell] = began_ns
@@ -176,7 +212,7 @@ def _walk(value: Any, cell: str, line: int, found: Listing) -> None:
         if "metricValue" in value:
             _metric(value, cell, line, found)
         elif "name" in value and not any(isinstance(v, dict | list) for v in value.values()):
-            texts = {str(key): str(entry) for key, entry in value.items()}
+            texts = {visible(str(key)): visible(str(entry)) for key, entry in value.items()}
             found.details.append({"": cell, **texts} if cell else texts)
         else:
             for entry in value.values():

@@ -19,14 +19,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import isinf
 from typing import NamedTuple
+
+from dbdyno.cells.catalogue import metric
 
 _METRIC = re.compile(
     r"""^[ \t]*
     (?:(?P<cell>[A-Za-z0-9][\w.-]*):[ \t]+)?         # dcli's prefix
     (?P<name>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)[ \t]+
     (?:(?P<object>(?!-?[\d,]+(?:\.\d+)?(?:[ \t\r]|$))\S+)[ \t]+)?
-    (?P<value>-?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?)
+    (?P<value>-?(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?)
     (?:[ \t]+(?P<unit>%|[A-Za-z/][A-Za-z]*(?:/[A-Za-z]+)?(?:[ ]requests)?))?
     (?:[ \t]+(?P<at>\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)))?
     [ \t]*\r?$""",
@@ -35,6 +38,7 @@ _METRIC = re.compile(
 _ERROR = re.compile(r"(CELL-\d{5}):\s*(.*)")
 _PREFIX = re.compile(r"([A-Za-z0-9][\w.-]*):[ \t]*(.*)")
 _DETAIL = re.compile(r"([A-Za-z]\w*):(?:[ \t]+(.*))?")
+_UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _TYPES = frozenset(("Cumulative", "Instantaneous", "Rate", "Transition"))
 
 
@@ -84,6 +88,12 @@ class Listing:
     unread: list[Unread] = field(default_factory=list)
 
 
+def visible(text: str) -> str:
+    """A text of a cell without what a terminal would obey or no file could hold: each control
+    character but tab and line end, and each half of a pair, becomes U+FFFD."""
+    return _UNSEEN.sub("\ufffd", text)
+
+
 def read_text(text: str, cell: str = "") -> Listing:
     """Reads a text of CellCLI; `cell` is whose it is, where no dcli prefix tells."""
     found = Listing()
@@ -95,20 +105,38 @@ def read_text(text: str, cell: str = "") -> Listing:
         if start > last:
             line += _between(text, last, start, line, rest)
         whose, name, item, value, unit, at = match.groups()
+        number = float(value.replace(",", ""))
+        at_ns = moment_ns(at) if at else None
+        broken = unit == "IO requests" and "." in value and number % 1
+        if isinf(number) or broken or (at and at_ns is None):
+            line += _between(text, start, match.end(), line, rest)
+            last = match.end() + 1
+            continue
         if item in _TYPES:  # `attributes name, metricType, metricValue`
             item = ""
         append(
             Reading(
-                whose or cell, name, item or "", float(value.replace(",", "")), unit or "",
-                value, line, moment_ns(at) if at else None,
+                whose or cell, name, item or "", number, unit or "",
+                value, line, at_ns,
             )
         )  # fmt: skip
         last = match.end() + 1
         line += 1
     if last < len(text):
         _between(text, last, len(text), line, rest)
+    elif last > len(text) and len(found.readings) > 1:
+        _cut(text, found, rest)
     _others(rest, cell, found)
     return found
+
+
+def _cut(text: str, found: Listing, rest: list[tuple[int, str]]) -> None:
+    """A last line that has no end, nor its unit where the one before has, may have lost digits."""
+    before, reading = found.readings[-2:]
+    unit = metric(reading.name).unit
+    if before.unit and unit and reading.unit != unit:
+        rest.append((reading.line, text.rpartition("\n")[2]))
+        found.readings.pop()
 
 
 def _between(text: str, begin: int, end: int, line: int, rest: list[tuple[int, str]]) -> int:
@@ -129,6 +157,9 @@ def _others(rest: list[tuple[int, str]], cell: str, found: Listing) -> None:
     for line, raw in rest:
         text = raw.rstrip("\r").strip()
         whose, body = _split(text, cell, cells)
+        if body.startswith("CellCLI>"):  # a pasted prompt and what was typed behind it
+            block = None
+            continue
         error = _ERROR.fullmatch(body)
         if error:
             found.errors.append(CellError(whose, error[1], error[2], line))
@@ -190,9 +221,15 @@ def _split(text: str, cell: str, cells: set[str]) -> tuple[str, str]:
 
 
 def _why(body: str) -> str:
-    if re.match(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", body):
-        return "a metric without a value that can be read"
-    return "neither a metric, nor an attribute, nor an error"
+    match = re.match(r"(?:[\w.-]+:[ \t]+)?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?=[ \t]|$)", body)
+    if match is None:
+        return "neither a metric, nor an attribute, nor an error"
+    rest = body[match.end() :]
+    if re.search(r"\d{4}-\d\d-\d\dT\S*$", rest):
+        return "a metric whose time of collection cannot be read"
+    if re.search(r"[ \t]\d+(?:[.' \u00a0]\d{3})+\b|\b0,\d|\d,\d{1,2}\b", rest):
+        return "a number whose separators are not those of CellCLI in English (1,325.8)"
+    return "a metric without a value that can be read"
 
 
 def moment_ns(text: str) -> int | None:

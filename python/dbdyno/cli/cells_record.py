@@ -37,20 +37,26 @@ _every = click.option("--every", default="60s", show_default=True, metavar="TIME
               help="The run folder to be made.")  # fmt: skip
 def command(every: float, lasting: float | None, out: Path, **reach: Any) -> None:
     """Keeps every metric of every cell as evidence: a round at once, then one every so often.
+    Exit 2 when a cell failed in any round.
 
     \b
     dbdyno cells record -H @cell_group --for 1h --out before
     """
     from dbdyno.cells.record import Pace, record
 
+    failed = False
+
     def told(index: int, rows: int, collection: Collection) -> None:
+        nonlocal failed
         click.echo(
             f"round {index + 1}: {rows:,} values of {len(collection.columns)} cells", err=True
         )
-        tell_problems(collection.columns)
+        failed = tell_problems(collection.columns) or failed
 
     run = record(out, hosts_from(reach), access_of(reach), Pace(every, lasting), told)
     click.echo(f"next: dbdyno cells diff BEFORE {run.path}", err=True)
+    if failed:
+        raise click.exceptions.Exit(2)
 
 
 @click.command()

@@ -11,10 +11,11 @@ of 60 they run sixty times too fast, and everything in them is right by them.
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,12 +31,14 @@ Row = tuple[str, str, str, float, str, str]
 
 @dataclass(frozen=True)
 class Load:
-    """What the rack does: sessions of a workload of the model, for ever."""
+    """What the rack does: sessions of a workload of the model, for ever. `beside` are further
+    workloads on the same database, each with its sessions."""
 
     workload: Mapping[str, Any]
     sessions: int = 8
     seed: int = 1
     settings: Mapping[str, str] | None = None
+    beside: Sequence[tuple[int, Mapping[str, Any]]] = ()
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class Rack:
         self.core = _core.ModelRack(
             machine.toml, load.seed, json.dumps(dict(load.workload)), load.sessions,
             dict(load.settings or {}),
+            json.dumps([{"sessions": n, "workload": dict(kind)} for n, kind in load.beside]),
         )  # fmt: skip
         self.facts = json.loads(self.core.facts())
         self.database: str = self.facts["database"]
@@ -71,6 +75,8 @@ class Rack:
         self.now_ns = 0
         self.started_ns = [0] * len(self.names)
         self.samples = [deque([self._sample(at)], maxlen=KEPT_MINUTES) for at in self._numbers]
+        self.listeners: list[list[Callable[[Sample], None]]] = [[] for _ in self._numbers]
+        """Per cell, who is told of each collection, on the thread that lets time pass."""
         self._due = [(7 + 17 * at) % 59 * 10**9 + 10**9 for at in self._numbers]
 
     @property
@@ -91,7 +97,8 @@ class Rack:
         """Begins the counters of a cell anew, and forgets its history."""
         self.command(number, "restart")
         self.started_ns[number] = self.now_ns
-        self.samples[number] = deque([self._sample(number)], maxlen=KEPT_MINUTES)
+        self.samples[number] = deque(maxlen=KEPT_MINUTES)
+        self._collect(number)
 
     def service_began_ns(self, number: int) -> int:
         """When a cell's service began, since 1970."""
@@ -113,7 +120,7 @@ class Rack:
             if self.now_ns >= due:
                 number = self._due.index(due)
                 self._due[number] += MINUTE_NS
-                self.samples[number].append(self._sample(number))
+                self._collect(number)
 
     def run(self, stop: threading.Event) -> None:
         """Lets time pass in step with the wall until `stop`; `reached` is the speed that the
@@ -130,7 +137,19 @@ class Rack:
             speed = (self.now_ns - before_ns) / 1e9 / wall_s
             self.reached += (speed - self.reached) * min(1.0, wall_s / 5.0)
 
+    def _collect(self, number: int) -> None:
+        sample = self._sample(number)
+        self.samples[number].append(sample)
+        for listener in self.listeners[number]:
+            listener(sample)
+
     def _sample(self, number: int) -> Sample:
         found = json.loads(self.core.collect(number))
-        rows = sorted((tuple(row) for row in found["rows"]), key=lambda row: (row[2], row[1]))
+        own = sys.intern
+        # The words are the same in every minute: each is kept once, or fifty cells fill the memory.
+        rows: list[Row] = [
+            (own(kind), own(item), own(name), value, own(unit), own(sort))
+            for kind, item, name, value, unit, sort in found["rows"]
+        ]
+        rows.sort(key=lambda row: (row[2], row[1]))
         return Sample(self.began_ns + found["at_ns"], rows)

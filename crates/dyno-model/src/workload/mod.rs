@@ -19,6 +19,7 @@ mod stop;
 mod update_loop;
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -119,7 +120,20 @@ impl Workload {
         sessions: u32,
         stop: &Stop,
     ) -> Result<Progress, ParameterError> {
+        self.spawn_numbered(sim, instance, 0..sessions, stop)
+    }
+
+    /// Starts sessions of these numbers, beside those of another workload. They wait for one another
+    /// when they are warm, and not for the others.
+    pub fn spawn_numbered(
+        &self,
+        sim: &Sim,
+        instance: &Instance,
+        numbers: Range<u32>,
+        stop: &Stop,
+    ) -> Result<Progress, ParameterError> {
         self.check()?;
+        let sessions = numbers.end.saturating_sub(numbers.start);
         at_least("sessions", u64::from(sessions), 1)?;
         let zipf = match self {
             Self::UpdateLoop(load) => load.popularity(),
@@ -127,7 +141,7 @@ impl Workload {
             _ => None,
         };
         let gate = stop::Gate::new(sim, instance, sessions, stop);
-        for number in 0..sessions {
+        for number in numbers {
             let work = match self {
                 Self::CommitLoop(load) => Work::CommitLoop(Box::new(load.work(instance, number)?)),
                 Self::UpdateLoop(load) => {
@@ -139,7 +153,12 @@ impl Workload {
                 Self::ScanJobs(load) => Work::ScanJobs(Box::new(load.work(instance, number))),
                 Self::Sort(load) => Work::Sort(Box::new(load.work(instance, number))),
             };
-            sim.spawn("session", live(instance.session(number), work, gate.clone()));
+            let session = live(instance.session(number), work, gate.clone());
+            if stop.is_never() {
+                sim.spawn_daemon("session beside", session);
+            } else {
+                sim.spawn("session", session);
+            }
         }
         Ok(gate.progress().clone())
     }
@@ -162,7 +181,7 @@ async fn live(mut session: Session, mut work: Work, gate: stop::Gate) {
 
 /// The stream of a session for a purpose.
 fn dice(instance: &Instance, session: u32, purpose: &str) -> Stream {
-    instance.sim().stream(&format!("session {session}/{purpose}"))
+    instance.stream(&format!("session {session}/{purpose}"))
 }
 
 async fn think(session: &mut Session, mean_ms: f64, dice: &mut Stream) {
