@@ -18,8 +18,8 @@ from rig_help import access
 from dbdyno.cells import iorm_switch
 from dbdyno.cells.collect import Collection, collect
 from dbdyno.cells.hosts import Host
-from dbdyno.cells.iorm_plan import LIST, IormPlan, with_flash_log
-from dbdyno.cells.iorm_switch import PlanUndo, plan_undo, put
+from dbdyno.cells.iorm_plan import IormPlan, with_flash_log
+from dbdyno.cells.iorm_switch import PlanUndo, plan_undo
 from dbdyno.cells.ssh import Fleet
 from dbdyno.errors import CellsError, TargetError
 from dbdyno.evidence.run import Run
@@ -158,26 +158,13 @@ def test_a_cell_that_cannot_be_reached_to_put_its_plan_back_is_told(rig: Rig):
     assert problem.startswith("IORM plans: gone: its IORM plan cannot be read: cannot be reached")
 
 
-def test_a_cell_that_takes_a_plan_and_shows_another_is_an_error(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-):
-    import asyncio
-
-    from dbdyno.rig import changes
-
-    host = rig.hosts[1]
-    found = rig.survey(rig.plan()).found[host]
-    wanted = with_flash_log(found, ["ORCL"], on=False)
-    monkeypatch.setattr(changes, "_put_plan", lambda *_: None)
-    monkeypatch.setattr(changes, "_lines", lambda _: [])
-
-    async def work() -> None:
-        async with Fleet([host], access(rig.served)) as fleet:
-            assert (await fleet.run(LIST))[0].code == 0
-            await put(fleet, {host: wanted}, {host: ((),)})
-
-    with pytest.raises(CellsError, match="took ALTER IORMPLAN and shows another plan"):
-        asyncio.run(work())
+def test_a_cell_that_takes_a_plan_and_shows_another_is_an_error(rig: Rig, tmp_path: Path):
+    before = rig.plans
+    answering(rig.cells[1], "alter", lambda _: ("IORMPLAN successfully altered\n", 0))
+    with pytest.raises(CellsError, match=r"took ALTER IORMPLAN and shows another plan") as ended:
+        rig.run(rig.plan(), tmp_path)
+    assert ended.value.where == f"127.0.0.1:{rig.served.ports[1]}"
+    assert rig.plans == before
 
 
 def test_a_cell_that_refuses_the_plan_ends_the_run_and_the_others_are_back(
