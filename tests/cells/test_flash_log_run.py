@@ -322,13 +322,13 @@ def test_a_cell_that_takes_a_plan_and_shows_another_is_an_error(
 ):
     import asyncio
 
-    from dbdyno.rig import changes
+    from dbdyno.rig import plans
 
     host = rig.hosts[1]
     found = rig.survey(rig.plan()).found[host]
     wanted = with_flash_log(found, ["ORCL"], on=False)
-    monkeypatch.setattr(changes, "_put_plan", lambda *_: None)
-    monkeypatch.setattr(changes, "_lines", lambda _: [])
+    monkeypatch.setattr(plans, "_put_plan", lambda *_: None)
+    monkeypatch.setattr(plans, "_lines", lambda _: [])
 
     async def work() -> None:
         async with Fleet([host], access(rig.served)) as fleet:

@@ -60,6 +60,8 @@ class Rack:
 
         machine = machine_of(target)
         self.title = machine.title
+        self.beside = [f"{one['name']}: {one['text']}" for one in machine.databases]
+        """What the databases beside the first do, in words."""
         self.speed = speed
         self.reached = 0.0
         # Whole seconds: collections then fall on whole seconds, which is all that text shows.
