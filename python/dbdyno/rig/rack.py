@@ -99,8 +99,10 @@ class Rack:
         """Begins the counters of a cell anew, and forgets its history."""
         self.command(number, "restart")
         self.started_ns[number] = self.now_ns
-        self.samples[number] = deque(maxlen=KEPT_MINUTES)
-        self._collect(number)
+        # Others read meanwhile: there is a sample at every instant.
+        sample = self._sample(number)
+        self.samples[number] = deque([sample], maxlen=KEPT_MINUTES)
+        self._tell(number, sample)
 
     def service_began_ns(self, number: int) -> int:
         """When a cell's service began, since 1970."""
@@ -142,6 +144,9 @@ class Rack:
     def _collect(self, number: int) -> None:
         sample = self._sample(number)
         self.samples[number].append(sample)
+        self._tell(number, sample)
+
+    def _tell(self, number: int, sample: Sample) -> None:
         for listener in self.listeners[number]:
             listener(sample)
 
