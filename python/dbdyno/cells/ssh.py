@@ -62,6 +62,13 @@ class Fleet:
     _room: asyncio.Semaphore | None = None
 
     async def __aenter__(self) -> Fleet:
+        known_hosts = self.access.known_hosts
+        if known_hosts is not None and not known_hosts.is_file():
+            raise CellsError(
+                "there is no such file of known hosts",
+                where=str(known_hosts),
+                next_step="`dbdyno cells setup-keys` makes one, showing each key before",
+            )
         self._room = asyncio.Semaphore(self.access.parallel)
         return self
 
@@ -175,12 +182,6 @@ def run_everywhere(
         async with Fleet(hosts, access) as fleet:
             return await fleet.run(command, serial=serial, told=told)
 
-    if access.known_hosts is not None and not access.known_hosts.is_file():
-        raise CellsError(
-            "there is no such file of known hosts",
-            where=str(access.known_hosts),
-            next_step="`dbdyno cells setup-keys` makes one, showing each key before",
-        )
     return asyncio.run(work())
 
 

@@ -19,8 +19,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 def reach_options(function: F) -> F:
     """Adds --hosts and the ways to reach them; `access_of` and `hosts_from` read them."""
     options = (
-        click.option("-H", "--hosts", multiple=True, required=True, metavar="HOSTS",
+        click.option("-H", "--hosts", multiple=True, metavar="HOSTS",
                      help="Cells: names with commas, name[01-14], @FILE, USER@HOST:PORT."),
+        click.option("-g", "--group", "groups", multiple=True, metavar="FILE",
+                     help="Cells: a file with a name a line, as dcli reads it."),
         click.option("-l", "--user", metavar="NAME", help="User on the cells."),
         click.option("--key", "keys", multiple=True, metavar="FILE",
                      type=click.Path(path_type=Path, dir_okay=False, exists=True),
@@ -42,7 +44,8 @@ def hosts_from(reach: dict[str, Any]) -> list[Host]:
     """The cells of `reach_options`."""
     from dbdyno.cells.hosts import hosts_of
 
-    return hosts_of(reach["hosts"], user=reach["user"])
+    groups = [f"@{file}" for file in reach.get("groups", ())]
+    return hosts_of([*reach["hosts"], *groups], user=reach["user"])
 
 
 def access_of(reach: dict[str, Any]) -> Access:
