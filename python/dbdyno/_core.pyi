@@ -42,7 +42,13 @@ class Load:
 
 class ModelRack:
     def __init__(
-        self, machine: str, seed: int, workload: str, sessions: int, settings: dict[str, str]
+        self,
+        machine: str,
+        seed: int,
+        workload: str,
+        sessions: int,
+        settings: dict[str, str],
+        beside: str = "[]",
     ) -> None: ...
     def advance(self, virtual_ns: int, wall_s: float) -> int: ...
     def collect(self, cell: int) -> str: ...

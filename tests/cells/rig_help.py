@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
 
+from dbdyno.cells.ssh import Access
 from dbdyno.rig.cell import Cell
 from dbdyno.rig.rack import Load, Rack
+from dbdyno.rig.serve import Served, Servers
 
 SECOND = 10**9
 UPDATES = {"kind": "update-loop", "blocks": 20_000, "skew": 0.5, "think_ms": 5}
@@ -60,3 +67,45 @@ def said(asked: Cell, text: str) -> str:
     output, code = asked.answer(text)
     assert code == 0, output
     return output
+
+
+@contextlib.contextmanager
+def serving(cells: list[Cell], folder: Path, **given) -> Iterator[Served]:
+    """The servers of these cells, on a thread of their own."""
+    found: list[Served] = []
+    ready, loop = threading.Event(), asyncio.new_event_loop()
+    end = asyncio.Event()
+
+    async def work() -> None:
+        async with Servers(cells, folder, **given) as served:
+            found.append(served)
+            ready.set()
+            await end.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(work()))
+    thread.start()
+    assert ready.wait(20)
+    try:
+        yield found[0]
+    finally:
+        loop.call_soon_threadsafe(end.set)
+        thread.join(10)
+        loop.close()
+
+
+def access(served: Served) -> Access:
+    assert served.key is not None
+    return Access((served.key,), served.known_hosts, config=False, timeout_s=10.0)
+
+
+@contextlib.contextmanager
+def passing(rack: Rack) -> Iterator[threading.Event]:
+    """Time passes in a rack, on a thread of its own; the event stops it."""
+    stop = threading.Event()
+    thread = threading.Thread(target=rack.run, args=(stop,))
+    thread.start()
+    try:
+        yield stop
+    finally:
+        stop.set()
+        thread.join(20)

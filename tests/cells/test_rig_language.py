@@ -39,10 +39,19 @@ def test_a_list_with_everything_in_it_is_read():
     )
 
 
+def test_clauses_stand_in_any_order_and_once():
+    first = parsed("list cell attributes name where name = a order by name limit 3 detail")
+    assert parsed("list cell detail limit 3 where name = a order by name attributes name") == first
+    for text in ("where name = a where name = b", "limit 1 limit 2", "attributes a attributes b"):
+        with pytest.raises(RefusedError, match="CELL-01504"):
+            parsed(f"list cell {text}")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("list cell", [["cell01", "online"]]),
+        ("list cell where name like -\n 'cell.*' attributes status", [["online"]]),
         ("list flashcache", [["cell01_FLASHCACHE", "normal"]]),
         ("list flashlog attributes name, size", [["cell01_FLASHLOG", "512M"]]),
         ("list flashcache attributes size", [["365.25G"]]),
@@ -83,7 +92,8 @@ def test_a_question_has_its_answer(asked: Cell, text: str, expected: list[list[s
         ("list cell limit two", "CELL-01504: Invalid command syntax."),
         ("list cell detail detail", "CELL-01504: Invalid command syntax."),
         ("list cell where name = 'open", "CELL-01504: Invalid command syntax."),
-        ("list metriccurrent order by name", "CELL-02026: "),
+        ("list metriccurrent order by name", "CELL-02026: The LIMIT parameter is mandatory for"
+         ' "LIST METRICCURRENT" command when using the ORDER BY option.'),
         ("list metriccurrent NO_SUCH", "CELL-02007: "),
         ("drop cell", "CELL-01504: Invalid command syntax."),
         ("create flashcache all size=big", "CELL-01504: Invalid command syntax."),

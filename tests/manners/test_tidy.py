@@ -15,7 +15,7 @@ RUST = sorted((ROOT / "crates").glob("*/src/**/*.rs"))
 MAY_IMPORT = {
     "evidence": {"evidence"},
     "stats": {"stats"},
-    "target": {"target", "evidence"},
+    "target": {"target", "evidence", "cells"},
     "trace": {"trace", "evidence", "stats"},
     "model": {"model", "evidence", "stats"},
     "snapshot": {"snapshot", "evidence", "stats", "target"},

@@ -31,6 +31,7 @@ mod read;
 pub mod table;
 mod table_read;
 mod waits;
+mod words;
 
 pub use call::{Call, CallKind, NONE};
 pub use calls::CallsWriter;

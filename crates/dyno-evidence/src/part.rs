@@ -6,14 +6,20 @@ use std::path::{Path, PathBuf};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
+use zstd::bulk::Compressor;
 
 use crate::EvidenceError;
+use crate::words::{WordsColumn, is_words};
 
 /// Rows after which a row group is closed: the most that a writer keeps in memory.
 const ROW_GROUP_ROWS: usize = 1 << 20;
+const ZSTD_LEVEL: i32 = 1;
 
 /// How a part stores its columns.
 pub(crate) struct Shape<'a> {
@@ -33,7 +39,7 @@ pub(crate) struct Shape<'a> {
 
 /// A part being written: `<name>.parquet.tmp`, renamed to `<name>.parquet` by [`Part::finish`].
 pub(crate) struct Part {
-    writer: Option<ArrowWriter<File>>,
+    writer: Option<Writer>,
     aside: PathBuf,
     place: PathBuf,
     rows: u64,
@@ -70,8 +76,8 @@ impl Part {
         let place = dir.join(format!("{name}.parquet"));
         let aside = dir.join(format!("{name}.parquet.tmp"));
         let file = File::create(&aside).map_err(|e| EvidenceError::io(&aside, e))?;
-        let writer = ArrowWriter::try_new(file, schema, Some(properties(shape)))
-            .map_err(|e| EvidenceError::parquet(&aside, e))?;
+        let writer =
+            Writer::create(file, schema, shape).map_err(|e| EvidenceError::parquet(&aside, e))?;
         Ok(Self { writer: Some(writer), aside, place, rows: 0, durable: shape.durable })
     }
 
@@ -106,10 +112,10 @@ impl Part {
     /// Writes the footer, flushes, and syncs.
     ///
     /// Not by `into_inner`: that turns an I/O error into text, and a full disk would not read so.
-    fn end(&self, writer: &mut ArrowWriter<File>) -> Result<(), EvidenceError> {
+    fn end(&self, writer: &mut Writer) -> Result<(), EvidenceError> {
         writer.finish().map_err(|e| EvidenceError::parquet(&self.aside, e))?;
         if self.durable {
-            writer.inner_mut().sync_all().map_err(|e| EvidenceError::io(&self.aside, e))?;
+            writer.file.inner_mut().sync_all().map_err(|e| EvidenceError::io(&self.aside, e))?;
         }
         Ok(())
     }
@@ -123,6 +129,109 @@ impl Drop for Part {
     }
 }
 
+/// The Parquet file behind a part: row group after row group.
+struct Writer {
+    file: SerializedFileWriter<File>,
+    factory: ArrowRowGroupWriterFactory,
+    schema: SchemaRef,
+    /// The columns of the row group being filled; empty between two.
+    columns: Vec<Column>,
+    group_rows: usize,
+    group_rows_most: usize,
+    zstd: Compressor<'static>,
+}
+
+/// A column of a row group being filled: of words, or of what the library encodes.
+enum Column {
+    Words(WordsColumn),
+    Other(Box<ArrowColumnWriter>),
+}
+
+impl Writer {
+    fn create(file: File, schema: SchemaRef, shape: &Shape<'_>) -> ParquetResult<Self> {
+        let opened = ArrowWriter::try_new(file, SchemaRef::clone(&schema), Some(properties(shape)));
+        let (file, factory) = opened?.into_serialized_writer()?;
+        let zstd = Compressor::new(ZSTD_LEVEL).map_err(|e| ParquetError::External(Box::new(e)))?;
+        Ok(Self {
+            file,
+            factory,
+            schema,
+            columns: Vec::new(),
+            group_rows: 0,
+            group_rows_most: shape.row_group_rows,
+            zstd,
+        })
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> ParquetResult<()> {
+        let mut at = 0;
+        while at < batch.num_rows() {
+            if self.columns.is_empty() {
+                self.columns = self.begin()?;
+            }
+            let count = (batch.num_rows() - at).min(self.group_rows_most - self.group_rows);
+            let rows = batch.slice(at, count);
+            let fields = self.schema.fields().iter().zip(rows.columns());
+            for (column, (field, values)) in self.columns.iter_mut().zip(fields) {
+                match column {
+                    Column::Words(words) => words.write(values, &mut self.zstd)?,
+                    Column::Other(other) => {
+                        for leaf in compute_leaves(field, values)? {
+                            other.write(&leaf)?;
+                        }
+                    }
+                }
+            }
+            at += count;
+            self.group_rows += count;
+            if self.group_rows == self.group_rows_most {
+                self.end_group()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&self) -> ParquetResult<Vec<Column>> {
+        let number = self.file.flushed_row_groups().len();
+        let compression = Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?);
+        let fields = self.schema.fields().iter().zip(self.file.schema_descr().columns());
+        let columns = fields.zip(self.factory.create_column_writers(number)?);
+        Ok(columns
+            .map(|((field, descr), other)| {
+                if is_words(field.data_type()) {
+                    Column::Words(WordsColumn::new(descr.clone(), compression))
+                } else {
+                    Column::Other(Box::new(other))
+                }
+            })
+            .collect())
+    }
+
+    fn end_group(&mut self) -> ParquetResult<()> {
+        let mut group = self.file.next_row_group()?;
+        for column in self.columns.drain(..) {
+            match column {
+                Column::Words(words) => {
+                    let (bytes, close) = words.close(&mut self.zstd)?;
+                    group.append_column(&bytes, close)?;
+                }
+                Column::Other(other) => other.close()?.append_to_row_group(&mut group)?,
+            }
+        }
+        group.close()?;
+        self.group_rows = 0;
+        Ok(())
+    }
+
+    fn finish(&mut self) -> ParquetResult<()> {
+        if !self.columns.is_empty() {
+            self.end_group()?;
+        }
+        self.file.finish()?;
+        Ok(())
+    }
+}
+
 /// Makes the rename durable where the file system allows it.
 fn sync_folder(place: &Path) {
     if let Some(Ok(folder)) = place.parent().map(File::open) {
@@ -132,7 +241,7 @@ fn sync_folder(place: &Path) {
 
 fn properties(shape: &Shape<'_>) -> WriterProperties {
     let mut base = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap_or_default()))
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).unwrap_or_default()))
         .set_max_row_group_row_count(Some(shape.row_group_rows))
         .set_created_by("dbdyno".to_owned());
     if !shape.page_statistics {

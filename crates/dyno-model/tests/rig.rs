@@ -186,3 +186,23 @@ fn what_cannot_be_is_refused() {
     assert!(rig.command("{\"do\":\"dance\"}").is_err());
     assert!(rig.collect(9).unwrap().rows.is_empty());
 }
+
+#[test]
+fn sessions_stand_beside_others_without_changing_their_dice() {
+    let commits = json!({ "kind": "commit-loop", "think_ms": 5.0 });
+    let mut spec: Value = serde_json::from_str(&spec(&commits, &json!({}))).unwrap();
+    let alone = Rig::new(&spec.to_string()).unwrap();
+    spec["beside"] = json!([{ "sessions": 2, "workload": { "kind": "scan-jobs" } }]);
+    let both = Rig::new(&spec.to_string()).unwrap();
+    for rig in [&alone, &both] {
+        rig.advance(SECOND_NS, LONG).unwrap();
+    }
+    assert_eq!(all(&alone, "CD_IO_BY_R_LG"), 0.0);
+    assert!(all(&both, "CD_IO_BY_R_LG") > 100.0);
+    // The same sessions think and ask as they did alone; they only wait a little longer.
+    let (before, beside) = (all(&alone, "FL_RQ_W"), all(&both, "FL_RQ_W"));
+    assert!((beside / before - 1.0).abs() < 0.2, "{before} {beside}");
+    spec["beside"] = json!([{ "sessions": 0, "workload": { "kind": "scan-jobs" } }]);
+    let refused = Rig::new(&spec.to_string()).err().unwrap();
+    assert!(refused.to_string().contains("sessions"), "{refused}");
+}

@@ -24,8 +24,10 @@ pub(crate) struct ModelRack {
 #[pymethods]
 impl ModelRack {
     /// Builds the machine (TOML) with these settings (path to value, as text) and starts its
-    /// sessions; `workload` is JSON as in an arm of `ModelRun`. Raises `ModelError`.
+    /// sessions; `workload` is JSON as in an arm of `ModelRun`, `beside` a JSON list of further
+    /// `sessions` and their `workload`. Raises `ModelError`.
     #[new]
+    #[pyo3(signature = (machine, seed, workload, sessions, settings, beside="[]"))]
     fn new(
         py: Python<'_>,
         machine: &str,
@@ -33,15 +35,19 @@ impl ModelRack {
         workload: &str,
         sessions: u32,
         settings: BTreeMap<String, String>,
+        beside: &str,
     ) -> PyResult<Self> {
-        let workload: Value = serde_json::from_str(workload)
-            .map_err(|error| raise(py, "ModelError", &format!("workload: {error}")))?;
+        let read = |what: &str, text: &str| {
+            serde_json::from_str::<Value>(text)
+                .map_err(|error| raise(py, "ModelError", &format!("{what}: {error}")))
+        };
         let spec = json!({
             "machine": machine,
             "seed": seed,
             "settings": settings,
             "sessions": sessions,
-            "workload": workload,
+            "workload": read("workload", workload)?,
+            "beside": read("beside", beside)?,
         });
         let rig = py.detach(|| Rig::new(&spec.to_string()));
         Ok(Self { rig: rig.map_err(|error| failed(py, &error))? })

@@ -86,7 +86,7 @@ def keep(run: Run, index: int, collection: Collection) -> int:
             }
         },
     )  # fmt: skip
-    rows = _core.write_metrics(run.path / "metrics", block.name, _columns(collection, index))
+    rows = _core.write_metrics(run.path / "metrics", block.name, columns_of(collection, index))
     run.add_block(block)
     return rows
 
@@ -113,7 +113,8 @@ def record(out: Path, hosts: Sequence[Host], access: Access, pace: Pace, told: A
     return run
 
 
-def _columns(collection: Collection, block: int) -> dict[str, list[Any]]:
+def columns_of(collection: Collection, block: int, arm: str = "") -> dict[str, list[Any]]:
+    """The rows of `metrics` that a collection gives, a list per column."""
     columns: dict[str, list[Any]] = {
         name: []
         for name in ("arm", "block", "source", "object_type", "object", "metric", "at_ns", "value",
@@ -123,7 +124,7 @@ def _columns(collection: Collection, block: int) -> dict[str, list[Any]]:
         for reading in column.readings:
             known = metric(reading.name)
             at_ns = column.asked_ns if reading.at_ns is None else reading.at_ns
-            row = ("", block, f"{PREFIX}{column.host.name}", known.object_type, reading.object,
+            row = (arm, block, f"{PREFIX}{column.host.name}", known.object_type, reading.object,
                    reading.name, at_ns, reading.value, reading.unit, known.kind)  # fmt: skip
             for values, value in zip(columns.values(), row, strict=True):
                 values.append(value)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,8 @@ class Answer:
 
 @dataclass
 class Fleet:
-    """Open connections to cells, kept between commands. Use as an async context manager."""
+    """Open connections to cells, kept between commands. Use as an async context manager; raises
+    `CellsError` where the file of known hosts is not there."""
 
     hosts: Sequence[Host]
     access: Access
@@ -62,11 +64,11 @@ class Fleet:
     _room: asyncio.Semaphore | None = None
 
     async def __aenter__(self) -> Fleet:
-        known_hosts = self.access.known_hosts
-        if known_hosts is not None and not known_hosts.is_file():
+        known = self.access.known_hosts
+        if known is not None and not known.is_file():
             raise CellsError(
                 "there is no such file of known hosts",
-                where=str(known_hosts),
+                where=str(known),
                 next_step="`dbdyno cells setup-keys` makes one, showing each key before",
             )
         self._room = asyncio.Semaphore(self.access.parallel)
@@ -81,13 +83,19 @@ class Fleet:
         self._open.clear()
 
     async def run(
-        self, command: str, *, serial: bool = False, told: Callable[[Answer], None] | None = None
+        self,
+        command: str | Mapping[Host, str],
+        *,
+        serial: bool = False,
+        told: Callable[[Answer], None] | None = None,
     ) -> list[Answer]:
-        """The answers of all cells, in the order of the hosts; `told` hears of each as it comes."""
+        """The answers of all cells, in the order of the hosts; `told` hears of each as it comes.
+        The command is one for all, or one for each."""
         answers: list[Answer] = []
+        texts = dict.fromkeys(self.hosts, command) if isinstance(command, str) else command
         if serial:
             for host in self.hosts:
-                answers.append(await self._one(host, command))
+                answers.append(await self._one(host, texts[host]))
                 if told:
                     told(answers[-1])
             return answers
@@ -95,12 +103,19 @@ class Fleet:
         async def one(host: Host) -> Answer:
             assert self._room is not None
             async with self._room:
-                answer = await self._one(host, command)
+                answer = await self._one(host, texts[host])
             if told:
                 told(answer)
             return answer
 
         return list(await asyncio.gather(*(one(host) for host in self.hosts)))
+
+    async def own_names(self) -> dict[Host, str]:
+        """What the cells call themselves, without their domain; those that do not say are not in
+        it."""
+        answers = await self.run("hostname")
+        said = {answer.host: answer.output.strip().split(".")[0] for answer in answers}
+        return {host: name for host, name in said.items() if re.fullmatch(r"[\w-]{1,64}", name)}
 
     async def _one(self, host: Host, command: str) -> Answer:
         answer = Answer(host, asked_ns=time.time_ns())

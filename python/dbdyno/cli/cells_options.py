@@ -18,11 +18,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def reach_options(function: F) -> F:
     """Adds --hosts and the ways to reach them; `access_of` and `hosts_from` read them."""
+    hosts = click.option(
+        "-H",
+        "--hosts",
+        multiple=True,
+        metavar="HOSTS",
+        help="Cells: names with commas, name[01-14], @FILE, USER@HOST:PORT.",
+    )
+    groups = click.option("-g", "--group", "groups", multiple=True, metavar="FILE",
+                          help="Cells: a file with a name a line, as dcli reads it.")  # fmt: skip
+    return hosts(groups(way_options(function)))
+
+
+def way_options(function: F) -> F:
+    """Adds the ways to reach cells that are named otherwise; `access_of` reads them."""
     options = (
-        click.option("-H", "--hosts", multiple=True, metavar="HOSTS",
-                     help="Cells: names with commas, name[01-14], @FILE, USER@HOST:PORT."),
-        click.option("-g", "--group", "groups", multiple=True, metavar="FILE",
-                     help="Cells: a file with a name a line, as dcli reads it."),
         click.option("-l", "--user", metavar="NAME", help="User on the cells."),
         click.option("--key", "keys", multiple=True, metavar="FILE",
                      type=click.Path(path_type=Path, dir_okay=False, exists=True),

@@ -9,17 +9,14 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-
-from dbdyno.errors import ModelError
 
 if TYPE_CHECKING:
     from dbdyno.rig.rack import Load, Rack
     from dbdyno.rig.serve import Served
 
-WORKLOAD = "update-loop,blocks=200000,skew=0.8,think_ms=20"
 SLOW = 0.8
 
 
@@ -33,9 +30,12 @@ SLOW = 0.8
               help="First port, a port a cell; else free ones.")  # fmt: skip
 @click.option("--speed", default=60.0, show_default=True, type=click.FloatRange(0.01, 100_000),
               help="Virtual seconds a second.")  # fmt: skip
-@click.option("--workload", default=WORKLOAD, show_default=True, metavar="KIND[,KEY=VALUE...]",
-              help="What the database does, for ever.")  # fmt: skip
-@click.option("--sessions", default=8, show_default=True, type=click.IntRange(1, 10_000))
+@click.option("--workload", "workloads", multiple=True, default=("mixed",), show_default=True,
+              metavar="NAME|KIND[,KEY=VALUE...]",
+              help="What the database does, for ever: quiet, mixed, or a workload of the model;"
+              " several at the same time.")  # fmt: skip
+@click.option("--sessions", type=click.IntRange(1, 10_000),
+              help="Of a workload that does not say how many; else 8.")  # fmt: skip
 @click.option("--set", "settings", multiple=True, metavar="PARAMETER=VALUE",
               help="Parameter of the machine, by its path or the end of it.")  # fmt: skip
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**63 - 1))
@@ -45,8 +45,9 @@ SLOW = 0.8
 @click.option("--folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Where keys and known_hosts are written; else a temporary folder.")  # fmt: skip
 def command(
-    name: str, count: int | None, listen: str, port: int, speed: float, workload: str,
-    sessions: int, settings: tuple[str, ...], seed: int, keys: Path | None, folder: Path | None,
+    name: str, count: int | None, listen: str, port: int, speed: float,
+    workloads: tuple[str, ...], sessions: int | None, settings: tuple[str, ...], seed: int,
+    keys: Path | None, folder: Path | None,
 ) -> None:  # fmt: skip
     """Modelled storage cells that answer like real ones, over SSH, until Ctrl-C.
 
@@ -56,14 +57,15 @@ def command(
 
     \b
     dbdyno model cells --cells 3 --model exadata-x2
-    dbdyno model cells --workload commit-loop,think_ms=5 --sessions 20 --speed 10
+    dbdyno model cells --workload commit-loop,think_ms=5,sessions=20 --speed 10
     """
-    from dbdyno.rig.rack import Load, Rack
+    from dbdyno.rig.loads import load_of, pair
+    from dbdyno.rig.rack import Rack
 
-    given = dict(_pair(text, "--set") for text in settings)
+    given = dict(pair(text, "--set") for text in settings)
     if count is not None:
         given.setdefault("cells.count", str(count))
-    load = Load(workload_of(workload), sessions, seed, given)
+    load = load_of(workloads, sessions=sessions, seed=seed, settings=given)
     rack = Rack(f"model:{name}", load, speed=speed)
     with contextlib.ExitStack() as stack:
         if folder is None:
@@ -71,30 +73,6 @@ def command(
         folder.mkdir(parents=True, exist_ok=True)
         stack.enter_context(_running(rack))
         asyncio.run(_serve(rack, load, folder, listen, port, keys))
-
-
-def workload_of(text: str) -> dict[str, Any]:
-    """The workload that `kind,key=value,...` is, as the core reads it; raises `ModelError`."""
-    kind, *pairs = text.split(",")
-    found: dict[str, Any] = {"kind": kind}
-    for pair in pairs:
-        key, value = _pair(pair, "--workload")
-        found[key] = _number(value)
-    return found
-
-
-def _number(text: str) -> int | float | str:
-    for of_kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return of_kind(text)
-    return text
-
-
-def _pair(text: str, where: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not (key and equals and value):
-        raise ModelError(f"{text!r} is no KEY=VALUE", where=where)
-    return key.strip(), value.strip()
 
 
 @contextlib.contextmanager
@@ -127,17 +105,19 @@ async def _serve(
         if not ended.is_set() and rack.reached < SLOW * rack.speed:
             click.echo(
                 f"dbdyno: the model gives {rack.reached:.1f} virtual seconds a second, not"
-                f" {rack.speed:g}: fewer sessions, or think_ms, make it lighter",
+                f" {rack.speed:g}: --workload quiet, fewer sessions, or think_ms, make it lighter",
                 err=True,
             )
         await ended.wait()
 
 
 def _tell(rack: Rack, load: Load, served: Served) -> None:
-    kind = load.workload["kind"]
+    loads = [(load.sessions, load.workload), *load.beside]
+    does = ", ".join(f"{sessions} sessions of {workload['kind']}" for sessions, workload in loads)
+    click.echo(f"{len(rack.names)} cells of {rack.title}, modelled; {does}", err=True)
     click.echo(
-        f"{len(rack.names)} cells of {rack.title}, modelled; {load.sessions} sessions of {kind};"
-        f" {rack.speed:g} virtual seconds a second",
+        f"their clocks run {rack.speed:g} times too fast: a collection every"
+        f" {60 / rack.speed:.3g} s, if the model keeps up",
         err=True,
     )
     for name, port in zip(rack.names, served.ports, strict=True):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.cli.cells_options import way_options
 from dbdyno.errors import PlanError
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 @click.argument("what", required=False, metavar="STUDY|PLAN.toml")
 @click.option(
     "--target",
-    help="postgres (embedded), postgresql://user@host/db, model:NAME, model:FILE.toml, or host.",
+    help="postgres (embedded), postgresql://user@host/db, model:NAME, model:FILE.toml, host, "
+    "or cells:HOST1,HOST2.",
 )
 @click.option(
     "--set",
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
 @click.option("--quick", is_flag=True, help="A short run: fewer blocks, wider intervals.")
 @click.option("--aa", is_flag=True, help="One arm against itself: the noise floor.")
 @click.option("--resume", "resume_name", metavar="RUN", help="Finish a run that was cut short.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, do nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Cells: change their plan without asking.")
+@way_options
 def command(
     what: str | None,
     target: str | None,
@@ -51,6 +56,9 @@ def command(
     quick: bool,
     aa: bool,
     resume_name: str | None,
+    dry_run: bool,
+    yes: bool,
+    **ways: Any,
 ) -> None:
     """Run a study or a plan: arms in random order, every latency kept, a verdict at the end.
 
@@ -60,25 +68,58 @@ def command(
     dbdyno run plan.toml                      a plan of your own (see dbdyno plan new)
     dbdyno run --aa plan.toml                 the noise floor of that plan
     dbdyno run --resume RUN                   what an interrupted run has not yet run
+    dbdyno run flash-log --target cells:@cell_group --set database=SALES    on storage cells
     """
+    from dbdyno.cli.run_cells import INTERRUPTED, plan_on_cells, start_on_cells
+    from dbdyno.study.cells_plan import is_cells
     from dbdyno.study.progress import for_stream
     from dbdyno.study.stopping import Interrupted
 
+    on_cells = is_cells(target) and resume_name is None
     progress = for_stream()
     try:
-        if resume_name is not None:
+        if on_cells:
+            plan = plan_on_cells(what, target or "", _options(settings), quick, blocks, aa)
+            run = start_on_cells(plan, ways, out, progress, seed, dry_run, yes)
+        elif dry_run:
+            click.echo(_foretold(what, settings, target, quick, blocks, aa, resume_name), nl=False)
+            return
+        elif resume_name is not None:
             run = _resume(what, resume_name, out, target, progress)
         else:
             run = _start(what, settings, target, quick, blocks, aa, out, seed, progress)
     except Interrupted as stop:
         progress.end()
-        click.echo(
-            "interrupted: the engine is as it was; whole blocks are kept; "
-            "`dbdyno runs` lists the run, `dbdyno run --resume last` finishes it",
-            err=True,
-        )
+        click.echo(INTERRUPTED if on_cells else _INTERRUPTED, err=True)
         raise click.exceptions.Exit(130) from stop
-    show(run)
+    if run is not None:
+        show(run)
+
+
+_INTERRUPTED = (
+    "interrupted: the engine is as it was; whole blocks are kept; "
+    "`dbdyno runs` lists the run, `dbdyno run --resume last` finishes it"
+)
+
+
+def _foretold(
+    what: str | None,
+    settings: tuple[str, ...],
+    target: str | None,
+    quick: bool,
+    blocks: int | None,
+    aa: bool,
+    resume_name: str | None,
+) -> str:
+    """What a run on an engine or a model would do."""
+    from dbdyno.study.check import describe
+
+    if target == "host" or resume_name is not None:
+        raise PlanError(
+            "foretells a new run on an engine, a model or cells", where="--dry-run",
+            next_step="a run on this host changes nothing but files of its own",
+        )  # fmt: skip
+    return describe(_plan(what, settings, target, quick, blocks, aa))
 
 
 def _start(

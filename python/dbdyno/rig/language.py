@@ -5,9 +5,9 @@
     CREATE FLASHCACHE ALL SIZE=100G
     ALTER IORMPLAN dbplan=((name=ORCL, flashLog=off), (name=other, flashLog=on))
 
-Words and keywords are read in any case. There is AND and no OR; LIKE is a regular expression that
-matches the whole value; ORDER BY needs LIMIT. What is wrong is a `RefusedError` with the code that
-CellCLI has for it.
+Words and keywords are read in any case, the clauses of a LIST in any order. There is AND and no OR;
+LIKE is a regular expression that matches the whole value; ORDER BY needs LIMIT. What is wrong is a
+`RefusedError` with the code that CellCLI has for it.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ class Change:
 
 def parsed(text: str) -> Query | Change:
     """The command that a text is; raises `RefusedError`."""
+    text = re.sub(r"(?<!\S)-[ \t]*\r?\n", " ", text)
     tokens = _tokens(text.strip().rstrip(";"))
     reader = _Reader(tokens)
     verb = reader.word().lower()
@@ -163,20 +164,47 @@ def _query(reader: _Reader, kind: str) -> Query:
     names: tuple[str, ...] = ()
     if reader.more and reader.peek() not in _CLAUSES:
         names = () if reader.take("all") else reader.list()
-    attributes = reader.list() if reader.take("attributes") else None
-    where: list[Condition] = []
-    if reader.take("where"):
-        where.append(_condition(reader))
-        while reader.take("and"):
-            where.append(_condition(reader))
-    order = _order(reader) if reader.take("order", "by") else ()
-    limit = _whole(reader.word()) if reader.take("limit") else None
-    detail = reader.take("detail")
-    if reader.more:
-        syntax()
-    if order and limit is None:
-        raise RefusedError(2026, "ORDER BY must be used with LIMIT.")
-    return Query(kind, names, attributes, tuple(where), order, limit, detail)
+    clauses = _Clauses()
+    while reader.more:
+        clauses.read(reader)
+    if clauses.order and clauses.limit is None:
+        raise RefusedError(
+            2026,
+            f'The LIMIT parameter is mandatory for "LIST {kind.upper()}" command when using the'
+            " ORDER BY option.",
+        )
+    return Query(
+        kind, names, clauses.attributes, tuple(clauses.where), clauses.order, clauses.limit,
+        clauses.detail,
+    )  # fmt: skip
+
+
+class _Clauses:
+    """What stands behind the names of a LIST: each clause at most once, in any order."""
+
+    def __init__(self) -> None:
+        self.attributes: tuple[str, ...] | None = None
+        self.where: list[Condition] = []
+        self.order: tuple[tuple[str, bool], ...] = ()
+        self.limit: int | None = None
+        self.detail = False
+
+    def read(self, reader: _Reader) -> None:
+        """The next clause."""
+        if self.attributes is None and reader.take("attributes"):
+            self.attributes = reader.list()
+        elif not self.where and reader.take("where"):
+            self.where.append(_condition(reader))
+            while reader.take("and"):
+                self.where.append(_condition(reader))
+        elif not self.order and reader.take("order", "by"):
+            self.order = _order(reader)
+        elif self.limit is None and reader.take("limit"):
+            self.limit = _whole(reader.word())
+        elif not self.detail and reader.take("detail"):
+            self.detail = True
+        else:
+            syntax()
 
 
 def _condition(reader: _Reader) -> Condition:

@@ -14,7 +14,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,12 +30,14 @@ Row = tuple[str, str, str, float, str, str]
 
 @dataclass(frozen=True)
 class Load:
-    """What the rack does: sessions of a workload of the model, for ever."""
+    """What the rack does: sessions of a workload of the model, for ever. `beside` are further
+    workloads on the same database, each with its sessions."""
 
     workload: Mapping[str, Any]
     sessions: int = 8
     seed: int = 1
     settings: Mapping[str, str] | None = None
+    beside: Sequence[tuple[int, Mapping[str, Any]]] = ()
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class Rack:
         self.core = _core.ModelRack(
             machine.toml, load.seed, json.dumps(dict(load.workload)), load.sessions,
             dict(load.settings or {}),
+            json.dumps([{"sessions": n, "workload": dict(kind)} for n, kind in load.beside]),
         )  # fmt: skip
         self.facts = json.loads(self.core.facts())
         self.database: str = self.facts["database"]

@@ -1,30 +1,31 @@
 """The SSH servers of a modelled rack: one a cell, each with a host key of its own, keys only.
 
-What a session may do is ask this cell's CellCLI, `hostname`, `uptime`, `whoami`, `date`, and end.
-No line ever reaches a shell: it is cut as a POSIX shell would cut it, and what is not one of these
-words is answered as a shell answers to what it does not find.
+    session with a command -----------> shell line -----------------> output, errors, exit code
+    session without, or bare cellcli --> line by line, at a prompt where there is a terminal
+
+No line ever reaches a real shell: `shell` says what is understood. Files, forwarding and SFTP are
+refused.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import CellsError
 from dbdyno.rig.cell import Cell
+from dbdyno.rig.cellcli import BadOptionError, Started, Talk, started
+from dbdyno.rig.shell import USER, NotUnderstoodError, shell, words_of
 
 if TYPE_CHECKING:
     import asyncssh
 
-USER = "celladmin"
-_OPERATORS = set("|&;<>()")
-Said = tuple[str, str, int]
-"""Output, errors, exit code."""
+INTERRUPT = "\x03"
 
 
 @dataclass(frozen=True)
@@ -51,95 +52,91 @@ class Served:
         return f"--hosts {self.hosts} --user {USER} --known-hosts {known}{key}"
 
 
-def shell(cell: Cell, line: str) -> Said:
-    """What a line of a shell on the cell gives."""
-    try:
-        lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>()")
-        lexer.whitespace_split, lexer.commenters = True, ""
-        words = list(lexer)
-    except ValueError as error:
-        return "", f"-bash: syntax error: {error}\n", 2
-    if not words:
-        return "", "", 0
-    for at in words:
-        if at and set(at) <= _OPERATORS:
-            return "", f"-bash: `{at}' is not understood by this modelled cell\n", 2
-    name, *rest = words
-    if name == "cellcli":
-        return _cellcli(cell, rest)
-    trivial = _TRIVIAL.get(name)
-    if trivial is not None:
-        return trivial(cell), "", 0
-    return "", f"-bash: {name}: command not found\n", 127
-
-
-def _cellcli(cell: Cell, words: Sequence[str]) -> Said:
-    xml = False
-    for at, option in enumerate(words):
-        if option == "-xml":
-            xml = True
-        elif option == "-e":
-            output, code = cell.answer(" ".join(words[at + 1 :]), xml=xml)
-            return output, "", code
-        elif option != "-n":
-            return "", f"cellcli: unknown option {option}\n", 1
-    return "", "cellcli: this modelled cell has no CellCLI to talk to; -e COMMAND asks it\n", 1
-
-
-def _clock(cell: Cell) -> datetime:
-    return datetime.fromtimestamp(cell.rack.clock_ns() // 10**9, UTC)
-
-
-def _uptime(cell: Cell) -> str:
-    minutes = cell.rack.now_ns // (60 * 10**9)
-    up = f"{minutes // 1440} days, {minutes // 60 % 24:2}:{minutes % 60:02}"
-    return f" {_clock(cell):%H:%M:%S} up {up},  1 user,  load average: 0.00, 0.00, 0.00\n"
-
-
-_TRIVIAL: dict[str, Callable[[Cell], str]] = {
-    "hostname": lambda cell: f"{cell.name}\n",
-    "uptime": _uptime,
-    "whoami": lambda _: f"{USER}\n",
-    "date": lambda cell: f"{_clock(cell):%a %b %d %H:%M:%S UTC %Y}\n",
-    "true": lambda _: "",
-}
-
-
-async def _session(cell: Cell, process: asyncssh.SSHServerProcess[bytes]) -> None:
+async def _session(cell: Cell, process: asyncssh.SSHServerProcess[str]) -> None:
     """One session: the command that it came with, or lines until it ends."""
+    # The other side may go at any time.
+    with contextlib.suppress(BrokenPipeError, ConnectionError):
+        process.exit(await _Session(cell, process).run())
+
+
+class _Session:
+    """What one user sees. Lines are read as they come, so that an answer stands behind each."""
+
+    def __init__(self, cell: Cell, process: asyncssh.SSHServerProcess[str]) -> None:
+        self.cell = cell
+        self.process = process
+        self.user = str(process.get_extra_info("username") or USER)
+        self.terminal = process.term_type is not None
+
+    async def run(self) -> int:
+        """Until it ends; the exit code."""
+        command = self.process.command
+        if command is None:
+            return await self._lines()
+        options = _talks(command)
+        return await (self._one(command) if options is None else self._talk(options))
+
+    async def _one(self, line: str) -> int:
+        said = await asyncio.to_thread(shell, self.cell, line, user=self.user)
+        self.process.stdout.write(said.output)
+        self.process.stderr.write(said.errors)
+        return said.code
+
+    async def _lines(self) -> int:
+        code = 0
+        prompt = f"[{self.user}@{self.cell.name} ~]$ " if self.terminal else ""
+        while True:
+            line = await self._read(prompt)
+            if line is None or line.strip() in ("exit", "logout"):
+                return code
+            if line == INTERRUPT:
+                continue
+            options = _talks(line)
+            code = await (self._one(line) if options is None else self._talk(options))
+
+    async def _talk(self, options: Started) -> int:
+        talk = Talk(self.cell, options)
+        self.process.stdout.write(talk.begin())
+        while not talk.ended:
+            line = await self._read(talk.prompt)
+            if line is None:
+                self.process.stdout.write(talk.end())
+            elif line == INTERRUPT:
+                talk.held = ""
+            else:
+                self.process.stdout.write(await asyncio.to_thread(talk.said, line))
+        return talk.code
+
+    async def _read(self, prompt: str) -> str | None:
+        """The next line; None at the end, `INTERRUPT` after Ctrl-C. Another size of the terminal
+        changes nothing."""
+        import asyncssh
+
+        self.process.stdout.write(prompt)
+        while True:
+            try:
+                line = await self.process.stdin.readline()
+            except asyncssh.TerminalSizeChanged:
+                continue
+            except (asyncssh.BreakReceived, asyncssh.SignalReceived):
+                channel = self.process.channel
+                if isinstance(channel, asyncssh.SSHLineEditorChannel):
+                    channel.clear_input()
+                    self.process.stdout.write("^C\n")
+                return INTERRUPT
+            return line.rstrip("\r\n") if line else None
+
+
+def _talks(line: str) -> Started | None:
+    """The options of a line that is nothing but a cellcli which reads its input."""
     try:
-        if process.command is not None:
-            said = await asyncio.to_thread(shell, cell, process.command)
-            _tell(process, said)
-            process.exit(said[2])
-            return
-        code = await _lines(cell, process)
-        process.exit(code)
-    except (BrokenPipeError, ConnectionError):
-        pass  # The other side has gone.
-
-
-async def _lines(cell: Cell, process: asyncssh.SSHServerProcess[bytes]) -> int:
-    code = 0
-    prompt = f"[{USER}@{cell.name} ~]$ "
-    while True:
-        if process.term_type:
-            process.stdout.write(prompt.encode())
-        line = (await process.stdin.readline()).decode("utf-8", "replace").strip()
-        if process.stdin.at_eof() and not line:
-            return code
-        if line in ("exit", "logout", "quit"):
-            return code
-        said = await asyncio.to_thread(shell, cell, line)
-        _tell(process, said)
-        code = said[2]
-
-
-def _tell(process: asyncssh.SSHServerProcess[bytes], said: Said) -> None:
-    end = "\r\n" if process.term_type else "\n"
-    for stream, text in ((process.stdout, said[0]), (process.stderr, said[1])):
-        if text:
-            stream.write(text.replace("\n", end).encode())
+        words = words_of(line)
+        if [word.text for word in words[:1]] != ["cellcli"] or any(word.joins for word in words):
+            return None
+        options = started([word.text for word in words[1:]])
+    except (NotUnderstoodError, BadOptionError):
+        return None
+    return options if options.command is None else None
 
 
 class Servers:
@@ -186,16 +183,16 @@ class Servers:
     async def _server(self, cell: Cell, host_key: Any, keys: Path, at: int) -> Any:
         import asyncssh
 
-        async def session(process: asyncssh.SSHServerProcess[bytes]) -> None:
+        async def session(process: asyncssh.SSHServerProcess[str]) -> None:
             await _session(cell, process)
 
         port = self.port + at if self.port else 0
         try:
             return await asyncssh.listen(
                 self.listen, port, server_host_keys=[host_key], authorized_client_keys=str(keys),
-                process_factory=session, encoding=None, password_auth=False, kbdint_auth=False,
-                host_based_auth=False, gss_auth=False, allow_scp=False, agent_forwarding=False,
-                x11_forwarding=False,
+                process_factory=session, encoding="utf-8", errors="replace", password_auth=False,
+                kbdint_auth=False, host_based_auth=False, gss_auth=False, allow_scp=False,
+                agent_forwarding=False, x11_forwarding=False,
             )  # fmt: skip
         except (OSError, ValueError, asyncssh.Error) as error:
             reason = getattr(error, "strerror", None) or str(error)

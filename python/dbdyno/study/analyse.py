@@ -35,13 +35,19 @@ def analyse(run: Run) -> dict[str, Any]:
     """
     from dbdyno.evidence.query import connect
 
-    measures = measure(run)
-    connection, broken = connect(run)
-    with connection:
-        model = _model(run, measures, connection)
+    if "iorm" in run.manifest:
+        from dbdyno.study.analyse_cells import model_of
+
+        model, broken = model_of(run)
+    else:
+        measures = measure(run)
+        connection, broken = connect(run)
+        with connection:
+            model = _model(run, measures, connection)
+        broken = [*measures.broken, *broken]
     model["warnings"] += [
         {"code": "torn part", "text": text, "next": "it is left out; the other blocks count"}
-        for text in dict.fromkeys([*measures.broken, *broken])
+        for text in dict.fromkeys(broken)
     ]
     model = cleaned(model)
     with contextlib.suppress(
@@ -64,7 +70,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
     model: dict[str, Any] = {
         "schema": SCHEMA,
         "kind": kind,
-        "run": run_facts(run, measures),
+        "run": run_facts(run, measures.arms[0].blocks),
         "arms": [arm_of(run, measures, at, latencies[at]) for at in range(len(measures.arms))],
         "metrics": [],
         "classical": [],
@@ -194,9 +200,9 @@ def is_open(run: Run) -> bool:
     return all(arm["rate_per_s"] for arm in run.manifest["arms"])
 
 
-def run_facts(run: Run, measures: Measures) -> dict[str, Any]:
-    """The run in the model."""
-    manifest, blocks = run.manifest, measures.arms[0].blocks
+def run_facts(run: Run, blocks: list[Block]) -> dict[str, Any]:
+    """The run in the model; `blocks` are those that count."""
+    manifest = run.manifest
     switch = manifest["switch"]
     slices = manifest.get("slice_ns")
     orders = {"slices": "randomised ABBA", "model": "from the same beginning"}
@@ -288,20 +294,23 @@ def _mean(values: dict[str, Any]) -> float:
 
 
 def _metric_rows(verdict: Verdict, measures: Measures) -> list[dict[str, Any]]:
-    rows = []
-    for (number, _), arm in zip(measures.compared(), verdict.arms, strict=True):
-        for c in arm.comparisons:
-            rows.append({
-                "arm": number, "baseline": measures.arms[number].base,
-                "metric": c.metric, "label": c.label,
-                "unit": c.unit, "higher_is_better": c.higher_is_better,
-                "base_value": c.base_value, "value": c.value, "ratio": c.ratio,
-                "low": c.low, "high": c.high, "boot_low": c.boot_low, "boot_high": c.boot_high,
-                "level": c.level, "p": c.p, "q": c.q, "blocks": c.blocks,
-                "decision": c.decision, "words": c.words,
-                "smallest_visible": c.smallest_visible, "blocks_needed": c.blocks_needed,
-            })  # fmt: skip
-    return rows
+    return [
+        metric_row(c, arm=number, base=measures.arms[number].base)
+        for (number, _), arm in zip(measures.compared(), verdict.arms, strict=True)
+        for c in arm.comparisons
+    ]
+
+
+def metric_row(c: BlockComparison, *, arm: int, base: int) -> dict[str, Any]:
+    """A comparison of two arms as a row of `metrics` in the model."""
+    return {
+        "arm": arm, "baseline": base, "metric": c.metric, "label": c.label, "unit": c.unit,
+        "higher_is_better": c.higher_is_better, "base_value": c.base_value, "value": c.value,
+        "ratio": c.ratio, "low": c.low, "high": c.high, "boot_low": c.boot_low,
+        "boot_high": c.boot_high, "level": c.level, "p": c.p, "q": c.q, "blocks": c.blocks,
+        "decision": c.decision, "words": c.words, "smallest_visible": c.smallest_visible,
+        "blocks_needed": c.blocks_needed,
+    }  # fmt: skip
 
 
 def _classical(latencies: pictures.Latencies, measures: Measures) -> list[dict[str, Any]]:

@@ -59,7 +59,14 @@ def start_on_host(
 
 
 def refuse_resume(run: Run) -> None:
-    """Raises `PlanError` for a run of a probe: its files are gone, and a new run costs little."""
+    """Raises `PlanError` for a run of a probe: its files are gone, and a new run costs little; and
+    for one on storage cells."""
+    if "iorm" in run.manifest:
+        raise PlanError(
+            "is a run on storage cells; it cannot go on",
+            where=run.id,
+            next_step="start it again; the whole blocks of this one stay readable",
+        )
     if "logs" in run.manifest:
         raise PlanError(
             "is a run of a probe, whose files are gone; it cannot go on",

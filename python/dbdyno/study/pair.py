@@ -47,7 +47,7 @@ def analyse_pair(first: Run, second: Run) -> dict[str, Any]:
         "schema": SCHEMA,
         "kind": "experiment",
         "run": {
-            **run_facts(first, measures),
+            **run_facts(first, measures.arms[0].blocks),
             "randomised": False,
             "id": f"{first.id} and {second.id}",
             "title": " against ".join(titles) if titles[0] != titles[1] else f"two {titles[0]}",
@@ -83,6 +83,13 @@ def analyse_pair(first: Run, second: Run) -> dict[str, Any]:
 
 
 def _comparable(first: Run, second: Run) -> None:
+    for run in (first, second):
+        if "iorm" in run.manifest:
+            raise EvidenceError(
+                "is a run on storage cells, which has no times of single operations to compare",
+                where=run.id,
+                next_step="`dbdyno compare RUN` shows each by itself",
+            )
     if is_open(first) != is_open(second):
         raise EvidenceError("one run is an open loop, the other a closed one; they do not compare")
     kinds = [operation_of(run) for run in (first, second)]

@@ -9,10 +9,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from dbdyno.errors import PlanError
+
 Value = str | int | float | bool
 HEADLINES = ("throughput", "mean", "p50", "p90", "p99", "p99.9")
 MODEL = "model:"
 """What the name of a modelled target begins with."""
+CELLS = "cells:"
+"""What the name of storage cells as a target begins with."""
 EMBEDDED = ("postgres", "embedded")
 """Names of the embedded engine as a target."""
 
@@ -165,9 +169,14 @@ class Plan:
 
 def on_target(plan: Plan, target: str | None) -> Plan:
     """The plan on another target, unchanged where none is named; `postgres` and `embedded` are the
-    embedded engine."""
+    embedded engine. Raises `PlanError` for storage cells: there a study switches their own plan."""
     if target is None:
         return plan
+    if target.startswith(CELLS):
+        raise PlanError(
+            "runs on an engine or a model, not on storage cells", where=plan.title,
+            next_step="flash-log does: dbdyno run flash-log --target cells:HOST1,HOST2",
+        )  # fmt: skip
     return replace(plan, dsn=None if target in EMBEDDED else target)
 
 

@@ -113,7 +113,8 @@ class Terminal(Lines):
             self.seen = (now, transactions)
         word = {"warmup": "warming up, ", "overhead": "cost of watching, "}.get(kind, "")
         left = f"{self.left()} left" if self.done > self.first else ""
-        self.bar.update(self.task, description=f"{word}{arm}  {_rate(self.rate)}  {left}")
+        rate = f"{_rate(self.rate)}  " if transactions else ""
+        self.bar.update(self.task, description=f"{word}{arm}  {rate}{left}")
 
     def block(self, block: int, kind: str, rates: dict[str, float], marks: list[str]) -> None:
         self.done += 1

@@ -50,7 +50,9 @@ def of_run(connection: Any, measures: Measures, level: float) -> list[dict[str, 
         raced = [c for c in by_block.values() if _races(c)]
         if raced:
             totals = {name: int(sum(c.get(name, 0) for c in raced)) for name in COUNTERS}
-            share, low, high = _share([c.get("flash_first", 0) / _races(c) for c in raced], level)
+            share, low, high = share_over_blocks(
+                [c.get("flash_first", 0) / _races(c) for c in raced], level
+            )
             rows.append({"arm": at, **totals, "races": int(sum(map(_races, raced))),
                          "share": share, "low": low, "high": high, "blocks": len(raced),
                          "level": level})  # fmt: skip
@@ -61,7 +63,7 @@ def _races(counters: dict[str, float]) -> float:
     return counters.get("disk_first", 0) + counters.get("flash_first", 0)
 
 
-def _share(values: list[float], level: float) -> tuple[float, float, float]:
+def share_over_blocks(values: list[float], level: float) -> tuple[float, float, float]:
     """Mean share over blocks with Student's interval; NaN where one block gives none."""
     from scipy import stats
 

@@ -201,6 +201,8 @@ def _remember(message: dict[str, Any], held: dict[int, Undo]) -> None:
         undo = from_wire(message["undo"])
         if isinstance(undo, SqlUndo):
             import psycopg  # noqa: F401  # fail before the change, not after
+        elif type(undo).__name__ == "PlanUndo":
+            import asyncssh  # noqa: F401
         held[number] = undo
 
 

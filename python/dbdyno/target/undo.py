@@ -18,10 +18,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     import psycopg
+
+    from dbdyno.cells.iorm_switch import PlanUndo
 
 QUIET_S = 0.5
 """How long no process of a server may be seen before its folder is removed: a start may be under
@@ -116,7 +118,7 @@ class ServerUndo:
         return problems
 
 
-Undo = SqlUndo | ServerUndo
+Undo: TypeAlias = "SqlUndo | ServerUndo | PlanUndo"
 
 
 def to_wire(undo: Undo) -> dict[str, Any]:
@@ -127,6 +129,10 @@ def to_wire(undo: Undo) -> dict[str, Any]:
 def from_wire(wire: dict[str, Any]) -> Undo:
     """The undo that `to_wire` wrote. Raises KeyError or TypeError on anything else."""
     kinds: dict[Any, Any] = {"SqlUndo": SqlUndo, "ServerUndo": ServerUndo}
+    if wire["type"] == "PlanUndo":
+        from dbdyno.cells.iorm_switch import PlanUndo
+
+        kinds["PlanUndo"] = PlanUndo
     values = {name: tuple(v) if isinstance(v, list) else v for name, v in wire.items()}
     undo: Undo = kinds[values.pop("type")](**values)
     return undo

@@ -48,6 +48,19 @@ pub struct RigSpec {
     pub sessions: u32,
     /// What they do, for ever.
     pub workload: Workload,
+    /// What others do at the same time, on the same database.
+    #[serde(default)]
+    pub beside: Vec<Beside>,
+}
+
+/// Sessions beside the first ones.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Beside {
+    /// How many.
+    pub sessions: u32,
+    /// What they do, for ever.
+    pub workload: Workload,
 }
 
 /// A command to one cell, by its number from 0.
@@ -135,7 +148,7 @@ struct Bench {
     simulation: Simulation,
     rack: Rc<Rack>,
     parameters: RackParameters,
-    progress: Progress,
+    progress: Vec<Progress>,
 }
 
 type Job = Box<dyn FnOnce(&mut Bench) + Send>;
@@ -242,8 +255,15 @@ impl Bench {
         let rack = built.rack.clone().ok_or_else(none)?;
         let wrong = |error: crate::database::ParameterError| RunError::Spec(error.to_string());
         let stop = Stop::new(0, Limit::Transactions(u64::MAX));
-        let spawned = spec.workload.spawn(&simulation, &built.instance, spec.sessions, &stop);
-        let progress = spawned.map_err(wrong)?;
+        let mut progress = Vec::new();
+        let mut first = 0_u32;
+        let beside = spec.beside.iter().map(|beside| (&beside.workload, beside.sessions));
+        for (workload, sessions) in std::iter::once((&spec.workload, spec.sessions)).chain(beside) {
+            let numbers = first..first.saturating_add(sessions);
+            first = numbers.end;
+            let spawned = workload.spawn_numbered(&simulation, &built.instance, numbers, &stop);
+            progress.push(spawned.map_err(wrong)?);
+        }
         Ok(Self { simulation, rack, parameters, progress })
     }
 
@@ -280,7 +300,7 @@ impl Bench {
         Facts {
             now_ns: self.simulation.now_ns(),
             database: DATABASE,
-            transactions: self.progress.transactions(),
+            transactions: self.progress.iter().map(Progress::transactions).sum(),
             events: self.simulation.events(),
             cells: self.cells(),
         }

@@ -19,6 +19,7 @@ mod stop;
 mod update_loop;
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -119,7 +120,20 @@ impl Workload {
         sessions: u32,
         stop: &Stop,
     ) -> Result<Progress, ParameterError> {
+        self.spawn_numbered(sim, instance, 0..sessions, stop)
+    }
+
+    /// Starts sessions of these numbers, beside those of another workload. They wait for one another
+    /// when they are warm, and not for the others.
+    pub fn spawn_numbered(
+        &self,
+        sim: &Sim,
+        instance: &Instance,
+        numbers: Range<u32>,
+        stop: &Stop,
+    ) -> Result<Progress, ParameterError> {
         self.check()?;
+        let sessions = numbers.end.saturating_sub(numbers.start);
         at_least("sessions", u64::from(sessions), 1)?;
         let zipf = match self {
             Self::UpdateLoop(load) => load.popularity(),
@@ -127,7 +141,7 @@ impl Workload {
             _ => None,
         };
         let gate = stop::Gate::new(sim, instance, sessions, stop);
-        for number in 0..sessions {
+        for number in numbers {
             let work = match self {
                 Self::CommitLoop(load) => Work::CommitLoop(Box::new(load.work(instance, number)?)),
                 Self::UpdateLoop(load) => {

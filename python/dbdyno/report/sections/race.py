@@ -17,6 +17,8 @@ def view(analysis: Analysis) -> base.View | None:
     return {
         "level": level,
         "on_host": bool(reading.entries(analysis, "logs")),
+        "passed": any(row.get("passed") for row in given),
+        "timed": any(row.get("request_ns") is not None for row in given),
         "rows": [
             {
                 "arm": base.arm(analysis, row.get("arm")),
@@ -28,6 +30,13 @@ def view(analysis: Analysis) -> base.View | None:
                 "prevented": fmt.count(row.get("prevented")),
                 "actual": fmt.count(row.get("outliers")),
                 "flash_only": fmt.count(row.get("flash_outliers")),
+                "passed": ", ".join(
+                    f"{fmt.line(why)} {fmt.count(n)}"
+                    for why, n in (row.get("passed") or {}).items()
+                )
+                or fmt.NONE,
+                "served": fmt.duration(row.get("served_ns")),
+                "request": fmt.duration(row.get("request_ns")),
             }
             for row in given
         ],

@@ -4,7 +4,8 @@ A cell that has a flash log sends each redo write to disk and flash at once and 
 first that is safe. Twenty sessions update a row and commit. What is compared is the commit, and who
 won each race is counted.
 
-Limits: on a model. On two real paths the study has other factors: `dbdyno.study.host_plan`.
+Limits: on a model. On two real paths and on storage cells the study has other factors:
+`dbdyno.study.host_plan`, `dbdyno.study.cells_plan`.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ STUDY = Study(
     "once without a flash log and once with it; in 20 blocks of 10,000 commits a session. The "
     "commit is timed on its own: it is the wait 'log file sync' and what it costs to make it.",
     targets="models with storage cells: --target model:exadata-x2 by default; and two real paths: "
-    "--target host --set paths=/disk/redo,/flash/redo, whose factors are in docs/probe.md",
+    "--target host --set paths=/disk/redo,/flash/redo, whose factors are in docs/probe.md; and "
+    "storage cells under the load of their own databases: --target cells:HOST1,HOST2 --set "
+    "database=NAME, whose factors are in docs/cells.md",
     source="Guy Harrison, 2012: 'log file sync' of 4,000,000 commits with and without Exadata's "
     "smart flash log, from event 10046 (E9)",
     found_there="On against off: median 500 / 481 us, mean 542.4 / 508.7, first quartile 452 / "

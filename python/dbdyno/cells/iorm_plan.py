@@ -1,0 +1,142 @@
+"""A cell's IORM plan: what LIST IORMPLAN DETAIL shows of it, and the ALTER that makes it so again.
+
+    dbPlan:    name=sales,share=8,flashLog=on       alter iormplan dbplan=
+               name=default,share=1           ->      ((name=sales,share=8,flashLog=on),
+                                                       (name=default,share=1))
+
+ALTER IORMPLAN dbplan= replaces the whole plan of the databases and nothing else of the plan. So a
+plan may be changed only where every directive that was found can be written again: a directive that
+is not name=value words is a refusal, as is a plan that is not in force.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dbdyno.cells.listing import read_text
+from dbdyno.errors import CellsError
+
+LIST = "cellcli -e list iormplan detail"
+REST = ("other", "default")
+"""Directives for databases that no directive names: of plans by allocation, and by share."""
+_WORD = re.compile(r"[A-Za-z]\w*=[A-Za-z0-9_.$#%-]+")
+_NAME = re.compile(r"[A-Za-z][\w.$#]{0,29}")
+
+Directive = tuple[tuple[str, str], ...]
+"""Attributes of one database in their order, `name` among them."""
+
+
+@dataclass(frozen=True)
+class IormPlan:
+    """A plan as a cell shows it."""
+
+    directives: tuple[Directive, ...]
+    objective: str = ""
+    status: str = ""
+    categories: str = ""
+
+    @property
+    def active(self) -> bool:
+        """Whether the plan is in force."""
+        return self.status.lower() == "active"
+
+
+def plan_of(text: str, cell: str) -> IormPlan:
+    """The plan in what LIST IORMPLAN DETAIL printed on `cell`.
+
+    Raises `CellsError` where there is none, or where a directive could not be written again.
+    """
+    details = [one for one in read_text(text).details if "dbPlan" in one]
+    if len(details) != 1:
+        raise CellsError(
+            "shows no IORM plan that can be read", where=cell,
+            next_step="`dbdyno cells run 'list iormplan detail'` shows what it answers",
+        )  # fmt: skip
+    found = details[0]
+    lines = found["dbPlan"].strip().strip('"').splitlines()
+    return IormPlan(
+        tuple(_directive(line, cell) for line in lines if line.strip()),
+        found.get("objective", ""),
+        found.get("status", ""),
+        found.get("catPlan", ""),
+    )
+
+
+def _directive(line: str, cell: str) -> Directive:
+    words = [word.strip() for word in line.strip().rstrip(",").split(",")]
+    directive = tuple((word.partition("=")[0], word.partition("=")[2]) for word in words)
+    keys = [key.lower() for key, _ in directive]
+    if not all(_WORD.fullmatch(word) for word in words) or keys.count("name") != 1:
+        raise CellsError(
+            f"its IORM plan could not be put back: {line.strip()[:60]!r} is not understood",
+            where=cell,
+            next_step="nothing was changed; change the plan by hand with `dbdyno cells run`",
+        )
+    return directive
+
+
+def alter(directives: Sequence[Directive]) -> str:
+    """The CellCLI command that makes these the directives of the databases; none lifts them."""
+    if not directives:
+        return 'alter iormplan dbplan=""'
+    texts = (",".join(f"{key}={value}" for key, value in one) for one in directives)
+    return f"alter iormplan dbplan=({','.join(f'({text})' for text in texts)})"
+
+
+def same(one: Sequence[Directive], other: Sequence[Directive]) -> bool:
+    """Whether two plans say the same, whatever the order of attributes and the case of words. The
+    order of directives counts for nothing either: no two name one database."""
+    return _meaning(one) == _meaning(other)
+
+
+def _meaning(directives: Sequence[Directive]) -> list[list[tuple[str, str]]]:
+    return sorted(sorted((key.lower(), value.lower()) for key, value in one) for one in directives)
+
+
+def with_flash_log(plan: IormPlan, databases: Sequence[str], on: bool) -> tuple[Directive, ...]:
+    """The directives with flashLog of these databases on or off, and all else as it was.
+
+    A database without a directive gets one: with what the directive for the rest gives it now. In a
+    plan without directives the rest is named too, its flash log on, as it is without a plan. Raises
+    `CellsError` where that would move resources: in a plan by allocation.
+    """
+    found = list(plan.directives)
+    for database in databases:
+        if not _NAME.fullmatch(database):
+            raise CellsError(f"{database!r} is no name of a database")
+        at = next((n for n, one in enumerate(found) if _name(one) == database.lower()), None)
+        if at is None:
+            found.insert(_before_rest(found), _like_rest(found, database))
+            at = next(n for n, one in enumerate(found) if _name(one) == database.lower())
+        found[at] = _with(found[at], "flashLog", "on" if on else "off")
+    if not plan.directives:
+        found.append((("name", "other"), ("flashLog", "on")))
+    return tuple(found)
+
+
+def _name(directive: Directive) -> str:
+    return next(value.lower() for key, value in directive if key.lower() == "name")
+
+
+def _before_rest(found: list[Directive]) -> int:
+    return next((at for at, one in enumerate(found) if _name(one) in REST), len(found))
+
+
+def _like_rest(found: list[Directive], database: str) -> Directive:
+    """A directive for a database that has fallen under the rest so far."""
+    if any(key.lower() in ("level", "allocation") for one in found for key, _ in one):
+        raise CellsError(
+            f"database {database} has no directive in a plan by allocation: one of its own would "
+            "take resources from others",
+            next_step="give it one by hand first, or choose a database that has one",
+        )
+    rest = next((one for one in found if _name(one) in REST), ())
+    return (("name", database), *((k, v) for k, v in rest if k.lower() not in ("name", "flashlog")))
+
+
+def _with(directive: Directive, key: str, value: str) -> Directive:
+    if any(own.lower() == key.lower() for own, _ in directive):
+        return tuple((k, value if k.lower() == key.lower() else v) for k, v in directive)
+    return (*directive, (key, value))

@@ -1,0 +1,190 @@
+"""Changing the IORM plans of cells for a while, and putting them back whatever happens.
+
+A plan is read before each change: it must be the one found at the start or one of ours. One that
+somebody else made in between is left alone and told of. After a change it is read again; what does
+not read back as asked is a failure.
+
+`PlanUndo` is what the guardian holds: carried out by this process on its way out, or by the
+guardian when this process was killed. An ALTER whose connection was cut (killed, timed out) may
+still land after the plan was put back, so it looks again after `settle_s`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dbdyno.cells.commands import command_of, failure
+from dbdyno.cells.hosts import Host
+from dbdyno.cells.iorm_plan import LIST, Directive, IormPlan, alter, plan_of, same
+from dbdyno.cells.ssh import Access, Answer, Fleet
+from dbdyno.errors import CellsError
+
+Directives = tuple[Directive, ...]
+SETTLE_S = 10.0
+"""How long a command may go on on a cell after its connection was cut: CellCLI starts slowly."""
+
+
+async def plans(fleet: Fleet) -> dict[Host, IormPlan]:
+    """Every cell's plan; raises `CellsError` with the first cell that does not show one."""
+    answers = await fleet.run(LIST)
+    _all_well(answers, "its IORM plan cannot be read")
+    return {answer.host: plan_of(answer.output, answer.host.name) for answer in answers}
+
+
+async def put(
+    fleet: Fleet, wanted: Mapping[Host, Directives], ours: Mapping[Host, tuple[Directives, ...]]
+) -> None:
+    """Makes the plans so on all cells at once, and reads them back.
+
+    `ours` are the plans that may be found: any other is somebody else's. Raises `CellsError`; some
+    cells may then have the new plan.
+    """
+    for host, plan in (await plans(fleet)).items():
+        if not any(same(plan.directives, own) for own in ours[host]):
+            raise CellsError(
+                f"somebody else changed its IORM plan meanwhile: {alter(plan.directives)}",
+                where=host.name,
+                next_step="that plan is left as it is; agree on a time, then run again",
+            )
+    texts = {host: command_of(alter(wanted[host])).remote for host in fleet.hosts}
+    _all_well(await fleet.run(texts), "its IORM plan cannot be changed")
+    for host, plan in (await plans(fleet)).items():
+        if not same(plan.directives, wanted[host]):
+            raise CellsError(
+                f"took ALTER IORMPLAN and shows another plan: {alter(plan.directives)}",
+                where=host.name,
+                next_step=f"what was sent: {alter(wanted[host])}",
+            )
+
+
+def _all_well(answers: list[Answer], words: str) -> None:
+    failed = [(answer, problem) for answer in answers if (problem := failure(answer))]
+    if failed:
+        answer, problem = failed[0]
+        more = f"; so it is with {len(failed) - 1} more cell(s)" if len(failed) > 1 else ""
+        raise CellsError(
+            f"{words}: {problem}{more}", where=answer.host.name, next_step=answer.next_step
+        )
+
+
+class _State(NamedTuple):
+    """What is wrong with a cell's plan, and whether to try again."""
+
+    problem: str
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlanUndo:
+    """Plans to put back on cells. Each of `cells` has address, port, user and name of a host, the
+    directives `found`, and `ours`: the plans that we may have made. `reach` is an `Access`."""
+
+    label: str
+    cells: tuple[dict[str, Any], ...]
+    reach: dict[str, Any]
+    patience_s: float = 60.0
+    settle_s: float = 0.0
+
+    def carry_out(self) -> list[str]:
+        """Puts the plans back; returns what went wrong, nothing if all is well."""
+        try:
+            return asyncio.run(self._carry_out())
+        except CellsError as error:
+            return [f"{self.label}: {error}"]
+
+    async def _carry_out(self) -> list[str]:
+        states = await self._until_well()
+        if self.settle_s:
+            await asyncio.sleep(self.settle_s)
+            states = await self._until_well()
+        return [f"{self.label}: {host.name}: {state.problem}" for host, state in states.items()]
+
+    async def _until_well(self) -> dict[Host, _State]:
+        """Tries until every plan reads as it was found, or the patience is over; what is left."""
+        found = {_host(cell): cell for cell in self.cells}
+        deadline = time.monotonic() + self.patience_s
+        states: dict[Host, _State] = {}
+        left = dict(found)
+        while left:
+            tried = await self._once(left)
+            states = {h: state for h, state in states.items() if h not in left} | tried
+            left = {host: found[host] for host, state in tried.items() if state.again}
+            if left and time.monotonic() > deadline:
+                break
+            await asyncio.sleep(0.5 if left else 0)
+        return states
+
+    async def _once(self, cells: Mapping[Host, dict[str, Any]]) -> dict[Host, _State]:
+        """One try: what is not as found, by cell. A plan of ours is altered; the next try reads
+        whether that came to be."""
+        states: dict[Host, _State] = {}
+        back: dict[Host, str] = {}
+        async with Fleet(list(cells), _access(self.reach)) as fleet:
+            for answer in await fleet.run(LIST):
+                cell = cells[answer.host]
+                try:
+                    _all_well([answer], "its IORM plan cannot be read")
+                    now = plan_of(answer.output, answer.host.name).directives
+                except CellsError as error:
+                    states[answer.host] = _State(error.message, True)
+                    continue
+                if same(now, _directives(cell["found"])):
+                    continue
+                if any(same(now, _directives(own)) for own in cell["ours"]):
+                    back[answer.host] = alter(_directives(cell["found"]))
+                else:
+                    words = f"somebody else changed its plan to {alter(now)}; it is left so"
+                    states[answer.host] = _State(words, False)
+        return states | await self._altered(back)
+
+    async def _altered(self, back: Mapping[Host, str]) -> dict[Host, _State]:
+        async with Fleet(list(back), _access(self.reach)) as fleet:
+            answers = await fleet.run({h: command_of(text).remote for h, text in back.items()})
+        words = "was put back and does not show it"
+        return {
+            a.host: _State(f"{failure(a) or words}; by hand: {back[a.host]}", True) for a in answers
+        }
+
+
+def plan_undo(
+    found: Mapping[Host, IormPlan],
+    ours: Mapping[Host, tuple[Directives, ...]],
+    access: Access,
+) -> PlanUndo:
+    """The undo that puts the plans found back, whichever of ours is in force."""
+    cells = tuple(
+        {"address": host.address, "port": host.port, "user": host.user, "name": host.name,
+         "found": plan.directives, "ours": ours[host]}
+        for host, plan in found.items()
+    )  # fmt: skip
+    reach = {
+        "keys": [str(path.absolute()) for path in access.keys],
+        "known_hosts": str(access.known_hosts.absolute()) if access.known_hosts else None,
+        "jump": access.jump, "timeout_s": access.timeout_s, "parallel": access.parallel,
+        "config": access.config,
+    }  # fmt: skip
+    return PlanUndo("IORM plans", cells, reach, settle_s=SETTLE_S)
+
+
+def _host(cell: Mapping[str, Any]) -> Host:
+    return Host(cell["name"], cell["address"], cell["port"], cell["user"])
+
+
+def _access(reach: Mapping[str, Any]) -> Access:
+    known = reach["known_hosts"]
+    return Access(
+        keys=tuple(Path(path) for path in reach["keys"]),
+        known_hosts=Path(known) if known else None,
+        jump=reach["jump"], timeout_s=reach["timeout_s"], parallel=reach["parallel"],
+        config=reach["config"],
+    )  # fmt: skip
+
+
+def _directives(wire: Any) -> Directives:
+    """Directives that may have come as JSON's lists."""
+    return tuple(tuple((str(key), str(value)) for key, value in one) for one in wire)
