@@ -6,7 +6,8 @@ import pytest
 from rig_help import cell, said, value
 
 from dbdyno.rig.cell import Cell
-from dbdyno.rig.language import Condition, Query, RefusedError, parsed
+from dbdyno.rig.language import KINDS, Condition, Query, RefusedError, parsed
+from dbdyno.rig.things import ATTRIBUTES
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +99,12 @@ def test_a_question_has_its_answer(asked: Cell, text: str, expected: list[list[s
         ("drop cell", "CELL-01504: Invalid command syntax."),
         ("create flashcache all size=big", "CELL-01504: Invalid command syntax."),
         ("create flashcache all", "CELL-02526: "),
+        ("create flashcache", "CELL-01504: Invalid command syntax."),
+        ("create flashcache size=1G", "CELL-01504: Invalid command syntax."),
+        ("create flashcache all celldisk='FD_00_cell01'", "CELL-01504: Invalid command syntax."),
+        ("create flashcache celldisk='FD_99_cell01'", "CELL-02007: "),
+        ("create flashcache celldisk='FD_00_cell01, FD_01_cell01'", "CELL-02526: "),
+        ("create flashlog", "CELL-01504: Invalid command syntax."),
         ("create griddisk all flashdisk", "CELL-01504: Invalid command syntax."),
         ("create griddisk all flashdisk prefix=A size=1G", "CELL-02526: "),
         ("drop griddisk all prefix=DATA", "CELL-02526: "),
@@ -144,11 +151,38 @@ def test_any_garbage_is_answered_and_never_breaks_the_cell(asked: Cell):
         assert code in (0, 1)
 
 
-def test_help_names_every_verb_and_describe_every_attribute(asked: Cell):
-    told = said(asked, "help")
-    for words in ("ALTER IORMPLAN", "DROP FLASHCACHE", "LIST METRICHISTORY", "DESCRIBE"):
-        assert words in told
+def test_help_names_every_topic_and_the_form_of_each(asked: Cell):
+    topics = said(asked, "help")
+    for words in ("ALTER IORMPLAN", "DROP FLASHCACHE", "LIST METRICHISTORY", "DESCRIBE", "LIST"):
+        assert f"\t {words}\n" in topics
+    assert "ALTER IORMPLAN {[OBJECTIVE=]" in said(asked, "help alter iormplan")
+    assert said(asked, "help list").count("LIST ") == 12
+    assert asked.answer("help dance")[1] == 1
+
+
+def test_describe_says_what_can_be_changed(asked: Cell):
     assert rows(said(asked, "describe metriccurrent"))[0] == ["name"]
+    lines = said(asked, "describe griddisk").splitlines()
+    assert [line.split()[0] for line in lines if line.endswith("modifiable")] == ["cachingPolicy"]
+    for kind in KINDS:
+        assert said(asked, f"describe {kind}").splitlines()[0].split()[0] in ATTRIBUTES[kind]
+
+
+def test_space_is_given_in_units_of_16_mb():
+    asked = cell(seconds=1)
+    said(asked, "drop flashcache")
+    disks = ",".join(row[0] for row in rows(said(asked, "list celldisk where diskType=FlashDisk")))
+    said(asked, f"create flashcache celldisk='{disks}', size=300M")
+    assert rows(said(asked, "list flashcache attributes size")) == [["288M"]]
+    said(asked, "create griddisk all flashdisk prefix=SMALL, size=1M")
+    assert rows(said(asked, "list griddisk SMALL_FD_00_cell01 attributes size")) == [["16M"]]
+
+
+def test_conditions_know_the_age_and_no_list_shows_it():
+    asked = cell(seconds=5 * 60)
+    assert len(rows(said(asked, "list metrichistory FL_IO_W where ageInMinutes < 3"))) == 3
+    assert "ageInMinutes" not in said(asked, "list metrichistory FL_IO_W detail")
+    assert asked.answer("list cell where ageInMinutes < 3")[1] == 1
 
 
 def test_detail_puts_further_lines_of_a_value_under_it():

@@ -6,31 +6,18 @@ LIST reads what the cell collected last and what the model holds now; CREATE, DR
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dbdyno.cells.catalogue import metric
 from dbdyno.errors import ModelError
 from dbdyno.rig import answer
+from dbdyno.rig.alerts import Alerts
 from dbdyno.rig.language import Change, Query, RefusedError, parsed
-from dbdyno.rig.rack import Rack, Row, Sample
+from dbdyno.rig.rack import Rack
 from dbdyno.rig.things import (
-    ATTRIBUTES,
-    Thing,
     columns,
-    measured,
-    moment,
     selected,
-    size,
-    whole,
-    word,
 )
-
-TYPES = {"counter": "Cumulative", "gauge": "Instantaneous", "rate": "Rate"}
-MODES = {"write-through": "WriteThrough", "write-back": "WriteBack", "none": "WriteThrough"}
-NO_OBJECT = 4_294_967_295
-"""The number under which cells keep what they cannot tell the segment of."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +54,8 @@ class Cell:
         self.cache_made_ns = self.log_made_ns = rack.began_ns
         self.flushing: bool | None = None
         self.extra: list[Extra] = []
+        self.alerts = Alerts()
+        rack.listeners[number].append(self.alerts.collected)
 
     def answer(self, text: str, *, xml: bool = False) -> tuple[str, int]:
         """What CellCLI prints for a command, and its exit code."""
@@ -85,7 +74,9 @@ class Cell:
         return self.rack.cell(self.number)
 
     def _list(self, query: Query, xml: bool, began_ms: int) -> str:
-        things = selected(query, _LISTS[query.kind](self))
+        from dbdyno.rig.lists import LISTS
+
+        things = selected(query, LISTS[query.kind](self))
         shown = columns(query, xml=xml)
         if xml:
             return answer.xml(things, shown, query.kind, self.name, began_ms)
@@ -110,163 +101,6 @@ class Cell:
         return max(0, int(cell_disk["bytes"]) - int(used))
 
 
-def _cell(cell: Cell) -> list[Thing]:
-    facts, up_s = cell.facts(), (cell.rack.now_ns - cell.rack.started_ns[cell.number]) // 10**9
-    mode = facts["flash_cache_mode"]
-    days, rest = divmod(up_s, 86_400)
-    return [{
-        "name": word(cell.name), "cellVersion": word("dbdyno"), "cpuCount": whole(24),
-        "flashCacheMode": word(MODES[cell.mode if mode == "none" else mode]),
-        "id": word(cell.name), "makeModel": word(f"modelled: {cell.rack.title}"),
-        "releaseVersion": word("dbdyno"), "status": word("online"),
-        "upTime": word(f"{days} days, {rest // 3600}:{rest // 60 % 60:02}"),
-        "cellsrvStatus": word("running"), "msStatus": word("running"),
-        "rsStatus": word("running"),
-    }]  # fmt: skip
-
-
-def _cell_disks(cell: Cell) -> list[Thing]:
-    facts = cell.facts()
-    return [
-        {
-            "name": word(disk["name"]),
-            "diskType": word("FlashDisk" if disk["flash"] else "HardDisk"),
-            "freeSpace": size(cell.free_bytes(facts, disk)),
-            "size": size(disk["bytes"]),
-            "status": word("normal"),
-        }
-        for disk in facts["cell_disks"]
-    ]
-
-
-def _grid_disks(cell: Cell) -> list[Thing]:
-    facts = cell.facts()
-    flash = {disk["name"]: disk["flash"] for disk in facts["cell_disks"]}
-    cache = f"{cell.name}_FLASHCACHE" if facts["flash_cache_bytes"] else ""
-
-    def thing(name: str, disk: str, bytes_: int, offset: int, cached: bool, mode: str) -> Thing:
-        on_flash = flash[disk]
-        return {
-            "name": word(name), "asmModeStatus": word(mode),
-            "cachedBy": word("" if on_flash or not cached else cache),
-            "cachingPolicy": word("default" if cached else "none"), "cellDisk": word(disk),
-            "diskType": word("FlashDisk" if on_flash else "HardDisk"), "offset": size(offset),
-            "size": size(bytes_), "status": word("active"),
-        }  # fmt: skip
-
-    found = [
-        thing(g["name"], g["cell_disk"], g["bytes"], g["from_bytes"], g["cached"], "ONLINE")
-        for g in facts["grid_disks"]
-    ]
-    found += [
-        thing(e.name, e.cell_disk, e.size_bytes, e.offset_bytes, True, "UNUSED") for e in cell.extra
-    ]
-    return sorted(found, key=lambda one: one["name"].text)
-
-
-def _flash_disks(facts: dict[str, Any]) -> str:
-    return ",".join(disk["name"] for disk in facts["cell_disks"] if disk["flash"])
-
-
-def _flash_cache(cell: Cell) -> list[Thing]:
-    facts = cell.facts()
-    if not facts["flash_cache_bytes"]:
-        return []
-    flush = ""
-    if cell.flushing is not None:
-        flush = "working" if facts["cached"]["dirty_bytes"] else "completed"
-    return [{
-        "name": word(f"{cell.name}_FLASHCACHE"), "cellDisk": word(_flash_disks(facts)),
-        "creationTime": moment(cell.cache_made_ns), "flushstatus": word(flush),
-        "effectiveCacheSize": size(facts["flash_cache_bytes"]),
-        "size": size(facts["flash_cache_bytes"]), "status": word("normal"),
-    }]  # fmt: skip
-
-
-def _flash_log(cell: Cell) -> list[Thing]:
-    facts = cell.facts()
-    if not facts["flash_log_bytes"]:
-        return []
-    rows = cell.rack.samples[cell.number][-1].rows
-    share = next((row[3] for row in rows if row[2] == "FL_EFFICIENCY_PERCENTAGE"), 100.0)
-    return [{
-        "name": word(f"{cell.name}_FLASHLOG"), "cellDisk": word(_flash_disks(facts)),
-        "creationTime": moment(cell.log_made_ns), "efficiency": measured(share, ""),
-        "effectiveSize": size(facts["flash_log_bytes"]),
-        "size": size(facts["flash_log_bytes"]), "status": word("normal"),
-    }]  # fmt: skip
-
-
-def _content(cell: Cell) -> list[Thing]:
-    cached = cell.facts()["cached"]
-    if not cached["held_bytes"]:
-        return []
-    return [{
-        "cachedKeepSize": whole(cached["kept_bytes"]), "cachedSize": whole(cached["held_bytes"]),
-        "dbUniqueName": word(cell.rack.database), "hitCount": whole(cached["hits"]),
-        "missCount": whole(cached["misses"]), "objectNumber": whole(NO_OBJECT),
-        "tableSpaceNumber": whole(0),
-    }]  # fmt: skip
-
-
-def _metric(row: Row, at_ns: int) -> Thing:
-    object_type, item, name, value, unit, kind = row
-    return {
-        "name": word(name), "alertState": word("normal"), "collectionTime": moment(at_ns),
-        "metricObjectName": word(item), "metricType": word(TYPES[kind]),
-        "metricValue": measured(value, unit), "objectType": word(object_type),
-    }  # fmt: skip
-
-
-def _sampled(cell: Cell, sample: Sample) -> list[Thing]:
-    found = [_metric(row, sample.at_ns) for row in sample.rows]
-    if not cell.extra:
-        return found
-    kinds = {row[2]: row for row in sample.rows if row[0] == "GRIDDISK"}
-    found += [
-        _metric((row[0], extra.name, row[2], 0.0, row[4], row[5]), sample.at_ns)
-        for extra in cell.extra
-        for row in kinds.values()
-    ]
-    return sorted(found, key=lambda one: (one["name"].text, one["metricObjectName"].text))
-
-
-def _current(cell: Cell) -> list[Thing]:
-    return _sampled(cell, cell.rack.samples[cell.number][-1])
-
-
-def _history(cell: Cell) -> list[Thing]:
-    return [
-        one for sample in list(cell.rack.samples[cell.number]) for one in _sampled(cell, sample)
-    ]
-
-
-def _definitions(cell: Cell) -> list[Thing]:
-    rows = {row[2]: row for row in cell.rack.samples[cell.number][-1].rows}
-    return [
-        {
-            "name": word(name), "description": word(f'"{metric(name).meaning}"'),
-            "metricType": word(TYPES[row[5]]), "objectType": word(row[0]), "unit": word(row[4]),
-        }
-        for name, row in rows.items()
-    ]  # fmt: skip
-
-
-def _iorm_plan(cell: Cell) -> list[Thing]:
-    plan = cell.plan
-    return [{
-        "name": word(f"{cell.name}_IORMPLAN"), "catPlan": word(plan.category),
-        "dbPlan": word("\n".join(plan.database)), "objective": word(plan.objective),
-        "status": word("active" if plan.active else "inactive"),
-    }]  # fmt: skip
-
-
-def _no_alerts(cell: Cell) -> list[Thing]:
-    """Nothing in the model breaks, so there is nothing to alert to."""
-    del cell
-    return []
-
-
 def _directive(name: str, directive: dict[str, Any]) -> str:
     """A directive of the model as CellCLI writes it."""
     words = [f"name={name}"]
@@ -279,19 +113,3 @@ def _directive(name: str, directive: dict[str, Any]) -> str:
     for key, attribute in (("flash_cache", "flashCache"), ("flash_log", "flashLog")):
         words.append(f"{attribute}={'on' if directive[key] else 'off'}")
     return ",".join(words)
-
-
-_LISTS: dict[str, Callable[[Cell], list[Thing]]] = {
-    "cell": _cell,
-    "celldisk": _cell_disks,
-    "griddisk": _grid_disks,
-    "flashcache": _flash_cache,
-    "flashlog": _flash_log,
-    "flashcachecontent": _content,
-    "metriccurrent": _current,
-    "metricdefinition": _definitions,
-    "metrichistory": _history,
-    "iormplan": _iorm_plan,
-    "alerthistory": _no_alerts,
-}
-assert set(_LISTS) == set(ATTRIBUTES)

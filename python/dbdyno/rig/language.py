@@ -18,7 +18,7 @@ from typing import NamedTuple, NoReturn
 
 KINDS = (
     "cell", "celldisk", "griddisk", "flashcache", "flashlog", "flashcachecontent", "metriccurrent",
-    "metricdefinition", "metrichistory", "iormplan", "alerthistory",
+    "metricdefinition", "metrichistory", "iormplan", "alerthistory", "threshold",
 )  # fmt: skip
 _TOKEN = re.compile(
     r"""\s*(?:(?P<quoted>'[^']*'|"[^"]*")|(?P<mark>!=|[=<>(),])|(?P<word>[^\s'"=<>(),!]+))"""
@@ -38,6 +38,18 @@ class RefusedError(Exception):
 def syntax() -> NoReturn:
     """Refuses a command that is none."""
     raise RefusedError(1504, "Invalid command syntax.")
+
+
+def refuse(words: str) -> RefusedError:
+    """A command that is one, at a moment at which it cannot be."""
+    return RefusedError(2526, f"Pre-condition failed: {words}.")
+
+
+def text_of(value: Value) -> str:
+    """A value that is a word; refuses any other."""
+    if not isinstance(value, str):
+        syntax()
+    return value
 
 
 class Token(NamedTuple):

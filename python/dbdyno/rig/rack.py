@@ -14,7 +14,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +74,8 @@ class Rack:
         self.now_ns = 0
         self.started_ns = [0] * len(self.names)
         self.samples = [deque([self._sample(at)], maxlen=KEPT_MINUTES) for at in self._numbers]
+        self.listeners: list[list[Callable[[Sample], None]]] = [[] for _ in self._numbers]
+        """Per cell, who is told of each collection, on the thread that lets time pass."""
         self._due = [(7 + 17 * at) % 59 * 10**9 + 10**9 for at in self._numbers]
 
     @property
@@ -94,7 +96,8 @@ class Rack:
         """Begins the counters of a cell anew, and forgets its history."""
         self.command(number, "restart")
         self.started_ns[number] = self.now_ns
-        self.samples[number] = deque([self._sample(number)], maxlen=KEPT_MINUTES)
+        self.samples[number] = deque(maxlen=KEPT_MINUTES)
+        self._collect(number)
 
     def service_began_ns(self, number: int) -> int:
         """When a cell's service began, since 1970."""
@@ -116,7 +119,7 @@ class Rack:
             if self.now_ns >= due:
                 number = self._due.index(due)
                 self._due[number] += MINUTE_NS
-                self.samples[number].append(self._sample(number))
+                self._collect(number)
 
     def run(self, stop: threading.Event) -> None:
         """Lets time pass in step with the wall until `stop`; `reached` is the speed that the
@@ -132,6 +135,12 @@ class Rack:
             wall_s = time.perf_counter() - begin
             speed = (self.now_ns - before_ns) / 1e9 / wall_s
             self.reached += (speed - self.reached) * min(1.0, wall_s / 5.0)
+
+    def _collect(self, number: int) -> None:
+        sample = self._sample(number)
+        self.samples[number].append(sample)
+        for listener in self.listeners[number]:
+            listener(sample)
 
     def _sample(self, number: int) -> Sample:
         found = json.loads(self.core.collect(number))

@@ -60,8 +60,25 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
         "objectType",
     ),
     "iormplan": ("name", "catPlan", "dbPlan", "objective", "status"),
-    "alerthistory": ("name", "alertMessage", "beginTime", "severity"),
+    "alerthistory": (
+        "name", "alertMessage", "alertSequenceID", "alertShortName", "alertType", "beginTime",
+        "endTime", "examinedBy", "metricObjectName", "metricValue", "sequenceBeginTime", "severity",
+    ),
+    "threshold": ("name", "comparison", "critical", "observation", "occurrences", "warning"),
 }  # fmt: skip
+HIDDEN: dict[str, tuple[str, ...]] = {
+    "metrichistory": ("ageInMinutes",),
+    "alerthistory": ("ageInMinutes",),
+}
+"""Attributes that conditions know and no list shows unasked."""
+MODIFIABLE: dict[str, tuple[str, ...]] = {
+    "cell": ("flashCacheMode",),
+    "griddisk": ("cachingPolicy",),
+    "iormplan": ("catPlan", "dbPlan", "objective"),
+    "alerthistory": ("examinedBy",),
+    "threshold": ("comparison", "critical", "observation", "occurrences", "warning"),
+}
+"""What ALTER changes here; a real cell has more."""
 DEFAULTS: dict[str, tuple[str, ...]] = {
     "cell": ("name", "status"),
     "celldisk": ("name", "status"),
@@ -74,6 +91,7 @@ DEFAULTS: dict[str, tuple[str, ...]] = {
     "metrichistory": ("name", "metricObjectName", "metricValue", "collectionTime"),
     "iormplan": ("name", "status"),
     "alerthistory": ("name", "beginTime", "severity", "alertMessage"),
+    "threshold": ("name",),
 }
 TAGS = {"metriccurrent": "metric", "metrichistory": "metric"}
 """What an object is called in XML, where that is not its kind."""
@@ -114,7 +132,8 @@ def size(size_bytes: int) -> Shown:
 
 def attribute_of(kind: str, name: str) -> str:
     """The attribute as it is spelt; raises `RefusedError`."""
-    found = [own for own in ATTRIBUTES[kind] if own.lower() == name.lower()]
+    known = (*ATTRIBUTES[kind], *HIDDEN.get(kind, ()))
+    found = [own for own in known if own.lower() == name.lower()]
     return found[0] if found else syntax()
 
 
