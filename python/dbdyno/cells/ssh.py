@@ -296,7 +296,8 @@ def _in_words(error: Exception, host: Host) -> tuple[str, str | None]:
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
         return (
             f"its host key is not known, or not the one that is known ({error.reason})",
-            f"compare the key by another way, then add it: ssh-keyscan {host.address}",
+            "compare the key by another way, then add it: ssh-keyscan "
+            f"{f'-p {host.port} ' if host.port else ''}{host.address}",
         )
     if isinstance(error, asyncssh.PermissionDenied):
         return (
