@@ -30,9 +30,9 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         "axis": x_axis,
     }
     names = [row["name"] for row in rows]
-    left = 150 if look.narrow else 330
+    left = 150 if look.narrow else 360
     y = alt.Y("name:N", sort=names, scale={"domain": names},
-              axis={"title": None, "labelLimit": left - 8, "minExtent": left, "maxExtent": left,
+              axis={"title": None, "labelLimit": left - 24, "minExtent": left, "maxExtent": left,
                     "domain": False, "ticks": False})  # fmt: skip
     chart = alt.Chart(base.data(rows))
     line = alt.Chart(base.data([{"one": 1}])).mark_rule(color=theme.INK, strokeWidth=1)
