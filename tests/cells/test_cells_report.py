@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import random
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from recordings import CELLS, MINUTE, cache, column, disks, redo, rounds_of, run
 
 from dbdyno.cells.alerts import Watch, moment_ns
 from dbdyno.cells.collect import Collection
+from dbdyno.cells.diff import share_interval
 from dbdyno.cells.rates import OK, changes, latencies
 from dbdyno.cells.record import Pace, new_recording
 from dbdyno.cells.report import report_page
@@ -153,15 +153,18 @@ def test_the_flash_cache_has_its_hit_ratio_and_its_identity(page: dict):
     assert last["used"] == 3 * 1007
 
 
-def test_the_interval_of_a_share_is_over_rounds_where_there_are_enough():
-    """Against the textbook: a ratio of sums, residuals over rounds, t of 3 degrees of freedom."""
-    steps = [(0, 0, part, 100.0) for part in (4.0, 6.0, 5.0, 5.0)]
+def test_the_interval_of_a_share_is_over_rounds_where_they_can_give_one():
+    steps = [(0, 0, part, 100.0) for part in (4.0, 6.0, 5.0, 5.0, 7.0, 3.0, 5.0, 5.0)]
     found = share_of(steps)
     assert (found["share"], found["interval_over"]) == (0.05, "rounds")
-    error = math.sqrt(4 / 3 * (1 + 1)) / 400
-    assert found["high"] - found["low"] == pytest.approx(2 * 3.182446 * error, rel=1e-6)
-    assert share_of(steps[:3])["interval_over"] == "writes"
-    assert share_of([(0, 0, 0.0, 100.0)] * 5)["high"] > 0
+    assert found["low"] < 0.05 < found["high"] < 0.08
+    alone = share_of(steps[:3])
+    assert (alone["low"], alone["high"]) == share_interval(15, 300)
+    assert alone["interval_over"] == "writes"
+    never = share_of([(0, 0, 0.0, 100.0)] * 8)
+    assert (never["low"], never["interval_over"]) == (0.0, "writes")
+    assert never["high"] > 0
+    assert share_of([(0, 0, 100.0, 100.0)] * 8)["high"] == 1.0
     assert share_of([])["share"] is None
 
 
