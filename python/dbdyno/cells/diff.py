@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,7 @@ def diff_page(before: Collection, after: Collection, *, by: str = "cell") -> dic
     """The page of a difference: counters, latencies, the flash log, and what has no difference."""
     if not {c.host.name for c in before.columns} & {c.host.name for c in after.columns}:
         before = _renamed_alone(before, after)
-    found = changes(before.readings, after.readings)
-    found = [_restarted(change, before, after) for change in found]
+    found = moved(before, after)
     over = totals(found, by)
     return {
         "schema": SCHEMA,
@@ -107,6 +107,18 @@ def diff_page(before: Collection, after: Collection, *, by: str = "cell") -> dic
             for column in [*before.failed, *after.failed]
         ],
     }  # fmt: skip
+
+
+def moved(before: Collection, after: Collection) -> list[Change]:
+    """Every counter between two collections; a cell whose service began anew in between has no
+    difference, whatever its counters say."""
+    again = _began_anew(before, after)
+    return [
+        replace(change, delta=None, per_s=None, verdict=RESET)
+        if change.delta is not None and change.cell in again
+        else change
+        for change in changes(before.readings, after.readings)
+    ]
 
 
 def flash_log(found: Sequence[Change]) -> dict[str, Any] | None:
@@ -148,19 +160,14 @@ def share_interval(part: float, whole: float) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def _restarted(change: Change, before: Collection, after: Collection) -> Change:
-    """A cell whose service began anew in between has no difference, whatever its counters say."""
-    from dataclasses import replace
-
-    if change.delta is None:
-        return change
-    began = [
-        next((c.started_ns for c in side.columns if c.host.name == change.cell), None)
-        for side in (before, after)
-    ]
-    if None in began or began[0] == began[1]:
-        return change
-    return replace(change, delta=None, per_s=None, verdict=RESET)
+def _began_anew(before: Collection, after: Collection) -> set[str]:
+    began = {c.host.name: c.started_ns for c in before.columns}
+    return {
+        column.host.name
+        for column in after.columns
+        if None not in (column.started_ns, began.get(column.host.name))
+        and column.started_ns != began[column.host.name]
+    }
 
 
 def _seconds(found: Sequence[Change]) -> dict[str, float]:

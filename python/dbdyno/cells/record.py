@@ -3,7 +3,9 @@
 A run folder of kind `cells` holds a block per round of questions: `metrics/bNNNNNN.parquet` with
 source `cell:NAME`, written before the block's record, so that a recording cut short is readable up
 to its last whole round. Every value that a cell gave is kept, with the cell's own time of
-collection (where it gave none, with ours), whatever its mask on the screen.
+collection (where it gave none, with ours), whatever its mask on the screen. The manifest holds
+what each cell is (software, flash, disks, plan) at the first round and, unless cut short, at the
+last.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dbdyno.cells import configuration
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.collect import Collection, Column, collect
 from dbdyno.cells.hosts import Host
@@ -94,6 +97,7 @@ def keep(run: Run, index: int, collection: Collection) -> int:
 def record(out: Path, hosts: Sequence[Host], access: Access, pace: Pace, told: Any = None) -> Run:
     """Records until the time is over, or until interrupted: then the run is marked so."""
     run = new_recording(out, hosts, pace)
+    run.save(configuration={"first": configuration.ask(hosts, access)})
 
     async def work() -> None:
         index = 0
@@ -109,7 +113,8 @@ def record(out: Path, hosts: Sequence[Host], access: Access, pace: Pace, told: A
         with contextlib.suppress(OSError):
             run.save(status="aborted", ended="interrupted")
         raise
-    run.save(status="complete", ended="the time is over")
+    found = {**run.manifest["configuration"], "last": configuration.ask(hosts, access)}
+    run.save(status="complete", ended="the time is over", configuration=found)
     return run
 
 
@@ -153,9 +158,12 @@ def recorded(run: Run, *, last: bool = True) -> Collection:
             next_step="`dbdyno cells record` or `dbdyno cells import` makes such a run",
         )
     columns: dict[str, Column] = {}
-    for source, name, item, value, unit, at_ns, _ in rows:
+    began = _began(run)
+    for source, name, item, value, unit, at_ns, block in rows:
         cell = str(source).removeprefix(PREFIX)
-        column = columns.setdefault(cell, Column(Host(cell, cell), Listing(), int(at_ns), 0.0))
+        if cell not in columns:
+            columns[cell] = _read_back(cell, int(at_ns), began.get((int(block), cell)))
+        column = columns[cell]
         text = repr(value)
         column.listing.readings.append(Reading(cell, name, item, value, unit, text, 0, int(at_ns)))
     return Collection(list(columns.values()))
@@ -174,9 +182,27 @@ def all_rounds(run: Run) -> list[Collection]:
     if not rows:
         raise CellsError("holds no metrics of cells", where=str(run.path))
     rounds: dict[int, dict[str, Column]] = {}
+    began = _began(run)
     for block, source, name, item, value, unit, at_ns in rows:
         cell = str(source).removeprefix(PREFIX)
         columns = rounds.setdefault(int(block), {})
-        column = columns.setdefault(cell, Column(Host(cell, cell), Listing(), int(at_ns), 0.0))
+        if cell not in columns:
+            columns[cell] = _read_back(cell, int(at_ns), began.get((int(block), cell)))
+        column = columns[cell]
         column.readings.append(Reading(cell, name, item, value, unit, repr(value), 0, int(at_ns)))
     return [Collection(list(columns.values())) for _, columns in sorted(rounds.items())]
+
+
+def _began(run: Run) -> dict[tuple[int, str], int]:
+    """When a cell's service began, as it said in each round."""
+    return {
+        (block.index, cell): int(said["started_ns"])
+        for block in run.blocks()
+        for cell, said in block.report.get("cells", {}).items()
+        if said.get("started_ns")
+    }
+
+
+def _read_back(cell: str, at_ns: int, began_ns: int | None) -> Column:
+    listing = Listing(started_ns={} if began_ns is None else {cell: began_ns})
+    return Column(Host(cell, cell), listing, at_ns, 0.0)

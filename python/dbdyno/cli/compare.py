@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno.cli.output import folder_option, format_options, show_rows, write_text
-from dbdyno.errors import TraceError
+from dbdyno.cli.output import folder_option, show_rows, write_text
+from dbdyno.cli.pages import form_of, page_options, show_page
+from dbdyno.errors import CellsError, TraceError
 from dbdyno.evidence import Run, find_run
 
 if TYPE_CHECKING:
     from dbdyno.study.compare_traces import Question
 
 NAME_LONGEST = 24
+CELLS = "cells"
 
 
 @click.command("compare")
@@ -30,12 +32,15 @@ NAME_LONGEST = 24
 @click.option("--think-time", default="1s", show_default=True, metavar="TIME",
               help="Traces: a wait for the client of this length or more is thinking.")  # fmt: skip
 @click.option("--threshold", type=click.FloatRange(0.0001, 1), default=0.02, show_default=True,
-              help="Traces: a difference within this share counts as none.")  # fmt: skip
+              help="A difference within this counts as none; of runs the plan says.")  # fmt: skip
 @click.option("--store", type=click.Path(path_type=Path), default=Path("snaps"),
               envvar="DBDYNO_SNAPS", help="Snapshots: their folder (default: snaps).")  # fmt: skip
 @click.option("--accept-differences", is_flag=True,
-              help="Snapshots: decide although settings or versions differ.")  # fmt: skip
-@format_options
+              help="Snapshots, cells: decide although settings or versions differ.")  # fmt: skip
+@click.option("-m", "--mask", metavar="REGEX",
+              help="Cells: only metrics whose whole name matches.")  # fmt: skip
+@click.option("--all", "everything", is_flag=True, help="Cells: show what does not differ, too.")
+@page_options
 def command(
     names: tuple[str, ...],
     folder: Path,
@@ -45,15 +50,17 @@ def command(
     threshold: float,
     store: Path,
     accept_differences: bool,
+    mask: str | None,
+    everything: bool,
     form: str | None,
     output: Path | None,
 ) -> None:
     """Recompute RUN from its evidence; with two runs, compare their base arms; with two sets of
-    traces or two periods of snapshots, the second against the first.
+    traces, two periods of snapshots or two recordings of cells, the second against the first.
 
     A set of traces is a folder, a file, a quoted pattern, or an imported run; a period of
-    snapshots is snap:FIRST..LAST or snap:BASELINE. Exit 1 when an arm is slower than the base, or
-    a metric of the second period worse.
+    snapshots is snap:FIRST..LAST or snap:BASELINE; a recording is a run of `cells record`. Exit 1
+    when an arm is slower than the base, or a metric of the second period or recording worse.
 
     \b
     dbdyno compare last
@@ -77,8 +84,12 @@ def command(
         _compare_traces(names, sources, asked, think_time, form, output)
         return
     runs = [source for source in sources if isinstance(source, Run)]
+    if any(run.manifest.get("kind") == CELLS for run in runs):
+        shown = (threshold, mask, accept_differences, everything)
+        _compare_cells(names, runs, shown, form, output)
+        return
     analysis = analyse(runs[0]) if len(runs) == 1 else analyse_pair(*runs)
-    _show(analysis, form, output)
+    show_analysis(analysis, form, output)
     if analysis["verdict"]["decision"] == "slower":
         raise click.exceptions.Exit(1)
 
@@ -115,7 +126,7 @@ def _compare_traces(
     with opened([paths[0]], think_time) as base, opened([paths[1]], think_time) as other:
         question: Question = Question(_shown(names), event, merge_literals, threshold=threshold)
         analysis = compare_traces(base, other, question)
-        _show(analysis, form, output)
+        show_analysis(analysis, form, output)
         end_with([*base.refused, *other.refused], [*base.broken, *other.broken])
     if analysis["verdict"]["decision"] == "slower":
         raise click.exceptions.Exit(1)
@@ -129,7 +140,6 @@ def _compare_periods(
     form: str | None,
     output: Path | None,
 ) -> None:
-    from dbdyno.cli.pages import show_page
     from dbdyno.snapshot.periods import compare, period
     from dbdyno.snapshot.store import Store
 
@@ -139,6 +149,31 @@ def _compare_periods(
     parts = [period(holder, name) for name in names]
     model = compare(holder, *parts, threshold=threshold, decide=accept)
     show_page(model, form, output)
+    if model["verdict"]["word"] == "worse":
+        raise click.exceptions.Exit(1)
+
+
+def _compare_cells(
+    names: tuple[str, ...],
+    runs: list[Run],
+    asked: tuple[float, str | None, bool, bool],
+    form: str | None,
+    output: Path | None,
+) -> None:
+    from dbdyno.cells.compare_page import compare_page, recordings
+
+    if len(runs) != 2 or any(run.manifest.get("kind") != CELLS for run in runs):
+        raise CellsError(
+            "a recording of cells is compared with another one", where=" ".join(names),
+            next_step="name two recordings; `dbdyno cells skew` looks inside one",
+        )  # fmt: skip
+    threshold, mask, accept, everything = asked
+    one, other = recordings((runs[0], runs[1]), _shown(names), mask=mask)
+    model = compare_page(one, other, threshold=threshold, decide=accept, everything=everything)
+    if form_of(form, output) in ("csv", "jsonl"):
+        show_rows(model["rows"], form, output)
+    else:
+        show_page(model, form, output)
     if model["verdict"]["word"] == "worse":
         raise click.exceptions.Exit(1)
 
@@ -166,13 +201,16 @@ def _differing(one: str, other: str) -> tuple[str, str]:
     return one[cut:], other[cut:]
 
 
-def _show(analysis: dict[str, Any], form: str | None, output: Path | None) -> None:
+def show_analysis(analysis: dict[str, Any], form: str | None, output: Path | None) -> None:
+    """Writes an analysis in the form asked for: by name, else by the suffix of the file."""
     from dbdyno.report.flat import rows
-    from dbdyno.report.html import write_html
+    from dbdyno.report.html import render_html, write_html
 
-    if output is not None and output.suffix == ".html":
+    if output is not None and form_of(form, output) == "html":
         write_html(analysis, output)
         click.echo(str(output))
+    elif form == "html":
+        click.echo(render_html(analysis))
     elif form == "json" or (form is None and output is not None and output.suffix == ".json"):
         text = json.dumps(analysis, indent=1, ensure_ascii=False) + "\n"
         if output is None:

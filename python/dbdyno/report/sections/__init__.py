@@ -63,12 +63,13 @@ OWN = {
     "trace": "dbdyno.report.trace",
     "snapshot": "dbdyno.report.snapshot",
     "model": "dbdyno.report.model",
+    "cells": "dbdyno.report.cells",
 }
 """Kinds of page with sections of their own, and the packages that know them."""
 
 
 def order(model: Mapping[str, Any]) -> tuple[Section, ...]:
-    """The sections of a page; one about traces, snapshots or models has its own."""
+    """The sections of a page; one about traces, snapshots, models or cells has its own."""
     kind = model.get("kind")
     if kind in OWN:
         own: tuple[Section, ...] = importlib.import_module(OWN[kind]).order(model)

@@ -1,0 +1,356 @@
+"""The page of two recordings laid side by side: what is comparable, what differs, in words.
+
+Recordings of other cells, other software or another configuration are not comparable: the numbers
+are shown, nothing is decided, unless the user says that this is what is being compared. The model
+has the shape of every comparison's page (facts, verdict, sections with tables), and `rows` with
+everything that was computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from dbdyno.cells.catalogue import metric
+from dbdyno.cells.collect import Collection, pattern_of
+from dbdyno.cells.compare import THRESHOLD, Row, compare
+from dbdyno.cells.compare_log import log_section, log_sentences
+from dbdyno.cells.compare_parts import DIFFERENT, as_dict, listed, section, table
+from dbdyno.cells.configuration import OWN_NAME, Facts
+from dbdyno.cells.hosts import Host
+from dbdyno.cells.intervals import MISSING, Intervals, intervals_of
+from dbdyno.cells.record import all_rounds
+from dbdyno.errors import CellsError
+from dbdyno.evidence.run import Run
+
+SCHEMA = 1
+TOP = 40
+_ORDER = {"worse": 0, "better": 1, "more": 2, "less": 2}
+_LOST = {
+    "reset": "the cell's service began anew, or a counter fell",
+    "not refreshed": "the cell had not collected anew",
+    MISSING: "the cell gave nothing",
+}
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One side: its name, its series, and the facts of its cells at the first and last round."""
+
+    name: str
+    found: Intervals
+    first: Facts
+    last: Facts
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of each cell: at the end where that is known."""
+        return {cell: self.last.get(cell) or known for cell, known in self.first.items()}
+
+
+def recordings(
+    runs: tuple[Run, Run], names: tuple[str, str], *, mask: str | None = None
+) -> tuple[Recording, Recording]:
+    """Two runs of kind `cells` as sides; raises `CellsError` where one has no two rounds."""
+    rounds = [_rounds(run, mask) for run in runs]
+    facts = [run.manifest.get("configuration") or {} for run in runs]
+    _rename(rounds, [known.get("first", {}) for known in facts])
+    found = []
+    for name, own, known in zip(names, rounds, facts, strict=True):
+        called = {c.host.address: c.host.name for one in own for c in one.columns}
+        first, last = (
+            {called.get(cell, cell): entry for cell, entry in known.get(end, {}).items()}
+            for end in ("first", "last")
+        )
+        found.append(Recording(name, intervals_of(own), first, last))
+    return found[0], found[1]
+
+
+def _rounds(run: Run, mask: str | None) -> list[Collection]:
+    rounds = all_rounds(run)
+    pattern = pattern_of(mask)
+    if pattern is not None:
+        for column in (column for one in rounds for column in one.columns):
+            column.listing.readings = [r for r in column.readings if pattern.fullmatch(r.name)]
+        rounds = [one for one in rounds if one.readings]
+    if len(rounds) < 2:
+        what = f" of metrics like {mask!r}" if mask else ""
+        raise CellsError(
+            f"has {len(rounds)} round{'' if len(rounds) == 1 else 's'}{what}; rates need two",
+            where=str(run.path),
+            next_step="record longer: dbdyno cells record --for 15min",
+        )
+    return rounds
+
+
+def _rename(rounds: Sequence[Sequence[Collection]], facts: Sequence[Facts]) -> None:
+    """Cells that were reached by other addresses, yet call themselves alike, are the same."""
+    cells = [{c.host.name for one in own for c in one.columns} for own in rounds]
+    names = [
+        {cell: known[OWN_NAME] for cell, known in side.items() if OWN_NAME in known}
+        for side in facts
+    ]
+    if cells[0] == cells[1] or set(names[0].values()) != set(names[1].values()):
+        return
+    for found, own in zip(cells, names, strict=True):
+        if found != set(own) or len(set(own.values())) < len(own):
+            return
+    for side, own in zip(rounds, names, strict=True):
+        for column in (column for one in side for column in one.columns):
+            name = own[column.host.name]
+            column.host = Host(name, column.host.address)
+            column.listing.readings = [r._replace(cell=name) for r in column.readings]
+
+
+def compare_page(
+    one: Recording,
+    other: Recording,
+    *,
+    threshold: float = THRESHOLD,
+    decide: bool = False,
+    everything: bool = False,
+) -> dict[str, Any]:
+    """The model. `decide`: even where cells, software or configuration differ; `everything`: show
+    also what does not differ."""
+    unlike = differences(one, other)
+    allowed = decide or not unlike
+    rows = compare(one.found, other.found, threshold=threshold)
+    if not allowed:
+        rows = [replace(row, decision="not comparable") for row in rows]
+    names = (one.name, other.name)
+    return {
+        "schema": SCHEMA,
+        "kind": "cells",
+        "page": "compare",
+        "facts": _facts(one, other),
+        "verdict": _verdict(rows, allowed),
+        "sections": [
+            _words(rows, (one, other), allowed, threshold),
+            *log_section(rows, names),
+            *_tables(rows, everything),
+            _levels(one.found, other.found, threshold, everything),
+            section("configuration", "Cells, software and configuration that differ",
+                     [table("", "what:text cell:text first:text second:text", unlike)],
+                     notes=[] if unlike else ["none that is known"]),
+            section("lost", "Intervals that do not count",
+                     [table("", "recording:text cell:text why:text intervals", _lost(one, other))],
+                     notes=[] if _lost(one, other) else ["none: every cell gave every interval"]),
+        ],
+        "warnings": _warnings(one, other, unlike, allowed),
+        "rows": [as_dict(row) for row in rows],
+    }  # fmt: skip
+
+
+def differences(one: Recording, other: Recording) -> list[dict[str, Any]]:
+    """What makes two recordings unlike, or one unlike itself: cells, software, configuration."""
+    found = []
+    if one.found.cells != other.found.cells:
+        found.append({"what": "cells", "cell": "", "first": ", ".join(one.found.cells),
+                      "second": ", ".join(other.found.cells)})  # fmt: skip
+    for side in (one, other):
+        found += [
+            {"what": f"{what}, changed during {side.name}", "cell": cell, "first": a, "second": b}
+            for cell, what, a, b in _unlike(side.first, side.last)
+        ]
+    return found + [
+        {"what": what, "cell": cell, "first": a, "second": b}
+        for cell, what, a, b in _unlike(one.facts, other.facts)
+    ]
+
+
+def _unlike(one: Facts, other: Facts) -> Iterable[tuple[str, str, str, str]]:
+    for cell in one.keys() & other.keys():
+        for what in sorted(one[cell].keys() | other[cell].keys()):
+            values = [side[cell].get(what, "none") for side in (one, other)]
+            if values[0] != values[1]:
+                yield cell, what, values[0], values[1]
+
+
+def _facts(one: Recording, other: Recording) -> dict[str, Any]:
+    release = {known.get("cell.releaseVersion", "") for known in other.facts.values()}
+    return {
+        "title": f"{other.name} against {one.name}",
+        "engine": "storage cells",
+        "version": ", ".join(sorted(release - {""})),
+        "first": _end(one),
+        "last": _end(other),
+    }
+
+
+def _end(side: Recording) -> dict[str, Any]:
+    at = datetime.fromtimestamp(side.found.first_ns / 1e9, UTC).isoformat()
+    cells = len(side.found.cells)
+    note = (f"{side.found.count} intervals of {side.found.mean_s:.3g} s, {cells} "
+            f"cell{'' if cells == 1 else 's'}")  # fmt: skip
+    return {"number": side.name, "at": at, "note": note}
+
+
+def _verdict(rows: Sequence[Row], allowed: bool) -> dict[str, Any]:
+    """What the rows over all cells say."""
+    if not allowed:
+        return {"word": "not comparable", "why": "cells, software or configuration differ"}
+    whole = [row for row in rows if not row.cell]
+    for word in ("worse", "better"):
+        named = [row.label for row in whole if row.decision == word]
+        if named:
+            return {"word": word, "why": f"{word}: {listed(named)}"}
+    moved = [row.label for row in whole if row.decision in DIFFERENT]
+    if moved:
+        return {"word": "different", "why": f"more or less of: {listed(moved)}"}
+    if all(math.isnan(row.p) for row in whole):
+        return {"word": "cannot tell", "why": "too few rounds to test anything"}
+    return {"word": "ok", "why": "nothing differs for certain over all cells"}
+
+
+def _words(
+    rows: Sequence[Row], sides: tuple[Recording, Recording], allowed: bool, threshold: float
+) -> dict[str, Any]:
+    """The verdict in sentences."""
+    whole = [row for row in rows if not row.cell]
+    tested = [row for row in whole if not math.isnan(row.p)]
+    found = [row for row in whole if row.decision in DIFFERENT]
+    parts = [row for row in rows if row.cell and row.decision in DIFFERENT]
+    told = log_sentences(rows, (sides[0].name, sides[1].name))
+    if allowed:
+        kinds = [f"{n} {word}" for word in DIFFERENT if (n := _count(found, word))]
+        told.append(
+            f"Over all cells {len(found)} of {len(tested)} that could be tested differ"
+            + (f": {', '.join(kinds)}." if kinds else ".")
+        )
+        told.append(f"Of single cells and objects {len(parts)} differ.")
+    else:
+        told.append("Not comparable: the numbers are shown, nothing is decided.")
+    return section(
+        "words", "In words", notes=told,
+        about="Each interval between two collections is one observation: what happens inside may"
+        " depend on each other, and neighbours that resemble each other widen the intervals. q: p"
+        " after false-discovery control (5 %). Differences within"
+        f" {threshold:.3g} count as none.",
+    )  # fmt: skip
+
+
+def _count(rows: Sequence[Row], word: str) -> int:
+    return sum(row.decision == word for row in rows)
+
+
+_COLUMNS = (
+    "metric:text decision:text ratio:change:change low:change:from high:change:to"
+    " first:number second:number q:p second_larger:ratio:second_larger"
+)
+
+
+def _tables(rows: Sequence[Row], everything: bool) -> list[dict[str, Any]]:
+    """Latencies and rates over all cells, then single cells and objects."""
+    whole = [row for row in rows if not row.cell and row.measure != "share"]
+    made = []
+    for measure, title in (("latency", "Latencies, over all cells"),
+                           ("rate", "Rates per second, over all cells")):  # fmt: skip
+        own = [row for row in whole if row.measure == measure]
+        made.append(_measured(measure, title, own, everything))
+    parts = [row for row in rows if row.cell]
+    shown = sorted((row for row in parts if row.decision in DIFFERENT), key=_by_weight)
+    columns = _COLUMNS.replace("metric:text", "metric:text cell:text object:text")
+    tested = sum(not math.isnan(row.p) for row in parts)
+    made.append(section(
+        "objects", "Single cells and objects that differ",
+        [table("", columns, [as_dict(row) for row in shown], top=TOP)],
+        notes=[f"{len(shown)} of {tested} that could be tested"],
+    ))  # fmt: skip
+    return made
+
+
+def _measured(name: str, title: str, rows: Sequence[Row], everything: bool) -> dict[str, Any]:
+    moved = [row for row in rows if row.decision != "none in either"]
+    shown = moved if everything else [row for row in moved if row.decision in DIFFERENT]
+    if not shown and moved and not everything:  # nothing differs: the busiest say how it was
+        shown = sorted(moved, key=lambda row: -row.b.moved)[:5]
+    left = len(moved) - len(shown)
+    still = len(rows) - len(moved)
+    notes = [f"{left} more: no difference for certain (--all shows them)"] if left else []
+    notes += [f"{still} moved in neither"] if still else []
+    told = table("", _COLUMNS, [as_dict(row) for row in sorted(shown, key=_by_weight)])
+    return section(name, title, [told], notes=notes)
+
+
+def _by_weight(row: Row) -> tuple[int, float, float]:
+    """What differs first, and in each kind the surest first."""
+    q = row.q if not math.isnan(row.q) else 2.0
+    change = 0.0 if math.isnan(row.ratio) else -abs(math.log(row.ratio))
+    return _ORDER.get(row.decision, 3), q, change
+
+
+def _levels(one: Intervals, other: Intervals, threshold: float, everything: bool) -> dict[str, Any]:
+    """Space, loads, temperatures: their means over time. They wander slowly, so nothing is
+    tested."""
+    rows = []
+    for name in sorted({n for n, _, _ in one.levels} & {n for n, _, _ in other.levels}):
+        values = [_level(side, name) for side in (one, other)]
+        a, b = values
+        apart = max(abs(a), abs(b)) * threshold < abs(a - b)
+        if everything or apart:
+            rows.append({"metric": name, "first": a, "second": b,
+                         "measure": one.units.get(name) or metric(name).unit})  # fmt: skip
+    return section(
+        "levels", "Levels, not tested",
+        [table("", "metric:text first:number second:number measure:text:unit", rows, top=TOP)],
+        notes=["they wander too slowly for a test; space is summed over the cells, loads and"
+               " percentages are means"] if rows else ["none that differs by the threshold"],
+    )  # fmt: skip
+
+
+def _level(side: Intervals, name: str) -> float:
+    """The mean over time of a level: summed over objects where it may be, else their mean."""
+    means = []
+    for (own, _, _), row in side.levels.items():
+        known = [value for value in row if not math.isnan(value)]
+        if own == name and known:
+            means.append(math.fsum(known) / len(known))
+    total = math.fsum(means)
+    return total if metric(name).rule == "sum" else total / max(len(means), 1)
+
+
+def _lost(one: Recording, other: Recording) -> list[dict[str, Any]]:
+    return [
+        {"recording": side.name, "cell": cell, "why": _LOST.get(why, why), "intervals": count}
+        for side in (one, other)
+        for (cell, why), count in sorted(side.found.lost.items())
+    ]
+
+
+def _warnings(
+    one: Recording, other: Recording, unlike: Sequence[dict[str, Any]], allowed: bool
+) -> list[dict[str, str]]:
+    from dbdyno.stats.ratios import ROUNDS_LEAST
+
+    found = []
+    if unlike and not allowed:
+        names = listed(list(dict.fromkeys(str(row["what"]) for row in unlike)))
+        found.append(_warning(
+            "cells.not_comparable", f"not comparable: {names} differ",
+            "if that is the change under test: --accept-differences",
+        ))  # fmt: skip
+    for side in (one, other):
+        if side.found.count < ROUNDS_LEAST:
+            found.append(_warning(
+                "cells.few", f"{side.name} has {side.found.count} intervals: too few to judge"
+                f" by, {ROUNDS_LEAST} are needed", "record longer: dbdyno cells record --for 15min",
+            ))  # fmt: skip
+        if set(side.found.cells) - set(side.facts):
+            found.append(_warning(
+                "cells.unknown", f"{side.name} does not say what its cells are (software,"
+                " configuration): whether they changed is not known",
+                "dbdyno cells record keeps it",
+            ))  # fmt: skip
+    found.append(_warning(
+        "cells.not_interleaved", "The two were recorded at different times: whatever else differed,"
+        " the load above all, counts as difference.",
+        "under a load that can be repeated, switch in short turns: dbdyno run flash-log",
+    ))  # fmt: skip
+    return found
+
+
+def _warning(code: str, text: str, step: str) -> dict[str, str]:
+    return {"code": code, "text": text, "next": step}

@@ -1,0 +1,67 @@
+"""What a cell is: its software, its flash, its disks and its IORM plan, so that recordings of
+different things are not laid side by side as if they were of the same.
+
+Only what stays put is kept, no uptime and no temperature. Of disks the kinds are counted: `12
+HardDisk 600G normal`. A cell that does not answer, or whose CellCLI does not know an object, has
+fewer facts; nothing is made up for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from dbdyno.cells.documents import read_any
+from dbdyno.cells.hosts import Host
+from dbdyno.cells.ssh import Access, Fleet
+
+Facts = dict[str, dict[str, str]]
+"""By the name of a cell's column: fact (`cell.releaseVersion`) to its text."""
+
+SINGLE = {
+    "cell": ("name", "id", "makeModel", "releaseVersion", "cellVersion", "flashCacheMode",
+             "cpuCount", "status"),
+    "flashcache": ("size", "effectiveCacheSize", "degradedCelldisks", "status"),
+    "flashlog": ("size", "effectiveSize", "degradedCelldisks", "status"),
+    "iormplan": ("objective", "catPlan", "dbPlan", "status"),
+}  # fmt: skip
+COUNTED = {
+    "celldisk": ("diskType", "size", "status"),
+    "griddisk": ("diskType", "size", "cachingPolicy", "asmModeStatus", "status"),
+}
+OWN_NAME = "cell.name"
+
+
+def ask(hosts: Sequence[Host], access: Access) -> Facts:
+    """The facts of every cell that answers."""
+    return asyncio.run(_ask(list(hosts), access))
+
+
+async def _ask(hosts: list[Host], access: Access) -> Facts:
+    found: Facts = {}
+    async with Fleet(hosts, access) as fleet:
+        for kind in (*SINGLE, *COUNTED):
+            for answer in await fleet.run(f"cellcli -e list {kind} detail"):
+                if answer.problem is None:
+                    details = read_any(answer.output).details
+                    found.setdefault(answer.host.name, {}).update(facts_of(kind, details))
+                else:  # it would cost its time-out again
+                    hosts.remove(answer.host)
+    return found
+
+
+def facts_of(kind: str, details: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """The facts in a DETAIL listing of one kind of object."""
+    if kind in SINGLE:
+        wanted = SINGLE[kind]
+        first = details[0] if details else {}
+        return {
+            f"{kind}.{name}": first[name] for name in wanted if first.get(name, "").strip()
+        }  # fmt: skip
+    kinds = Counter(
+        " ".join(text for name in COUNTED[kind] if (text := entry.get(name, "").strip()))
+        for entry in details
+    )
+    told = [f"{count} {text}".strip() for text, count in sorted(kinds.items())]
+    return {f"{kind}s": ", ".join(told)} if told else {}

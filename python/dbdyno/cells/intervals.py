@@ -1,0 +1,126 @@
+"""A recording as intervals: what every counter did from round to round, and every level at each.
+
+A round counts once every cell that answers has collected anew: with questions faster than cells
+collect, rounds are put together, so that no interval is a cell's empty one. A cell that gave
+nothing new while another collected twice is not waited for. What has no difference (a restart, a
+cell that did not answer) is NaN in its place, and counted in `lost`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dbdyno.cells.catalogue import metric
+from dbdyno.cells.collect import Collection
+from dbdyno.cells.diff import moved
+from dbdyno.cells.rates import NOT_REFRESHED, RESET, Change
+
+Key = tuple[str, str, str]
+"""Metric, cell, object."""
+
+MISSING = "missing"
+PATIENCE = 2
+"""So often a cell collects before one that did not is given up for this round."""
+
+
+@dataclass
+class Intervals:
+    """The intervals of a recording. `deltas` and `seconds` have one value per interval (NaN where
+    there is none), `levels` one per round that counts; `lost` counts intervals by (cell, why)."""
+
+    cells: list[str]
+    count: int
+    rounds: int
+    first_ns: int
+    last_ns: int
+    deltas: dict[Key, list[float]] = field(default_factory=dict)
+    seconds: dict[Key, list[float]] = field(default_factory=dict)
+    levels: dict[Key, list[float]] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+    lost: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @functools.cached_property
+    def counters(self) -> dict[str, dict[str, list[str]]]:
+        """Counters by name, then cell: the objects that have it."""
+        found: dict[str, dict[str, list[str]]] = {}
+        for name, cell, item in self.deltas:
+            found.setdefault(name, {}).setdefault(cell, []).append(item)
+        return found
+
+    @property
+    def mean_s(self) -> float:
+        """The mean length of an interval, by the cells' own clocks."""
+        known = [s for row in self.seconds.values() for s in row if not math.isnan(s)]
+        return math.fsum(known) / len(known) if known else math.nan
+
+
+def intervals_of(rounds: Sequence[Collection]) -> Intervals:
+    """The series of a recording's rounds, oldest first."""
+    kept = refreshed(rounds)
+    cells = list(dict.fromkeys(c.host.name for one in rounds for c in one.columns))
+    times = [at for one in kept for at in _times(one).values()]
+    made = Intervals(sorted(cells), len(kept) - 1, len(rounds), min(times), max(times))
+    for at, one in enumerate(kept):
+        for reading in one.readings:
+            if metric(reading.name).kind == "gauge":
+                made.units.setdefault(reading.name, reading.unit)
+                key = (reading.name, reading.cell, reading.object)
+                made.levels.setdefault(key, [math.nan] * len(kept))[at] = reading.value
+    for at, (before, after) in enumerate(itertools.pairwise(kept)):
+        found = moved(before, after)
+        for change in found:
+            _put(made, at, change)
+        made.lost.update((cell, why) for cell, why in _lost(made.cells, found).items())
+    return made
+
+
+def refreshed(rounds: Sequence[Collection]) -> list[Collection]:
+    """The rounds that count: in each, every cell has collected anew since the one before."""
+    kept = [rounds[0]]
+    since: dict[str, set[int]] = {}
+    for one in rounds[1:]:
+        base, now = _times(kept[-1]), _times(one)
+        for cell, at in now.items():
+            if at != base.get(cell):
+                since.setdefault(cell, set()).add(at)
+        waited = any(len(times) > PATIENCE for times in since.values())
+        if waited or all(cell in since for cell in now):
+            kept.append(one)
+            since = {}
+    return kept
+
+
+def _times(one: Collection) -> dict[str, int]:
+    """When each cell collected; where it did not say, when it was asked."""
+    return {
+        c.host.name: max((r.at_ns for r in c.readings if r.at_ns is not None), default=c.asked_ns)
+        for c in one.columns
+        if c.readings
+    }
+
+
+def _put(made: Intervals, at: int, change: Change) -> None:
+    key = (change.name, change.cell, change.object)
+    if key not in made.deltas:
+        made.deltas[key] = [math.nan] * made.count
+        made.seconds[key] = [math.nan] * made.count
+        made.units.setdefault(change.name, change.unit)
+    if change.delta is not None and change.seconds:
+        made.deltas[key][at] = change.delta
+        made.seconds[key][at] = change.seconds
+
+
+def _lost(cells: Sequence[str], found: Sequence[Change]) -> dict[str, str]:
+    """Cells without any difference in this interval, and why."""
+    whys: dict[str, str] = dict.fromkeys(cells, MISSING)
+    for change in found:
+        if change.delta is not None:
+            whys.pop(change.cell, None)
+        elif change.cell in whys and change.verdict in (RESET, NOT_REFRESHED):
+            whys[change.cell] = change.verdict
+    return whys
