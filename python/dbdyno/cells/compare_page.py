@@ -9,6 +9,7 @@ everything that was computed.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -192,7 +193,7 @@ def _verdict(rows: Sequence[Row], allowed: bool) -> dict[str, Any]:
     """What the rows over all cells say."""
     if not allowed:
         return {"word": "not comparable", "why": "cells, software or configuration differ"}
-    whole = [row for row in rows if not row.cell]
+    whole = sorted((row for row in rows if not row.cell), key=_by_weight)
     for word in ("worse", "better"):
         named = [row.label for row in whole if row.decision == word]
         if named:
@@ -250,16 +251,31 @@ def _tables(rows: Sequence[Row], everything: bool) -> list[dict[str, Any]]:
                            ("rate", "Rates per second, over all cells")):  # fmt: skip
         own = [row for row in whole if row.measure == measure]
         made.append(_measured(measure, title, own, everything))
-    parts = [row for row in rows if row.cell]
-    shown = sorted((row for row in parts if row.decision in DIFFERENT), key=_by_weight)
-    columns = _COLUMNS.replace("metric:text", "metric:text cell:text object:text")
-    tested = sum(not math.isnan(row.p) for row in parts)
-    made.append(section(
-        "objects", "Single cells and objects that differ",
-        [table("", columns, [as_dict(row) for row in shown], top=TOP)],
-        notes=[f"{len(shown)} of {tested} that could be tested"],
-    ))  # fmt: skip
+    made.append(_objects([row for row in rows if row.cell]))
     return made
+
+
+def _objects(rows: Sequence[Row]) -> dict[str, Any]:
+    """Single cells and objects, a line per metric and decision, with the surest of them: often a
+    whole rack moves at once. Every row is in `rows` of the model."""
+    tested = Counter(row.label for row in rows if not math.isnan(row.p))
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in sorted(rows, key=_by_weight):
+        if row.decision in DIFFERENT:
+            groups.setdefault((row.label, row.decision), []).append(row)
+    told = [
+        {**as_dict(own[0]), "many": f"{len(own)} of {tested[label]}",
+         "surest": f"{own[0].cell} {own[0].object}".strip()}
+        for (label, _), own in groups.items()
+    ]  # fmt: skip
+    columns = _COLUMNS.replace("decision:text", "decision:text many:text surest:text")
+    number = sum(len(own) for own in groups.values())
+    return section(
+        "objects", "Single cells and objects that differ", [table("", columns, told, top=TOP)],
+        about="a line per metric: how many differ of those that could be tested, and the numbers of"
+        " the surest" if told else "",
+        notes=[f"{number} of {tested.total()} that could be tested"],
+    )  # fmt: skip
 
 
 def _measured(name: str, title: str, rows: Sequence[Row], everything: bool) -> dict[str, Any]:
