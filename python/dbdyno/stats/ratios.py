@@ -17,9 +17,10 @@ move:
   so that one burst in a long recording decides nothing.
 
 Two ratios are compared on the log scale with Welch's t. Where one round carries a side's sum, there
-is no interval, and p is that of the plain difference with one degree of freedom. Where one side never moved there is no
-ratio; were both alike, the k rounds that moved (divided by their inflation) would all be on the
-other side with a chance of at most share^k, its share of the rounds; twice that is p.
+is no interval, and p is that of the plain difference with one degree of freedom. Where one side
+never moved there is no ratio; were both alike, the k rounds that moved (divided by their inflation)
+would all be on the other side with a chance of at most share^k, its share of the rounds; twice that
+is p.
 
 Limits: needs rounds of one kind of load. A load that drifts through one recording and not the other
 makes differences that are real, yet not the change that is being looked for.
