@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
-from rig_help import access, cell, serving
+from rig_help import access, cell, rack, serving
 
 from dbdyno.cells.hosts import hosts_of
 from dbdyno.cells.ssh import run_everywhere
@@ -222,3 +222,23 @@ def test_the_shell_of_dbdyno_cells_run_reaches_it(tmp_path: Path):
             "cellcli -e list cell | grep -c online && whoami",
         )  # fmt: skip
     assert (found.output, found.code) == ("1\nroot\n", 0)
+
+
+def test_ssh_knows_the_cells_by_their_names(tmp_path: Path):
+    import asyncssh
+
+    made = rack()
+    folder = tmp_path / "with a blank"
+    folder.mkdir()
+
+    async def name_of(where: Served, host: str) -> str:
+        async with asyncssh.connect(
+            host, config=[str(where.config)], agent_path=None
+        ) as connection:
+            done = await connection.run("hostname; whoami")
+            assert isinstance(done.stdout, str)
+            return done.stdout
+
+    with serving([Cell(made, number) for number in range(3)], folder) as where:
+        for name in ("cell03", "cell01"):
+            assert asyncio.run(name_of(where, name)) == f"{name}\ncelladmin\n"

@@ -70,6 +70,15 @@ def test_the_figures_come_from_runs_and_a_seed_gives_them_again():
     assert one["claims"][0]["parts"] != other["claims"][0]["parts"]
 
 
+def test_shares_are_measured_with_two_databases():
+    (claim,) = hold(["N15"], replications=2)["claims"]
+    share, wait, light, none = (part["value"] for part in claim["parts"])
+    assert share == pytest.approx(10 / 14, abs=0.03)
+    assert light == pytest.approx(0.5, abs=0.05)
+    assert none == pytest.approx(0.5, abs=0.03)
+    assert wait > 2
+
+
 def test_forms_of_output():
     shown = json.loads(run("--only", "N1,N14", "--replications", "2", "--format", "json").output)
     assert [claim["claim"] for claim in shown["claims"]] == ["N1", "N14"]

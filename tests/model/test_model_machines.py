@@ -63,7 +63,8 @@ def test_the_page_and_the_drawing_are_whole(name: str, tmp_path: Path):
     assert run("show", name, "-o", str(tmp_path / "m.svg")).exit_code == 0
     root = ET.fromstring((tmp_path / "m.svg").read_text())
     boxes = root.findall("{http://www.w3.org/2000/svg}rect")
-    assert len(boxes) == 1 + len(describe(name)["parts"])
+    shown = describe(name)
+    assert len(boxes) == 1 + len(shown["databases"]) + len(shown["parts"])
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -124,6 +125,28 @@ def test_roles_on_one_part_share_its_line():
 def test_parts_that_nothing_uses_are_set_apart():
     lines = drawing.tree(machine([part("a"), part("b", "c"), part("c")], redo=["a"]))
     assert lines[lines.index("not in use") + 1].strip() == "b  a b"
+
+
+def test_a_database_beside_stands_over_the_same_storage_also_by_the_name_of_a_part():
+    page = machine([part("a")], redo=["a"], data=["a"])
+    page["databases"] = [{"name": "a", "text": "20 sessions"}]
+    lines = drawing.tree(page)
+    assert lines[2:] == ["a  beside it: 20 sessions", "└─ redo, data: a (above)"]
+    svg = drawing.svg(page)
+    assert (svg.count("<rect"), svg.count("redo, data")) == (3, 1)
+
+
+def test_show_and_check_know_databases_beside(tmp_path: Path):
+    shown = json.loads(run("show", "exadata-x2-shared", "--format", "json").output)
+    assert [row["name"] for row in shown["databases"]] == ["TEST"]
+    paths = [row["path"] for row in shown["parameters"]]
+    assert {"databases.TEST.cores", "databases.TEST.workload.sessions"} <= set(paths)
+    mine = tmp_path / "mine.toml"
+    mine.write_text(_core.model_machine("exadata-x2-shared").replace("keys =", "kyes ="))
+    error = run("check", str(mine)).exception
+    assert isinstance(error, ModelError)
+    assert re.search(r"line \d+, databases\.TEST\.workload\.kyes", str(error))
+    assert "keys" in (error.next_step or "")
 
 
 def test_a_circle_is_drawn_rather_than_walked_for_ever():

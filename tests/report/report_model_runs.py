@@ -82,6 +82,14 @@ def flash_log() -> Model:
          "flash_outliers": 0, "races": 551_342, "share": 0.034806, "low": 0.0341,
          "high": 0.0355, "blocks": 20, "level": 0.95}
     ]  # fmt: skip
+    model["databases"] = [
+        {"arm": arm, "database": name, "transactions_per_s": rate, "disk_per_s": 3 * rate,
+         "flash_per_s": 0.0, "share": share, "low": share - 0.013, "high": share + 0.013,
+         "level": 0.95, "blocks": 20, "wait_ns": wait_ns}
+        for arm, name, rate, share, wait_ns in (
+            (0, "ORCL", 351.2, 0.308, 0.0), (0, "TEST", 856.5, 0.692, None),
+            (1, "ORCL", 694.7, 0.696, 28.8e6), (1, "TEST", 302.1, 0.304, 187e6))
+    ]  # fmt: skip
     model["tails"] = {
         "threshold_ns": 1_200_000.0,
         "exceed": {"counts": [40_000, 31_000], "shares": [0.01, 0.00775],

@@ -26,6 +26,14 @@ def test_the_race_is_told_with_its_share_and_interval():
     assert "3.48 %" in " ".join(text.split())
 
 
+def test_databases_on_one_storage_stand_side_by_side():
+    page = words(render_html(report_model_runs.flash_log()))
+    for expected in ("Databases side by side", "69.6 %", "68.3 % to 70.9 %", "28.8 ms"):
+        assert expected in page
+    text = " ".join(render_text(report_model_runs.flash_log(), width=110, color=False).split())
+    assert "flash log on TEST 302.1" in text
+
+
 def test_a_station_that_stands_for_several_shows_the_busiest():
     page = words(render_html(report_model_runs.flash_log()))
     assert "cell.disk × 36" in page
@@ -45,6 +53,7 @@ def test_a_live_run_has_neither_devices_nor_race(experiment):
     page = render_html(experiment)
     assert 'id="devices"' not in page
     assert 'id="race"' not in page
+    assert 'id="databases"' not in page
 
 
 def test_the_tail_of_two_arms_is_told_on_page_and_terminal():

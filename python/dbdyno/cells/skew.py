@@ -1,28 +1,22 @@
 """Which cell, disk or flash module differs from its siblings.
 
 Siblings are cells (each metric put together over a cell's objects), and objects of one kind: all
-cell disks on hard disk, all on flash, all grid disks of one group. In every round of a recording
+hard disks, all flash disks, all grid disks of one group. In every round of a recording
 each sibling's rate or latency is laid against the median of all siblings of that round; over the
-rounds the mean log ratio is tested against nothing (Student's t, one round one observation, its
-error widened for what the rounds have in common with the next). All tests of a page stand under one
-false-discovery control (Benjamini and Hochberg). Said is what is both significant and larger than a
-threshold.
+rounds the mean log ratio is tested against that of the middle sibling (Student's t, one round one
+observation, its error widened for what the rounds have in common with the next). All tests of a
+page stand under one false-discovery control (Benjamini and Hochberg). Said is what is both
+significant and larger than a threshold.
 
 With fewer than 4 rounds nothing can be tested: the siblings are shown, and no finding is claimed.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-from dbdyno.cells.collect import Collection
-from dbdyno.cells.diff import moved
-from dbdyno.cells.rates import Change, latencies
 
 SCHEMA = 1
 ROUNDS_LEAST = 4
@@ -52,48 +46,66 @@ class Finding:
     differs: bool
 
 
-def skew_page(rounds: Sequence[Collection], *, threshold: float = THRESHOLD) -> dict[str, Any]:
-    """The page of a recording's rounds, oldest first."""
-    series = _series(rounds)
+def skew_page(series: Series, rounds: int, *, threshold: float = THRESHOLD) -> dict[str, Any]:
+    """The page of a recording's series over so many intervals (`Measured.siblings`)."""
     found = findings(series, threshold=threshold)
     return {
         "schema": SCHEMA,
         "kind": "cells",
         "page": "skew",
-        "rounds": max(0, len(rounds) - 1),
+        "rounds": rounds,
         "threshold": threshold,
         "tested": len(found),
-        "enough": len(rounds) - 1 >= ROUNDS_LEAST,
+        "enough": rounds >= ROUNDS_LEAST,
         "rows": [vars(one) for one in sorted(found, key=_by_size)],
     }
 
 
-def _by_size(one: Finding) -> tuple[bool, float]:
-    return (not one.differs, -abs(math.log(one.ratio)))
+def _by_size(one: Finding) -> tuple[bool, float, str, str]:
+    return (not one.differs, -abs(math.log(one.ratio)), one.metric, one.name)
 
 
 def findings(series: Series, *, threshold: float = THRESHOLD) -> list[Finding]:
     """Every sibling with enough rounds, tested; q over all of them."""
+    import numpy as np
+    from scipy.stats import t as student
+
     from dbdyno.stats import benjamini_hochberg
 
-    tested = []
-    for metric, kind in dict.fromkeys((metric, kind) for metric, kind, _ in series):
-        own = {name: by for (m, k, name), by in series.items() if (m, k) == (metric, kind)}
-        if len(own) >= SIBLINGS_LEAST:
-            tested += [(metric, kind, len(own), *one) for one in _ratios(own)]
-    qs = benjamini_hochberg([p for *_, p in tested])
+    groups: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
+    for (metric, kind, name), by in series.items():
+        groups.setdefault((metric, kind), {})[name] = by
+    tested = [
+        (metric, kind, len(own), *one)
+        for (metric, kind), own in groups.items()
+        if len(own) >= SIBLINGS_LEAST
+        for one in _ratios(own)
+    ]
+    if not tested:
+        return []
+    means, errors = (np.array([one[at] for one in tested]) for at in (5, 6))
+    freedom = np.array([one[4] - 1 for one in tested])
+    halves = student.ppf(0.975, freedom) * errors
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ps = 2 * student.sf(np.abs(means) / errors, freedom)
+    ps = np.where(errors > 0, ps, np.where(means == 0, 1.0, 0.0))
+    qs = benjamini_hochberg([float(p) for p in ps])
     border = math.log1p(threshold)
     return [
         Finding(metric, kind, name, n, rounds, math.exp(mean), math.exp(mean - half),
-                math.exp(mean + half), p, q, q < LEVEL and abs(mean) > border)
-        for (metric, kind, n, name, rounds, mean, half, p), q in zip(tested, qs, strict=True)
+                math.exp(mean + half), float(p), q, bool(q < LEVEL and abs(mean) > border))
+        for (metric, kind, n, name, rounds, mean, _), half, p, q
+        in zip(tested, halves, ps, qs, strict=True)
     ]  # fmt: skip
 
 
-def _ratios(own: dict[str, dict[int, float]]) -> Iterable[tuple[str, int, float, float, float]]:
-    """(name, rounds, mean log ratio, half of the 95 % interval, p) of each sibling."""
+def _ratios(own: dict[str, dict[int, float]]) -> list[tuple[str, int, float, float]]:
+    """(name, rounds, mean log ratio, its standard error) of each sibling.
+
+    The mean log ratios are laid against their own median: where load comes in bursts, the mean of
+    logarithms lies off the logarithm of the median for every sibling, and none of them differs.
+    """
     import numpy as np
-    from scipy.stats import t as student
 
     rounds = sorted({at for by in own.values() for at in by})
     medians = {}
@@ -101,23 +113,18 @@ def _ratios(own: dict[str, dict[int, float]]) -> Iterable[tuple[str, int, float,
         values = [by[at] for by in own.values() if at in by]
         if len(values) >= SIBLINGS_LEAST:
             medians[at] = float(np.median(values))
+    found = []
     for name, by in own.items():
         logs = np.array([
             math.log(by[at] / medians[at])
             for at in rounds
             if at in medians and medians[at] > 0 and by.get(at, 0) > 0
         ])  # fmt: skip
-        if logs.size < ROUNDS_LEAST:
-            continue
-        mean = float(logs.mean())
-        error = float(logs.std(ddof=1)) / math.sqrt(logs.size) * _widening(logs)
-        half = float(student.ppf(0.975, logs.size - 1)) * error
-        p = (
-            2 * float(student.sf(abs(mean) / error, logs.size - 1))
-            if error > 0
-            else float(mean == 0)
-        )
-        yield name, int(logs.size), mean, half, p
+        if logs.size >= ROUNDS_LEAST:
+            error = float(logs.std(ddof=1)) / math.sqrt(logs.size) * _widening(logs)
+            found.append((name, int(logs.size), float(logs.mean()), error))
+    middle = float(np.median([mean for *_, mean, _ in found])) if found else 0.0
+    return [(name, size, mean - middle, error) for name, size, mean, error in found]
 
 
 def _widening(logs: Any) -> float:
@@ -130,39 +137,11 @@ def _widening(logs: Any) -> float:
     return math.sqrt((1 + r) / (1 - r))
 
 
-def _series(rounds: Sequence[Collection]) -> Series:
-    series: Series = {}
-    for at, (before, after) in enumerate(itertools.pairwise(rounds)):
-        found = moved(before, after)
-        for (metric, kind, name), value in _values(found).items():
-            series.setdefault((metric, kind, name), {})[at] = value
-    return series
-
-
-def _values(found: Sequence[Change]) -> dict[tuple[str, str, str], float]:
-    """Rates and latencies of one round, per sibling."""
-    values: dict[tuple[str, str, str], float] = {}
-    for change in found:
-        if change.per_s is not None:
-            cell = (change.name, "cells", change.cell)
-            values[cell] = values.get(cell, 0.0) + change.per_s
-            kind = kind_of(change.name, change.object, change.cell)
-            if kind:
-                values[change.name, kind, f"{change.cell} {change.object}"] = change.per_s
-    for over, kind in (("cell", "cells"), ("object", "")):
-        for row in latencies(found, over=over):
-            what = kind or kind_of(row.name, row.object, row.cell)
-            if what and row.value is not None:
-                name = row.cell if kind else f"{row.cell} {row.object}"
-                values[row.name, what, name] = row.value
-    return values
-
-
 def kind_of(metric: str, item: str, cell: str) -> str:
     """What an object's siblings are called; '' where it has none. Grid disks of one group and cell
     disks of one medium are siblings: DATA_CD_03_cel01 is of 'grid disks DATA'."""
     if metric.startswith("CD_"):
-        return "flash disks" if item.startswith("FD_") else "cell disks"
+        return "flash disks" if item.startswith("FD_") else "hard disks"
     if metric.startswith("GD_"):
         group = re.sub(r"_?[CF]D_\d+.*$", "", item)
         return f"grid disks {group}".rstrip()

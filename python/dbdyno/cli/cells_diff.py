@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dbdyno.cli.output import folder_option, show_rows, write_text
+from dbdyno.cli.pages import FORMATS, form_of, show_page
 
 
 @click.command()
@@ -27,7 +28,7 @@ from dbdyno.cli.output import folder_option, show_rows, write_text
 @click.option(
     "--format",
     "form",
-    type=click.Choice(("table", "csv", "json", "jsonl")),
+    type=click.Choice(FORMATS),
     help="Form of the output.",
 )
 @click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False),
@@ -48,9 +49,11 @@ def command(
 
     sides = [side(name, mask=mask, runs=folder) for name in (before, after)]
     page = diff_page(*sides, by=by)
-    kind = form or (output.suffix.removeprefix(".") if output else "table")
+    kind = form_of(form, output)
     rows = [row for row in page["rows"] if everything or row["delta"]]
-    if kind == "json":
+    if kind == "html":
+        show_page(page, kind, output)
+    elif kind == "json":
         text = json.dumps(page, indent=1, ensure_ascii=False) + "\n"
         write_text(output, text) if output else click.echo(text, nl=False)
     elif kind in ("csv", "jsonl"):

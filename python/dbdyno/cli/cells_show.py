@@ -10,6 +10,8 @@ import click
 
 from dbdyno.cli.cells_options import access_of, hosts_from, reach_options, tell_problems
 from dbdyno.cli.output import show_rows, write_text
+from dbdyno.cli.pages import FORMATS, form_of
+from dbdyno.cli.pages import show_page as show_whole
 
 MANY = 8
 
@@ -37,7 +39,7 @@ MANY = 8
 @click.option(
     "--format",
     "form",
-    type=click.Choice(("table", "csv", "json", "jsonl")),
+    type=click.Choice(FORMATS),
     help="Form of the output.",
 )
 @click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False),
@@ -61,8 +63,10 @@ def command(
 
     found = collect_once(hosts_from(reach), access_of(reach), mask=mask, describe=desc)
     page = show_page(found, by=by)
-    kind = form or (output.suffix.removeprefix(".") if output else "table")
-    if kind == "json":
+    kind = form_of(form, output)
+    if kind == "html":
+        show_whole(page, kind, output)
+    elif kind == "json":
         text = json.dumps(page, indent=1, ensure_ascii=False) + "\n"
         write_text(output, text) if output else click.echo(text, nl=False)
     elif kind in ("csv", "jsonl"):

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dbdyno.cli.output import folder_option, show_rows, write_text
+from dbdyno.cli.pages import FORMATS, form_of, show_page
 
 
 @click.command()
@@ -22,7 +23,7 @@ from dbdyno.cli.output import folder_option, show_rows, write_text
 )
 @click.option("--all", "everything", is_flag=True, help="Siblings that do not differ, too.")
 @folder_option
-@click.option("--format", "form", type=click.Choice(("table", "csv", "json", "jsonl")))
+@click.option("--format", "form", type=click.Choice(FORMATS))
 @click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False),
               help="Write to this file; its suffix tells the format.")  # fmt: skip
 def command(
@@ -38,17 +39,19 @@ def command(
     dbdyno cells skew rec
     """
     from dbdyno.cells.collect import pattern_of
-    from dbdyno.cells.record import all_rounds
+    from dbdyno.cells.series import measured
     from dbdyno.cells.skew import ROUNDS_LEAST, skew_page
     from dbdyno.evidence.run import find_run
 
     pattern = pattern_of(mask)
-    rounds = all_rounds(find_run(name, folder))
-    page = skew_page(rounds, threshold=threshold)
+    with measured(find_run(name, folder)) as found:
+        page = skew_page(found.siblings(), found.intervals, threshold=threshold)
     rows = [row for row in page["rows"] if pattern is None or pattern.fullmatch(row["metric"])]
     different = [row for row in rows if row["differs"]]
-    kind = form or (output.suffix.removeprefix(".") if output else "table")
-    if kind == "json":
+    kind = form_of(form, output)
+    if kind == "html":
+        show_page({**page, "rows": rows}, kind, output)
+    elif kind == "json":
         text = json.dumps({**page, "rows": rows}, indent=1) + "\n"
         write_text(output, text) if output else click.echo(text, nl=False)
     elif kind in ("csv", "jsonl"):

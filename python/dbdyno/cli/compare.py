@@ -89,7 +89,7 @@ def command(
         _compare_cells(names, runs, shown, form, output)
         return
     analysis = analyse(runs[0]) if len(runs) == 1 else analyse_pair(*runs)
-    _show(analysis, form, output)
+    show_analysis(analysis, form, output)
     if analysis["verdict"]["decision"] == "slower":
         raise click.exceptions.Exit(1)
 
@@ -126,7 +126,7 @@ def _compare_traces(
     with opened([paths[0]], think_time) as base, opened([paths[1]], think_time) as other:
         question: Question = Question(_shown(names), event, merge_literals, threshold=threshold)
         analysis = compare_traces(base, other, question)
-        _show(analysis, form, output)
+        show_analysis(analysis, form, output)
         end_with([*base.refused, *other.refused], [*base.broken, *other.broken])
     if analysis["verdict"]["decision"] == "slower":
         raise click.exceptions.Exit(1)
@@ -201,7 +201,8 @@ def _differing(one: str, other: str) -> tuple[str, str]:
     return one[cut:], other[cut:]
 
 
-def _show(analysis: dict[str, Any], form: str | None, output: Path | None) -> None:
+def show_analysis(analysis: dict[str, Any], form: str | None, output: Path | None) -> None:
+    """Writes an analysis in the form asked for: by name, else by the suffix of the file."""
     from dbdyno.report.flat import rows
     from dbdyno.report.html import render_html, write_html
 

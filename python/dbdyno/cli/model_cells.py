@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 import signal
 import tempfile
 import threading
@@ -123,4 +124,6 @@ def _tell(rack: Rack, load: Load, served: Served) -> None:
     for name, port in zip(rack.names, served.ports, strict=True):
         click.echo(f"  {name}  {served.listen}:{port}", err=True)
     click.echo(f"dbdyno cells show {served.reach} --mask 'FL_.*'")
+    config = shlex.quote(str(served.config))
+    click.echo(f"At a prompt: ssh -F {config} -t {rack.names[0]} cellcli", err=True)
     click.echo("Ctrl-C ends it.", err=True)

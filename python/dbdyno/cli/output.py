@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +16,8 @@ import click
 from dbdyno.errors import Error
 
 FORMATS = ("table", "csv", "json", "jsonl")
+_DIGITS = r"[-+−]?(?:\d[\d,\u202f]*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?(?:[\s\u202f]?%)?"
+_NUMBER = re.compile(rf"{_DIGITS}(?: to {_DIGITS})?")
 F = TypeVar("F", bound=Callable[..., Any])
 
 folder_option = click.option(
@@ -90,13 +93,25 @@ def _table(rows: list[dict[str, Any]], names: list[str], title: str, terminal: b
     console = Console(file=out, width=width, force_terminal=terminal and None, highlight=False)
     table = Table(box=None, pad_edge=False, header_style="bold", title=None)
     for name in names:
-        numeric = all(isinstance(row[name], int | float) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        values = [row[name] for row in rows]
+        whole = is_numeric(values) or not any(" " in str(value) for value in values)
+        table.add_column(name, justify="right" if is_numeric(values) else "left", no_wrap=whole,
+                         overflow="ignore" if whole else "fold")  # fmt: skip
     for row in rows:
         table.add_row(*(_cell(row[name]) for name in names))
     console.print(table)
     del title
     return out.getvalue()
+
+
+def is_numeric(values: Sequence[Any]) -> bool:
+    """Whether a column holds numbers, also as text (1,234.5, 1.5e+07, 3 to 7, –): it then stands to
+    the right, digit under digit."""
+    texts = [value for value in values if not (value is None or value in ("", "–", "-"))]
+    return bool(texts) and all(
+        isinstance(value, int | float) or (isinstance(value, str) and _NUMBER.fullmatch(value))
+        for value in texts
+    )
 
 
 def _cell(value: Any) -> str:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dbdyno.cli.output import folder_option
+from dbdyno.cli.pages import form_of
 from dbdyno.evidence import find_run
+
+if TYPE_CHECKING:
+    from dbdyno.evidence import Run
+
+FORMATS = ("html", "text", "table", "json", "csv", "jsonl")
 
 
 @click.command("report")
 @click.argument("run_name", metavar="RUN")
+@click.option("--format", "form", type=click.Choice(FORMATS),
+              help="Form of the report; text and table are the same. [default: html]")  # fmt: skip
 @click.option(
     "-o",
     "output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The HTML file (default: report.html in the run's folder).",
+    help="Write to this file; its suffix tells the format (default: report.html in the run).",
 )
 @click.option(
     "--figures",
@@ -24,18 +33,54 @@ from dbdyno.evidence import find_run
     help="Write each figure as PNG and SVG into this folder.",
 )
 @folder_option
-def command(run_name: str, output: Path | None, figures: Path | None, folder: Path) -> None:
-    """Render the report of RUN (a name, its end, a path, or 'last') from its evidence."""
-    from dbdyno.report.figures import write_figures
-    from dbdyno.report.html import write_html
+def command(
+    run_name: str, form: str | None, output: Path | None, figures: Path | None, folder: Path
+) -> None:
+    """Render the report of RUN (a name, its end, a path, or 'last') from its evidence: a study's,
+    or that of a recording of storage cells.
+
+    \b
+    dbdyno report last
+    dbdyno report before --format text
+    """
+    run = find_run(run_name, folder)
+    model = _model(run)
+    if figures is not None:
+        from dbdyno.report.figures import write_figures
+
+        for path in write_figures(model, figures):
+            click.echo(str(path))
+        if output is None and form is None:
+            return
+    kind = form_of(form, output) if form or output else "html"
+    if kind == "html":
+        from dbdyno.report.html import write_html
+
+        place = output or run.path / "report.html"
+        write_html(model, place)
+        click.echo(str(place))
+    else:
+        _show(model, "table" if kind in ("text", "txt") else kind, output)
+
+
+def _model(run: Run) -> dict[str, Any]:
+    from dbdyno.cells.record import KIND
+
+    if run.manifest.get("kind") == KIND:
+        from dbdyno.cells.report import report_page
+
+        return report_page(run)
     from dbdyno.study.analyse import analyse
 
-    run = find_run(run_name, folder)
-    analysis = analyse(run)
-    if figures is not None:
-        for path in write_figures(analysis, figures):
-            click.echo(str(path))
-    if output is not None or figures is None:
-        place = output or run.path / "report.html"
-        write_html(analysis, place)
-        click.echo(str(place))
+    return analyse(run)
+
+
+def _show(model: dict[str, Any], kind: str, output: Path | None) -> None:
+    if model["kind"] == "cells":
+        from dbdyno.cli.pages import show_page
+
+        show_page(model, kind, output)
+    else:
+        from dbdyno.cli.compare import show_analysis
+
+        show_analysis(model, kind, output)

@@ -33,7 +33,8 @@ def describe(name: str) -> dict[str, Any]:
     return {
         "schema": SCHEMA, "kind": "model", "page": "machine", "name": machine.name,
         "title": machine.title, "instance": _instance(machine.parameters),
-        "roots": _roots(machine.parameters), "parts": machine.parts,
+        "roots": _roots(machine.parameters), "databases": machine.databases,
+        "parts": machine.parts,
         "parameters": machine.parameters,
     }  # fmt: skip
 

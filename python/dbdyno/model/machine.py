@@ -22,24 +22,27 @@ PREFIX = "model:"
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine: the target's name, its TOML text, its title, its parts and its parameters."""
+    """A machine: the target's name, its TOML text, its title, the databases beside the one that is
+    studied, its parts and its parameters."""
 
     target: str
     toml: str
     title: str
+    databases: list[dict[str, Any]]
     parts: list[dict[str, Any]]
     parameters: list[dict[str, Any]]
 
     def path(self, name: str, also: list[str] | None = None) -> str:
-        """The path of the parameter that `name` means: a path, or the end of one alone. `also` are
-        other names that the user may have meant.
+        """The path of the parameter that `name` means: a path, or the end of one alone. Where
+        instances have parameters of one name it is that of `[database]`. `also` are other names
+        that the user may have meant.
 
         Raises `ModelError` with what is near and how to list them all.
         """
         paths = [str(row["path"]) for row in self.parameters]
         if name in paths:
             return name
-        ends = [path for path in paths if path.endswith(f".{name}")]
+        ends = self._ends(name)
         if len(ends) == 1:
             return ends[0]
         listing = f"`dbdyno model show {self.name}` lists all parameters"
@@ -72,8 +75,12 @@ class Machine:
         return self.target.removeprefix(PREFIX)
 
     def _whole(self, name: str) -> str:
-        ends = [p for row in self.parameters if (p := str(row["path"])).endswith(f".{name}")]
+        ends = self._ends(name)
         return ends[0] if len(ends) == 1 else name
+
+    def _ends(self, name: str) -> list[str]:
+        found = [p for row in self.parameters if (p := str(row["path"])).endswith(f".{name}")]
+        return [path for path in found if not path.startswith("databases.")] or found
 
     @staticmethod
     def _near(name: str, paths: list[str], also: list[str]) -> list[str]:
@@ -116,7 +123,9 @@ def parsed(target: str, toml: str, file: str | None = None) -> Machine:
             raise
         where = f"{file}: {error.where}" if error.where else file
         raise ModelError(error.message, where=where, next_step=error.next_step) from error
-    return Machine(target, toml, found["title"], found["parts"], found["parameters"])
+    return Machine(
+        target, toml, found["title"], found["databases"], found["parts"], found["parameters"]
+    )
 
 
 def _file(path: Path) -> str:

@@ -80,6 +80,17 @@ def significant(value: object, digits: int = 3) -> str:
     return _signed(given, _grouped(f"{abs(given):.{_places(given, digits)}f}"))
 
 
+def digits(value: object) -> str:
+    """A number with every digit that it has, thousands set apart from five whole digits on."""
+    given = number(value)
+    if given is None:
+        return NONE
+    if given == int(given) and abs(given) < 2**53:
+        return _signed(given, _grouped(f"{abs(given):.0f}"))
+    plain = f"{abs(given):.12g}"
+    return _signed(given, plain if "e" in plain else _grouped(plain))
+
+
 def duration(ns: object, digits: int = 3) -> str:
     """A time in nanoseconds as ns, µs, ms or s."""
     return _scaled(ns, _TIME_UNITS, digits)

@@ -15,6 +15,7 @@ from dbdyno.report.reading import Analysis
 from dbdyno.report.sections import (
     arms,
     correlation,
+    databases,
     devices,
     gates,
     metrics,
@@ -63,6 +64,7 @@ def render_text(analysis: Mapping[str, Any], *, width: int, color: bool) -> str:
             _sweep,
             _tails,
             _race,
+            _databases,
             _devices,
             _correlation,
             _traces,
@@ -226,6 +228,21 @@ def _race(analysis: Analysis, page: Console) -> None:
     for row in view["rows"]:
         table.add_row(*(console.plain(cell) for cell in
                         (row["arm"]["name"], *(row[name] for name in names))))  # fmt: skip
+    page.print()
+    page.print(table)
+
+
+def _databases(analysis: Analysis, page: Console) -> None:
+    """What each database got of a storage that several share."""
+    view = databases.view(analysis)
+    if view is None:
+        return
+    names = ("transactions", "disk", "share", "interval", "wait")
+    heads = ["transactions/s", "disk I/O/s", "share", view["level"], "waiting"]
+    table = console.table(databases.SECTION.title, ["arm", "database"], heads)
+    for row in view["rows"]:
+        cells = (row["arm"]["name"], row["database"], *(row[name] for name in names))
+        table.add_row(*(console.plain(cell) for cell in cells))
     page.print()
     page.print(table)
 

@@ -30,13 +30,15 @@ INTERRUPT = "\x03"
 
 @dataclass(frozen=True)
 class Served:
-    """Where the cells can be reached: ports in their order, the file of their host keys, and the
-    private key that is let in (None where the user's own keys are)."""
+    """Where the cells can be reached: ports in their order, the file of their host keys, the
+    private key that is let in (None where the user's own keys are), and a configuration of `ssh`
+    that knows the cells by their names."""
 
     listen: str
     ports: list[int]
     known_hosts: Path
     key: Path | None
+    config: Path
 
     @property
     def hosts(self) -> str:
@@ -178,7 +180,19 @@ class Servers:
             raise
         known = self.folder / "known_hosts"
         known.write_text("".join(lines))
-        return Served(self.listen, ports, known, key)
+        config = self.folder / "ssh_config"
+        config.write_text(self._configuration(ports, known, key))
+        return Served(self.listen, ports, known, key, config)
+
+    def _configuration(self, ports: Sequence[int], known: Path, key: Path | None) -> str:
+        """`ssh -F` on it knows the cells by their names."""
+        lines = []
+        for cell, port in zip(self.cells, ports, strict=True):
+            lines += [f"Host {cell.name}", f"  HostName {self.listen}", f"  Port {port}"]
+        lines += ["Host *", f"  User {USER}", f'  UserKnownHostsFile "{known.absolute()}"']
+        if key is not None:
+            lines += [f'  IdentityFile "{key.absolute()}"', "  IdentitiesOnly yes"]
+        return "".join(f"{line}\n" for line in lines)
 
     async def _server(self, cell: Cell, host_key: Any, keys: Path, at: int) -> Any:
         import asyncssh

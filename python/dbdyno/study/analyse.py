@@ -61,7 +61,7 @@ def analyse(run: Run) -> dict[str, Any]:
 
 
 def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
-    from dbdyno.study import correlation, curve, devices, gates, logs, race, sweep, tail
+    from dbdyno.study import correlation, curve, databases, devices, gates, logs, race, sweep, tail
     from dbdyno.study.method import engine, method
 
     kind = run.manifest["kind"]
@@ -113,6 +113,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
         model["tails"] = tail.of_arms(measures, latencies, judge["longest"], judge["level"])
     if on_model(run):
         model["devices"] = devices.of_run(connection, measures)
+        model["databases"] = databases.of_run(connection, measures, judge["level"])
     if on_model(run) or "logs" in run.manifest:
         model["race"] = race.of_run(connection, measures, judge["level"])
     model["gates"], model["warnings"] = gates.examine(run, measures, model, latencies)

@@ -60,6 +60,7 @@ def describe_on_model(plan: Plan) -> str:
     check_on_model(plan, machine)
     how = plan.schedule
     lines = [f"{plan.title}", plan.question, "", f"{machine.target}: {machine.title}"]
+    lines += [f"    {row['name']}: beside it, {row['text']}" for row in machine.databases]
     lines += [f"    {part['name']}: {part['text']}" for part in machine.parts]
     lines += ["", f"workload: {plan.workload.kind}"]
     for number, arm in enumerate(plan.arms):

@@ -225,6 +225,7 @@ def _facts(machine: Machine, asked: list[str]) -> dict[str, Any]:
     return {
         "target": machine.target,
         "machine": machine.title,
+        **{row["name"]: f"beside it, {row['text']}" for row in machine.databases},
         **{part["name"]: part["text"] for part in machine.parts},
         "settings": [
             {

@@ -65,6 +65,8 @@ impl Default for Directive {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct IormParameters {
+    /// Is the plan in force? Otherwise: first come, first served.
+    pub active: bool,
     /// Requests on a disk at once, where there is a plan.
     pub depth: u64,
     /// Expected disk time of a request without its bytes.
@@ -77,7 +79,8 @@ pub struct IormParameters {
 
 impl IormParameters {
     /// Meaning and source of each.
-    pub const TABLE: [Parameter; 4] = [
+    pub const TABLE: [Parameter; 5] = [
+        parameter("active", "is the plan in force", "ALTER IORMPLAN: active, inactive"),
         parameter("depth", "requests on a disk at once, where there is a plan", "assumed"),
         parameter(
             "request_ms",
@@ -94,7 +97,15 @@ impl IormParameters {
 
     /// Directive of a database.
     pub fn directive(&self, database: &str) -> Directive {
+        if !self.active {
+            return Directive::default();
+        }
         self.plan.get(database).or_else(|| self.plan.get("other")).cloned().unwrap_or_default()
+    }
+
+    /// Is there a plan, and is it in force?
+    pub fn has_plan(&self) -> bool {
+        self.active && !self.plan.is_empty()
     }
 
     /// Expected disk time.
@@ -105,7 +116,8 @@ impl IormParameters {
 
 impl Default for IormParameters {
     fn default() -> Self {
-        Self { depth: 8, request_ms: 3.3, rate_mb_s: 150.0, plan: BTreeMap::new() }
+        let plan = BTreeMap::new();
+        Self { active: true, depth: 8, request_ms: 3.3, rate_mb_s: 150.0, plan }
     }
 }
 

@@ -101,13 +101,13 @@ impl StorageCell {
     fn replan(state: &mut State) {
         let names = &state.databases;
         state.directives = names.iter().map(|name| state.iorm.directive(name)).collect();
-        state.plan = (!state.iorm.plan.is_empty()).then(|| Plan::new(&state.iorm, names));
+        state.plan = state.iorm.has_plan().then(|| Plan::new(&state.iorm, names));
     }
 
     /// Puts a plan of resource management in force: for what comes and what waits.
     pub fn set_plan(&self, plan: std::collections::BTreeMap<String, Directive>) {
         let state = &mut *self.state.borrow_mut();
-        state.iorm.plan = plan;
+        (state.iorm.plan, state.iorm.active) = (plan, true);
         Self::replan(state);
         for unit in 0..self.disks {
             self.serve(state, unit);

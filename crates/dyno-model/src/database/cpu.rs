@@ -131,6 +131,7 @@ struct State {
 
 struct Inner {
     sim: Sim,
+    name: String,
     place: Place,
     cores: u64,
     policy: Policy,
@@ -145,8 +146,8 @@ struct Inner {
 pub struct Cpu(Rc<Inner>);
 
 impl Cpu {
-    /// So many cores.
-    pub fn new(sim: &Sim, cores: u64, parameters: &SchedulerParameters) -> Self {
+    /// So many cores, reported under a name.
+    pub fn new(sim: &Sim, name: &str, cores: u64, parameters: &SchedulerParameters) -> Self {
         let state = RefCell::new(State {
             free: cores.max(1),
             queue: BTreeMap::new(),
@@ -158,7 +159,8 @@ impl Cpu {
         let ns = |ms: f64| whole_ns(ms * 1e6);
         Self(Rc::new(Inner {
             sim: sim.clone(),
-            place: sim.place("cpu"),
+            name: name.into(),
+            place: sim.place(name),
             cores: cores.max(1),
             policy: parameters.policy,
             latency_ns: ns(parameters.latency_ms),
@@ -171,7 +173,7 @@ impl Cpu {
     /// What the run queue has seen.
     pub fn report(&self) -> StationReport {
         let inner = &*self.0;
-        inner.state.borrow().station.report("cpu", inner.cores, inner.sim.now_ns())
+        inner.state.borrow().station.report(&inner.name, inner.cores, inner.sim.now_ns())
     }
 
     /// Forgets the statistics so far.

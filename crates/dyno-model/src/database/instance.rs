@@ -16,7 +16,7 @@ use super::wait::{Ledger, Process, Recorder, Sink};
 use super::{dbwr, lgwr};
 use crate::device::{Device, Parameter, parameter};
 use crate::kernel::streams::fnv1a;
-use crate::kernel::{Sim, StationReport};
+use crate::kernel::{Sim, StationReport, Stream};
 
 /// An instance.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -137,6 +137,8 @@ pub struct Storage {
 
 struct Inner {
     sim: Sim,
+    /// What its names of processes, streams and stations begin with.
+    prefix: String,
     parameters: InstanceParameters,
     storage: Storage,
     cpu: Cpu,
@@ -159,13 +161,25 @@ impl Instance {
         storage: Storage,
         sink: Rc<dyn Sink>,
     ) -> Result<Self, ParameterError> {
+        Self::named(sim, "", parameters, storage, sink)
+    }
+
+    /// One of several in a run: its name tells its random streams and its run queue from theirs.
+    pub fn named(
+        sim: &Sim,
+        name: &str,
+        parameters: InstanceParameters,
+        storage: Storage,
+        sink: Rc<dyn Sink>,
+    ) -> Result<Self, ParameterError> {
+        let prefix = if name.is_empty() { String::new() } else { format!("{name} ") };
         parameters.check()?;
         if storage.redo.is_empty() {
             let allowed = "one device or more".to_owned();
             return Err(ParameterError { key: "redo members", found: "none".into(), allowed });
         }
         let recorder = Recorder::new(sink);
-        let cpu = Cpu::new(sim, parameters.cores, &parameters.scheduler);
+        let cpu = Cpu::new(sim, &format!("{prefix}cpu"), parameters.cores, &parameters.scheduler);
         let checkpoint = Checkpoint::new(sim);
         let (members, data) = (storage.redo.clone(), &storage.data);
         let redo = Redo::new(sim, &parameters.redo, members, Rc::clone(data), &checkpoint);
@@ -181,11 +195,12 @@ impl Instance {
         let log_writer = Task::new(sim, &cpu, Process::LogWriter, first, &recorder);
         let writer = Task::new(sim, &cpu, Process::DatabaseWriter, false, &recorder);
         let writers = [log_writer.account().clone(), writer.account().clone()];
-        sim.spawn_daemon("lgwr", lgwr::run(redo.clone(), log_writer));
-        sim.spawn_daemon("dbwr", dbwr::run(buffers.clone(), writer));
+        sim.spawn_daemon(format!("{prefix}lgwr"), lgwr::run(redo.clone(), log_writer));
+        sim.spawn_daemon(format!("{prefix}dbwr"), dbwr::run(buffers.clone(), writer));
         let sim = sim.clone();
         Ok(Self(Rc::new(Inner {
             sim,
+            prefix,
             parameters,
             storage,
             cpu,
@@ -207,6 +222,11 @@ impl Instance {
     /// The run.
     pub fn sim(&self) -> &Sim {
         &self.0.sim
+    }
+
+    /// A random stream of this instance.
+    pub fn stream(&self, name: &str) -> Stream {
+        self.0.sim.stream(&format!("{}{name}", self.0.prefix))
     }
 
     /// Its parameters.

@@ -34,6 +34,7 @@ pub mod flash;
 pub mod flash_parameters;
 pub mod ftl;
 pub mod lun;
+pub mod partition;
 pub mod regimes;
 pub mod slab;
 

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use super::beside::Load;
 use super::links::Named;
 use super::sections::Part;
 use super::{Machine, MachineError};
 use crate::cell::{Caching, Purpose, Rack, Tag};
-use crate::database::{Instance, Sink, Storage};
+use crate::database::{Instance, ParameterError, Sink, Storage};
 use crate::device::Device;
 use crate::device::array::Array;
 use crate::device::cache::Cache;
@@ -15,15 +16,37 @@ use crate::device::disk::Disk;
 use crate::device::empirical::Empirical;
 use crate::device::flash::Flash;
 use crate::device::lun::{HbaChannel, Lun};
+use crate::device::partition::Partition;
 use crate::kernel::{Sim, Simulation, StationReport};
+use crate::workload::{Progress, Stop};
 
 /// A machine in a run: its instance, and the storage below it.
 pub struct Built {
     /// The instance; its storage knows all devices in use.
     pub instance: Instance,
+    /// The databases beside it; nobody works there yet.
+    pub beside: Vec<Neighbour>,
     /// Its storage cells.
     pub rack: Option<Rc<Rack>>,
     checks: Vec<Check>,
+}
+
+/// A database beside, in a run.
+pub struct Neighbour {
+    /// Its name.
+    pub name: String,
+    /// Its instance.
+    pub instance: Instance,
+    /// What its sessions are to do.
+    pub load: Load,
+}
+
+impl Neighbour {
+    /// Starts its sessions, which never end.
+    pub fn work(&self, sim: &Sim) -> Result<Progress, ParameterError> {
+        let Load { sessions, workload } = &self.load;
+        workload.spawn(sim, &self.instance, *sessions, &Stop::never())
+    }
 }
 
 /// The book-keeping of a device: its name, and whether everything adds up.
@@ -36,10 +59,12 @@ impl Built {
         wrong.map(|(name, _)| name.as_str()).collect()
     }
 
-    /// What every device in use and the run queue have seen, each once, in the order of the stacks.
+    /// What every device in use and the run queues have seen, each once, in the order of the stacks.
     pub fn reports(&self) -> Vec<StationReport> {
+        // Databases beside use the same devices.
         let Storage { redo, data, temp } = self.instance.storage();
         let mut seen = vec![self.instance.report()];
+        seen.extend(self.beside.iter().map(|database| database.instance.report()));
         let mut names = BTreeSet::new();
         let tops = redo.iter().chain([data, temp]).flat_map(|top| top.reports());
         let cells = self.rack.iter().flat_map(|rack| rack.reports());
@@ -55,6 +80,8 @@ impl Built {
 /// Storage before there is an instance on it.
 struct Stored {
     storage: Storage,
+    /// Of the databases beside.
+    beside: Vec<Storage>,
     rack: Option<Rc<Rack>>,
     checks: Vec<Check>,
 }
@@ -79,24 +106,36 @@ impl Machine {
         let checks = Vec::new();
         let mut builder =
             Builder { machine: self, sim, rack: rack.as_deref(), devices, channels, checks };
-        let redo = builder.all("storage.redo", Purpose::Redo)?;
-        let data = builder.place("data", Purpose::Data)?;
-        let temp = if self.names("storage.temp").is_empty() { "data" } else { "temp" };
-        let temp = builder.place(temp, Purpose::Temp)?;
+        let storage = builder.storage(DATABASE, 0)?;
+        let beside = self.beside.iter().zip(1..);
+        let beside = beside.map(|(of, number)| builder.storage(&of.name, number));
+        let beside = beside.collect::<Result<_, _>>()?;
         let checks = builder.checks;
-        Ok(Stored { storage: Storage { redo, data, temp }, rack, checks })
+        Ok(Stored { storage, beside, rack, checks })
     }
 
     /// Builds what is in use and starts the instance.
     pub fn build(&self, sim: &Sim, sink: Rc<dyn Sink>) -> Result<Built, MachineError> {
-        let Stored { storage, rack, checks } = self.storage(sim)?;
-        let instance = Instance::new(sim, self.instance()?, storage, sink);
-        let instance = instance.map_err(|error| {
+        let Stored { storage, beside, rack, checks } = self.storage(sim)?;
+        let wrong = |error: ParameterError| {
             MachineError::at(format!("database.{}", error.key), error.to_string(), "")
-        })?;
-        Ok(Built { instance, rack, checks })
+        };
+        let instance = Instance::new(sim, self.instance()?, storage, sink).map_err(wrong)?;
+        let start = |(of, storage): (&super::Beside, Storage)| {
+            let (name, parameters) = (of.name.clone(), self.instance_of(of)?);
+            let instance = Instance::named(sim, &name, parameters, storage, Rc::new(()));
+            Ok(Neighbour { name, instance: instance.map_err(wrong)?, load: self.load(of)? })
+        };
+        let beside = self.beside.iter().zip(beside).map(start).collect::<Result<_, _>>()?;
+        Ok(Built { instance, beside, rack, checks })
     }
 }
+
+/// What for, and for which database.
+type Use<'u> = (Purpose, &'u str);
+
+/// Below other devices there are no disk groups, and nothing tells whose a request is.
+const BELOW: Use = (Purpose::Data, DATABASE);
 
 struct Builder<'a> {
     machine: &'a Machine,
@@ -108,11 +147,26 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// The devices that a parameter names, one after the other.
-    fn all(&mut self, path: &str, purpose: Purpose) -> Result<Vec<Rc<dyn Device>>, MachineError> {
+    /// Where a database keeps its files: all of what the machine names, or with others beside its own
+    /// equal part.
+    fn storage(&mut self, database: &str, number: u64) -> Result<Storage, MachineError> {
+        let parts = 1 + self.machine.beside.len() as u64;
+        let own = |device: Rc<dyn Device>| -> Rc<dyn Device> {
+            if parts == 1 { device } else { Partition::equal(device, number, parts) }
+        };
+        let redo = self.all("storage.redo", (Purpose::Redo, database))?;
+        let data = self.place("data", (Purpose::Data, database))?;
+        let temp = if self.machine.names("storage.temp").is_empty() { "data" } else { "temp" };
+        let temp = self.place(temp, (Purpose::Temp, database))?;
+        let redo = redo.into_iter().map(own).collect();
+        Ok(Storage { redo, data: own(data), temp: own(temp) })
+    }
+
+    /// The devices that a parameter names, one after the other, for what and whom.
+    fn all(&mut self, path: &str, of: Use) -> Result<Vec<Rc<dyn Device>>, MachineError> {
         let mut all = Vec::new();
         for name in self.machine.names(path) {
-            if let Some(group) = self.group(&name, purpose)? {
+            if let Some(group) = self.group(&name, of)? {
                 all.push(group);
                 continue;
             }
@@ -127,8 +181,9 @@ impl<'a> Builder<'a> {
         Ok(all)
     }
 
-    /// A disk group of the cells, for I/O of that purpose.
-    fn group(&self, name: &str, purpose: Purpose) -> Result<Option<Rc<dyn Device>>, MachineError> {
+    /// A disk group of the cells, for I/O of a purpose of a database.
+    fn group(&self, name: &str, of: Use) -> Result<Option<Rc<dyn Device>>, MachineError> {
+        let (purpose, database) = of;
         let Some(rack) = self.rack.filter(|rack| rack.groups().iter().any(|own| own == name))
         else {
             return Ok(None);
@@ -141,13 +196,13 @@ impl<'a> Builder<'a> {
             })?,
             None => Caching::Default,
         };
-        let tag = Tag { purpose, database: DATABASE.into(), caching };
+        let tag = Tag { purpose, database: database.into(), caching };
         rack.group(name, &tag).map(Some).map_err(|error| self.machine.cell_error(&error))
     }
 
     /// Where data or sorts lie: several devices are laid end to end.
-    fn place(&mut self, key: &str, purpose: Purpose) -> Result<Rc<dyn Device>, MachineError> {
-        let all = self.all(&format!("storage.{key}"), purpose)?;
+    fn place(&mut self, key: &str, of: Use) -> Result<Rc<dyn Device>, MachineError> {
+        let all = self.all(&format!("storage.{key}"), of)?;
         match &all[..] {
             [one] => Ok(Rc::clone(one)),
             [] => Err(MachineError::at(format!("storage.{key}"), "there is nothing", "")),
@@ -169,7 +224,7 @@ impl<'a> Builder<'a> {
             return Ok(built.clone());
         }
         let members =
-            if part.is_over() { self.all(&part.path("over"), Purpose::Data)? } else { Vec::new() };
+            if part.is_over() { self.all(&part.path("over"), BELOW)? } else { Vec::new() };
         let count = self.machine.count(part) as usize;
         let mut built = Vec::with_capacity(count);
         for number in 0..count {

@@ -4,8 +4,9 @@ use super::MachineError;
 use super::error::choices;
 
 /// Name and text of each.
-const MACHINES: [(&str, &str); 5] = [
+const MACHINES: [(&str, &str); 6] = [
     ("exadata-x2", include_str!("../../machines/exadata-x2.toml")),
+    ("exadata-x2-shared", include_str!("../../machines/exadata-x2-shared.toml")),
     ("exadata-x3", include_str!("../../machines/exadata-x3.toml")),
     ("nvme-server", include_str!("../../machines/nvme-server.toml")),
     ("san", include_str!("../../machines/san.toml")),

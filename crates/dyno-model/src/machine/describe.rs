@@ -10,10 +10,21 @@ use super::{Machine, schema};
 pub struct Description {
     /// What it is.
     pub title: String,
+    /// Databases beside `ORCL`.
+    pub databases: Vec<DatabaseLine>,
     /// Parts of its storage, as in the text.
     pub parts: Vec<PartLine>,
     /// All parameters.
     pub parameters: Vec<ParameterLine>,
+}
+
+/// A database beside `ORCL`.
+#[derive(Clone, Debug, Serialize)]
+pub struct DatabaseLine {
+    /// Its name.
+    pub name: String,
+    /// What it is, in a line.
+    pub text: String,
 }
 
 /// A part.
@@ -76,7 +87,8 @@ impl Machine {
                 given: given.is_some(),
             }
         });
-        Description { title: self.title.clone(), parts, parameters: parameters.collect() }
+        let (databases, parameters) = (self.database_lines(), parameters.collect());
+        Description { title: self.title.clone(), databases, parts, parameters }
     }
 
     /// The storage cells as parts: groups over cells, cells over disks and flash.

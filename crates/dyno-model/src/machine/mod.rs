@@ -28,8 +28,11 @@
 //! device of `count = 8` there are 8. A stripe or a mirror is one over all, or with `count = 4` four
 //! over a quarter each, neighbours together. `NAME.0` is the first of several.
 //!
-//! Limits: numbers only, no expressions; one instance per machine.
+//! Other databases on the same storage: `beside.rs`.
+//!
+//! Limits: numbers only, no expressions; one instance is studied, others are load.
 
+mod beside;
 mod build;
 mod built_in;
 mod describe;
@@ -44,9 +47,11 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-pub use build::{Built, DATABASE};
+use beside::Beside;
+pub use beside::Load;
+pub use build::{Built, DATABASE, Neighbour};
 pub use built_in::{built_in, built_in_names};
-pub use describe::{Description, ParameterLine, PartLine};
+pub use describe::{DatabaseLine, Description, ParameterLine, PartLine};
 pub use error::MachineError;
 use error::choices;
 use schema::{Form, Row};
@@ -58,6 +63,7 @@ use tree::Given;
 pub struct Machine {
     title: String,
     parts: Vec<Part>,
+    beside: Vec<Beside>,
     has_cells: bool,
     rows: Vec<Row>,
     given: BTreeMap<String, Given>,
@@ -78,10 +84,11 @@ impl Machine {
             }
         };
         let parts = sections::parts(&mut tree)?;
+        let beside = beside::beside(&mut tree)?;
         let has_cells = tree.tables.contains_key("cells");
-        let rows = sections::rows(&parts, has_cells, &tree);
+        let rows = sections::rows(&parts, &beside, has_cells, &tree);
         tree.fold(rows.iter().filter(|row| row.form == Form::Structure).map(|row| &*row.path));
-        let mut machine = Self { title, parts, has_cells, rows, given: BTreeMap::new() };
+        let mut machine = Self { title, parts, beside, has_cells, rows, given: BTreeMap::new() };
         machine.check_tables(&tree.tables)?;
         let mut values: Vec<(String, Given)> = tree.values.into_iter().collect();
         values.sort_by_key(|(_, given)| given.line);
@@ -116,7 +123,8 @@ impl Machine {
         checked
     }
 
-    /// The path that a setting's name stands for.
+    /// The path that a setting's name stands for. Where instances have parameters of one name, the end
+    /// of a path means that of `[database]`.
     pub fn resolve(&self, name: &str) -> Result<String, MachineError> {
         if self.rows.iter().any(|row| row.path == name) {
             return Ok(name.into());
@@ -128,6 +136,9 @@ impl Machine {
             .map(|row| row.path.as_str())
             .filter(|path| path.ends_with(&end))
             .collect();
+        let (beside, own): (Vec<&str>, Vec<&str>) =
+            found.into_iter().partition(|path| path.starts_with("databases."));
+        let found = if own.is_empty() { beside } else { own };
         match found[..] {
             [one] => Ok(one.into()),
             [] => Err(self.unknown(name, name)),

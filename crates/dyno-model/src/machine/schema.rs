@@ -135,7 +135,7 @@ fn unit(key: &str) -> &'static str {
 }
 
 /// Ranges of keys that are narrower than their unit's.
-const RANGES: [(&str, f64, f64); 33] = [
+const RANGES: [(&str, f64, f64); 34] = [
     ("count", 1.0, 4_096.0),
     ("cores", 1.0, 1e6),
     ("rotation_rpm", 1.0, 1e6),
@@ -169,6 +169,7 @@ const RANGES: [(&str, f64, f64); 33] = [
     ("extent_mb", 1.0, 1e6),
     ("warm_mb", 0.0, 1e6),
     ("share", 1.0, 32.0),
+    ("sessions", 1.0, 65_535.0),
 ];
 
 fn range(key: &str) -> (f64, f64) {

@@ -3,6 +3,7 @@
 use serde::de::DeserializeOwned;
 use toml::Value;
 
+use super::beside::{self, Beside};
 use super::error::choices;
 use super::schema::{self, Form, KINDS, Row, row};
 use super::tree::{Given, Tree};
@@ -21,7 +22,7 @@ use crate::device::flash::FlashParameters;
 use crate::device::lun::ChannelParameters;
 
 /// The keys at the top of a machine.
-pub const TOP: [&str; 5] = ["title", "database", "devices", "cells", "storage"];
+pub const TOP: [&str; 6] = ["title", "database", "databases", "devices", "cells", "storage"];
 
 /// A part of a machine's storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,14 +100,8 @@ fn below(tree: &Tree, prefix: &str) -> Vec<String> {
 }
 
 /// All rows, in the order in which they are shown.
-pub fn rows(parts: &[Part], has_cells: bool, tree: &Tree) -> Vec<Row> {
-    let instance = InstanceParameters { cells: has_cells, ..InstanceParameters::default() };
-    let nested = ["scheduler", "redo", "buffers"];
-    let mut all = schema::rows("database", &instance, &InstanceParameters::TABLE, &nested);
-    let scheduler = &instance.scheduler;
-    all.extend(schema::rows("database.scheduler", scheduler, &SchedulerParameters::TABLE, &[]));
-    all.extend(schema::rows("database.redo", &instance.redo, &RedoParameters::TABLE, &[]));
-    all.extend(schema::rows("database.buffers", &instance.buffers, &BufferParameters::TABLE, &[]));
+pub fn rows(parts: &[Part], beside: &[Beside], has_cells: bool, tree: &Tree) -> Vec<Row> {
+    let mut all = instance_rows("database", has_cells);
     if has_cells {
         all.extend(cell_rows(tree));
     }
@@ -119,6 +114,20 @@ pub fn rows(parts: &[Part], has_cells: bool, tree: &Tree) -> Vec<Row> {
         let policy = Some(Value::String("default".into()));
         all.push(row("storage", &schema::CACHING, policy, Form::Word));
     }
+    all.extend(beside.iter().flat_map(|database| database.rows(has_cells)));
+    all
+}
+
+/// The rows of an instance.
+pub fn instance_rows(prefix: &str, has_cells: bool) -> Vec<Row> {
+    let instance = InstanceParameters { cells: has_cells, ..InstanceParameters::default() };
+    let InstanceParameters { scheduler, redo, buffers, .. } = &instance;
+    let nested = ["scheduler", "redo", "buffers"];
+    let mut all = schema::rows(prefix, &instance, &InstanceParameters::TABLE, &nested);
+    let below = |name: &str| format!("{prefix}.{name}");
+    all.extend(schema::rows(&below("scheduler"), scheduler, &SchedulerParameters::TABLE, &[]));
+    all.extend(schema::rows(&below("redo"), redo, &RedoParameters::TABLE, &[]));
+    all.extend(schema::rows(&below("buffers"), buffers, &BufferParameters::TABLE, &[]));
     all
 }
 
@@ -212,13 +221,17 @@ pub fn is_own(path: &str) -> bool {
         &schema::STRIPE_KB,
         &schema::SD_MAX_THROTTLE,
     ];
-    path.starts_with("devices.") && own.iter().any(|row| row.key == key)
+    beside::is_load(path) || path.starts_with("devices.") && own.iter().any(|row| row.key == key)
 }
 
 /// Reads every section once: words and structures are checked by their own readers, and what must
 /// hold between values by their rooms.
 pub fn check(machine: &Machine) -> Result<(), MachineError> {
     machine.instance()?;
+    for database in &machine.beside {
+        machine.instance_of(database)?;
+        machine.load(database)?;
+    }
     machine.rack()?;
     for part in &machine.parts {
         let prefix = part.prefix();
@@ -242,10 +255,16 @@ impl Machine {
 
     /// Parameters of the instance.
     pub fn instance(&self) -> Result<InstanceParameters, MachineError> {
-        let mut instance: InstanceParameters = self.section("database")?;
-        instance.cells = self.value("database.cells").and_then(Value::as_bool).unwrap_or(false);
+        self.instance_at("database")
+    }
+
+    /// Parameters of the instance in a section.
+    pub(super) fn instance_at(&self, prefix: &str) -> Result<InstanceParameters, MachineError> {
+        let mut instance: InstanceParameters = self.section(prefix)?;
+        let cells = self.value(&format!("{prefix}.cells"));
+        instance.cells = cells.and_then(Value::as_bool).unwrap_or(false);
         instance.check().map_err(|error| {
-            let place = self.place(&format!("database.{}", error.key));
+            let place = self.place(&format!("{prefix}.{}", error.key));
             MachineError::at(place, format!("found {}", error.found), error.allowed)
         })?;
         Ok(instance)

@@ -3,9 +3,11 @@
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
+use super::beside::Beside;
 use super::recorder::Recorder;
 use super::spec::Spec;
 use super::{ArmReport, Control, Invariants, RunError};
+use crate::database::Instance;
 use crate::database::log_files::HEADER_BYTES;
 use crate::kernel::Simulation;
 use crate::machine::{Built, Machine};
@@ -39,7 +41,10 @@ impl Turn<'_> {
         let simulation = Simulation::new(self.seed);
         recorder.turn(self.number as u16, self.started_ns);
         let built = machine.build(&simulation, Rc::<Recorder>::clone(recorder))?;
-        let progress = self.spawn(&simulation, &built, recorder)?;
+        let beside = Beside::start(self.number as u16, &simulation, &built, recorder);
+        let beside = beside
+            .map_err(|(name, error)| RunError::arm(&arm.name, &format!("{name}: {error}")))?;
+        let progress = self.spawn(&simulation, &built, &beside, recorder)?;
         let mut told = 0;
         let mut tell = || {
             let new = progress.transactions() - told;
@@ -58,6 +63,7 @@ impl Turn<'_> {
         let events = simulation.events();
         let virtual_ns = simulation.now_ns();
         self.measure(&simulation, &built, &progress, recorder, held)?;
+        beside.read();
         let warm_ns = progress.warm_ns().unwrap_or(0);
         let report = ArmReport {
             arm: self.number as u16,
@@ -75,22 +81,28 @@ impl Turn<'_> {
         &self,
         simulation: &Simulation,
         built: &Built,
+        beside: &Rc<Beside>,
         recorder: &Rc<Recorder>,
     ) -> Result<Progress, RunError> {
         let arm = &self.spec.arms[self.number];
         let (counter, sim, rack) =
             (Rc::clone(recorder), simulation.sim().clone(), built.rack.clone());
+        let (warm, ended) = (Rc::clone(beside), Rc::clone(beside));
         let limit = Limit::Transactions(self.spec.transactions);
         let number = self.number as u16;
         let stop = Stop::new(self.spec.warmup_transactions, limit).when_warm(move || {
             counter.count_from(sim.now_ns());
+            warm.warm();
             if let Some(rack) = &rack {
                 rack.reset();
                 counter.cells(number, rack, sim.now_ns());
             }
         });
+        let stop = stop.when_first_ends(move || ended.first_ends());
         let progress = arm.workload.spawn(simulation, &built.instance, arm.sessions, &stop);
-        progress.map_err(|error| RunError::arm(&arm.name, &error.to_string()))
+        let progress = progress.map_err(|error| RunError::arm(&arm.name, &error.to_string()))?;
+        beside.set_own(&progress);
+        Ok(progress)
     }
 
     /// Writes what stations and cells have seen, and asserts what must hold.
@@ -116,7 +128,13 @@ impl Turn<'_> {
         if progress.unaccounted() > 0 {
             return Err(broken(format!("elapsed = CPU + waits of {}", progress.unaccounted())));
         }
-        conserved(built).map_err(broken)?;
+        conserved(&built.instance).map_err(broken)?;
+        for other in &built.beside {
+            conserved(&other.instance).map_err(|what| broken(format!("{}: {what}", other.name)))?;
+        }
+        if let [first, ..] = built.broken()[..] {
+            return Err(broken(format!("the book-keeping of {first}")));
+        }
         if let Some(rack) = &built.rack {
             recorder.cells(number, rack, now_ns);
             if !rack.holds() {
@@ -127,10 +145,10 @@ impl Turn<'_> {
     }
 }
 
-/// Nothing is lost: redo, pages of flash, lines of caches. Says what is.
-fn conserved(built: &Built) -> Result<(), String> {
-    let redo = built.instance.redo();
-    let (counts, parameters) = (redo.counts(), &built.instance.parameters().redo);
+/// No redo is lost. Says what is.
+fn conserved(instance: &Instance) -> Result<(), String> {
+    let redo = instance.redo();
+    let (counts, parameters) = (redo.counts(), &instance.parameters().redo);
     let room = counts.blocks * (parameters.block_bytes - HEADER_BYTES);
     if room != counts.redo_bytes + counts.wasted_bytes {
         return Err("redo + waste = room of the blocks written".into());
@@ -138,8 +156,5 @@ fn conserved(built: &Built) -> Result<(), String> {
     if redo.safe() > redo.written_bytes() || counts.redo_bytes > redo.written_bytes() {
         return Err("redo written <= redo made".into());
     }
-    match built.broken()[..] {
-        [] => Ok(()),
-        [first, ..] => Err(format!("the book-keeping of {first}")),
-    }
+    Ok(())
 }

@@ -24,6 +24,7 @@
 //! that is broken is an error of this product, and the block leaves nothing behind.
 
 mod arm;
+mod beside;
 mod recorder;
 pub mod rig;
 pub mod rig_facts;

@@ -95,6 +95,11 @@ impl Recorder {
         self.stations.borrow_mut().station(arm, self.at_ns(now_ns), report);
     }
 
+    /// Transactions of a database since the warm-up, where a machine has several.
+    pub fn database(&self, arm: u16, name: &str, transactions: u64, now_ns: u64) {
+        self.stations.borrow_mut().database(arm, self.at_ns(now_ns), name, transactions);
+    }
+
     /// What the cells tell at this instant, under Oracle's names.
     pub fn cells(&self, arm: u16, rack: &Rack, now_ns: u64) {
         self.stations.borrow_mut().cells(arm, self.at_ns(now_ns), rack);

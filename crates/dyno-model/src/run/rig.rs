@@ -264,6 +264,9 @@ impl Bench {
             let spawned = workload.spawn_numbered(&simulation, &built.instance, numbers, &stop);
             progress.push(spawned.map_err(wrong)?);
         }
+        for database in &built.beside {
+            database.work(&simulation).map_err(wrong)?;
+        }
         Ok(Self { simulation, rack, parameters, progress })
     }
 

@@ -69,6 +69,20 @@ impl Stations {
         }
     }
 
+    /// What a database has done since the end of the warm-up.
+    pub fn database(&mut self, arm: u16, at_ns: i64, name: &str, transactions: u64) {
+        let reading = Reading {
+            source: "model",
+            object_type: "database",
+            object: name,
+            metric: "transactions",
+            value: transactions as f64,
+            unit: "count",
+            kind: "counter",
+        };
+        self.push(arm, at_ns, &reading);
+    }
+
     /// The metrics of cells, under Oracle's names.
     pub fn cells(&mut self, arm: u16, at_ns: i64, rack: &Rack) {
         for metric in rack.metrics() {

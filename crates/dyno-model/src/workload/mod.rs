@@ -153,7 +153,12 @@ impl Workload {
                 Self::ScanJobs(load) => Work::ScanJobs(Box::new(load.work(instance, number))),
                 Self::Sort(load) => Work::Sort(Box::new(load.work(instance, number))),
             };
-            sim.spawn("session", live(instance.session(number), work, gate.clone()));
+            let session = live(instance.session(number), work, gate.clone());
+            if stop.is_never() {
+                sim.spawn_daemon("session beside", session);
+            } else {
+                sim.spawn("session", session);
+            }
         }
         Ok(gate.progress().clone())
     }
@@ -176,7 +181,7 @@ async fn live(mut session: Session, mut work: Work, gate: stop::Gate) {
 
 /// The stream of a session for a purpose.
 fn dice(instance: &Instance, session: u32, purpose: &str) -> Stream {
-    instance.sim().stream(&format!("session {session}/{purpose}"))
+    instance.stream(&format!("session {session}/{purpose}"))
 }
 
 async fn think(session: &mut Session, mean_ms: f64, dice: &mut Stream) {

@@ -13,6 +13,8 @@ pub enum Limit {
     Transactions(u64),
     /// No transaction begins later than so long after the warm-up.
     TimeNs(u64),
+    /// Never; a run does not wait for the end of such sessions.
+    Never,
 }
 
 /// Warm-up and end.
@@ -21,18 +23,35 @@ pub struct Stop {
     warmup: u64,
     limit: Limit,
     when_warm: Option<Rc<dyn Fn()>>,
+    when_first_ends: Option<Rc<dyn Fn()>>,
 }
 
 impl Stop {
     /// So many transactions of each session, after so many that are not counted.
     pub fn new(warmup: u64, limit: Limit) -> Self {
-        Self { warmup, limit, when_warm: None }
+        Self { warmup, limit, when_warm: None, when_first_ends: None }
+    }
+
+    /// Never, and without a warm-up: the sessions serve as load for others.
+    pub fn never() -> Self {
+        Self::new(0, Limit::Never)
+    }
+
+    pub(super) fn is_never(&self) -> bool {
+        self.limit == Limit::Never
     }
 
     /// What else shall happen at the moment the warm-up is over.
     #[must_use]
     pub fn when_warm(mut self, what: impl Fn() + 'static) -> Self {
         self.when_warm = Some(Rc::new(what));
+        self
+    }
+
+    /// What shall happen when the first session ends: until then all have worked.
+    #[must_use]
+    pub fn when_first_ends(mut self, what: impl Fn() + 'static) -> Self {
+        self.when_first_ends = Some(Rc::new(what));
         self
     }
 }
@@ -140,6 +159,7 @@ impl Gate {
     pub fn goes_on(&self, done: u64) -> bool {
         match self.0.stop.limit {
             Limit::Transactions(count) => done < count,
+            Limit::Never => true,
             Limit::TimeNs(ns) => {
                 let warm_ns = self.0.progress.warm_ns().unwrap_or(0);
                 self.0.sim.now_ns() < warm_ns.saturating_add(ns)
@@ -149,6 +169,11 @@ impl Gate {
 
     pub fn end(&self, session: &Session) {
         let counts = &*self.0.progress.0;
+        if counts.running.get() == self.0.sessions
+            && let Some(when_first_ends) = &self.0.stop.when_first_ends
+        {
+            when_first_ends();
+        }
         counts.running.set(counts.running.get() - 1);
         if !session.ledger().holds(self.0.sim.now_ns()) {
             counts.unaccounted.set(counts.unaccounted.get() + 1);

@@ -11,7 +11,7 @@ To add a figure: write a file beside this one that ends in `FIGURE = Figure(...)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,10 @@ from dbdyno.errors import ReportError
 from dbdyno.report import reading
 from dbdyno.report.figures import (
     blocks,
+    cells_map,
+    cells_rounds,
+    cells_series,
+    cells_skew,
     contributions,
     correlation,
     curve,
@@ -89,9 +93,14 @@ _PAPER = "white"
 _PNG_SCALE = 2
 
 
-def order(kind: str) -> tuple[Figure, ...]:
+def order(kind: str, model: Mapping[str, Any] | None = None) -> tuple[Figure, ...]:
     """The figures in the order of a report of this kind: one with a figure of its own opens with
-    it. A page about traces or snapshots has figures of its own, one about models its drawing."""
+    it. A page about traces or snapshots has figures of its own, one about models its drawing, and
+    one about cells those of the families of metrics that its model holds."""
+    if kind == "cells":
+        own = dict(model or {})
+        return (cells_rounds.FIGURE, *cells_series.figures(own), *cells_map.figures(own),
+                cells_skew.FIGURE)  # fmt: skip
     if kind in OWN:
         return OWN[kind]
     return tuple(sorted(ORDER, key=lambda figure: figure.name != kind))
@@ -103,7 +112,7 @@ def draw(name: str, analysis: Mapping[str, Any], look: Look = WIDE) -> Any | Non
     Raises:
         ReportError: no figure has that name, or the analysis is torn.
     """
-    every = (*ORDER, *TRACE, *SNAPSHOT)
+    every = (*ORDER, *TRACE, *SNAPSHOT, *order("cells", analysis))
     for figure in every:
         if figure.name == name:
             return figure.draw(reading.read(analysis), look)
@@ -111,8 +120,10 @@ def draw(name: str, analysis: Mapping[str, Any], look: Look = WIDE) -> Any | Non
     raise ReportError(f"expected one of {known}, found {name!r}", where="figure")
 
 
-def draw_all(analysis: Mapping[str, Any], look: Look = WIDE) -> Iterator[tuple[Figure, Any]]:
-    """Each figure that the analysis has data for, with its chart.
+def draw_all(
+    analysis: Mapping[str, Any], look: Look = WIDE, names: Container[str] | None = None
+) -> Iterator[tuple[Figure, Any]]:
+    """Each figure that the analysis has data for, with its chart; only those of these names.
 
     Altair's check of every part against its schema is off while drawing: it takes longer than the
     drawing, and the tests make it.
@@ -120,7 +131,9 @@ def draw_all(analysis: Mapping[str, Any], look: Look = WIDE) -> Iterator[tuple[F
     from altair.utils.schemapi import debug_mode
 
     safe = reading.read(analysis)
-    for figure in order(safe["kind"]):
+    for figure in order(safe["kind"], safe):
+        if names is not None and figure.name not in names:
+            continue
         with debug_mode(False):
             chart = figure.draw(safe, look)
         if chart is not None:

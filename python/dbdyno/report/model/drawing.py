@@ -1,8 +1,9 @@
 """A machine drawn: what stands over what, as a tree of text and as boxes in SVG.
 
-The instance is at the top, under it what it does its I/O for (redo, data, temp), under those the
-parts, each over what it stands on. A part that several stand over is drawn once in SVG; the tree
-draws it once and names it at the other places. Parts that nothing uses are at the end.
+The instance is at the top, and beside it other databases on the same storage; under them what they
+do their I/O for (redo, data, temp), under those the parts, each over what it stands on. A part that
+several stand over is drawn once in SVG; the tree draws it once and names it at the other places.
+Parts that nothing uses are at the end.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from dbdyno.report.reading import Analysis
 _WIDTH, _LINE, _PAD, _GAP_X, _GAP_Y = 190, 15, 10, 18, 44
 _STEP = _WIDTH + _GAP_X
 _LETTERS = 28
+# Databases may have the name of a part.
+_BESIDE = "\0"
 
 
 @dataclass
@@ -33,8 +36,12 @@ class Node:
 
 
 def nodes(model: Analysis) -> dict[str, Node]:
-    """All boxes by name, the instance (named '') first; layers go down from it."""
+    """All boxes by name, the instance (named '') and those beside it first; layers go down."""
     found = {"": Node("database instance", fmt.line(model.get("instance") or "", 120), used=True)}
+    for database in reading.entries(model, "databases"):
+        name = fmt.line(database.get("name") or "?")
+        text = f"beside it: {fmt.line(database.get('text') or '', 120)}"
+        found[f"{_BESIDE}{name}"] = Node(name, text, used=True)
     for part in reading.entries(model, "parts"):
         name = fmt.line(part.get("name") or "?")
         text = fmt.line(part.get("text") or part.get("kind") or "", 120)
@@ -44,10 +51,13 @@ def nodes(model: Analysis) -> dict[str, Node]:
     for root in reading.entries(model, "roots"):
         for over in reading.strings(root, "over"):
             roles.setdefault(_part(over), []).append(fmt.line(root.get("role") or ""))
-    found[""].below = [(name, ", ".join(words)) for name, words in roles.items()]
+    tops = _tops(found)
+    for top in tops:
+        found[top].below = [(name, ", ".join(words)) for name, words in roles.items()]
     for node in found.values():
         node.below = [(name, word) for name, word in node.below if name in found]
-    _sink(found, "", set())
+    for top in tops:
+        _sink(found, top, set())
     depth = max(node.layer for node in found.values())
     for node in found.values():
         if not node.used:
@@ -56,6 +66,11 @@ def nodes(model: Analysis) -> dict[str, Node]:
         if not node.used:
             _sink(found, name, set(), used=False)
     return found
+
+
+def _tops(found: dict[str, Node]) -> list[str]:
+    """The instances: the one that is studied, then those beside it."""
+    return [name for name in found if not name or name.startswith(_BESIDE)]
 
 
 def _part(name: str) -> str:
@@ -77,9 +92,11 @@ def tree(model: Analysis) -> list[str]:
     """The machine as lines of text."""
     found = nodes(model)
     below = {name for node in found.values() for name, _ in node.below}
-    lines = [_words(found[""])]
+    lines: list[str] = []
     shown: set[str] = set()
-    _branch(found, "", "", lines, shown)
+    for top in _tops(found):
+        lines.append(_words(found[top]))
+        _branch(found, top, "", lines, shown)
     idle = [name for name in found if name not in below and name not in shown]
     lines += ["", "not in use"] if idle else []
     for name in idle:
@@ -160,6 +177,7 @@ def _height(lines: list[str]) -> float:
 
 def _edges(found: dict[str, Node], places: dict[str, tuple[float, float, float]]) -> list[str]:
     drawn = []
+    told: set[tuple[str, str]] = set()
     for name, node in found.items():
         x, y, height = places[name]
         for below, word in node.below:
@@ -170,7 +188,8 @@ def _edges(found: dict[str, Node], places: dict[str, tuple[float, float, float]]
                 f'<path d="M{from_x:.1f} {from_y:.1f}C{from_x:.1f} {bend:.1f} {to:.1f} {bend:.1f}'
                 f' {to:.1f} {to_y:.1f}" fill="none" stroke="{theme.FAINT}" stroke-width="1.5"/>'
             )
-            if word:
+            if word and (below, word) not in told:
+                told.add((below, word))
                 drawn.append(
                     f'<text x="{to:.1f}" y="{to_y - 6:.1f}" text-anchor="middle"'
                     f' fill="{theme.SOFT}">{escape(word)}</text>'

@@ -15,6 +15,7 @@ from dbdyno.report.sections import (
     classical,
     contributions,
     correlation,
+    databases,
     devices,
     engine,
     gates,
@@ -43,6 +44,7 @@ ORDER: tuple[Section, ...] = tuple(
         correlation,
         metrics,
         race,
+        databases,
         devices,
         contributions,
         lines,
@@ -67,7 +69,7 @@ OWN = {
 
 
 def order(model: Mapping[str, Any]) -> tuple[Section, ...]:
-    """The sections of a page; one about traces, snapshots or models has its own."""
+    """The sections of a page; one about traces, snapshots, models or cells has its own."""
     kind = model.get("kind")
     if kind in OWN:
         own: tuple[Section, ...] = importlib.import_module(OWN[kind]).order(model)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno.report import format as fmt
 from dbdyno.report import reading
 from dbdyno.report.figures import theme
 from dbdyno.report.reading import Analysis
@@ -48,6 +49,13 @@ def decision(given: Any) -> View:
     """A decision as a word with a tone: `good`, `bad`, `even` or `doubt`."""
     known = given if isinstance(given, str) and given in _WORDS else "unclear"
     return {"word": _WORDS[known], "tone": _TONES.get(known, "doubt")}
+
+
+def interval(low: object, high: object) -> str:
+    """An interval of shares in percent."""
+    if fmt.number(low) is None or fmt.number(high) is None:
+        return fmt.NONE
+    return f"{fmt.percent(low, 3)} to {fmt.percent(high, 3)}"
 
 
 def arm(analysis: Analysis, index: Any) -> View:

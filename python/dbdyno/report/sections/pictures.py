@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from dbdyno.report import figures, reading, svg
@@ -10,9 +11,10 @@ from dbdyno.report.reading import Analysis
 from dbdyno.report.sections import base
 
 
-def view(analysis: Analysis) -> base.View | None:
-    """The pictures that the analysis has data for, or None without any."""
-    narrow = {figure.name: chart for figure, chart in figures.draw_all(analysis, figures.NARROW)}
+def view(analysis: Analysis, names: Container[str] | None = None) -> base.View | None:
+    """The pictures that the analysis has data for, or None without any; only those of `names`."""
+    drawn = figures.draw_all(analysis, figures.NARROW, names)
+    narrow = {figure.name: chart for figure, chart in drawn}
     pictures = [
         {
             "name": figure.name,
@@ -22,7 +24,7 @@ def view(analysis: Analysis) -> base.View | None:
             "narrow": _inline(narrow[figure.name], f"{figure.name}-narrow", figure),
             "curves": _curves(analysis) if figure.name == "curve" else [],
         }
-        for figure, chart in figures.draw_all(analysis, figures.WIDE)
+        for figure, chart in figures.draw_all(analysis, figures.WIDE, names)
     ]
     return {"pictures": pictures} if pictures else None
 

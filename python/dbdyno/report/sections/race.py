@@ -26,7 +26,7 @@ def view(analysis: Analysis) -> base.View | None:
                 "disk": fmt.count(row.get("disk_first")),
                 "flash": fmt.count(row.get("flash_first")),
                 "share": fmt.percent(row.get("share"), 3),
-                "interval": _interval(row.get("low"), row.get("high")),
+                "interval": base.interval(row.get("low"), row.get("high")),
                 "prevented": fmt.count(row.get("prevented")),
                 "actual": fmt.count(row.get("outliers")),
                 "flash_only": fmt.count(row.get("flash_outliers")),
@@ -41,12 +41,6 @@ def view(analysis: Analysis) -> base.View | None:
             for row in given
         ],
     }
-
-
-def _interval(low: object, high: object) -> str:
-    if fmt.number(low) is None or fmt.number(high) is None:
-        return fmt.NONE
-    return f"{fmt.percent(low, 3)} to {fmt.percent(high, 3)}"
 
 
 SECTION = base.Section("race", "Disk or flash first", view)

@@ -13,6 +13,9 @@ from dbdyno.report import console, reading
 from dbdyno.report.sections.base import Section
 from dbdyno.report.snapshot import lines, page
 
+BY_ROW = ("number", "quantity")
+"""Units of columns whose values have the unit of their row."""
+
 __all__ = ["order", "render_text", "rows"]
 
 
@@ -42,7 +45,7 @@ def rows(model: Mapping[str, Any]) -> list[dict[str, Any]]:
                         "row": row.get(first),
                         "column": column["name"],
                         "value": row.get(column["name"]),
-                        "unit": row.get("unit") if column["unit"] == "number" else column["unit"],
+                        "unit": row.get("unit") if column["unit"] in BY_ROW else column["unit"],
                         "verdict": row.get("verdict") or "ok",
                     }
                     for column in shown[1:]

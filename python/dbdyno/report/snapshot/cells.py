@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,6 +38,8 @@ def cell(row: Mapping[str, Any], column: Mapping[str, Any]) -> str:
     unit = str(column.get("unit"))
     if unit == "number":
         return _by_row(value, str(row.get("unit") or ""))
+    if unit == "quantity":
+        return _quantity(value, str(row.get("unit") or ""))
     return _SHOWN.get(unit, fmt.line)(value)
 
 
@@ -45,6 +47,11 @@ def _by_row(value: Any, unit: str) -> str:
     if unit in ("ns", "bytes", "1/s"):
         return fmt.quantity(value, unit)
     return fmt.significant(value, 4) if unit != "ratio" else fmt.percent(value, 3)
+
+
+def _quantity(value: Any, unit: str) -> str:
+    """A value with its row's unit behind it."""
+    return fmt.percent(value, 4) if unit == "ratio" else fmt.quantity(value, unit, 4)
 
 
 def _time(at_us: Any) -> str:
@@ -59,7 +66,7 @@ def _aas(value: Any) -> str:
     return fmt.NONE if given is None else fmt.significant(given, 3) if given >= 1 else f"{given:.2f}"  # fmt: skip  # noqa: E501
 
 
-_SHOWN = {
+_SHOWN: dict[str, Callable[[Any], str]] = {
     "count": fmt.count,
     "per_s": lambda value: fmt.significant(value, 4),
     "ratio": lambda value: fmt.percent(value, 3),
@@ -70,6 +77,11 @@ _SHOWN = {
     "time": _time,
     "change": fmt.change,
     "p": fmt.probability,
+    "digits": fmt.digits,
+    "number4": lambda value: fmt.significant(value, 4),
+    "times": lambda value: f"×{fmt.significant(value, 3)}",
+    "mb": lambda value: f"{fmt.significant(value, 4)}{fmt.THIN}MB",
+    "words": fmt.line,
 }
 
 

@@ -20,8 +20,8 @@ _TEXT_LEAST = 24
 def draw(model: Analysis, out: Console) -> None:
     """The whole report."""
     _head(model, out)
-    for section in reading.entries(model, "sections"):
-        _section(section, out)
+    for one in reading.entries(model, "sections"):
+        section(one, out)
     warnings = reading.entries(model, "warnings")
     if warnings:
         out.print()
@@ -46,7 +46,8 @@ def _head(model: Analysis, out: Console) -> None:
               + Text(f"  {shown['why']}"))  # fmt: skip
 
 
-def _section(section: Analysis, out: Console) -> None:
+def section(section: Analysis, out: Console) -> None:
+    """One section: heading, tables, what was not measured, notes."""
     out.print()
     title = fmt.line(section.get("title") or section.get("name") or "")
     out.print(console.plain(title.upper(), "bold"))
@@ -63,7 +64,7 @@ def _section(section: Analysis, out: Console) -> None:
 
 
 def _table(table: Analysis, out: Console) -> None:
-    shown = cells.shown(table)
+    shown = [column for column in cells.shown(table) if not column.get("page_only")]
     rows = reading.entries(table, "rows")
     judged = any(row.get("verdict") not in (None, "ok") for row in rows)
     judged = judged and all(column["name"] != "verdict" for column in shown)

@@ -1,0 +1,51 @@
+//! A part of a device, as if it were one of its own: several databases share a device so.
+//!
+//! Limits: it is addressing only. Whose turn it is on the device is decided there, and statistics are
+//! the device's, with the requests of all parts.
+
+use std::rc::Rc;
+
+use super::{Device, Done, Request};
+use crate::kernel::StationReport;
+
+/// One of several equal parts of a device.
+pub struct Partition {
+    of: Rc<dyn Device>,
+    from_bytes: u64,
+    bytes: u64,
+}
+
+impl Partition {
+    /// Part `number` of `parts`, from 0; parts begin at whole MB.
+    pub fn equal(of: Rc<dyn Device>, number: u64, parts: u64) -> Rc<Self> {
+        let mb = (of.capacity_bytes() / parts.max(1)) >> 20;
+        let bytes = mb.max(1) << 20;
+        Rc::new(Self { of, from_bytes: number * bytes, bytes })
+    }
+}
+
+impl Device for Partition {
+    fn name(&self) -> &str {
+        self.of.name()
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// A request that would run over the end of the part lies before it.
+    fn submit(&self, mut request: Request, done: Done) {
+        let last_bytes = self.bytes.saturating_sub(request.bytes);
+        request.offset_bytes =
+            self.from_bytes + (request.offset_bytes % self.bytes).min(last_bytes);
+        self.of.submit(request, done);
+    }
+
+    fn reports(&self) -> Vec<StationReport> {
+        self.of.reports()
+    }
+
+    fn reset(&self) {
+        self.of.reset();
+    }
+}

@@ -1,0 +1,156 @@
+//! Databases beside `ORCL`: other instances, each with a server and a load of its own, on the same
+//! storage.
+//!
+//! ```toml
+//! [databases.BATCH]
+//! cores = 12
+//!
+//! [databases.BATCH.workload]
+//! kind = "key-lookup"
+//! sessions = 64
+//! ```
+//!
+//! All instances keep their files on what `[storage]` names; each has an equal part of it, `ORCL` the
+//! first. Cells know them by their names: a directive of `[cells.iorm.plan]` with that name is theirs.
+//! Their sessions work from the first instant to the end of the run. A run keeps no waits and calls of
+//! them; what they got is told by the cells' metrics and by the number of their transactions.
+
+use toml::{Table, Value};
+
+use super::build::DATABASE;
+use super::describe::DatabaseLine;
+use super::error::choices;
+use super::schema::{self, Form, Row};
+use super::sections::instance_rows;
+use super::tree::{self, Given, Tree};
+use super::{Machine, MachineError};
+use crate::database::InstanceParameters;
+use crate::device::{Parameter, parameter};
+use crate::workload::Workload;
+
+/// A database beside `ORCL`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beside {
+    pub name: String,
+    kind: &'static str,
+}
+
+/// What a database beside `ORCL` does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Load {
+    /// Sessions.
+    pub sessions: u32,
+    /// What each of them repeats.
+    pub workload: Workload,
+}
+
+const SESSIONS: Parameter = parameter("sessions", "sessions, from the start to the end", "chosen");
+
+/// Names that cells give to databases without one.
+const TAKEN: [&str; 3] = [DATABASE, "other", "_OTHER_DATABASE_"];
+
+impl Beside {
+    fn prefix(&self) -> String {
+        format!("databases.{}", self.name)
+    }
+
+    fn load_prefix(&self) -> String {
+        format!("databases.{}.workload", self.name)
+    }
+
+    /// All rows: its server, then its load.
+    pub fn rows(&self, has_cells: bool) -> Vec<Row> {
+        let mut all = instance_rows(&self.prefix(), has_cells);
+        let prefix = self.load_prefix();
+        all.push(schema::row(&prefix, &SESSIONS, Some(Value::Integer(20)), Form::Whole));
+        if let Some(workload) = workload(self.kind, Table::new()) {
+            all.extend(schema::rows(&prefix, &workload, workload.table(), &[]));
+        }
+        all
+    }
+}
+
+/// A workload of a kind; what is not given has its default.
+fn workload(kind: &str, mut given: Table) -> Option<Workload> {
+    given.insert("kind".into(), Value::String(kind.into()));
+    Value::Table(given).try_into().ok()
+}
+
+/// Takes the databases, and what each does, out of a text.
+pub fn beside(tree: &mut Tree) -> Result<Vec<Beside>, MachineError> {
+    let named = tree.tables.iter().filter_map(|(path, &line)| {
+        let name = path.strip_prefix("databases.")?;
+        (!name.contains('.')).then(|| (name.to_owned(), line))
+    });
+    let mut named: Vec<(String, usize)> = named.collect();
+    named.sort_by_key(|(_, line)| *line);
+    let mut all = Vec::new();
+    for (name, line) in named {
+        let place = format!("line {line}, databases.{name}");
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
+        if !name.chars().all(plain) || TAKEN.contains(&&*name) {
+            let message = format!("a database beside {DATABASE} cannot be called `{name}`");
+            let step = format!("letters, digits, _ and -; not {}", TAKEN.join(", "));
+            return Err(MachineError::at(place, message, step));
+        }
+        let path = format!("databases.{name}.workload.kind");
+        let Some(Given { value, line, .. }) = tree.values.remove(&path) else {
+            let kinds = Workload::KINDS.join(", ");
+            let step = format!("add `kind = ...` to [databases.{name}.workload]: {kinds}");
+            return Err(MachineError::at(place, "a database beside says what it does", step));
+        };
+        let word = value.as_str().unwrap_or_default();
+        let Some(kind) = Workload::KINDS.into_iter().find(|kind| *kind == word) else {
+            let place = format!("line {line}, {path}");
+            let message = format!("no such kind of workload: {}", schema::text(&value));
+            return Err(MachineError::at(place, message, choices(word, &Workload::KINDS)));
+        };
+        all.push(Beside { name, kind });
+    }
+    Ok(all)
+}
+
+/// Is it a row of a load, not of an instance?
+pub fn is_load(path: &str) -> bool {
+    path.starts_with("databases.") && path.contains(".workload.")
+}
+
+impl Machine {
+    /// What a database does.
+    pub(super) fn load(&self, of: &Beside) -> Result<Load, MachineError> {
+        let prefix = of.load_prefix();
+        let start = format!("{prefix}.");
+        let mut table = Table::new();
+        for (path, given) in &self.given {
+            if let Some(key) = path.strip_prefix(&start) {
+                tree::insert(&mut table, key, given.value.clone());
+            }
+        }
+        table.remove("sessions");
+        let wrong = || MachineError::at(prefix.clone(), "cannot be read", "");
+        let workload = workload(of.kind, table).ok_or_else(wrong)?;
+        workload.check().map_err(|error| {
+            let place = self.place(&format!("{start}{}", error.key));
+            MachineError::at(place, format!("found {}", error.found), error.allowed)
+        })?;
+        let sessions = self.whole(&format!("{start}sessions")).unwrap_or(1) as u32;
+        Ok(Load { sessions, workload })
+    }
+
+    /// The instance of a database beside.
+    pub(super) fn instance_of(&self, of: &Beside) -> Result<InstanceParameters, MachineError> {
+        self.instance_at(&of.prefix())
+    }
+
+    /// Each database beside in a line.
+    pub(super) fn database_lines(&self) -> Vec<DatabaseLine> {
+        let line = |of: &Beside| {
+            let word = |path: &str| self.value(path).map(schema::text).unwrap_or_default();
+            let sessions = word(&format!("{}.sessions", of.load_prefix()));
+            let cores = word(&format!("{}.cores", of.prefix()));
+            let text = format!("{sessions} sessions of {}, {cores} cores", of.kind);
+            DatabaseLine { name: of.name.clone(), text }
+        };
+        self.beside.iter().map(line).collect()
+    }
+}

@@ -1,0 +1,125 @@
+"""What a recording holds of whom: the state of every cell in every round, and what follows from it.
+
+A round asks every cell. It may have collected anew since the round before, or not (*not refreshed*:
+that is no zero), its service may have begun anew (*restart*), only a part of its answer may be
+here (*half*), or nothing (*no answer*).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dbdyno.cells.series import Measured
+
+COLLECTED, OLD, RESTART, HALF, NOTHING = (
+    "collected", "not refreshed", "restart", "half an answer", "no answer",
+)  # fmt: skip
+STATES = (COLLECTED, OLD, RESTART, HALF, NOTHING)
+SILENT_S = 120.0
+"""A cell collects once a minute: two minutes without are worth a word."""
+
+
+def coverage(found: Measured) -> dict[str, Any]:
+    """The states of a recording: per cell one a round, counts, silences, restarts, failures."""
+    blocks = found.run.blocks()
+    times = _times(found)
+    resets = dict(_resets(found))
+    cells = [_cell(cell, blocks, times.get(cell, {}), resets.get(cell, {})) for cell in found.cells]
+    late = [cell["name"] for cell in cells if cell["silent_s"] >= SILENT_S]
+    return {
+        "rounds": len(blocks),
+        "asked_s": [(block.started_ns - blocks[0].started_ns) / 1e9 for block in blocks],
+        "states": list(STATES),
+        "cells": cells,
+        "late": late,
+        "about": "A cell collects its metrics once a minute. Asked sooner, it has nothing new: that"
+        " is told from zero, and no rate is taken.",
+        "table": _table(cells),
+        "notes": [f"{cell['name']}: {note}" for cell in cells for note in cell["problems"]],
+    }  # fmt: skip
+
+
+def _times(found: Measured) -> Mapping[str, dict[int, int]]:
+    """The newest time of collection by cell and round."""
+    times: dict[str, dict[int, int]] = {}
+    for cell, block, at_ns in found.connection.execute(
+        "select cell, block, max(at_ns) from readings group by all"
+    ).fetchall():
+        times.setdefault(cell, {})[int(block)] = int(at_ns)
+    return times
+
+
+def _resets(found: Measured) -> Iterator[tuple[str, dict[int, str]]]:
+    """By cell: rounds before which its counters began anew, and what told of it."""
+    rows = found.connection.execute(
+        "select cell, block, any_value(metric), bool_or(metric is null) from resets group by all"
+        " order by block"
+    ).fetchall()
+    by_cell: dict[str, dict[int, str]] = {}
+    for cell, block, name, said in rows:
+        how = "the service says so" if said else f"{name} fell"
+        by_cell.setdefault(cell, {})[int(block)] = how
+    yield from by_cell.items()
+
+
+def _cell(
+    name: str, blocks: Sequence[Any], times: Mapping[int, int], resets: Mapping[int, str]
+) -> dict[str, Any]:
+    states = []
+    last: int | None = None
+    silent_since, silent_s = None, 0.0
+    problems: dict[str, int] = {}
+    for block in blocks:
+        told = block.report.get("cells", {}).get(name, {})
+        at_ns = times.get(block.index)
+        state = _state(at_ns, last, told.get("problem"), block.index in resets)
+        states.append(state)
+        if told.get("problem"):
+            problems[told["problem"]] = problems.get(told["problem"], 0) + 1
+        if at_ns is None or at_ns == last:
+            since = silent_since if silent_since is not None else block.started_ns
+            silent_s = max(silent_s, (block.started_ns - since) / 1e9)
+        else:
+            silent_since = block.started_ns
+        last = last if at_ns is None else at_ns
+    return {
+        "name": name,
+        "states": [STATES.index(state) for state in states],
+        "counts": {state: states.count(state) for state in STATES},
+        "collections": len(set(times.values())),
+        "silent_s": silent_s,
+        "restarts": [{"round": at + 1, "how": how} for at, how in sorted(resets.items())],
+        "problems": [
+            f"{problem}{f' (in {n} rounds)' if n > 1 else ''}" for problem, n in problems.items()
+        ],
+    }
+
+
+def _state(at_ns: int | None, last: int | None, problem: str | None, reset: bool) -> str:
+    if at_ns is None:
+        return NOTHING
+    if problem:
+        return HALF
+    if reset:
+        return RESTART
+    return OLD if at_ns == last else COLLECTED
+
+
+def _table(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    keys = [state for state in STATES if state in (COLLECTED, OLD) or any(
+        cell["counts"][state] for cell in cells)]  # fmt: skip
+    return {
+        "title": "Rounds by cell",
+        "columns": [
+            {"name": "cell", "label": "cell", "unit": "text"},
+            *({"name": key, "label": key, "unit": "count"} for key in keys),
+            {"name": "silent_ns", "label": "longest without a new collection", "unit": "ns"},
+        ],
+        "rows": [
+            {"cell": cell["name"], **{key: cell["counts"][key] for key in keys},
+             "silent_ns": cell["silent_s"] * 1e9}
+            for cell in cells
+        ],
+        "left_out": 0,
+    }  # fmt: skip

@@ -1,0 +1,186 @@
+"""What stands out of a recording, in words: a sentence each, the worst first.
+
+`bad` is to be looked at, `doubt` limits what the recording says, `good` and `even` are facts that
+somebody will ask for. A finding never rests on one unlucky minute: siblings are tested over rounds,
+the rest are counts of what the cells themselves said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dbdyno.cells.report_flash import ALL
+from dbdyno.cells.series import Measured
+
+SKEW_MOST = 8
+NAMED_MOST = 6
+LEVELS = ("bad", "doubt", "good", "even")
+BYPASS_SHARE = 0.01
+"""Redo writes past the flash log beyond this share are to be looked at."""
+_SILENT_NEXT = "cellcli -e list cell attributes msStatus, cellsrvStatus"
+Row = dict[str, Any]
+Objects = Sequence[tuple[str, str, str, str, float, float, float]]
+
+
+def findings(
+    found: Measured, covered: Row, skew: Row, log: Row | None, objects: Objects
+) -> list[Row]:
+    """All findings: {code, level, text, next}; in order of level, then as they are found."""
+    said = [
+        *_alerts(found),
+        *_errors(objects),
+        *_coverage(covered),
+        *_skew(skew),
+        *_flash_log(log),
+    ]
+    return sorted(said, key=lambda one: LEVELS.index(one["level"]))
+
+
+def _finding(code: str, level: str, text: str, step: str = "") -> Row:
+    return {"code": code, "level": level, "text": text, "next": step}
+
+
+def _alerts(found: Measured) -> Iterator[Row]:
+    """What the cells alerted to, kept by the recording."""
+    for cell, alert in alerts(found.run):
+        worst = alert.get("severity", "").lower()
+        if worst == "clear":
+            continue
+        level = "bad" if worst in ("critical", "warning") else "doubt"
+        words = " ".join(alert.get("alertMessage", "").strip('" ').split())
+        yield _finding("alert", level, f"{cell}: alert {alert.get('name', '')}"
+                       f"{f' ({worst})' if worst else ''} at {alert.get('beginTime', 'no time')}:"
+                       f" {words}")  # fmt: skip
+
+
+def alerts(run: Any) -> Iterator[tuple[str, dict[str, str]]]:
+    """(cell, alert) of a recording, each once, in the order in which they were heard of."""
+    known = set()
+    for block in run.blocks():
+        for cell, listed in block.report.get("alerts", {}).items():
+            for alert in listed:
+                key = cell, alert.get("name", ""), alert.get("beginTime", "")
+                if key not in known:
+                    known.add(key)
+                    yield cell, alert
+
+
+def _errors(objects: Objects) -> Iterator[Row]:
+    """Counters of errors that rose."""
+    for _, name, cell, item, delta, _, _ in objects:
+        if delta > 0 and "ERRS" in name.split("_"):
+            yield _finding("errors", "bad", f"{cell}: {name} of {item} rose by {delta:,.0f}.",
+                           f"cellcli -e list physicaldisk where status != normal # on {cell}")  # fmt: skip  # noqa: E501
+
+
+def _coverage(covered: Row) -> Iterator[Row]:
+    rounds, cells = covered["rounds"], covered["cells"]
+    began = [
+        f"{cell['name']} before round {restart['round']} ({restart['how']})"
+        for cell in cells for restart in cell["restarts"]
+    ]  # fmt: skip
+    if began:
+        yield _finding("restart", "bad", f"Counters began anew: {_listed(began)}. There they have "
+                       "no difference.", "cellcli -e list alerthistory")  # fmt: skip
+    for state, words in (("no answer", "nothing"), ("half an answer", "half an answer")):
+        lacking = [
+            f"{cell['name']} in {cell['counts'][state]}"
+            f"{f' ({first})' if (first := next(iter(cell['problems']), '')) else ''}"
+            for cell in cells if cell["counts"][state]
+        ]  # fmt: skip
+        if lacking:
+            yield _finding(state.replace(" ", "-"), "doubt",
+                           f"Of {rounds} rounds, cells gave {words}: {_listed(lacking)}.")  # fmt: skip  # noqa: E501
+    late = [f"{c['name']} for {c['silent_s']:.0f} s" for c in cells if c["name"] in covered["late"]]
+    if late:
+        yield _finding("silent", "doubt", f"Nothing new was collected: {_listed(late)}. A cell "
+                       "collects once a minute; of that time there is no rate.", _SILENT_NEXT)  # fmt: skip  # noqa: E501
+    few = [cell["name"] for cell in cells if cell["collections"] < 2]
+    if few:
+        yield _finding("one-collection", "doubt", f"Only one collection is recorded, so that "
+                       f"nothing has a rate: {_listed(few)}.",
+                       "dbdyno cells record --for 15min")  # fmt: skip
+
+
+def _listed(words: Sequence[str]) -> str:
+    more = f" and {len(words) - NAMED_MOST} more" if len(words) > NAMED_MOST else ""
+    return f"{', '.join(words[:NAMED_MOST])}{more}"
+
+
+def _skew(skew: Row) -> Iterator[Row]:
+    different = sorted((row for row in skew["rows"] if row["differs"]), key=_severity)
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in different:
+        groups.setdefault((row["metric"], row["siblings"]), []).append(row)
+    for (metric, siblings), rows in list(groups.items())[:SKEW_MOST]:
+        named = [
+            f"{row['name']} ({row['ratio']:.2f} times, 95 % {row['low']:.2f} to {row['high']:.2f})"
+            for row in rows
+        ]
+        slow = metric.endswith("_RQ") and any(row["ratio"] > 1 for row in rows)
+        count = f"{len(rows)} of {rows[0]['n_siblings']}"
+        yield _finding("skew", "bad" if slow else "doubt", f"{metric} differs from the median of "
+                       f"the {siblings} on {count}: {_listed(named)}.")  # fmt: skip
+    left = len(groups) - SKEW_MOST
+    if left > 0:
+        yield _finding("skew", "doubt", f"Siblings differ in {left} more metrics; the table below "
+                       "has them.")  # fmt: skip
+    if not skew["enough"]:
+        yield _finding("short", "doubt", f"{skew['rounds']} intervals are too few to tell siblings "
+                       "apart.", "dbdyno cells record --for 15min")  # fmt: skip
+
+
+def _severity(row: Row) -> tuple[bool, float]:
+    """Latencies before rates, the farthest first."""
+    return not row["metric"].endswith("_RQ"), -abs(math.log(row["ratio"]))
+
+
+def _flash_log(log: Row | None) -> Iterator[Row]:
+    if log is None:
+        return
+    whole = log["cells"][-1]
+    if whole["share"] == 0:
+        yield _finding("flash-first", "even", f"Disk was first in all {_count(whole['writes'])} "
+                       "redo writes.")  # fmt: skip
+    elif whole["share"] is not None:
+        basis = {"rounds": "", "writes": ", if writes were independent"}[whole["interval_over"]]
+        yield _finding("flash-first", "even", f"Flash was first in {_count(whole['flash_first'])} "
+                       f"of {_count(whole['writes'])} redo writes: {_percent(whole['share'])} "
+                       f"(95 % {_percent(whole['low'])} to {_percent(whole['high'])}{basis}).")  # fmt: skip  # noqa: E501
+    if whole["prevented"]:
+        most = max((line for line in log["cells"] if line["cell"] != ALL),
+                   key=lambda line: line["prevented"] or 0)  # fmt: skip
+        where = f", most on {most['cell']} ({_count(most['prevented'])})"
+        yield _finding("prevented", "good", "The flash log spared sessions "
+                       f"{_count(whole['prevented'])} outliers"
+                       f"{where if len(log['cells']) > 1 else ''}.")  # fmt: skip
+    if whole["actual"]:
+        yield _finding("outliers", "bad", f"{_count(whole['actual'])} redo writes were outliers on "
+                       "disk and on flash: the flash log could not help.")  # fmt: skip
+    yield from _passed_by(log, whole)
+
+
+def _passed_by(log: Row, whole: Row) -> Iterator[Row]:
+    passed = {one["reason"]: sum(one["cells"].values()) for one in log["passed_by"]}
+    total = math.fsum(passed.values())
+    if not total:
+        return
+    of = whole["requests"] or (whole["writes"] or 0) + total
+    words = "; ".join(
+        f"{one['reason']} {_count(passed[one['reason']])} ({one['words']})"
+        for one in sorted(log["passed_by"], key=lambda one: -passed[one["reason"]])
+    )
+    level = "bad" if total > BYPASS_SHARE * of else "doubt"
+    yield _finding("bypass", level, f"{_count(total)} of {_count(of)} redo writes "
+                   f"({_percent(total / of)}) passed by the flash log: {words}.",
+                   "cellcli -e list iormplan detail")  # fmt: skip
+
+
+def _count(value: float | None) -> str:
+    return f"{value or 0:,.0f}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %"

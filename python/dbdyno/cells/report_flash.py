@@ -1,0 +1,201 @@
+"""The flash log's and the flash cache's part of a recording: per cell and over all cells.
+
+The share of flash first has its interval over the rounds where there are four or more: a ratio of
+sums with the error of its residuals (Cochran, Sampling Techniques, 1977, 6.3) and Student's t, since
+writes of one minute depend on each other. With fewer it is Wilson's over writes, which is too narrow;
+the page says which it is.
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from dbdyno.cells.catalogue import metric
+from dbdyno.cells.diff import share_interval
+from dbdyno.cells.series import Measured, Step
+
+ROUNDS_LEAST = 4
+ALL = "all cells"
+SKIP = "FL_IO_W_SKIP_"
+_LOG = {
+    "writes": "FL_IO_W", "disk_first": "FL_DISK_FIRST", "flash_first": "FL_FLASH_FIRST",
+    "prevented": "FL_PREVENTED_OUTLIERS", "actual": "FL_ACTUAL_OUTLIERS",
+    "flash_only": "FL_FLASH_ONLY_OUTLIERS", "requests": "FL_RQ_W",
+}  # fmt: skip
+_CACHE = {
+    "hits": "FC_IO_RQ_R", "misses": "FC_IO_RQ_R_MISS", "passed_reads": "FC_IO_RQ_R_SKIP",
+    "writes": "FC_IO_RQ_W", "first": "FC_IO_RQ_W_FIRST", "overwrite": "FC_IO_RQ_W_OVERWRITE",
+    "populate": "FC_IO_RQ_W_POPULATE", "passed_writes": "FC_IO_RQ_W_SKIP",
+}  # fmt: skip
+Row = dict[str, Any]
+
+
+def flash_log(found: Measured) -> Row | None:
+    """Who was first, per cell and over all; None where no redo write was seen at all."""
+    lines = _counted(found, "flash log", _LOG)
+    if not any(line["writes"] or line["requests"] for line in lines):
+        return None
+    share = found.get("flash log", "flash first")
+    for line in lines:
+        own = share.cells if share else {}
+        steps = _by_round(own) if line["cell"] == ALL else own.get(line["cell"], [])
+        line.update(share_of(steps))
+        both = (line["disk_first"], line["flash_first"])
+        line["identity_holds"] = None in both or line["writes"] in (None, sum(both))
+    reasons = [m for m in found.family("flash log") if m.name.startswith(SKIP) and m.moved]
+    passed = [
+        {"reason": m.name.removeprefix(SKIP), "words": metric(m.name).meaning.rpartition(": ")[2],
+         "cells": {cell: m.total(cell) for cell in found.cells}}
+        for m in reasons if m.kind == "rate" and not m.name.endswith("_MIN")
+    ]  # fmt: skip
+    return {"cells": lines, "passed_by": passed}
+
+
+def flash_cache(found: Measured) -> Row | None:
+    """What the flash cache answered and took, per cell and over all; None where it did nothing."""
+    lines = _counted(found, "flash cache", _CACHE)
+    if not any(line["hits"] or line["misses"] or line["writes"] for line in lines):
+        return None
+    for line in lines:
+        reads = (line["hits"] or 0) + (line["misses"] or 0)
+        line["hit_ratio"] = (line["hits"] or 0) / reads if reads else None
+        kinds = [line["first"], line["overwrite"], line["populate"]]
+        known = [kind for kind in kinds if kind is not None]
+        line["identity_holds"] = len(known) < 3 or line["writes"] in (None, sum(known))
+        for key, name in (("used", "FC_BY_USED"), ("dirty", "FC_BY_DIRTY")):
+            gauge = found.get("flash cache", name)
+            cells = found.cells if line["cell"] == ALL else [line["cell"]]
+            last = [gauge.cells[c][-1][2] for c in cells if c in gauge.cells] if gauge else []
+            line[key] = math.fsum(last) if last else None
+    return {"cells": lines}
+
+
+def _counted(found: Measured, family: str, names: dict[str, str]) -> list[Row]:
+    """By cell what each counter rose by, None where it was never seen; then over all."""
+    lines: list[Row] = []
+    for cell in found.cells:
+        line: Row = {"cell": cell}
+        for key, name in names.items():
+            own = found.get(family, name)
+            line[key] = own.total(cell) if own and own.cells.get(cell) else None
+        lines.append(line)
+    whole: Row = {"cell": ALL}
+    for key in names:
+        known = [line[key] for line in lines if line[key] is not None]
+        whole[key] = math.fsum(known) if known else None
+    return [*lines, whole] if len(lines) > 1 else lines
+
+
+def _by_round(cells: dict[str, list[Step]]) -> list[Step]:
+    """The steps of all cells put together by their place: the cells' minutes are not the same."""
+    longest = max((len(own) for own in cells.values()), default=0)
+    found = []
+    for at in range(longest):
+        here = [own[at] for own in cells.values() if at < len(own)]
+        found.append((here[0][0], here[0][1], sum(s[2] for s in here), sum(s[3] for s in here)))
+    return found
+
+
+def share_of(steps: Sequence[Step]) -> Row:
+    """Share, 95 % interval and what it stands on: 'rounds' or 'writes'; all None without writes."""
+    from scipy.stats import t as student
+
+    used = [step for step in steps if step[3]]
+    whole = math.fsum(step[3] for step in used)
+    if not whole:
+        return {"share": None, "low": None, "high": None, "interval_over": None}
+    part = math.fsum(step[2] for step in used)
+    share, n = part / whole, len(used)
+    if n < ROUNDS_LEAST:
+        low, high = share_interval(part, whole)
+        return {"share": share, "low": low, "high": high, "interval_over": "writes"}
+    residuals = math.fsum((step[2] - share * step[3]) ** 2 for step in used)
+    error = math.sqrt(n / (n - 1) * residuals) / whole
+    half = float(student.ppf(0.975, n - 1)) * error
+    low, high = max(0.0, share - half), min(1.0, share + half)
+    if part in (0, whole):  # every round says the same: the spread says nothing
+        low, high = share_interval(part, whole)
+        return {"share": share, "low": low, "high": high, "interval_over": "writes"}
+    return {"share": share, "low": low, "high": high, "interval_over": "rounds"}
+
+
+def log_section(log: Row | None) -> Row | None:
+    """The flash log's tables and notes; None without writes."""
+    if log is None:
+        return None
+    over = {line["interval_over"] for line in log["cells"]} - {None}
+    words = {"rounds": "over the rounds", "writes": "Wilson's, as if writes were independent"}
+    about = "95 % intervals of the share are " + " or ".join(words[o] for o in sorted(over)) + "."
+    tables = [_log_table(log)]
+    if log["passed_by"]:
+        tables.append(_passed_table(log))
+    broken = [line["cell"] for line in log["cells"] if not line["identity_holds"]]
+    notes = [
+        f"{cell}: disk first + flash first is not FL_IO_W; the counters are of several moments."
+        for cell in broken
+    ]
+    return {"about": about if over else "", "tables": tables, "notes": notes}
+
+
+def _log_table(log: Row) -> Row:
+    heads = {"cell": ("cell", "text"), "writes": ("redo writes", "count"),
+             "disk_first": ("disk first", "count"), "flash_first": ("flash first", "count"),
+             "share": ("share of flash first", "ratio"), "low": ("95 % from", "ratio"),
+             "high": ("to", "ratio"), "prevented": ("outliers prevented", "count"),
+             "actual": ("outliers on both", "count"),
+             "flash_only": ("outliers on flash only", "count")}  # fmt: skip
+    return _page_table("Who was first", heads, log["cells"])
+
+
+def _passed_table(log: Row) -> Row:
+    cells = list(log["passed_by"][0]["cells"])
+    wide = len(cells) > 6
+    heads = {"reason": ("reason", "text"), "all": (ALL, "count")}
+    heads |= {} if wide else {cell: (cell, "count") for cell in cells}
+    heads["words"] = ("meaning", "text")
+    rows = [
+        {"reason": one["reason"], "words": one["words"], "all": sum(one["cells"].values()),
+         **({} if wide else one["cells"])}
+        for one in log["passed_by"]
+    ]  # fmt: skip
+    return _page_table("Redo writes that passed by the flash log", heads, rows)
+
+
+def cache_section(cache: Row | None) -> Row | None:
+    """The flash cache's table and notes; None where it did nothing."""
+    if cache is None:
+        return None
+    heads = {"cell": ("cell", "text"), "hit_ratio": ("hits", "ratio"),
+             "hits": ("reads answered", "count"), "misses": ("misses", "count"),
+             "passed_reads": ("reads past it", "count"), "writes": ("writes", "count"),
+             "first": ("first", "count"), "overwrite": ("overwrite", "count"),
+             "populate": ("populate", "count"), "passed_writes": ("writes past it", "count"),
+             "used": ("used at the end", "mb"), "dirty": ("not yet on disk", "mb")}  # fmt: skip
+    notes = [
+        f"{line['cell']}: first + overwrite + populate is not FC_IO_RQ_W."
+        for line in cache["cells"]
+        if not line["identity_holds"]
+    ]
+    return {
+        "about": "Hits are the read requests answered, of those and the misses; writes are first "
+        "writes, overwrites, and those that filled the cache after a read.",
+        "tables": [_page_table("What it answered and took", heads, cache["cells"])],
+        "notes": notes,
+    }
+
+
+def _page_table(title: str, heads: dict[str, tuple[str, str]], rows: Sequence[Row]) -> Row:
+    """A page's table of those columns that any row has a value for."""
+    shown = {
+        name: head for name, head in heads.items() if any(row.get(name) is not None for row in rows)
+    }
+    return {
+        "title": title,
+        "columns": [
+            {"name": name, "label": label, "unit": unit} for name, (label, unit) in shown.items()
+        ],
+        "rows": [{name: row.get(name) for name in shown} for row in rows],
+        "left_out": 0,
+    }

@@ -1,0 +1,355 @@
+"""A whole recording as series: what every cell did from each of its collections to the next.
+
+It is the arithmetic of `rates` in SQL over all rounds at once, since an hour of a full rack is a
+million values. A difference never crosses a restart of the cell's service: where it began anew, or
+one of its counters fell, a new epoch of that cell begins. What a cell had not collected anew makes
+no step, neither of zero nor of anything: the next step then reaches back to the last collection. A
+cell that gave no answer in a round is treated alike.
+
+A step is (from, to, numerator, denominator): difference over seconds, time over requests, part over
+whole, a gauge over 1. So a mean over steps is one sum over another, of rates and latencies alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.cells.catalogue import FAMILIES, metric, request_counters, rule
+from dbdyno.cells.skew import kind_of
+from dbdyno.errors import CellsError
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from dbdyno.evidence.run import Run
+
+Step = tuple[int, int, float, float]
+"""From and to in ns since 1970 by the cell's own clock, numerator, denominator."""
+RATE, LATENCY, SHARE, GAUGE = "rate", "latency", "share", "gauge"
+SHARES = {
+    "flash first": ("FL", ("FL_FLASH_FIRST",), ("FL_DISK_FIRST", "FL_FLASH_FIRST")),
+    "hits": ("FC", ("FC_IO_RQ_R",), ("FC_IO_RQ_R", "FC_IO_RQ_R_MISS")),
+}
+"""Shares of counters: family, the parts, the whole."""
+SHARE_WORDS = {
+    "flash first": "redo writes that were safe on flash first, of all that the flash log served",
+    "hits": "read requests answered from the flash cache, of those and the misses",
+}
+_WITH_REQUESTS = (
+    "steps s join requests q on s.metric = q.time and q.cell = s.cell and q.object = s.object"
+    " and q.block = s.block"
+)
+"""Steps of times, each with the difference of its requests."""
+_TIMES = {"us": 1e3, "ms": 1e6}
+_UNITS = {"IO requests": "1/s", "": "1/s", "MB": "MB/s", "KB": "KB/s"}
+
+
+@dataclass
+class Measure:
+    """One quantity of one family, by cell. `unit` is a page's: 1/s, MB/s, ns, ratio, or the cells'
+    own of a gauge; `added` says that cells add up, else their steps are pooled (latencies, shares)
+    or lie side by side (percentages, loads)."""
+
+    name: str
+    family: str
+    kind: str
+    unit: str
+    meaning: str
+    added: bool
+    cells: dict[str, list[Step]] = field(default_factory=dict)
+
+    def mean(self, cell: str) -> float | None:
+        """The mean of a cell over the recording; None without a step, or without a request."""
+        return _pooled(self.cells.get(cell, ()))
+
+    def whole(self) -> float | None:
+        """What stands for all cells; None where no single number is right."""
+        if self.kind in (LATENCY, SHARE):
+            return _pooled([step for own in self.cells.values() for step in own])
+        known = [mean for cell in self.cells if (mean := self.mean(cell)) is not None]
+        return math.fsum(known) if self.added and known else None
+
+    def total(self, cell: str) -> float:
+        """The sum of the numerators: what a counter rose by."""
+        return math.fsum(step[2] for step in self.cells.get(cell, ()))
+
+    @property
+    def moved(self) -> bool:
+        """Whether anything but zero was seen."""
+        return any(step[2] for own in self.cells.values() for step in own)
+
+
+@dataclass
+class Measured:
+    """A recording: its cells in order, and its measures by (family, name)."""
+
+    run: Run
+    cells: list[str]
+    began_ns: int
+    ended_ns: int
+    measures: dict[tuple[str, str], Measure]
+    connection: duckdb.DuckDBPyConnection
+
+    def family(self, name: str) -> list[Measure]:
+        """The measures of a family, in order of their names."""
+        return [m for (family, _), m in sorted(self.measures.items()) if family == name]
+
+    def families(self) -> list[str]:
+        """All families in the order of a report: flash first, then disks, then the rest."""
+        found = dict.fromkeys(family for family, _ in self.measures)
+        return sorted(found, key=lambda name: (_rank(name), name))
+
+    def get(self, family: str, name: str) -> Measure | None:
+        """One measure, if the recording holds it."""
+        return self.measures.get((family, name))
+
+    @property
+    def intervals(self) -> int:
+        """The most steps that any cell made."""
+        found = self.connection.execute(
+            "select max(n) from (select count(distinct block) as n from steps group by cell)"
+        ).fetchone()
+        return int(found[0] or 0) if found else 0
+
+    def objects(self) -> list[tuple[str, str, str, str, float, float, float]]:
+        """(family, metric, cell, object, difference, time in s, requests) of every counter over the
+        whole recording; requests are 0 where the counter is no time of requests."""
+        return self.connection.execute(
+            "select s.family, s.metric, s.cell, s.object, sum(s.value - s.old),"  # noqa: S608
+            " sum(s.at_ns - s.from_ns) / 1e9, coalesce(sum(q.n), 0)"
+            f" from {_WITH_REQUESTS.replace('join', 'left join')} where s.kind = 'counter'"
+            " group by all order by all"
+        ).fetchall()
+
+    def siblings(self) -> dict[tuple[str, str, str], dict[int, float]]:
+        """Rates and latencies by (metric, kind of siblings, sibling) and round, for `skew`."""
+        rate = "sum((s.value - s.old) * 1e9 / (s.at_ns - s.from_ns))"
+        time = "sum(s.value - s.old) / nullif(sum(q.n), 0)"
+        disks = "where s.family like '%disks%'"
+        found: dict[tuple[str, str, str], dict[int, float]] = {}
+        counters = (
+            "from (select * from steps where kind = 'counter' and metric not in"
+            " (select time from pairs)) s"
+        )
+        for name, value, source in (("s.metric", rate, counters),
+                                    ("q.latency", time, f"from {_WITH_REQUESTS}")):  # fmt: skip
+            for kind, who, which in (("'cells'", "s.cell", ""),
+                                     ("s.family", "s.cell || ' ' || s.object", disks)):  # fmt: skip
+                rows = self.connection.execute(
+                    "select name, kind, who, list(block), list(number) from (select"  # noqa: S608
+                    f" {name} as name, {kind} as kind, {who} as who, s.block as block, {value} as"
+                    f" number {source} {which} group by all) where number is not null group by all"
+                ).fetchall()
+                for metric_name, own, sibling, blocks, values in rows:
+                    key = metric_name, own, sibling
+                    found[key] = dict(zip(blocks, values, strict=True))
+        return found
+
+
+@contextlib.contextmanager
+def measured(run: Run) -> Iterator[Measured]:
+    """Opens a recording; raises `CellsError` where it holds no metrics of cells."""
+    from dbdyno.evidence.query import connect
+
+    connection, _ = connect(run)
+    with connection:
+        if not _prepare(connection, run):
+            raise CellsError(
+                "holds no metrics of cells",
+                where=str(run.path),
+                next_step="`dbdyno cells record` or `dbdyno cells import` makes such a run",
+            )
+        found = connection.execute("select min(at_ns), max(at_ns) from readings").fetchone()
+        began_ns, ended_ns = found or (0, 0)
+        rows = connection.execute("select distinct cell from readings order by cell").fetchall()
+        known = {str(cell) for (cell,) in rows}
+        named = [c for c in run.manifest.get("cells", []) if c in known]
+        cells = [*named, *sorted(known - set(named))]
+        measures = {(m.family, m.name): m for m in _measures(connection)}
+        yield Measured(run, cells, int(began_ns), int(ended_ns), measures, connection)
+
+
+def family_of(name: str, item: str, cell: str = "") -> str:
+    """The family of a metric of an object: disks by their kind, grid disks by their group, the
+    rest by the first word of the name."""
+    head = name.partition("_")[0]
+    if head in ("CD", "GD"):
+        return kind_of(name, item, cell)
+    return {"IORM": "cell"}.get(head, FAMILIES.get(head, head))
+
+
+def _rank(family: str) -> int:
+    order = ("flash log", "flash cache", "hard disks", "flash disks", "grid disks", "smart I/O",
+             "database", "pluggable database", "consumer group", "category", "network")  # fmt: skip
+    head = "grid disks" if family.startswith("grid disks") else family
+    return order.index(head) if head in order else len(order)
+
+
+def _prepare(connection: duckdb.DuckDBPyConnection, run: Run) -> bool:
+    """Makes the tables of a recording, `steps` above all; False where nothing is to be read."""
+    tables = {row[0] for row in connection.execute("show tables").fetchall()}
+    if "metrics" not in tables:
+        return False
+    connection.execute(
+        "create temp table readings as select block, source[6:] as cell, metric, object, value,"
+        " at_ns, unit, kind from metrics where source like 'cell:%'"
+    )
+    names = connection.execute("select distinct metric, object, cell from readings").fetchall()
+    if not names:
+        return False
+    family = [family_of(*row) for row in names]
+    _table(connection, "names", {"metric": "varchar", "object": "varchar", "cell": "varchar",
+                                 "family": "varchar"},
+           [(*row, own) for row, own in zip(names, family, strict=True)])  # fmt: skip
+    counters = {name for name, *_ in names if metric(name).kind == "counter"}
+    pairs = [
+        (f"{name}_RQ", name, one, len(request_counters(f"{name}_RQ")))
+        for name in sorted(counters)
+        for one in request_counters(f"{name}_RQ")
+    ]
+    _table(
+        connection,
+        "pairs",
+        {"latency": "varchar", "time": "varchar", "counter": "varchar", "counters": "bigint"},
+        pairs,
+    )
+    _table(connection, "began", {"cell": "varchar", "block": "uinteger"}, restarts(run))
+    connection.execute(
+        "create temp table resets as select cell, block, any_value(metric) as metric from (select"
+        " cell, block, metric, value < lag(value) over (partition by cell, metric, object order by"
+        " block) as less from readings where kind = 'counter') where less group by all"
+        " union all by name select cell, block from began"
+    )
+    connection.execute(
+        "create temp table steps as with fell as (select distinct cell, block from resets),"
+        " epochs as (select r.cell, r.block, count(fell.block) over (partition by r.cell order by"
+        " r.block) as epoch from (select distinct cell, block from readings) r left join fell"
+        " using (cell, block)), all_steps as (select r.*, n.family, lag(r.value) over own as old,"
+        " lag(r.at_ns) over own as from_ns from readings r join epochs using (cell, block) join"
+        " names n using (metric, object, cell) window own as (partition by r.cell, r.metric,"
+        " r.object, epoch order by r.block)) select * from all_steps where from_ns < at_ns"
+    )
+    connection.execute(
+        "create temp table requests as select p.latency, p.time, s.cell, s.object, s.block,"
+        " sum(s.value - s.old) as n from steps s join pairs p on s.metric = p.counter group by all"
+        " having count(*) = any_value(p.counters)"
+    )
+    return True
+
+
+def _table(
+    connection: duckdb.DuckDBPyConnection, name: str, columns: dict[str, str],
+    rows: Sequence[tuple[Any, ...]],
+) -> None:  # fmt: skip
+    lists = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
+    parts = ", ".join(
+        f"unnest(${at}::{kind}[]) as {column}"
+        for at, (column, kind) in enumerate(columns.items(), 1)
+    )
+    connection.execute(f"create temp table {name} as select {parts}", lists)
+
+
+def restarts(run: Run) -> list[tuple[str, int]]:
+    """(cell, block) of each first round after a cell's service began anew, where it says so."""
+    last: dict[str, int] = {}
+    found = []
+    for block in run.blocks():
+        for cell, told in block.report.get("cells", {}).items():
+            began = told.get("started_ns")
+            if began is None:
+                continue
+            if last.get(cell, began) != began:
+                found.append((cell, block.index))
+            last[cell] = began
+    return found
+
+
+def _measures(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
+    yield from _rates(connection)
+    yield from _latencies(connection)
+    yield from _shares(connection)
+    yield from _gauges(connection)
+
+
+def _gathered(rows: Sequence[tuple[Any, ...]]) -> dict[tuple[str, str], dict[str, list[Step]]]:
+    found: dict[tuple[str, str], dict[str, list[Step]]] = {}
+    for family, name, cell, *step in rows:
+        found.setdefault((family, name), {}).setdefault(cell, []).append(
+            (int(step[0]), int(step[1]), float(step[2]), float(step[3]))
+        )
+    return found
+
+
+def _rates(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
+    """Differences per second, summed over a cell's objects; not of times, which make latencies."""
+    rows = connection.execute(
+        "select family, metric, cell, min(from_ns), max(at_ns), sum(value - old),"
+        " (max(at_ns) - min(from_ns)) / 1e9 from steps where kind = 'counter' and metric not in"
+        " (select time from pairs) group by family, metric, cell, block order by block"
+    ).fetchall()
+    for (family, name), cells in _gathered(rows).items():
+        known = metric(name)
+        unit = _UNITS.get(known.unit, f"{known.unit}/s")
+        yield Measure(name, family, RATE, unit, known.meaning, True, cells)
+
+
+def _latencies(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
+    """Time per request, over a cell's objects: the sum of the times over that of the requests."""
+    rows = connection.execute(
+        "select s.family, q.latency, s.cell, min(s.from_ns), max(s.at_ns), sum(s.value - s.old),"  # noqa: S608
+        f" sum(q.n) from {_WITH_REQUESTS} group by s.family, q.latency, s.cell, s.block"
+        " order by s.block"
+    ).fetchall()
+    for (family, name), cells in _gathered(rows).items():
+        scale = _TIMES.get(metric(name.removesuffix("_RQ")).unit, 1e3)
+        scaled = {
+            cell: [(a, b, time * scale, requests) for a, b, time, requests in own]
+            for cell, own in cells.items()
+        }
+        yield Measure(name, family, LATENCY, "ns", metric(name).meaning, False, scaled)
+
+
+def _shares(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
+    """Shares of counters of one family, where all of them are there."""
+    for name, (head, parts, whole) in SHARES.items():
+        rows = connection.execute(
+            "select family, $1, cell, min(from_ns), max(at_ns),"
+            " sum(case when list_contains($2, metric) then value - old else 0 end),"
+            " sum(value - old) from steps where list_contains($3, metric)"
+            " group by family, cell, block having count(distinct metric) = len($3) order by block",
+            [name, list(parts), list(whole)],
+        ).fetchall()
+        for (family, _), cells in _gathered(rows).items():
+            assert family == FAMILIES[head]
+            yield Measure(name, family, SHARE, "ratio", SHARE_WORDS[name], False, cells)
+
+
+def _gauges(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
+    """Gauges, and rates that no counter stands behind; what may be summed over a cell's objects is,
+    of the rest the mean of them."""
+    rows = connection.execute(
+        "select family, metric, cell, min(from_ns), max(at_ns), sum(value), avg(value),"
+        " any_value(unit) from steps where kind = 'gauge' or (kind = 'rate' and not exists (select"
+        " 1 from readings c where c.kind = 'counter' and c.metric = regexp_replace(steps.metric,"
+        " '_(SEC|MIN|RQ)$', ''))) group by family, metric, cell, block order by block"
+    ).fetchall()
+    units: dict[str, str] = {}
+    chosen = []
+    for family, name, cell, begin, end, total, mean, unit in rows:
+        units.setdefault(name, metric(name).unit or unit or "")
+        value = total if rule(name, units[name]) == "sum" else mean
+        chosen.append((family, name, cell, begin, end, value, 1.0))
+    for (family, name), cells in _gathered(chosen).items():
+        unit = units[name].replace("MB/sec", "MB/s").replace("IO/sec", "1/s")
+        added = rule(name, units[name]) == "sum"
+        yield Measure(name, family, GAUGE, unit, metric(name).meaning, added, cells)
+
+
+def _pooled(steps: Sequence[Step]) -> float | None:
+    """One sum over another."""
+    below = math.fsum(step[3] for step in steps)
+    return math.fsum(step[2] for step in steps) / below if below else None

@@ -1,0 +1,163 @@
+"""A family of cells' metrics over time: a panel per metric, the cells side by side.
+
+Up to six cells are lines of steps in colours of their own; more are rows of a raster, its shade the
+value. Where a cell had nothing new, or its service began anew, nothing is drawn: no line leads over
+what is not known.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+from dbdyno.report import format as fmt
+from dbdyno.report import reading
+from dbdyno.report.figures import axes, base, shades, theme
+from dbdyno.report.reading import Analysis
+
+LINES_MOST = 6
+TIPS_MOST = 240
+COLOURS = (theme.OTHERS[4], theme.OTHERS[0], theme.OTHERS[1], theme.OTHERS[2], theme.OTHERS[3],
+           theme.OTHERS[5])  # fmt: skip
+LINES = (
+    "Each step is the mean between two collections of a cell, by the cell's own clock. No line: "
+    "nothing new was collected, nothing was asked for, or the counters began anew."
+)
+RASTER = (
+    "A row is a cell, a field the mean between two of its collections, the darker, the more. "
+    "White: nothing new was collected, nothing was asked for, or the counters began anew."
+)
+
+
+def figures(analysis: Analysis) -> Iterator[base.Figure]:
+    """A figure for each family of the analysis."""
+    for family in reading.entries(analysis, "families"):
+        name = str(family.get("name"))
+        many = len(reading.dig(analysis, "facts", "cells") or ()) > LINES_MOST
+        yield base.Figure(
+            f"cells_{family.get('slug')}",
+            f"{name[:1].upper()}{name[1:]} over time",
+            RASTER if many else LINES,
+            functools.partial(draw, family=name),
+        )
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE, *, family: str = "") -> Any | None:
+    """The chart of one family, or None where it has no panel with a step."""
+    import altair as alt
+
+    own = next((f for f in reading.entries(analysis, "families") if f.get("name") == family), None)
+    if own is None:
+        return None
+    panels = [panel for panel in reading.entries(own, "panels") if any(_steps(panel))]
+    if not panels:
+        return None
+    many = len(panels[0]["cells"]) > LINES_MOST
+    ends = (0.0, max(step["to"] for panel in panels for step in _steps(panel)))
+    draw_panel = _raster if many else _lines
+    charts = [draw_panel(panel, ends, look, panel is panels[-1]) for panel in panels]
+    stacked = alt.vconcat(*charts, spacing=14 if not many else 20)
+    stacked = stacked.resolve_scale(color="independent" if many else "shared")
+    figure = next(f for f in figures(analysis) if f.name == f"cells_{own.get('slug')}")
+    return theme.finish(stacked, figure.title, figure.how_to_read, look)
+
+
+def _steps(panel: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The steps of a panel with a value, a row each; `run` numbers those that adjoin."""
+    unit = panel.get("unit")
+    for at, own in enumerate(reading.entries(panel, "cells")):
+        run, last = 0, None
+        for row in reading.rows(own, f"families.{panel.get('name')}", ("from_s", "to_s", "value")):
+            run += last is not None and row["from_s"] > last + 1e-6
+            last = row["to_s"]
+            cell = fmt.line(own.get("cell"), 40)
+            yield {
+                "cell": cell, "run": f"{at}-{run}", "from": row["from_s"], "to": row["to_s"],
+                "value": row["value"],
+                "tip": f"{cell}, {axes.seconds_label(round(row['from_s']))}: "
+                       f"{shades.words(row['value'], unit)}",
+            }  # fmt: skip
+
+
+def _title(panel: dict[str, Any], look: theme.Look) -> dict[str, Any]:
+    words = f"{panel.get('name')}  ·  {panel.get('meaning')}"
+    return {"text": fmt.line(words, 52 if look.narrow else 118), "fontSize": 12, "offset": 4,
+            "anchor": "start", "frame": "group", "fontWeight": "normal"}  # fmt: skip
+
+
+def _below(ends: tuple[float, float], look: theme.Look) -> dict[str, Any]:
+    ticks = axes.seconds_ticks(*ends, 5 if look.narrow else 10)
+    return {"title": "time since the recording began", **axes.labelled(ticks, axes.seconds_label)}
+
+
+def _lines(
+    panel: dict[str, Any], ends: tuple[float, float], look: theme.Look, is_last: bool
+) -> Any:
+    import altair as alt
+
+    steps = list(_steps(panel))
+    names = [fmt.line(own.get("cell"), 40) for own in reading.entries(panel, "cells")]
+    top = max((step["value"] for step in steps), default=0.0) or 1.0
+    ticks = axes.linear_ticks(0, top, 3)
+    unit = panel.get("unit")
+    y_axis = {**base.y_title("", look), **axes.labelled(ticks, lambda v: shades.label(v, unit))}
+    colour = alt.Color(
+        "cell:N", sort=names,
+        scale={"domain": names, "range": [COLOURS[at % len(COLOURS)] for at in range(len(names))]},
+        legend={"columns": look.columns(names, 6)} if len(names) > 1 else None,
+    )  # fmt: skip
+    x = alt.X("at:Q", scale={"domain": ends, "nice": False, "zero": False},
+              axis=_below(ends, look) if is_last else None)  # fmt: skip
+    y = alt.Y("value:Q", scale={"domain": [0, top * 1.06], "nice": False}, axis=y_axis)
+    lines = alt.Chart(base.data(_corners(steps))).mark_line(
+        interpolate="step-after", strokeWidth=1.8, strokeJoin="round"
+    )
+    layers = [lines.encode(x=x, y=y, color=colour, detail="run:N")]
+    if len(steps) <= TIPS_MOST:
+        spots = [{**step, "at": (step["from"] + step["to"]) / 2} for step in steps]
+        marks = alt.Chart(base.data(spots)).mark_point(filled=True, size=20, aria=True, opacity=1)
+        layers.append(marks.encode(x=x, y=y, color=colour, description=alt.Description("tip:N")))
+    return alt.layer(*layers, width=look.plot, height=look.height(84), title=_title(panel, look))
+
+
+def _corners(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A line's corners: where each step begins, and where the last of a run ends."""
+    corners = []
+    for step, after in zip(steps, [*steps[1:], None], strict=True):
+        corners.append({**step, "at": step["from"]})
+        if after is None or after["run"] != step["run"] or after["cell"] != step["cell"]:
+            corners.append({**step, "at": step["to"]})
+    return corners
+
+
+def _raster(
+    panel: dict[str, Any], ends: tuple[float, float], look: theme.Look, is_last: bool
+) -> Any:
+    import altair as alt
+
+    steps = list(_steps(panel))
+    names = [fmt.line(own.get("cell"), 40) for own in reading.entries(panel, "cells")]
+    short = dict(zip(names, shades.short_names(names), strict=True))
+    names = list(short.values())
+    scale = shades.Scale.of([step["value"] for step in steps])
+    for step in steps:
+        step["level"] = scale.level(step["value"])
+        step["cell"] = short[step["cell"]]
+    unit = panel.get("unit")
+    return (
+        alt.Chart(
+            base.data(steps), width=look.plot, title=_title(panel, look),
+            height=len(names) * shades.row_height(len(names)),
+        )
+        .mark_rect(clip=True, aria=len(steps) <= 4 * TIPS_MOST, strokeWidth=0.7)
+        .encode(
+            x=alt.X("from:Q", scale={"domain": ends, "nice": False, "zero": False},
+                    axis=_below(ends, look) if is_last else None),
+            x2=alt.X2("to"),
+            y=alt.Y("cell:N", sort=names, scale={"domain": names, "paddingInner": 0.08},
+                    axis=shades.row_axis(names, look)),
+            color=scale.colour(unit, look), stroke=scale.stroke(),
+            description=alt.Description("tip:N"),
+        )
+    )  # fmt: skip

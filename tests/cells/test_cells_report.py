@@ -1,0 +1,236 @@
+"""The report of a recording: right numbers, honest gaps, findings in words, every form."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from recordings import CELLS, MINUTE, cache, column, disks, redo, rounds_of, run_of
+
+from dbdyno.cells.collect import Collection
+from dbdyno.cells.rates import OK, changes, latencies
+from dbdyno.cells.record import Pace, new_recording
+from dbdyno.cells.report import report_page
+from dbdyno.cells.report_flash import share_of
+from dbdyno.cells.series import measured
+from dbdyno.cli.main import cli
+from dbdyno.errors import CellsError, EvidenceError
+
+MINUTES = 8
+
+
+def said(page: dict, code: str) -> list[str]:
+    return [one["text"] for one in page["findings"] if one["code"] == code]
+
+
+def whole(cell: str, minute: int) -> dict:
+    return {**redo(cell, minute), **cache(cell, minute)}
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> dict:
+    return report_page(run_of(tmp_path / "rec", rounds_of(MINUTES, whole)))
+
+
+def test_rates_latencies_and_shares_are_those_of_the_counters(tmp_path: Path):
+    with measured(run_of(tmp_path / "rec", rounds_of(MINUTES, whole))) as found:
+        writes = found.get("flash log", "FL_IO_W")
+        assert writes.mean("cel01") == pytest.approx(10.0)
+        assert writes.whole() == pytest.approx(10 * (1 + 1.1 + 1.2))
+        assert found.get("flash log", "FL_IO_TM_W_RQ").whole() == pytest.approx(250_000)
+        assert found.get("flash log", "flash first").whole() == pytest.approx(0.05)
+        assert found.get("flash cache", "hits").mean("cel03") == pytest.approx(0.9)
+        used = found.get("flash cache", "FC_BY_USED")
+        assert (used.kind, used.whole()) == ("gauge", pytest.approx(3 * 1004))
+
+
+def test_series_in_sql_are_those_of_the_rounds_one_by_one(tmp_path: Path):
+    """Two ways to the same numbers: SQL over the recording, and `rates` on pairs of rounds."""
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    rounds = disks(random.Random(seed), 9)
+    with measured(run_of(tmp_path / "rec", rounds)) as found:
+        series = found.siblings()
+    for at, (before, after) in enumerate(itertools.pairwise(rounds), 1):
+        moved = changes(before.readings, after.readings)
+        for change in moved:
+            assert change.verdict == OK
+            if change.name == "CD_IO_RQ_R_SM":
+                key = change.name, "hard disks", f"{change.cell} {change.object}"
+                assert series[key][at] == pytest.approx(change.per_s)
+        for row in latencies(moved, over="cell"):
+            assert series[row.name, "cells", row.cell][at] == pytest.approx(row.value)
+
+
+def test_a_cell_that_had_nothing_new_makes_no_step_and_no_zero(tmp_path: Path):
+    stale = [0, 1, 1, 1, 4, 5]
+    rounds = [
+        Collection([column("cel01", redo("cel01", at), at),
+                    column("cel02", redo("cel02", stale[at]), stale[at], asked=at)])
+        for at in range(6)
+    ]  # fmt: skip
+    page = report_page(run_of(tmp_path / "rec", rounds, ("cel01", "cel02")))
+    panel = next(p for p in page["families"][0]["panels"] if p["name"] == "FL_IO_W")
+    one, two = panel["cells"]
+    assert len(one["value"]) == 5
+    assert (two["from_s"], two["to_s"]) == ([0, 60, 240], [60, 240, 300])
+    assert two["value"] == pytest.approx([11.0] * 3)
+    assert page["coverage"]["cells"][1]["counts"]["not refreshed"] == 2
+    assert page["coverage"]["cells"][1]["silent_s"] == 120
+    assert said(page, "silent") == [
+        "Nothing new was collected: cel02 for 120 s. A cell collects once a minute; of that time "
+        "there is no rate."
+    ]
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["the service says so", "a counter fell"])
+def test_a_restart_leaves_a_gap_on_its_own_cell_only(tmp_path: Path, told: bool):
+    def one(cell: str, at: int):
+        again = cell == "cel02" and at >= 3
+        began = (7 if again else 1) if told else None
+        return column(cell, redo(cell, at - 3 if again else at), at, began=began)
+
+    rounds = [Collection([one(cell, at) for cell in CELLS]) for at in range(6)]
+    page = report_page(run_of(tmp_path / "rec", rounds))
+    panel = next(p for p in page["families"][0]["panels"] if p["name"] == "FL_IO_W")
+    assert [len(own["value"]) for own in panel["cells"]] == [5, 4, 5]
+    assert panel["cells"][1]["to_s"] == [60, 120, 240, 300]
+    assert min(v for own in panel["cells"] for v in own["value"]) > 0
+    (sentence,) = said(page, "restart")
+    how = "the service says so" if told else "fell"
+    assert "cel02 before round 4" in sentence
+    assert how in sentence
+    assert "cel01" not in sentence
+
+
+def test_a_cell_that_gave_nothing_in_a_round_is_told_and_its_step_reaches_back(tmp_path: Path):
+    rounds = rounds_of(6, redo)
+    rounds[2].columns[0] = column("cel01", {}, 2, problem="no answer within 30 s")
+    page = report_page(run_of(tmp_path / "rec", rounds))
+    assert said(page, "no-answer") == [
+        "Of 6 rounds, cells gave nothing: cel01 in 1 (no answer within 30 s)."
+    ]
+    panel = next(p for p in page["families"][0]["panels"] if p["name"] == "FL_IO_W")
+    assert panel["cells"][0]["to_s"] == [60, 180, 240, 300]
+    assert panel["cells"][0]["value"] == pytest.approx([10.0] * 4)
+
+
+def test_the_flash_log_says_who_was_first_what_was_spared_and_what_passed_by(page: dict):
+    last = page["flash_log"]["cells"][-1]
+    assert last["cell"] == "all cells"
+    assert last["share"] == pytest.approx(0.05)
+    assert last["identity_holds"]
+    assert "Flash was first in 693 of 13,860 redo writes: 5.00 %" in said(page, "flash-first")[0]
+    assert said(page, "prevented") == [
+        "The flash log spared sessions 23 outliers, most on cel03 (8)."
+    ]
+    (bypass,) = said(page, "bypass")
+    assert "0.99 %" in bypass
+    assert "BUSY 139 (too much is not yet on disk)" in bypass
+
+
+def test_an_identity_that_does_not_hold_is_said(tmp_path: Path):
+    def torn(cell: str, minute: int) -> dict:
+        return {**redo(cell, minute), ("FL_IO_W", "FLASHLOG"): 601 * minute}
+
+    page = report_page(run_of(tmp_path / "rec", rounds_of(4, torn, ("cel01",)), ("cel01",)))
+    section = next(s for s in page["sections"] if s["name"] == "flash-log")
+    assert section["notes"] == [
+        "cel01: disk first + flash first is not FL_IO_W; the counters are of several moments."
+    ]
+
+
+def test_the_flash_cache_has_its_hit_ratio_and_its_identity(page: dict):
+    last = page["flash_cache"]["cells"][-1]
+    assert last["hit_ratio"] == pytest.approx(0.9)
+    assert last["identity_holds"]
+    assert last["used"] == 3 * 1007
+
+
+def test_the_interval_of_a_share_is_over_rounds_where_there_are_enough():
+    """Against the textbook: a ratio of sums, residuals over rounds, t of 3 degrees of freedom."""
+    steps = [(0, 0, part, 100.0) for part in (4.0, 6.0, 5.0, 5.0)]
+    found = share_of(steps)
+    assert (found["share"], found["interval_over"]) == (0.05, "rounds")
+    error = math.sqrt(4 / 3 * (1 + 1)) / 400
+    assert found["high"] - found["low"] == pytest.approx(2 * 3.182446 * error, rel=1e-6)
+    assert share_of(steps[:3])["interval_over"] == "writes"
+    assert share_of([(0, 0, 0.0, 100.0)] * 5)["high"] > 0
+    assert share_of([])["share"] is None
+
+
+def test_a_disk_map_has_a_field_per_disk_and_names_the_slow_one(tmp_path: Path):
+    rounds = disks(random.Random(3), 9, slow=3.0)
+    page = report_page(run_of(tmp_path / "rec", rounds))
+    one = next(m for m in page["disks"] if m["name"] == "CD_IO_TM_R_SM_RQ")
+    assert (one["cells"], one["disks"]) == (list(CELLS), ["CD_00", "CD_01", "CD_02", "CD_03"])
+    assert one["values"][1][3] == max(value for line in one["values"] for value in line)
+    assert one["values"][0][0] == pytest.approx(900_000, rel=0.1)
+    assert any("cel02 CD_03_cel02" in text for text in said(page, "skew"))
+    assert page["verdict"]["word"] == "look"
+
+
+def test_errors_that_rose_and_alerts_are_findings(tmp_path: Path):
+    def bad(cell: str, minute: int) -> dict:
+        return {("CD_IO_ERRS", "CD_02_cel01"): 3.0 * (minute > 2 and cell == "cel01")}
+
+    run = run_of(tmp_path / "rec", rounds_of(5, bad))
+    page = report_page(run)
+    assert said(page, "errors") == ["cel01: CD_IO_ERRS of CD_02_cel01 rose by 3."]
+
+
+def test_a_long_recording_is_thinned_without_losing_its_mean(tmp_path: Path):
+    page = report_page(run_of(tmp_path / "rec", rounds_of(700, redo, ("cel01",)), ("cel01",)))
+    (own,) = page["families"][0]["panels"][0]["cells"]
+    assert 200 <= len(own["value"]) <= 240
+    assert own["to_s"][-1] == 699 * 60
+    assert own["value"] == pytest.approx([10.0] * len(own["value"]))
+
+
+def test_one_round_has_no_rates_and_says_so(tmp_path: Path):
+    page = report_page(run_of(tmp_path / "rec", rounds_of(1, whole)))
+    assert page["families"] == []
+    assert "Only one collection is recorded" in said(page, "one-collection")[0]
+
+
+def test_a_recording_without_metrics_is_refused(tmp_path: Path):
+    empty = new_recording(tmp_path / "rec", [], Pace())
+    with pytest.raises((CellsError, EvidenceError)):
+        report_page(empty)
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        (["--format", "text"], "FLASH LOG"),
+        (["--format", "json"], '"page": "report"'),
+        (["--format", "csv"], "flash-log,Who was first,cel01,writes,4200.0,count,ok"),
+        (["--format", "jsonl"], '"section": "flash-log"'),
+    ],
+)
+def test_dbdyno_report_writes_every_form(tmp_path: Path, options: list[str], wanted: str):
+    run = run_of(tmp_path / "rec", rounds_of(MINUTES, whole))
+    found = CliRunner().invoke(cli, ["report", str(run.path), *options])
+    assert found.exit_code == 0, found.output
+    assert wanted in found.stdout
+
+
+def test_dbdyno_report_writes_a_page_into_the_run_and_figures_where_asked(tmp_path: Path):
+    run = run_of(tmp_path / "rec", rounds_of(MINUTES, whole))
+    found = CliRunner().invoke(cli, ["report", str(run.path)])
+    assert found.exit_code == 0, found.output
+    text = (run.path / "report.html").read_text()
+    assert "Who was first" in text
+    assert text.count('id="figure-cells_flash-log"') == 1
+    found = CliRunner().invoke(cli, ["report", str(run.path), "--figures", str(tmp_path / "f")])
+    assert found.exit_code == 0, found.output
+    names = {path.name for path in (tmp_path / "f").iterdir()}
+    assert {"cells_rounds.png", "cells_flash-log.svg", "cells_flash-cache.png"} <= names
+    assert json.loads(CliRunner().invoke(
+        cli, ["report", str(run.path), "--format", "json"]
+    ).stdout)["facts"]["seconds"] == (MINUTES - 1) * MINUTE / 1e9  # fmt: skip
