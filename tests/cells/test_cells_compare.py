@@ -309,6 +309,11 @@ def test_the_command_writes_json_csv_and_html(two, tmp_path: Path):
     html = (tmp_path / "x.html").read_text()
     assert "Flash log" in html
     assert "after against before" in html
+    assert "What changed, over all cells" in html
+    assert run("compare", *two, "-o", tmp_path / "x.png").exit_code == 1
+    drawn = model["figures"]["cells_changes"]
+    assert drawn[0]["metric"] == "CD_IO_TM_R_SM_RQ"
+    assert [row["pale"] for row in drawn].count(False) >= 1
 
 
 def test_a_mask_leaves_only_its_metrics(two):
