@@ -196,6 +196,23 @@ def test_other_cells_are_not_comparable_and_are_named():
     assert (row["first"], row["second"]) == ("cel01, cel02", "cel01, cel09")
 
 
+def test_of_three_cells_and_two_the_sums_are_of_those_that_both_have():
+    chance = dice(20261121)
+    three = Cells(chance, names=("cel01", "cel02", "cel03")).rounds(12)
+    model = page(three, Cells(chance).rounds(12), decide=True)
+    row = next(r for r in model["rows"] if r["metric"] == "FL_RQ_W" and not r["cell"])
+    assert row["ratio"] == pytest.approx(1, abs=0.15)
+    assert any("cells that both have: cel01, cel02" in w["text"] for w in model["warnings"])
+
+
+def test_racks_that_share_no_cell_are_compared_whole():
+    chance = dice(20261121)
+    one, other = (Cells(chance, names=(f"{c}1", f"{c}2")).rounds(12) for c in "ab")
+    rows = page(one, other, decide=True)["rows"]
+    assert {row["cell"] for row in rows} == {""}
+    assert any(row["metric"] == "CD_IO_TM_R_SM_RQ" and row["ratio"] for row in rows)
+
+
 def test_other_software_is_not_comparable_unless_that_is_the_question():
     chance = dice()
     one, other = Cells(chance).rounds(8), Cells(chance).rounds(8)

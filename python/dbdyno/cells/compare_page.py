@@ -125,6 +125,7 @@ def compare_page(
     also what does not differ."""
     unlike = differences(one, other)
     allowed = decide or not unlike
+    one, other, shared = _of_both(one, other)
     rows = compare(one.found, other.found, threshold=threshold)
     if not allowed:
         rows = [replace(row, decision="not comparable") for row in rows]
@@ -145,10 +146,24 @@ def compare_page(
                      [table("", "recording:text cell:text why:text intervals", _lost(one, other))],
                      notes=[] if _lost(one, other) else ["none: every cell gave every interval"]),
         ],
-        "warnings": _warnings(one, other, unlike, allowed),
+        "warnings": [*_warnings(one, other, unlike, allowed), *shared],
         "figures": {"cells_changes": _drawn(rows)},
         "rows": [as_dict(row) for row in rows],
     }  # fmt: skip
+
+
+def _of_both(one: Recording, other: Recording) -> tuple[Recording, Recording, list[dict[str, str]]]:
+    """Where the cells differ, only those that both have, and the warning that says so: sums over
+    three cells and over two differ for that alone. All of each where they share none."""
+    cells = [cell for cell in one.found.cells if cell in other.found.cells]
+    if not cells or one.found.cells == other.found.cells:
+        return one, other, []
+    told = _warning(
+        "cells.shared", f"the numbers are of the cells that both have: {', '.join(cells)}",
+        "record the same cells",
+    )  # fmt: skip
+    kept = [replace(side, found=side.found.only(cells)) for side in (one, other)]
+    return kept[0], kept[1], [told]
 
 
 def _configuration(unlike: Sequence[dict[str, Any]]) -> dict[str, Any]:
