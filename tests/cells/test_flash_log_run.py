@@ -1,101 +1,21 @@
-"""The study flash-log on cells over SSH: switched, read, judged, and put back whatever happens."""
+"""The study flash-log on cells over SSH: looked at, told, switched, read and judged."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from rig_help import SMALL_BUFFERS, access, passing, serving
+from flash_rig import FIRST, Rig, answering
 
-from dbdyno.cells import iorm_switch
-from dbdyno.cells.collect import Collection, collect
-from dbdyno.cells.hosts import Host, hosts_of
-from dbdyno.cells.iorm_plan import LIST, IormPlan, with_flash_log
-from dbdyno.cells.iorm_switch import PlanUndo, plan_undo, put
-from dbdyno.cells.ssh import Fleet
-from dbdyno.errors import CellsError, PlanError, TargetError
-from dbdyno.evidence.run import Run
-from dbdyno.rig.cell import Cell
-from dbdyno.rig.rack import Load, Rack
-from dbdyno.rig.serve import Served
-from dbdyno.study import execute_cells
+from dbdyno.errors import CellsError, PlanError
 from dbdyno.study.analyse import analyse
-from dbdyno.study.cells_plan import CellsPlan, cells_study
-from dbdyno.study.cells_survey import Survey, describe, survey
-from dbdyno.study.execute_cells import start_on_cells
-from dbdyno.target.undo import from_wire, to_wire
-
-SPEED = 600
-LOAD = Load({"kind": "commit-loop", "think_ms": 200}, 3, 1, SMALL_BUFFERS)
-"""Light enough for the model to keep up with the speed on a busy machine."""
-FIRST = "alter iormplan dbplan=((name=ORCL,share=3,flashLog=on),(name=default,share=1))"
-SECOND = 'alter iormplan dbplan=""'
-
-
-class Rig:
-    """Two modelled cells with different plans, their clocks running fast."""
-
-    def __init__(self, cells: list[Cell], served: Served, stop: threading.Event) -> None:
-        self.cells, self.served, self.stop = cells, served, stop
-
-    @property
-    def plans(self) -> list[list[str]]:
-        """The directives of each cell."""
-        return [list(cell.plan.database) for cell in self.cells]
-
-    @property
-    def hosts(self) -> list[Host]:
-        return hosts_of([self.served.hosts], user="celladmin")
-
-    def plan(self, **given: str) -> CellsPlan:
-        options = {"database": "ORCL", "turn": "60s", **given}
-        return cells_study("flash-log", f"cells:{self.served.hosts}", options, blocks=2)
-
-    def survey(self, plan: CellsPlan) -> Survey:
-        return survey(plan, self.hosts, access(self.served))
-
-    def run(self, plan: CellsPlan, folder: Path, **given: object) -> Run:
-        found = self.survey(plan)
-        return start_on_cells(plan, found, access(self.served), folder, seed=1, **given)
-
-    def words(self, *more: str) -> list[str]:
-        """The command line of such a run."""
-        return [sys.executable, "-m", "dbdyno", "run", "flash-log", "--target",
-                f"cells:{self.served.hosts}", "--user", "celladmin", "--known-hosts",
-                str(self.served.known_hosts), "--key", str(self.served.key), "--seed", "1",
-                "--set", "database=orcl", "--set", "turn=60s", *more]  # fmt: skip
-
-
-@pytest.fixture
-def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
-    monkeypatch.setattr(iorm_switch, "SETTLE_S", 0.2)
-    made = Rack("model:exadata-x2", LOAD, speed=SPEED)
-    cells = [Cell(made, number) for number in range(2)]
-    for cell, text in zip(cells, (FIRST, SECOND), strict=True):
-        assert cell.answer(text)[1] == 0
-    folder = tmp_path / "rig"
-    folder.mkdir()
-    with serving(cells, folder) as served, passing(made) as stop:
-        yield Rig(cells, served, stop)
-
-
-def eventually(holds: Callable[[], bool], seconds: float = 30.0) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if holds():
-            return True
-        time.sleep(0.05)
-    return holds()
+from dbdyno.study.cells_survey import describe
 
 
 def test_a_run_switches_every_cell_reads_it_and_puts_it_back(rig: Rig, tmp_path: Path):
@@ -188,155 +108,11 @@ def test_the_database_is_one_that_the_cells_know(rig: Rig, name: str):
     assert "the cells know ORCL" in str(refused.value)
 
 
-def test_a_cell_that_collects_nothing_anew_costs_its_own_column(rig: Rig, tmp_path: Path):
-    samples = rig.cells[1].rack.samples
-    told: list[str] = []
-
-    class Notes:
-        def __getattr__(self, name: str):
-            return lambda *words: told.append(str(words[0])) if name == "note" else None
-
-    class Held(deque):
-        def append(self, sample: object) -> None:
-            """Nothing is collected any more."""
-
-    samples[1] = Held(samples[1])
-    run = rig.run(rig.plan(patience="3s"), tmp_path, progress=Notes())
-    port = rig.served.ports[1]
-    name = f"127.0.0.1:{port}"
-    model = analyse(run)
-    assert sum(name in text and "not refreshed" in text for text in told) == 1
-    assert [name in mark for block in run.blocks() for mark in block.marks] == [True, True]
-    assert any(w["code"] == "cell left out" and name in w["text"] for w in model["warnings"])
-    assert model["run"]["blocks_whole"] == 2
-    assert model["arms"][0]["ops"] > 0
-
-
-def test_where_no_cell_collects_the_run_ends_and_the_plans_are_back(rig: Rig, tmp_path: Path):
-    before = rig.plans
-    plan = rig.plan(patience="4s")
-    found = rig.survey(plan)
-    rig.stop.set()
-    with pytest.raises(CellsError, match=r"not refreshed.*none of the other cells"):
-        start_on_cells(plan, found, access(rig.served), tmp_path, seed=1)
-    assert rig.plans == before
-    (folder,) = tmp_path.glob("*flash-log*")
-    assert Run.open(folder).status == "aborted"
-
-
-def test_a_restart_of_a_cell_leaves_it_out_of_its_block(
-    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    plan = rig.plan()
-    found = rig.survey(plan)
-    collected = []
-
-    async def restarted_after_the_first(fleet: Fleet) -> Collection:
-        collected.append(await collect(fleet))
-        if len(collected) == 1:
-            rig.cells[0].answer("alter cell restart services all")
-        return collected[-1]
-
-    monkeypatch.setattr(execute_cells, "collect", restarted_after_the_first)
-    run = start_on_cells(plan, found, access(rig.served), tmp_path, seed=1)
-    name = f"127.0.0.1:{rig.served.ports[0]}"
-    first, second = run.blocks()
-    assert first.marks == [f"{name}: its service began anew within the turn"]
-    assert second.marks == []
-    model = analyse(run)
-    assert model["run"]["blocks_whole"] == 2
-    assert f"{name}: its service began anew" in str(model["warnings"])
-
-
-def test_a_plan_that_somebody_else_made_meanwhile_is_left_alone(rig: Rig, tmp_path: Path):
-    theirs = "name=ORCL,share=9"
-
-    def interfere() -> None:
-        assert eventually(lambda: "flashLog=off" in str(rig.plans[0]))
-        rig.cells[0].answer(f"alter iormplan dbplan=(({theirs}))")
-
-    thread = threading.Thread(target=interfere)
-    thread.start()
-    with pytest.raises(TargetError, match="somebody else changed its plan") as stopped:
-        rig.run(rig.plan(), tmp_path)
-    thread.join()
-    assert "left so" in str(stopped.value)
-    assert rig.plans == [[theirs], []]
-
-
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_the_plans_are_put_back_however_the_run_ends(rig: Rig, tmp_path: Path, how: signal.Signals):
-    before = rig.plans
-    words = rig.words("--yes", "--out", str(tmp_path / "runs"), "--set", "turn=1h")
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
-        assert eventually(lambda: all("flashLog" in str(plan) for plan in rig.plans[1:]))
-        process.send_signal(how)
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == (-how if how is signal.SIGKILL else 130)
-    assert eventually(lambda: rig.plans == before), errors
-    assert "Traceback" not in errors
-    if how is not signal.SIGKILL:
-        assert "the plans of the cells are as they were" in errors
-
-
-def test_an_alter_that_lands_after_the_undo_is_undone_too(rig: Rig):
-    """The session of a killed run may still be at work on a cell."""
-    before = rig.plans
-    host = rig.hosts[0]
-    found = rig.survey(rig.plan()).found
-    off = with_flash_log(found[host], ["ORCL"], on=False)
-    undo = plan_undo({host: found[host]}, {host: (off,)}, access(rig.served))
-    undo = PlanUndo(undo.label, undo.cells, undo.reach, settle_s=1.5)
-    late = threading.Timer(0.8, rig.cells[0].answer, [FIRST.replace("Log=on", "Log=off")])
-    late.start()
-    assert undo.carry_out() == []
-    late.join()
-    assert rig.plans == before
-
-
-def test_an_undo_survives_the_wire_and_can_be_carried_out_twice(rig: Rig):
-    before = rig.plans
-    found = rig.survey(rig.plan()).found
-    ours = {h: (with_flash_log(p, ["ORCL"], on=False),) for h, p in found.items()}
-    undo = plan_undo(found, ours, access(rig.served))
-    again = from_wire(json.loads(json.dumps(to_wire(undo))))
-    assert isinstance(again, PlanUndo)
-    for text, cell in zip((FIRST, SECOND), rig.cells, strict=True):
-        cell.answer(text.replace("flashLog=on", "flashLog=off"))
-    rig.cells[1].answer("alter iormplan dbplan=((name=ORCL,flashLog=off),(name=other,flashLog=on))")
-    assert again.carry_out() == []
-    assert rig.plans == before
-    assert again.carry_out() == []
-
-
-def test_a_cell_that_cannot_be_reached_to_put_its_plan_back_is_told(rig: Rig):
-    host = Host("gone", "127.0.0.1", 1, "celladmin")
-    undo = plan_undo({host: IormPlan(())}, {host: ((),)}, access(rig.served))
-    undo = PlanUndo(undo.label, undo.cells, undo.reach, patience_s=0.5)
-    (problem,) = undo.carry_out()
-    assert problem.startswith("IORM plans: gone: its IORM plan cannot be read: cannot be reached")
-
-
-def test_a_cell_that_takes_a_plan_and_shows_another_is_an_error(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-):
-    import asyncio
-
-    from dbdyno.rig import changes
-
-    host = rig.hosts[1]
-    found = rig.survey(rig.plan()).found[host]
-    wanted = with_flash_log(found, ["ORCL"], on=False)
-    monkeypatch.setattr(changes, "_put_plan", lambda *_: None)
-    monkeypatch.setattr(changes, "_lines", lambda _: [])
-
-    async def work() -> None:
-        async with Fleet([host], access(rig.served)) as fleet:
-            assert (await fleet.run(LIST))[0].code == 0
-            await put(fleet, {host: wanted}, {host: ((),)})
-
-    with pytest.raises(CellsError, match="took ALTER IORMPLAN and shows another plan"):
-        asyncio.run(work())
+def test_garbage_for_a_plan_is_refused_before_anything_is_changed(rig: Rig):
+    for garbage in ("", "!!\x00\n", "\t name: x\n\t dbPlan: ((((\n\t status: active\n"):
+        answering(rig.cells[0], "list iormplan", lambda _, text=garbage: (text, 0))
+        with pytest.raises(CellsError, match=r"no IORM plan|could not be put back"):
+            rig.survey(rig.plan())
 
 
 def test_the_command_asks_and_the_dry_run_does_not(rig: Rig, tmp_path: Path):

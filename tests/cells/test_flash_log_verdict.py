@@ -171,6 +171,14 @@ def test_older_cells_that_do_not_time_all_requests_give_the_race_and_no_verdict(
     assert gates["the plan took effect"] is None
 
 
+def test_where_the_blocks_scatter_longer_turns_are_the_advice(tmp_path: Path):
+    dice = np.random.default_rng(5)
+    turns = [(noisy(OFF, dice.uniform(0.5, 3)), noisy(ON, dice.uniform(0.5, 3))) for _ in range(6)]
+    model = analyse(made(tmp_path, turns))
+    assert model["verdict"]["decision"] == "unclear"
+    assert "--set turn=10min" in said(model)
+
+
 def test_cells_without_any_load_are_told_so(tmp_path: Path):
     idle = dict.fromkeys(OFF, 0)
     model = analyse(made(tmp_path, [(idle, idle)] * 10))

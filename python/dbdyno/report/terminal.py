@@ -95,11 +95,12 @@ def _arms(analysis: Analysis, page: Console) -> None:
     view = arms.view(analysis)
     if view is None:
         return
-    fitting = _ARM_COLUMNS[: max(2, (page.width - 28) // 11)]
-    shown = [name for name in arms.COLUMNS if name in fitting]
+    known = [name for name in _ARM_COLUMNS if name in view["columns"]]
+    fitting = known[: max(2, (page.width - 28) // 11)]
+    shown = [name for name in view["columns"] if name in fitting]
     table = console.table("Arms", ["arm"], shown)
     for row in view["rows"]:
-        cells = dict(zip(arms.COLUMNS, row["cells"], strict=True))
+        cells = dict(zip(view["columns"], row["cells"], strict=True))
         name = row["name"] + (" (baseline)" if row["baseline"] else "")
         about = "\n  ".join([name, *row["changes"], *row["notes"]])
         table.add_row(console.plain(about), *(console.plain(cells[column]) for column in shown))

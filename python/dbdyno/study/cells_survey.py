@@ -98,11 +98,15 @@ def describe(plan: CellsPlan, found: Survey) -> str:
     """What a run would do, before anything is done."""
     common = plan.common()
     arms = found.arms(plan)
-    lines = [common.title, common.question, ""]
+    alike: dict[tuple[str, str], list[str]] = {}
     for host, own in found.found.items():
-        about = ", ".join(f"{key} {value}" for key, value in found.facts[host].items())
-        lines.append(f"{host.name}: {about or 'no facts'}; objective {own.objective}, {own.status}")
-        lines.append(f"    now, and put back whatever happens: {alter(own.directives)}")
+        facts = ", ".join(f"{key} {value}" for key, value in found.facts[host].items())
+        about = f"{facts or 'no facts'}; objective {own.objective}, {own.status}"
+        alike.setdefault((about, alter(own.directives)), []).append(host.name)
+    lines = [common.title, common.question, ""]
+    for (about, text), names in alike.items():
+        lines.append(f"{', '.join(names)}: {about}")
+        lines.append(f"    now, and put back whatever happens: {text}")
     for number, (name, arm) in enumerate(zip(plan.names, arms, strict=True)):
         lines.append(f"arm {name!r}{' (the base)' if number == 0 else ''}")
         by_text: dict[str, list[str]] = {}

@@ -63,6 +63,10 @@ def _verdict(model: dict[str, Any], run: Run, comparisons: list[BlockComparison]
     if model["kind"] == "aa":
         return _noise(rows)
     said = [sentence for sentence in verdict.sentences if sentence != verdict.headline]
+    if verdict.decision == "unclear":
+        said.append(
+            "Longer turns even out what the load does in bursts: --set turn=10min, or longer."
+        )
     return {"decision": verdict.decision, "headline": verdict.headline, "sentences": said}
 
 

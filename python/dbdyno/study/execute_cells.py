@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.cells.collect import Collection, collect
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.iorm_plan import alter
-from dbdyno.cells.iorm_switch import Directives, plan_undo, put
+from dbdyno.cells.iorm_switch import SETTLE_S, Directives, plan_undo, put
 from dbdyno.cells.ssh import Access, Fleet
 from dbdyno.errors import CellsError, Error
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
@@ -75,7 +75,13 @@ def start_on_cells(
         progress.begin(run.id, len(todo), 0, None)
         try:
             with guardian.undo(plan_undo(found.found, ours, access)):
-                asyncio.run(runner.go(todo))
+                try:
+                    asyncio.run(runner.go(todo))
+                finally:
+                    progress.note(
+                        "putting the plans of the cells back, and looking again after "
+                        f"{SETTLE_S:g} s"
+                    )
         except (Interrupted, KeyboardInterrupt, Error) as error:
             word = error.message if isinstance(error, Error) else "interrupted"
             with contextlib.suppress(Error):

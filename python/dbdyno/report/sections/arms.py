@@ -16,12 +16,14 @@ COLUMNS = (
 
 
 def view(analysis: Analysis) -> base.View | None:
-    """One row per arm, or None without arms."""
+    """One row per arm, or None without arms. Numbers that no arm has are left out."""
     arms = reading.entries(analysis, "arms")
     if not arms:
         return None
+    table = [cells(arm) for arm in arms]
+    kept = [at for at in range(len(COLUMNS)) if any(row[at] != fmt.NONE for row in table)]
     return {
-        "columns": COLUMNS,
+        "columns": [COLUMNS[at] for at in kept],
         "rows": [
             {
                 **base.arm(analysis, arm.get("index", at)),
@@ -31,7 +33,7 @@ def view(analysis: Analysis) -> base.View | None:
                     f"{fmt.line(name)} = {fmt.line(value)}"
                     for name, value in (reading.dig(arm, "changes") or {}).items()
                 ],
-                "cells": cells(arm),
+                "cells": [table[at][column] for column in kept],
                 "notes": notes(arm),
             }
             for at, arm in enumerate(arms)

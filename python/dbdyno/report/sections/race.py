@@ -30,11 +30,10 @@ def view(analysis: Analysis) -> base.View | None:
                 "prevented": fmt.count(row.get("prevented")),
                 "actual": fmt.count(row.get("outliers")),
                 "flash_only": fmt.count(row.get("flash_outliers")),
-                "passed": ", ".join(
+                "passed": [
                     f"{fmt.line(why)} {fmt.count(n)}"
                     for why, n in (row.get("passed") or {}).items()
-                )
-                or fmt.NONE,
+                ],
                 "served": fmt.duration(row.get("served_ns")),
                 "request": fmt.duration(row.get("request_ns")),
             }
