@@ -165,6 +165,15 @@ class Fleet:
 
         return list(await asyncio.gather(*(one(host) for host in self.hosts)))
 
+    def resolved(self, host: Host) -> tuple[str, int]:
+        """Address and port of a cell as the SSH configuration has them: what known_hosts names."""
+        import asyncssh
+
+        options = asyncssh.SSHClientConnectionOptions(
+            host=host.address, port=host.port or (), **self._config()
+        )
+        return options.host, int(options.port or 22)
+
     async def host_key(self, host: Host) -> asyncssh.SSHKey | None:
         """The key that a cell shows; logs in nowhere but on the hosts in between. Raises what the
         connection does, `JumpError` for a host in between."""
