@@ -109,9 +109,9 @@ def rack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rack]:
         closed.bind(("127.0.0.1", 0))
         ports = [*rig.ports, closed.getsockname()[1]]
         other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode().strip()
-        last = f"[127.0.0.1]:{rig.ports[-1]} "
+        name = f"[127.0.0.1]:{rig.ports[-1]} "
         known = [
-            last + other if line.startswith(last) else line
+            f"{name}{other}" if line.startswith(name) else line
             for line in rig.known_hosts.read_text().splitlines()
         ]
         rig.known_hosts.write_text("\n".join(known) + "\n")
