@@ -168,6 +168,13 @@ def test_the_interval_of_a_share_is_over_rounds_where_they_can_give_one():
     assert share_of([])["share"] is None
 
 
+def test_a_share_that_came_in_one_burst_has_no_interval_rather_than_a_narrow_one():
+    """A modelled cell had 40 % of one minute and nothing of fifteen others; Wilson's interval of
+    the whole was 1.88 to 1.97 %."""
+    burst = share_of([(0, 0, 0.0, 8000.0)] * 15 + [(0, 0, 5000.0, 10000.0)])
+    assert (burst["low"], burst["high"], burst["interval_over"]) == (None, None, "burst")
+
+
 def test_a_disk_map_has_a_field_per_disk_and_names_the_slow_one(tmp_path: Path):
     rounds = disks(random.Random(3), 9, slow=3.0)
     page = report_page(run_of(tmp_path / "rec", rounds))

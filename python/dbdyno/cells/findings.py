@@ -173,10 +173,15 @@ def _flash_log(log: Row | None) -> Iterator[Row]:
         yield _finding("flash-first", "even", f"Disk was first in all {_count(whole['writes'])} "
                        "redo writes.")  # fmt: skip
     elif whole["share"] is not None:
-        basis = {"rounds": "", "writes": ", if writes were independent"}[whole["interval_over"]]
+        basis = ", if writes were independent" if whole["interval_over"] == "writes" else ""
+        span = (
+            "too few rounds carry it for an interval"
+            if whole["low"] is None
+            else f"95 % {_percent(whole['low'])} to {_percent(whole['high'])}{basis}"
+        )
         yield _finding("flash-first", "even", f"Flash was first in {_count(whole['flash_first'])} "
                        f"of {_count(whole['writes'])} redo writes: {_percent(whole['share'])} "
-                       f"(95 % {_percent(whole['low'])} to {_percent(whole['high'])}{basis}).")  # fmt: skip  # noqa: E501
+                       f"({span}).")  # fmt: skip
     if whole["prevented"]:
         most = max((line for line in log["cells"] if line["cell"] != ALL),
                    key=lambda line: line["prevented"] or 0)  # fmt: skip

@@ -97,7 +97,8 @@ def _by_round(cells: dict[str, list[Step]]) -> list[Step]:
 
 
 def share_of(steps: Sequence[Step]) -> Row:
-    """Share, 95 % interval and what it stands on: 'rounds' or 'writes'; all None without writes."""
+    """Share, 95 % interval and what it stands on: 'rounds' or 'writes'; 'burst': too few rounds
+    carry the part for any interval. All None without writes."""
     from dbdyno.stats.ratios import ROUNDS_LEAST, ratio_of
 
     used = [step for step in steps if step[3]]
@@ -108,6 +109,8 @@ def share_of(steps: Sequence[Step]) -> Row:
     if own is not None and found.above < found.below:
         low, high = own
         return {"share": found.value, "low": low, "high": min(high, 1.0), "interval_over": "rounds"}
+    if len(used) >= ROUNDS_LEAST and 0 < found.above < found.below:
+        return {"share": found.value, "low": None, "high": None, "interval_over": "burst"}
     low, high = share_interval(found.above, found.below)
     low, high = (low if found.above else 0.0), (high if found.above < found.below else 1.0)
     return {"share": found.value, "low": low, "high": high, "interval_over": "writes"}
@@ -118,7 +121,8 @@ def log_section(log: Row | None) -> Row | None:
     if log is None:
         return None
     over = {line["interval_over"] for line in log["cells"]} - {None}
-    words = {"rounds": "over the rounds", "writes": "Wilson's, as if writes were independent"}
+    words = {"rounds": "over the rounds", "writes": "Wilson's, as if writes were independent",
+             "burst": "left out where too few rounds carry nearly all of it"}  # fmt: skip
     about = "95 % intervals of the share are " + " or ".join(words[o] for o in sorted(over)) + "."
     tables = [_log_table(log)]
     if log["passed_by"]:

@@ -90,7 +90,7 @@ def _whole(row: Row) -> str:
 def _diff(model: Analysis) -> Iterator[Row]:
     log = reading.dig(model, "flash_log")
     if log:
-        yield {"name": "flash-log", "title": "Flash log", "tables": [_log_table(log)],
+        yield {"name": "flash-log", "title": "Who was first", "tables": [_log_table(log)],
                "about": "The interval is Wilson's, as if writes were independent: the true one is "
                "wider.",
                "notes": [] if log.get("identity_holds") else [
