@@ -134,10 +134,16 @@ def metric(name: str) -> Metric:
     if name != name.upper():
         return _statistic(name)
     found = _table().get(name)
-    object_type, kind, unit = found or ("", _kind(name), "")
+    object_type, kind, unit = found or ("", _kind(name), _unit(name))
     return Metric(
         name, object_type, kind, unit, _meaning(name), rule(name, unit), found is not None
     )
+
+
+def _unit(name: str) -> str:
+    """Of a rate that is not known, if its counter is."""
+    _, _, unit = _table().get(name.removesuffix("_SEC"), ("", "", ""))
+    return {"MB": "MB/sec", "IO requests": "IO/sec"}.get(unit, "") if name.endswith("_SEC") else ""
 
 
 def _statistic(name: str) -> Metric:
