@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +20,9 @@ class Rig:
 
     folder: Path
     ports: list[int] = field(default_factory=list)
+    jump_port: int = 0
+    logins: list[str] = field(default_factory=list)
+    jumped_to: list[str] = field(default_factory=list)
 
     @property
     def key(self) -> Path:
@@ -32,11 +35,40 @@ class Rig:
         return self.folder / "known_hosts"
 
 
+class JumpServer(asyncssh.SSHServer):
+    """A host in between: it alone knows where the cells `behind` it are."""
+
+    def __init__(self, rig: Rig, behind: Sequence[str]) -> None:
+        self.rig = rig
+        self.behind = behind
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        """Keeps the connection, to forward by."""
+        self.connection = conn
+
+    def begin_auth(self, username: str) -> bool:
+        """Keeps who came."""
+        self.rig.logins.append(username)
+        return True
+
+    def connection_requested(self, dest_host: str, dest_port: int, *_: object) -> object:
+        """Forwards to the port of the cell of that name."""
+        if dest_host not in self.behind:
+            return False
+        self.rig.jumped_to.append(dest_host)
+        port = self.rig.ports[self.behind.index(dest_host)]
+        return self.connection.forward_connection("127.0.0.1", port)
+
+
 @contextlib.contextmanager
-def servers(folder: Path, behaviours: list[Behaviour], *, known: bool = True) -> Iterator[Rig]:
-    """A server for each behaviour; ends them all at the end."""
+def servers(
+    folder: Path, behaviours: list[Behaviour], *, known: bool = True, behind: Sequence[str] = ()
+) -> Iterator[Rig]:
+    """A server for each behaviour; ends them all at the end. With `behind`, the names of cells,
+    also a host in between that forwards to them."""
     rig = Rig(folder)
     asyncssh.generate_private_key("ssh-ed25519").write_private_key(str(rig.key))
+    rig.key.chmod(0o600)
     asyncssh.read_private_key(str(rig.key)).write_public_key(f"{rig.key}.pub")
     host_key = asyncssh.generate_private_key("ssh-ed25519")
     ready, stop = threading.Event(), threading.Event()
@@ -50,7 +82,19 @@ def servers(folder: Path, behaviours: list[Behaviour], *, known: bool = True) ->
             for behaviour in behaviours
         ]  # fmt: skip
         rig.ports += [server.sockets[0].getsockname()[1] for server in opened]
+        if behind:
+            between = await asyncssh.listen(
+                "127.0.0.1", 0, server_host_keys=[host_key],
+                authorized_client_keys=f"{rig.key}.pub",
+                server_factory=lambda: JumpServer(rig, behind),
+            )  # fmt: skip
+            rig.jump_port = between.sockets[0].getsockname()[1]
+            opened.append(between)
         lines = [
+            f"{name} {host_key.export_public_key().decode().strip()}"
+            for name in (*behind, f"[127.0.0.1]:{rig.jump_port}")
+        ]
+        lines += [
             f"[127.0.0.1]:{port} {host_key.export_public_key().decode().strip()}"
             for port in rig.ports
         ]

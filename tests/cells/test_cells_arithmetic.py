@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from dbdyno.cells.aggregate import combine
+from dbdyno.cells.aggregate import combine, own_names, side_by_side
 from dbdyno.cells.listing import Reading, read_text
 from dbdyno.cells.rates import changes, latencies, totals
 
@@ -96,6 +96,24 @@ def test_every_latency_of_the_catalogue_has_its_requests_but_one():
     assert without == ["FL_RQ_TM_W_RQ"]
     for name in weighted:
         assert set(request_rates(name)[0]) <= known, name
+
+
+def test_objects_that_bear_the_name_of_their_cell_stand_in_one_row():
+    rows = [
+        reading(host, name, item.format(own), 1.0)
+        for host, own in (("10.0.0.1", "exa1cel01"), ("10.0.0.2", "exa1cel02"))
+        for name, item in (("CD_IO_LOAD", "CD_00_{}"), ("CD_IO_LOAD", "FD_00_{}"),
+                           ("GD_IO_ERRS", "DATA_CD_00_{}"), ("CL_TEMP", "{}"),
+                           ("FL_IO_W", "FLASHLOG"))
+    ]  # fmt: skip
+    names = own_names(rows)
+    assert names == {"10.0.0.1": "exa1cel01", "10.0.0.2": "exa1cel02"}
+    assert {r.object for r in side_by_side(rows, names)} == {
+        "CD_00_<cell>", "FD_00_<cell>", "DATA_CD_00_<cell>", "<cell>", "FLASHLOG"
+    }  # fmt: skip
+    assert own_names([reading("c1", "CD_IO_LOAD", "CD_00", 1.0)]) == {}
+    mixed = [reading("c1", "CD_IO_LOAD", item, 1.0) for item in ("CD_00_a", "CD_00_b")]
+    assert own_names(mixed) == {}
 
 
 def test_one_value_stays_as_it_is_whatever_its_rule():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,54 @@ def test_a_script_names_the_line_of_what_is_no_command(tmp_path: Path):
     with pytest.raises(CellsError) as told:
         script_of(file)
     assert told.value.where == f"{file}:3"
+
+
+def named(name: str):
+    """A cell that calls itself otherwise than it is reached."""
+
+    def behave(process):
+        end = ".example.com" if process.command == "hostname" else "_FLASHCACHE normal"
+        process.stdout.write(f"{name}{end}\n".encode())
+        process.exit(0)
+
+    return behave
+
+
+def test_equal_answers_of_cells_reached_by_address_stand_together(tmp_path: Path):
+    with servers(tmp_path, [named("exa1cel01"), named("exa1cel02")]) as rig:
+        hosts = [f"127.0.0.1:{port}" for port in rig.ports]
+        found = CliRunner().invoke(command, ["list flashcache", *reach(rig)])
+    assert found.stdout == f"{', '.join(hosts)} (2 of 2)\n<cell>_FLASHCACHE normal\n"
+
+
+def test_without_a_terminal_nobody_can_answer_and_nothing_is_sent(tmp_path: Path):
+    with servers(tmp_path, [answers("sent")]) as rig:
+        found = CliRunner().invoke(command, ["drop flashcache", *reach(rig)], input="")
+    assert found.exit_code == 2
+    assert "sent" not in found.stdout
+    assert "--yes answers" in found.stderr
+
+
+def test_json_of_a_script_is_one_document(tmp_path: Path):
+    file = tmp_path / "two.scl"
+    file.write_text("list cell\nlist griddisk\n")
+    with servers(tmp_path, [answers("ok\n")]) as rig:
+        found = CliRunner().invoke(script, [str(file), *reach(rig), "--format", "json"])
+    first, second = json.loads(found.stdout)
+    assert (first["command"], second["command"]) == ("list cell", "list griddisk")
+    assert first["answers"][0]["output"] == "ok\n"
+
+
+def test_an_error_code_in_the_words_of_an_alert_is_no_failure(tmp_path: Path):
+    text = '\t 1_1 \t "Logical drive lost. CELL-04559: see the manual"\n'
+    with servers(tmp_path, [answers(text)]) as rig:
+        found = CliRunner().invoke(command, ["list alerthistory", *reach(rig)])
+    assert found.exit_code == 0, found.output
+
+
+def test_what_an_answer_holds_cannot_command_the_terminal(tmp_path: Path):
+    with servers(tmp_path, [answers("\x1b[2J\x1b]0;title\x07done\n")]) as rig:
+        for option in ("--apart", "--serial"):
+            found = CliRunner().invoke(command, ["list cell", *reach(rig), option])
+            assert "done" in found.stdout
+            assert "\x1b" not in found.output

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import re
 import shlex
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from rig_help import access, rack, serving
+from rig_help import access, passing, rack, serving
 
 from dbdyno.cells.collect import collect_once
 from dbdyno.cells.hosts import hosts_of
@@ -112,6 +114,31 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path):
 )  # fmt: skip
 def test_a_line_of_the_shell(line: str, output: str, errors: str, code: int):
     assert shell(Cell(rack(), 0), line) == (output, errors, code)
+
+
+def test_several_users_at_once_get_whole_answers_while_time_passes():
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    made = rack()
+    asked = Cell(made, 0)
+    texts = [
+        "list metriccurrent", "list metrichistory FL_RQ_W", "list alerthistory", "list griddisk",
+        "create griddisk all flashdisk prefix=G size=16M", "drop griddisk all prefix=G",
+        "drop flashcache", "create flashcache all size=1G", "alter cell restart services all",
+        "create threshold FL_RQ_W comparison='>', warning=1", "drop threshold all",
+        "alter iormplan dbplan=((name=ORCL, flashLog=off))", "alter iormplan dbplan=''",
+    ]  # fmt: skip
+
+    def user(number: int) -> list[int]:
+        dice = random.Random(seed + number)
+        return [asked.answer(dice.choice(texts))[1] for _ in range(60)]
+
+    with passing(made), ThreadPoolExecutor(6) as pool:
+        codes = [code for found in pool.map(user, range(6)) for code in found]
+    assert set(codes) <= {0, 1}
+    assert codes.count(0) > len(codes) / 4
+    disks = [line.split()[0] for line in asked.answer("list griddisk")[0].splitlines()]
+    assert len(disks) == len(set(disks))
 
 
 def test_uptime_and_date_are_those_of_the_cells_clock():

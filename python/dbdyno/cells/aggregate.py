@@ -11,7 +11,8 @@ CD_* cover all GD_* on the same disk: different metrics are never added to each 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from dbdyno.cells.catalogue import metric, request_rates
@@ -45,6 +46,28 @@ _KEYS: dict[str, Callable[[Reading], Key]] = {
     "both": lambda reading: (reading.cell, reading.object),
     "all": lambda _: ("", ""),
 }
+
+
+def own_names(readings: Iterable[Reading]) -> dict[str, str]:
+    """What each cell calls itself: the word that the names of all its disks end in. A cell whose
+    disks end in different words, or in a number, has none."""
+    ends: dict[str, set[str]] = {}
+    for reading in readings:
+        if reading.name.startswith(("CD_", "GD_")):
+            ends.setdefault(reading.cell, set()).add(reading.object.rpartition("_")[2])
+    found = {cell: next(iter(names)) for cell, names in ends.items() if len(names) == 1}
+    return {cell: name for cell, name in found.items() if re.search("[A-Za-z]", name)}
+
+
+def side_by_side(readings: Iterable[Reading], names: Mapping[str, str]) -> list[Reading]:
+    """The readings with `<cell>` for the name that a cell gives itself in its objects' names, so
+    that CD_00_exa1cel01 and CD_00_exa1cel02 stand in one row."""
+    return [
+        reading._replace(object=re.sub(rf"(^|_){re.escape(name)}$", r"\1<cell>", reading.object))
+        if (name := names.get(reading.cell))
+        else reading
+        for reading in readings
+    ]
 
 
 def combine(

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dbdyno.cells.hosts import Host
+from dbdyno.cells.listing import visible
 from dbdyno.cells.ssh import Answer
 from dbdyno.errors import CellsError
 
@@ -90,33 +92,35 @@ class Group:
     next_step: str | None
 
 
-def regrouped(answers: Iterable[Answer]) -> list[Group]:
+def regrouped(answers: Iterable[Answer], own: Mapping[Host, str] | None = None) -> list[Group]:
     """Equal answers together, in the order of first appearance. A cell's own name in its answer is
-    shown as <cell> where that makes it equal to another's."""
+    shown as <cell> where that makes it equal to another's: `own`, as the cells call themselves, or
+    the name by which they were reached."""
     found: dict[tuple[str, str | None], list[Answer]] = {}
     for answer in answers:
-        found.setdefault((_without_name(answer), answer.problem), []).append(answer)
+        name = (own or {}).get(answer.host) or answer.host.address.split(".")[0]
+        found.setdefault((_without(name, answer.output), answer.problem), []).append(answer)
     return [
         Group(
-            [answer.host.name for answer in own],
-            own[0].output.rstrip() if len(own) == 1 else text,
-            problem or failure(own[0]),
-            own[0].next_step,
+            [answer.host.name for answer in alike],
+            visible(alike[0].output.rstrip() if len(alike) == 1 else text),
+            problem or failure(alike[0]),
+            alike[0].next_step,
         )
-        for (text, problem), own in found.items()
+        for (text, problem), alike in found.items()
     ]
 
 
 def failure(answer: Answer) -> str | None:
     """Why a command failed on a cell that answered; None if it did not."""
-    error = re.search(r"CELL-\d{5}: .*", answer.output)
+    error = re.search(r"^[ \t]*(CELL-\d{5}: .*)", answer.output, re.MULTILINE)
     if answer.problem:
         return answer.problem
     if error:
-        return error[0].strip()
+        return visible(error[1].strip())
     if answer.code:
         said = answer.errors.strip().split("\n")[-1][:120]
-        return f"exit {answer.code}{f': {said}' if said else ''}"
+        return f"exit {answer.code}{f': {visible(said)}' if said else ''}"
     return None
 
 
@@ -125,9 +129,8 @@ def names_of(cells: Sequence[str], all_of: int) -> str:
     return f"{', '.join(cells)} ({len(cells)} of {all_of})"
 
 
-def _without_name(answer: Answer) -> str:
-    name = answer.host.address.split(".")[0]
-    text = answer.output.rstrip()
+def _without(name: str, output: str) -> str:
+    text = output.rstrip()
     if not re.search(r"[A-Za-z]", name):
         return text
     return re.sub(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", "<cell>", text)

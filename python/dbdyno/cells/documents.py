@@ -114,7 +114,7 @@ class _Reader:
     def _item(self, tag: str) -> None:
         text = self.text.strip()
         code, _, words = text.partition(":")
-        if "metricValue" in self.values:
+        if _is_metric(self.values):
             _metric(self.values, self.cell, self.line, self.found)
         elif self.values:
             whose = {"": self.cell} if self.cell else {}
@@ -124,6 +124,11 @@ class _Reader:
         elif text:
             why = f"an element <{tag}> of text"
             self.found.unread.append(Unread(self.line, text[:200], why))
+
+
+def _is_metric(values: dict[str, Any]) -> bool:
+    """An alert has a metric's value too, that of its moment."""
+    return "metricValue" in values and "alertSequenceID" not in values
 
 
 def _metric(values: dict[str, Any], cell: str, line: int, found: Listing) -> None:
@@ -209,7 +214,7 @@ def _walk(value: Any, cell: str, line: int, found: Listing) -> None:
             _walk(entry, cell, line, found)
     elif isinstance(value, dict):
         cell = _context(value, cell, found)
-        if "metricValue" in value:
+        if _is_metric(value):
             _metric(value, cell, line, found)
         elif "name" in value and not any(isinstance(v, dict | list) for v in value.values()):
             texts = {visible(str(key)): visible(str(entry)) for key, entry in value.items()}

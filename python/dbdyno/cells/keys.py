@@ -14,10 +14,11 @@ import os
 import shlex
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dbdyno.cells.hosts import Host
+from dbdyno.cells.ssh import Access, Fleet, JumpError
 from dbdyno.errors import CellsError
 
 
@@ -79,24 +80,31 @@ def make_key(key: Path, comment: str) -> None:
         _write(public, read.export_public_key(), 0o644)
 
 
-def look(hosts: Sequence[Host], known_hosts: Path, *, timeout_s: float = 10.0) -> list[HostKey]:
-    """The host key of every cell and whether known_hosts has it; asks for nothing else."""
+def look(hosts: Sequence[Host], known_hosts: Path, access: Access | None = None) -> list[HostKey]:
+    """The host key of every cell and whether known_hosts has it; asks for nothing else. `access`
+    says the way through other hosts, and how long to wait."""
+
+    access = access or Access(timeout_s=10.0)
+    if not access.jump:
+        access = replace(access, known_hosts=None)  # nothing is trusted by looking
 
     async def work() -> list[HostKey]:
-        return list(await asyncio.gather(*(_look(host, known_hosts, timeout_s) for host in hosts)))
+        async with Fleet(hosts, access) as fleet:
+            return list(await asyncio.gather(*(_look(host, known_hosts, fleet) for host in hosts)))
 
     return asyncio.run(work())
 
 
-async def _look(host: Host, known_hosts: Path, timeout_s: float) -> HostKey:
+async def _look(host: Host, known_hosts: Path, fleet: Fleet) -> HostKey:
     import asyncssh
 
+    timeout_s = fleet.access.timeout_s
     try:
-        key = await asyncio.wait_for(
-            asyncssh.get_server_host_key(host.address, host.port or 22), timeout_s
-        )
+        key = await asyncio.wait_for(fleet.host_key(host), timeout_s)
     except TimeoutError:
         return HostKey(host, problem=f"no answer within {timeout_s:g} s")
+    except JumpError as error:
+        return HostKey(host, problem=error.in_words()[0])
     except (OSError, asyncssh.Error) as error:
         return HostKey(host, problem=f"cannot be reached: {error}")
     if key is None:
@@ -106,7 +114,7 @@ async def _look(host: Host, known_hosts: Path, timeout_s: float) -> HostKey:
     known = "no"
     if known_hosts.is_file():
         text = known_hosts.read_text(encoding="utf-8")
-        trusted = asyncssh.import_known_hosts(text).match(host.address, host.address, host.port)[0]
+        trusted = asyncssh.import_known_hosts(text).match(host.address, "", host.port)[0]
         if trusted:
             known = "yes" if key.convert_to_public() in trusted else "changed"
     return HostKey(host, f"{name} {public}", key.get_fingerprint(), known)
@@ -135,13 +143,15 @@ def install_command(public: str) -> str:
     )
 
 
-def install_with_ssh(host: Host, public: str, known_hosts: Path) -> list[str]:
+def install_with_ssh(
+    host: Host, public: str, known_hosts: Path, jump: str | None = None
+) -> list[str]:
     """The system's ssh with that command: it may ask for the password on the terminal."""
     target = f"{host.user}@{host.address}" if host.user else host.address
     port = ["-p", str(host.port)] if host.port else []
     return [
         "ssh", "-o", "StrictHostKeyChecking=yes", "-o", f"UserKnownHostsFile={known_hosts}",
-        *port, "--", target, install_command(public),
+        *port, *(["-J", jump] if jump else []), "--", target, install_command(public),
     ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from dbdyno.cells.aggregate import Combined, combine
+from dbdyno.cells.aggregate import Combined, combine, own_names, side_by_side
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.collect import Collection, Column
 
@@ -22,7 +22,8 @@ RULE_WORDS = {
 
 def show_page(collection: Collection, *, by: str = "cell") -> dict[str, Any]:
     """The page of one collection: `by` 'cell' puts a cell's objects together, 'object' puts cells
-    together, 'both' keeps every object of every cell."""
+    together, 'both' keeps every object of every cell; then <cell> stands in an object's name for
+    what the cell calls itself."""
     return {
         "schema": SCHEMA,
         "kind": "cells",
@@ -51,6 +52,9 @@ def _rows(collection: Collection, by: str) -> Iterable[dict[str, Any]]:
     readings, rates = collection.readings, collection.rates
     descriptions = collection.descriptions
     keep_objects = by != "cell"
+    if keep_objects:
+        names = own_names([*readings, *rates])
+        readings, rates = side_by_side(readings, names), side_by_side(rates, names)
     per_cell: dict[tuple[str, str], dict[str, Combined]] = {}
     for combined in combine(readings, "both" if keep_objects else "cell", rates):
         key = (combined.name, combined.object if keep_objects else "")

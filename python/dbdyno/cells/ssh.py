@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.cells.hosts import Host
+from dbdyno.cells.hosts import Host, hosts_of
 from dbdyno.errors import CellsError
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ MOST_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Access:
-    """How cells are reached. `keys` are private key files; `known_hosts` None: the user's own."""
+    """How cells are reached. `keys` are private key files; `known_hosts` None: the user's own;
+    `jump` are hosts to go through, with commas, reached with the same keys and host keys."""
 
     keys: tuple[Path, ...] = ()
     known_hosts: Path | None = None
@@ -52,6 +54,52 @@ class Answer:
     asked_ns: int = 0
 
 
+class JumpError(Exception):
+    """A host to go through was not reached."""
+
+    def __init__(self, host: Host, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.host = host
+        self.cause = cause
+
+    def in_words(self) -> tuple[str, str | None]:
+        """What failed, and what to do."""
+        words, next_step = _in_words(self.cause, self.host)
+        return f"the jump host {self.host.name}: {words}", next_step
+
+
+@dataclass
+class _Jump:
+    """The way through other hosts: one connection for all cells, since a server lets in but few at
+    a time (sshd's MaxStartups). What failed once is not tried again for each cell."""
+
+    hosts: Sequence[Host]
+    lock: asyncio.Lock
+    open: list[asyncssh.SSHClientConnection] = field(default_factory=list)
+    failure: JumpError | None = None
+
+    async def reached(
+        self, options: Callable[[Host], dict[str, Any]]
+    ) -> asyncssh.SSHClientConnection:
+        """The connection to the last of the hosts; raises `JumpError`."""
+        import asyncssh
+
+        async with self.lock:
+            if self.failure:
+                raise self.failure
+            if self.open and any(connection.is_closed() for connection in self.open):
+                self.open.clear()
+            for host in self.hosts[len(self.open) :]:
+                through = {"tunnel": self.open[-1]} if self.open else {}
+                try:
+                    connection = await asyncssh.connect(host.address, **through, **options(host))
+                except Exception as error:
+                    self.failure = JumpError(host, error)
+                    raise self.failure from error
+                self.open.append(connection)
+            return self.open[-1]
+
+
 @dataclass
 class Fleet:
     """Open connections to cells, kept between commands. Use as an async context manager; raises
@@ -61,6 +109,7 @@ class Fleet:
     access: Access
     _open: dict[Host, asyncssh.SSHClientConnection] = field(default_factory=dict)
     _room: asyncio.Semaphore | None = None
+    _jump: _Jump | None = None
 
     async def __aenter__(self) -> Fleet:
         known = self.access.known_hosts
@@ -71,6 +120,8 @@ class Fleet:
                 next_step="`dbdyno cells setup-keys` makes one, showing each key before",
             )
         self._room = asyncio.Semaphore(self.access.parallel)
+        if self.access.jump:
+            self._jump = _Jump(hosts_of([self.access.jump]), asyncio.Lock())
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -80,6 +131,8 @@ class Fleet:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.gather(*closing, return_exceptions=True), 2.0)
         self._open.clear()
+        for connection in reversed(self._jump.open if self._jump else []):
+            connection.close()
 
     async def run(
         self,
@@ -91,6 +144,8 @@ class Fleet:
         """The answers of all cells, in the order of the hosts; `told` hears of each as it comes.
         The command is one for all, or one for each."""
         answers: list[Answer] = []
+        if self._jump:
+            self._jump.failure = None
         texts = dict.fromkeys(self.hosts, command) if isinstance(command, str) else command
         if serial:
             for host in self.hosts:
@@ -109,6 +164,24 @@ class Fleet:
 
         return list(await asyncio.gather(*(one(host) for host in self.hosts)))
 
+    async def host_key(self, host: Host) -> asyncssh.SSHKey | None:
+        """The key that a cell shows; logs in nowhere but on the hosts in between. Raises what the
+        connection does, `JumpError` for a host in between."""
+        import asyncssh
+
+        tunnel = await self._jump.reached(self._options) if self._jump else None
+        options: dict[str, Any] = {} if self.access.config else {"config": None}
+        return await asyncssh.get_server_host_key(
+            host.address, host.port or (), tunnel=tunnel or (), **options
+        )
+
+    async def own_names(self) -> dict[Host, str]:
+        """What the cells call themselves, without their domain; those that do not say are not in
+        it."""
+        answers = await self.run("hostname")
+        said = {answer.host: answer.output.strip().split(".")[0] for answer in answers}
+        return {host: name for host, name in said.items() if re.fullmatch(r"[\w-]{1,64}", name)}
+
     async def _one(self, host: Host, command: str) -> Answer:
         answer = Answer(host, asked_ns=time.time_ns())
         started = time.perf_counter()
@@ -118,6 +191,8 @@ class Fleet:
             self._drop(host)
             answer.problem = f"no answer within {self.access.timeout_s:g} s"
             answer.next_step = "--timeout gives it longer"
+        except JumpError as error:
+            answer.problem, answer.next_step = error.in_words()
         except Exception as error:
             self._drop(host)
             answer.problem, answer.next_step = _in_words(error, host)
@@ -148,7 +223,10 @@ class Fleet:
             return connection
         import asyncssh
 
-        self._open[host] = await asyncssh.connect(host.address, **self._options(host))
+        tunnel = await self._jump.reached(self._options) if self._jump else ()
+        self._open[host] = await asyncssh.connect(
+            host.address, **({"tunnel": tunnel} if tunnel else {}), **self._options(host)
+        )
         return self._open[host]
 
     def _options(self, host: Host) -> dict[str, Any]:
@@ -167,8 +245,6 @@ class Fleet:
             options["client_keys"] = [str(path) for path in access.keys]
         if access.known_hosts is not None:
             options["known_hosts"] = str(access.known_hosts)
-        if access.jump:
-            options["tunnel"] = access.jump
         if not access.config:
             options["config"] = None
             options["agent_path"] = None
@@ -220,7 +296,8 @@ def _in_words(error: Exception, host: Host) -> tuple[str, str | None]:
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
         return (
             f"its host key is not known, or not the one that is known ({error.reason})",
-            f"compare the key by another way, then add it: ssh-keyscan {host.address}",
+            "compare the key by another way, then add it: ssh-keyscan "
+            f"{f'-p {host.port} ' if host.port else ''}{host.address}",
         )
     if isinstance(error, asyncssh.PermissionDenied):
         return (

@@ -22,11 +22,12 @@ def reach_options(function: F) -> F:
         "-H",
         "--hosts",
         multiple=True,
-        required=True,
         metavar="HOSTS",
         help="Cells: names with commas, name[01-14], @FILE, USER@HOST:PORT.",
     )
-    return hosts(way_options(function))
+    groups = click.option("-g", "--group", "groups", multiple=True, metavar="FILE",
+                          help="Cells: a file with a name a line, as dcli reads it.")  # fmt: skip
+    return hosts(groups(way_options(function)))
 
 
 def way_options(function: F) -> F:
@@ -53,7 +54,8 @@ def hosts_from(reach: dict[str, Any]) -> list[Host]:
     """The cells of `reach_options`."""
     from dbdyno.cells.hosts import hosts_of
 
-    return hosts_of(reach["hosts"], user=reach["user"])
+    groups = [f"@{file}" for file in reach.get("groups", ())]
+    return hosts_of([*reach["hosts"], *groups], user=reach["user"])
 
 
 def access_of(reach: dict[str, Any]) -> Access:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +14,9 @@ import click
 from dbdyno.cli.cells_options import access_of, hosts_from, reach_options
 
 if TYPE_CHECKING:
-    from dbdyno.cells.commands import Command
-    from dbdyno.cells.ssh import Answer
+    from dbdyno.cells.commands import Command, Group
+    from dbdyno.cells.hosts import Host
+    from dbdyno.cells.ssh import Access, Answer
 
 
 def _run_options(function: Any) -> Any:
@@ -67,10 +70,7 @@ def _carry_out(
     commands: Sequence[Command], *, shell: bool, serial: bool, dry_run: bool, yes: bool,
     apart: bool, form: str, **reach: Any,
 ) -> None:  # fmt: skip
-    from dbdyno.cells.commands import failure
-    from dbdyno.cells.ssh import run_everywhere
-
-    hosts = hosts_from(reach)
+    hosts, access = hosts_from(reach), access_of(reach)
     changing = [one for one in commands if not one.looks]
     if dry_run:
         for one in commands:
@@ -80,46 +80,87 @@ def _carry_out(
         return
     if changing and not yes:
         _ask([one.text for one in changing], [host.name for host in hosts])
-    bad = False
-    for one in commands:
-        answers = run_everywhere(
-            hosts, access_of(reach), one.text if shell else one.remote, serial=serial
-        )
-        if len(commands) > 1 and form == "text":
-            click.secho(f"> {one.text}", bold=True)
-        _show(answers, apart, form)
-        if any(failure(answer) for answer in answers):
-            bad = True
-            if len(commands) > 1:
-                click.echo(f"dbdyno: {one.where}: failed; what follows was not sent", err=True)
-            break
+    apart_or_later = None if form == "json" else apart
+    sent = asyncio.run(_send(commands, hosts, access, shell, serial, apart_or_later))
+    bad = _failed(sent[-1][1])
+    if form == "json":
+        rows = [{"command": one.text, "answers": _rows(answers)} for one, answers in sent]
+        shown = rows if len(commands) > 1 else rows[0]["answers"]
+        click.echo(json.dumps(shown, indent=1, ensure_ascii=False))
+    if bad and len(commands) > 1:
+        click.echo(f"dbdyno: {sent[-1][0].where}: failed; what follows was not sent", err=True)
     if bad:
         raise click.exceptions.Exit(2)
+
+
+async def _send(
+    commands: Sequence[Command], hosts: Sequence[Host], access: Access, shell: bool, serial: bool,
+    apart: bool | None,
+) -> list[tuple[Command, list[Answer]]]:  # fmt: skip
+    """Sends the commands until one fails anywhere; shows the answers as they come, unless `apart`
+    is None. Connections stay open in between."""
+    from dbdyno.cells.commands import regrouped
+    from dbdyno.cells.ssh import Fleet
+
+    sent: list[tuple[Command, list[Answer]]] = []
+    own: dict[Host, str] | None = None
+    async with Fleet(hosts, access) as fleet:
+        for one in commands:
+            answers = await fleet.run(one.text if shell else one.remote, serial=serial)
+            sent.append((one, answers))
+            if apart is not None:
+                if len(commands) > 1:
+                    click.secho(f"> {one.text}", bold=True)
+                groups = regrouped(answers, own)
+                if len(groups) > 1 and own is None and not apart:
+                    own = await fleet.own_names()
+                    groups = regrouped(answers, own)
+                _show(answers, groups, apart)
+            if _failed(answers):
+                break
+    return sent
+
+
+def _failed(answers: Sequence[Answer]) -> bool:
+    from dbdyno.cells.commands import failure
+
+    return any(failure(answer) for answer in answers)
+
+
+def _rows(answers: Sequence[Answer]) -> list[dict[str, Any]]:
+    from dbdyno.cells.commands import failure
+
+    return [
+        {"cell": a.host.name, "output": a.output, "errors": a.errors, "exit": a.code,
+         "problem": failure(a), "seconds": round(a.seconds, 6)} for a in answers
+    ]  # fmt: skip
 
 
 def _ask(texts: Sequence[str], cells: Sequence[str]) -> None:
     click.echo(f"This is sent to {len(cells)} cell(s): {', '.join(cells)}", err=True)
     for text in texts:
         click.echo(f"  {text}", err=True)
-    if not click.confirm("Do it?", err=True):
+    try:
+        agreed = click.confirm("Do it?", err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise  # Ctrl-C
+        click.echo("\ndbdyno: nobody answered; nothing was sent\n  next: --yes answers", err=True)
+        agreed = False
+    if not agreed:
         raise click.exceptions.Exit(2)
 
 
-def _show(answers: Sequence[Answer], apart: bool, form: str) -> None:
-    from dbdyno.cells.commands import failure, names_of, regrouped
+def _show(answers: Sequence[Answer], groups: Sequence[Group], apart: bool) -> None:
+    from dbdyno.cells.commands import names_of
+    from dbdyno.cells.listing import visible
 
-    if form == "json":
-        rows = [
-            {"cell": a.host.name, "output": a.output, "errors": a.errors, "exit": a.code,
-             "problem": failure(a), "seconds": round(a.seconds, 6)} for a in answers
-        ]  # fmt: skip
-        click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
-        return
-    if apart:
-        for answer in answers:
-            for line in answer.output.rstrip().split("\n"):
-                click.echo(f"{answer.host.name}: {line.strip()}")
-    groups = regrouped(answers)
+    for answer in answers:
+        for line in visible(answer.output).rstrip().split("\n") if apart else ():
+            click.echo(f"{answer.host.name}: {line.strip()}")
+        for line in visible(answer.errors).rstrip().split("\n") if not answer.code else ():
+            if line:
+                click.echo(f"{answer.host.name}: {line.strip()}", err=True)
     for group in groups:
         if not apart:
             click.secho(names_of(group.cells, len(answers)), bold=True)

@@ -47,7 +47,7 @@ def command(new_key: Path, dry_run: bool, yes: bool, accept_new: bool, **reach: 
     known_hosts = reach["known_hosts"] or Path("~/.ssh/known_hosts").expanduser()
     for step in key_steps(key):
         click.echo(f"{'there ' if step.done else 'to do '} {step.text}")
-    shown = look(hosts, known_hosts, timeout_s=reach["timeout"])
+    shown = look(hosts, known_hosts, access_of(reach))
     _show_host_keys(shown)
     if dry_run:
         public = Path(f"{key}.pub")
@@ -109,7 +109,8 @@ def _install(
             click.echo(f"{answer.host.name}: the key is there")
             continue
         click.echo(f"{answer.host.name}: not yet let in; ssh may ask for the password", err=True)
-        if subprocess.run(install_with_ssh(answer.host, text, known_hosts), check=False).returncode:
+        visit = install_with_ssh(answer.host, text, known_hosts, reach["jump"])
+        if subprocess.run(visit, check=False).returncode:
             failed.append(answer.host)
         else:
             click.echo(f"{answer.host.name}: the key is there now")

@@ -115,7 +115,9 @@ async def _serve(
 def _tell(rack: Rack, load: Load, served: Served) -> None:
     loads = [(load.sessions, load.workload), *load.beside]
     does = ", ".join(f"{sessions} sessions of {workload['kind']}" for sessions, workload in loads)
-    click.echo(f"{len(rack.names)} cells of {rack.title}, modelled; {does}", err=True)
+    click.echo(f"{len(rack.names)} cells of {rack.title}, modelled", err=True)
+    for text in (f"{rack.database}: {does}", *rack.beside):
+        click.echo(f"  {text}", err=True)
     click.echo(
         f"their clocks run {rack.speed:g} times too fast: a collection every"
         f" {60 / rack.speed:.3g} s, if the model keeps up",

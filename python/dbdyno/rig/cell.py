@@ -6,6 +6,7 @@ LIST reads what the cell collected last and what the model holds now; CREATE, DR
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,6 +56,7 @@ class Cell:
         self.flushing: bool | None = None
         self.extra: list[Extra] = []
         self.alerts = Alerts()
+        self._changing = threading.Lock()
         rack.listeners[number].append(self.alerts.collected)
 
     def answer(self, text: str, *, xml: bool = False) -> tuple[str, int]:
@@ -87,7 +89,9 @@ class Cell:
         from dbdyno.rig.changes import carry_out
 
         try:
-            return carry_out(self, change)
+            # What a command looks at before it acts is still so when it acts.
+            with self._changing:
+                return carry_out(self, change)
         except ModelError as error:
             raise RefusedError(2526, f"Pre-condition failed: {error.message}.") from error
 

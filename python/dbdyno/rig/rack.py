@@ -60,6 +60,8 @@ class Rack:
 
         machine = machine_of(target)
         self.title = machine.title
+        self.beside = [f"{one['name']}: {one['text']}" for one in machine.databases]
+        """What the databases beside the first do, in words."""
         self.speed = speed
         self.reached = 0.0
         # Whole seconds: collections then fall on whole seconds, which is all that text shows.
@@ -97,8 +99,10 @@ class Rack:
         """Begins the counters of a cell anew, and forgets its history."""
         self.command(number, "restart")
         self.started_ns[number] = self.now_ns
-        self.samples[number] = deque(maxlen=KEPT_MINUTES)
-        self._collect(number)
+        # Others read meanwhile: there is a sample at every instant.
+        sample = self._sample(number)
+        self.samples[number] = deque([sample], maxlen=KEPT_MINUTES)
+        self._tell(number, sample)
 
     def service_began_ns(self, number: int) -> int:
         """When a cell's service began, since 1970."""
@@ -140,6 +144,9 @@ class Rack:
     def _collect(self, number: int) -> None:
         sample = self._sample(number)
         self.samples[number].append(sample)
+        self._tell(number, sample)
+
+    def _tell(self, number: int, sample: Sample) -> None:
         for listener in self.listeners[number]:
             listener(sample)
 
