@@ -85,6 +85,21 @@ fn shares_of_10_and_4_are_71_and_29_percent_under_contention() {
     assert!(wait("B") > 2.0 * wait("A"), "{} {}", wait("A"), wait("B"));
 }
 
+/// `ALTER IORMPLAN INACTIVE`: first come, first served, and every database may use flash.
+#[test]
+fn a_plan_that_is_not_active_changes_nothing_until_one_is_set() {
+    let mut parameters = managed(&[("A", Directive { flash_log: false, ..share(10) })]);
+    parameters.iorm.active = false;
+    assert!(parameters.iorm.directive("A").flash_log && !parameters.iorm.has_plan());
+    let simulation = Simulation::new(3);
+    let rack = Rack::new(&simulation, &parameters).unwrap();
+    assert!(rack.cells()[0].plan().is_empty());
+    let done = contend(&rack, &simulation, &[("A", 32, 8_192), ("B", 32, 8_192)]);
+    assert!((done[0] / (done[0] + done[1]) - 0.5).abs() < 0.02, "{done:?}");
+    rack.set_plan(&parameters.iorm.plan);
+    assert_eq!(rack.cells()[0].plan(), parameters.iorm.plan);
+}
+
 #[test]
 fn a_share_that_is_not_used_goes_to_the_others() {
     let plan = [("A", share(10)), ("B", share(4)), ("C", share(1))];

@@ -116,7 +116,8 @@ impl StorageCell {
 
     /// The plan in force; empty if there is none.
     pub fn plan(&self) -> std::collections::BTreeMap<String, Directive> {
-        self.state.borrow().iorm.plan.clone()
+        let iorm = &self.state.borrow().iorm;
+        if iorm.has_plan() { iorm.plan.clone() } else { std::collections::BTreeMap::new() }
     }
 
     /// Sets the caching policy of a group's grid disks. What is cached stays until it is evicted.
