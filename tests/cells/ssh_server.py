@@ -90,10 +90,14 @@ def servers(
             )  # fmt: skip
             rig.jump_port = between.sockets[0].getsockname()[1]
             opened.append(between)
-        lines = [
-            f"{name} {host_key.export_public_key().decode().strip()}"
-            for name in (*behind, f"[127.0.0.1]:{rig.jump_port}")
-        ]
+        lines = (
+            []
+            if not behind
+            else [
+                f"{name} {host_key.export_public_key().decode().strip()}"
+                for name in (*behind, f"[127.0.0.1]:{rig.jump_port}")
+            ]
+        )
         lines += [
             f"[127.0.0.1]:{port} {host_key.export_public_key().decode().strip()}"
             for port in rig.ports

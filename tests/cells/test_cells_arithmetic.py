@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from dbdyno.cells.aggregate import combine, own_names, side_by_side
+from dbdyno.cells.aggregate import PASSED_BY, combine, own_names, side_by_side
 from dbdyno.cells.listing import Reading, read_text
 from dbdyno.cells.rates import changes, latencies, totals
 
@@ -61,8 +61,14 @@ def test_the_flash_logs_latency_is_weighted_with_the_redo_writes_of_the_database
     assert row.value == pytest.approx((300 * 200 + 900 * 100) / 300)
     (row,) = combine(rows, "all", rates[:2])
     assert row.note == "needs DB_FL_IO_RQ_SEC of the cell's databases in the listing"
-    (row,) = combine([one._replace(name="FL_RQ_TM_W_RQ") for one in rows], "all", rates)
-    assert row.note.startswith("no rate of its requests is known")
+    asked = [one._replace(name="FL_RQ_TM_W_RQ") for one in rows]
+    served = [reading(cell, name, "FLASHLOG", 7.0) for cell in ("c1", "c2") for name in PASSED_BY]
+    (row,) = combine(asked, "all", [*rates, *served])
+    assert row.value == pytest.approx((300 * 200 + 900 * 100) / 300)
+    passed = [*rates, *served[:-1], served[-1]._replace(value=8.0)]
+    (row,) = combine(asked, "all", passed)
+    assert row.value is None
+    assert row.note.startswith("redo writes passed by the flash log, and those have no rate")
 
 
 def test_a_latency_of_small_and_large_together_has_both_as_its_requests():
@@ -87,13 +93,12 @@ def test_a_latency_of_small_and_large_together_has_both_as_its_requests():
     assert (row.name, row.value, row.requests) == ("DB_FD_IO_TM_RQ", 300.0, 3.0)
 
 
-def test_every_latency_of_the_catalogue_has_its_requests_but_one():
+def test_every_latency_of_the_catalogue_has_its_requests():
     from dbdyno.cells.catalogue import metric, names, request_rates
 
     known = set(names())
     weighted = [name for name in names() if metric(name).rule == "weighted"]
-    without = [name for name in weighted if not request_rates(name)[0]]
-    assert without == ["FL_RQ_TM_W_RQ"]
+    assert [name for name in weighted if not request_rates(name)[0]] == []
     for name in weighted:
         assert set(request_rates(name)[0]) <= known, name
 

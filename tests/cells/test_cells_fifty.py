@@ -109,8 +109,11 @@ def rack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rack]:
         closed.bind(("127.0.0.1", 0))
         ports = [*rig.ports, closed.getsockname()[1]]
         other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode().strip()
-        known = rig.known_hosts.read_text().splitlines()
-        known[len(rig.ports) - 1] = f"[127.0.0.1]:{rig.ports[-1]} {other}"
+        name = f"[127.0.0.1]:{rig.ports[-1]} "
+        known = [
+            f"{name}{other}" if line.startswith(name) else line
+            for line in rig.known_hosts.read_text().splitlines()
+        ]
         rig.known_hosts.write_text("\n".join(known) + "\n")
         yield Rack(rig, [f"127.0.0.1:{port}" for port in ports])
 

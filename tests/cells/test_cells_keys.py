@@ -9,10 +9,11 @@ from pathlib import Path
 import asyncssh
 import pytest
 from click.testing import CliRunner
-from ssh_server import servers
+from ssh_server import answers, servers
 
 from dbdyno.cells.hosts import hosts_of
-from dbdyno.cells.keys import install_command, key_steps, look, make_key, trust
+from dbdyno.cells.keys import install_command, install_with_ssh, key_steps, look, make_key, trust
+from dbdyno.cells.ssh import Access, run_everywhere
 from dbdyno.cli.cells_setup_keys import command
 
 
@@ -108,3 +109,22 @@ def test_a_changed_host_key_ends_it_for_that_cell(tmp_path: Path):
     assert found.exit_code == 2
     assert "CHANGED" in found.stdout
     assert other in rig.known_hosts.read_text()
+
+
+def test_a_cell_of_the_ssh_configuration_is_known_by_its_address_and_port(tmp_path: Path):
+    with servers(tmp_path, [answers("here\n")]) as rig:
+        config = tmp_path / "ssh_config"
+        config.write_text(f"Host exa1cel01\n HostName 127.0.0.1\n Port {rig.ports[0]}\n")
+        hosts = hosts_of(["exa1cel01"])
+        access = Access(config=config, timeout_s=5.0)
+        assert [key.known for key in look(hosts, rig.known_hosts, access)] == ["yes"]
+        new = tmp_path / "new_known_hosts"
+        (shown,) = look(hosts, new, access)
+        assert shown.line.startswith(f"[127.0.0.1]:{rig.ports[0]} ")
+        trust([shown], new)
+        found = Access(keys=(rig.key,), known_hosts=new, config=config, timeout_s=5.0)
+        (answer,) = run_everywhere(hosts, found, "echo here")
+        assert (answer.output, answer.problem) == ("here\n", None)
+    visit = install_with_ssh(hosts[0], "key", new, Access(jump="gate", config=config))
+    assert visit[visit.index("-J") + 1] == "gate"
+    assert visit[visit.index("-F") + 1] == str(config)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from rig_help import any_rack, cell, rack
 
+from dbdyno.cells.catalogue import metric
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.listing import Reading
 from dbdyno.cells.numbers import digits
@@ -153,3 +154,9 @@ def test_the_same_seed_gives_the_same_answers():
     first, second = (cell(seed=11, seconds=70) for _ in range(2))
     text = "list metriccurrent attributes name, metricObjectName, metricValue"
     assert first.answer(text) == second.answer(text)
+
+
+def test_what_is_modelled_has_the_kind_and_the_unit_that_the_catalogue_knows():
+    for row in cell().rack.samples[0][-1].rows:
+        known = metric(row[2])
+        assert (known.unit, known.kind) == (row[4], row[5]), row[2]

@@ -84,7 +84,19 @@ def test_one_burst_decides_nothing():
     small = np.zeros(40)
     small[3] = 10
     found = compare_ratios(ratio_of(burst, np.ones(40)), ratio_of(small, np.ones(40)))
-    assert math.isnan(found.p)
+    assert math.isnan(found.low)
+    assert found.p > 0.4
+
+
+def test_a_steady_rate_that_all_but_ceased_differs():
+    """Switched off just after the second recording began: its only round that moved has no spread
+    of its own, yet is small beside what was."""
+    steady = ratio_of(dice().normal(600, 20, 20) * 60, np.full(20, 60.0), events=True)
+    ceased = np.zeros(20)
+    ceased[0] = 4000
+    found = compare_ratios(steady, ratio_of(ceased, np.full(20, 60.0), events=True))
+    assert math.isnan(found.low)
+    assert found.p < 0.01
 
 
 def test_a_side_that_never_moved_is_judged_by_the_rounds_that_moved():

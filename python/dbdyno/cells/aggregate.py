@@ -89,6 +89,14 @@ def combine(
     return [_combined(name, at, own, weights) for (name, at), own in groups.items()]
 
 
+PASSED_BY = ("FL_IO_W", "FL_RQ_W")
+
+
+def weighs(name: str) -> bool:
+    """Whether a metric is needed to weight the latencies of its moment."""
+    return name.endswith("_SEC") or name in PASSED_BY
+
+
 class _Weights:
     """Requests per second of every object, and of every cell."""
 
@@ -96,7 +104,7 @@ class _Weights:
         self.of: dict[tuple[str, str, str], float] = {}
         self.of_cell: dict[tuple[str, str], float] = {}
         for reading in readings:
-            if reading.name.endswith("_SEC"):
+            if weighs(reading.name):
                 self.of[reading.cell, reading.object, reading.name] = reading.value
                 at = (reading.cell, reading.name)
                 self.of_cell[at] = self.of_cell.get(at, 0.0) + reading.value
@@ -113,6 +121,11 @@ class _Weights:
                 return None
             total += value
         return total
+
+    def none_passed_by(self, cell: str) -> bool:
+        """Whether the flash log of a cell served every redo write since its service began."""
+        served, asked = (self.of_cell.get((cell, name)) for name in PASSED_BY)
+        return served is not None and served == asked
 
 
 def _combined(name: str, at: Key, own: list[Reading], weights: _Weights | None) -> Combined:
@@ -139,6 +152,11 @@ def _weighted(name: str, own: list[Reading], weights: _Weights) -> tuple[float |
     rates, same_object = request_rates(name)
     if not rates:
         return None, "no rate of its requests is known; `cells watch` has it from the counters"
+    if name == "FL_RQ_TM_W_RQ" and not all(weights.none_passed_by(r.cell) for r in own):
+        return None, (
+            "redo writes passed by the flash log, and those have no rate; `cells watch` has it "
+            "from the counters"
+        )
     shares = [weights.requests(reading, rates, same_object) for reading in own]
     known = [share for share in shares if share is not None]
     if len(known) < len(own):

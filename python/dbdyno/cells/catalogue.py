@@ -134,10 +134,16 @@ def metric(name: str) -> Metric:
     if name != name.upper():
         return _statistic(name)
     found = _table().get(name)
-    object_type, kind, unit = found or ("", _kind(name), "")
+    object_type, kind, unit = found or ("", _kind(name), _unit(name))
     return Metric(
         name, object_type, kind, unit, _meaning(name), rule(name, unit), found is not None
     )
+
+
+def _unit(name: str) -> str:
+    """Of a rate that is not known, if its counter is."""
+    _, _, unit = _table().get(name.removesuffix("_SEC"), ("", "", ""))
+    return {"MB": "MB/sec", "IO requests": "IO/sec"}.get(unit, "") if name.endswith("_SEC") else ""
 
 
 def _statistic(name: str) -> Metric:
@@ -203,12 +209,11 @@ def request_rates(name: str) -> tuple[tuple[str, ...], bool]:
     """The rates whose sum weights a latency per request, and whether they are of the same objects.
 
     The flash log has no rate of its writes; the databases of the cell have one each, and their sum
-    is the rate of FL_IO_W. FL_RQ_W, which counts what passed by as well, has none at all.
+    is the rate of FL_IO_W. It is that of FL_RQ_W as well, as long as no write passed by.
     """
-    if name == "FL_IO_TM_W_RQ":
+    if name in ("FL_IO_TM_W_RQ", "FL_RQ_TM_W_RQ"):
         return ("DB_FL_IO_RQ_SEC",), False
-    counters = request_counters(name)
-    return tuple(f"{counter}_SEC" for counter in counters if counter != "FL_RQ_W"), True
+    return tuple(f"{counter}_SEC" for counter in request_counters(name)), True
 
 
 def _kind(name: str) -> str:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from dbdyno.cells.aggregate import weighs
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.listing import Listing, Reading, visible
@@ -134,7 +135,7 @@ def column_of(
     """A listing as the column of a cell: named after it, filtered, its problems in words."""
     kept = [r for r in listing.readings if pattern is None or pattern.fullmatch(r.name)]
     everything = len(listing.readings)
-    rates = [r._replace(cell=host.name) for r in listing.readings if r.name.endswith("_SEC")]
+    rates = [r._replace(cell=host.name) for r in listing.readings if weighs(r.name)]
     listing.readings = [r._replace(cell=host.name) for r in kept]
     problem, step = (answer.problem, answer.next_step) if answer else (None, None)
     if answer:

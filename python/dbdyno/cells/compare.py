@@ -131,10 +131,15 @@ def _names(both: Both) -> list[str]:
 
 
 def _objects(both: Both, name: str, cell: str) -> list[str | None]:
-    """A cell's objects that both have, and None (the whole cell) where there are several."""
+    """A cell's objects that both have, and None (the whole cell) where several of them moved."""
     found = [set(side.counters[name].get(cell, ())) for side in both]
     items: list[str | None] = [*sorted(found[0] & found[1])]
-    return [None, *items] if len(items) > 1 else items
+    moved = [
+        item
+        for item in items
+        if any(value > 0 for side in both for value in side.deltas[name, cell, item or ""])
+    ]
+    return [None, *items] if len(moved) > 1 else items
 
 
 def _over(both: Both, name: str, cell: str, item: str | None) -> Iterator[Row]:

@@ -28,7 +28,8 @@ def log_section(rows: Sequence[Row], names: tuple[str, str]) -> list[dict[str, A
             [table("What happened, all cells", "what:text first second", _counts(rows)),
              _intervals(log, names), _changes(log)],
             about="by rounds: each interval between collections is one observation;"
-            " independent: Wilson's, as if no write depended on another",
+            " independent: Wilson's, as if no write depended on another. A dash: too few intervals"
+            " carry the events, or they drift, to say how far the share is known",
             notes=_identity(rows),
         ))  # fmt: skip
     if cache:

@@ -9,16 +9,24 @@ everything that was computed.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from dbdyno.cells.catalogue import metric
 from dbdyno.cells.collect import Collection, pattern_of
 from dbdyno.cells.compare import THRESHOLD, Row, compare
 from dbdyno.cells.compare_log import log_section, log_sentences
-from dbdyno.cells.compare_parts import DIFFERENT, as_dict, listed, section, table
+from dbdyno.cells.compare_parts import (
+    DIFFERENT,
+    TOP,
+    as_dict,
+    levels_section,
+    listed,
+    section,
+    table,
+)
 from dbdyno.cells.configuration import OWN_NAME, Facts
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.intervals import MISSING, Intervals, intervals_of
@@ -27,7 +35,7 @@ from dbdyno.errors import CellsError
 from dbdyno.evidence.run import Run
 
 SCHEMA = 1
-TOP = 40
+DRAWN = 24
 _ORDER = {"worse": 0, "better": 1, "more": 2, "less": 2}
 _LOST = {
     "reset": "the cell's service began anew, or a counter fell",
@@ -117,6 +125,7 @@ def compare_page(
     also what does not differ."""
     unlike = differences(one, other)
     allowed = decide or not unlike
+    one, other, shared = _of_both(one, other)
     rows = compare(one.found, other.found, threshold=threshold)
     if not allowed:
         rows = [replace(row, decision="not comparable") for row in rows]
@@ -129,19 +138,52 @@ def compare_page(
         "verdict": _verdict(rows, allowed),
         "sections": [
             _words(rows, (one, other), allowed, threshold),
+            *([] if not unlike else [_configuration(unlike)]),
             *log_section(rows, names),
             *_tables(rows, everything),
-            _levels(one.found, other.found, threshold, everything),
-            section("configuration", "Cells, software and configuration that differ",
-                     [table("", "what:text cell:text first:text second:text", unlike)],
-                     notes=[] if unlike else ["none that is known"]),
+            levels_section(one.found, other.found, threshold, everything),
             section("lost", "Intervals that do not count",
                      [table("", "recording:text cell:text why:text intervals", _lost(one, other))],
                      notes=[] if _lost(one, other) else ["none: every cell gave every interval"]),
         ],
-        "warnings": _warnings(one, other, unlike, allowed),
+        "warnings": [*_warnings(one, other, unlike, allowed), *shared],
+        "figures": {"cells_changes": _drawn(rows)},
         "rows": [as_dict(row) for row in rows],
     }  # fmt: skip
+
+
+def _of_both(one: Recording, other: Recording) -> tuple[Recording, Recording, list[dict[str, str]]]:
+    """Where the cells differ, only those that both have, and the warning that says so: sums over
+    three cells and over two differ for that alone. All of each where they share none."""
+    cells = [cell for cell in one.found.cells if cell in other.found.cells]
+    if not cells or one.found.cells == other.found.cells:
+        return one, other, []
+    told = _warning(
+        "cells.shared", f"the numbers are of the cells that both have: {', '.join(cells)}",
+        "record the same cells",
+    )  # fmt: skip
+    kept = [replace(side, found=side.found.only(cells)) for side in (one, other)]
+    return kept[0], kept[1], [told]
+
+
+def _configuration(unlike: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return section(
+        "configuration", "Cells, software and configuration that differ",
+        [table("", "what:text cell:text first:text second:text", unlike)],
+    )  # fmt: skip
+
+
+def _drawn(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """What the figure draws: rows over all cells that have an interval, those that differ before
+    others; grid disks, which cell disks cover, are left to the tables."""
+    known = [
+        row
+        for row in rows
+        if not row.cell and not math.isnan(row.low) and not row.name.startswith("GD_")
+    ]
+    ranked = sorted(known, key=_by_weight)[:DRAWN]
+    ranked.sort(key=lambda row: (row.measure == "rate", _by_weight(row)))
+    return [{**as_dict(row), "pale": row.decision not in DIFFERENT} for row in ranked]
 
 
 def differences(one: Recording, other: Recording) -> list[dict[str, Any]]:
@@ -183,8 +225,9 @@ def _facts(one: Recording, other: Recording) -> dict[str, Any]:
 def _end(side: Recording) -> dict[str, Any]:
     at = datetime.fromtimestamp(side.found.first_ns / 1e9, UTC).isoformat()
     cells = len(side.found.cells)
-    note = (f"{side.found.count} intervals of {side.found.mean_s:.3g} s, {cells} "
-            f"cell{'' if cells == 1 else 's'}")  # fmt: skip
+    note = (
+        f"{side.found.count} × {side.found.mean_s:.3g} s, {cells} cell{'' if cells == 1 else 's'}"
+    )
     return {"number": side.name, "at": at, "note": note}
 
 
@@ -192,7 +235,7 @@ def _verdict(rows: Sequence[Row], allowed: bool) -> dict[str, Any]:
     """What the rows over all cells say."""
     if not allowed:
         return {"word": "not comparable", "why": "cells, software or configuration differ"}
-    whole = [row for row in rows if not row.cell]
+    whole = sorted((row for row in rows if not row.cell), key=_by_weight)
     for word in ("worse", "better"):
         named = [row.label for row in whole if row.decision == word]
         if named:
@@ -250,16 +293,31 @@ def _tables(rows: Sequence[Row], everything: bool) -> list[dict[str, Any]]:
                            ("rate", "Rates per second, over all cells")):  # fmt: skip
         own = [row for row in whole if row.measure == measure]
         made.append(_measured(measure, title, own, everything))
-    parts = [row for row in rows if row.cell]
-    shown = sorted((row for row in parts if row.decision in DIFFERENT), key=_by_weight)
-    columns = _COLUMNS.replace("metric:text", "metric:text cell:text object:text")
-    tested = sum(not math.isnan(row.p) for row in parts)
-    made.append(section(
-        "objects", "Single cells and objects that differ",
-        [table("", columns, [as_dict(row) for row in shown], top=TOP)],
-        notes=[f"{len(shown)} of {tested} that could be tested"],
-    ))  # fmt: skip
+    made.append(_objects([row for row in rows if row.cell]))
     return made
+
+
+def _objects(rows: Sequence[Row]) -> dict[str, Any]:
+    """Single cells and objects, a line per metric and decision, with the surest of them: often a
+    whole rack moves at once. Every row is in `rows` of the model."""
+    tested = Counter(row.label for row in rows if not math.isnan(row.p))
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in sorted(rows, key=_by_weight):
+        if row.decision in DIFFERENT:
+            groups.setdefault((row.label, row.decision), []).append(row)
+    told = [
+        {**as_dict(own[0]), "many": f"{len(own)} of {tested[label]}",
+         "surest": f"{own[0].cell} {own[0].object}".strip()}
+        for (label, _), own in groups.items()
+    ]  # fmt: skip
+    columns = _COLUMNS.replace("decision:text", "decision:text many:text surest:text")
+    number = sum(len(own) for own in groups.values())
+    return section(
+        "objects", "Single cells and objects that differ", [table("", columns, told, top=TOP)],
+        about="a line per metric: how many differ of those that could be tested, and the numbers of"
+        " the surest" if told else "",
+        notes=[f"{number} of {tested.total()} that could be tested"],
+    )  # fmt: skip
 
 
 def _measured(name: str, title: str, rows: Sequence[Row], everything: bool) -> dict[str, Any]:
@@ -280,36 +338,6 @@ def _by_weight(row: Row) -> tuple[int, float, float]:
     q = row.q if not math.isnan(row.q) else 2.0
     change = 0.0 if math.isnan(row.ratio) else -abs(math.log(row.ratio))
     return _ORDER.get(row.decision, 3), q, change
-
-
-def _levels(one: Intervals, other: Intervals, threshold: float, everything: bool) -> dict[str, Any]:
-    """Space, loads, temperatures: their means over time. They wander slowly, so nothing is
-    tested."""
-    rows = []
-    for name in sorted({n for n, _, _ in one.levels} & {n for n, _, _ in other.levels}):
-        values = [_level(side, name) for side in (one, other)]
-        a, b = values
-        apart = max(abs(a), abs(b)) * threshold < abs(a - b)
-        if everything or apart:
-            rows.append({"metric": name, "first": a, "second": b,
-                         "measure": one.units.get(name) or metric(name).unit})  # fmt: skip
-    return section(
-        "levels", "Levels, not tested",
-        [table("", "metric:text first:number second:number measure:text:unit", rows, top=TOP)],
-        notes=["they wander too slowly for a test; space is summed over the cells, loads and"
-               " percentages are means"] if rows else ["none that differs by the threshold"],
-    )  # fmt: skip
-
-
-def _level(side: Intervals, name: str) -> float:
-    """The mean over time of a level: summed over objects where it may be, else their mean."""
-    means = []
-    for (own, _, _), row in side.levels.items():
-        known = [value for value in row if not math.isnan(value)]
-        if own == name and known:
-            means.append(math.fsum(known) / len(known))
-    total = math.fsum(means)
-    return total if metric(name).rule == "sum" else total / max(len(means), 1)
 
 
 def _lost(one: Recording, other: Recording) -> list[dict[str, Any]]:

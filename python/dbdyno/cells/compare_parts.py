@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from dbdyno.cells.catalogue import metric
 from dbdyno.cells.compare import Row
+from dbdyno.cells.intervals import Intervals
 
+TOP = 40
+"""Lines of a long table."""
 DIFFERENT = ("worse", "better", "more", "less")
 
 
@@ -56,3 +61,35 @@ def as_dict(row: Row) -> dict[str, Any]:
         "unit": row.unit, "decision": row.decision, "ratio": row.ratio, "low": row.low,
         "high": row.high, **ends, "p": row.p, "q": row.q, "second_larger": row.larger,
     }  # fmt: skip
+
+
+def levels_section(
+    one: Intervals, other: Intervals, threshold: float, everything: bool
+) -> dict[str, Any]:
+    """Space, loads, temperatures: their means over time. They wander slowly, so nothing is
+    tested."""
+    rows = []
+    for name in sorted({n for n, _, _ in one.levels} & {n for n, _, _ in other.levels}):
+        values = [_level(side, name) for side in (one, other)]
+        a, b = values
+        apart = max(abs(a), abs(b)) * threshold < abs(a - b)
+        if everything or apart:
+            rows.append({"metric": name, "first": a, "second": b,
+                         "measure": one.units.get(name) or metric(name).unit})  # fmt: skip
+    return section(
+        "levels", "Levels, not tested",
+        [table("", "metric:text first:number second:number measure:text:unit", rows, top=TOP)],
+        notes=["they wander too slowly for a test; space is summed over the cells, loads and"
+               " percentages are means"] if rows else ["none that differs by the threshold"],
+    )  # fmt: skip
+
+
+def _level(side: Intervals, name: str) -> float:
+    """The mean over time of a level: summed over objects where it may be, else their mean."""
+    means = []
+    for (own, _, _), row in side.levels.items():
+        known = [value for value in row if not math.isnan(value)]
+        if own == name and known:
+            means.append(math.fsum(known) / len(known))
+    total = math.fsum(means)
+    return total if metric(name).rule == "sum" else total / max(len(means), 1)

@@ -13,7 +13,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.collect import Collection
@@ -51,6 +51,16 @@ class Intervals:
         for name, cell, item in self.deltas:
             found.setdefault(name, {}).setdefault(cell, []).append(item)
         return found
+
+    def only(self, cells: Sequence[str]) -> Intervals:
+        """The same of these cells alone."""
+        parts = [
+            {key: row for key, row in part.items() if key[1] in cells}
+            for part in (self.deltas, self.seconds, self.levels)
+        ]
+        lost = Counter({entry: n for entry, n in self.lost.items() if entry[0] in cells})
+        return replace(self, cells=list(cells), deltas=parts[0], seconds=parts[1],
+                       levels=parts[2], lost=lost)  # fmt: skip
 
     @property
     def mean_s(self) -> float:

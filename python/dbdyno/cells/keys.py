@@ -110,11 +110,12 @@ async def _look(host: Host, known_hosts: Path, fleet: Fleet) -> HostKey:
     if key is None:
         return HostKey(host, problem="showed no host key")
     public = key.export_public_key().decode().strip()
-    name = host.address if (host.port or 22) == 22 else f"[{host.address}]:{host.port}"
+    address, port = fleet.resolved(host)
+    name = address if port == 22 else f"[{address}]:{port}"
     known = "no"
     if known_hosts.is_file():
         text = known_hosts.read_text(encoding="utf-8")
-        trusted = asyncssh.import_known_hosts(text).match(host.address, "", host.port)[0]
+        trusted = asyncssh.import_known_hosts(text).match(address, "", port)[0]
         if trusted:
             known = "yes" if key.convert_to_public() in trusted else "changed"
     return HostKey(host, f"{name} {public}", key.get_fingerprint(), known)
@@ -144,14 +145,20 @@ def install_command(public: str) -> str:
 
 
 def install_with_ssh(
-    host: Host, public: str, known_hosts: Path, jump: str | None = None
+    host: Host, public: str, known_hosts: Path, access: Access | None = None
 ) -> list[str]:
-    """The system's ssh with that command: it may ask for the password on the terminal."""
+    """The system's ssh with that command: it may ask for the password on the terminal. Jump hosts
+    and the file of SSH configuration are those of `access`."""
+    way = []
+    if access and access.jump:
+        way += ["-J", access.jump]
+    if access and isinstance(access.config, Path):
+        way += ["-F", str(access.config)]
     target = f"{host.user}@{host.address}" if host.user else host.address
     port = ["-p", str(host.port)] if host.port else []
     return [
         "ssh", "-o", "StrictHostKeyChecking=yes", "-o", f"UserKnownHostsFile={known_hosts}",
-        *port, *(["-J", jump] if jump else []), "--", target, install_command(public),
+        *port, *way, "--", target, install_command(public),
     ]  # fmt: skip
 
 

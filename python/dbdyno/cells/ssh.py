@@ -29,14 +29,15 @@ MOST_BYTES = 64 << 20
 @dataclass(frozen=True)
 class Access:
     """How cells are reached. `keys` are private key files; `known_hosts` None: the user's own;
-    `jump` are hosts to go through, with commas, reached with the same keys and host keys."""
+    `jump` are hosts to go through, with commas, reached with the same keys and host keys; `config`
+    says whether the user's SSH configuration counts, or which file instead of it."""
 
     keys: tuple[Path, ...] = ()
     known_hosts: Path | None = None
     jump: str | None = None
     timeout_s: float = 30.0
     parallel: int = 64
-    config: bool = True
+    config: bool | Path = True
 
 
 @dataclass
@@ -164,15 +165,23 @@ class Fleet:
 
         return list(await asyncio.gather(*(one(host) for host in self.hosts)))
 
+    def resolved(self, host: Host) -> tuple[str, int]:
+        """Address and port of a cell as the SSH configuration has them: what known_hosts names."""
+        import asyncssh
+
+        options = asyncssh.SSHClientConnectionOptions(
+            host=host.address, port=host.port or (), **self._config()
+        )
+        return options.host, int(options.port or 22)
+
     async def host_key(self, host: Host) -> asyncssh.SSHKey | None:
         """The key that a cell shows; logs in nowhere but on the hosts in between. Raises what the
         connection does, `JumpError` for a host in between."""
         import asyncssh
 
         tunnel = await self._jump.reached(self._options) if self._jump else None
-        options: dict[str, Any] = {} if self.access.config else {"config": None}
         return await asyncssh.get_server_host_key(
-            host.address, host.port or (), tunnel=tunnel or (), **options
+            host.address, host.port or (), tunnel=tunnel or (), **self._config()
         )
 
     async def own_names(self) -> dict[Host, str]:
@@ -229,6 +238,12 @@ class Fleet:
         )
         return self._open[host]
 
+    def _config(self) -> dict[str, Any]:
+        config = self.access.config
+        if isinstance(config, Path):
+            return {"config": [str(config)]}
+        return {} if config else {"config": None}
+
     def _options(self, host: Host) -> dict[str, Any]:
         access = self.access
         options: dict[str, Any] = {
@@ -245,8 +260,8 @@ class Fleet:
             options["client_keys"] = [str(path) for path in access.keys]
         if access.known_hosts is not None:
             options["known_hosts"] = str(access.known_hosts)
+        options |= self._config()
         if not access.config:
-            options["config"] = None
             options["agent_path"] = None
         return options
 

@@ -39,6 +39,9 @@ def way_options(function: F) -> F:
                      help="Private key; else the agent and the SSH configuration."),
         click.option("--known-hosts", type=click.Path(path_type=Path, dir_okay=False),
                      help="File of host keys instead of the user's own."),
+        click.option("--ssh-config", metavar="FILE",
+                     type=click.Path(path_type=Path, dir_okay=False, exists=True),
+                     help="SSH configuration instead of the user's own, as ssh -F."),
         click.option("--jump", metavar="[USER@]HOST[:PORT]", help="Go through this host."),
         click.option("--timeout", default=30.0, show_default=True, metavar="S",
                      type=click.FloatRange(0.1), help="Seconds for a cell to answer."),
@@ -68,6 +71,7 @@ def access_of(reach: dict[str, Any]) -> Access:
         jump=reach["jump"],
         timeout_s=reach["timeout"],
         parallel=reach["parallel"],
+        config=reach.get("ssh_config") or True,
     )
 
 

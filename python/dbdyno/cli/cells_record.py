@@ -54,7 +54,7 @@ def command(every: float, lasting: float | None, out: Path, **reach: Any) -> Non
         failed = tell_problems(collection.columns) or failed
 
     run = record(out, hosts_from(reach), access_of(reach), Pace(every, lasting), told)
-    click.echo(f"next: dbdyno cells diff BEFORE {run.path}", err=True)
+    click.echo(f"next: dbdyno compare BEFORE {run.path}", err=True)
     if failed:
         raise click.exceptions.Exit(2)
 

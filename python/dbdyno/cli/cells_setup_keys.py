@@ -109,7 +109,7 @@ def _install(
             click.echo(f"{answer.host.name}: the key is there")
             continue
         click.echo(f"{answer.host.name}: not yet let in; ssh may ask for the password", err=True)
-        visit = install_with_ssh(answer.host, text, known_hosts, reach["jump"])
+        visit = install_with_ssh(answer.host, text, known_hosts, access_of(reach))
         if subprocess.run(visit, check=False).returncode:
             failed.append(answer.host)
         else:

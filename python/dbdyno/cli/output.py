@@ -89,16 +89,21 @@ def _table(rows: list[dict[str, Any]], names: list[str], title: str, terminal: b
     from rich.table import Table
 
     out = io.StringIO()
-    width = None if terminal else 200
-    console = Console(file=out, width=width, force_terminal=terminal and None, highlight=False)
+    console = Console(file=out, width=None if terminal else 200, force_terminal=terminal and None,
+                      highlight=False)  # fmt: skip
     table = Table(box=None, pad_edge=False, header_style="bold", title=None)
+    needed = 0
     for name in names:
         values = [row[name] for row in rows]
         whole = is_numeric(values) or not any(" " in str(value) for value in values)
+        longest = max(len(_cell(value)) for value in [name, *values])
+        needed += 2 + (longest if whole else min(longest, 20))
         table.add_column(name, justify="right" if is_numeric(values) else "left", no_wrap=whole,
                          overflow="ignore" if whole else "fold")  # fmt: skip
     for row in rows:
         table.add_row(*(_cell(row[name]) for name in names))
+    # A table that is too wide is printed too wide: half a number is another number.
+    console.width = max(console.width, needed)
     console.print(table)
     del title
     return out.getvalue()

@@ -16,9 +16,11 @@ move:
 - Degrees of freedom: rounds count as far as they carry the sum, (sum d)^2 / sum d^2 (Kish 1965),
   so that one burst in a long recording decides nothing.
 
-Two ratios are compared on the log scale with Welch's t. Where one side never moved there is no
-ratio; were both alike, the k rounds that moved (divided by their inflation) would all be on the
-other side with a chance of at most share^k, its share of the rounds; twice that is p.
+Two ratios are compared on the log scale with Welch's t. Where one round carries a side's sum, there
+is no interval, and p is that of the plain difference with one degree of freedom. Where one side
+never moved there is no ratio; were both alike, the k rounds that moved (divided by their inflation)
+would all be on the other side with a chance of at most share^k, its share of the rounds; twice that
+is p.
 
 Limits: needs rounds of one kind of load. A load that drifts through one recording and not the other
 makes differences that are real, yet not the change that is being looked for.
@@ -139,8 +141,11 @@ def compare_ratios(base: Ratio, other: Ratio, *, level: float = 0.95) -> RatioCo
     errors = base.error**2, other.error**2
     error = math.sqrt(sum(errors))
     df = _df(base, other)
-    if not enough or math.isnan(error) or df < 1:
+    if not enough or math.isnan(error):
         return RatioComparison(base, other, ratio, math.nan, math.nan, math.nan, larger)
+    if df < 1:
+        p = _of_difference(base, other)
+        return RatioComparison(base, other, ratio, math.nan, math.nan, p, larger)
     log = math.log(ratio)
     half = min(float(special.stdtrit(df, 0.5 + level / 2)) * error, 700.0)
     p = 2.0 * float(special.stdtr(df, -abs(log) / error)) if error > 0 else float(log == 0)
@@ -161,6 +166,15 @@ def _df(base: Ratio, other: Ratio) -> float:
         return 0.0
     below = sum(s.error**4 / (s.effective - 1) for s in sides if s.error > 0)
     return float(total**2 / below)
+
+
+def _of_difference(base: Ratio, other: Ratio) -> float:
+    """p of the difference itself, with one degree of freedom: what is left to say where one round
+    carries a side's sum. A steady rate against one that all but ceased still differs."""
+    from scipy import special
+
+    error = math.hypot(base.error * base.value, other.error * other.value)
+    return 2.0 * float(special.stdtr(1, -abs(other.value - base.value) / error))
 
 
 def _one_sided(base: Ratio, other: Ratio) -> float:

@@ -19,6 +19,7 @@ from dbdyno.errors import ReportError
 from dbdyno.report import reading
 from dbdyno.report.figures import (
     blocks,
+    cells_changes,
     cells_map,
     cells_rounds,
     cells_series,
@@ -100,7 +101,7 @@ def order(kind: str, model: Mapping[str, Any] | None = None) -> tuple[Figure, ..
     if kind == "cells":
         own = dict(model or {})
         return (cells_rounds.FIGURE, *cells_series.figures(own), *cells_map.figures(own),
-                cells_skew.FIGURE)  # fmt: skip
+                cells_skew.FIGURE, cells_changes.FIGURE)  # fmt: skip
     if kind in OWN:
         return OWN[kind]
     return tuple(sorted(ORDER, key=lambda figure: figure.name != kind))

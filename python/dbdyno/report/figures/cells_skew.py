@@ -6,7 +6,7 @@ from typing import Any
 
 from dbdyno.report import format as fmt
 from dbdyno.report import reading
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import base, forest, theme
 from dbdyno.report.reading import Analysis
 
 MOST = 24
@@ -14,40 +14,13 @@ MOST = 24
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """The chart of those that differ most, or None where none does."""
-    import altair as alt
-
     source = analysis if analysis.get("page") == "skew" else analysis.get("skew") or {}
     given = [row for row in reading.entries(source, "rows") if row.get("differs")][:MOST]
     rows = [_row(row, at) for at, row in enumerate(given)]
     if not rows:
         return None
-    low, high = axes.padded([1.0, *(r[k] for r in rows for k in ("low", "high"))], 0.06, log=True)
-    ticks, label = axes.ratio_ticks(low, high, 5 if look.narrow else 9)
-    x_axis = {"title": "against the median of the siblings", "grid": True,
-              **axes.labelled(ticks, label)}  # fmt: skip
-    x: dict[str, Any] = {
-        "scale": {"type": "log", "domain": [low, high], "nice": False},
-        "axis": x_axis,
-    }
-    names = [row["name"] for row in rows]
-    left = 150 if look.narrow else 330
-    y = alt.Y("name:N", sort=names, scale={"domain": names},
-              axis={"title": None, "labelLimit": left - 8, "minExtent": left, "maxExtent": left,
-                    "domain": False, "ticks": False})  # fmt: skip
-    chart = alt.Chart(base.data(rows))
-    line = alt.Chart(base.data([{"one": 1}])).mark_rule(color=theme.INK, strokeWidth=1)
-    layers = alt.layer(
-        line.encode(x=alt.X("one:Q", **x)),
-        chart.mark_rule(strokeWidth=2.4, color=theme.OTHERS[0]).encode(
-            x=alt.X("low:Q", **x), x2=alt.X2("high"), y=y
-        ),
-        chart.mark_point(filled=True, size=60, color=theme.OTHERS[0], opacity=1, aria=True).encode(
-            x=alt.X("ratio:Q", **x), y=y, description=alt.Description("tip:N")
-        ),
-        width=look.width - left - 30,
-        height=22 * len(rows),
-    )
-    return theme.finish(layers, FIGURE.title, FIGURE.how_to_read, look)
+    chart = forest.layers(rows, "against the median of the siblings", look)
+    return theme.finish(chart, FIGURE.title, FIGURE.how_to_read, look)
 
 
 def _row(row: dict[str, Any], at: int) -> dict[str, Any]:

@@ -1,0 +1,43 @@
+"""Two recordings of cells: how far each metric over all cells changed, with its 95 % interval."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.report import format as fmt
+from dbdyno.report import reading
+from dbdyno.report.figures import base, forest, theme
+from dbdyno.report.reading import Analysis
+
+FARTHEST = 20.0
+"""Ends of intervals beyond this factor are drawn at it."""
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """The chart, or None without `figures.cells_changes`."""
+    rows = [_row(row) for row in reading.entries(analysis, "figures", "cells_changes")]
+    if not rows:
+        return None
+    chart = forest.layers(rows, "second recording against the first", look)
+    return theme.finish(chart, FIGURE.title, FIGURE.how_to_read, look)
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    name = fmt.line(row.get("metric"), 44)
+    word = fmt.line(row.get("decision"))
+    ends = {
+        key: min(max(fmt.number(row.get(key)) or 1.0, 1 / FARTHEST), FARTHEST)
+        for key in ("ratio", "low", "high")
+    }
+    told = f"{fmt.change(row.get('ratio'))} ({fmt.interval(row.get('low'), row.get('high'))})"
+    return {"name": name, **ends, "tip": f"{name}: {told}, {word}", "pale": row.get("pale")}
+
+
+FIGURE = base.Figure(
+    "cells_changes",
+    "What changed, over all cells",
+    "A dot is the second recording against the first, the line its 95 % interval; the upright line "
+    "is no change. In colour: differs for certain; grey: cannot tell, or no difference that "
+    "matters. Latencies and shares first, then rates; grid disks stand in the tables.",
+    draw,
+)

@@ -1,0 +1,45 @@
+"""Ratios under each other, a dot with its interval a line: what figures of comparisons share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dbdyno.report.figures import axes, base, theme
+
+LEFT, LEFT_NARROW = 330, 150
+
+
+def layers(rows: Sequence[dict[str, Any]], title: str, look: theme.Look) -> Any:
+    """The chart of rows with `name` (each its own), `ratio`, `low`, `high`, `tip`, and `pale` where
+    the row shall stand back; no change is a line."""
+    import altair as alt
+
+    low, high = axes.padded([1.0, *(r[k] for r in rows for k in ("low", "high"))], 0.06, log=True)
+    ticks, label = axes.ratio_ticks(low, high, 5 if look.narrow else 9)
+    x_axis = {"title": title, "grid": True, **axes.labelled(ticks, label)}
+    x: dict[str, Any] = {
+        "scale": {"type": "log", "domain": [low, high], "nice": False},
+        "axis": x_axis,
+    }
+    names = [row["name"] for row in rows]
+    left = LEFT_NARROW if look.narrow else LEFT
+    y = alt.Y("name:N", sort=names, scale={"domain": names},
+              axis={"title": None, "labelLimit": left - 8, "minExtent": left, "maxExtent": left,
+                    "domain": False, "ticks": False})  # fmt: skip
+    line = alt.Chart(base.data([{"one": 1}])).mark_rule(color=theme.INK, strokeWidth=1)
+    parts = [line.encode(x=alt.X("one:Q", **x))]
+    for pale, colour in ((True, theme.FAINT), (False, theme.OTHERS[0])):
+        own = [row for row in rows if bool(row.get("pale")) == pale]
+        if not own:
+            continue
+        chart = alt.Chart(base.data(own))
+        parts += [
+            chart.mark_rule(strokeWidth=2.4, color=colour).encode(
+                x=alt.X("low:Q", **x), x2=alt.X2("high"), y=y
+            ),
+            chart.mark_point(filled=True, size=60, color=colour, opacity=1, aria=True).encode(
+                x=alt.X("ratio:Q", **x), y=y, description=alt.Description("tip:N")
+            ),
+        ]
+    return alt.layer(*parts, width=look.width - left - 30, height=22 * len(rows))
