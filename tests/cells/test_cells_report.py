@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import random
 from pathlib import Path
 
@@ -12,7 +11,9 @@ import pytest
 from click.testing import CliRunner
 from recordings import CELLS, MINUTE, cache, column, disks, redo, rounds_of, run_of
 
+from dbdyno.cells.alerts import Watch, moment_ns
 from dbdyno.cells.collect import Collection
+from dbdyno.cells.diff import share_interval
 from dbdyno.cells.rates import OK, changes, latencies
 from dbdyno.cells.record import Pace, new_recording
 from dbdyno.cells.report import report_page
@@ -152,15 +153,18 @@ def test_the_flash_cache_has_its_hit_ratio_and_its_identity(page: dict):
     assert last["used"] == 3 * 1007
 
 
-def test_the_interval_of_a_share_is_over_rounds_where_there_are_enough():
-    """Against the textbook: a ratio of sums, residuals over rounds, t of 3 degrees of freedom."""
-    steps = [(0, 0, part, 100.0) for part in (4.0, 6.0, 5.0, 5.0)]
+def test_the_interval_of_a_share_is_over_rounds_where_they_can_give_one():
+    steps = [(0, 0, part, 100.0) for part in (4.0, 6.0, 5.0, 5.0, 7.0, 3.0, 5.0, 5.0)]
     found = share_of(steps)
     assert (found["share"], found["interval_over"]) == (0.05, "rounds")
-    error = math.sqrt(4 / 3 * (1 + 1)) / 400
-    assert found["high"] - found["low"] == pytest.approx(2 * 3.182446 * error, rel=1e-6)
-    assert share_of(steps[:3])["interval_over"] == "writes"
-    assert share_of([(0, 0, 0.0, 100.0)] * 5)["high"] > 0
+    assert found["low"] < 0.05 < found["high"] < 0.08
+    alone = share_of(steps[:3])
+    assert (alone["low"], alone["high"]) == share_interval(15, 300)
+    assert alone["interval_over"] == "writes"
+    never = share_of([(0, 0, 0.0, 100.0)] * 8)
+    assert (never["low"], never["interval_over"]) == (0.0, "writes")
+    assert never["high"] > 0
+    assert share_of([(0, 0, 100.0, 100.0)] * 8)["high"] == 1.0
     assert share_of([])["share"] is None
 
 
@@ -175,13 +179,72 @@ def test_a_disk_map_has_a_field_per_disk_and_names_the_slow_one(tmp_path: Path):
     assert page["verdict"]["word"] == "look"
 
 
-def test_errors_that_rose_and_alerts_are_findings(tmp_path: Path):
+def test_errors_that_rose_are_findings(tmp_path: Path):
     def bad(cell: str, minute: int) -> dict:
         return {("CD_IO_ERRS", "CD_02_cel01"): 3.0 * (minute > 2 and cell == "cel01")}
 
     run = run_of(tmp_path / "rec", rounds_of(5, bad))
     page = report_page(run)
     assert said(page, "errors") == ["cel01: CD_IO_ERRS of CD_02_cel01 rose by 3."]
+
+
+def details(severity: str, **more: str) -> dict[str, str]:
+    return {"name": "3_1", "severity": severity, "beginTime": "2026-11-21T10:00:00+00:00",
+            "alertMessage": '"Hard disk is in predictive failure"', **more}  # fmt: skip
+
+
+def test_alerts_are_kept_once_and_again_when_they_change():
+    watch, since_ns = Watch(), moment_ns("2026-11-21T11:00:00+00:00")
+    (first,) = watch._new("cel01", [details("critical")], since_ns)
+    assert first["alertMessage"] == "Hard disk is in predictive failure"
+    assert watch._new("cel01", [details("critical")], since_ns) == []
+    assert len(watch._new("cel01", [details("critical", endTime="x")], since_ns)) == 1
+    assert len(watch._new("cel02", [details("critical")], since_ns)) == 1
+    old = details("critical", beginTime="2026-10-01T00:00:00+00:00")
+    assert watch._new("cel03", [old, {"severity": "critical"}], since_ns) == []
+
+
+def test_alerts_are_findings_those_that_are_clear_are_not(tmp_path: Path):
+    rounds = rounds_of(5, redo)
+    rounds[0].alerts = {"cel02": [details("critical")], "cel03": [details("critical")]}
+    rounds[4].alerts = {"cel03": [details("clear")]}
+    (text,) = said(report_page(run_of(tmp_path / "rec", rounds)), "alert")
+    assert text.startswith("cel02: alert 3_1 (critical) at 2026-11-21T10:00:00+00:00: ")
+
+
+def test_what_was_changed_during_the_recording_is_said(tmp_path: Path):
+    run = run_of(tmp_path / "rec", rounds_of(5, redo))
+    mode = {"cell.flashCacheMode": "WriteThrough", "cell.releaseVersion": "11.2"}
+    run.save(configuration={
+        "first": dict.fromkeys(CELLS, mode),
+        "last": {"cel01": mode, "cel02": {**mode, "cell.flashCacheMode": "WriteBack"}},
+    })  # fmt: skip
+    page = report_page(run)
+    assert said(page, "configuration") == [
+        "cel02 was changed during the recording: cell.flashCacheMode from 'WriteThrough' to "
+        "'WriteBack'."
+    ]
+    (row,) = page["sections"][0]["tables"][1]["rows"]
+    assert (row["cells"], row["cell.releaseVersion"]) == ("cel01, cel02, cel03", "11.2")
+
+
+def test_findings_about_siblings_do_not_say_one_thing_twice(tmp_path: Path):
+    """Megabytes go with requests, and a grid disk with the cell disk under it."""
+
+    def counters(cell: str, minute: int) -> dict[tuple[str, str], float]:
+        found = {}
+        for disk in range(6):
+            n = minute * 100 * (5 if (cell, disk) == ("cel01", 2) else 1)
+            for name, item in (("CD", f"CD_{disk:02}"), ("GD", f"DATA_CD_{disk:02}")):
+                found[f"{name}_IO_RQ_R_SM", f"{item}_{cell}"] = n
+                found[f"{name}_IO_BY_R_SM", f"{item}_{cell}"] = n / 128
+        return found
+
+    page = report_page(run_of(tmp_path / "rec", rounds_of(9, counters)))
+    assert len([row for row in page["skew"]["rows"] if row["differs"]]) >= 4
+    told = [text for text in said(page, "skew") if "disks" in text]
+    assert len(told) == 1
+    assert told[0].startswith("CD_IO_RQ_R_SM differs from the median of the hard disks on 1 of 18")
 
 
 def test_a_long_recording_is_thinned_without_losing_its_mean(tmp_path: Path):

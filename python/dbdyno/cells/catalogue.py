@@ -160,6 +160,12 @@ def _statistic(name: str) -> Metric:
     return Metric(name, "CELLSRVSTAT", kind, unit, name, rule_of, known=kind != "unknown")
 
 
+def family_words(name: str) -> str:
+    """What a metric is about, by the first word of its name: 'flash cache' of FC_IO_RQ_R."""
+    head = name.partition("_")[0]
+    return FAMILIES.get(head, head)
+
+
 def names() -> list[str]:
     """All metrics of the catalogue, in its order."""
     return list(_table())

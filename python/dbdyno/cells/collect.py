@@ -59,6 +59,7 @@ class Collection:
 
     columns: list[Column]
     descriptions: dict[str, str] = field(default_factory=dict)
+    alerts: dict[str, list[dict[str, str]]] = field(default_factory=dict)
 
     @property
     def readings(self) -> list[Reading]:

@@ -8,9 +8,12 @@ here (*half*), or nothing (*no answer*).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.cells.series import Measured
+
+if TYPE_CHECKING:
+    from dbdyno.evidence.run import Run
 
 COLLECTED, OLD, RESTART, HALF, NOTHING = (
     "collected", "not refreshed", "restart", "half an answer", "no answer",
@@ -123,3 +126,30 @@ def _table(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
         ],
         "left_out": 0,
     }  # fmt: skip
+
+
+FACTS = {
+    "cell.makeModel": "model", "cell.releaseVersion": "release", "cell.flashCacheMode": "cache",
+    "flashcache.size": "flash cache", "flashlog.size": "flash log", "iormplan.objective": "IORM",
+    "iormplan.dbPlan": "database plan", "celldisks": "cell disks", "griddisks": "grid disks",
+}  # fmt: skip
+"""What is told of a cell, of all that a recording knows of it."""
+
+
+def what_they_are(run: Run) -> list[dict[str, Any]]:
+    """A table of what the cells are, those alike in one row; none where the run does not say."""
+    first = run.manifest.get("configuration", {}).get("first") or {}
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for cell, facts in first.items():
+        alike.setdefault(tuple(facts.get(name, "") for name in FACTS), []).append(cell)
+    rows = [
+        {"cells": ", ".join(cells[:3]) + (f" and {len(cells) - 3} more" if cells[3:] else ""),
+         **dict(zip(FACTS, values, strict=True))}
+        for values, cells in alike.items()
+    ]  # fmt: skip
+    shown = [name for name in FACTS if any(row[name] for row in rows)]
+    if not shown:
+        return []
+    columns = [{"name": "cells", "label": "cells", "unit": "text"}]
+    columns += [{"name": name, "label": FACTS[name], "unit": "text"} for name in shown]
+    return [{"title": "What they are", "columns": columns, "rows": rows, "left_out": 0}]

@@ -8,14 +8,17 @@ the rest are counts of what the cells themselves said.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dbdyno.cells.alerts import recorded_alerts
+from dbdyno.cells.disk_map import KINDS
 from dbdyno.cells.report_flash import ALL
 from dbdyno.cells.series import Measured
 
 SKEW_MOST = 8
 NAMED_MOST = 6
+ALERTS_MOST = 5
 LEVELS = ("bad", "doubt", "good", "even")
 BYPASS_SHARE = 0.01
 """Redo writes past the flash log beyond this share are to be looked at."""
@@ -31,6 +34,7 @@ def findings(
     said = [
         *_alerts(found),
         *_errors(objects),
+        *_configuration(found.run),
         *_coverage(covered),
         *_skew(skew),
         *_flash_log(log),
@@ -44,27 +48,38 @@ def _finding(code: str, level: str, text: str, step: str = "") -> Row:
 
 def _alerts(found: Measured) -> Iterator[Row]:
     """What the cells alerted to, kept by the recording."""
-    for cell, alert in alerts(found.run):
-        worst = alert.get("severity", "").lower()
-        if worst == "clear":
-            continue
-        level = "bad" if worst in ("critical", "warning") else "doubt"
-        words = " ".join(alert.get("alertMessage", "").strip('" ').split())
-        yield _finding("alert", level, f"{cell}: alert {alert.get('name', '')}"
-                       f"{f' ({worst})' if worst else ''} at {alert.get('beginTime', 'no time')}:"
-                       f" {words}")  # fmt: skip
+    told: dict[str, list[dict[str, str]]] = {}
+    for cell, alert in recorded_alerts(found.run):
+        if alert.get("severity", "").lower() != "clear":
+            told.setdefault(cell, []).append(alert)
+    for cell, listed in told.items():
+        for alert in listed[-ALERTS_MOST:]:
+            worst = alert.get("severity", "unknown severity").lower()
+            words = " ".join(alert.get("alertMessage", "").split())
+            over = f", over at {alert['endTime']}" if alert.get("endTime") else ""
+            yield _finding("alert", "bad" if worst in ("critical", "warning") else "doubt",
+                           f"{cell}: alert {alert['name']} ({worst}) at "
+                           f"{alert.get('beginTime', 'no time')}{over}: {words}",
+                           alert.get("alertAction", ""))  # fmt: skip
+        if len(listed) > ALERTS_MOST:
+            yield _finding("alert", "bad", f"{cell}: {len(listed) - ALERTS_MOST} alerts before.",
+                           "cellcli -e list alerthistory")  # fmt: skip
 
 
-def alerts(run: Any) -> Iterator[tuple[str, dict[str, str]]]:
-    """(cell, alert) of a recording, each once, in the order in which they were heard of."""
-    known = set()
-    for block in run.blocks():
-        for cell, listed in block.report.get("alerts", {}).items():
-            for alert in listed:
-                key = cell, alert.get("name", ""), alert.get("beginTime", "")
-                if key not in known:
-                    known.add(key)
-                    yield cell, alert
+def _configuration(run: Any) -> Iterator[Row]:
+    """What a cell is, where it was another thing at the end than at the beginning."""
+    first, last = (
+        run.manifest.get("configuration", {}).get(end) or {} for end in ("first", "last")
+    )
+    for cell, now in last.items():
+        changed = [
+            f"{name} from {first[cell].get(name, 'nothing')!r} to {text!r}"
+            for name, text in now.items()
+            if cell in first and first[cell].get(name) != text
+        ]
+        if changed:
+            yield _finding("configuration", "doubt", f"{cell} was changed during the recording: "
+                           f"{_listed(changed)}.")  # fmt: skip
 
 
 def _errors(objects: Objects) -> Iterator[Row]:
@@ -114,15 +129,19 @@ def _skew(skew: Row) -> Iterator[Row]:
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in different:
         groups.setdefault((row["metric"], row["siblings"]), []).append(row)
+    groups = {key: rows for key, rows in groups.items() if not _told_otherwise(*key, groups)}
     for (metric, siblings), rows in list(groups.items())[:SKEW_MOST]:
         named = [
             f"{row['name']} ({row['ratio']:.2f} times, 95 % {row['low']:.2f} to {row['high']:.2f})"
             for row in rows
         ]
         slow = metric.endswith("_RQ") and any(row["ratio"] > 1 for row in rows)
+        if len(named) > NAMED_MOST:
+            named = named[:3]
+        more = f" and {len(rows) - len(named)} more" if len(rows) > len(named) else ""
         count = f"{len(rows)} of {rows[0]['n_siblings']}"
         yield _finding("skew", "bad" if slow else "doubt", f"{metric} differs from the median of "
-                       f"the {siblings} on {count}: {_listed(named)}.")  # fmt: skip
+                       f"the {siblings} on {count}: {', '.join(named)}{more}.")  # fmt: skip
     left = len(groups) - SKEW_MOST
     if left > 0:
         yield _finding("skew", "doubt", f"Siblings differ in {left} more metrics; the table below "
@@ -130,6 +149,15 @@ def _skew(skew: Row) -> Iterator[Row]:
     if not skew["enough"]:
         yield _finding("short", "doubt", f"{skew['rounds']} intervals are too few to tell siblings "
                        "apart.", "dbdyno cells record --for 15min")  # fmt: skip
+
+
+def _told_otherwise(metric: str, siblings: str, groups: Mapping[tuple[str, str], Any]) -> bool:
+    """Whether another group says the same: megabytes of requests, grid disks of their cell disks.
+    A CD covers every GD on it."""
+    head, _, rest = metric.partition("_")
+    if "BY" in rest.split("_") and (f"{head}_{rest.replace('BY', 'RQ', 1)}", siblings) in groups:
+        return True
+    return head == "GD" and any((f"CD_{rest}", kind) in groups for kind in KINDS)
 
 
 def _severity(row: Row) -> tuple[bool, float]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.cells import configuration
+from dbdyno.cells.alerts import EVERY_S, Watch
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.collect import Collection, Column, collect
 from dbdyno.cells.hosts import Host
@@ -41,21 +43,39 @@ class Pace:
 
 
 async def rounds(
-    hosts: Sequence[Host], access: Access, pace: Pace, *, mask: str | None = None
+    hosts: Sequence[Host],
+    access: Access,
+    pace: Pace,
+    *,
+    mask: str | None = None,
+    alerts: bool = False,
 ) -> AsyncIterator[Collection]:
     """A collection every so often, the first at once. A round that takes longer than its time does
-    not pile up: the next begins at the next beat."""
+    not pile up: the next begins at the next beat. With `alerts` the first round, one every ten
+    minutes and the last bring what the cells have alerted to."""
+    watch, told_s = Watch(), -math.inf
     async with Fleet(hosts, access) as fleet:
-        began = time.monotonic()
+        began, since_ns = time.monotonic(), time.time_ns()
         beat = 0
         while True:
-            yield await collect(fleet, mask=mask)
+            found = await collect(fleet, mask=mask)
             passed = time.monotonic() - began
-            beat = max(beat + 1, int(passed // pace.every_s) + 1)
-            due = beat * pace.every_s
-            if pace.for_s is not None and due > pace.for_s + 1e-9:
+            last = _due(pace, beat, passed) is None
+            if alerts and (last or passed - told_s >= EVERY_S):
+                found.alerts, told_s = await watch.ask(fleet, since_ns), passed
+            yield found
+            passed = time.monotonic() - began
+            due = _due(pace, beat, passed)
+            if due is None:
                 return
+            beat = round(due / pace.every_s)
             await asyncio.sleep(max(0.0, due - (time.monotonic() - began)))
+
+
+def _due(pace: Pace, beat: int, passed_s: float) -> float | None:
+    """When the round after this beat begins, in s since the first; None: there is no more."""
+    due = max(beat + 1, int(passed_s // pace.every_s) + 1) * pace.every_s
+    return None if pace.for_s is not None and due > pace.for_s + 1e-9 else due
 
 
 def new_recording(out: Path, hosts: Sequence[Host], pace: Pace) -> Run:
@@ -86,7 +106,8 @@ def keep(run: Run, index: int, collection: Collection) -> int:
                 c.host.name: {"readings": len(c.readings), "started_ns": c.started_ns,
                               "seconds": c.seconds, "problem": c.problem}
                 for c in collection.columns
-            }
+            },
+            "alerts": collection.alerts,
         },
     )  # fmt: skip
     rows = _core.write_metrics(run.path / "metrics", block.name, columns_of(collection, index))
@@ -101,7 +122,7 @@ def record(out: Path, hosts: Sequence[Host], access: Access, pace: Pace, told: A
 
     async def work() -> None:
         index = 0
-        async for collection in rounds(hosts, access, pace):
+        async for collection in rounds(hosts, access, pace, alerts=True):
             rows = keep(run, index, collection)
             if told:
                 told(index, rows, collection)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.cells import report_flash
-from dbdyno.cells.coverage import coverage
+from dbdyno.cells.coverage import coverage, what_they_are
 from dbdyno.cells.disk_map import disk_maps, disk_table
 from dbdyno.cells.findings import findings
 from dbdyno.cells.panels import panels
@@ -102,7 +102,8 @@ def _sections(
            report_flash.cache_section(cache)}  # fmt: skip
     sections = [
         {"name": "recorded", "title": "What was recorded", "figures": ["cells_rounds"],
-         "about": covered["about"], "tables": [covered["table"]], "notes": covered["notes"]},
+         "about": covered["about"], "tables": [covered["table"], *what_they_are(found.run)],
+         "notes": covered["notes"]},
     ]  # fmt: skip
     families = found.families()
     for name in families:

@@ -1,10 +1,9 @@
 """The flash log's and the flash cache's part of a recording: per cell and over all cells.
 
-The share of flash first has its interval over the rounds where there are four or more: a ratio of
-sums with the error of its residuals (Cochran, Sampling Techniques, 1977, 6.3) and Student's t, since
-writes of one minute depend on each other. With fewer it is Wilson's over writes, which is too narrow;
-the page says which it is.
-"""  # noqa: E501
+The share of flash first has its interval over the rounds where they can give one (`stats.ratios`,
+as two recordings are compared), since writes of one minute depend on each other. Else it is
+Wilson's over writes, which is too narrow; the page says which it is.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +15,6 @@ from dbdyno.cells.catalogue import metric
 from dbdyno.cells.diff import share_interval
 from dbdyno.cells.series import Measured, Step
 
-ROUNDS_LEAST = 4
 ALL = "all cells"
 SKIP = "FL_IO_W_SKIP_"
 _LOG = {
@@ -100,25 +98,19 @@ def _by_round(cells: dict[str, list[Step]]) -> list[Step]:
 
 def share_of(steps: Sequence[Step]) -> Row:
     """Share, 95 % interval and what it stands on: 'rounds' or 'writes'; all None without writes."""
-    from scipy.stats import t as student
+    from dbdyno.stats.ratios import ROUNDS_LEAST, ratio_of
 
     used = [step for step in steps if step[3]]
-    whole = math.fsum(step[3] for step in used)
-    if not whole:
+    if not used:
         return {"share": None, "low": None, "high": None, "interval_over": None}
-    part = math.fsum(step[2] for step in used)
-    share, n = part / whole, len(used)
-    if n < ROUNDS_LEAST:
-        low, high = share_interval(part, whole)
-        return {"share": share, "low": low, "high": high, "interval_over": "writes"}
-    residuals = math.fsum((step[2] - share * step[3]) ** 2 for step in used)
-    error = math.sqrt(n / (n - 1) * residuals) / whole
-    half = float(student.ppf(0.975, n - 1)) * error
-    low, high = max(0.0, share - half), min(1.0, share + half)
-    if part in (0, whole):  # every round says the same: the spread says nothing
-        low, high = share_interval(part, whole)
-        return {"share": share, "low": low, "high": high, "interval_over": "writes"}
-    return {"share": share, "low": low, "high": high, "interval_over": "rounds"}
+    found = ratio_of([step[2] for step in used], [step[3] for step in used], share=True)
+    own = found.interval() if len(used) >= ROUNDS_LEAST else None
+    if own is not None and found.above < found.below:
+        low, high = own
+        return {"share": found.value, "low": low, "high": min(high, 1.0), "interval_over": "rounds"}
+    low, high = share_interval(found.above, found.below)
+    low, high = (low if found.above else 0.0), (high if found.above < found.below else 1.0)
+    return {"share": found.value, "low": low, "high": high, "interval_over": "writes"}
 
 
 def log_section(log: Row | None) -> Row | None:

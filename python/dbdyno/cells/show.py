@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dbdyno.cells.aggregate import Combined, combine, own_names, side_by_side
-from dbdyno.cells.catalogue import metric
+from dbdyno.cells.catalogue import family_words, metric
 from dbdyno.cells.collect import Collection, Column
 
 SCHEMA = 1
@@ -69,6 +69,7 @@ def _rows(collection: Collection, by: str) -> Iterable[dict[str, Any]]:
         values = [c.value for c in own.values() if c.value is not None]
         yield {
             "metric": name,
+            "family": family_words(name),
             "object": item,
             "unit": whole.unit or known.unit,
             "kind": known.kind,

@@ -45,6 +45,7 @@ def command(
     \b
     dbdyno cells diff before.txt after.txt --mask 'FL_.*'
     """
+    from dbdyno.cells.catalogue import family_words
     from dbdyno.cells.diff import diff_page, side
 
     sides = [side(name, mask=mask, runs=folder) for name in (before, after)]
@@ -52,7 +53,9 @@ def command(
     kind = form_of(form, output)
     rows = [row for row in page["rows"] if everything or row["delta"]]
     if kind == "html":
-        show_page(page, kind, output)
+        titled = [{**row, "family": family_words(row["metric"])} for row in page["rows"]]
+        facts = {"title": f"{before} to {after}"}
+        show_page({**page, "rows": titled, "facts": facts}, kind, output)
     elif kind == "json":
         text = json.dumps(page, indent=1, ensure_ascii=False) + "\n"
         write_text(output, text) if output else click.echo(text, nl=False)

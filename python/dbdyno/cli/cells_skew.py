@@ -50,7 +50,8 @@ def command(
     different = [row for row in rows if row["differs"]]
     kind = form_of(form, output)
     if kind == "html":
-        show_page({**page, "rows": rows}, kind, output)
+        shown = rows if everything else different
+        show_page({**page, "rows": shown, "facts": {"title": name}}, kind, output)
     elif kind == "json":
         text = json.dumps({**page, "rows": rows}, indent=1) + "\n"
         write_text(output, text) if output else click.echo(text, nl=False)

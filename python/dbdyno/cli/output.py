@@ -6,10 +6,11 @@ import csv
 import io
 import json
 import re
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
@@ -18,6 +19,8 @@ from dbdyno.errors import Error
 FORMATS = ("table", "csv", "json", "jsonl")
 _DIGITS = r"[-+−]?(?:\d[\d,\u202f]*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?(?:[\s\u202f]?%)?"
 _NUMBER = re.compile(rf"{_DIGITS}(?: to {_DIGITS})?")
+NAME_MOST = 48
+TEXT_LEAST = 24
 F = TypeVar("F", bound=Callable[..., Any])
 
 folder_option = click.option(
@@ -89,24 +92,33 @@ def _table(rows: list[dict[str, Any]], names: list[str], title: str, terminal: b
     from rich.table import Table
 
     out = io.StringIO()
-    console = Console(file=out, width=None if terminal else 200, force_terminal=terminal and None,
-                      highlight=False)  # fmt: skip
+    columns = {name: [row[name] for row in rows] for name in names}
+    whole = {name: _stays_whole(values) for name, values in columns.items()}
+    width = shutil.get_terminal_size().columns if terminal else 200
+    needed = sum(
+        max(len(name), *(len(_cell(value)) for value in values)) + 2 if whole[name] else TEXT_LEAST
+        for name, values in columns.items()
+    )
+    console = Console(
+        file=out, width=max(width, needed), force_terminal=terminal and None, highlight=False
+    )
     table = Table(box=None, pad_edge=False, header_style="bold", title=None)
-    needed = 0
-    for name in names:
-        values = [row[name] for row in rows]
-        whole = is_numeric(values) or not any(" " in str(value) for value in values)
-        longest = max(len(_cell(value)) for value in [name, *values])
-        needed += 2 + (longest if whole else min(longest, 20))
-        table.add_column(name, justify="right" if is_numeric(values) else "left", no_wrap=whole,
-                         overflow="ignore" if whole else "fold")  # fmt: skip
+    for name, values in columns.items():
+        side: Literal["right", "left"] = "right" if is_numeric(values) else "left"
+        table.add_column(name, justify=side, no_wrap=whole[name], overflow="fold")
     for row in rows:
         table.add_row(*(_cell(row[name]) for name in names))
-    # A table that is too wide is printed too wide: half a number is another number.
-    console.width = max(console.width, needed)
     console.print(table)
     del title
     return out.getvalue()
+
+
+def _stays_whole(values: Sequence[Any]) -> bool:
+    """Whether a column may not be broken: numbers, and names, which are short and have no blank. A
+    table of them may be wider than the screen: a number cut in two is none."""
+    return is_numeric(values) or all(
+        " " not in (text := str(value)) and len(text) <= NAME_MOST for value in values
+    )
 
 
 def is_numeric(values: Sequence[Any]) -> bool:

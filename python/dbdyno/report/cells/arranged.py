@@ -13,6 +13,7 @@ from dbdyno.report import reading
 from dbdyno.report.reading import Analysis
 
 Row = dict[str, Any]
+ROWS_MOST = 1000
 _REASONS = {
     "not refreshed": "not refreshed: the cell had not collected anew",
     "reset": "reset: the cell's service began anew in between",
@@ -32,7 +33,8 @@ def _column(name: str, label: str, unit: str = "text") -> Row:
 
 
 def _table(title: str, columns: Sequence[Row], rows: Sequence[Row]) -> Row:
-    return {"title": title, "columns": list(columns), "rows": list(rows), "left_out": 0}
+    return {"title": title, "columns": list(columns), "rows": list(rows[:ROWS_MOST]),
+            "left_out": max(0, len(rows) - ROWS_MOST)}  # fmt: skip
 
 
 def _by_family(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:

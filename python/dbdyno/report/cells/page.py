@@ -103,6 +103,10 @@ def _verdict(model: Analysis) -> dict[str, str]:
         word = "differs" if number else "alike"
         return {"word": word, "why": f"{number} of {model.get('tested')} siblings differ"}
     problems = said(model)
+    if model.get("page") == "diff" and not any(
+        r.get("delta") for r in reading.entries(model, "rows")
+    ):
+        return {"word": "in part", "why": "no counter has a difference"}
     if problems:
         return {"word": "in part", "why": f"{len(problems)} cells are not here whole"}
     return {"word": "whole", "why": "every cell answered"}

@@ -55,7 +55,7 @@ def _panel(one: dict[str, Any], look: theme.Look) -> Any | None:
         return None
     cells = shades.short_names([fmt.line(c, 40) for c in reading.strings(one, "cells")])
     disks = [fmt.line(disk, 20) for disk in reading.strings(one, "disks")]
-    scale = shades.Scale.of([field["value"] for field in fields])
+    scale = shades.Scale.of([field["value"] for field in fields], one.get("unit"))
     for field in fields:
         field["level"] = scale.level(field["value"])
     wide = look.plot if look.narrow else look.width // 2 - look.left - 22

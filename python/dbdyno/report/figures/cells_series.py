@@ -50,11 +50,11 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE, *, family: str = "")
     own = next((f for f in reading.entries(analysis, "families") if f.get("name") == family), None)
     if own is None:
         return None
-    panels = [panel for panel in reading.entries(own, "panels") if any(_steps(panel))]
+    panels = [panel for panel in reading.entries(own, "panels") if any(steps_of(panel))]
     if not panels:
         return None
     many = len(panels[0]["cells"]) > LINES_MOST
-    ends = (0.0, max(step["to"] for panel in panels for step in _steps(panel)))
+    ends = (0.0, max(step["to"] for panel in panels for step in steps_of(panel)))
     draw_panel = _raster if many else _lines
     charts = [draw_panel(panel, ends, look, panel is panels[-1]) for panel in panels]
     stacked = alt.vconcat(*charts, spacing=14 if not many else 20)
@@ -63,7 +63,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE, *, family: str = "")
     return theme.finish(stacked, figure.title, figure.how_to_read, look)
 
 
-def _steps(panel: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def steps_of(panel: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The steps of a panel with a value, a row each; `run` numbers those that adjoin."""
     unit = panel.get("unit")
     for at, own in enumerate(reading.entries(panel, "cells")):
@@ -96,7 +96,7 @@ def _lines(
 ) -> Any:
     import altair as alt
 
-    steps = list(_steps(panel))
+    steps = list(steps_of(panel))
     names = [fmt.line(own.get("cell"), 40) for own in reading.entries(panel, "cells")]
     top = max((step["value"] for step in steps), default=0.0) or 1.0
     ticks = axes.linear_ticks(0, top, 3)
@@ -110,7 +110,7 @@ def _lines(
     x = alt.X("at:Q", scale={"domain": ends, "nice": False, "zero": False},
               axis=_below(ends, look) if is_last else None)  # fmt: skip
     y = alt.Y("value:Q", scale={"domain": [0, top * 1.06], "nice": False}, axis=y_axis)
-    lines = alt.Chart(base.data(_corners(steps))).mark_line(
+    lines = alt.Chart(base.data(corners(steps))).mark_line(
         interpolate="step-after", strokeWidth=1.8, strokeJoin="round"
     )
     layers = [lines.encode(x=x, y=y, color=colour, detail="run:N")]
@@ -121,7 +121,7 @@ def _lines(
     return alt.layer(*layers, width=look.plot, height=look.height(84), title=_title(panel, look))
 
 
-def _corners(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def corners(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A line's corners: where each step begins, and where the last of a run ends."""
     corners = []
     for step, after in zip(steps, [*steps[1:], None], strict=True):
@@ -136,11 +136,11 @@ def _raster(
 ) -> Any:
     import altair as alt
 
-    steps = list(_steps(panel))
+    steps = list(steps_of(panel))
     names = [fmt.line(own.get("cell"), 40) for own in reading.entries(panel, "cells")]
     short = dict(zip(names, shades.short_names(names), strict=True))
     names = list(short.values())
-    scale = shades.Scale.of([step["value"] for step in steps])
+    scale = shades.Scale.of([step["value"] for step in steps], panel.get("unit"))
     for step in steps:
         step["level"] = scale.level(step["value"])
         step["cell"] = short[step["cell"]]

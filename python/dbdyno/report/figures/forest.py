@@ -7,7 +7,7 @@ from typing import Any
 
 from dbdyno.report.figures import axes, base, theme
 
-LEFT, LEFT_NARROW = 330, 150
+LEFT, LEFT_NARROW = 360, 150
 
 
 def layers(rows: Sequence[dict[str, Any]], title: str, look: theme.Look) -> Any:
@@ -25,7 +25,7 @@ def layers(rows: Sequence[dict[str, Any]], title: str, look: theme.Look) -> Any:
     names = [row["name"] for row in rows]
     left = LEFT_NARROW if look.narrow else LEFT
     y = alt.Y("name:N", sort=names, scale={"domain": names},
-              axis={"title": None, "labelLimit": left - 8, "minExtent": left, "maxExtent": left,
+              axis={"title": None, "labelLimit": left - 24, "minExtent": left, "maxExtent": left,
                     "domain": False, "ticks": False})  # fmt: skip
     line = alt.Chart(base.data([{"one": 1}])).mark_rule(color=theme.INK, strokeWidth=1)
     parts = [line.encode(x=alt.X("one:Q", **x))]

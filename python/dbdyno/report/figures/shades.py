@@ -15,16 +15,18 @@ from dbdyno.report.figures import axes, theme
 @dataclass(frozen=True)
 class Scale:
     """Shades from zero to the largest value, in equal steps: twice the value, twice the step. The
-    largest is at least twice the median, so that values that are alike have a middle shade."""
+    median of values that are alike lies in the middle of a middle shade; a share has 1 at most."""
 
     top: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Scale:
+    def of(cls, values: Sequence[float], unit: Any = None) -> Scale:
         """The scale of these values."""
         if not values:
             return cls(1.0)
-        return cls(max(*values, 2 * statistics.median(values)) or 1.0)
+        middle = statistics.median(values) * len(theme.HEAT) / (len(theme.HEAT) / 2 - 0.5)
+        top = max(*values, middle) or 1.0
+        return cls(min(top, 1.0) if unit == "ratio" else top)
 
     def level(self, value: float) -> int:
         """The number of the shade of a value."""

@@ -51,6 +51,8 @@ def _by_row(value: Any, unit: str) -> str:
 
 def _quantity(value: Any, unit: str) -> str:
     """A value with its row's unit behind it."""
+    if unit == "1/s":
+        return fmt.rate(value)
     return fmt.percent(value, 4) if unit == "ratio" else fmt.quantity(value, unit, 4)
 
 

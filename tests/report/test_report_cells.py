@@ -1,0 +1,222 @@
+"""Pages about storage cells: every page in every form, safe, quiet in a browser, honest gaps."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import chromium
+import pytest
+
+from dbdyno.report import cells as pages
+from dbdyno.report import figures, reading, snapshot
+from dbdyno.report.figures import cells_rounds, cells_series, shades, theme
+from dbdyno.report.html import render_html, write_html
+
+HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\u202e\n"
+
+
+def recording(cells: int = 3, name: str = "exa1cel{:02}.example.com") -> dict[str, Any]:
+    """A report of so many cells: steps with a gap, disks with a hole, a sibling that differs."""
+    names = [name.format(at + 1) for at in range(cells)]
+    steps = [
+        {"cell": one, "from_s": [0, 60, 180], "to_s": [60, 120, 240], "value": [10.0 + at, 11.0, 9]}
+        for at, one in enumerate(names)
+    ]
+    panels = [
+        {"name": "FL_IO_W", "unit": "1/s", "meaning": "redo writes", "cells": steps},
+        {"name": "flash first", "unit": "ratio", "meaning": "share", "cells": steps},
+    ]
+    table = {
+        "title": "Means", "left_out": 0,
+        "columns": [{"name": "metric", "label": "metric", "unit": "text"},
+                    {"name": "all", "label": "all", "unit": "quantity"},
+                    {"name": "meaning", "label": "meaning", "unit": "text", "page_only": True}],
+        "rows": [{"metric": "FL_IO_W", "unit": "1/s", "all": 30.0, "meaning": "redo writes"},
+                 {"metric": "FL_IO_TM_W_RQ", "unit": "ns", "all": None, "meaning": "latency"}],
+    }  # fmt: skip
+    sibling = {"metric": "CD_IO_TM_R_SM_RQ", "siblings": "hard disks", "name": f"{names[0]} CD_01",
+               "n_siblings": 12, "rounds": 9, "ratio": 3.0, "low": 2.5, "high": 3.6, "p": 0.0,
+               "q": 0.001, "differs": True}  # fmt: skip
+    return {
+        "schema": 1, "kind": "cells", "page": "report",
+        "facts": {"title": "before", "cells": names, "rounds": 5, "every_s": 60.0,
+                  "began": "2026-11-21T10:00:00+00:00", "ended": "2026-11-21T10:04:00+00:00",
+                  "seconds": 240.0, "status": "complete"},
+        "verdict": {"word": "look", "why": "1 finding to look at"},
+        "findings": [{"code": "restart", "level": "bad", "text": "it began anew", "next": "look"}],
+        "coverage": {"rounds": 5, "states": ["collected", "not refreshed", "restart"],
+                     "cells": [{"name": one, "states": [0, 0, 1, 2, 0]} for one in names]},
+        "families": [{"name": "flash log", "slug": "flash-log", "panels": panels}],
+        "disks": [{"kind": "hard disks", "name": "CD_IO_RQ_R_SM", "unit": "1/s", "meaning": "reads",
+                   "cells": names, "disks": ["CD_00", "CD_01"], "median": 5.0,
+                   "values": [[5.0, None] for _ in names]}],
+        "skew": {"rows": [sibling]},
+        "sections": [
+            {"name": "recorded", "title": "What was recorded", "figures": ["cells_rounds"],
+             "tables": [], "notes": []},
+            {"name": "flash-log", "title": "Flash log", "figures": ["cells_flash-log"],
+             "tables": [table], "notes": ["a note"], "about": "about"},
+            {"name": "disks", "title": "Disks", "figures": ["cells_map_hard-disks"], "tables": [],
+             "notes": []},
+            {"name": "skew", "title": "Siblings", "figures": ["cells_skew"], "tables": [],
+             "notes": []},
+        ],
+    }  # fmt: skip
+
+
+def shown() -> dict[str, Any]:
+    """What two cells say: a sum, a range, one of them half here."""
+    row = {"metric": "FL_IO_W", "family": "flash log", "object": "", "unit": "IO requests",
+           "kind": "counter", "rule": "sum", "description": "redo writes", "notes": {},
+           "values": {"cel01": 1234567.0, "cel02": None}, "all": 1234567.0, "note": "", "n": 1,
+           "low": 1.0, "mean": 1.0, "high": 1.0}  # fmt: skip
+    load = {**row, "metric": "CD_IO_UTIL", "family": "cell disk", "rule": "spread", "all": None,
+            "low": 10.0, "high": 90.25, "unit": "%"}  # fmt: skip
+    return {
+        "schema": 1, "kind": "cells", "page": "show", "by": "cell", "rows": [row, load],
+        "cells": [{"name": "cel01", "problem": None}, {"name": "cel02", "problem": "no answer",
+                   "next_step": "--timeout gives it longer"}],
+    }  # fmt: skip
+
+
+def difference() -> dict[str, Any]:
+    log = {"writes": 551342.0, "disk_first": 532152.0, "flash_first": 19190.0,
+           "flash_share": 0.034806, "flash_share_low": 0.03433, "flash_share_high": 0.03529,
+           "identity_holds": True, "prevented_outliers": 14.0, "actual_outliers": None,
+           "flash_only_outliers": 0.0, "passed_by": {"BUSY": 2.0}}  # fmt: skip
+    return {
+        "schema": 1, "kind": "cells", "page": "diff", "by": "cell", "facts": {"title": "a to b"},
+        "rows": [{"metric": "FL_IO_W", "cell": "cel01", "object": "", "delta": 551342.0,
+                  "per_s": 153.15, "unit": "IO requests", "description": "redo writes"}],
+        "latencies": [{"metric": "FL_IO_TM_W_RQ", "cell": "cel01", "object": "", "value": 251.5,
+                       "unit": "us/request", "requests": 551342.0}],
+        "flash_log": log, "problems": [],
+        "without": [{"cell": "cel02", "metric": "FL_IO_W", "object": "", "verdict": "reset"}] * 3,
+    }  # fmt: skip
+
+
+def skew() -> dict[str, Any]:
+    return {"schema": 1, "kind": "cells", "page": "skew", "rounds": 9, "tested": 12, "enough": True,
+            "threshold": 0.25, "rows": recording()["skew"]["rows"]}  # fmt: skip
+
+
+def hostile() -> dict[str, Any]:
+    model = recording(2, HOSTILE + "{}")
+    model["facts"]["title"] = model["findings"][0]["text"] = HOSTILE
+    model["disks"][0]["disks"] = [HOSTILE, "CD_01"]
+    model["families"][0]["panels"][0]["name"] = HOSTILE
+    model["sections"][1]["tables"][0]["rows"][0]["metric"] = HOSTILE
+    return model
+
+
+MODELS = {"report": recording, "rack": lambda: recording(14), "show": shown, "diff": difference,
+          "skew": skew, "hostile": hostile}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_page_has_every_form(name: str):
+    model = MODELS[name]()
+    before = copy.deepcopy(model)
+    html = render_html(model)
+    assert "<img" not in html
+    assert "\u202e" not in html.split('id="analysis"')[0]
+    text = pages.render_text(model, width=100, color=False)
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 100
+    rows = pages.rows(model)
+    assert len({tuple(row) for row in rows}) <= 1
+    assert model == before
+
+
+def test_text_and_page_say_the_findings_and_what_to_do_next():
+    text = pages.render_text(recording(), width=100, color=False)
+    assert "! it began anew" in text
+    assert "next: look" in text
+    assert "redo writes" not in text  # the meaning stands on the page only
+    assert "30.00 /s" in text
+    html = render_html(recording())
+    assert '<li class="card bad">' in html
+    assert "10:04:00 UTC" in html
+    assert "redo writes" in html
+
+
+def test_the_page_of_now_has_every_digit_a_range_where_a_sum_means_nothing_and_a_mark():
+    text = pages.render_text(shown(), width=140, color=False)
+    assert "1 234 567" in text
+    assert "10 to 90.25" in text
+    assert "cel02 !" in text
+    assert "cel02: no answer" in text
+    assert "in part" in text
+
+
+def test_the_page_of_a_difference_has_the_share_as_printed_and_what_has_none():
+    text = pages.render_text(difference(), width=120, color=False)
+    for words in ("3.48 %", "551 342", "251.5", "passed by: BUSY", "reset: the cell's service"):
+        assert words in text
+    nothing = {**difference(), "rows": []}
+    assert "no counter has a difference" in pages.render_text(nothing, width=120, color=False)
+
+
+def test_a_comparison_of_recordings_is_drawn_as_one_of_snapshots():
+    model = {"schema": 1, "kind": "cells", "page": "compare", "facts": {"title": "a and b"},
+             "sections": [], "verdict": {"word": "ok"}}  # fmt: skip
+    assert pages.rows(model) == []
+    given = {"width": 100, "color": False}
+    assert pages.render_text(model, **given) == snapshot.render_text(model, **given)
+    assert next(s.name for s in pages.order(model)) == "snapshot_head"
+
+
+@pytest.mark.parametrize("look", [theme.WIDE, theme.NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize("cells", [1, 3, 6, 7, 50])
+def test_figures_follow_the_schema_of_vega_lite(cells: int, look: theme.Look):
+    model = reading.read(recording(cells))
+    drawn = dict(figures.draw_all(model, look))
+    names = {figure.name for figure in drawn}
+    assert names == {"cells_rounds", "cells_flash-log", "cells_map_hard-disks", "cells_skew"}
+    for chart in drawn.values():
+        chart.to_dict(validate=True)
+
+
+def test_a_line_has_a_break_where_nothing_is_known():
+    panel = reading.read(recording(1))["families"][0]["panels"][0]
+    runs = [row["run"] for row in cells_series.corners(list(cells_series.steps_of(panel)))]
+    assert runs == ["0-0", "0-0", "0-0", "0-1", "0-1"]
+
+
+def test_colours_of_the_figures_all_have_a_dark_partner():
+    used = {*cells_rounds.COLOURS.values(), *cells_series.COLOURS}
+    assert used <= set(theme.DARK)
+    assert len(set(cells_series.COLOURS)) == cells_series.LINES_MOST
+
+
+def test_shades_put_values_that_are_alike_in_the_middle_and_the_largest_last():
+    alike = shades.Scale.of([10.0, 10.1, 9.9, 10.0])
+    assert {alike.level(value) for value in (9.9, 10.0, 10.1)} == {3}
+    one = shades.Scale.of([10.0] * 11 + [40.0])
+    assert (one.level(40.0), one.level(10.0), one.level(0.0)) == (7, 2, 0)
+    assert shades.Scale.of([0.9, 0.95], "ratio").top == 1.0
+    assert shades.Scale.of([]).level(0.0) == shades.Scale.of([0.0]).level(0.0) == 0
+
+
+def test_names_lose_what_they_have_in_common():
+    assert shades.short_names(["exa1cel01.ex.com", "exa1cel02.ex.com"]) == [
+        "exa1cel01",
+        "exa1cel02",
+    ]
+    assert shades.short_names(["127.0.0.1:2201", "127.0.0.1:2202"]) == ["2201", "2202"]
+    assert shades.short_names(["cel01", "cel02"]) == ["cel01", "cel02"]
+    assert shades.short_names(["10.0.0.1"]) == ["10.0.0.1"]
+
+
+@pytest.mark.skipif(chromium.find() is None, reason="no browser found")
+def test_every_page_opens_quietly_and_fits(tmp_path: Path):
+    with chromium.Browser() as browser:
+        for name, make in MODELS.items():
+            path = write_html(make(), tmp_path / f"{name}.html")
+            for width, scheme in ((1200, "light"), (360, "dark")):
+                page = browser.open(path, width=width, scheme=scheme)
+                assert (page.problems, page.requests) == ([], [path.as_uri()])
+                root = "document.documentElement"
+                assert page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth"), (name, width)
