@@ -8,12 +8,13 @@ changed. A cell that does not answer to this is none the worse for it: its metri
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from dbdyno.cells.documents import read_any
+from dbdyno.cells.hosts import Host
 from dbdyno.cells.ssh import Fleet
 
 COMMAND = "cellcli -e list alerthistory detail"
@@ -30,10 +31,13 @@ class Watch:
 
     known: dict[str, set[tuple[tuple[str, str], ...]]] = field(default_factory=dict)
 
-    async def ask(self, fleet: Fleet, since_ns: int) -> dict[str, list[Alert]]:
-        """By cell, the alerts since a day before `since_ns` that were not told before."""
+    async def ask(
+        self, fleet: Fleet, since_ns: int, hosts: Sequence[Host]
+    ) -> dict[str, list[Alert]]:
+        """By cell, the alerts since a day before `since_ns` that were not told before. Asked are
+        those of `hosts`, which have just answered: one that hangs would cost its time-out again."""
         found = {}
-        for answer in await fleet.run(COMMAND):
+        for answer in await fleet.run(COMMAND, only=hosts):
             if answer.problem is not None:
                 continue
             new = self._new(answer.host.name, read_any(answer.output).details, since_ns)

@@ -62,7 +62,8 @@ async def rounds(
             passed = time.monotonic() - began
             last = _due(pace, beat, passed) is None
             if alerts and (last or passed - told_s >= EVERY_S):
-                found.alerts, told_s = await watch.ask(fleet, since_ns), passed
+                well = [column.host for column in found.columns if not column.problem]
+                found.alerts, told_s = await watch.ask(fleet, since_ns, well), passed
             yield found
             passed = time.monotonic() - began
             due = _due(pace, beat, passed)

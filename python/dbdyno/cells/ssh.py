@@ -141,15 +141,17 @@ class Fleet:
         *,
         serial: bool = False,
         told: Callable[[Answer], None] | None = None,
+        only: Sequence[Host] | None = None,
     ) -> list[Answer]:
-        """The answers of all cells, in the order of the hosts; `told` hears of each as it comes.
-        The command is one for all, or one for each."""
+        """The answers of all cells (or of these only), in the order of the hosts; `told` hears of
+        each as it comes. The command is one for all, or one for each."""
+        hosts = self.hosts if only is None else only
         answers: list[Answer] = []
         if self._jump:
             self._jump.failure = None
-        texts = dict.fromkeys(self.hosts, command) if isinstance(command, str) else command
+        texts = dict.fromkeys(hosts, command) if isinstance(command, str) else command
         if serial:
-            for host in self.hosts:
+            for host in hosts:
                 answers.append(await self._one(host, texts[host]))
                 if told:
                     told(answers[-1])
@@ -163,7 +165,7 @@ class Fleet:
                 told(answer)
             return answer
 
-        return list(await asyncio.gather(*(one(host) for host in self.hosts)))
+        return list(await asyncio.gather(*(one(host) for host in hosts)))
 
     def resolved(self, host: Host) -> tuple[str, int]:
         """Address and port of a cell as the SSH configuration has them: what known_hosts names."""
