@@ -118,7 +118,8 @@ def _metrics(
     shown = columns(
         "metric:text decision:text ratio:change:change low:change:from high:change:to"
         " a:number:first_median b:number:second_median q:p chance:ratio:second_larger"
-        " a_low:number:first_from a_high:number:to b_low:number:second_from b_high:number:to"
+        " a_low:number:first_from a_high:number:first_to"
+        " b_low:number:second_from b_high:number:second_to"
     )
     return section(
         "metrics",
