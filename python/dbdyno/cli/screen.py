@@ -5,7 +5,8 @@
             screen.draw(text)
 
 The terminal is put back whatever happens: at the end, on an error, on SIGINT, SIGTERM and SIGHUP.
-Needs a terminal on stdout (`usable`); keys only where stdin is one too.
+A signal counts as q, heard by `wait`: raised as an exception, it can come where Python swallows it.
+A second one is raised. Needs a terminal on stdout (`usable`); keys only where stdin is one too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import os
 import select
 import signal
 import sys
-import time
 from types import FrameType
 from typing import Any, Self
 
@@ -33,10 +33,13 @@ class Screen:
     def __init__(self) -> None:
         self._kept: list[Any] | None = None
         self._handlers: dict[int, Any] = {}
+        self._asked = False
+        self._bell: tuple[int, int] = (-1, -1)
 
     def __enter__(self) -> Self:
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            self._handlers[number] = signal.signal(number, _interrupt)
+        self._bell = os.pipe()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self._handlers[number] = signal.signal(number, self._interrupt)
         if sys.stdin.isatty():
             import termios
             import tty
@@ -59,6 +62,14 @@ class Screen:
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._kept)
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
+        for end in self._bell:
+            os.close(end)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self._asked:
+            raise KeyboardInterrupt
+        self._asked = True
+        os.write(self._bell[1], b"!")
 
     def draw(self, text: str) -> None:
         """Shows the text from the upper left corner; what was there before is gone."""
@@ -67,13 +78,11 @@ class Screen:
         sys.stdout.flush()
 
     def wait(self, seconds: float) -> str | None:
-        """The key that was pressed within that time; None where none was."""
-        if self._kept is None:
-            time.sleep(seconds)
+        """The key that was pressed within that time, or q for a signal; None for neither."""
+        keys = [] if self._kept is None else [sys.stdin]
+        ready, _, _ = select.select([self._bell[0], *keys], [], [], seconds)
+        if self._asked:
+            return "q"
+        if not ready:
             return None
-        ready, _, _ = select.select([sys.stdin], [], [], seconds)
-        return (os.read(sys.stdin.fileno(), 64).decode(errors="replace") or "q") if ready else None
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+        return os.read(sys.stdin.fileno(), 64).decode(errors="replace") or "q"
