@@ -8,7 +8,7 @@ CARGO ?= cargo
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CORE := python/dbdyno/_core.abi3.so
 
-.PHONY: help setup setup-test build demo test test-rust test-python test-snapshots test-others matrix soak bench lint format clean
+.PHONY: help setup setup-test build demo test test-rust test-python test-waiting test-others matrix soak bench lint format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -41,15 +41,15 @@ test: setup test-rust test-python  ## all tests
 test-rust:
 	$(CARGO) test --release --quiet --workspace --exclude dyno-python
 
-# Two at once: the tests of snapshots wait for servers most of their time.
+# Two at once: the tests of snapshots and cells wait for servers most of their time.
 test-python:
-	@$(MAKE) --no-print-directory -j2 --output-sync=target test-snapshots test-others
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-waiting test-others
 
-test-snapshots:
-	$(BIN)/python -m pytest -p no:cacheprovider tests/snapshot
+test-waiting:
+	$(BIN)/python -m pytest -p no:cacheprovider tests/snapshot tests/cells
 
 test-others:
-	$(BIN)/python -m pytest --ignore=tests/snapshot
+	$(BIN)/python -m pytest --ignore=tests/snapshot --ignore=tests/cells
 
 matrix: setup  ## the snapshot tests on PostgreSQL 12 to 18, binaries through Maven
 	tools/matrix
