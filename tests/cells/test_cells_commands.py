@@ -84,7 +84,7 @@ def test_a_recording_keeps_a_block_a_round(tmp_path: Path):
     out = tmp_path / "rec"
     with servers(tmp_path, [counting]) as rig:
         found = CliRunner().invoke(
-            record, [*reach(rig), "--every", "200ms", "--for", "500ms", "--out", str(out)]
+            record, [*reach(rig), "--every", "1s", "--for", "2s", "--out", str(out)]
         )
     assert found.exit_code == 0, found.output
     run = Run.open(out)
@@ -93,6 +93,6 @@ def test_a_recording_keeps_a_block_a_round(tmp_path: Path):
 
 def test_watching_shows_rates_over_the_cells_own_times(tmp_path: Path):
     with servers(tmp_path, [counting]) as rig:
-        found = CliRunner().invoke(watch, [*reach(rig), "--every", "200ms", "--for", "300ms"])
+        found = CliRunner().invoke(watch, [*reach(rig), "--every", "1s", "--for", "1s"])
     assert found.exit_code == 0, found.output
     assert "1.667" in found.stdout  # 100 in 60 s of the cell's clock, whatever ours says

@@ -165,7 +165,7 @@ def test_run_puts_equal_answers_together_and_names_who_failed(rack: Rack):
 
 
 def test_watch_has_the_differences_of_the_good_ones(rack: Rack):
-    found = rack.asked(watch, "--every", "5s", "--for", "5s", "-m", "FL_IO_W", "--by", "cell")
+    found = rack.asked(watch, "--every", "9s", "--for", "9s", "-m", "FL_IO_W", "--by", "cell")
     assert found.exit_code == 2, found.output
     check_bad(rack, told(found))
     for host in rack.hosts[:GOOD]:
@@ -176,7 +176,7 @@ def test_record_keeps_what_the_good_ones_said_and_why_the_others_did_not(
     rack: Rack, tmp_path: Path
 ):
     out = tmp_path / "rec"
-    found = rack.asked(record, "--every", "5s", "--for", "5s", "--out", str(out))
+    found = rack.asked(record, "--every", "9s", "--for", "9s", "--out", str(out))
     assert found.exit_code == 2, found.output
     check_bad(rack, told(found))
     blocks = Run.open(out).blocks()
