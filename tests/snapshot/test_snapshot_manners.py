@@ -52,7 +52,7 @@ def test_a_table_under_a_lock_of_ddl_is_in_the_snapshot_and_blocks_nothing(lab: 
         started = time.monotonic()
         with open_collector(lab.dsn, Options()) as collector:
             made = take(collector, lab.store, engine_name="postgres")
-        assert time.monotonic() - started < 20
+        assert time.monotonic() - started < 60
         holder.execute("rollback")
     assert not [name for name, view in made.views.items() if "timeout" in str(view.get("problem"))]
     last = lab.take()
