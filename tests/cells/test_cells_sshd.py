@@ -248,14 +248,21 @@ def test_known_hosts_none_is_no_leave_to_take_any_key(sshd: Sshd):
     assert sshd.asked == []
 
 
+def test_the_machines_known_hosts_count_beside_the_users(sshd: Sshd, monkeypatch):
+    monkeypatch.setattr("dbdyno.cells.access.ALL_KNOWN_HOSTS", (str(sshd.known_hosts),))
+    words = ["-H", sshd.hosts[0], "-l", USER, "--key", sshd.key]
+    assert asked(run, "list cell", *words).exit_code == 0
+
+
 # The SSH configuration
 
 
 def test_the_ssh_configuration_is_read_as_ssh_reads_it(sshd: Sshd, user: Path):
-    (user / "known").write_bytes(sshd.known_hosts.read_bytes())
+    host_key = (sshd.folder / "host_key.pub").read_text()
+    (user / "known").write_text(f"rack {host_key}")
     config = sshd.config(
         IdentityFile="~/.ssh/is_not_there", UserKnownHostsFile="~/neither ~/known",
-        RequestTTY="force",
+        HostKeyAlias="rack", RequestTTY="force",
     )  # fmt: skip
     found = asked(run, "list cell", *by_config(config), "--format", "json")
     assert found.exit_code == 0, found.output
@@ -266,6 +273,15 @@ def test_the_ssh_configuration_is_read_as_ssh_reads_it(sshd: Sshd, user: Path):
     found = asked(run, "list cell", *by_config(config))
     assert found.exit_code == 2
     assert "the SSH configuration cannot be read" in found.stderr
+
+
+def test_setup_keys_follows_the_users_own_configuration(sshd: Sshd, user: Path):
+    (user / ".ssh" / "config").write_bytes(sshd.config().read_bytes())
+    new = user / ".ssh" / "new"
+    found = asked(setup_keys, "-H", "cel01", "--new-key", new, "--yes")
+    assert found.exit_code == 0, found.output
+    assert "cel01: known" in found.stdout  # by the address, port and file of the configuration
+    assert sorted(path.name for path in new.parent.iterdir()) == ["config", "new", "new.pub"]
 
 
 @pytest.mark.parametrize("whose", ["cel01 cel02", "*"])

@@ -71,7 +71,7 @@ class Reach:
         config = self.access.config
         if isinstance(config, Path):
             return {"config": [str(config)]}
-        return {} if config else {"config": None}
+        return {"config": () if config else None}
 
     @property
     def known_name(self) -> str:
