@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from rig_help import cell, said, value
 
 from dbdyno.rig.cell import Cell
 from dbdyno.rig.language import KINDS, Condition, Query, RefusedError, parsed
+from dbdyno.rig.rack import Load, Rack
 from dbdyno.rig.things import ATTRIBUTES
 
 
@@ -248,6 +251,25 @@ def test_flash_log_off_in_the_plan_ends_the_race_and_not_the_writes():
     said(asked, "alter iormplan dbplan=''")
     asked.rack.advance(5 * 10**9)
     assert value(asked, "FL_IO_W") > raced + 50
+
+
+def test_a_plan_without_shares_lets_no_database_wait_for_its_turn():
+    """It once counted as one share each, and held the requests of all back."""
+    settings = {"cells.disks": "3", "TEST.workload.sessions": "200"}
+    load = Load({"kind": "key-lookup", "keys": 4 * 10**9}, 200, 1, settings)
+    asked = Cell(Rack("model:exadata-x2-shared", load), 0)
+
+    def waited_ms() -> float:
+        asked.rack.advance(10**9)
+        rows = json.loads(asked.rack.core.collect(0))["rows"]
+        return sum(row[3] for row in rows if row[2] in ("DB_IO_WT_SM", "DB_IO_WT_LG"))
+
+    assert waited_ms() > 0
+    said(asked, "alter iormplan dbplan=((name=ORCL, flashLog=off), (name=other, flashLog=on))")
+    before = waited_ms()
+    assert waited_ms() == before
+    said(asked, "alter iormplan dbplan=((name=ORCL, share=1, flashLog=off))")
+    assert waited_ms() > before
 
 
 def test_an_inactive_plan_is_kept_and_not_in_force():

@@ -172,3 +172,38 @@ fn a_plan_is_put_in_force_and_lifted_while_the_run_goes_on() {
     let all = SECONDS as f64 / 3.3e-3;
     assert!((done.iter().sum::<f64>() / all - 1.0).abs() < 0.01);
 }
+
+/// What a rack has counted when two databases, or one, have read for a while: reports of 1 MB in long
+/// queues, where the number of requests on a disk makes a difference.
+fn counted(plan: &[(&str, Directive)], load: &[(&str, u64, u64)]) -> Vec<(String, String, f64)> {
+    let simulation = Simulation::new(4);
+    let rack = Rack::new(&simulation, &managed(plan)).unwrap();
+    contend(&rack, &simulation, load);
+    let all = rack.metrics().into_iter().filter(|metric| metric.object != "B");
+    all.map(|metric| (metric.name, metric.object, metric.value)).collect()
+}
+
+/// A plan that only said who may use flash held back all but eight requests of a disk.
+#[test]
+fn a_plan_that_only_switches_flash_leaves_disks_as_they_are() {
+    let load = [("A", 48, 1 << 20), ("C", 16, 8_192)];
+    let without = counted(&[], &load);
+    let off = Directive { flash_log: false, flash_cache: false, ..Directive::default() };
+    let only_flash = [("A", off), ("other", Directive::default())];
+    assert_eq!(counted(&only_flash, &load), without);
+    // So it is not because nothing could make a difference.
+    assert_ne!(counted(&[("A", share(1))], &load), without);
+}
+
+/// A database alone has everything, whatever its share; a limit binds it all the same.
+#[test]
+fn a_share_or_a_level_binds_nobody_where_there_is_one_database() {
+    let load = [("A", 48, 1 << 20)];
+    let without = counted(&[], &load);
+    assert_eq!(counted(&[("A", share(8)), ("other", share(1))], &load), without);
+    assert_eq!(counted(&[("A", level(1, 60.0)), ("other", level(2, 100.0))], &load), without);
+    let limited = Directive { limit: 50.0, ..Directive::default() };
+    assert_ne!(counted(&[("A", limited)], &load), without);
+    // With a second one that the cells know the disks are shared out, also while it does nothing.
+    assert_ne!(counted(&[("A", share(8)), ("B", share(1))], &load), without);
+}

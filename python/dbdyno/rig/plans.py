@@ -3,7 +3,8 @@
     alter iormplan dbplan=((name=ORCL, share=4, flashLog=off), (name=other, share=1))
 
 Shares, levels with allocations, limits, flashCache and flashLog per database are in force in the
-model at once. An objective is kept and shown, and changes nothing; categories are unknown.
+model at once; directives without a share, a level and a limit say nothing of disks. An objective is
+kept and shown, and changes nothing; categories are unknown.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _known_as(name: str) -> str:
 
 def _in_model(directive: dict[str, str]) -> dict[str, Any]:
     return {
-        "share": int(directive.get("share", 1)),
+        "share": int(directive.get("share", 0)),
         "level": int(directive.get("level", 0)),
         "allocation": float(directive.get("allocation", 0)),
         "limit": float(directive.get("limit", 100)),

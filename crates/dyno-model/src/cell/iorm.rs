@@ -16,6 +16,9 @@
 //!
 //! Limits: after a request a database may start the next when cost / limit has passed, on each disk,
 //! even if the disk is idle.
+//!
+//! A plan that shares nothing out holds nothing back: one that only says who may use flash, and one
+//! by share or level on cells that know one database. Disks are then served as without a plan.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,7 +31,7 @@ use crate::kernel::sample::whole_ns;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Directive {
-    /// Share, where no level is given.
+    /// Share, where no level is given; 0: not said, and counts as 1.
     pub share: u64,
     /// Level, from 1; 0: by share.
     pub level: u64,
@@ -45,7 +48,11 @@ pub struct Directive {
 impl Directive {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 6] = [
-        parameter("share", "share, where no level is given", "ALTER IORMPLAN: 1 to 32"),
+        parameter(
+            "share",
+            "share, where no level is given; 0: not said, and counts as 1",
+            "ALTER IORMPLAN: 1 to 32",
+        ),
         parameter("level", "level, from 1; 0: by share", "ALTER IORMPLAN: 1 to 8"),
         parameter("allocation", "percentage of its level", "ALTER IORMPLAN"),
         parameter("limit", "most of a disk that it may use, in percent", "ALTER IORMPLAN"),
@@ -57,7 +64,7 @@ impl Directive {
 impl Default for Directive {
     fn default() -> Self {
         let (flash_cache, flash_log) = (true, true);
-        Self { share: 1, level: 0, allocation: 0.0, limit: 100.0, flash_cache, flash_log }
+        Self { share: 0, level: 0, allocation: 0.0, limit: 100.0, flash_cache, flash_log }
     }
 }
 
@@ -67,7 +74,7 @@ impl Default for Directive {
 pub struct IormParameters {
     /// Is the plan in force? Otherwise: first come, first served.
     pub active: bool,
-    /// Requests on a disk at once, where there is a plan.
+    /// Requests on a disk at once, where a plan shares it out.
     pub depth: u64,
     /// Expected disk time of a request without its bytes.
     pub request_ms: f64,
@@ -81,7 +88,7 @@ impl IormParameters {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 5] = [
         parameter("active", "is the plan in force", "ALTER IORMPLAN: active, inactive"),
-        parameter("depth", "requests on a disk at once, where there is a plan", "assumed"),
+        parameter("depth", "requests on a disk at once, where a plan shares it out", "assumed"),
         parameter(
             "request_ms",
             "expected disk time of a request without its bytes",
@@ -106,6 +113,14 @@ impl IormParameters {
     /// Is there a plan, and is it in force?
     pub fn has_plan(&self) -> bool {
         self.active && !self.plan.is_empty()
+    }
+
+    /// Does it share the disks out among these databases, all that the cells know? Flash attributes
+    /// alone do not, nor does a share where nobody is to have the rest.
+    pub fn shares_out(&self, databases: &[String]) -> bool {
+        let all: Vec<Directive> = databases.iter().map(|name| self.directive(name)).collect();
+        let said = all.iter().any(|own| own.share > 0 || own.level > 0);
+        self.has_plan() && ((said && all.len() > 1) || all.iter().any(|own| own.limit < 100.0))
     }
 
     /// Expected disk time.
@@ -144,7 +159,7 @@ impl Plan {
     pub fn new(parameters: &IormParameters, databases: &[String]) -> Self {
         let entry = |name: &String| {
             let Directive { share, level, allocation, limit, .. } = parameters.directive(name);
-            let weight = if level == 0 { share as f64 } else { allocation };
+            let weight = if level == 0 { share.max(1) as f64 } else { allocation };
             Entry { level, weight: weight.max(1e-3), limit: (limit / 100.0).clamp(1e-3, 1.0) }
         };
         let entries: Vec<Entry> = databases.iter().map(entry).collect();

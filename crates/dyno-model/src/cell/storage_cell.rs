@@ -101,7 +101,9 @@ impl StorageCell {
     fn replan(state: &mut State) {
         let names = &state.databases;
         state.directives = names.iter().map(|name| state.iorm.directive(name)).collect();
-        state.plan = state.iorm.has_plan().then(|| Plan::new(&state.iorm, names));
+        // Number 0 is what no database asked for.
+        let shared = state.iorm.shares_out(names.get(1..).unwrap_or_default());
+        state.plan = shared.then(|| Plan::new(&state.iorm, names));
     }
 
     /// Puts a plan of resource management in force: for what comes and what waits.
@@ -181,7 +183,7 @@ impl StorageCell {
         }
     }
 
-    /// Gives an I/O to a device, or to the queue of a disk if there is a plan.
+    /// Gives an I/O to a device, or to the queue of a disk that a plan shares out.
     pub(super) fn io(&self, state: &mut State, ask: Ask, then: Then) {
         let now = self.sim.now_ns();
         let unit = usize::from(ask.unit);

@@ -168,7 +168,7 @@ const RANGES: [(&str, f64, f64); 34] = [
     ("simulated_mb", 1.0, 1e5),
     ("extent_mb", 1.0, 1e6),
     ("warm_mb", 0.0, 1e6),
-    ("share", 1.0, 32.0),
+    ("share", 0.0, 32.0),
     ("sessions", 1.0, 65_535.0),
 ];
 
