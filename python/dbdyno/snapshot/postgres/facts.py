@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 OWN_MARK: LiteralString = "/* dbdyno */ "
 """Stands in the texts of our own statements, so that a report can leave them out."""
 
+
+def is_ours(text: str) -> bool:
+    """Whether a text is of a session of ours: marked, or a savepoint as our driver names it."""
+    return OWN_MARK.strip() in text or '"_pg3_' in text
+
+
 _QUERIES: tuple[tuple[tuple[str, ...], LiteralString], ...] = (
     (
         ("at_us", "started_us", "in_recovery", "version", "version_num", "block_bytes", "role",

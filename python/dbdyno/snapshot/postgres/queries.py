@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.difference import quoted
 from dbdyno.snapshot.model import Row, beginning, columns, lacking, section, sql_columns, table
-from dbdyno.snapshot.postgres.facts import OWN_MARK
+from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.postgres.parts import present, setting, unknown, untimed
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
     if missing:
         return section("sql", title, not_measured=[lacking("statements", *missing)])
     rows = _rows(interval)
-    ours = [row for row in rows if _is_ours(row["text"] or "")]
+    ours = [row for row in rows if is_ours(row["text"] or "")]
     rows = [
-        row | {"begins": beginning(row["text"])} for row in rows if not _is_ours(row["text"] or "")
+        row | {"begins": beginning(row["text"])} for row in rows if not is_ours(row["text"] or "")
     ]
     tables = []
     shown: dict[str, Row] = {}
@@ -61,11 +61,6 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
         not_measured=_not_measured(interval, rows),
         notes=_notes(interval, ours),
     )
-
-
-def _is_ours(text: str) -> bool:
-    """Whether a text is of a session of ours: marked, or a savepoint as our driver names it."""
-    return OWN_MARK.strip() in text or '"_pg3_' in text
 
 
 def _rows(interval: Interval) -> list[Row]:

@@ -13,10 +13,10 @@ import hashlib
 import heapq
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.postgres.facts import OWN_MARK
+from dbdyno.snapshot.postgres.facts import OWN_MARK, is_ours
 from dbdyno.snapshot.postgres.reader import Reader, refused
 from dbdyno.snapshot.view import Column, View, unread
 
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 NAME = "statement_texts"
 LONGEST = 20_000
-FIRST = 25
-"""So many statements of each order have their text read."""
+FIRST = 50
+"""So many statements of each order have their text read: what a report shows, and our own, which
+it leaves out and which are the first of a quiet server."""
 
 COLUMNS = (
     Column("queryid", "key", "count", "BIGINT"),
@@ -59,7 +60,8 @@ def view(reader: Reader, statements: View, before: Snapshot | None, most: int) -
     import psycopg
 
     texts = _of(before)
-    wanted = [one for one in top(statements, before) if one not in texts][:most]
+    ours = {one for one, text in texts.items() if is_ours(text)}
+    wanted = [one for one in top(statements, before, ours) if one not in texts][:most]
     if wanted:
         schema = reader.schemas["pg_stat_statements"]
         try:
@@ -82,8 +84,9 @@ def view(reader: Reader, statements: View, before: Snapshot | None, most: int) -
     return View(NAME, "now", COLUMNS, [(i, fingerprint(texts[i]), texts[i]) for i in sorted(texts)])
 
 
-def top(statements: View, before: Snapshot | None) -> list[int]:
-    """Identifiers among the first of some order: since the snapshot before, or since ever."""
+def top(statements: View, before: Snapshot | None, ours: Set[int]) -> list[int]:
+    """Identifiers among the first of some order: since the snapshot before, or since ever; without
+    those that are known to be ours."""
     if not isinstance(statements.rows, bytes):
         return []
     names = [column.name for column in statements.columns]
@@ -100,9 +103,10 @@ def top(statements: View, before: Snapshot | None) -> list[int]:
         if identifier in sums:
             new = sums[identifier]
             sums[identifier] = [a - b if a >= b else a for a, b in zip(new, old, strict=True)]
+    others = sums.keys() - ours
     found: dict[int, None] = {}
     for index in range(len(shown)):
-        first = heapq.nlargest(FIRST, sums, key=_at(sums, index))
+        first = heapq.nlargest(FIRST, others, key=_at(sums, index))
         found |= {one: None for one in first if sums[one][index] > 0}
     return list(found)
 
