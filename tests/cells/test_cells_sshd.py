@@ -188,9 +188,12 @@ def test_twenty_logins_at_once_all_come_through(folder: Path, cells: list[Cell],
     # Beyond the first number of logins under way sshd drops new ones, by chance or all of them.
     with openssh(folder, [modelled(cells[0])], f"MaxStartups {limit}") as sshd:
         found = asked(run, "list cell", *by_config(sshd.config(Port=sshd.ports[0]), "cel[01-20]"))
+        keys = ["--new-key", sshd.key, "--dry-run"]
+        seen = asked(setup_keys, *by_config(sshd.config(Port=sshd.ports[0]), "cel[01-20]"), *keys)
         dropped = sshd.log.count("MaxStartups")
     assert found.exit_code == 0, found.output
     assert "(20 of 20)" in found.stdout
+    assert seen.stdout.count(": known") == 20
     assert dropped or limit == "10:30:100"
 
 
@@ -307,7 +310,6 @@ def test_a_jump_host_that_forwards_nothing_is_told(folder: Path, cells: list[Cel
 
 
 def test_a_key_of_the_agent_lets_in(sshd: Sshd, tmp_path: Path, monkeypatch):
-    words = [*by_config(sshd.config(IdentityFile="none"))]
     words = ["-H", ",".join(sshd.hosts), "-l", USER, "--known-hosts", sshd.known_hosts]
     assert "it refused the key" in asked(run, "list cell", *words).stderr
     with agent(tmp_path) as add:

@@ -13,6 +13,8 @@ host keys are checked always.
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -94,13 +96,14 @@ class Reach:
         everyones = self._listed("GlobalKnownHostsFile", ALL_KNOWN_HOSTS)
         given = self.access.known_hosts
         files = [given] if given else [Path(name).expanduser() for name in (*own, *everyones)]
-        return [file for file in files if file.is_file()]
+        return [file for file in files if file.is_file() and os.access(file, os.R_OK)]
 
     def _listed(self, option: str, otherwise: Sequence[str]) -> Sequence[str]:
         """What the configuration lists."""
         found = self._settings.config.get(option)
         return [str(one) for one in found] if isinstance(found, list) else otherwise
 
+    @functools.cached_property
     def known(self) -> asyncssh.SSHKnownHosts:
         """What these files hold; lines that are none of theirs are passed over, as by `ssh`."""
         import asyncssh
@@ -121,7 +124,7 @@ class Reach:
     def _known(self) -> Any:
         alias = self._settings.host_key_alias
         port = self.port if self.port != 22 else None
-        return self.known().match(alias or self.address, "", port)
+        return self.known.match(alias or self.address, "", port)
 
     def host_key_kinds(self) -> Sequence[str]:
         """Kinds of host keys in the order in which they are asked for: those known of the host come
@@ -161,7 +164,7 @@ class Reach:
             "connect_timeout": self.access.timeout_s,
             "keepalive_interval": 15,
             "request_pty": False,
-            "known_hosts": self.known(),
+            "known_hosts": self.known,
             "server_host_key_algs": self.host_key_kinds(),
             "ignore_encrypted": True,
             **self._keys(),

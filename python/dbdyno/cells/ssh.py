@@ -13,9 +13,9 @@ import contextlib
 import random
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbdyno.cells.access import Access, Reach
 from dbdyno.cells.failures import Words, in_words
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import asyncssh
 
 __all__ = ["MOST_BYTES", "Access", "Answer", "Fleet", "JumpError", "run_everywhere"]
+
+T = TypeVar("T")
 
 MOST_BYTES = 64 << 20
 PAUSES_S = (0.2, 0.4, 0.8, 1.6, 2.0, 2.0, 2.0)
@@ -159,9 +161,12 @@ class Fleet:
         connection does, `JumpError` for a host in between."""
         import asyncssh
 
-        return await asyncssh.get_server_host_key(
-            reach.host.address, reach.host.port or (), tunnel=await self._tunnel(reach),
-            server_host_key_algs=reach.host_key_kinds(), **reach.config,
+        tunnel = await self._tunnel(reach)
+        return await _tried(
+            lambda: asyncssh.get_server_host_key(
+                reach.host.address, reach.host.port or (), tunnel=tunnel,
+                server_host_key_algs=reach.host_key_kinds(), **reach.config,
+            )
         )  # fmt: skip
 
     async def own_names(self, only: Sequence[Host] | None = None) -> dict[Host, str]:
@@ -251,16 +256,24 @@ class Fleet:
 async def _connected(
     reach: Reach, tunnel: asyncssh.SSHClientConnection | None
 ) -> asyncssh.SSHClientConnection:
-    """A connection. One that the server closes before anybody is let in is tried again after a
-    while: sshd drops some where many begin at once (MaxStartups)."""
+    import asyncssh
+
+    return await _tried(
+        lambda: asyncssh.connect(reach.host.address, tunnel=tunnel, **reach.options())
+    )
+
+
+async def _tried(attempt: Callable[[], Awaitable[T]]) -> T:
+    """What an attempt to connect gives. Where the server closes before anybody is let in it is
+    made again after a while: sshd drops some where many begin at once (MaxStartups)."""
     import asyncssh
 
     for pause_s in PAUSES_S:
         try:
-            return await asyncssh.connect(reach.host.address, tunnel=tunnel, **reach.options())
+            return await attempt()
         except (asyncssh.ConnectionLost, ConnectionResetError):
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
-    return await asyncssh.connect(reach.host.address, tunnel=tunnel, **reach.options())
+    return await attempt()
 
 
 def run_everywhere(
