@@ -130,11 +130,11 @@ def test_errors_and_exit_codes_cost_only_their_own_cells(sshd: Sshd):
 def test_a_command_that_hangs_is_given_up_after_the_time_out(sshd: Sshd):
     # sshd confirms the end of a session only when its command has ended: not to be waited for.
     sshd.cells[1] = lambda line: Then("half an answer\n", then="hang")
-    found = asked(run, "list cell", *sshd.reach(), "--timeout", "4", "--format", "json")
+    found = asked(run, "list cell", *sshd.reach(), "--timeout", "6", "--format", "json")
     assert found.exit_code == 2
     good, hung, other = json.loads(found.stdout)
     assert (good["output"], other["output"]) == ("\t cell01\t online\n", "\t cell03\t online\n")
-    assert hung["problem"] == "no answer within 4 s"
+    assert hung["problem"] == "no answer within 6 s"
     assert hung["seconds"] < PATIENCE_S
 
 

@@ -30,7 +30,8 @@ __all__ = ["MOST_BYTES", "Access", "Answer", "Fleet", "JumpError", "run_everywhe
 T = TypeVar("T")
 
 MOST_BYTES = 64 << 20
-PAUSES_S = (0.2, 0.4, 0.8, 1.6, 2.0, 2.0, 2.0)
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 2.0
 
 
 @dataclass
@@ -166,7 +167,8 @@ class Fleet:
             lambda: asyncssh.get_server_host_key(
                 reach.host.address, reach.host.port or (), tunnel=tunnel,
                 server_host_key_algs=reach.host_key_kinds(), **reach.config,
-            )
+            ),
+            self.access.timeout_s,
         )  # fmt: skip
 
     async def own_names(self, only: Sequence[Host] | None = None) -> dict[Host, str]:
@@ -259,21 +261,27 @@ async def _connected(
     import asyncssh
 
     return await _tried(
-        lambda: asyncssh.connect(reach.host.address, tunnel=tunnel, **reach.options())
+        lambda: asyncssh.connect(reach.host.address, tunnel=tunnel, **reach.options()),
+        reach.access.timeout_s,
     )
 
 
-async def _tried(attempt: Callable[[], Awaitable[T]]) -> T:
+async def _tried(attempt: Callable[[], Awaitable[T]], timeout_s: float) -> T:
     """What an attempt to connect gives. Where the server closes before anybody is let in it is
-    made again after a while: sshd drops some where many begin at once (MaxStartups)."""
+    made again after a while, until half of the time is over: sshd drops some where many begin at
+    once (MaxStartups)."""
     import asyncssh
 
-    for pause_s in PAUSES_S:
+    end_s = time.monotonic() + timeout_s / 2
+    pause_s = FIRST_PAUSE_S
+    while True:
         try:
             return await attempt()
         except (asyncssh.ConnectionLost, ConnectionResetError):
-            await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
-    return await attempt()
+            if time.monotonic() + pause_s > end_s:
+                raise
+        await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
 def run_everywhere(
