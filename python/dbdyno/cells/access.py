@@ -105,17 +105,9 @@ class Reach:
 
     @functools.cached_property
     def known(self) -> asyncssh.SSHKnownHosts:
-        """What these files hold; lines that are none of theirs are passed over, as by `ssh`."""
-        import asyncssh
-
-        lines = []
-        for file in self.known_files:
-            for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-                words = line.split()
-                marked = words[:1] in (["@cert-authority"], ["@revoked"])
-                if len(words) > 1 + marked and (marked or not line.startswith("@")):
-                    lines.append(line)
-        return asyncssh.import_known_hosts("\n".join(lines))
+        """What these files hold."""
+        stamps = [(file, file.stat()) for file in self.known_files]
+        return _known_hosts(tuple((file, at.st_mtime_ns, at.st_size) for file, at in stamps))
 
     def known_keys(self) -> list[asyncssh.SSHKey]:
         """The host keys under which it is known."""
@@ -197,6 +189,8 @@ class Reach:
             hosts = hosts_of([self.access.jump])
             return access, (*Reach(access, hosts[0])._jumps(frozenset()), *hosts)
         access = replace(self.access, keys=(), known_hosts=None)
+        if not self._settings.tunnel:
+            return access, ()
         return access, Reach(access, self.host)._jumps(frozenset())
 
     def _jumps(self, passed: frozenset[str]) -> tuple[Host, ...]:
@@ -210,6 +204,22 @@ class Reach:
         if hosts[0].address in passed:
             return ()
         return (*Reach(self.access, hosts[0])._jumps(passed), *hosts)
+
+
+@functools.lru_cache(maxsize=8)
+def _known_hosts(files: tuple[tuple[Path, int, int], ...]) -> asyncssh.SSHKnownHosts:
+    """What files of known hosts hold, read once for all cells until one changes; lines that are
+    none of theirs are passed over, as by `ssh`."""
+    import asyncssh
+
+    lines = []
+    for file, *_ in files:
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            words = line.split()
+            marked = words[:1] in (["@cert-authority"], ["@revoked"])
+            if len(words) > 1 + marked and (marked or not line.startswith("@")):
+                lines.append(line)
+    return asyncssh.import_known_hosts("\n".join(lines))
 
 
 def _is_private(file: Path) -> bool:
