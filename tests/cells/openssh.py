@@ -34,7 +34,7 @@ from dbdyno.rig.filters import Said
 from dbdyno.rig.shell import shell
 
 USER = getpass.getuser()
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 PROGRAMS = ("cellcli", "hostname")
 
 # What stands for cellcli on a cell: it asks the test, prints what it is told, and may hang, be
@@ -175,7 +175,9 @@ class Sshd:
         """Starts it, or starts it again, and waits until every port answers."""
         program = sshd_program()
         assert program
-        words = [program, "-D", "-f", self.folder / "sshd_config", "-E", self.folder / "log"]
+        ends = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []  # with us
+        config, log = self.folder / "sshd_config", self.folder / "log"
+        words = [*ends, program, "-D", "-f", config, "-E", log]
         self.process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

@@ -86,3 +86,17 @@ def test_an_alert_bears_a_metrics_value_and_is_no_metric():
         assert found.readings == found.unread == []
         (detail,) = found.details
         assert detail["name"] == "1_1"
+
+
+def test_what_stands_before_a_document_is_read_as_text_and_listed_where_it_is_none():
+    document = """<?xml version="1.0"?>
+<cli-output>
+<metric><name>FL_IO_W</name><metricObjectName>FLASHLOG</metricObjectName>
+<metricValue>7</metricValue></metric>
+</cli-output>
+"""
+    found = read_any(f"Welcome to the cell\n\n  {document}{document}")
+    assert [(r.name, r.value) for r in found.readings] == [("FL_IO_W", 7.0)] * 2
+    assert [(one.line, one.text) for one in found.unread] == [(1, "Welcome to the cell")]
+    quoted = read_any("FL_IO_W FLASHLOG 7\nsee <?xml\n")
+    assert ([r.value for r in quoted.readings], len(quoted.unread)) == ([7.0], 1)

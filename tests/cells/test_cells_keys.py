@@ -58,6 +58,16 @@ def test_the_key_is_added_once_and_modes_are_narrow(tmp_path: Path):
     assert (mode(home / ".ssh"), mode(home / ".ssh/authorized_keys")) == (0o700, 0o600)
 
 
+def test_the_key_has_a_line_of_its_own_behind_one_that_does_not_end(tmp_path: Path):
+    file = tmp_path / ".ssh" / "authorized_keys"
+    file.parent.mkdir()
+    file.write_text("ssh-ed25519 AAAA first")
+    add = ["sh", "-c", install_command("ssh-ed25519 BBBB second\n")]
+    for _ in range(2):
+        subprocess.run(add, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, check=True)
+    assert file.read_text() == "ssh-ed25519 AAAA first\nssh-ed25519 BBBB second\n"
+
+
 def test_host_keys_are_known_new_or_changed(tmp_path: Path):
     with servers(tmp_path, [shell]) as rig:
         hosts = hosts_of([f"127.0.0.1:{rig.ports[0]}"])

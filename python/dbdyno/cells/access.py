@@ -13,6 +13,8 @@ host keys are checked always.
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -94,25 +96,18 @@ class Reach:
         everyones = self._listed("GlobalKnownHostsFile", ALL_KNOWN_HOSTS)
         given = self.access.known_hosts
         files = [given] if given else [Path(name).expanduser() for name in (*own, *everyones)]
-        return [file for file in files if file.is_file()]
+        return [file for file in files if file.is_file() and os.access(file, os.R_OK)]
 
     def _listed(self, option: str, otherwise: Sequence[str]) -> Sequence[str]:
         """What the configuration lists."""
         found = self._settings.config.get(option)
         return [str(one) for one in found] if isinstance(found, list) else otherwise
 
+    @functools.cached_property
     def known(self) -> asyncssh.SSHKnownHosts:
-        """What these files hold; lines that are none of theirs are passed over, as by `ssh`."""
-        import asyncssh
-
-        lines = []
-        for file in self.known_files:
-            for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-                words = line.split()
-                marked = words[:1] in (["@cert-authority"], ["@revoked"])
-                if len(words) > 1 + marked and (marked or not line.startswith("@")):
-                    lines.append(line)
-        return asyncssh.import_known_hosts("\n".join(lines))
+        """What these files hold."""
+        stamps = [(file, file.stat()) for file in self.known_files]
+        return _known_hosts(tuple((file, at.st_mtime_ns, at.st_size) for file, at in stamps))
 
     def known_keys(self) -> list[asyncssh.SSHKey]:
         """The host keys under which it is known."""
@@ -121,7 +116,7 @@ class Reach:
     def _known(self) -> Any:
         alias = self._settings.host_key_alias
         port = self.port if self.port != 22 else None
-        return self.known().match(alias or self.address, "", port)
+        return self.known.match(alias or self.address, "", port)
 
     def host_key_kinds(self) -> Sequence[str]:
         """Kinds of host keys in the order in which they are asked for: those known of the host come
@@ -161,7 +156,7 @@ class Reach:
             "connect_timeout": self.access.timeout_s,
             "keepalive_interval": 15,
             "request_pty": False,
-            "known_hosts": self.known(),
+            "known_hosts": self.known,
             "server_host_key_algs": self.host_key_kinds(),
             "ignore_encrypted": True,
             **self._keys(),
@@ -194,6 +189,8 @@ class Reach:
             hosts = hosts_of([self.access.jump])
             return access, (*Reach(access, hosts[0])._jumps(frozenset()), *hosts)
         access = replace(self.access, keys=(), known_hosts=None)
+        if not self._settings.tunnel:
+            return access, ()
         return access, Reach(access, self.host)._jumps(frozenset())
 
     def _jumps(self, passed: frozenset[str]) -> tuple[Host, ...]:
@@ -207,6 +204,22 @@ class Reach:
         if hosts[0].address in passed:
             return ()
         return (*Reach(self.access, hosts[0])._jumps(passed), *hosts)
+
+
+@functools.lru_cache(maxsize=8)
+def _known_hosts(files: tuple[tuple[Path, int, int], ...]) -> asyncssh.SSHKnownHosts:
+    """What files of known hosts hold, read once for all cells until one changes; lines that are
+    none of theirs are passed over, as by `ssh`."""
+    import asyncssh
+
+    lines = []
+    for file, *_ in files:
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            words = line.split()
+            marked = words[:1] in (["@cert-authority"], ["@revoked"])
+            if len(words) > 1 + marked and (marked or not line.startswith("@")):
+                lines.append(line)
+    return asyncssh.import_known_hosts("\n".join(lines))
 
 
 def _is_private(file: Path) -> bool:

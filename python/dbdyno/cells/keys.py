@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dbdyno.cells.access import Access, Reach
-from dbdyno.cells.failures import forget_command
+from dbdyno.cells.failures import forget_command, in_words
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.ssh import Fleet, JumpError
 from dbdyno.errors import CellsError
@@ -111,7 +111,7 @@ async def _look(host: Host, known_hosts: Path, fleet: Fleet) -> HostKey:
     except JumpError as error:
         return HostKey(host, problem=error.in_words()[0])
     except (OSError, asyncssh.Error) as error:
-        return HostKey(host, problem=f"cannot be reached: {error}")
+        return HostKey(host, problem=in_words(error, reach)[0])
     if key is None:
         return HostKey(host, problem="showed no host key")
     trusted = reach.known_keys()

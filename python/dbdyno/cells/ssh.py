@@ -13,9 +13,9 @@ import contextlib
 import random
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbdyno.cells.access import Access, Reach
 from dbdyno.cells.failures import Words, in_words
@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_BYTES", "Access", "Answer", "Fleet", "JumpError", "run_everywhere"]
 
+T = TypeVar("T")
+
 MOST_BYTES = 64 << 20
-PAUSES_S = (0.2, 0.4, 0.8, 1.6, 2.0, 2.0, 2.0)
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 2.0
 
 
 @dataclass
@@ -159,9 +162,13 @@ class Fleet:
         connection does, `JumpError` for a host in between."""
         import asyncssh
 
-        return await asyncssh.get_server_host_key(
-            reach.host.address, reach.host.port or (), tunnel=await self._tunnel(reach),
-            server_host_key_algs=reach.host_key_kinds(), **reach.config,
+        tunnel = await self._tunnel(reach)
+        return await _tried(
+            lambda: asyncssh.get_server_host_key(
+                reach.host.address, reach.host.port or (), tunnel=tunnel,
+                server_host_key_algs=reach.host_key_kinds(), **reach.config,
+            ),
+            self.access.timeout_s,
         )  # fmt: skip
 
     async def own_names(self, only: Sequence[Host] | None = None) -> dict[Host, str]:
@@ -251,16 +258,30 @@ class Fleet:
 async def _connected(
     reach: Reach, tunnel: asyncssh.SSHClientConnection | None
 ) -> asyncssh.SSHClientConnection:
-    """A connection. One that the server closes before anybody is let in is tried again after a
-    while: sshd drops some where many begin at once (MaxStartups)."""
     import asyncssh
 
-    for pause_s in PAUSES_S:
+    return await _tried(
+        lambda: asyncssh.connect(reach.host.address, tunnel=tunnel, **reach.options()),
+        reach.access.timeout_s,
+    )
+
+
+async def _tried(attempt: Callable[[], Awaitable[T]], timeout_s: float) -> T:
+    """What an attempt to connect gives. Where the server closes before anybody is let in it is
+    made again after a while, until half of the time is over: sshd drops some where many begin at
+    once (MaxStartups)."""
+    import asyncssh
+
+    end_s = time.monotonic() + timeout_s / 2
+    pause_s = FIRST_PAUSE_S
+    while True:
         try:
-            return await asyncssh.connect(reach.host.address, tunnel=tunnel, **reach.options())
+            return await attempt()
         except (asyncssh.ConnectionLost, ConnectionResetError):
-            await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
-    return await asyncssh.connect(reach.host.address, tunnel=tunnel, **reach.options())
+            if time.monotonic() + pause_s > end_s:
+                raise
+        await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
 def run_everywhere(
