@@ -159,7 +159,7 @@ def test_a_cell_that_cannot_be_reached_is_told_of_and_the_others_are_put_back(ri
         assert done.returncode == 2
         assert "gone: its IORM plan cannot be read: cannot be reached" in done.stderr
     assert shown(rig)[1] == before[1]
-    assert "nothing to restore" in done.stdout
+    assert "nothing to restore on the cells that answered" in done.stdout
     assert Run.open(run.path).manifest["restored"] is False
 
 

@@ -48,17 +48,18 @@ def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> N
     left = [host for host, look in looks.items() if look.state == "ours"]
     well = sum(look.state == "found" for look in looks.values())
     if not left:
-        click.echo("nothing to restore" + ("" if well else ": no cell shows a plan of this run"))
+        unread = any(look.state == "unread" for look in looks.values())
+        click.echo(f"nothing to restore{' on the cells that answered' if unread else ''}")
     elif dry_run:
         click.echo("nothing was changed")
     else:
         if not yes:
             confirm()
         well += _put_back(undo.only(left))
-    if well == len(looks):
-        run.save(restored=True)
-    elif not dry_run or well + len(left) < len(looks):
+    if well + (len(left) if dry_run else 0) < len(looks):
         raise click.exceptions.Exit(2)
+    if not dry_run:
+        run.save(restored=True)
 
 
 def _show(undo: PlanUndo, looks: dict[Host, Look]) -> None:
