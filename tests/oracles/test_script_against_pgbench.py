@@ -102,13 +102,17 @@ class Server:
             return cursor.fetchall() if cursor.description is not None else []
 
     def listen(self) -> Callable[[], list[str]]:
-        """From now on: the statements that the server logged, as they came."""
+        """From now on: the statements that the server logged, as they came, until `alter role ...
+        reset`. A process of its own writes the log, later than the client has its answer."""
         log = self.folder / "heard.json"
         start = len(log.read_bytes())
 
         def heard() -> list[str]:
-            lines = log.read_bytes()[start:].decode().splitlines()
-            messages = [str(json.loads(line)["message"]) for line in lines]
+            until = time.monotonic() + 60
+            while not re.search(rb"alter role \w+ reset.*\n", whole := log.read_bytes()[start:]):
+                assert time.monotonic() < until, "the server has not logged the end"
+                time.sleep(0.02)
+            messages = [str(json.loads(line)["message"]) for line in whole.decode().splitlines()]
             found = [re.match(r"(?s)(?:statement|execute P_\d+): (.*)", text) for text in messages]
             return [match[1] for match in found if match and not match[1].startswith("alter role")]
 

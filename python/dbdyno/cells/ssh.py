@@ -217,16 +217,22 @@ class Fleet:
 
     async def _ask(self, host: Host, command: str, answer: Answer) -> None:
         connection = await self._connection(host)
-        async with connection.create_process(command, encoding=None) as process:
+        process = await connection.create_process(command, encoding=None)
+        try:
             process.stdin.write_eof()
             output, errors = await asyncio.gather(
                 _all(process.stdout, answer), _all(process.stderr, answer)
             )
             answer.output, answer.errors = _text(output), _text(errors)
             await process.wait_closed()
-            answer.code = process.returncode
-            if answer.code is None or answer.code < 0:
-                answer.problem = "the connection ended before the command did"
+        finally:
+            # Not waited for: sshd closes a session only when its command has ended.
+            process.close()
+        answer.code = process.returncode
+        if process.exit_signal:
+            answer.problem = f"the command was ended by the signal {process.exit_signal[0]}"
+        elif answer.code is None or answer.code < 0:
+            answer.problem = "the connection ended before the command did"
 
     async def _connection(self, host: Host) -> asyncssh.SSHClientConnection:
         connection = self._open.get(host)

@@ -1,0 +1,302 @@
+"""A real OpenSSH server for the tests: `sshd` as a child of ours, with modelled cells behind it.
+
+It listens on loopback at ports picked by the system, has a host key, a configuration and a home
+of its own in a temporary folder, and lets in the user who runs the tests, nobody else; nothing of
+the machine's own SSH is read or written. `cellcli` and `hostname` on its PATH ask the test, which
+answers with a modelled cell, one a port, or with what a test says. StrictModes is off: a temporary
+folder lies below one that everybody may write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import getpass
+import json
+import os
+import shlex
+import shutil
+import signal
+import socket
+import socketserver
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from dbdyno.rig.cell import Cell
+from dbdyno.rig.filters import Said
+from dbdyno.rig.shell import shell
+
+USER = getpass.getuser()
+PATIENCE_S = 30.0
+PROGRAMS = ("cellcli", "hostname")
+
+# What stands for cellcli on a cell: it asks the test, prints what it is told, and may hang, be
+# killed, or see its session killed.
+PROGRAM = """#!{python} -IS
+import json, os, pathlib, signal, socket, sys, time
+asked = {{"port": int(os.environ["SSH_CONNECTION"].split()[3]),
+         "words": [os.path.basename(sys.argv[0]), *sys.argv[1:]]}}
+with socket.create_connection(("127.0.0.1", {port})) as rig:
+    rig.sendall(json.dumps(asked).encode() + b"\\n")
+    told = json.loads(rig.makefile().readline())
+    sys.stdout.write(told["output"])
+    sys.stdout.flush()
+    sys.stderr.write(told["errors"])
+    sys.stderr.flush()
+    if told["then"] == "hang":
+        rig.recv(1)
+    if told["then"] == "cut":
+        pid = os.getppid()
+        while not pathlib.Path(f"/proc/{{pid}}/comm").read_text().startswith("sshd"):
+            pid = int(pathlib.Path(f"/proc/{{pid}}/stat").read_text().rsplit(")")[-1].split()[1])
+        time.sleep(0.3)
+        os.kill(pid, signal.SIGKILL)
+    if told["then"] == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+sys.exit(told["code"])
+"""
+
+
+@dataclass
+class Then:
+    """What a cell says in a test, and what happens then: 'end', 'hang', 'cut' (its session's sshd
+    is killed) or 'killed' (the program itself is)."""
+
+    output: str = ""
+    code: int = 0
+    errors: str = ""
+    then: str = "end"
+
+
+Behaviour = Callable[[str], Then]
+"""The line that a cell was asked, and what it says."""
+
+
+def modelled(cell: Cell) -> Behaviour:
+    """What a modelled cell says."""
+
+    def say(line: str) -> Then:
+        said: Said = shell(cell, line)
+        return Then(said.output, said.code, said.errors)
+
+    return say
+
+
+@dataclass
+class Sshd:
+    """A running server: `ports` in the order of its cells, `cells` what each does."""
+
+    folder: Path
+    ports: list[int]
+    cells: list[Behaviour]
+    process: subprocess.Popen[bytes] | None = None
+    asked: list[str] = field(default_factory=list)
+
+    @property
+    def key(self) -> Path:
+        """The private key that is let in."""
+        return self.folder / "id_ed25519"
+
+    @property
+    def known_hosts(self) -> Path:
+        """The server's host key, for every port."""
+        return self.folder / "known_hosts"
+
+    @property
+    def home(self) -> Path:
+        """Where the sessions are at home."""
+        return self.folder / "home"
+
+    @property
+    def authorized_keys(self) -> Path:
+        """The public keys that are let in."""
+        return self.home / ".ssh" / "authorized_keys"
+
+    @property
+    def log(self) -> str:
+        """What the server has said so far."""
+        return (self.folder / "log").read_text(errors="replace")
+
+    def reach(self, *hosts: str) -> list[str]:
+        """The options of `dbdyno cells` that reach the cells, or these hosts."""
+        named = ",".join(hosts or [f"127.0.0.1:{port}" for port in self.ports])
+        return ["-H", named, "-l", USER, "--key", str(self.key), "--known-hosts",
+                str(self.known_hosts), "--timeout", str(PATIENCE_S)]  # fmt: skip
+
+    def stop(self) -> None:
+        """Ends the server and the sessions that it still has."""
+        if self.process is None:
+            return
+        os.kill(self.process.pid, signal.SIGSTOP)  # nobody comes in meanwhile
+        sessions = _below(self.process.pid)
+        self.process.terminate()
+        os.kill(self.process.pid, signal.SIGCONT)
+        self.process.wait(PATIENCE_S)
+        for pid in sessions:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process = None
+
+    def start(self) -> None:
+        """Starts it, or starts it again, and waits until every port answers."""
+        program = sshd_program()
+        assert program
+        words = [program, "-D", "-f", self.folder / "sshd_config", "-E", self.folder / "log"]
+        self.process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        end = time.monotonic() + PATIENCE_S
+        for port in self.ports:
+            while not _answers(port):
+                assert self.process.poll() is None, self.log
+                assert time.monotonic() < end, self.log
+                time.sleep(0.02)
+
+
+def sshd_program() -> Path | None:
+    """Where sshd is, if anywhere; it wants to be called by its whole path."""
+    found = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    return Path(found).resolve() if found else None
+
+
+def make_key(path: Path, *options: str) -> Path:
+    """A key pair by the system's own ssh-keygen."""
+    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", str(path)]
+    subprocess.run([*words, *options], check=True, stdin=subprocess.DEVNULL)
+    return path
+
+
+@contextlib.contextmanager
+def openssh(folder: Path, cells: list[Behaviour], *settings: str) -> Iterator[Sshd]:
+    """A server with these cells behind it, `settings` at the head of its configuration."""
+    reason = why_not()
+    if reason:
+        pytest.skip(reason)
+    server = Sshd(folder, [], cells)
+    with _asked(server) as rig:
+        _furnish(server, rig)
+        try:
+            for _ in range(5):
+                _configure(server, settings)
+                with contextlib.suppress(AssertionError):
+                    server.start()
+                if "Address already in use" not in server.log:
+                    break
+                server.stop()  # somebody else took a port meanwhile
+                (folder / "log").write_text("")
+            assert server.process is not None, server.log
+            assert server.process.poll() is None, server.log
+            yield server
+        finally:
+            server.stop()
+
+
+def _furnish(server: Sshd, rig: int) -> None:
+    """Keys, home and programs; `rig` is the port where the programs ask."""
+    make_key(server.key)
+    make_key(server.folder / "host_key")
+    server.authorized_keys.parent.mkdir(parents=True, mode=0o700)
+    server.authorized_keys.write_bytes(Path(f"{server.key}.pub").read_bytes())
+    server.authorized_keys.chmod(0o600)
+    programs = server.folder / "bin"
+    programs.mkdir()
+    for name in PROGRAMS:
+        (programs / name).write_text(PROGRAM.format(python=sys.executable, port=rig))
+        (programs / name).chmod(0o755)
+    (server.folder / "log").touch()
+
+
+def _configure(server: Sshd, settings: tuple[str, ...]) -> None:
+    """Its ports, the file of its host key, its configuration."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in server.cells]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        server.ports = [one.getsockname()[1] for one in sockets]
+    host_key = (server.folder / "host_key.pub").read_text()
+    server.known_hosts.write_text(
+        "".join(f"[127.0.0.1]:{port} {host_key}" for port in server.ports)
+    )
+    lines = [
+        *settings,
+        *(f"ListenAddress 127.0.0.1:{port}" for port in server.ports),
+        f"HostKey {server.folder}/host_key",
+        f"PidFile {server.folder}/pid",
+        f"AuthorizedKeysFile {server.authorized_keys}",
+        f"SetEnv HOME={server.home} PATH={server.folder}/bin:/usr/bin:/bin",
+        f"AllowUsers {USER}",
+        "StrictModes no",
+        "UsePAM no",
+        "PasswordAuthentication no",
+        "KbdInteractiveAuthentication no",
+        "PermitRootLogin prohibit-password",
+        "LogLevel VERBOSE",
+    ]
+    (server.folder / "sshd_config").write_text("\n".join(lines) + "\n")
+
+
+@contextlib.contextmanager
+def _asked(server: Sshd) -> Iterator[int]:
+    """Answers what the programs of the cells ask; the port where they do."""
+    over = threading.Event()
+
+    class Question(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            question = json.loads(self.rfile.readline())
+            line = shlex.join(question["words"])
+            server.asked.append(line)
+            told = server.cells[server.ports.index(question["port"])](line)
+            self.wfile.write(json.dumps(vars(told)).encode() + b"\n")
+            if told.then == "hang":
+                over.wait()
+
+    class Questions(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+        request_queue_size = 128
+
+    with Questions(("127.0.0.1", 0), Question) as questions:
+        thread = threading.Thread(target=questions.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield questions.server_address[1]
+        finally:
+            over.set()
+            questions.shutdown()
+            thread.join()
+
+
+def _answers(port: int) -> bool:
+    """Does an SSH server greet there?"""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as one:
+        return one.recv(4) == b"SSH-"
+    return False
+
+
+def _below(pid: int) -> list[int]:
+    """Every process that this one started, and those that these started."""
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = path.read_text().rsplit(")", 1)[1].split()
+            children.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    found = [pid]
+    for one in found:
+        found += children.get(one, [])
+    return found[1:]
+
+
+@functools.cache
+def why_not() -> str | None:
+    """Why no real server can be asked here; None: it can."""
+    if sshd_program() is None or not shutil.which("ssh"):
+        return "no sshd here: `make setup-test` installs Debian's openssh-server"
+    if os.getuid() == 0 and not Path("/run/sshd").is_dir():
+        return "sshd started by root wants the folder /run/sshd: `make setup-test` makes it"
+    return None
