@@ -30,7 +30,7 @@ $(CORE): $(RUST_SOURCES) pyproject.toml | $(VENV)/ready
 	PIP_QUIET=1 VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
 	@touch $@
 
-setup-test: setup  ## what only the tests need, from Debian's packages (chromium, postgresql, mariadb)
+setup-test: setup  ## what only the tests need, from Debian's packages (chromium, postgresql, mariadb, sshd)
 	tools/setup-test
 
 demo: setup  ## the study redo-size on an embedded PostgreSQL, about two minutes

@@ -124,11 +124,38 @@ class Sshd:
         """What the server has said so far."""
         return (self.folder / "log").read_text(errors="replace")
 
+    @property
+    def logins(self) -> int:
+        """How many connections were let in so far."""
+        return self.log.count("Accepted publickey")
+
+    @property
+    def hosts(self) -> list[str]:
+        """The cells as `--hosts` wants them, and as columns are named."""
+        return [f"127.0.0.1:{port}" for port in self.ports]
+
     def reach(self, *hosts: str) -> list[str]:
         """The options of `dbdyno cells` that reach the cells, or these hosts."""
-        named = ",".join(hosts or [f"127.0.0.1:{port}" for port in self.ports])
-        return ["-H", named, "-l", USER, "--key", str(self.key), "--known-hosts",
-                str(self.known_hosts), "--timeout", str(PATIENCE_S)]  # fmt: skip
+        return ["-H", ",".join(hosts or self.hosts), "-l", USER, "--key", str(self.key),
+                "--known-hosts", str(self.known_hosts), "--timeout", str(PATIENCE_S)]  # fmt: skip
+
+    def let_in(self, key: Path) -> None:
+        """Lets this key in, too."""
+        with self.authorized_keys.open("a") as file:
+            file.write(Path(f"{key}.pub").read_text())
+
+    def config(self, **settings: str) -> Path:
+        """A configuration of `ssh` that knows the cells as cel01 and so on; `settings` come before
+        what it says of all of them."""
+        lines = []
+        for number, port in enumerate(self.ports, 1):
+            lines += [f"Host cel{number:02}", f"  Port {port}"]
+        lines += ["Host cel*", *(f"  {name} {text}" for name, text in settings.items())]
+        lines += ["Host *", "  HostName 127.0.0.1", f"  User {USER}", f"  IdentityFile {self.key}",
+                  f"  UserKnownHostsFile {self.known_hosts}"]  # fmt: skip
+        path = self.folder / "ssh_config"
+        path.write_text("".join(f"{line}\n" for line in lines))
+        return path
 
     def stop(self) -> None:
         """Ends the server and the sessions that it still has."""
@@ -300,3 +327,31 @@ def why_not() -> str | None:
     if os.getuid() == 0 and not Path("/run/sshd").is_dir():
         return "sshd started by root wants the folder /run/sshd: `make setup-test` makes it"
     return None
+
+
+@contextlib.contextmanager
+def agent(folder: Path) -> Iterator[Callable[[Path, str], None]]:
+    """A real ssh-agent; what it gives is what adds a key, with its passphrase."""
+    path = folder / "agent"
+    words = ["ssh-agent", "-D", "-a", str(path)]
+    environment = {**os.environ, "SSH_AUTH_SOCK": str(path), "SSH_ASKPASS_REQUIRE": "force"}
+
+    def add(key: Path, passphrase: str = "") -> None:
+        say = folder / "say"
+        say.write_text(f"#!/bin/sh\necho '{passphrase}'\n")
+        say.chmod(0o700)
+        subprocess.run(
+            ["ssh-add", "-q", str(key)], env={**environment, "SSH_ASKPASS": str(say)}, check=True,
+            capture_output=True,
+        )  # fmt: skip
+
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+        try:
+            end = time.monotonic() + PATIENCE_S
+            while not path.exists():
+                assert time.monotonic() < end
+                assert process.poll() is None
+                time.sleep(0.01)
+            yield add
+        finally:
+            process.terminate()

@@ -26,6 +26,11 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+def settle() -> None:
+    """Before version 15 what a session did is counted half a second to a second later."""
+    time.sleep(1.1)
+
+
 class Lab:
     """A server with the extension, and snapshots of it by fresh sessions."""
 
@@ -54,8 +59,8 @@ class Lab:
                 conn.execute(statement)  # type: ignore[arg-type]
 
     def take(self, note: str = "", **options: Any) -> Snapshot:
-        """A snapshot; a second before it, so that older versions have counted what went before."""
-        time.sleep(1.1)
+        """A snapshot of all that went before."""
+        settle()
         chosen = Options(**options) if options else self.options
         with open_collector(self.dsn, chosen) as collector:
             return take(collector, self.store, engine_name="postgres", note=note)

@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 from psycopg.conninfo import make_conninfo
-from snapshot_help import Lab
+from snapshot_help import Lab, settle
 
 from dbdyno.cli.main import cli
 from dbdyno.errors import Error
@@ -24,8 +24,10 @@ def run(lab: Lab, *words: str):
 @pytest.fixture
 def two(lab: Lab) -> Lab:
     lab.run("create table told (id int)")
+    settle()
     assert run(lab, "take", "--note", "before").output == "1\n"
     lab.run("insert into told values (1), (2)")
+    settle()
     assert run(lab, "take", "--note", "after").output == "2\n"
     return lab
 

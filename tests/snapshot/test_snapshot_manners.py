@@ -8,7 +8,7 @@ import time
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from snapshot_help import Lab, section
+from snapshot_help import Lab, section, settle
 
 from dbdyno.snapshot.store import Store
 from dbdyno.snapshot.take import open_collector, take
@@ -64,6 +64,8 @@ def test_a_view_that_is_locked_fails_alone_and_says_why(lab: Lab):
     lab.run("create table seen (id int)")
     with open_collector(lab.dsn, Options(lock_timeout_ms=100)) as collector:
         first = take(collector, lab.store, engine_name="postgres")
+        lab.run("insert into seen values (1)")
+        settle()
         with contextlib.closing(lab.connect()) as holder:
             holder.execute("begin")
             holder.execute("lock table pg_index in access exclusive mode")
@@ -80,7 +82,8 @@ def test_a_view_that_is_locked_fails_alone_and_says_why(lab: Lab):
 
 
 def test_pg_monitor_is_enough_and_a_plain_role_is_told_what_it_misses(lab: Lab):
-    lab.run("create role watcher login password 'w'", "grant pg_monitor to watcher",
+    lab.run("set password_encryption to 'scram-sha-256'",  # not the default before version 14
+            "create role watcher login password 'w'", "grant pg_monitor to watcher",
             "create role nobody_much login password 'n'", "create table theirs (id int)",
             "insert into theirs select generate_series(1, 10)")  # fmt: skip
     try:

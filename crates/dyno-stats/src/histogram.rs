@@ -47,11 +47,19 @@ pub struct Bucket {
 }
 
 /// Histogram of whole numbers (nanoseconds as a rule) with relative error at most 1/256.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogHistogram {
     counts: Vec<u64>,
     count: u64,
-    extremes: Option<(u64, u64)>,
+    /// The largest u64 while there is no value.
+    low: u64,
+    high: u64,
+}
+
+impl Default for LogHistogram {
+    fn default() -> Self {
+        Self { counts: Vec::new(), count: 0, low: u64::MAX, high: 0 }
+    }
 }
 
 impl LogHistogram {
@@ -76,28 +84,33 @@ impl LogHistogram {
             made.counts[bucket_of(v)] += 1;
         }
         made.count = values.len() as u64;
-        made.extremes = Some((low, high));
+        (made.low, made.high) = (low, high);
         made
     }
 
     /// Counts a value once.
+    #[inline]
     pub fn record(&mut self, value: u64) {
-        self.record_many(value, 1);
+        self.add(value, 1);
     }
 
     /// Counts a value `times` times.
     pub fn record_many(&mut self, value: u64, times: u64) {
-        if times == 0 {
-            return;
+        if times > 0 {
+            self.add(value, times);
         }
+    }
+
+    #[inline]
+    fn add(&mut self, value: u64, times: u64) {
         let bucket = bucket_of(value);
         if bucket >= self.counts.len() {
             self.counts.resize(bucket + 1, 0);
         }
         self.counts[bucket] += times;
         self.count += times;
-        let (low, high) = self.extremes.unwrap_or((value, value));
-        self.extremes = Some((low.min(value), high.max(value)));
+        self.low = self.low.min(value);
+        self.high = self.high.max(value);
     }
 
     /// Takes in the values of another histogram; the order of merging does not matter.
@@ -109,10 +122,8 @@ impl LogHistogram {
             *mine += theirs;
         }
         self.count += other.count;
-        self.extremes = match (self.extremes, other.extremes) {
-            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
-            (a, b) => a.or(b),
-        };
+        self.low = self.low.min(other.low);
+        self.high = self.high.max(other.high);
     }
 
     /// Number of values.
@@ -122,12 +133,12 @@ impl LogHistogram {
 
     /// Smallest value, exact.
     pub fn min(&self) -> Option<u64> {
-        self.extremes.map(|(low, _)| low)
+        (self.count > 0).then_some(self.low)
     }
 
     /// Largest value, exact.
     pub fn max(&self) -> Option<u64> {
-        self.extremes.map(|(_, high)| high)
+        (self.count > 0).then_some(self.high)
     }
 
     /// The buckets that hold something, in rising order.
@@ -146,7 +157,7 @@ impl LogHistogram {
     /// The nearest-rank quantile: the value of rank `ceil(q * n)` (at least 1), to the middle of
     /// its bucket and never outside the extremes. `None` when empty or `q` is not within 0..=1.
     pub fn quantile(&self, q: f64) -> Option<f64> {
-        let (min, max) = self.extremes?;
+        let (min, max) = (self.min()?, self.max()?);
         if !(0.0..=1.0).contains(&q) {
             return None;
         }

@@ -179,6 +179,31 @@ fn a_text_with_another_files_key_is_named_in_the_order_of_the_files() {
 }
 
 #[test]
+fn a_profile_is_the_same_with_any_number_of_threads_and_any_cut() {
+    let scratch = Scratch::new();
+    let (mut text, mut now) = (String::new(), 1_000i64);
+    for n in 0..600i64 {
+        now += 400 + n % 7;
+        text +=
+            &wait(5, ["latch free", "log file sync", "direct path read"][n as usize % 3], n, now);
+        text += &call("EXEC", 6, 1, 3, 1, now + 10);
+        // Every 50th call contains all that stands before it, across many cuts.
+        let elapsed = if n % 50 == 49 { now - 1_000 } else { 20 };
+        text += &call("FETCH", 5, 3, elapsed, 0, now + 12);
+    }
+    let file = scratch.file("a.trc", &text);
+    let request = request_from_json(r#"{"by":["event","depth"]}"#).unwrap();
+    let told = |threads, chunk_bytes| {
+        let options = JobOptions { threads, chunk_bytes, ..JobOptions::of(&[&file]) };
+        Job::new(options).profile(&request).unwrap()
+    };
+    let alone = told(Some(1), None);
+    for (threads, chunk) in [(2, 300), (2, 4_000), (3, 1_000), (6, 500), (6, 20_000)] {
+        assert_eq!(told(Some(threads), Some(chunk)), alone, "{threads} threads, {chunk} bytes");
+    }
+}
+
+#[test]
 fn waits_without_a_readable_time_fail_loudly() {
     let scratch = Scratch::new();
     let file =

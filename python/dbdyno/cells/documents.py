@@ -27,12 +27,14 @@ def read_any(text: str, cell: str = "") -> Listing:
     """Reads what a cell answered: XML, JSON, cellsrvstat or CellCLI's text, told apart by how it
     begins.
 
-    A document that breaks off is read as far as it goes; the place is in `unread`.
+    A document that breaks off is read as far as it goes; the place is in `unread`, and so is what
+    stands before XML, as when a login file of the cell prints something.
     """
     text = visible(text)
     head = text.lstrip("\ufeff \t\r\n")[:200]
-    if head.startswith(("<?xml", "<cli-output")):
-        return read_xml(text, cell)
+    begin = _document_at(text)
+    if begin is not None:
+        return read_xml(text, cell, begin)
     if head.startswith(("{", "[")):
         return read_json(text, cell)
     if is_cellsrvstat(text):
@@ -40,10 +42,22 @@ def read_any(text: str, cell: str = "") -> Listing:
     return read_text(text, cell)
 
 
-def read_xml(text: str, cell: str = "") -> Listing:
-    """Reads `<cli-output>`; several documents one after the other are read one by one."""
-    found = Listing()
-    begin = 0
+def _document_at(text: str) -> int | None:
+    """Where the line begins with which XML does; None where there is none."""
+    for mark in ("<?xml", "<cli-output"):
+        at = text.find(mark)
+        while at >= 0:
+            begin = text.rfind("\n", 0, at) + 1
+            if not text[begin:at].strip("\ufeff \t"):
+                return begin
+            at = text.find(mark, at + 1)
+    return None
+
+
+def read_xml(text: str, cell: str = "", begin: int = 0) -> Listing:
+    """Reads `<cli-output>`; several documents one after the other are read one by one. What stands
+    before `begin` is read as text."""
+    found = read_text(text[:begin], cell)
     while begin < len(text):
         end = text.find("<?xml", begin + 1)
         end = len(text) if end < 0 else end

@@ -17,8 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dbdyno.cells.access import Access, Reach
+from dbdyno.cells.failures import forget_command
 from dbdyno.cells.hosts import Host
-from dbdyno.cells.ssh import Access, Fleet, JumpError
+from dbdyno.cells.ssh import Fleet, JumpError
 from dbdyno.errors import CellsError
 
 
@@ -33,13 +35,15 @@ class Step:
 @dataclass(frozen=True)
 class HostKey:
     """What a cell showed: its key as a line of known_hosts and its fingerprint. `known` is 'yes',
-    'no' or 'changed'; `problem` where it showed nothing."""
+    'no' or 'changed'; `problem` where it showed nothing; `forget` is the command that takes the
+    known one away."""
 
     host: Host
     line: str = ""
     fingerprint: str = ""
     known: str = "no"
     problem: str | None = None
+    forget: str = ""
 
 
 def key_steps(key: Path) -> list[Step]:
@@ -99,8 +103,9 @@ async def _look(host: Host, known_hosts: Path, fleet: Fleet) -> HostKey:
     import asyncssh
 
     timeout_s = fleet.access.timeout_s
+    reach = Reach(replace(fleet.access, known_hosts=known_hosts), host)
     try:
-        key = await asyncio.wait_for(fleet.host_key(host), timeout_s)
+        key = await asyncio.wait_for(fleet.host_key(reach), timeout_s)
     except TimeoutError:
         return HostKey(host, problem=f"no answer within {timeout_s:g} s")
     except JumpError as error:
@@ -109,16 +114,13 @@ async def _look(host: Host, known_hosts: Path, fleet: Fleet) -> HostKey:
         return HostKey(host, problem=f"cannot be reached: {error}")
     if key is None:
         return HostKey(host, problem="showed no host key")
-    public = key.export_public_key().decode().strip()
-    address, port = fleet.resolved(host)
-    name = address if port == 22 else f"[{address}]:{port}"
+    trusted = reach.known_keys()
     known = "no"
-    if known_hosts.is_file():
-        text = known_hosts.read_text(encoding="utf-8")
-        trusted = asyncssh.import_known_hosts(text).match(address, "", port)[0]
-        if trusted:
-            known = "yes" if key.convert_to_public() in trusted else "changed"
-    return HostKey(host, f"{name} {public}", key.get_fingerprint(), known)
+    if trusted:
+        known = "yes" if key.convert_to_public() in trusted else "changed"
+    public = key.export_public_key().decode().strip()
+    line = f"{reach.known_name} {public}"
+    return HostKey(host, line, key.get_fingerprint(), known, forget=forget_command(reach))
 
 
 def trust(keys: Sequence[HostKey], known_hosts: Path) -> int:
@@ -134,13 +136,14 @@ def trust(keys: Sequence[HostKey], known_hosts: Path) -> int:
 
 
 def install_command(public: str) -> str:
-    """What is run on a cell to add the key: only if it is not there, with the right modes."""
+    """What is run on a cell to add the key: only if it is not there, on a line of its own, with the
+    right modes."""
     line = shlex.quote(public.strip())
+    file = "~/.ssh/authorized_keys"
     return (
-        "umask 077; mkdir -p ~/.ssh && touch ~/.ssh/authorized_keys && "
-        f"{{ grep -qxF -e {line} ~/.ssh/authorized_keys || "
-        f"printf '%s\\n' {line} >> ~/.ssh/authorized_keys; }} && chmod 700 ~/.ssh && "
-        "chmod 600 ~/.ssh/authorized_keys"
+        f"umask 077; mkdir -p ~/.ssh && touch {file} && {{ grep -qxF -e {line} {file} || "
+        f'{{ [ -z "$(tail -c 1 {file})" ] || echo >> {file}; '
+        f"printf '%s\\n' {line} >> {file}; }}; }} && chmod 700 ~/.ssh && chmod 600 {file}"
     )
 
 

@@ -10,34 +10,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.cells.hosts import Host, hosts_of
+from dbdyno.cells.access import Access, Reach
+from dbdyno.cells.failures import Words, in_words
+from dbdyno.cells.hosts import Host
 from dbdyno.errors import CellsError
 
 if TYPE_CHECKING:
     import asyncssh
 
+__all__ = ["MOST_BYTES", "Access", "Answer", "Fleet", "JumpError", "run_everywhere"]
+
 MOST_BYTES = 64 << 20
-
-
-@dataclass(frozen=True)
-class Access:
-    """How cells are reached. `keys` are private key files; `known_hosts` None: the user's own;
-    `jump` are hosts to go through, with commas, reached with the same keys and host keys; `config`
-    says whether the user's SSH configuration counts, or which file instead of it."""
-
-    keys: tuple[Path, ...] = ()
-    known_hosts: Path | None = None
-    jump: str | None = None
-    timeout_s: float = 30.0
-    parallel: int = 64
-    config: bool | Path = True
+PAUSES_S = (0.2, 0.4, 0.8, 1.6, 2.0, 2.0, 2.0)
 
 
 @dataclass
@@ -58,15 +49,15 @@ class Answer:
 class JumpError(Exception):
     """A host to go through was not reached."""
 
-    def __init__(self, host: Host, cause: Exception) -> None:
+    def __init__(self, reach: Reach, cause: Exception) -> None:
         super().__init__(str(cause))
-        self.host = host
+        self.reach = reach
         self.cause = cause
 
-    def in_words(self) -> tuple[str, str | None]:
+    def in_words(self) -> Words:
         """What failed, and what to do."""
-        words, next_step = _in_words(self.cause, self.host)
-        return f"the jump host {self.host.name}: {words}", next_step
+        words, next_step = in_words(self.cause, self.reach)
+        return f"the jump host {self.reach.host.name}: {words}", next_step
 
 
 @dataclass
@@ -74,30 +65,27 @@ class _Jump:
     """The way through other hosts: one connection for all cells, since a server lets in but few at
     a time (sshd's MaxStartups). What failed once is not tried again for each cell."""
 
+    access: Access
     hosts: Sequence[Host]
-    lock: asyncio.Lock
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     open: list[asyncssh.SSHClientConnection] = field(default_factory=list)
     failure: JumpError | None = None
 
-    async def reached(
-        self, options: Callable[[Host], dict[str, Any]]
-    ) -> asyncssh.SSHClientConnection:
+    async def reached(self) -> asyncssh.SSHClientConnection:
         """The connection to the last of the hosts; raises `JumpError`."""
-        import asyncssh
-
         async with self.lock:
             if self.failure:
                 raise self.failure
             if self.open and any(connection.is_closed() for connection in self.open):
                 self.open.clear()
             for host in self.hosts[len(self.open) :]:
-                through = {"tunnel": self.open[-1]} if self.open else {}
+                reach = Reach(self.access, host)
                 try:
-                    connection = await asyncssh.connect(host.address, **through, **options(host))
+                    tunnel = self.open[-1] if self.open else None
+                    self.open.append(await _connected(reach, tunnel))
                 except Exception as error:
-                    self.failure = JumpError(host, error)
+                    self.failure = JumpError(reach, error)
                     raise self.failure from error
-                self.open.append(connection)
             return self.open[-1]
 
 
@@ -110,7 +98,7 @@ class Fleet:
     access: Access
     _open: dict[Host, asyncssh.SSHClientConnection] = field(default_factory=dict)
     _room: asyncio.Semaphore | None = None
-    _jump: _Jump | None = None
+    _jumps: dict[tuple[Host, ...], _Jump] = field(default_factory=dict)
 
     async def __aenter__(self) -> Fleet:
         known = self.access.known_hosts
@@ -121,8 +109,6 @@ class Fleet:
                 next_step="`dbdyno cells setup-keys` makes one, showing each key before",
             )
         self._room = asyncio.Semaphore(self.access.parallel)
-        if self.access.jump:
-            self._jump = _Jump(hosts_of([self.access.jump]), asyncio.Lock())
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -132,8 +118,9 @@ class Fleet:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.gather(*closing, return_exceptions=True), 2.0)
         self._open.clear()
-        for connection in reversed(self._jump.open if self._jump else []):
-            connection.close()
+        for jump in self._jumps.values():
+            for connection in reversed(jump.open):
+                connection.close()
 
     async def run(
         self,
@@ -147,8 +134,8 @@ class Fleet:
         each as it comes. The command is one for all, or one for each."""
         hosts = self.hosts if only is None else only
         answers: list[Answer] = []
-        if self._jump:
-            self._jump.failure = None
+        for jump in self._jumps.values():
+            jump.failure = None
         texts = dict.fromkeys(hosts, command) if isinstance(command, str) else command
         if serial:
             for host in hosts:
@@ -167,29 +154,20 @@ class Fleet:
 
         return list(await asyncio.gather(*(one(host) for host in hosts)))
 
-    def resolved(self, host: Host) -> tuple[str, int]:
-        """Address and port of a cell as the SSH configuration has them: what known_hosts names."""
-        import asyncssh
-
-        options = asyncssh.SSHClientConnectionOptions(
-            host=host.address, port=host.port or (), **self._config()
-        )
-        return options.host, int(options.port or 22)
-
-    async def host_key(self, host: Host) -> asyncssh.SSHKey | None:
+    async def host_key(self, reach: Reach) -> asyncssh.SSHKey | None:
         """The key that a cell shows; logs in nowhere but on the hosts in between. Raises what the
         connection does, `JumpError` for a host in between."""
         import asyncssh
 
-        tunnel = await self._jump.reached(self._options) if self._jump else None
         return await asyncssh.get_server_host_key(
-            host.address, host.port or (), tunnel=tunnel or (), **self._config()
-        )
+            reach.host.address, reach.host.port or (), tunnel=await self._tunnel(reach),
+            server_host_key_algs=reach.host_key_kinds(), **reach.config,
+        )  # fmt: skip
 
-    async def own_names(self) -> dict[Host, str]:
-        """What the cells call themselves, without their domain; those that do not say are not in
-        it."""
-        answers = await self.run("hostname")
+    async def own_names(self, only: Sequence[Host] | None = None) -> dict[Host, str]:
+        """What the cells (or these only) call themselves, without their domain; those that do not
+        say are not in it."""
+        answers = await self.run("hostname", only=only)
         said = {answer.host: answer.output.strip().split(".")[0] for answer in answers}
         return {host: name for host, name in said.items() if re.fullmatch(r"[\w-]{1,64}", name)}
 
@@ -206,7 +184,7 @@ class Fleet:
             answer.problem, answer.next_step = error.in_words()
         except Exception as error:
             self._drop(host)
-            answer.problem, answer.next_step = _in_words(error, host)
+            answer.problem, answer.next_step = self._words(error, host)
         answer.seconds = time.perf_counter() - started
         return answer
 
@@ -216,8 +194,7 @@ class Fleet:
             connection.abort()
 
     async def _ask(self, host: Host, command: str, answer: Answer) -> None:
-        connection = await self._connection(host)
-        process = await connection.create_process(command, encoding=None)
+        process = await self._process(host, command)
         try:
             process.stdin.write_eof()
             output, errors = await asyncio.gather(
@@ -234,44 +211,56 @@ class Fleet:
         elif answer.code is None or answer.code < 0:
             answer.problem = "the connection ended before the command did"
 
+    async def _process(self, host: Host, command: str) -> asyncssh.SSHClientProcess[bytes]:
+        """The command, begun. A connection that is kept may be at its end, or let in one session at
+        a time (MaxSessions) and not have seen the end of the last: then by a new one."""
+        import asyncssh
+
+        kept = host in self._open
+        connection = await self._connection(host)
+        try:
+            return await connection.create_process(command, encoding=None)
+        except asyncssh.ChannelOpenError:
+            if not kept:
+                raise
+            self._drop(host)
+            connection = await self._connection(host)
+            return await connection.create_process(command, encoding=None)
+
     async def _connection(self, host: Host) -> asyncssh.SSHClientConnection:
         connection = self._open.get(host)
         if connection is not None and not connection.is_closed():
             return connection
-        import asyncssh
-
-        tunnel = await self._jump.reached(self._options) if self._jump else ()
-        self._open[host] = await asyncssh.connect(
-            host.address, **({"tunnel": tunnel} if tunnel else {}), **self._options(host)
-        )
+        reach = Reach(self.access, host)
+        self._open[host] = await _connected(reach, await self._tunnel(reach))
         return self._open[host]
 
-    def _config(self) -> dict[str, Any]:
-        config = self.access.config
-        if isinstance(config, Path):
-            return {"config": [str(config)]}
-        return {} if config else {"config": None}
+    async def _tunnel(self, reach: Reach) -> asyncssh.SSHClientConnection | None:
+        access, hosts = reach.through()
+        if not hosts:
+            return None
+        return await self._jumps.setdefault(hosts, _Jump(access, hosts)).reached()
 
-    def _options(self, host: Host) -> dict[str, Any]:
-        access = self.access
-        options: dict[str, Any] = {
-            "password_auth": False,
-            "kbdint_auth": False,
-            "connect_timeout": access.timeout_s,
-            "keepalive_interval": 15,
-        }
-        if host.port:
-            options["port"] = host.port
-        if host.user:
-            options["username"] = host.user
-        if access.keys:
-            options["client_keys"] = [str(path) for path in access.keys]
-        if access.known_hosts is not None:
-            options["known_hosts"] = str(access.known_hosts)
-        options |= self._config()
-        if not access.config:
-            options["agent_path"] = None
-        return options
+    def _words(self, error: Exception, host: Host) -> Words:
+        try:
+            return in_words(error, Reach(self.access, host))
+        except CellsError as unreadable:
+            return unreadable.message, unreadable.next_step
+
+
+async def _connected(
+    reach: Reach, tunnel: asyncssh.SSHClientConnection | None
+) -> asyncssh.SSHClientConnection:
+    """A connection. One that the server closes before anybody is let in is tried again after a
+    while: sshd drops some where many begin at once (MaxStartups)."""
+    import asyncssh
+
+    for pause_s in PAUSES_S:
+        try:
+            return await asyncssh.connect(reach.host.address, tunnel=tunnel, **reach.options())
+        except (asyncssh.ConnectionLost, ConnectionResetError):
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
+    return await asyncssh.connect(reach.host.address, tunnel=tunnel, **reach.options())
 
 
 def run_everywhere(
@@ -310,27 +299,3 @@ async def _parts(stream: Any) -> AsyncIterator[bytes]:
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", errors="replace")
-
-
-def _in_words(error: Exception, host: Host) -> tuple[str, str | None]:
-    """A failure to connect as a sentence and what to do."""
-    import asyncssh
-
-    if isinstance(error, asyncssh.HostKeyNotVerifiable):
-        return (
-            f"its host key is not known, or not the one that is known ({error.reason})",
-            "compare the key by another way, then add it: ssh-keyscan "
-            f"{f'-p {host.port} ' if host.port else ''}{host.address}",
-        )
-    if isinstance(error, asyncssh.PermissionDenied):
-        return (
-            "it refused the key",
-            "`dbdyno cells setup-keys` puts a key there; --key names another, --user another user",
-        )
-    if isinstance(error, asyncssh.ConnectionLost | asyncssh.DisconnectError):
-        return f"the connection was lost: {error.reason}", None
-    if isinstance(error, asyncssh.Error):
-        return f"SSH failed: {error.reason}", None
-    if isinstance(error, OSError):
-        return f"cannot be reached: {error.strerror or error}", "is the name right, is it up?"
-    return f"failed: {type(error).__name__}: {error}", None

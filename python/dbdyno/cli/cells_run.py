@@ -112,7 +112,7 @@ async def _send(
                     click.secho(f"> {one.text}", bold=True)
                 groups = regrouped(answers, own)
                 if len(groups) > 1 and own is None and not apart:
-                    own = await fleet.own_names()
+                    own = await fleet.own_names([a.host for a in answers if not a.problem])
                     groups = regrouped(answers, own)
                 _show(answers, groups, apart)
             if _failed(answers):

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from dbdyno.cells.keys import HostKey
 
 NEW_KEY = Path("~/.ssh/dbdyno_cells")
+_STRICT = (
+    "there, the home and ~/.ssh must be writable by nobody else (StrictModes), and "
+    "AuthorizedKeysFile of sshd_config must be ~/.ssh/authorized_keys"
+)
 
 
 @click.command()
@@ -40,11 +44,12 @@ def command(new_key: Path, dry_run: bool, yes: bool, accept_new: bool, **reach: 
     \b
     dbdyno cells setup-keys -H @cell_group --user celladmin --dry-run
     """
+    from dbdyno.cells.access import Reach
     from dbdyno.cells.keys import install_command, key_steps, look, make_key
 
     hosts = hosts_from(reach)
     key = new_key.expanduser()
-    known_hosts = reach["known_hosts"] or Path("~/.ssh/known_hosts").expanduser()
+    known_hosts = Reach(access_of(reach), hosts[0]).own_known_hosts
     for step in key_steps(key):
         click.echo(f"{'there ' if step.done else 'to do '} {step.text}")
     shown = look(hosts, known_hosts, access_of(reach))
@@ -58,9 +63,10 @@ def command(new_key: Path, dry_run: bool, yes: bool, accept_new: bool, **reach: 
         raise click.exceptions.Exit(2)
     make_key(key, "dbdyno cells")
     _trust(shown, known_hosts, accept_new)
-    reach |= {"keys": (key, *reach["keys"]), "known_hosts": known_hosts}
+    reach |= {"known_hosts": known_hosts}
     good = [entry.host for entry in shown if entry.known != "changed" and not entry.problem]
-    failed = _install(good, Path(f"{key}.pub"), known_hosts, reach)
+    failed = _install(good, key, reach)
+    failed += _refused([host for host in good if host not in failed], key, reach)
     failed += [entry.host for entry in shown if entry.host not in good]
     if failed:
         click.echo(f"dbdyno: not done on {', '.join(host.name for host in failed)}", err=True)
@@ -75,7 +81,7 @@ def _show_host_keys(shown: Sequence[HostKey]) -> None:
         click.echo(f"{entry.host.name}: {what}")
         if entry.known == "changed":
             click.echo("  next: its key is another than before: find out why, then remove the old "
-                       f"one: ssh-keygen -R {entry.host.address}", err=True)  # fmt: skip
+                       f"one: {entry.forget}", err=True)  # fmt: skip
 
 
 def _trust(shown: Sequence[HostKey], known_hosts: Path, accept_new: bool) -> None:
@@ -92,26 +98,43 @@ def _trust(shown: Sequence[HostKey], known_hosts: Path, accept_new: bool) -> Non
     raise click.exceptions.Exit(2)
 
 
-def _install(
-    hosts: Sequence[Host], public: Path, known_hosts: Path, reach: dict[str, Any]
-) -> list[Host]:
-    """Puts the key where it is not yet; returns where that failed."""
+def _install(hosts: Sequence[Host], key: Path, reach: dict[str, Any]) -> list[Host]:
+    """Puts the key where it is not yet: let in by it, else by what else there is, else by the
+    system's ssh; returns where all of that failed."""
     from dbdyno.cells.keys import install_command, install_with_ssh
+    from dbdyno.cells.ssh import run_everywhere
+
+    text = Path(f"{key}.pub").read_text(encoding="utf-8")
+    left = list(hosts)
+    for keys in ((key, *reach["keys"]), *(() if reach["keys"] else ((),))):
+        if not left:
+            return []
+        access = access_of({**reach, "keys": keys})
+        answers = run_everywhere(left, access, install_command(text))
+        for answer in answers:
+            if answer.problem is None and answer.code == 0:
+                click.echo(f"{answer.host.name}: the key is there")
+                left.remove(answer.host)
+    for host in list(left):
+        click.echo(f"{host.name}: not yet let in; ssh may ask for the password", err=True)
+        visit = install_with_ssh(host, text, reach["known_hosts"], access_of(reach))
+        if subprocess.run(visit, check=False).returncode == 0:
+            click.echo(f"{host.name}: the key is there now")
+            left.remove(host)
+    return left
+
+
+def _refused(hosts: Sequence[Host], key: Path, reach: dict[str, Any]) -> list[Host]:
+    """Where the key is there and lets nobody in all the same."""
+    from dbdyno.cells.failures import REFUSED
     from dbdyno.cells.ssh import run_everywhere
 
     if not hosts:
         return []
-    text = public.read_text(encoding="utf-8")
-    answers = run_everywhere(hosts, access_of(reach), install_command(text))
-    failed = []
-    for answer in answers:
-        if answer.problem is None and answer.code == 0:
-            click.echo(f"{answer.host.name}: the key is there")
-            continue
-        click.echo(f"{answer.host.name}: not yet let in; ssh may ask for the password", err=True)
-        visit = install_with_ssh(answer.host, text, known_hosts, access_of(reach))
-        if subprocess.run(visit, check=False).returncode:
-            failed.append(answer.host)
-        else:
-            click.echo(f"{answer.host.name}: the key is there now")
-    return failed
+    answers = run_everywhere(hosts, access_of({**reach, "keys": (key,)}), "true")
+    refused = [answer for answer in answers if answer.problem]
+    for answer in refused:
+        name, unlocked = answer.host.name, answer.problem == REFUSED
+        click.echo(f"dbdyno: {name}: the key is there, but: {answer.problem}", err=True)
+        click.echo(f"  next: {_STRICT if unlocked else answer.next_step}", err=True)
+    return [answer.host for answer in refused]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import re
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -82,6 +80,8 @@ def _text(rows: list[dict[str, Any]], form: str, title: str, terminal: bool) -> 
         return "".join(json.dumps(r, ensure_ascii=False, default=str) + "\n" for r in rows)
     names = list(rows[0]) if rows else []
     if form == "csv":
+        import csv
+
         out = io.StringIO()
         writer = csv.DictWriter(out, names, lineterminator="\n")
         writer.writeheader()
@@ -91,6 +91,8 @@ def _text(rows: list[dict[str, Any]], form: str, title: str, terminal: bool) -> 
 
 
 def _table(rows: list[dict[str, Any]], names: list[str], title: str, terminal: bool) -> str:
+    import shutil
+
     from rich.console import Console
     from rich.table import Table
 

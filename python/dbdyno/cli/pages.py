@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +20,6 @@ from dbdyno.errors import Error
 
 FORMATS = ("table", "csv", "json", "jsonl", "html")
 DRAWN = ("svg", "png")
-
 
 page_options = written_as(FORMATS, " (txt, csv, json, html, svg, png)")
 
@@ -77,9 +75,12 @@ def terminal(output: Path | None) -> tuple[int, bool]:
     """Columns and whether colours are wanted: those of the terminal, else 100 and none."""
     is_terminal = sys.stdout.isatty() and output is None
     color = is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    if is_terminal:
+        import shutil
+
+        return shutil.get_terminal_size().columns, color
     columns = os.environ.get("COLUMNS", "")
-    plain = int(columns) if columns.isdigit() and int(columns) > 0 else 100
-    return (shutil.get_terminal_size().columns if is_terminal else plain), color
+    return int(columns) if columns.isdigit() and int(columns) > 0 else 100, color
 
 
 def _pages(model: dict[str, Any]) -> Any:

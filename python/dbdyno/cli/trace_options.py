@@ -86,7 +86,7 @@ def opened(
 
 def tell_refused(refused: Sequence[dict[str, str]]) -> None:
     """A line for each file that could not be read."""
-    from dbdyno.trace.source import refusal
+    from dbdyno.trace.names import refusal
 
     for entry in refused:
         click.echo(f"dbdyno: {refusal(entry)}", err=True)

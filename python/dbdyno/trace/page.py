@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dbdyno.trace.source import Traces
+if TYPE_CHECKING:
+    from dbdyno.trace.source import Traces
 
 SCHEMA = 1
 NO_WAITS = (

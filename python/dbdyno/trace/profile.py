@@ -14,8 +14,8 @@ from typing import Any
 
 from dbdyno.errors import TraceError
 from dbdyno.trace.job import Options, Progress, run_job
+from dbdyno.trace.names import imported, nothing_read
 from dbdyno.trace.page import NO_WAITS, SCHEMA, files_title, title_of, told, unread_warning
-from dbdyno.trace.source import imported, nothing_read
 
 DIMENSIONS = (
     "event", "class", "kind", "statement", "force", "module", "action", "client", "service",

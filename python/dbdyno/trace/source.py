@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from dbdyno.errors import TraceError
 from dbdyno.evidence.run import SCHEMA, Run, this_process
 from dbdyno.evidence.trace_tables import KIND
 from dbdyno.trace.job import Options, Progress, run_job, uninterrupted
+from dbdyno.trace.names import imported, nothing_read
 
 if TYPE_CHECKING:
     import duckdb
@@ -79,30 +80,6 @@ def open_traces(
         connection, broken = connect(run)
         with connection:
             yield Traces(run, connection, refused, broken)
-
-
-def imported(names: Sequence[str]) -> Run | None:
-    """The imported run that the names name; None where they name files.
-
-    Raises `TraceError` for a run without a trace, or a run among files.
-    """
-    folders = [Path(name) for name in names if (Path(name) / "manifest.json").is_file()]
-    if not folders:
-        return None
-    if len(names) > 1:
-        raise TraceError(
-            "is an imported run among other names",
-            where=str(folders[0]),
-            next_step="name one imported run, or trace files only",
-        )
-    run = Run.open(folders[0])
-    if run.manifest.get("kind") != KIND:
-        raise TraceError(
-            "is a run, but no imported trace",
-            where=str(folders[0]),
-            next_step="`dbdyno trace import FILES --out RUN` makes one",
-        )
-    return run
 
 
 def import_into(
@@ -183,22 +160,6 @@ def manifest_of(found: dict[str, Any], options: Options) -> dict[str, Any]:
             "centiseconds": options.centiseconds,
         },
     }
-
-
-def nothing_read(names: Sequence[str], refused: Sequence[dict[str, str]]) -> str:
-    """Why there is nothing to work with."""
-    if not refused:
-        return f"no trace file in {', '.join(names)}"
-    first = refusal(refused[0])
-    return first if len(refused) == 1 else f"none of {len(refused)} files could be read: {first}"
-
-
-def refusal(entry: Mapping[str, str]) -> str:
-    """A refused file in a sentence that begins with its path, and the next step."""
-    path, sentence = str(entry.get("path") or ""), str(entry.get("sentence") or "")
-    whole = sentence if sentence.startswith(f"{path}:") else f"{path}: {sentence}"
-    step = entry.get("next_step")
-    return whole + (f"\n  next: {step}" if step else "")
 
 
 def _title(manifest: dict[str, Any]) -> str:

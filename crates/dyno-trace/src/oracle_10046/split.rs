@@ -10,7 +10,6 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
@@ -213,7 +212,8 @@ impl<E: From<Refusal>> Joiner<'_, '_, E> {
     }
 }
 
-/// Reads the whole file.
+/// Reads the whole file. The calling thread takes in the pieces in the order of the file; while the
+/// next one is not there yet it lexes one itself.
 pub(super) fn read<E: From<Refusal>>(
     file: &File,
     bytes: u64,
@@ -228,31 +228,41 @@ pub(super) fn read<E: From<Refusal>>(
     if threads == 0 {
         return joiner.again(bytes).map(drop);
     }
-    let next = AtomicU64::new(0);
     let (pool, empties) = mpsc::channel();
     let (results, done) = mpsc::channel();
     for _ in 0..2 * threads + 2 {
         // The receiver lives as long as this function.
         let _ = pool.send(Batch::default());
     }
-    let empties = Mutex::new(empties);
+    let work = Work { plan: &plan, next: Mutex::new((0, empties)) };
     thread::scope(|scope| {
         // Moved in, so that they end before the scope waits for its threads.
         let (pool, done) = (pool, done);
         for _ in 0..threads {
-            let results = results.clone();
-            let (plan, next, empties) = (&plan, &next, &empties);
-            scope.spawn(move || work(plan, next, empties, &results));
+            let (results, work, plan) = (results.clone(), &work, &plan);
+            scope.spawn(move || {
+                let mut probe = Vec::new();
+                while let Some((index, batch)) = work.draw() {
+                    if results.send((index, plan.piece(index, batch, &mut probe))).is_err() {
+                        return;
+                    }
+                }
+            });
         }
         drop(results);
-        let mut waiting = BTreeMap::new();
+        let (mut waiting, mut probe) = (BTreeMap::new(), Vec::new());
         for index in 0..plan.pieces() {
             let piece = loop {
+                waiting.extend(done.try_iter());
                 if let Some(piece) = waiting.remove(&index) {
                     break piece;
                 }
-                let Ok((found, piece)) = done.recv() else { return Ok(()) };
-                waiting.insert(found, piece);
+                if let Some((own, batch)) = work.draw_now() {
+                    waiting.insert(own, plan.piece(own, batch, &mut probe));
+                } else {
+                    let Ok((found, piece)) = done.recv() else { return Ok(()) };
+                    waiting.insert(found, piece);
+                }
             };
             let piece = piece.map_err(|source| unreadable(path, source))?;
             let _ = pool.send(joiner.join(piece)?);
@@ -261,26 +271,32 @@ pub(super) fn read<E: From<Refusal>>(
     })
 }
 
-/// What a worker does: an empty batch, the next piece, the result.
-fn work(
-    plan: &Plan<'_>,
-    next: &AtomicU64,
-    empties: &Mutex<mpsc::Receiver<Batch>>,
-    results: &mpsc::Sender<(u64, io::Result<Piece>)>,
-) {
-    let mut probe = Vec::new();
-    loop {
-        let (batch, index) = {
-            // The number is drawn under the lock, so the lowest one always has its batch.
-            let empties = empties.lock().unwrap_or_else(PoisonError::into_inner);
-            let Ok(batch) = empties.recv() else { return };
-            (batch, next.fetch_add(1, Ordering::Relaxed))
-        };
-        if index >= plan.pieces() {
-            return;
-        }
-        if results.send((index, plan.piece(index, batch, &mut probe))).is_err() {
-            return;
-        }
+/// The pieces still to be lexed. One is drawn together with the batch for it, so the lowest one
+/// always has its batch.
+struct Work<'a> {
+    plan: &'a Plan<'a>,
+    next: Mutex<(u64, mpsc::Receiver<Batch>)>,
+}
+
+impl Work<'_> {
+    /// The next piece, as soon as there is a batch for it; `None` where none is left.
+    fn draw(&self) -> Option<(u64, Batch)> {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let batch = next.1.recv().ok()?;
+        self.take(&mut next.0, batch)
+    }
+
+    /// The same without waiting: `None` also where there is no batch now. A thread that waits for
+    /// one holds the lock.
+    fn draw_now(&self) -> Option<(u64, Batch)> {
+        let mut next = self.next.try_lock().ok()?;
+        let batch = next.1.try_recv().ok()?;
+        self.take(&mut next.0, batch)
+    }
+
+    fn take(&self, next: &mut u64, batch: Batch) -> Option<(u64, Batch)> {
+        let index = *next;
+        *next += 1;
+        (index < self.plan.pieces()).then_some((index, batch))
     }
 }

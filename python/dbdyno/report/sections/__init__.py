@@ -10,54 +10,16 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from dbdyno.report.sections import (
-    arms,
-    classical,
-    contributions,
-    correlation,
-    databases,
-    devices,
-    engine,
-    gates,
-    lines,
-    logs,
-    method,
-    metrics,
-    pictures,
-    race,
-    run,
-    statements,
-    tails,
-    verdict,
-)
 from dbdyno.report.sections.base import Section
 
 __all__ = ["ORDER", "Section", "order"]
 
-ORDER: tuple[Section, ...] = tuple(
-    module.SECTION
-    for module in (
-        verdict,
-        arms,
-        logs,
-        pictures,
-        correlation,
-        metrics,
-        race,
-        databases,
-        devices,
-        contributions,
-        lines,
-        tails,
-        classical,
-        statements,
-        gates,
-        method,
-        engine,
-        run,
-    )
-)
-
+ORDER = (
+    "verdict", "arms", "logs", "pictures", "correlation", "metrics", "race", "databases",
+    "devices", "contributions", "lines", "tails", "classical", "statements", "gates", "method",
+    "engine", "run",
+)  # fmt: skip
+"""The sections of a run's page. They and what they draw with are imported when a page is made."""
 
 OWN = {
     "trace": "dbdyno.report.trace",
@@ -74,4 +36,4 @@ def order(model: Mapping[str, Any]) -> tuple[Section, ...]:
     if kind in OWN:
         own: tuple[Section, ...] = importlib.import_module(OWN[kind]).order(model)
         return own
-    return ORDER
+    return tuple(importlib.import_module(f"{__name__}.{name}").SECTION for name in ORDER)

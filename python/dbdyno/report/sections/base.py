@@ -8,7 +8,6 @@ from typing import Any
 
 from dbdyno.report import format as fmt
 from dbdyno.report import reading
-from dbdyno.report.figures import theme
 from dbdyno.report.reading import Analysis
 
 View = dict[str, Any]
@@ -60,6 +59,8 @@ def interval(low: object, high: object) -> str:
 
 def arm(analysis: Analysis, index: Any) -> View:
     """An arm's name with the colour that the figures give it."""
+    from dbdyno.report.figures import theme  # with all figures behind it
+
     names = reading.arm_names(analysis)
     name = reading.arm_name(names, index)
     places = list(names)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dbdyno.report import figures, reading, svg
 from dbdyno.report import format as fmt
+from dbdyno.report import reading
 from dbdyno.report.reading import Analysis
 from dbdyno.report.sections import base
+
+if TYPE_CHECKING:
+    from dbdyno.report.figures import Figure
 
 
 def view(analysis: Analysis, names: Container[str] | None = None) -> base.View | None:
     """The pictures that the analysis has data for, or None without any; only those of `names`."""
+    from dbdyno.report import figures
+
     drawn = figures.draw_all(analysis, figures.NARROW, names)
     narrow = {figure.name: chart for figure, chart in drawn}
     pictures = [
@@ -29,8 +34,10 @@ def view(analysis: Analysis, names: Container[str] | None = None) -> base.View |
     return {"pictures": pictures} if pictures else None
 
 
-def _inline(chart: Any, prefix: str, figure: figures.Figure) -> Any:
+def _inline(chart: Any, prefix: str, figure: Figure) -> Any:
     from markupsafe import Markup
+
+    from dbdyno.report import svg
 
     label = f"{figure.title}. {figure.how_to_read}"
     return Markup(svg.inline(chart, prefix, label))  # noqa: S704 - reduced to an allow list in svg.py

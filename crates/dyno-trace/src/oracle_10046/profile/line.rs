@@ -5,41 +5,53 @@ use dyno_stats::histogram::LogHistogram;
 /// Number of decades: below 1 us, then by powers of ten up to the largest number.
 pub const DECADES: usize = 18;
 
+/// Powers of ten that a u64 can hold.
+const POW10: [u64; 20] = {
+    let mut powers = [1; 20];
+    let mut at = 1;
+    while at < powers.len() {
+        powers[at] = powers[at - 1] * 10;
+        at += 1;
+    }
+    powers
+};
+
 /// Durations of one kind. A duration may be negative: time that two accounts both claim.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Line {
-    /// How many.
-    pub count: u64,
-    /// Their sum, with its sign.
-    pub total_ns: i128,
-    /// The least.
-    pub min_ns: i64,
-    /// The longest.
-    pub max_ns: i64,
     /// Count and sum by decade.
     pub decades: [(u64, i128); DECADES],
-    /// Count and sum of the negative ones.
-    pub negative: (u64, i128),
+    /// The negative ones.
+    pub negative: Negative,
     histogram: LogHistogram,
 }
 
-impl Default for Line {
+/// Negative durations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Negative {
+    /// How many.
+    pub count: u64,
+    /// Their sum.
+    pub total_ns: i128,
+    /// The least.
+    pub min_ns: i64,
+    /// The one nearest to 0.
+    pub max_ns: i64,
+}
+
+impl Default for Negative {
     fn default() -> Self {
-        Self {
-            count: 0,
-            total_ns: 0,
-            min_ns: i64::MAX,
-            max_ns: i64::MIN,
-            decades: [(0, 0); DECADES],
-            negative: (0, 0),
-            histogram: LogHistogram::new(),
-        }
+        Self { count: 0, total_ns: 0, min_ns: i64::MAX, max_ns: i64::MIN }
     }
 }
 
+/// 0 below 1000, one more for every power of ten. The number of bits tells the number of digits, or
+/// one more (1233 / 4096 is the decimal logarithm of 2); a table tells which.
 #[inline]
 fn decade(value: u64) -> usize {
-    if value < 1000 { 0 } else { value.ilog10() as usize - 2 }
+    let value = value | 1; // 0 as 1; no power of ten lies between the two.
+    let most = (((64 - value.leading_zeros()) * 1233) >> 12) as usize;
+    (most - usize::from(value < POW10[most])).saturating_sub(2)
 }
 
 /// Lowest value of a decade and the lowest beyond it, ns.
@@ -52,40 +64,57 @@ impl Line {
     /// Takes a duration in.
     #[inline]
     pub fn record(&mut self, value_ns: i64) {
-        self.count += 1;
-        self.total_ns += i128::from(value_ns);
-        self.min_ns = self.min_ns.min(value_ns);
-        self.max_ns = self.max_ns.max(value_ns);
         if value_ns >= 0 {
             let (count, sum) = &mut self.decades[decade(value_ns as u64).min(DECADES - 1)];
             *count += 1;
             *sum += i128::from(value_ns);
             self.histogram.record(value_ns as u64);
         } else {
-            self.negative.0 += 1;
-            self.negative.1 += i128::from(value_ns);
+            self.negative.count += 1;
+            self.negative.total_ns += i128::from(value_ns);
+            self.negative.min_ns = self.negative.min_ns.min(value_ns);
+            self.negative.max_ns = self.negative.max_ns.max(value_ns);
         }
+    }
+
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.histogram.count() + self.negative.count
+    }
+
+    /// Their sum, with its sign.
+    pub fn total_ns(&self) -> i128 {
+        self.decades.iter().map(|(_, sum)| sum).sum::<i128>() + self.negative.total_ns
+    }
+
+    /// The least; the largest i64 where there is none.
+    pub fn min_ns(&self) -> i64 {
+        let low = self.histogram.min().map_or(i64::MAX, |low| low as i64);
+        low.min(self.negative.min_ns)
+    }
+
+    /// The longest; the least i64 where there is none.
+    pub fn max_ns(&self) -> i64 {
+        self.histogram.max().map_or(self.negative.max_ns, |high| high as i64)
     }
 
     /// Takes in another line's durations.
     pub fn merge(&mut self, other: &Self) {
-        self.count += other.count;
-        self.total_ns += other.total_ns;
-        self.min_ns = self.min_ns.min(other.min_ns);
-        self.max_ns = self.max_ns.max(other.max_ns);
         for (own, theirs) in self.decades.iter_mut().zip(&other.decades) {
             own.0 += theirs.0;
             own.1 += theirs.1;
         }
-        self.negative.0 += other.negative.0;
-        self.negative.1 += other.negative.1;
+        self.negative.count += other.negative.count;
+        self.negative.total_ns += other.negative.total_ns;
+        self.negative.min_ns = self.negative.min_ns.min(other.negative.min_ns);
+        self.negative.max_ns = self.negative.max_ns.max(other.negative.max_ns);
         self.histogram.merge(&other.histogram);
     }
 
     /// The nearest-rank quantile, to 0.4 %; `None` where it falls among the negative ones.
     pub fn quantile(&self, q: f64) -> Option<f64> {
-        let rank = ((q * self.count as f64).ceil() as u64).max(1);
-        let rank = rank.checked_sub(self.negative.0).filter(|rank| *rank > 0)?;
+        let rank = ((q * self.count() as f64).ceil() as u64).max(1);
+        let rank = rank.checked_sub(self.negative.count).filter(|rank| *rank > 0)?;
         self.histogram.quantile(rank as f64 / self.histogram.count() as f64)
     }
 }
@@ -106,13 +135,33 @@ mod tests {
     }
 
     #[test]
+    fn a_decade_is_that_of_the_logarithm() {
+        let around = |power: &u64| [power - 1, *power, power + 1, power / 7 * 9];
+        for value in POW10.iter().flat_map(around).chain((0..64).map(|shift| 1 << shift)) {
+            let log = value.checked_ilog10().unwrap_or(0) as usize;
+            assert_eq!(decade(value), log.saturating_sub(2), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_negative_durations_alone() {
+        let mut line = Line::default();
+        line.record(-7);
+        line.record(-3);
+        assert_eq!((line.count(), line.total_ns()), (2, -10));
+        assert_eq!((line.min_ns(), line.max_ns()), (-7, -3));
+        assert_eq!(line.quantile(0.99), None);
+    }
+
+    #[test]
     fn negative_durations_keep_their_sign_in_the_total() {
         let mut line = Line::default();
         for value in [-5, 0, 10, 2_000] {
             line.record(value);
         }
-        assert_eq!((line.count, line.total_ns, line.min_ns, line.max_ns), (4, 2005, -5, 2000));
-        assert_eq!(line.negative, (1, -5));
+        assert_eq!((line.count(), line.total_ns()), (4, 2005));
+        assert_eq!((line.min_ns(), line.max_ns()), (-5, 2000));
+        assert_eq!((line.negative.count, line.negative.total_ns), (1, -5));
         assert_eq!((line.decades[0], line.decades[1]), ((2, 10), (1, 2000)));
         assert_eq!((line.quantile(0.1), line.quantile(0.5)), (None, Some(0.0)));
     }

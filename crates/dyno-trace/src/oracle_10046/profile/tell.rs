@@ -96,7 +96,7 @@ impl Profile {
     }
 
     fn plain(&mut self, what: What, dictionary: &Dictionary, line: Line) {
-        if line.count > 0 {
+        if line.count() > 0 {
             let name = name_of(what, dictionary);
             let key = Key { what: what_word(what), parts: vec![Part::Text(name.clone())] };
             self.merge(key, &Told { line, name, class: dictionary.class(what) });
@@ -176,8 +176,13 @@ fn row(key: &Key, told: &Told, by: &[Field], elapsed_ns: i128) -> Json {
         keys.insert(field.name().to_owned(), value);
     }
     let mut histogram = Vec::new();
-    if line.negative.0 > 0 {
-        histogram.push(json!([line.min_ns, 0, line.negative.0, narrow(line.negative.1)]));
+    if line.negative.count > 0 {
+        histogram.push(json!([
+            line.min_ns(),
+            0,
+            line.negative.count,
+            narrow(line.negative.total_ns)
+        ]));
     }
     for (at, (count, total)) in line.decades.iter().enumerate().take(DECADES) {
         if *count > 0 {
@@ -185,21 +190,21 @@ fn row(key: &Key, told: &Told, by: &[Field], elapsed_ns: i128) -> Json {
             histogram.push(json!([low, high, count, narrow(*total)]));
         }
     }
-    let share = if elapsed_ns == 0 { 0.0 } else { line.total_ns as f64 / elapsed_ns as f64 };
-    let negative = |q: Option<f64>| q.map_or(json!(line.min_ns.min(0)), |value| json!(value));
+    let share = if elapsed_ns == 0 { 0.0 } else { line.total_ns() as f64 / elapsed_ns as f64 };
+    let negative = |q: Option<f64>| q.map_or(json!(line.min_ns().min(0)), |value| json!(value));
     json!({
         "key": keys,
         "what": key.what,
         "name": told.name,
         "class": told.class,
-        "count": line.count,
-        "total_ns": narrow(line.total_ns),
+        "count": line.count(),
+        "total_ns": narrow(line.total_ns()),
         "share": share,
-        "mean_ns": line.total_ns as f64 / line.count.max(1) as f64,
-        "min_ns": line.min_ns,
+        "mean_ns": line.total_ns() as f64 / line.count().max(1) as f64,
+        "min_ns": line.min_ns(),
         "p50_ns": negative(line.quantile(0.5)),
         "p99_ns": negative(line.quantile(0.99)),
-        "max_ns": line.max_ns,
+        "max_ns": line.max_ns(),
         "histogram": histogram,
     })
 }
@@ -207,12 +212,12 @@ fn row(key: &Key, told: &Told, by: &[Field], elapsed_ns: i128) -> Json {
 /// The profile as JSON, largest line first.
 pub fn profile_json(profile: &Profile, request: &Request) -> Map<String, Json> {
     let mut lines: Vec<(&Key, &Told)> = profile.lines.iter().collect();
-    lines.sort_by(|a, b| b.1.line.total_ns.cmp(&a.1.line.total_ns).then_with(|| a.0.cmp(b.0)));
+    lines.sort_by(|a, b| b.1.line.total_ns().cmp(&a.1.line.total_ns()).then_with(|| a.0.cmp(b.0)));
     let kept = request.top.unwrap_or(usize::MAX).min(lines.len());
     let (mut count, mut total) = (0, 0);
     for (_, told) in &lines[kept..] {
-        count += told.line.count;
-        total += told.line.total_ns;
+        count += told.line.count();
+        total += told.line.total_ns();
     }
     let elapsed = profile.account.elapsed_ns;
     let rows: Vec<Json> =

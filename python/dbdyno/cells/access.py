@@ -1,0 +1,236 @@
+"""How a cell is reached: our options, and the user's SSH configuration read as `ssh` reads it.
+
+asyncssh reads that configuration too, but takes some of it otherwise than OpenSSH does: a file of
+known hosts that is not there ends the connection, `UserKnownHostsFile none` ends the check of host
+keys, a key file that is not there or has a passphrase ends everything, an agent's keys come before
+a key that was named, a jump host is a connection for each cell. Here these are as with `ssh`, and
+host keys are checked always.
+
+    --key              those keys, from their files or from the agent; no other of the agent's
+    known hosts        --known-hosts, else the user's and the machine's, what there is of them
+    ProxyJump, --jump  the hosts in between, in order, with what the first of them goes through
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.cells.hosts import Host, hosts_of
+from dbdyno.errors import CellsError
+
+if TYPE_CHECKING:
+    import asyncssh
+
+KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
+ALL_KNOWN_HOSTS = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
+DEFAULT_KEYS = ("id_rsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk")
+
+
+@dataclass(frozen=True)
+class Access:
+    """How cells are reached. `keys` are private key files; `known_hosts` None: the user's own;
+    `jump` are hosts to go through, with commas, reached with the same keys and host keys; `config`
+    says whether the user's SSH configuration counts, or which file instead of it."""
+
+    keys: tuple[Path, ...] = ()
+    known_hosts: Path | None = None
+    jump: str | None = None
+    timeout_s: float = 30.0
+    parallel: int = 64
+    config: bool | Path = True
+
+
+class Reach:
+    """How one host is reached, by our options and its place in the configuration. Raises
+    `CellsError` where that cannot be read."""
+
+    def __init__(self, access: Access, host: Host) -> None:
+        import asyncssh
+
+        self.access = access
+        self.host = host
+        try:
+            self._settings = asyncssh.SSHClientConnectionOptions(
+                host=host.address, port=host.port or (), username=host.user or (),
+                client_keys=None, **self.config,
+            )  # fmt: skip
+        except (asyncssh.ConfigParseError, OSError, UnicodeDecodeError) as error:
+            raise CellsError(
+                f"the SSH configuration cannot be read: {error}",
+                next_step="--ssh-config names another file",
+            ) from error
+        self.address: str = self._settings.host
+        self.port = int(self._settings.port or 22)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Which configuration counts, as asyncssh is told."""
+        config = self.access.config
+        if isinstance(config, Path):
+            return {"config": [str(config)]}
+        return {"config": () if config else None}
+
+    @property
+    def known_name(self) -> str:
+        """What files of known hosts call it."""
+        alias = self._settings.host_key_alias
+        return alias or (self.address if self.port == 22 else f"[{self.address}]:{self.port}")
+
+    @property
+    def own_known_hosts(self) -> Path:
+        """The file of known hosts to which keys are added."""
+        given = self.access.known_hosts
+        return (
+            given or Path([*self._listed("UserKnownHostsFile", ()), *KNOWN_HOSTS][0]).expanduser()
+        )
+
+    @property
+    def known_files(self) -> list[Path]:
+        """The files of known hosts that there are."""
+        own = self._listed("UserKnownHostsFile", KNOWN_HOSTS)
+        everyones = self._listed("GlobalKnownHostsFile", ALL_KNOWN_HOSTS)
+        given = self.access.known_hosts
+        files = [given] if given else [Path(name).expanduser() for name in (*own, *everyones)]
+        return [file for file in files if file.is_file()]
+
+    def _listed(self, option: str, otherwise: Sequence[str]) -> Sequence[str]:
+        """What the configuration lists."""
+        found = self._settings.config.get(option)
+        return [str(one) for one in found] if isinstance(found, list) else otherwise
+
+    def known(self) -> asyncssh.SSHKnownHosts:
+        """What these files hold; lines that are none of theirs are passed over, as by `ssh`."""
+        import asyncssh
+
+        lines = []
+        for file in self.known_files:
+            for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+                words = line.split()
+                marked = words[:1] in (["@cert-authority"], ["@revoked"])
+                if len(words) > 1 + marked and (marked or not line.startswith("@")):
+                    lines.append(line)
+        return asyncssh.import_known_hosts("\n".join(lines))
+
+    def known_keys(self) -> list[asyncssh.SSHKey]:
+        """The host keys under which it is known."""
+        return list(self._known()[0])
+
+    def _known(self) -> Any:
+        alias = self._settings.host_key_alias
+        port = self.port if self.port != 22 else None
+        return self.known().match(alias or self.address, "", port)
+
+    def host_key_kinds(self) -> Sequence[str]:
+        """Kinds of host keys in the order in which they are asked for: those known of the host come
+        first, as with `ssh`. Nothing where the configuration says it."""
+        from asyncssh.public_key import get_default_certificate_algs, get_default_public_key_algs
+
+        if self._settings.config.get("HostKeyAlgorithms"):
+            return ()
+        keys, authorities, *_ = self._known()
+        kinds = list(get_default_certificate_algs()) if authorities else []
+        kinds += [kind for key in keys for kind in key.sig_algorithms]
+        return [kind.decode() for kind in dict.fromkeys([*kinds, *get_default_public_key_algs()])]
+
+    @property
+    def key_files(self) -> list[Path]:
+        """The private key files to be tried, what there is of them."""
+        named = self._named()
+        if named is None:
+            named = [f"~/.ssh/{name}" for name in DEFAULT_KEYS]
+        files = [Path(name).expanduser() for name in named]
+        return [file for file in files if _is_private(file)]
+
+    def _named(self) -> Sequence[str] | None:
+        """The keys that are named, by us or in the configuration; None where none is."""
+        given = [str(path) for path in self.access.keys]
+        return given or self._listed("IdentityFile", ()) or None
+
+    def locked_keys(self) -> list[Path]:
+        """Those of the key files that have a passphrase."""
+        return [file for file in self.key_files if _is_locked(file)]
+
+    def options(self) -> dict[str, Any]:
+        """What `asyncssh.connect` is told."""
+        options: dict[str, Any] = {
+            "password_auth": False,
+            "kbdint_auth": False,
+            "connect_timeout": self.access.timeout_s,
+            "keepalive_interval": 15,
+            "request_pty": False,
+            "known_hosts": self.known(),
+            "server_host_key_algs": self.host_key_kinds(),
+            "ignore_encrypted": True,
+            **self._keys(),
+            **self.config,
+        }
+        if self.host.port:
+            options["port"] = self.host.port
+        if self.host.user:
+            options["username"] = self.host.user
+        if not self.access.config:
+            options["agent_path"] = None
+        return options
+
+    def _keys(self) -> dict[str, Any]:
+        """Key files, and which keys of the agent."""
+        named = self._named()
+        if named is None:
+            return {}
+        given: dict[str, Any] = {"client_keys": [str(file) for file in self.key_files]}
+        if self.access.keys or self._settings.config.get("IdentitiesOnly"):
+            public = [file for name in named if (file := _public(Path(name).expanduser()))]
+            given |= {"agent_identities": public} if public else {"agent_path": None}
+        return given
+
+    def through(self) -> tuple[Access, tuple[Host, ...]]:
+        """The hosts to go through, the first first, and how they are reached. Those of the
+        configuration have nothing of our keys and known hosts, as with `ssh`."""
+        if self.access.jump:
+            access = replace(self.access, jump=None)
+            hosts = hosts_of([self.access.jump])
+            return access, (*Reach(access, hosts[0])._jumps(frozenset()), *hosts)
+        access = replace(self.access, keys=(), known_hosts=None)
+        return access, Reach(access, self.host)._jumps(frozenset())
+
+    def _jumps(self, passed: frozenset[str]) -> tuple[Host, ...]:
+        """The configuration's, with what the first of them goes through itself; no host goes
+        through itself, as with `Host *`."""
+        text = self._settings.tunnel
+        if not isinstance(text, str):
+            return ()
+        hosts = hosts_of([text])
+        passed |= {self.host.address}
+        if hosts[0].address in passed:
+            return ()
+        return (*Reach(self.access, hosts[0])._jumps(passed), *hosts)
+
+
+def _is_private(file: Path) -> bool:
+    try:
+        return b"PRIVATE KEY" in file.read_bytes()[:4096]
+    except OSError:
+        return False
+
+
+def _is_locked(file: Path) -> bool:
+    import asyncssh
+
+    try:
+        asyncssh.read_private_key(str(file))
+    except asyncssh.KeyEncryptionError:
+        return True
+    except asyncssh.KeyImportError as error:
+        return "assphrase" in str(error)
+    return False
+
+
+def _public(file: Path) -> str | None:
+    """The file of the public half."""
+    beside = Path(f"{file}.pub")
+    if beside.is_file():
+        return str(beside)
+    return str(file) if file.is_file() and not _is_private(file) else None

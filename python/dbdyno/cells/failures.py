@@ -1,0 +1,86 @@
+"""What went wrong on the way to a cell, as a sentence and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from dbdyno.cells.access import Reach
+from dbdyno.errors import CellsError
+
+if TYPE_CHECKING:
+    import asyncssh
+
+Words = tuple[str, str | None]
+REFUSED = "it refused the key"
+
+
+def in_words(error: Exception, reach: Reach) -> Words:
+    """A failure to connect to a host."""
+    import asyncssh
+
+    if isinstance(error, asyncssh.HostKeyNotVerifiable):
+        return _of_host_key(error, reach)
+    if isinstance(error, asyncssh.PermissionDenied):
+        return _of_keys(reach)
+    if isinstance(error, OSError):
+        return f"cannot be reached: {error.strerror or error}", "is the name right, is it up?"
+    many = "authentication failures" in str(error)
+    return _said(error), _FEWER if many else None
+
+
+_FEWER = (
+    "the agent offered too many keys: --key names the right one, and so does IdentityFile with "
+    "IdentitiesOnly in the SSH configuration"
+)
+
+
+def _said(error: Exception) -> str:
+    import asyncssh
+
+    if isinstance(error, asyncssh.DisconnectError):
+        return f"the connection was lost: {error.reason}"
+    if isinstance(error, asyncssh.Error):
+        return f"SSH failed: {error.reason}"
+    if isinstance(error, CellsError):
+        return error.message
+    return f"failed: {type(error).__name__}: {error}"
+
+
+def forget_command(reach: Reach) -> str:
+    """What takes the known key of a host away."""
+    file = next(iter(reach.known_files), None)
+    words = ["ssh-keygen", "-R", reach.known_name, *(["-f", str(file)] if file else [])]
+    return shlex.join(words)
+
+
+def _of_host_key(error: asyncssh.HostKeyNotVerifiable, reach: Reach) -> Words:
+    known = reach.known_keys()
+    if "revoked" in error.reason:
+        return f"its host key is revoked ({error.reason})", None
+    if known:
+        kinds = ", ".join(sorted({key.get_algorithm() for key in known}))
+        return (
+            f"its host key is another than the one that is known ({kinds})",
+            "find out why; only if it was changed on purpose, forget the old one: "
+            f"{forget_command(reach)}",
+        )
+    way = "compare the key by another way, then add it: "
+    if reach.through()[1]:
+        return "its host key is not known", f"{way}`dbdyno cells setup-keys` shows and adds it"
+    port = f"-p {reach.port} " if reach.port != 22 else ""
+    return "its host key is not known", f"{way}ssh-keyscan {port}{reach.address}"
+
+
+def _of_keys(reach: Reach) -> Words:
+    locked = reach.locked_keys()
+    if locked:
+        first = shlex.quote(str(locked[0]))
+        return (
+            f"no key was let in; {locked[0]} has a passphrase, so only an agent can offer it",
+            f"ssh-add {first} gives it to the agent (ssh-add -l shows what that holds)",
+        )
+    return (
+        REFUSED,
+        "`dbdyno cells setup-keys` puts a key there; --key names another, --user another user",
+    )
