@@ -161,3 +161,24 @@ def test_what_cannot_be_run_is_told(words: list[str], said: str):
     )  # fmt: skip
     assert found.returncode == 2
     assert said in found.stderr
+
+
+@pytest.mark.parametrize("target", ["cells:a,b", "host"])
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_plan_of_an_engine_names_the_study_that_runs_there(
+    tmp_path: Path, target: str, inside: bool
+):
+    """A target in the plan's own file was read as a connection string."""
+    head = f'target = "{target}"\n' if inside else ""
+    text = '[workload]\nbuiltin = "tpcb-like"\n[[arm]]\nname = "a"\n[[arm]]\nname = "b"\n'
+    (tmp_path / "p.toml").write_text(f'{head}title = "mine"\n{text}')
+    for words in (["plan", "check", "p.toml"], ["run", "p.toml"]):
+        if not inside and words[0] == "run":
+            continue  # that names a study of cells or of this host
+        found = subprocess.run(
+            [sys.executable, "-m", "dbdyno", *words, *([] if inside else ["--target", target])],
+            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert found.returncode == 2
+        assert "mine: runs on an engine or a model, not on" in found.stderr
+        assert f"dbdyno run flash-log --target {target.partition(':')[0]}" in found.stderr

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,6 +72,14 @@ def _all_well(answers: list[Answer], words: str) -> None:
         )
 
 
+class Look(NamedTuple):
+    """What a cell's plan is now: `state` is 'found' (as it was found), 'ours' (of an arm), 'other'
+    (somebody else's) or 'unread'; `words` is the plan, or why it is not known."""
+
+    state: str
+    words: str
+
+
 class _State(NamedTuple):
     """What is wrong with a cell's plan, and whether to try again."""
 
@@ -82,7 +90,8 @@ class _State(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class PlanUndo:
     """Plans to put back on cells. Each of `cells` has address, port, user and name of a host, the
-    directives `found`, and `ours`: the plans that we may have made. `reach` is an `Access`."""
+    directives `found`, and `ours`: the plans that we may have made. `reach` is an `Access`. All of
+    it is plain values, and no secret: it also stands in the manifest of a run."""
 
     label: str
     cells: tuple[dict[str, Any], ...]
@@ -90,19 +99,61 @@ class PlanUndo:
     patience_s: float = 60.0
     settle_s: float = 0.0
 
+    @property
+    def access(self) -> Access:
+        """How the cells are reached."""
+        return _access(self.reach)
+
+    @property
+    def found(self) -> dict[Host, Directives]:
+        """The directives that each cell had."""
+        return {_host(cell): _directives(cell["found"]) for cell in self.cells}
+
+    def only(self, hosts: Collection[Host]) -> PlanUndo:
+        """The same for some of the cells."""
+        return replace(self, cells=tuple(cell for cell in self.cells if _host(cell) in hosts))
+
+    def reached(self, access: Access, user: str | None) -> PlanUndo:
+        """The same, its cells reached in another way; as `user`, if one is given."""
+        cells = tuple({**cell, "user": user or cell["user"]} for cell in self.cells)
+        return replace(self, cells=cells, reach=_reach(access))
+
+    def look(self) -> dict[Host, Look]:
+        """What the plan of each cell is now; nothing is changed."""
+
+        async def look() -> dict[Host, Look]:
+            async with Fleet(list(cells), self.access) as fleet:
+                return await _looks(fleet, cells)
+
+        cells = {_host(cell): cell for cell in self.cells}
+        return asyncio.run(look())
+
+    def state_of(self, host: Host, now: Directives) -> str | None:
+        """What these directives are to a cell, as in `Look`; None where it is none of these."""
+        for cell in self.cells:
+            if (cell["address"], cell["port"]) == (host.address, host.port):
+                return _state(cell, now)
+        return None
+
     def carry_out(self) -> list[str]:
         """Puts the plans back; returns what went wrong, nothing if all is well."""
         try:
-            return asyncio.run(self._carry_out())
+            problems = self.put_back()
         except CellsError as error:
             return [f"{self.label}: {error}"]
+        return [f"{self.label}: {host.name}: {problem}" for host, problem in problems.items()]
 
-    async def _carry_out(self) -> list[str]:
+    def put_back(self) -> dict[Host, str]:
+        """Puts the plans back; what went wrong, by cell. Raises `CellsError` for a way to the cells
+        that is none."""
+        return asyncio.run(self._put_back())
+
+    async def _put_back(self) -> dict[Host, str]:
         states = await self._until_well()
         if self.settle_s:
             await asyncio.sleep(self.settle_s)
             states = await self._until_well()
-        return [f"{self.label}: {host.name}: {state.problem}" for host, state in states.items()]
+        return {host: state.problem for host, state in states.items()}
 
     async def _until_well(self) -> dict[Host, _State]:
         """Tries until every plan reads as it was found, or the patience is over; what is left."""
@@ -124,31 +175,43 @@ class PlanUndo:
         whether that came to be."""
         states: dict[Host, _State] = {}
         back: dict[Host, str] = {}
-        async with Fleet(list(cells), _access(self.reach)) as fleet:
-            for answer in await fleet.run(LIST):
-                cell = cells[answer.host]
-                try:
-                    _all_well([answer], "its IORM plan cannot be read")
-                    now = plan_of(answer.output, answer.host.name).directives
-                except CellsError as error:
-                    states[answer.host] = _State(error.message, True)
-                    continue
-                if same(now, _directives(cell["found"])):
-                    continue
-                if any(same(now, _directives(own)) for own in cell["ours"]):
-                    back[answer.host] = alter(_directives(cell["found"]))
-                else:
-                    words = f"somebody else changed its plan to {alter(now)}; it is left so"
-                    states[answer.host] = _State(words, False)
+        async with Fleet(list(cells), self.access) as fleet:
+            for host, look in (await _looks(fleet, cells)).items():
+                if look.state == "unread":
+                    states[host] = _State(look.words, True)
+                elif look.state == "ours":
+                    back[host] = alter(_directives(cells[host]["found"]))
+                elif look.state == "other":
+                    words = f"somebody else changed its plan to {look.words}; it is left so"
+                    states[host] = _State(words, False)
         return states | await self._altered(back)
 
     async def _altered(self, back: Mapping[Host, str]) -> dict[Host, _State]:
-        async with Fleet(list(back), _access(self.reach)) as fleet:
+        async with Fleet(list(back), self.access) as fleet:
             answers = await fleet.run({h: command_of(text).remote for h, text in back.items()})
         words = "was put back and does not show it"
         return {
             a.host: _State(f"{failure(a) or words}; by hand: {back[a.host]}", True) for a in answers
         }
+
+
+async def _looks(fleet: Fleet, cells: Mapping[Host, dict[str, Any]]) -> dict[Host, Look]:
+    looks: dict[Host, Look] = {}
+    for answer in await fleet.run(LIST):
+        try:
+            _all_well([answer], "its IORM plan cannot be read")
+            now = plan_of(answer.output, answer.host.name).directives
+        except CellsError as error:
+            looks[answer.host] = Look("unread", error.message)
+        else:
+            looks[answer.host] = Look(_state(cells[answer.host], now), alter(now))
+    return looks
+
+
+def _state(cell: Mapping[str, Any], now: Directives) -> str:
+    if same(now, _directives(cell["found"])):
+        return "found"
+    return "ours" if any(same(now, _directives(own)) for own in cell["ours"]) else "other"
 
 
 def plan_undo(
@@ -162,26 +225,31 @@ def plan_undo(
          "found": plan.directives, "ours": ours[host]}
         for host, plan in found.items()
     )  # fmt: skip
-    reach = {
-        "keys": [str(path.absolute()) for path in access.keys],
-        "known_hosts": str(access.known_hosts.absolute()) if access.known_hosts else None,
-        "jump": access.jump, "timeout_s": access.timeout_s, "parallel": access.parallel,
-        "config": access.config,
-    }  # fmt: skip
-    return PlanUndo("IORM plans", cells, reach, settle_s=SETTLE_S)
+    return PlanUndo("IORM plans", cells, _reach(access), settle_s=SETTLE_S)
 
 
 def _host(cell: Mapping[str, Any]) -> Host:
     return Host(cell["name"], cell["address"], cell["port"], cell["user"])
 
 
+def _reach(access: Access) -> dict[str, Any]:
+    """An `Access` as plain values."""
+    config = access.config
+    return {
+        "keys": [str(path.absolute()) for path in access.keys],
+        "known_hosts": str(access.known_hosts.absolute()) if access.known_hosts else None,
+        "jump": access.jump, "timeout_s": access.timeout_s, "parallel": access.parallel,
+        "config": str(config.absolute()) if isinstance(config, Path) else config,
+    }  # fmt: skip
+
+
 def _access(reach: Mapping[str, Any]) -> Access:
-    known = reach["known_hosts"]
+    known, config = reach["known_hosts"], reach["config"]
     return Access(
         keys=tuple(Path(path) for path in reach["keys"]),
         known_hosts=Path(known) if known else None,
         jump=reach["jump"], timeout_s=reach["timeout_s"], parallel=reach["parallel"],
-        config=reach["config"],
+        config=Path(config) if isinstance(config, str) else config,
     )  # fmt: skip
 
 

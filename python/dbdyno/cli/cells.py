@@ -12,6 +12,7 @@ ROWS = {
     "diff": ("dbdyno.cli.cells_diff", "What the cells did between two collections."),
     "import": ("dbdyno.cli.cells_import", "Archived answers of CellCLI as evidence."),
     "record": ("dbdyno.cli.cells_record", "Keep every metric as evidence, round by round."),
+    "restore": ("dbdyno.cli.cells_restore", "Put IORM plans back that a run left behind."),
     "run": ("dbdyno.cli.cells_run", "One command on every cell."),
     "script": ("dbdyno.cli.cells_script", "The commands of a file on every cell."),
     "setup-keys": ("dbdyno.cli.cells_setup_keys", "A key for the cells, host keys looked at."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -73,6 +74,19 @@ def access_of(reach: dict[str, Any]) -> Access:
         parallel=reach["parallel"],
         config=reach.get("ssh_config") or True,
     )
+
+
+def confirm() -> None:
+    """Asks whether to do what was shown; ends with 2 where the answer is no, or nobody answers."""
+    try:
+        agreed = click.confirm("Do it?", err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise  # Ctrl-C
+        click.echo("\ndbdyno: nobody answered; nothing was sent\n  next: --yes answers", err=True)
+        agreed = False
+    if not agreed:
+        raise click.exceptions.Exit(2)
 
 
 def tell_problems(columns: Sequence[Column]) -> bool:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno.cli.cells_options import access_of, hosts_from, reach_options
+from dbdyno.cli.cells_options import access_of, confirm, hosts_from, reach_options
 
 if TYPE_CHECKING:
     from dbdyno.cells.commands import Command, Group
@@ -140,15 +139,7 @@ def _ask(texts: Sequence[str], cells: Sequence[str]) -> None:
     click.echo(f"This is sent to {len(cells)} cell(s): {', '.join(cells)}", err=True)
     for text in texts:
         click.echo(f"  {text}", err=True)
-    try:
-        agreed = click.confirm("Do it?", err=True)
-    except click.Abort:
-        if sys.stdin.isatty():
-            raise  # Ctrl-C
-        click.echo("\ndbdyno: nobody answered; nothing was sent\n  next: --yes answers", err=True)
-        agreed = False
-    if not agreed:
-        raise click.exceptions.Exit(2)
+    confirm()
 
 
 def _show(answers: Sequence[Answer], groups: Sequence[Group], apart: bool) -> None:

@@ -31,17 +31,20 @@ folder_option = click.option(
 )
 
 
-def format_options(function: F) -> F:
-    """Adds --format and -o; the suffix of -o names the format where --format does not."""
-    function = click.option(
-        "--format", "form", type=click.Choice(FORMATS), help="Form of the output."
-    )(function)
-    return click.option(
+def written_as(formats: Sequence[str], suffixes: str = "") -> Callable[[F], F]:
+    """Adds --format with these, and -o; the suffix of -o names the format where --format does
+    not."""
+    form = click.option("--format", "form", type=click.Choice(formats), help="Form of the output.")
+    file = click.option(
         "-o",
         "output",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="Write to this file; its suffix tells the format.",
-    )(function)
+        help=f"Write to this file; its suffix tells the format{suffixes}.",
+    )
+    return lambda function: file(form(function))
+
+
+format_options = written_as(FORMATS)
 
 
 def show_rows(

@@ -9,32 +9,19 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from dbdyno.cli.output import show_rows, write_text
+from dbdyno.cli.output import show_rows, write_text, written_as
 from dbdyno.errors import Error
 
 FORMATS = ("table", "csv", "json", "jsonl", "html")
 DRAWN = ("svg", "png")
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def page_options(function: F) -> F:
-    """Adds --format and -o; the suffix of -o names the format where --format does not."""
-    function = click.option(
-        "--format", "form", type=click.Choice(FORMATS), help="Form of the output."
-    )(function)
-    return click.option(
-        "-o",
-        "output",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="Write to this file; its suffix tells the format (txt, csv, json, html, svg, png).",
-    )(function)
+page_options = written_as(FORMATS, " (txt, csv, json, html, svg, png)")
 
 
 def form_of(form: str | None, output: Path | None) -> str:

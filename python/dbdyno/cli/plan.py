@@ -33,7 +33,7 @@ def new(file: Path, force: bool) -> None:
 
 @command.command("check")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--target", help="Another engine than the plan's.")
+@click.option("--target", help="Another engine or model than the plan's.")
 def check(file: Path, target: str | None) -> None:
     """Say what a plan would do, on the engine it names, without doing it."""
     from dbdyno.study.check import describe

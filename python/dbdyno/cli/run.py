@@ -70,22 +70,25 @@ def command(
     dbdyno run --resume RUN                   what an interrupted run has not yet run
     dbdyno run flash-log --target cells:@cell_group --set database=SALES    on storage cells
     """
-    from dbdyno.cli.run_cells import INTERRUPTED, plan_on_cells, start_on_cells
+    from dbdyno.cli.run_cells import INTERRUPTED, plan_on_cells, resume_on_cells, start_on_cells
     from dbdyno.study.cells_plan import is_cells
     from dbdyno.study.progress import for_stream
     from dbdyno.study.stopping import Interrupted
 
-    on_cells = is_cells(target) and resume_name is None
+    cut = None if resume_name is None else _cut(what, resume_name, out)
+    on_cells = is_cells(target) if cut is None else "iorm" in cut.manifest
     progress = for_stream()
     try:
-        if on_cells:
+        if cut is not None and on_cells:
+            run = resume_on_cells(cut, target, ways, progress, dry_run, yes)
+        elif on_cells:
             plan = plan_on_cells(what, target or "", _options(settings), quick, blocks, aa)
             run = start_on_cells(plan, ways, out, progress, seed, dry_run, yes)
         elif dry_run:
-            click.echo(_foretold(what, settings, target, quick, blocks, aa, resume_name), nl=False)
+            click.echo(_foretold(what, settings, target, quick, blocks, aa, cut), nl=False)
             return
-        elif resume_name is not None:
-            run = _resume(what, resume_name, out, target, progress)
+        elif cut is not None:
+            run = _resume(cut, target, progress)
         else:
             run = _start(what, settings, target, quick, blocks, aa, out, seed, progress)
     except Interrupted as stop:
@@ -109,12 +112,12 @@ def _foretold(
     quick: bool,
     blocks: int | None,
     aa: bool,
-    resume_name: str | None,
+    cut: Run | None,
 ) -> str:
     """What a run on an engine or a model would do."""
     from dbdyno.study.check import describe
 
-    if target == "host" or resume_name is not None:
+    if target == "host" or cut is not None:
         raise PlanError(
             "foretells a new run on an engine, a model or cells", where="--dry-run",
             next_step="a run on this host changes nothing but files of its own",
@@ -146,13 +149,18 @@ def _start(
     return start(plan, out, progress, seed=seed)
 
 
-def _resume(what: str | None, name: str, out: Path, target: str | None, progress: Progress) -> Run:
+def _cut(what: str | None, name: str, out: Path) -> Run:
     from dbdyno.evidence import find_run
-    from dbdyno.study.execute import resume
 
     if what is not None:
         raise PlanError("--resume takes the run alone, without a plan")
-    return resume(find_run(name, out), progress, target=target)
+    return find_run(name, out)
+
+
+def _resume(run: Run, target: str | None, progress: Progress) -> Run:
+    from dbdyno.study.execute import resume
+
+    return resume(run, progress, target=target)
 
 
 def _plan(

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.errors import PlanError
+
 if TYPE_CHECKING:
     from dbdyno.evidence import Run
     from dbdyno.study.cells_plan import CellsPlan
+    from dbdyno.study.cells_survey import Survey
     from dbdyno.study.progress import Progress
 
 INTERRUPTED = (
     "interrupted: the plans of the cells are as they were; whole blocks are kept; "
-    "`dbdyno runs` lists the run, `dbdyno report last` shows it"
+    "`dbdyno runs` lists the run, `dbdyno run --resume last` finishes it"
 )
 
 
@@ -42,18 +45,56 @@ def start_on_cells(
     """Runs a plan on cells once it is confirmed; None after a dry run."""
     from dbdyno.cells.hosts import hosts_of
     from dbdyno.cli.cells_options import access_of
-    from dbdyno.study import execute_cells
-    from dbdyno.study.cells_survey import describe, survey
+    from dbdyno.study.cells_survey import survey
+    from dbdyno.study.execute_cells import start_on_cells as start
 
     access = access_of(ways)
-    hosts = hosts_of([plan.hosts], user=ways["user"])
-    found = survey(plan, hosts, access)
+    found = survey(plan, hosts_of([plan.hosts], user=ways["user"]), access)
+    if not _agreed(plan, found, out, dry_run, yes):
+        return None
+    return start(plan, found, access, out, progress, seed=seed)
+
+
+def resume_on_cells(
+    run: Run,
+    target: str | None,
+    ways: dict[str, Any],
+    progress: Progress,
+    dry_run: bool,
+    yes: bool,
+) -> Run | None:
+    """Runs the rest of a run on cells once it is confirmed; None after a dry run."""
+    from dbdyno.cli.cells_options import access_of
+    from dbdyno.study.cells_plan import plan_of
+    from dbdyno.study.cells_restore import undo_of, way_of
+    from dbdyno.study.cells_survey import survey
+    from dbdyno.study.execute import refuse_ended
+    from dbdyno.study.execute_cells import resume_on_cells as resume
+
+    if target is not None:
+        raise PlanError("goes on with its own cells; leave --target out", where=run.id)
+    refuse_ended(run)
+    undo = undo_of(run)
+    access = way_of(undo, access_of(ways))
+    plan = plan_of(run)
+    found = survey(plan, list(undo.reached(access, ways["user"]).found), access)
+    if not _agreed(plan, found, run.path.parent, dry_run, yes):
+        return None
+    return resume(run, plan, found, access, progress)
+
+
+def _agreed(plan: CellsPlan, found: Survey, folder: Path, dry_run: bool, yes: bool) -> bool:
+    """Shows what would be done, and asks; False after a dry run. Raises `CellsError` where the
+    plans of an earlier run below `folder` are still in force."""
+    from dbdyno.cli.cells_options import confirm
+    from dbdyno.study.cells_restore import refuse_cut
+    from dbdyno.study.cells_survey import describe
+
+    refuse_cut(folder, found.found)
     if dry_run:
         click.echo(describe(plan, found), nl=False)
         click.echo("nothing was changed")
-        return None
-    if not yes:
+    elif not yes:
         click.echo(describe(plan, found), nl=False, err=True)
-        if not click.confirm("Do it?", err=True):
-            raise click.exceptions.Exit(2)
-    return execute_cells.start_on_cells(plan, found, access, out, progress, seed=seed)
+        confirm()
+    return not dry_run

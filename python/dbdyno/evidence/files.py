@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -11,7 +12,8 @@ from dbdyno.errors import EvidenceError
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Writes `text` aside, syncs it and renames it to `path`; raises `EvidenceError`."""
+    """Writes `text` aside, syncs it, renames it to `path` and syncs its folder: after that it is
+    there even if the machine stops. Raises `EvidenceError`."""
     aside = path.with_name(path.name + ".tmp")
     try:
         with aside.open("w", encoding="utf-8") as file:
@@ -19,6 +21,7 @@ def write_whole(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         aside.replace(path)
+        sync_folder(path.parent)
     except OSError as error:
         aside.unlink(missing_ok=True)
         raise EvidenceError(
@@ -27,6 +30,17 @@ def write_whole(path: Path, text: str) -> None:
             next_step="free space or rights there; whole blocks are kept, and "
             "`dbdyno run --resume` goes on after them",
         ) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Waits until the names in a folder are on disk; raises OSError. A folder that may be written
+    and not read cannot be waited for."""
+    with contextlib.suppress(PermissionError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import EvidenceError
-from dbdyno.evidence.files import read_json, write_json
+from dbdyno.evidence.files import read_json, sync_folder, write_json
 
 SCHEMA = 1
 DEFAULT_FOLDER = Path("runs")
@@ -141,6 +141,8 @@ def new_run(folder: Path, title: str, manifest: dict[str, Any], *, name: str | N
     path = folder / (name or f"{now:%Y-%m-%dT%H-%M-%SZ}-{slug}-{secrets.token_hex(2)}")
     try:
         path.mkdir(parents=True, exist_ok=False)
+        for made in (folder, folder.absolute().parent):
+            sync_folder(made)
     except OSError as error:
         raise EvidenceError(
             f"a run folder cannot be made: {error.strerror}",

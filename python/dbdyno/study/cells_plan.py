@@ -11,10 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from dbdyno.errors import PlanError
 from dbdyno.study.factors import words
 from dbdyno.study.plan import CELLS, Arm, Judge, Plan, Schedule, Watch, Workload
+
+if TYPE_CHECKING:
+    from dbdyno.evidence.run import Run
 
 COLLECTED_NS = 60 * 10**9
 """A cell collects its metrics once a minute."""
@@ -66,6 +70,20 @@ class CellsPlan:
     def same_twice(self) -> CellsPlan:
         """The base against itself: what `--aa` runs."""
         return replace(self, kind="aa", arms=(self.arms[0], self.arms[0]))
+
+
+def plan_of(run: Run) -> CellsPlan:
+    """The plan of a run on cells, from its manifest."""
+    common, iorm = run.manifest["plan"], run.manifest["iorm"]
+    return CellsPlan(
+        hosts=common["dsn"].removeprefix(CELLS),
+        databases=tuple(iorm["databases"]),
+        arms=tuple(iorm["on"]),
+        turn_ns=run.manifest["turn_ns"],
+        patience_s=iorm["patience_s"],
+        kind=run.manifest["kind"],
+        schedule=Schedule(blocks=run.manifest["blocks_planned"], warmup_blocks=0),
+    )
 
 
 def is_cells(target: str | None) -> bool:

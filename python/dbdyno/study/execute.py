@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import Error, PlanError
+from dbdyno.errors import PlanError
 from dbdyno.evidence.run import Run, new_run, this_process
 from dbdyno.study.execute_host import refuse_resume
 from dbdyno.study.objects import workload_objects
 from dbdyno.study.plan import Arm, Plan, plan_from_dict
 from dbdyno.study.prepare import Prepared, open_targets, prepare
 from dbdyno.study.progress import Silent
-from dbdyno.study.stopping import Interrupted, Stopping
+from dbdyno.study.stopping import Stopping, ending
 
 if TYPE_CHECKING:
     from dbdyno.study.progress import Progress
@@ -61,10 +61,7 @@ def start(
 def resume(run: Run, progress: Progress | None = None, *, target: str | None = None) -> Run:
     """Runs what an aborted run has not yet run, after warming up again."""
     progress = progress or Silent()
-    if run.status == "complete":
-        raise PlanError("is complete; there is nothing to resume", where=run.id)
-    if run.status == "running":
-        raise PlanError("is still running", where=run.id, next_step="wait for it, or stop it")
+    refuse_ended(run)
     refuse_resume(run)
     plan = plan_from_dict(run.manifest["plan"])
     if plan.on_model:
@@ -83,6 +80,14 @@ def resume(run: Run, progress: Progress | None = None, *, target: str | None = N
         run.save(status="running", process=this_process(), resumed=times)
         _carry_out(run, ready, guardian, stopping, progress, _spec(ready, len(times)))
     return run
+
+
+def refuse_ended(run: Run) -> None:
+    """Raises `PlanError` for a run that is not cut: whole, or still at work."""
+    if run.status == "complete":
+        raise PlanError("is complete; there is nothing to resume", where=run.id)
+    if run.status == "running":
+        raise PlanError("is still running", where=run.id, next_step="wait for it, or stop it")
 
 
 def _opened(
@@ -109,26 +114,19 @@ def _carry_out(
 
     whole = {block.index for block in run.blocks()}
     todo = [b for b in ready.blocks if b.index not in whole or (whole and b.kind == "warmup")]
-    try:
-        with _objects(ready, guardian):
-            observer = Observer(ready)
-            runner = Runner(ready, run, guardian, stopping, progress, observer, spec)
-            progress.begin(
-                run.id,
-                len(ready.blocks),
-                len(ready.blocks) - len(todo),
-                ready.seconds() * len(todo) / len(ready.blocks),
-            )
-            try:
-                runner.go(todo)
-            finally:
-                progress.end()
-    except (Interrupted, KeyboardInterrupt, Error) as error:
-        word = "interrupted" if not isinstance(error, Error) else error.message
-        with contextlib.suppress(Error):
-            run.save(status="aborted", ended=word)
-        raise
-    run.save(status="complete", ended="all blocks run")
+    with ending(run), _objects(ready, guardian):
+        observer = Observer(ready)
+        runner = Runner(ready, run, guardian, stopping, progress, observer, spec)
+        progress.begin(
+            run.id,
+            len(ready.blocks),
+            len(ready.blocks) - len(todo),
+            ready.seconds() * len(todo) / len(ready.blocks),
+        )
+        try:
+            runner.go(todo)
+        finally:
+            progress.end()
 
 
 @contextlib.contextmanager

@@ -1,7 +1,8 @@
 """Carries a plan out on storage cells: their IORM plan is switched, their counters are read.
 
     survey            every cell's plan and facts; nothing is changed
-    guardian <- undo  the plans found, before the first change
+    manifest <- undo  the plans found, on disk: what `dbdyno cells restore` reads
+    guardian <- undo  the same, before the first change
     per turn          ALTER IORMPLAN; wait until every cell has collected after it: begin;
                       wait until every cell has collected again, `turn_ns` later by its own
                       clock: end
@@ -22,20 +23,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.cells.collect import Collection, collect
-from dbdyno.cells.hosts import Host
 from dbdyno.cells.iorm_plan import alter
-from dbdyno.cells.iorm_switch import SETTLE_S, Directives, plan_undo, put
+from dbdyno.cells.iorm_switch import SETTLE_S, PlanUndo, plan_undo, put
 from dbdyno.cells.ssh import Access, Fleet
-from dbdyno.errors import CellsError, Error
-from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
+from dbdyno.errors import CellsError, Error, PlanError
+from dbdyno.evidence.run import Block, Run, SliceRecord, new_run, this_process
 from dbdyno.study.cells_plan import CellsPlan
 from dbdyno.study.cells_survey import MARK, Survey, times
 from dbdyno.study.progress import Silent
 from dbdyno.study.schedule import PlannedBlock, Timing, blocks
-from dbdyno.study.stopping import Interrupted, Stopping
+from dbdyno.study.stopping import Stopping, ending
+from dbdyno.target.undo import to_wire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from dbdyno.study.progress import Progress
 
@@ -58,53 +60,100 @@ def start_on_cells(
     Raises `CellsError` for a cell that cannot be switched, `TargetError` where a plan could not be
     put back, `Interrupted` after a signal; the plans found are put back in every case.
     """
-    from dbdyno.target.guardian import Guardian
-
     progress = progress or Silent()
     seed = secrets.randbits(31) if seed is None else seed
-    common = plan.common()
-    how = Timing("plan", 0, plan.turn_ns, None, 0)
-    todo = blocks(common, how, seed)
-    arms = found.arms(plan)
-    ours = {host: tuple(arm[host] for arm in arms) for host in found.found}
-    with Stopping() as stopping, Guardian() as guardian:
+    undo = _undo(plan, found, access)
+    with Stopping() as stopping:
         stopping.check()
-        run = new_run(folder, common.title, _manifest(plan, found, arms, todo, seed))
+        todo = _blocks(plan, seed)
+        run = new_run(folder, plan.common().title, _manifest(plan, found, undo, len(todo), seed))
         progress.note(f"seed {seed}; evidence in {run.path}")
-        runner = _Runner(plan, run, found, arms, access, stopping, progress)
-        progress.begin(run.id, len(todo), 0, None)
+        _carry_out(_Runner(plan, run, found, access, stopping, progress), undo, todo)
+    return run
+
+
+def resume_on_cells(
+    run: Run, plan: CellsPlan, found: Survey, access: Access, progress: Progress | None = None
+) -> Run:
+    """Runs what a run that was cut has not yet run; `plan` is its own, `found` what its cells are
+    like now.
+
+    Raises as `start_on_cells`, and `PlanError` where a cell is not as it was found then.
+    """
+    progress = progress or Silent()
+    was = run.manifest["targets"]
+    for name, facts in _targets(found).items():
+        if facts != was.get(name):
+            differs = [key for key in facts if facts[key] != was.get(name, {}).get(key)]
+            raise PlanError(
+                f"is not as it was found when the run began: {', '.join(differs)}", where=name,
+                next_step="blocks before and after would not be alike: start a new run",
+            )  # fmt: skip
+    undo = _undo(plan, found, access)
+    todo = _blocks(plan, int(run.manifest["seed"]))
+    with Stopping() as stopping:
+        stopping.check()
+        run.drop_leftovers()
+        whole = {block.index for block in run.blocks()}
+        run.save(
+            status="running", process=this_process(), restored=False,
+            resumed=[*run.manifest.get("resumed", []), len(whole)],
+            iorm={**run.manifest["iorm"], "undo": to_wire(undo)},
+        )  # fmt: skip
+        _carry_out(_Runner(plan, run, found, access, stopping, progress), undo, todo, whole)
+    return run
+
+
+def _carry_out(
+    runner: _Runner,
+    undo: PlanUndo,
+    planned: Sequence[PlannedBlock],
+    whole: AbstractSet[int] = frozenset(),
+) -> None:
+    """Runs the blocks that are not whole, and puts the plans back; the run notes both."""
+    from dbdyno.target.guardian import Guardian
+
+    run, progress = runner.run, runner.progress
+    progress.begin(run.id, len(planned), len(whole), None)
+    with Guardian() as guardian:
         try:
-            with guardian.undo(plan_undo(found.found, ours, access)):
+            with ending(run), guardian.undo(undo):
                 try:
-                    asyncio.run(runner.go(todo))
+                    asyncio.run(runner.go([block for block in planned if block.index not in whole]))
                 finally:
                     progress.note(
                         "putting the plans of the cells back, and looking again after "
                         f"{SETTLE_S:g} s"
                     )
-        except (Interrupted, KeyboardInterrupt, Error) as error:
-            word = error.message if isinstance(error, Error) else "interrupted"
-            with contextlib.suppress(Error):
-                run.save(status="aborted", ended=word)
-            raise
         finally:
+            if not guardian.pending:
+                with contextlib.suppress(Error):
+                    run.save(restored=True)
             progress.end()
-    run.save(status="complete", ended="all blocks run")
-    return run
+
+
+def _blocks(plan: CellsPlan, seed: int) -> list[PlannedBlock]:
+    return blocks(plan.common(), Timing("plan", 0, plan.turn_ns, None, 0), seed)
+
+
+def _undo(plan: CellsPlan, found: Survey, access: Access) -> PlanUndo:
+    arms = found.arms(plan)
+    ours = {host: tuple(arm[host] for arm in arms) for host in found.found}
+    return plan_undo(found.found, ours, access)
 
 
 class _Runner:
     """Runs blocks on cells into a run folder."""
 
     def __init__(
-        self, plan: CellsPlan, run: Run, found: Survey, arms: list[dict[Host, Directives]],
-        access: Access, stopping: Stopping, progress: Progress,
+        self, plan: CellsPlan, run: Run, found: Survey, access: Access, stopping: Stopping,
+        progress: Progress,
     ) -> None:  # fmt: skip
-        self.plan, self.run, self.arms = plan, run, arms
+        self.plan, self.run, self.arms = plan, run, found.arms(plan)
         self.access, self.stopping, self.progress = access, stopping, progress
         self.hosts = list(found.found)
         self.ours = {
-            host: (found.found[host].directives, *(arm[host] for arm in arms))
+            host: (found.found[host].directives, *(arm[host] for arm in self.arms))
             for host in self.hosts
         }
         self.stale: dict[str, int | None] = {}
@@ -232,20 +281,27 @@ def _incomplete(before: Collection, after: Collection) -> dict[str, str]:
     return wrong
 
 
+def _targets(found: Survey) -> dict[str, Any]:
+    """The cells as they were found."""
+    return {
+        host.name: {**found.facts[host], "objective": own.objective, "plan": alter(own.directives)}
+        for host, own in found.found.items()
+    }
+
+
 def _manifest(
-    plan: CellsPlan, found: Survey, arms: list[dict[Host, Directives]],
-    todo: Sequence[PlannedBlock], seed: int,
-) -> dict[str, Any]:  # fmt: skip
+    plan: CellsPlan, found: Survey, undo: PlanUndo, count: int, seed: int
+) -> dict[str, Any]:
     from dbdyno.study.execute import common_facts
 
-    common = plan.common()
+    common, arms = plan.common(), found.arms(plan)
     return {
         **common_facts(common, seed),
         "switch": "plan",
         "switch_reason": _REASON,
         "slice_ns": None,
         "turn_ns": plan.turn_ns,
-        "blocks_planned": len(todo),
+        "blocks_planned": count,
         "arms": [
             {
                 "name": arm.name, "description": arm.description, "sessions": None,
@@ -255,15 +311,14 @@ def _manifest(
             }
             for arm, own in zip(common.arms, arms, strict=True)
         ],
-        "targets": {
-            host.name: {**found.facts[host], "objective": own.objective,
-                        "plan": alter(own.directives)}
-            for host, own in found.found.items()
-        },
+        "targets": _targets(found),
         "iorm": {
             "databases": list(plan.databases),
             "on": list(plan.arms),
             "cells": [host.name for host in found.found],
+            "patience_s": plan.patience_s,
+            "undo": to_wire(undo),
         },
+        "restored": False,
         "plan": common.to_dict(),
     }  # fmt: skip

@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import Error, PlanError
+from dbdyno.errors import PlanError
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run, this_process
 from dbdyno.study.host_plan import HostPlan, description
 from dbdyno.study.progress import Silent
 from dbdyno.study.schedule import PlannedBlock, Timing, blocks, timing
-from dbdyno.study.stopping import Interrupted, Stopping
+from dbdyno.study.stopping import Stopping, ending
 
 if TYPE_CHECKING:
     from dbdyno.study.plan import Plan
@@ -60,13 +60,12 @@ def start_on_host(
 
 def refuse_resume(run: Run) -> None:
     """Raises `PlanError` for a run of a probe: its files are gone, and a new run costs little; and
-    for one on storage cells."""
+    for one on storage cells, which are looked at and asked for first."""
     if "iorm" in run.manifest:
         raise PlanError(
-            "is a run on storage cells; it cannot go on",
-            where=run.id,
-            next_step="start it again; the whole blocks of this one stay readable",
-        )
+            "is a run on storage cells; it goes on by the command line only", where=run.id,
+            next_step=f"dbdyno run --resume {run.id}",
+        )  # fmt: skip
     if "logs" in run.manifest:
         raise PlanError(
             "is a run of a probe, whose files are gone; it cannot go on",
@@ -80,17 +79,12 @@ def _carry_out(runner: _Runner, todo: list[PlannedBlock], how: Timing) -> None:
     lengths = [turn.length_ns or 0 for block in todo for turn in block.turns]
     progress.begin(run.id, len(todo), 0, sum(lengths) / 1e9)
     try:
-        for block in todo:
-            runner.stopping.check()
-            runner.block(block)
-    except (Interrupted, KeyboardInterrupt, Error) as error:
-        word = error.message if isinstance(error, Error) else "interrupted"
-        with contextlib.suppress(Error):
-            run.save(status="aborted", ended=word)
-        raise
+        with ending(run):
+            for block in todo:
+                runner.stopping.check()
+                runner.block(block)
     finally:
         progress.end()
-    run.save(status="complete", ended="all blocks run")
 
 
 class _Runner:

@@ -13,10 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dbdyno.errors import PlanError
-from dbdyno.study.plan import Arm, Judge, Plan, Schedule, Watch, Workload
+from dbdyno.study.plan import HOST, Arm, Judge, Plan, Schedule, Watch, Workload
 from dbdyno.target.probe import LogArm
-
-TARGET = "host"
 
 FLASH_LOG = {
     "paths": "",
@@ -50,7 +48,7 @@ class HostPlan:
             question=self.question,
             study=self.study,
             kind=self.kind,
-            dsn=TARGET,
+            dsn=HOST,
             arms=[
                 Arm(arm.name, description(arm), sessions=arm.sessions, rate_per_s=arm.rate_per_s)
                 for arm in self.arms

@@ -17,6 +17,8 @@ MODEL = "model:"
 """What the name of a modelled target begins with."""
 CELLS = "cells:"
 """What the name of storage cells as a target begins with."""
+HOST = "host"
+"""The name of the machine that dbdyno runs on, as a target."""
 EMBEDDED = ("postgres", "embedded")
 """Names of the embedded engine as a target."""
 
@@ -169,14 +171,21 @@ class Plan:
 
 def on_target(plan: Plan, target: str | None) -> Plan:
     """The plan on another target, unchanged where none is named; `postgres` and `embedded` are the
-    embedded engine. Raises `PlanError` for storage cells: there a study switches their own plan."""
+    embedded engine. Raises `PlanError` for storage cells and this host, named here or in the plan:
+    there studies run that are no plans of an engine."""
+    named = plan.dsn if target is None else target
+    if named == HOST or (named or "").startswith(CELLS):
+        where, how = (
+            ("on this host", f"{HOST} --set paths=/disk/redo,/flash/redo")
+            if named == HOST
+            else ("on storage cells", f"{CELLS}HOST1,HOST2 --dry-run")
+        )
+        raise PlanError(
+            f"runs on an engine or a model, not {where}", where=plan.title,
+            next_step=f"flash-log does: dbdyno run flash-log --target {how}",
+        )  # fmt: skip
     if target is None:
         return plan
-    if target.startswith(CELLS):
-        raise PlanError(
-            "runs on an engine or a model, not on storage cells", where=plan.title,
-            next_step="flash-log does: dbdyno run flash-log --target cells:HOST1,HOST2",
-        )  # fmt: skip
     return replace(plan, dsn=None if target in EMBEDDED else target)
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a question that the run asks itself: "shall I stop?"
+"""Ctrl-C and SIGTERM as a question that the run asks itself: "shall I stop?"; how runs end.
 
 The first signal ends the turn and lets everything be put back; a second one ends at once, and the
 guardian puts back what is left.
@@ -6,15 +6,34 @@ guardian puts back what is left.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+from dbdyno.errors import Error
+
+if TYPE_CHECKING:
+    from dbdyno.evidence.run import Run
 
 
 class Interrupted(Exception):  # noqa: N818
     """The user or the system asked the run to end."""
+
+
+@contextlib.contextmanager
+def ending(run: Run) -> Iterator[None]:
+    """Notes in a run how its blocks ended: all of them run, or why not."""
+    try:
+        yield
+    except (Interrupted, KeyboardInterrupt, Error) as error:
+        word = error.message if isinstance(error, Error) else "interrupted"
+        with contextlib.suppress(Error):
+            run.save(status="aborted", ended=word)
+        raise
+    run.save(status="complete", ended="all blocks run")
 
 
 class Stopping:

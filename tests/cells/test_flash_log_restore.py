@@ -1,0 +1,279 @@
+"""A run on cells whose machine stopped: its plans are put back from its folder, and it goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from flash_rig import FIRST, Rig, answering, eventually
+from rig_help import access
+
+from dbdyno.cells.iorm_switch import plan_undo
+from dbdyno.errors import CellsError, TargetError
+from dbdyno.evidence.run import Run, new_run
+from dbdyno.study.analyse import analyse
+from dbdyno.study.cells_restore import refuse_cut, undo_of
+from dbdyno.target.guardian import Guardian
+
+LONG_S = 120.0
+
+
+def asked(rig: Rig, *words: str, answer: str = "") -> subprocess.CompletedProcess[str]:
+    """A command of dbdyno, started in the folder with the rig's runs."""
+    return subprocess.run(
+        [sys.executable, "-m", "dbdyno", *words], cwd=rig.served.known_hosts.parent, input=answer,
+        text=True, capture_output=True, check=False, timeout=LONG_S,
+    )  # fmt: skip
+
+
+def stop_like_a_machine(process: subprocess.Popen[str]) -> None:
+    """Ends a run and its guardian at one instant, so that nobody is left to put anything back."""
+    os.kill(process.pid, signal.SIGSTOP)
+    tasks = Path(f"/proc/{process.pid}/task").iterdir()
+    children = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+    assert len(children) == 1
+    assert "guardian" in Path(f"/proc/{children[0]}/cmdline").read_text()
+    for pid in (*children, process.pid):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate(timeout=LONG_S)
+
+
+def cut(rig: Rig, *more: str, whole: int = 0) -> Run:
+    """A run whose machine stops in the middle of a block, after so many whole ones."""
+    runs = rig.served.known_hosts.parent / "runs"
+    words = rig.words("--yes", "--out", str(runs), *more)
+
+    def in_a_block() -> bool:
+        first, second = ("flashLog=off" in str(plan) for plan in rig.plans)
+        switched = first == second and "flashLog" in str(rig.plans[1])
+        return switched and len(list(runs.glob("*/blocks/b*.json"))) >= whole
+
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert eventually(in_a_block, LONG_S)
+            stop_like_a_machine(process)
+        finally:
+            process.kill()
+    (folder,) = runs.iterdir()
+    return Run.open(folder)
+
+
+def shown(rig: Rig) -> list[str]:
+    return [cell.answer("list iormplan detail")[0] for cell in rig.cells]
+
+
+def test_the_plans_are_restored_from_the_folder_of_a_run_whose_machine_stopped(rig: Rig):
+    before = shown(rig)
+    run = cut(rig, "--set", "turn=1h")
+    changed = shown(rig)
+    assert changed != before
+    assert run.status == "aborted"
+
+    dry = asked(rig, "cells", "restore", "last", "--dry-run")
+    assert dry.returncode == 0, dry.stderr
+    name = f"127.0.0.1:{rig.served.ports[1]}"
+    assert f'{name}: to be put back: alter iormplan dbplan=""' in dry.stdout
+    assert "nothing was changed" in dry.stdout
+    for answer in ("", "n\n"):
+        refused = asked(rig, "cells", "restore", "last", answer=answer)
+        assert refused.returncode == 2
+        assert "Do it?" in refused.stderr
+    assert shown(rig) == changed
+
+    done = asked(rig, "cells", "restore", run.id[-4:], "--yes")
+    assert done.returncode == 0, done.stderr
+    assert f"{name}: put back" in done.stdout
+    assert shown(rig) == before
+    again = asked(rig, "cells", "restore", str(run.path))
+    assert again.returncode == 0
+    assert again.stdout.count("as it was found") == 2
+    assert "nothing to restore" in again.stdout
+    assert Run.open(run.path).manifest["restored"] is True
+
+
+def test_a_new_run_on_cells_whose_run_was_cut_is_told_how_to_restore_them(rig: Rig):
+    run = cut(rig, "--set", "turn=1h")
+    runs = str(run.path.parent)
+    for more in ("--dry-run", "--yes"):
+        words = rig.words(more, "--out", runs)[3:]
+        refused = asked(rig, *words)
+        assert refused.returncode == 2, refused.stdout
+        assert f"run {run.id} was cut, and its IORM plan is still in force there" in refused.stderr
+        assert f"dbdyno cells restore {run.path}" in refused.stderr
+    assert len(list(run.path.parent.iterdir())) == 1
+    assert asked(rig, "cells", "restore", "last", "--yes").returncode == 0
+    assert asked(rig, *rig.words("--dry-run", "--out", runs)[3:]).returncode == 0
+
+
+def test_a_run_whose_machine_stopped_goes_on_once_it_is_restored(rig: Rig):
+    before = shown(rig)
+    run = cut(rig, "--blocks", "4", whole=1)
+    records = {file: file.read_bytes() for file in (run.path / "blocks").glob("b*.json")}
+    resume = ("run", "--resume", "last")
+    refused = asked(rig, *resume, "--yes")
+    assert refused.returncode == 2
+    assert "dbdyno cells restore" in refused.stderr
+    assert asked(rig, "cells", "restore", "last", "--yes").returncode == 0
+    elsewhere = asked(rig, *resume, "--target", "cells:a", "--yes")
+    assert "goes on with its own cells" in elsewhere.stderr
+    dry = asked(rig, *resume, "--dry-run")
+    assert dry.returncode == 0, dry.stderr
+    assert "nothing was changed" in dry.stdout
+
+    done = asked(rig, *resume, answer="y\n")
+    assert done.returncode == 0, done.stderr
+    assert shown(rig) == before
+    run = Run.open(run.path)
+    assert run.status == "complete"
+    assert run.manifest["resumed"] == [len(records)]
+    assert [block.index for block in run.blocks()] == [0, 1, 2, 3]
+    assert {file: file.read_bytes() for file in records} == records
+    assert analyse(run)["run"]["blocks_whole"] == 4
+    assert "is complete" in asked(rig, *resume).stderr
+
+
+def test_a_run_does_not_go_on_where_a_cell_is_not_as_it_was(rig: Rig):
+    cut(rig, "--set", "turn=1h")
+    assert asked(rig, "cells", "restore", "last", "--yes").returncode == 0
+    rig.cells[1].answer("alter iormplan objective=auto")
+    refused = asked(rig, "run", "--resume", "last", "--yes")
+    assert refused.returncode == 2
+    name = f"127.0.0.1:{rig.served.ports[1]}"
+    assert f"{name}: is not as it was found when the run began: objective" in refused.stderr
+
+
+def test_a_cell_that_cannot_be_reached_is_told_of_and_the_others_are_put_back(rig: Rig):
+    before = shown(rig)
+    run = cut(rig, "--set", "turn=1h")
+    manifest = json.loads((run.path / "manifest.json").read_text())
+    cells = manifest["iorm"]["undo"]["cells"]
+    cells[0] |= {"name": "gone", "port": 1}
+    (run.path / "manifest.json").write_text(json.dumps(manifest))
+    for more in ("--dry-run", "--yes", "--yes"):
+        done = asked(rig, "cells", "restore", "last", more)
+        assert done.returncode == 2
+        assert "gone: its IORM plan cannot be read: cannot be reached" in done.stderr
+    assert shown(rig)[1] == before[1]
+    assert "nothing to restore on the cells that answered" in done.stdout
+    assert Run.open(run.path).manifest["restored"] is False
+
+
+def test_a_plan_that_somebody_else_made_since_is_left_alone(rig: Rig):
+    cut(rig, "--set", "turn=1h")
+    rig.cells[0].answer("alter iormplan dbplan=((name=ORCL,share=9))")
+    rig.cells[1].answer('alter iormplan dbplan=""')
+    done = asked(rig, "cells", "restore", "last", "--yes")
+    assert done.returncode == 2
+    left = "left as it is, somebody else made its plan: alter iormplan dbplan=((name=ORCL,share=9))"
+    assert left in done.stdout
+    assert f"if it is to be as it was found: {FIRST}" in done.stderr
+    assert rig.plans == [["name=ORCL,share=9"], []]
+
+
+def test_a_killed_run_whose_guardian_lived_has_nothing_to_restore(rig: Rig, tmp_path: Path):
+    before = rig.plans
+    words = rig.words("--yes", "--out", str(tmp_path / "runs"), "--set", "turn=1h")
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        assert eventually(lambda: "flashLog" in str(rig.plans[1]), LONG_S)
+        process.kill()
+        process.communicate(timeout=LONG_S)  # the guardian holds the other end until it is done
+    assert rig.plans == before
+    done = asked(rig, "cells", "restore", "last", "--runs", str(tmp_path / "runs"))
+    assert done.returncode == 0, done.stderr
+    assert "nothing to restore" in done.stdout
+
+
+def test_what_is_no_cut_run_on_cells_is_refused_in_words(rig: Rig, tmp_path: Path):
+    runs = tmp_path / "runs"
+    new_run(runs, "other", {}, name="other")
+    refused = asked(rig, "cells", "restore", "other", "--runs", str(runs))
+    assert refused.returncode == 2
+    assert "other: has changed no plan of storage cells: there is nothing to restore" in (
+        refused.stderr
+    )
+    found = rig.survey(rig.plan()).found
+    undo = plan_undo(found, {host: (plan.directives,) for host, plan in found.items()},
+                     access(rig.served))  # fmt: skip
+    from dbdyno.target.undo import to_wire
+
+    manifest = {"iorm": {"undo": to_wire(undo)}, "restored": False}
+    at_work = new_run(runs, "mine", manifest, name="mine")
+    refused = asked(rig, "cells", "restore", "mine", "--runs", str(runs))
+    assert refused.returncode == 2
+    assert "is still running" in refused.stderr
+    with pytest.raises(CellsError, match="run mine is at work there"):
+        refuse_cut(runs, found)
+    at_work.save(restored=True)
+    refuse_cut(runs, found)
+
+
+def test_what_restoring_needs_is_on_disk_before_the_first_plan_is_changed(
+    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A machine that stops keeps what was synced: the file, its name, its folder's name."""
+    synced: list[str] = []
+    real = os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    at_first: list[tuple[list[str], dict[str, object]]] = []
+    for cell in rig.cells:
+        alter = cell.answer
+
+        def first(text: str, alter=alter) -> tuple[str, int]:
+            (manifest,) = tmp_path.glob("*flash-log*/manifest.json")
+            at_first.append((list(synced), json.loads(manifest.read_text())))
+            return alter(text)
+
+        answering(cell, "alter iormplan", first)
+    found = rig.survey(rig.plan()).found
+    run = rig.run(rig.plan(), tmp_path)
+    names, manifest = at_first[0]
+    aside = names.index(str(run.path / "manifest.json.tmp"))
+    assert str(run.path) in names[aside:]
+    assert str(tmp_path) in names
+    undo = undo_of(Run(run.path, manifest))
+    assert undo.found == {host: plan.directives for host, plan in found.items()}
+    assert manifest["restored"] is False
+    assert run.manifest["restored"] is True
+
+
+def test_a_run_that_could_not_put_a_plan_back_says_so(
+    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    theirs = "alter iormplan dbplan=((name=ORCL,share=9))"
+    real = rig.cells[0].answer
+    taken: list[str] = []
+
+    def somebody_else_follows(text: str) -> tuple[str, int]:
+        answer = real(text)
+        taken.append(text)
+        return real(theirs) if len(taken) == 2 else answer
+
+    answering(rig.cells[0], "alter", somebody_else_follows)
+    with pytest.raises((TargetError, CellsError)):
+        rig.run(rig.plan(), tmp_path)
+    (folder,) = tmp_path.glob("*flash-log*")
+    assert Run.open(folder).manifest["restored"] is False
+
+
+def test_a_file_of_ssh_configuration_is_handed_to_the_guardian(rig: Rig, tmp_path: Path):
+    """A path is no JSON: the run ended before its first block."""
+    from dataclasses import replace
+
+    config = tmp_path / "ssh_config"
+    config.write_text("")
+    found = rig.survey(rig.plan()).found
+    way = replace(access(rig.served), config=config)
+    undo = plan_undo(found, dict.fromkeys(found, ()), way)
+    assert undo.access == replace(way, keys=undo.access.keys, known_hosts=undo.access.known_hosts)
+    with Guardian() as guardian, guardian.undo(undo):
+        pass
