@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import getpass
 import json
 import os
+import pwd
 import shlex
 import shutil
 import signal
@@ -21,6 +21,7 @@ import socket
 import socketserver
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ from dbdyno.rig.cell import Cell
 from dbdyno.rig.filters import Said
 from dbdyno.rig.shell import shell
 
-USER = getpass.getuser()
+USER = pwd.getpwuid(os.getuid()).pw_name
 PATIENCE_S = 90.0
 PROGRAMS = ("cellcli", "hostname")
 
@@ -212,19 +213,24 @@ def openssh(folder: Path, cells: list[Behaviour], *settings: str) -> Iterator[Ss
     with _asked(server) as rig:
         _furnish(server, rig)
         try:
-            for _ in range(5):
-                _configure(server, settings)
-                with contextlib.suppress(AssertionError):
-                    server.start()
-                if "Address already in use" not in server.log:
-                    break
-                server.stop()  # somebody else took a port meanwhile
-                (folder / "log").write_text("")
-            assert server.process is not None, server.log
-            assert server.process.poll() is None, server.log
+            _start(server, settings)
             yield server
         finally:
             server.stop()
+
+
+def _start(server: Sshd, settings: tuple[str, ...]) -> None:
+    """Starts it on ports of its own."""
+    for _ in range(5):
+        _configure(server, settings)
+        with contextlib.suppress(AssertionError):
+            server.start()
+        if "Address already in use" not in server.log:
+            break
+        server.stop()  # somebody else took a port meanwhile
+        (server.folder / "log").write_text("")
+    assert server.process is not None, server.log
+    assert server.process.poll() is None, server.log
 
 
 def _furnish(server: Sshd, rig: int) -> None:
@@ -323,12 +329,30 @@ def _below(pid: int) -> list[int]:
 
 @functools.cache
 def why_not() -> str | None:
-    """Why no real server can be asked here; None: it can."""
+    """Why no real server can be asked here; None: it can. Its own client has to come in, too: an
+    account may be locked or have no shell, a container may forbid what sshd does to itself."""
     if sshd_program() is None or not shutil.which("ssh"):
         return "no sshd here: `make setup-test` installs Debian's openssh-server"
     if os.getuid() == 0 and not Path("/run/sshd").is_dir():
         return "sshd started by root wants the folder /run/sshd: `make setup-test` makes it"
-    return None
+    with tempfile.TemporaryDirectory() as folder:
+        server = Sshd(Path(folder), [], [lambda line: Then("yes\n")])
+        with _asked(server) as rig:
+            _furnish(server, rig)
+            try:
+                _start(server, ())
+                words = ["ssh", "-F", str(server.config()), "-o", "BatchMode=yes", "cel01"]
+                done = subprocess.run(
+                    [*words, "cellcli"], stdin=subprocess.DEVNULL, capture_output=True,
+                    timeout=PATIENCE_S, check=False,
+                )  # fmt: skip
+                if done.stdout == b"yes\n":
+                    return None
+                return f"ssh itself cannot log in to sshd here: {done.stderr!r}, {server.log}"
+            except AssertionError as error:
+                return f"sshd does not start here: {error}"
+            finally:
+                server.stop()
 
 
 @contextlib.contextmanager
