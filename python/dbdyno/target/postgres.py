@@ -159,7 +159,9 @@ class Postgres:
             conn = psycopg.connect(**self._arguments(application_name))
             for name, value in wanted.items():
                 if value is not None:
-                    conn.execute("select set_config(%s, %s, false)", [name, str(value)])
+                    conn.execute(
+                        "select /* dbdyno */ set_config(%s, %s, false)", [name, str(value)]
+                    )
             conn.autocommit = autocommit
         except psycopg.Error as error:
             raise self._no_answer(error) from None
@@ -274,7 +276,7 @@ class Postgres:
         )
         if info.password:
             self._parameters["password"] = info.password
-        row = conn.execute("select pg_backend_pid()").fetchone()
+        row = conn.execute("select /* dbdyno */ pg_backend_pid()").fetchone()
         self.pooled = row is not None and row[0] != info.backend_pid
         self._reached = info.host
         if "hostaddr" in self._parameters:

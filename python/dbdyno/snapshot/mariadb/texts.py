@@ -7,6 +7,7 @@ that the digest is the fingerprint too.
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -45,12 +46,15 @@ def view(rows: Rows, statements: View, before: Snapshot | None, most: int) -> Vi
     """All texts known so far: those of the snapshot before, and of new digests at the top."""
     known = {str(digest): str(text) for digest, text in _kept(before, NAME, "DIGEST, query")}
     wanted = [one for one in top(statements, before) if one not in known][:most]
+    started = time.perf_counter_ns()
     if wanted:
         marks = ", ".join(["%s"] * len(wanted))
         table = f"performance_schema.{STATEMENTS.name}"
         sql = f"select digest, min(digest_text) from {table} where digest in ({marks}) group by 1"
         known |= {str(digest): str(text).strip() for digest, text in rows(sql, wanted)}
-    return View(NAME, "now", COLUMNS, [(one, one, known[one]) for one in sorted(known)])
+    spent = time.perf_counter_ns() - started if wanted else 0
+    kept = [(one, one, known[one]) for one in sorted(known)]
+    return View(NAME, "now", COLUMNS, kept, elapsed_ns=spent)
 
 
 def top(statements: View, before: Snapshot | None) -> list[str]:

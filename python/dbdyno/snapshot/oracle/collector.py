@@ -129,16 +129,18 @@ class OracleCollector:
     def _texts(self, statements: View, before: Snapshot | None) -> View:
         known = _known(before)
         wanted = [one for one in top(statements) if one not in known][: self.options.texts_most]
+        started = time.perf_counter_ns()
         if wanted:
             binds = {f"i{at}": one for at, one in enumerate(wanted)}
             sql = script("sql_text").sql.replace(":ids", ", ".join(f":{name}" for name in binds))
             with contextlib.suppress(driver().Error):
                 known |= {str(i): without_literals(str(t)) for i, t in self._rows(sql, binds)}
+        spent = time.perf_counter_ns() - started if wanted else 0
         names = [column.name for column in statements.columns]
         signature = names.index("signature")
         prints = {row[0]: row[signature] for row in statements.rows if isinstance(row, tuple)}
         rows = [(one, prints.get(one), known[one]) for one in sorted(known)]
-        return View(TEXTS, "now", TEXT_COLUMNS, rows)
+        return View(TEXTS, "now", TEXT_COLUMNS, rows, elapsed_ns=spent)
 
     def _rows(self, sql: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         with self._connection.cursor() as cursor:

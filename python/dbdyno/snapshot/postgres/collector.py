@@ -128,6 +128,8 @@ class PostgresCollector:
 
     def _session(self, database: str | None) -> tuple[Connection, Reader]:
         """The connection to a database and its reader, made on first use and after a loss."""
+        from dbdyno.snapshot.postgres.marked import MarkedCursor
+
         name = database or ""
         connection = self._connections.get(name)
         if connection is None or connection.closed:
@@ -138,6 +140,7 @@ class PostgresCollector:
                 read_only=True,
                 application_name=APPLICATION_NAME,
             )
+            connection.cursor_factory = MarkedCursor
             self._connections[name] = connection
             self._readers[name] = Reader(connection, _NAMES)
             self._count("before" if database is None else "after", connection.info.dbname, SETUP)

@@ -66,7 +66,7 @@ def read(connection: Connection) -> dict[str, Any]:
     for names, sql in _QUERIES:
         try:
             with connection.transaction():
-                row = connection.execute(OWN_MARK + sql).fetchone()
+                row = connection.execute(sql).fetchone()
         except psycopg.Error:
             if connection.broken:
                 raise

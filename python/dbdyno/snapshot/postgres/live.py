@@ -28,7 +28,7 @@ _COUNTERS = (
     "commits", "rollbacks", "hits", "reads", "rows", "changes", "temp_bytes", "deadlocks",
     "wal_bytes",
 )  # fmt: skip
-_SQL = """/* dbdyno */
+_SQL = """
 select sum(xact_commit), sum(xact_rollback), sum(blks_hit), sum(blks_read),
   sum(tup_returned + tup_fetched), sum(tup_inserted + tup_updated + tup_deleted),
   sum(temp_bytes), sum(deadlocks),
@@ -37,7 +37,7 @@ select sum(xact_commit), sum(xact_rollback), sum(blks_hit), sum(blks_read),
 from pg_stat_database
 """
 _STATES = ("sessions", "active", "in transaction", "wait for locks")
-_SESSIONS = """/* dbdyno */
+_SESSIONS = """
 select count(*), count(*) filter (where state = 'active'),
   count(*) filter (where state like 'idle in transaction%'),
   count(*) filter (where wait_event_type = 'Lock')
@@ -61,6 +61,8 @@ class PostgresLive:
     )
 
     def __init__(self, dsn: str, options: Options) -> None:
+        from dbdyno.snapshot.postgres.marked import MarkedCursor
+
         try:
             self._target = Postgres.open(dsn)
             self._connection: Connection = self._target.connect(
@@ -69,6 +71,7 @@ class PostgresLive:
                 read_only=True,
                 application_name="dbdyno snap top",
             )
+            self._connection.cursor_factory = MarkedCursor
         except TargetError as error:
             raise SnapshotError(
                 error.message, where=error.where, next_step=error.next_step
@@ -126,7 +129,7 @@ class PostgresLive:
         if self._schema is None:
             return None
         rows = self._connection.execute(
-            f"/* dbdyno */ select queryid::text, sum(calls)::float8, sum({self._time}) * 1e6"
+            f"select queryid::text, sum(calls)::float8, sum({self._time}) * 1e6"
             f' from "{self._schema}".pg_stat_statements(false) where queryid is not null group by 1'
         )
         return {str(name): (float(calls), float(spent)) for name, calls, spent in rows}
@@ -140,7 +143,7 @@ class PostgresLive:
             self._texts |= {str(one): "(text not readable)" for one in unknown}
             try:
                 rows = self._connection.execute(
-                    f"/* dbdyno */ select queryid, min(left(query, {LONGEST}))"
+                    f"select queryid, min(left(query, {LONGEST}))"
                     f' from "{self._schema}".pg_stat_statements where queryid = any(%s) group by 1',
                     [unknown],
                 ).fetchall()

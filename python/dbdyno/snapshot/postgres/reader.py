@@ -73,7 +73,7 @@ class Reader:
         """What this session did is counted when its transaction ends, not seconds later: so that
         it can be left out of the next difference. PostgreSQL 15 and later."""
         if self._flushes:
-            self.connection.execute("select /* dbdyno */ pg_catalog.pg_stat_force_next_flush()")
+            self.connection.execute("select pg_catalog.pg_stat_force_next_flush()")
 
     def has(self, name: str) -> bool:
         """Whether this server has the view."""

@@ -13,10 +13,11 @@ import hashlib
 import heapq
 import io
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.postgres.facts import OWN_MARK, is_ours
+from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.postgres.reader import Reader, refused
 from dbdyno.snapshot.view import Column, View, unread
 
@@ -62,12 +63,14 @@ def view(reader: Reader, statements: View, before: Snapshot | None, most: int) -
     texts = _of(before)
     ours = {one for one, text in texts.items() if is_ours(text)}
     wanted = [one for one in top(statements, before, ours) if one not in texts][:most]
+    spent = 0
     if wanted:
+        started = time.perf_counter_ns()
         schema = reader.schemas["pg_stat_statements"]
         try:
             with reader.connection.transaction():
                 rows = reader.connection.execute(
-                    f"select {OWN_MARK}queryid, min(left(query, {LONGEST}))"
+                    f"select queryid, min(left(query, {LONGEST}))"
                     f' from "{schema}".pg_stat_statements where queryid = any(%s) group by 1',
                     [wanted],
                 ).fetchall()
@@ -78,10 +81,12 @@ def view(reader: Reader, statements: View, before: Snapshot | None, most: int) -
             if not texts:
                 return unread(NAME, "now", part.problem or "", part.next_step)
             rows = []
+        spent = time.perf_counter_ns() - started
         for identifier, text in rows:
             if text and text != "<insufficient privilege>":
                 texts[int(identifier)] = without_literals(text)
-    return View(NAME, "now", COLUMNS, [(i, fingerprint(texts[i]), texts[i]) for i in sorted(texts)])
+    kept = [(i, fingerprint(texts[i]), texts[i]) for i in sorted(texts)]
+    return View(NAME, "now", COLUMNS, kept, elapsed_ns=spent)
 
 
 def top(statements: View, before: Snapshot | None, ours: Set[int]) -> list[int]:
