@@ -36,19 +36,14 @@ def make(rows: int, folder: str) -> list[Path]:
         "--example",
         "capture",
     ]
-    subprocess.run(
-        [*capture, "--", str(rows), "20", folder], cwd=ROOT, check=True, stdout=subprocess.DEVNULL
-    )
+    subprocess.run([*capture, "--", str(rows), "20", folder], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return sorted(Path(folder).glob("*.parquet"))
 
 
 def ours(parts: list[Path]) -> dict[tuple[int, str], list[float]]:
     """Summaries by dbdyno's kernel."""
     rows = _core.summarise([[(path, [])] for path in parts], QUANTILES)
-    return {
-        (r["group"], r["arm"]): [r["count"], r["mean_ns"], *r["quantiles_ns"], r["max_ns"]]
-        for r in rows
-    }
+    return {(r["group"], r["arm"]): [r["count"], r["mean_ns"], *r["quantiles_ns"], r["max_ns"]] for r in rows}
 
 
 def theirs(parts: list[Path]) -> dict[tuple[int, str], list[float]]:

@@ -73,10 +73,7 @@ def read() -> float:
     from dbdyno.cells.listing import read_text
     from dbdyno.cells.numbers import printed
 
-    lines = [
-        f"\t CD_IO_RQ_R_SM   \t CD_{at % 12:02}_cell01\t {printed(at * 37, 'IO requests')}"
-        for at in range(LINES)
-    ]
+    lines = [f"\t CD_IO_RQ_R_SM   \t CD_{at % 12:02}_cell01\t {printed(at * 37, 'IO requests')}" for at in range(LINES)]
     for at in range(5):
         lines[at * 19_999] = "\t CD_IO_RQ_R_SM \t broken"
     text = "\n".join(lines)
@@ -100,9 +97,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         words = [sys.executable, __file__, "--serve", folder, "--cells", str(given.cells)]
-        server = subprocess.Popen(
-            [*words, "--late", str(given.late)], stdout=subprocess.PIPE, text=True
-        )
+        server = subprocess.Popen([*words, "--late", str(given.late)], stdout=subprocess.PIPE, text=True)
         try:
             assert server.stdout is not None
             reach, metrics = json.loads(server.stdout.readline())
@@ -117,9 +112,7 @@ def main() -> None:
         f" {max(one[1] for one in rounds):.0f} MB, {rounds[0][2]:,} rows"
     )
     reads = [read() for _ in range(given.rounds)]
-    print(
-        f"read: {LINES:,} lines: best {min(reads):.3f} s, median {statistics.median(reads):.3f} s"
-    )
+    print(f"read: {LINES:,} lines: best {min(reads):.3f} s, median {statistics.median(reads):.3f} s")
 
 
 if __name__ == "__main__":

@@ -45,9 +45,7 @@ def pgbench(target: Postgres, *arguments: str) -> subprocess.CompletedProcess[st
         "PGPASSWORD": conninfo["password"] or "",
     }
     program = Path(find_binaries().bindir) / "pgbench"
-    return subprocess.run(
-        [program, *arguments], env=environment, check=True, text=True, capture_output=True
-    )
+    return subprocess.run([program, *arguments], env=environment, check=True, text=True, capture_output=True)
 
 
 def timed_pgbench(target: Postgres, *arguments: str) -> PgbenchResult:

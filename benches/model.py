@@ -30,10 +30,14 @@ def flash_log() -> dict[str, float]:
     from dbdyno import _core
 
     arms = [
-        {"name": word, "settings": {"cells.flash_log.enabled": word}, "sessions": 20,
-         "workload": {"kind": "commit-loop", "redo_bytes": "512"}}
+        {
+            "name": word,
+            "settings": {"cells.flash_log.enabled": word},
+            "sessions": 20,
+            "workload": {"kind": "commit-loop", "redo_bytes": "512"},
+        }
         for word in ("off", "on")
-    ]  # fmt: skip
+    ]
     machine = _core.model_machine("exadata-x2")
     spec = {"machine": machine, "seed": 1, "transactions": COMMITS, "arms": arms}
     with tempfile.TemporaryDirectory() as folder:

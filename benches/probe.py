@@ -58,10 +58,20 @@ def fio(folder: Path, seconds: float, dsync: bool) -> dict[str, float]:
             for _ in range(BYTES >> 20):
                 out.write(bytes(1 << 20))
     words = {
-        "name": "log", "filename": file, "size": BYTES, "rw": "write", "bs": "4k", "direct": 1,
-        "sync": "dsync" if dsync else "none", "overwrite": 1, "ioengine": "psync", "time_based": 1,
-        "runtime": f"{seconds:g}s", "output-format": "json", "percentile_list": "50:99",
-    }  # fmt: skip
+        "name": "log",
+        "filename": file,
+        "size": BYTES,
+        "rw": "write",
+        "bs": "4k",
+        "direct": 1,
+        "sync": "dsync" if dsync else "none",
+        "overwrite": 1,
+        "ioengine": "psync",
+        "time_based": 1,
+        "runtime": f"{seconds:g}s",
+        "output-format": "json",
+        "percentile_list": "50:99",
+    }
     command = ["fio", *(f"--{key}={value}" for key, value in words.items())]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     job = json.loads(done.stdout)["jobs"][0]["write"]

@@ -117,8 +117,9 @@ def objects(target: Postgres, store: Store, tables: int) -> None:
         taken.append(snap(target, store, times))
     sizes = [size(one) / 1e6 for one in taken]
     print(f"{tables} tables with an index each, {tables // 5} changed between snapshots:")
-    print(f"  snapshot: first {times[0]:.2f} s, later {statistics.median(times[1:]):.2f} s"
-          f" (worst {max(times[1:]):.2f})")  # fmt: skip
+    print(
+        f"  snapshot: first {times[0]:.2f} s, later {statistics.median(times[1:]):.2f} s (worst {max(times[1:]):.2f})"
+    )
     print(f"  stored: first {sizes[0]:.2f} MB, later {statistics.median(sizes[1:]):.2f} MB")
     rendered: list[float] = []
     for first, last in itertools.pairwise(taken):
@@ -129,14 +130,15 @@ def objects(target: Postgres, store: Store, tables: int) -> None:
     for _ in range(3):
         arguments = ["snap", "report", "last-1", "last", "--store", str(store.folder)]
         with timed(whole):
-            subprocess.run([sys.executable, "-m", "dbdyno", *arguments], check=True,
-                           stdout=subprocess.DEVNULL)  # fmt: skip
+            subprocess.run([sys.executable, "-m", "dbdyno", *arguments], check=True, stdout=subprocess.DEVNULL)
     model_s, whole_s = statistics.median(rendered), statistics.median(whole)
     after = os.times()
     spent = after.children_user + after.children_system
     spent = (spent - before.children_user - before.children_system) / len(whole)
-    print(f"  report: model {model_s:.2f} s; `dbdyno snap report` as a process {whole_s:.2f} s,"
-          f" {spent:.2f} s of CPU", flush=True)  # fmt: skip
+    print(
+        f"  report: model {model_s:.2f} s; `dbdyno snap report` as a process {whole_s:.2f} s, {spent:.2f} s of CPU",
+        flush=True,
+    )
 
 
 def statements(target: Postgres, store: Store) -> None:
@@ -147,9 +149,7 @@ def statements(target: Postgres, store: Store) -> None:
             signs = "".join("+-"[n >> bit & 1] + "1" for bit in range(13))
             conn.execute(f"select /* {padding} */ 1{signs}", prepare=False)
         conn.execute("select pg_stat_statements_reset(0, 0, 1)")
-        row = conn.execute(
-            "select count(*), sum(octet_length(query)) / 1e6 from pg_stat_statements"
-        ).fetchone()
+        row = conn.execute("select count(*), sum(octet_length(query)) / 1e6 from pg_stat_statements").fetchone()
     assert row is not None
     print(f"pg_stat_statements with {row[0]} statements, {row[1]:.0f} MB of texts:")
     with target.connect() as conn:
@@ -218,8 +218,7 @@ with open_collector(sys.argv[1], Options()) as collector:
 def sampling(target: Postgres, pairs: int) -> None:
     """What the sampler costs here, in its backend, and in throughput."""
     with crowd(target):
-        done = subprocess.run([sys.executable, "-c", _CHILD, dsn(target)], check=True,
-                              capture_output=True, text=True)  # fmt: skip
+        done = subprocess.run([sys.executable, "-c", _CHILD, dsn(target)], check=True, capture_output=True, text=True)
         share, rate, rows = (float(word) for word in done.stdout.split())
         print(f"sampling {SESSIONS} sessions at {rate:.1f} Hz, {rows:.0f} rows in 20 s:")
         print(f"  client {share:.2%} of a core")
@@ -248,11 +247,30 @@ def _paired(target: Postgres, pairs: int) -> tuple[list[float], float]:
         seconds = round(pairs * 2 * WINDOW_S * 1.1) + 6
         known = target.libpq_parameters()
         load = subprocess.Popen(
-            [find_binaries().bindir / "pgbench", "-S", "-c", "8", "-j", "2", "-n",
-             "-T", str(seconds), "-l", "--log-prefix", f"{folder}/log",
-             "-h", known["host"], "-p", known["port"], "-U", known["user"], known["dbname"]],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [
+                find_binaries().bindir / "pgbench",
+                "-S",
+                "-c",
+                "8",
+                "-j",
+                "2",
+                "-n",
+                "-T",
+                str(seconds),
+                "-l",
+                "--log-prefix",
+                f"{folder}/log",
+                "-h",
+                known["host"],
+                "-p",
+                known["port"],
+                "-U",
+                known["user"],
+                known["dbname"],
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         sampler = own.sampler(PERIOD_S)
         sampler.start()
         time.sleep(3)
@@ -274,8 +292,7 @@ def _paired(target: Postgres, pairs: int) -> tuple[list[float], float]:
         sampler.stop()
         load.wait()
         counts = _counts(Path(folder), windows)
-    rates = [(n / (end - begun), looking) for n, (begun, end, looking) in
-             zip(counts, windows, strict=True)]  # fmt: skip
+    rates = [(n / (end - begun), looking) for n, (begun, end, looking) in zip(counts, windows, strict=True)]
     ratios = []
     for first, second in zip(rates[::2], rates[1::2], strict=True):
         on, off = (first[0], second[0]) if first[1] else (second[0], first[0])
@@ -303,7 +320,5 @@ def _cpu(pid: int) -> float:
 
 
 if __name__ == "__main__":
-    resource.setrlimit(
-        resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
-    )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     main()

@@ -54,8 +54,7 @@ def peer(path: str) -> None:
         import pandas as pd
 
         frame = pd.read_parquet(path)
-        groups = {str(name): part.to_numpy() for name, part in frame.groupby("arm", observed=True)[
-            "elapsed_ns"]}  # fmt: skip
+        groups = {str(name): part.to_numpy() for name, part in frame.groupby("arm", observed=True)["elapsed_ns"]}
     except ImportError:
         import pyarrow.compute as pc
         import pyarrow.parquet as pq
@@ -76,10 +75,14 @@ def peer(path: str) -> None:
             rows.append([float(np.quantile(ordered, q)), int(ordered[low]), int(ordered[high])])
         counts, edges = np.histogram(values, bins=np.geomspace(values.min(), values.max(), 400))
         answer[name] = {
-            "mean": values.mean(), "sd": values.std(ddof=1), "min": int(values.min()),
-            "max": int(values.max()), "quantiles": rows, "histogram": counts.tolist(),
+            "mean": values.mean(),
+            "sd": values.std(ddof=1),
+            "min": int(values.min()),
+            "max": int(values.max()),
+            "quantiles": rows,
+            "histogram": counts.tolist(),
             "edges": edges.tolist(),
-        }  # fmt: skip
+        }
     for test, found in (
         ("t", stats.ttest_ind(b, a, equal_var=False)),
         ("u", stats.mannwhitneyu(b, a)),

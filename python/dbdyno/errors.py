@@ -13,9 +13,7 @@ class Error(Exception):
     `where` names the place (file and line, setting, run folder); `next_step` says what to do.
     """
 
-    def __init__(
-        self, message: str, *, where: str | None = None, next_step: str | None = None
-    ) -> None:
+    def __init__(self, message: str, *, where: str | None = None, next_step: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.where = where

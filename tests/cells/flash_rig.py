@@ -56,10 +56,28 @@ class Rig:
 
     def words(self, *more: str) -> list[str]:
         """The command line of such a run."""
-        return [sys.executable, "-m", "dbdyno", "run", "flash-log", "--target",
-                f"cells:{self.served.hosts}", "--user", "celladmin", "--known-hosts",
-                str(self.served.known_hosts), "--key", str(self.served.key), "--seed", "1",
-                "--set", "database=orcl", "--set", "turn=60s", *more]  # fmt: skip
+        return [
+            sys.executable,
+            "-m",
+            "dbdyno",
+            "run",
+            "flash-log",
+            "--target",
+            f"cells:{self.served.hosts}",
+            "--user",
+            "celladmin",
+            "--known-hosts",
+            str(self.served.known_hosts),
+            "--key",
+            str(self.served.key),
+            "--seed",
+            "1",
+            "--set",
+            "database=orcl",
+            "--set",
+            "turn=60s",
+            *more,
+        ]
 
 
 @pytest.fixture

@@ -39,14 +39,24 @@ class Cells:
             writes = round(self.writes_per_s * seconds * load * self.dice.lognormvariate(0, 0.02))
             mean = writes * self.flash_share
             flash = max(0, round(self.dice.gauss(mean, mean**0.5)))
-            self._add(cell, "FLASHLOG", FL_RQ_W=writes + 2, FL_IO_W=writes, FL_FLASH_FIRST=flash,
-                      FL_DISK_FIRST=writes - flash, FL_PREVENTED_OUTLIERS=flash // 50,
-                      FL_ACTUAL_OUTLIERS=0, FL_IO_W_SKIP_BUSY=2, FL_IO_W_SKIP_LARGE=0)  # fmt: skip
+            self._add(
+                cell,
+                "FLASHLOG",
+                FL_RQ_W=writes + 2,
+                FL_IO_W=writes,
+                FL_FLASH_FIRST=flash,
+                FL_DISK_FIRST=writes - flash,
+                FL_PREVENTED_OUTLIERS=flash // 50,
+                FL_ACTUAL_OUTLIERS=0,
+                FL_IO_W_SKIP_BUSY=2,
+                FL_IO_W_SKIP_LARGE=0,
+            )
             for disk in DISKS:
                 requests = round(50 * seconds * load * self.dice.lognormvariate(0, 0.05))
                 each = self.latency_us * self.dice.lognormvariate(0, self.wobble / 2)
-                self._add(cell, f"{disk}_{cell}", CD_IO_RQ_R_SM=requests,
-                          CD_IO_TM_R_SM=round(requests * each), CD_IO_ERRS=0)  # fmt: skip
+                self._add(
+                    cell, f"{disk}_{cell}", CD_IO_RQ_R_SM=requests, CD_IO_TM_R_SM=round(requests * each), CD_IO_ERRS=0
+                )
 
     def _add(self, cell: str, item: str, **grown: float) -> None:
         for name, value in grown.items():
@@ -67,10 +77,10 @@ class Cells:
                 continue
             own = at_ns + number * SECOND
             readings = [
-                Reading(cell, name, item, value, "us" if "_TM_" in name else "IO requests",
-                        repr(value), 0, own)
-                for (whose, name, item), value in self.sums.items() if whose == cell
-            ]  # fmt: skip
+                Reading(cell, name, item, value, "us" if "_TM_" in name else "IO requests", repr(value), 0, own)
+                for (whose, name, item), value in self.sums.items()
+                if whose == cell
+            ]
             readings.append(Reading(cell, "FC_BY_USED", "FLASHCACHE", 1000.0, "MB", "", 0, own))
             listing = Listing(readings, {cell: self.began})
             columns.append(Column(Host(cell, cell), listing, at_ns, 0.1))

@@ -137,8 +137,18 @@ class Sshd:
 
     def reach(self, *hosts: str) -> list[str]:
         """The options of `dbdyno cells` that reach the cells, or these hosts."""
-        return ["-H", ",".join(hosts or self.hosts), "-l", USER, "--key", str(self.key),
-                "--known-hosts", str(self.known_hosts), "--timeout", str(PATIENCE_S)]  # fmt: skip
+        return [
+            "-H",
+            ",".join(hosts or self.hosts),
+            "-l",
+            USER,
+            "--key",
+            str(self.key),
+            "--known-hosts",
+            str(self.known_hosts),
+            "--timeout",
+            str(PATIENCE_S),
+        ]
 
     def let_in(self, key: Path) -> None:
         """Lets this key in, too."""
@@ -152,8 +162,13 @@ class Sshd:
         for number, port in enumerate(self.ports, 1):
             lines += [f"Host cel{number:02}", f"  Port {port}"]
         lines += ["Host cel*", *(f"  {name} {text}" for name, text in settings.items())]
-        lines += ["Host *", "  HostName 127.0.0.1", f"  User {USER}", f"  IdentityFile {self.key}",
-                  f"  UserKnownHostsFile {self.known_hosts}"]  # fmt: skip
+        lines += [
+            "Host *",
+            "  HostName 127.0.0.1",
+            f"  User {USER}",
+            f"  IdentityFile {self.key}",
+            f"  UserKnownHostsFile {self.known_hosts}",
+        ]
         path = self.folder / "ssh_config"
         path.write_text("".join(f"{line}\n" for line in lines))
         return path
@@ -256,9 +271,7 @@ def _configure(server: Sshd, settings: tuple[str, ...]) -> None:
             one.bind(("127.0.0.1", 0))
         server.ports = [one.getsockname()[1] for one in sockets]
     host_key = (server.folder / "host_key.pub").read_text()
-    server.known_hosts.write_text(
-        "".join(f"[127.0.0.1]:{port} {host_key}" for port in server.ports)
-    )
+    server.known_hosts.write_text("".join(f"[127.0.0.1]:{port} {host_key}" for port in server.ports))
     lines = [
         *settings,
         *(f"ListenAddress 127.0.0.1:{port}" for port in server.ports),
@@ -343,9 +356,12 @@ def why_not() -> str | None:
                 _start(server, ())
                 words = ["ssh", "-F", str(server.config()), "-o", "BatchMode=yes", "cel01"]
                 done = subprocess.run(
-                    [*words, "cellcli"], stdin=subprocess.DEVNULL, capture_output=True,
-                    timeout=PATIENCE_S, check=False,
-                )  # fmt: skip
+                    [*words, "cellcli"],
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=PATIENCE_S,
+                    check=False,
+                )
                 if done.stdout == b"yes\n":
                     return None
                 return f"ssh itself cannot log in to sshd here: {done.stderr!r}, {server.log}"
@@ -367,9 +383,11 @@ def agent(folder: Path) -> Iterator[Callable[[Path, str], None]]:
         say.write_text(f"#!/bin/sh\necho '{passphrase}'\n")
         say.chmod(0o700)
         subprocess.run(
-            ["ssh-add", "-q", str(key)], env={**environment, "SSH_ASKPASS": str(say)}, check=True,
+            ["ssh-add", "-q", str(key)],
+            env={**environment, "SSH_ASKPASS": str(say)},
+            check=True,
             capture_output=True,
-        )  # fmt: skip
+        )
 
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
         try:

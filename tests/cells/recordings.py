@@ -38,10 +38,7 @@ def column(
 ) -> Column:
     """One cell's answer: collected at a minute, asked at another (else at the same one)."""
     at_ns = round(minute * MINUTE)
-    readings = [
-        Reading(cell, name, item, value, "", "", 0, at_ns)
-        for (name, item), value in counters.items()
-    ]
+    readings = [Reading(cell, name, item, value, "", "", 0, at_ns) for (name, item), value in counters.items()]
     listing = Listing(readings)
     if began is not None:
         listing.started_ns[cell] = began
@@ -49,14 +46,9 @@ def column(
     return Column(Host(cell, cell), listing, asked_ns, 0.1, problem)
 
 
-def rounds_of(
-    minutes: int, counters: Callable[[str, int], Counters], cells: Sequence[str] = CELLS
-) -> list[Collection]:
+def rounds_of(minutes: int, counters: Callable[[str, int], Counters], cells: Sequence[str] = CELLS) -> list[Collection]:
     """A round a minute, every cell as `counters` says."""
-    return [
-        Collection([column(cell, counters(cell, at), at) for cell in cells])
-        for at in range(minutes)
-    ]
+    return [Collection([column(cell, counters(cell, at), at) for cell in cells]) for at in range(minutes)]
 
 
 def disks(dice: random.Random, minutes: int, slow: float = 1.0, each: int = 4) -> list[Collection]:

@@ -34,11 +34,13 @@ def cell(**given) -> Cell:
 
 def any_rack(dice: random.Random) -> Rack:
     """A rack of any kind: workload, cache, log and length drawn."""
-    workload = dice.choice([
-        UPDATES,
-        {"kind": "commit-loop", "think_ms": dice.choice([1, 20]), "redo_bytes": "512..64KiB"},
-        {"kind": "key-lookup", "think_ms": 5},
-    ])  # fmt: skip
+    workload = dice.choice(
+        [
+            UPDATES,
+            {"kind": "commit-loop", "think_ms": dice.choice([1, 20]), "redo_bytes": "512..64KiB"},
+            {"kind": "key-lookup", "think_ms": 5},
+        ]
+    )
     settings = {
         **SMALL_BUFFERS,
         "cells.count": str(dice.randint(2, 4)),

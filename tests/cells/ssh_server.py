@@ -76,18 +76,24 @@ def servers(
     async def serve() -> None:
         opened = [
             await asyncssh.listen(
-                "127.0.0.1", 0, server_host_keys=[host_key], process_factory=behaviour,
-                authorized_client_keys=f"{rig.key}.pub", encoding=None,
+                "127.0.0.1",
+                0,
+                server_host_keys=[host_key],
+                process_factory=behaviour,
+                authorized_client_keys=f"{rig.key}.pub",
+                encoding=None,
             )
             for behaviour in behaviours
-        ]  # fmt: skip
+        ]
         rig.ports += [server.sockets[0].getsockname()[1] for server in opened]
         if behind:
             between = await asyncssh.listen(
-                "127.0.0.1", 0, server_host_keys=[host_key],
+                "127.0.0.1",
+                0,
+                server_host_keys=[host_key],
                 authorized_client_keys=f"{rig.key}.pub",
                 server_factory=lambda: JumpServer(rig, behind),
-            )  # fmt: skip
+            )
             rig.jump_port = between.sockets[0].getsockname()[1]
             opened.append(between)
         lines = (
@@ -98,10 +104,7 @@ def servers(
                 for name in (*behind, f"[127.0.0.1]:{rig.jump_port}")
             ]
         )
-        lines += [
-            f"[127.0.0.1]:{port} {host_key.export_public_key().decode().strip()}"
-            for port in rig.ports
-        ]
+        lines += [f"[127.0.0.1]:{port} {host_key.export_public_key().decode().strip()}" for port in rig.ports]
         rig.known_hosts.write_text("\n".join(lines if known else []) + "\n")
         ready.set()
         while not stop.is_set():

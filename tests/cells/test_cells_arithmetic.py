@@ -49,9 +49,7 @@ def test_a_latency_without_its_requests_has_no_single_number_and_says_why():
 
 
 def test_the_flash_logs_latency_is_weighted_with_the_redo_writes_of_the_databases():
-    rows = [
-        reading(cell, "FL_IO_TM_W_RQ", "FLASHLOG", us) for cell, us in (("c1", 300), ("c2", 900))
-    ]
+    rows = [reading(cell, "FL_IO_TM_W_RQ", "FLASHLOG", us) for cell, us in (("c1", 300), ("c2", 900))]
     rates = [
         reading("c1", "DB_FL_IO_RQ_SEC", "ORCL", 50.0),
         reading("c1", "DB_FL_IO_RQ_SEC", "TEST", 150.0),
@@ -85,10 +83,7 @@ def test_a_latency_of_small_and_large_together_has_both_as_its_requests():
     assert combine(rows, "cell", rates)[0].value == pytest.approx((100 * 3 + 400 * 9) / 12)
     counters = ("DB_FD_IO_TM", "DB_FD_IO_RQ_SM", "DB_FD_IO_RQ_LG")
     before = [reading("c1", name, "A", 0.0, 0) for name in counters]
-    after = [
-        reading("c1", name, "A", v, MINUTE)
-        for name, v in zip(counters, (900.0, 1.0, 2.0), strict=True)
-    ]
+    after = [reading("c1", name, "A", v, MINUTE) for name, v in zip(counters, (900.0, 1.0, 2.0), strict=True)]
     (row,) = latencies(changes(before, after))
     assert (row.name, row.value, row.requests) == ("DB_FD_IO_TM_RQ", 300.0, 3.0)
 
@@ -107,15 +102,23 @@ def test_objects_that_bear_the_name_of_their_cell_stand_in_one_row():
     rows = [
         reading(host, name, item.format(own), 1.0)
         for host, own in (("10.0.0.1", "exa1cel01"), ("10.0.0.2", "exa1cel02"))
-        for name, item in (("CD_IO_LOAD", "CD_00_{}"), ("CD_IO_LOAD", "FD_00_{}"),
-                           ("GD_IO_ERRS", "DATA_CD_00_{}"), ("CL_TEMP", "{}"),
-                           ("FL_IO_W", "FLASHLOG"))
-    ]  # fmt: skip
+        for name, item in (
+            ("CD_IO_LOAD", "CD_00_{}"),
+            ("CD_IO_LOAD", "FD_00_{}"),
+            ("GD_IO_ERRS", "DATA_CD_00_{}"),
+            ("CL_TEMP", "{}"),
+            ("FL_IO_W", "FLASHLOG"),
+        )
+    ]
     names = own_names(rows)
     assert names == {"10.0.0.1": "exa1cel01", "10.0.0.2": "exa1cel02"}
     assert {r.object for r in side_by_side(rows, names)} == {
-        "CD_00_<cell>", "FD_00_<cell>", "DATA_CD_00_<cell>", "<cell>", "FLASHLOG"
-    }  # fmt: skip
+        "CD_00_<cell>",
+        "FD_00_<cell>",
+        "DATA_CD_00_<cell>",
+        "<cell>",
+        "FLASHLOG",
+    }
     assert own_names([reading("c1", "CD_IO_LOAD", "CD_00", 1.0)]) == {}
     mixed = [reading("c1", "CD_IO_LOAD", item, 1.0) for item in ("CD_00_a", "CD_00_b")]
     assert own_names(mixed) == {}
@@ -131,9 +134,7 @@ def test_sums_do_not_depend_on_how_cells_and_objects_are_taken():
     print(f"seed {seed}")
     dice = random.Random(seed)
     rows = [
-        reading(f"c{c}", "GD_IO_RQ_W_SM", f"GD_{o}", float(dice.randrange(10**12)))
-        for c in range(5)
-        for o in range(7)
+        reading(f"c{c}", "GD_IO_RQ_W_SM", f"GD_{o}", float(dice.randrange(10**12))) for c in range(5) for o in range(7)
     ]
     whole = combine(rows, "all")[0].value
     for by in ("cell", "object", "both"):

@@ -20,13 +20,21 @@ def test_every_metric_has_a_meaning_a_kind_and_a_rule():
 @pytest.mark.parametrize(
     ("name", "rule"),
     [
-        ("CD_IO_RQ_R_SM", "sum"), ("CD_IO_BY_R_LG_SEC", "sum"), ("FC_BY_DIRTY", "sum"),
-        ("CD_IO_TM_R_SM_RQ", "weighted"), ("DB_IO_WT_LG_RQ", "weighted"),
-        ("CD_IO_ST_RQ", "weighted"), ("CL_CPUT", "spread"), ("DB_IO_UTIL_SM", "spread"),
-        ("CD_IO_LOAD", "spread"), ("CL_TEMP", "spread"), ("IORM_MODE", "spread"),
-        ("FL_EFFICIENCY_PERCENTAGE", "spread"), ("FL_IO_W", "sum"),
+        ("CD_IO_RQ_R_SM", "sum"),
+        ("CD_IO_BY_R_LG_SEC", "sum"),
+        ("FC_BY_DIRTY", "sum"),
+        ("CD_IO_TM_R_SM_RQ", "weighted"),
+        ("DB_IO_WT_LG_RQ", "weighted"),
+        ("CD_IO_ST_RQ", "weighted"),
+        ("CL_CPUT", "spread"),
+        ("DB_IO_UTIL_SM", "spread"),
+        ("CD_IO_LOAD", "spread"),
+        ("CL_TEMP", "spread"),
+        ("IORM_MODE", "spread"),
+        ("FL_EFFICIENCY_PERCENTAGE", "spread"),
+        ("FL_IO_W", "sum"),
     ],
-)  # fmt: skip
+)
 def test_only_what_may_be_summed_is_summed(name: str, rule: str):
     assert metric(name).rule == rule
 

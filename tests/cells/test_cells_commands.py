@@ -53,10 +53,7 @@ def test_import_keeps_what_is_read_and_lists_what_is_not(tmp_path: Path, files):
 def test_a_history_becomes_a_round_a_minute(tmp_path: Path):
     file = tmp_path / "history.txt"
     file.write_text(
-        "".join(
-            f"\t FL_IO_W\t FLASHLOG\t {n} IO requests\t 2012-10-12T14:{n:02}:45-04:00\n"
-            for n in range(5)
-        )
+        "".join(f"\t FL_IO_W\t FLASHLOG\t {n} IO requests\t 2012-10-12T14:{n:02}:45-04:00\n" for n in range(5))
     )
     found = CliRunner().invoke(import_, [str(file), "--out", str(tmp_path / "h")])
     assert found.exit_code == 0, found.output
@@ -69,23 +66,18 @@ QUESTIONS = itertools.count()
 def counting(process):
     """A cell whose counter and clock go on with every question."""
     at = next(QUESTIONS)
-    process.stdout.write(
-        f"FL_IO_W FLASHLOG {100 * at} IO requests 2012-10-12T14:{at % 60:02}:00Z\n".encode()
-    )
+    process.stdout.write(f"FL_IO_W FLASHLOG {100 * at} IO requests 2012-10-12T14:{at % 60:02}:00Z\n".encode())
     process.exit(0)
 
 
 def reach(rig) -> list[str]:
-    return ["-H", f"x@127.0.0.1:{rig.ports[0]}", "--key", str(rig.key), "--known-hosts",
-            str(rig.known_hosts)]  # fmt: skip
+    return ["-H", f"x@127.0.0.1:{rig.ports[0]}", "--key", str(rig.key), "--known-hosts", str(rig.known_hosts)]
 
 
 def test_a_recording_keeps_a_block_a_round(tmp_path: Path):
     out = tmp_path / "rec"
     with servers(tmp_path, [counting]) as rig:
-        found = CliRunner().invoke(
-            record, [*reach(rig), "--every", "1s", "--for", "2s", "--out", str(out)]
-        )
+        found = CliRunner().invoke(record, [*reach(rig), "--every", "1s", "--for", "2s", "--out", str(out)])
     assert found.exit_code == 0, found.output
     run = Run.open(out)
     assert (run.status, [block.rows for block in run.blocks()]) == ("complete", [1, 1, 1])

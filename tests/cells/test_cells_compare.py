@@ -63,9 +63,7 @@ def test_one_slow_disk_is_named_and_no_other():
         rounds.append(slow.collect())
     model = page(before, rounds)
     told = [row for row in model["rows"] if row["cell"] and row["decision"] in FOUND]
-    assert {(row["cell"], row["object"]) for row in told} == {
-        ("cel02", "CD_01_cel02"), ("cel02", "")
-    }  # fmt: skip
+    assert {(row["cell"], row["object"]) for row in told} == {("cel02", "CD_01_cel02"), ("cel02", "")}
     (objects,) = [s for s in model["sections"] if s["name"] == "objects"]
     (row,) = objects["tables"][0]["rows"]
     assert (row["decision"], row["many"]) == ("worse", "2 of 8")
@@ -128,8 +126,9 @@ def test_a_restart_costs_its_interval_and_is_told():
     model = page(Cells(chance).rounds(20), rounds)
     (lost,) = [s for s in model["sections"] if s["name"] == "lost"]
     assert [(r["recording"], r["cell"], r["intervals"]) for r in lost["tables"][0]["rows"]] == [
-        ("after", "cel01", 1), ("after", "cel02", 1)
-    ]  # fmt: skip
+        ("after", "cel01", 1),
+        ("after", "cel02", 1),
+    ]
     assert "began anew" in lost["tables"][0]["rows"][0]["why"]
     rate = next(r for r in model["rows"] if r["metric"] == "FL_IO_W" and not r["cell"])
     assert rate["second_rounds"] == 19
@@ -221,9 +220,8 @@ def test_other_software_is_not_comparable_unless_that_is_the_question():
         side("b", other, cel01={"cell.releaseVersion": "12.1.2.1.0"}, cel02={}),
     ]
     assert differences(*sides) == [
-        {"what": "cell.releaseVersion", "cell": "cel01", "first": "11.2.3.2.0",
-         "second": "12.1.2.1.0"}
-    ]  # fmt: skip
+        {"what": "cell.releaseVersion", "cell": "cel01", "first": "11.2.3.2.0", "second": "12.1.2.1.0"}
+    ]
     assert compare_page(*sides)["verdict"]["word"] == "not comparable"
     assert compare_page(*sides, decide=True)["verdict"]["word"] != "not comparable"
 

@@ -77,8 +77,13 @@ def test_a_document_type_is_refused_since_entities_could_make_a_small_text_huge(
 
 
 def test_an_alert_bears_a_metrics_value_and_is_no_metric():
-    alert = {"name": "1_1", "alertSequenceID": "1", "metricValue": "7 IO requests",
-             "metricObjectName": "FLASHLOG", "severity": "warning"}  # fmt: skip
+    alert = {
+        "name": "1_1",
+        "alertSequenceID": "1",
+        "metricValue": "7 IO requests",
+        "metricObjectName": "FLASHLOG",
+        "severity": "warning",
+    }
     fields = "".join(f"<{key}>{text}</{key}>" for key, text in alert.items())
     xml = f"<cli-output><context cell='c1'/><alerthistory>{fields}</alerthistory></cli-output>"
     for text in (f"<?xml version='1.0'?>{xml}", json.dumps([alert])):

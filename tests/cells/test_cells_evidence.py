@@ -50,9 +50,14 @@ def test_pasted_through_dcli_or_as_json_the_same_values_are_read():
         assert values(read_any(wound, "cel01").readings) == values(plain.readings)
         xml = read_any(asked.answer("list metriccurrent", xml=True)[0])
         rows = [
-            {"name": r.name, "metricObjectName": r.object, "metricValue": r.value,
-             "collectionTime": (r.at_ns or 0) // 10**6} for r in xml.readings
-        ]  # fmt: skip
+            {
+                "name": r.name,
+                "metricObjectName": r.object,
+                "metricValue": r.value,
+                "collectionTime": (r.at_ns or 0) // 10**6,
+            }
+            for r in xml.readings
+        ]
         context = {"cell": asked.name, "ossStartTimestamp": str(asked.rack.began_ns // 10**6)}
         document = read_any(json.dumps({"cli-output": {"context": context, "metric": rows}}))
         assert values(document.readings) == values(xml.readings)
@@ -117,13 +122,9 @@ def test_identities_hold_in_what_was_archived_and_imported(tmp_path: Path):
     checked = 0
     for one in rounds:
         for column in one.columns:
-            found = {
-                r.name: r.value for r in column.readings if r.object in ("FLASHLOG", "FLASHCACHE")
-            }
+            found = {r.name: r.value for r in column.readings if r.object in ("FLASHLOG", "FLASHCACHE")}
             assert found["FL_IO_W"] == found["FL_DISK_FIRST"] + found["FL_FLASH_FIRST"]
-            skipped = sum(
-                v for name, v in found.items() if re.fullmatch("FL_IO_W_SKIP_(?!.*_MIN).*", name)
-            )
+            skipped = sum(v for name, v in found.items() if re.fullmatch("FL_IO_W_SKIP_(?!.*_MIN).*", name))
             assert found["FL_RQ_W"] == found["FL_IO_W"] + skipped
             parts = ("FIRST", "OVERWRITE", "POPULATE")
             assert found["FC_IO_RQ_W"] == sum(found[f"FC_IO_RQ_W_{part}"] for part in parts)

@@ -93,9 +93,17 @@ class Rack:
 
     def asked(self, command, *options: str) -> Result:
         reach = [
-            "-H", ",".join(self.hosts), "-l", "celladmin", "--key", str(self.rig.key),
-            "--known-hosts", str(self.rig.known_hosts), "--timeout", str(TIMEOUT_S),
-        ]  # fmt: skip
+            "-H",
+            ",".join(self.hosts),
+            "-l",
+            "celladmin",
+            "--key",
+            str(self.rig.key),
+            "--known-hosts",
+            str(self.rig.known_hosts),
+            "--timeout",
+            str(TIMEOUT_S),
+        ]
         return CliRunner().invoke(command, [*reach, *options])
 
 
@@ -111,8 +119,7 @@ def rack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rack]:
         other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode().strip()
         name = f"[127.0.0.1]:{rig.ports[-1]} "
         known = [
-            f"{name}{other}" if line.startswith(name) else line
-            for line in rig.known_hosts.read_text().splitlines()
+            f"{name}{other}" if line.startswith(name) else line for line in rig.known_hosts.read_text().splitlines()
         ]
         rig.known_hosts.write_text("\n".join(known) + "\n")
         yield Rack(rig, [f"127.0.0.1:{port}" for port in ports])
@@ -172,9 +179,7 @@ def test_watch_has_the_differences_of_the_good_ones(rack: Rack):
         assert host in found.stdout
 
 
-def test_record_keeps_what_the_good_ones_said_and_why_the_others_did_not(
-    rack: Rack, tmp_path: Path
-):
+def test_record_keeps_what_the_good_ones_said_and_why_the_others_did_not(rack: Rack, tmp_path: Path):
     out = tmp_path / "rec"
     found = rack.asked(record, "--every", "9s", "--for", "9s", "--out", str(out))
     assert found.exit_code == 2, found.output

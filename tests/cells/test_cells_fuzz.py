@@ -21,17 +21,63 @@ from dbdyno.cells.documents import read_any
 from dbdyno.cells.listing import Listing
 
 NASTY = [
-    "\x00", "\x1b[2J", "²", "٣", "\ud800", "\ufeff", "\r", "\n", "\t", " " * 4000, "9" * 400,
-    "1e999", "NaN", "-", ",", ":", "=", "==", "<", ">", "&", "&#27;", "&#x0;", "<![CDATA[", "<?xml",
-    "]]>", "<!DOCTYPE a [", "[" * 3000, "{" * 3000, "]", "}", '"', "'", '"\\ud800"', "CELL-",
-    "CELL-01504: x", "cel01: ", "zzz <", "===Current Time===", "== x stats ==", "END ", "_" * 300,
-    "A_" * 300, "0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59-23:59",
-]  # fmt: skip
+    "\x00",
+    "\x1b[2J",
+    "²",
+    "٣",
+    "\ud800",
+    "\ufeff",
+    "\r",
+    "\n",
+    "\t",
+    " " * 4000,
+    "9" * 400,
+    "1e999",
+    "NaN",
+    "-",
+    ",",
+    ":",
+    "=",
+    "==",
+    "<",
+    ">",
+    "&",
+    "&#27;",
+    "&#x0;",
+    "<![CDATA[",
+    "<?xml",
+    "]]>",
+    "<!DOCTYPE a [",
+    "[" * 3000,
+    "{" * 3000,
+    "]",
+    "}",
+    '"',
+    "'",
+    '"\\ud800"',
+    "CELL-",
+    "CELL-01504: x",
+    "cel01: ",
+    "zzz <",
+    "===Current Time===",
+    "== x stats ==",
+    "END ",
+    "_" * 300,
+    "A_" * 300,
+    "0001-01-01T00:00:00+00:00",
+    "9999-12-31T23:59:59-23:59",
+]
 METRICS = "list metriccurrent attributes name, metricObjectName, metricValue, collectionTime"
 ASKED = [
-    METRICS, "list metriccurrent", "list metrichistory FL_RQ_W", "list metrichistory detail",
-    "list cell detail", "list griddisk detail", "list flashcache", "list iormplan detail",
-]  # fmt: skip
+    METRICS,
+    "list metriccurrent",
+    "list metrichistory FL_RQ_W",
+    "list metrichistory detail",
+    "list cell detail",
+    "list griddisk detail",
+    "list flashcache",
+    "list iormplan detail",
+]
 
 
 @functools.cache
@@ -40,13 +86,13 @@ def corpus() -> list[str]:
     asked = cell(seconds=125)
     texts = [asked.answer(one)[0][:8000] for one in ASKED]
     texts += [asked.answer(one.replace(" detail", ""), xml=True)[0][:8000] for one in ASKED]
-    rows = [{"name": r.name, "metricObjectName": r.object, "metricValue": r.text,
-             "collectionTime": 1_430_673_687_318} for r in read_any(texts[1]).readings]  # fmt: skip
+    rows = [
+        {"name": r.name, "metricObjectName": r.object, "metricValue": r.text, "collectionTime": 1_430_673_687_318}
+        for r in read_any(texts[1]).readings
+    ]
     context = {"cell": "cel01", "ossStartTimestamp": "1430673687318"}
     texts.append(json.dumps({"cli-output": {"context": context, "metric": rows[:60]}}))
-    through_dcli = "\n".join(
-        f"cel0{at % 3}: {line}" for at, line in enumerate(texts[0].split("\n"))
-    )
+    through_dcli = "\n".join(f"cel0{at % 3}: {line}" for at, line in enumerate(texts[0].split("\n")))
     return [*texts, through_dcli, SAMPLE]
 
 
@@ -56,13 +102,15 @@ def broken(dice: random.Random) -> str:
     for _ in range(dice.choice([1, 1, 2, 5, 20])):
         begin = dice.randrange(len(text) + 1)
         end = min(len(text), begin + dice.choice([1, 3, 20, 200, 2000]))
-        middle = dice.choice([
-            lambda at, to, old=text: "",
-            lambda at, to, old=text: dice.choice(NASTY) + old[at:to],
-            lambda at, to, old=text: old[at:to] * dice.choice([2, 3, 10]),
-            lambda at, to, old=text: dice.choice(corpus())[: dice.choice([20, 300])],
-            lambda at, to, old=text: chr(dice.randrange(1, 0x300)),
-        ])  # fmt: skip
+        middle = dice.choice(
+            [
+                lambda at, to, old=text: "",
+                lambda at, to, old=text: dice.choice(NASTY) + old[at:to],
+                lambda at, to, old=text: old[at:to] * dice.choice([2, 3, 10]),
+                lambda at, to, old=text: dice.choice(corpus())[: dice.choice([20, 300])],
+                lambda at, to, old=text: chr(dice.randrange(1, 0x300)),
+            ]
+        )
         text = text[:begin] + middle(begin, end) + text[end:]
         if dice.random() < 0.1:
             text = text[: dice.randrange(len(text) + 1)]

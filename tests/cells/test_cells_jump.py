@@ -26,14 +26,24 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def reach(rig, jump: str, cells: str = "exa1cel[01-02]") -> list[str]:
-    return ["-H", cells, "-l", "celladmin", "--key", str(rig.key), "--known-hosts",
-            str(rig.known_hosts), "--jump", jump, "--timeout", "5"]  # fmt: skip
+    return [
+        "-H",
+        cells,
+        "-l",
+        "celladmin",
+        "--key",
+        str(rig.key),
+        "--known-hosts",
+        str(rig.known_hosts),
+        "--jump",
+        jump,
+        "--timeout",
+        "5",
+    ]
 
 
 def test_cells_that_only_the_host_in_between_knows_are_reached_by_one_connection(rig):
-    found = CliRunner().invoke(
-        command, ["list cell", *reach(rig, f"gate@127.0.0.1:{rig.jump_port}")]
-    )
+    found = CliRunner().invoke(command, ["list cell", *reach(rig, f"gate@127.0.0.1:{rig.jump_port}")])
     assert found.exit_code == 0, found.output
     assert "one" in found.stdout
     assert "two" in found.stdout
@@ -60,9 +70,7 @@ def test_a_host_in_between_that_is_not_there_is_named(rig):
         assert words in found.stderr
         assert "one" not in found.stdout
     found = CliRunner().invoke(command, ["list cell", *reach(rig, "127.0.0.1:1")])
-    assert (
-        found.stderr.count("the jump host 127.0.0.1: cannot be reached") == 1
-    )  # told once for both
+    assert found.stderr.count("the jump host 127.0.0.1: cannot be reached") == 1  # told once for both
 
 
 def test_an_unknown_host_key_in_between_is_a_refusal(rig):
@@ -100,9 +108,7 @@ def test_setup_keys_goes_the_same_way(rig, tmp_path: Path):
     assert set(rig.jumped_to) == set(BEHIND[:2])
 
 
-def test_the_agents_keys_are_taken_and_so_is_the_users_configuration(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_agents_keys_are_taken_and_so_is_the_users_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     import subprocess
 
     home = tmp_path / "home"
@@ -113,9 +119,7 @@ def test_the_agents_keys_are_taken_and_so_is_the_users_configuration(
             f"Host mycell\n HostName 127.0.0.1\n Port {rig.ports[0]}\n User celladmin\n"
             f" UserKnownHostsFile {rig.known_hosts}\n"
         )
-        agent = subprocess.Popen(
-            ["ssh-agent", "-D", "-a", str(tmp_path / "agent")], stdout=subprocess.DEVNULL
-        )
+        agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(tmp_path / "agent")], stdout=subprocess.DEVNULL)
         try:
             monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
             add = ["ssh-add", "-q", str(rig.key)]

@@ -52,8 +52,9 @@ def test_the_key_is_added_once_and_modes_are_narrow(tmp_path: Path):
     home.mkdir()
     public = "ssh-ed25519 AAAA'; touch x; ' me"
     for _ in range(2):
-        subprocess.run(["sh", "-c", install_command(public)], env={"HOME": str(home), "PATH":
-                       "/usr/bin:/bin"}, check=True)  # fmt: skip
+        subprocess.run(
+            ["sh", "-c", install_command(public)], env={"HOME": str(home), "PATH": "/usr/bin:/bin"}, check=True
+        )
     assert (home / ".ssh" / "authorized_keys").read_text() == public + "\n"
     assert (mode(home / ".ssh"), mode(home / ".ssh/authorized_keys")) == (0o700, 0o600)
 
@@ -86,17 +87,22 @@ def test_host_keys_are_known_new_or_changed(tmp_path: Path):
         assert trust([shown], new) == 0
 
 
-def test_the_command_twice_changes_nothing_the_second_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_command_twice_changes_nothing_the_second_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     home = tmp_path / "cell"
     home.mkdir()
     monkeypatch.setattr(shell, "home", str(home), raising=False)
     with servers(tmp_path, [shell]) as rig:
         asked = [
-            "-H", f"127.0.0.1:{rig.ports[0]}", "-l", "x", "--known-hosts", str(rig.known_hosts),
-            "--new-key", str(rig.key), "--yes",
-        ]  # fmt: skip
+            "-H",
+            f"127.0.0.1:{rig.ports[0]}",
+            "-l",
+            "x",
+            "--known-hosts",
+            str(rig.known_hosts),
+            "--new-key",
+            str(rig.key),
+            "--yes",
+        ]
         first = CliRunner().invoke(command, asked)
         assert first.exit_code == 0, first.output
         before = (home / ".ssh" / "authorized_keys").read_text()
@@ -113,9 +119,17 @@ def test_a_changed_host_key_ends_it_for_that_cell(tmp_path: Path):
         rig.known_hosts.write_text(f"[127.0.0.1]:{rig.ports[0]} {other}\n")
         found = CliRunner().invoke(
             command,
-            ["-H", f"127.0.0.1:{rig.ports[0]}", "--known-hosts", str(rig.known_hosts), "--new-key",
-             str(rig.key), "--yes", "--accept-new"],
-        )  # fmt: skip
+            [
+                "-H",
+                f"127.0.0.1:{rig.ports[0]}",
+                "--known-hosts",
+                str(rig.known_hosts),
+                "--new-key",
+                str(rig.key),
+                "--yes",
+                "--accept-new",
+            ],
+        )
     assert found.exit_code == 2
     assert "CHANGED" in found.stdout
     assert other in rig.known_hosts.read_text()

@@ -69,9 +69,7 @@ def test_detail_with_continuations_under_a_hanging_indent():
 
 
 def test_detail_through_dcli_loses_the_indent_but_not_the_continuation():
-    text = (
-        "cel01: name: cel01_FLASHCACHE\ncel01: size: 365.25G\ncel01: FD_00_cel01\ncel02: name: b\n"
-    )
+    text = "cel01: name: cel01_FLASHCACHE\ncel01: size: 365.25G\ncel01: FD_00_cel01\ncel02: name: b\n"
     one, two = read_text(text).details
     assert one == {"": "cel01", "name": "cel01_FLASHCACHE", "size": "365.25G\nFD_00_cel01"}
     assert two == {"": "cel02", "name": "b"}
@@ -128,7 +126,10 @@ def test_numbers_keep_their_printed_digits():
     assert size_bytes("365.25G") == round(365.25 * 2**30)
     assert size_bytes("5.82122802734375T") == round(5.82122802734375 * 2**40)
     for value, unit, text in [
-        (10.797, "MB/sec", "10.797 MB/sec"), (106126.4, "MB", "106,126 MB"),
-        (2930, "IO requests", "2,930 IO requests"), (48, "C", "48.0 C"), (19885, "", "19,885"),
-    ]:  # fmt: skip
+        (10.797, "MB/sec", "10.797 MB/sec"),
+        (106126.4, "MB", "106,126 MB"),
+        (2930, "IO requests", "2,930 IO requests"),
+        (48, "C", "48.0 C"),
+        (19885, "", "19,885"),
+    ]:
         assert printed(value, unit) == text

@@ -71,10 +71,11 @@ def test_series_in_sql_are_those_of_the_rounds_one_by_one(tmp_path: Path):
 def test_a_cell_that_had_nothing_new_makes_no_step_and_no_zero(tmp_path: Path):
     stale = [0, 1, 1, 1, 4, 5]
     rounds = [
-        Collection([column("cel01", redo("cel01", at), at),
-                    column("cel02", redo("cel02", stale[at]), stale[at], asked=at)])
+        Collection(
+            [column("cel01", redo("cel01", at), at), column("cel02", redo("cel02", stale[at]), stale[at], asked=at)]
+        )
         for at in range(6)
-    ]  # fmt: skip
+    ]
     page = report_page(run_of(tmp_path / "rec", rounds, ("cel01", "cel02")))
     panel = next(p for p in page["families"][0]["panels"] if p["name"] == "FL_IO_W")
     one, two = panel["cells"]
@@ -84,8 +85,7 @@ def test_a_cell_that_had_nothing_new_makes_no_step_and_no_zero(tmp_path: Path):
     assert page["coverage"]["cells"][1]["counts"]["not refreshed"] == 2
     assert page["coverage"]["cells"][1]["silent_s"] == 120
     assert said(page, "silent") == [
-        "Nothing new was collected: cel02 for 120 s. A cell collects once a minute; of that time "
-        "there is no rate."
+        "Nothing new was collected: cel02 for 120 s. A cell collects once a minute; of that time there is no rate."
     ]
 
 
@@ -113,9 +113,7 @@ def test_a_cell_that_gave_nothing_in_a_round_is_told_and_its_step_reaches_back(t
     rounds = rounds_of(6, redo)
     rounds[2].columns[0] = column("cel01", {}, 2, problem="no answer within 30 s")
     page = report_page(run_of(tmp_path / "rec", rounds))
-    assert said(page, "no-answer") == [
-        "Of 6 rounds, cells gave nothing: cel01 in 1 (no answer within 30 s)."
-    ]
+    assert said(page, "no-answer") == ["Of 6 rounds, cells gave nothing: cel01 in 1 (no answer within 30 s)."]
     panel = next(p for p in page["families"][0]["panels"] if p["name"] == "FL_IO_W")
     assert panel["cells"][0]["to_s"] == [60, 180, 240, 300]
     assert panel["cells"][0]["value"] == pytest.approx([10.0] * 4)
@@ -127,9 +125,7 @@ def test_the_flash_log_says_who_was_first_what_was_spared_and_what_passed_by(pag
     assert last["share"] == pytest.approx(0.05)
     assert last["identity_holds"]
     assert "Flash was first in 693 of 13,860 redo writes: 5.00 %" in said(page, "flash-first")[0]
-    assert said(page, "prevented") == [
-        "The flash log spared sessions 23 outliers, most on cel03 (8)."
-    ]
+    assert said(page, "prevented") == ["The flash log spared sessions 23 outliers, most on cel03 (8)."]
     (bypass,) = said(page, "bypass")
     assert "0.99 %" in bypass
     assert "BUSY 139 (too much is not yet on disk)" in bypass
@@ -141,9 +137,7 @@ def test_an_identity_that_does_not_hold_is_said(tmp_path: Path):
 
     page = report_page(run_of(tmp_path / "rec", rounds_of(4, torn, ("cel01",)), ("cel01",)))
     section = next(s for s in page["sections"] if s["name"] == "flash-log")
-    assert section["notes"] == [
-        "cel01: disk first + flash first is not FL_IO_W; the counters are of several moments."
-    ]
+    assert section["notes"] == ["cel01: disk first + flash first is not FL_IO_W; the counters are of several moments."]
 
 
 def test_the_flash_cache_has_its_hit_ratio_and_its_identity(page: dict):
@@ -196,8 +190,13 @@ def test_errors_that_rose_are_findings(tmp_path: Path):
 
 
 def details(severity: str, **more: str) -> dict[str, str]:
-    return {"name": "3_1", "severity": severity, "beginTime": "2026-11-21T10:00:00+00:00",
-            "alertMessage": '"Hard disk is in predictive failure"', **more}  # fmt: skip
+    return {
+        "name": "3_1",
+        "severity": severity,
+        "beginTime": "2026-11-21T10:00:00+00:00",
+        "alertMessage": '"Hard disk is in predictive failure"',
+        **more,
+    }
 
 
 def test_alerts_are_kept_once_and_again_when_they_change():
@@ -222,14 +221,15 @@ def test_alerts_are_findings_those_that_are_clear_are_not(tmp_path: Path):
 def test_what_was_changed_during_the_recording_is_said(tmp_path: Path):
     run = run_of(tmp_path / "rec", rounds_of(5, redo))
     mode = {"cell.flashCacheMode": "WriteThrough", "cell.releaseVersion": "11.2"}
-    run.save(configuration={
-        "first": dict.fromkeys(CELLS, mode),
-        "last": {"cel01": mode, "cel02": {**mode, "cell.flashCacheMode": "WriteBack"}},
-    })  # fmt: skip
+    run.save(
+        configuration={
+            "first": dict.fromkeys(CELLS, mode),
+            "last": {"cel01": mode, "cel02": {**mode, "cell.flashCacheMode": "WriteBack"}},
+        }
+    )
     page = report_page(run)
     assert said(page, "configuration") == [
-        "cel02 was changed during the recording: cell.flashCacheMode from 'WriteThrough' to "
-        "'WriteBack'."
+        "cel02 was changed during the recording: cell.flashCacheMode from 'WriteThrough' to 'WriteBack'."
     ]
     (row,) = page["sections"][0]["tables"][1]["rows"]
     assert (row["cells"], row["cell.releaseVersion"]) == ("cel01, cel02, cel03", "11.2")
@@ -301,6 +301,7 @@ def test_dbdyno_report_writes_a_page_into_the_run_and_figures_where_asked(tmp_pa
     assert found.exit_code == 0, found.output
     names = {path.name for path in (tmp_path / "f").iterdir()}
     assert {"cells_rounds.png", "cells_flash-log.svg", "cells_flash-cache.png"} <= names
-    assert json.loads(CliRunner().invoke(
-        cli, ["report", str(run.path), "--format", "json"]
-    ).stdout)["facts"]["seconds"] == (MINUTES - 1) * MINUTE / 1e9  # fmt: skip
+    assert (
+        json.loads(CliRunner().invoke(cli, ["report", str(run.path), "--format", "json"]).stdout)["facts"]["seconds"]
+        == (MINUTES - 1) * MINUTE / 1e9
+    )

@@ -18,13 +18,26 @@ from dbdyno.errors import CellsError
 
 def reach(rig) -> list[str]:
     hosts = ",".join(f"127.0.0.1:{port}" for port in rig.ports)
-    return ["-H", hosts, "-l", "celladmin", "--key", str(rig.key), "--known-hosts",
-            str(rig.known_hosts), "--timeout", "5"]  # fmt: skip
+    return [
+        "-H",
+        hosts,
+        "-l",
+        "celladmin",
+        "--key",
+        str(rig.key),
+        "--known-hosts",
+        str(rig.known_hosts),
+        "--timeout",
+        "5",
+    ]
 
 
 def test_equal_answers_stand_together_but_for_the_cells_own_name():
-    said = [("cel01", "cel01_FLASHCACHE normal"), ("cel02", "cel02_FLASHCACHE normal"),
-            ("cel03", "cel03_FLASHCACHE critical")]  # fmt: skip
+    said = [
+        ("cel01", "cel01_FLASHCACHE normal"),
+        ("cel02", "cel02_FLASHCACHE normal"),
+        ("cel03", "cel03_FLASHCACHE critical"),
+    ]
     groups = regrouped(Answer(Host(name, name), output=text, code=0) for name, text in said)
     assert [(g.cells, g.output) for g in groups] == [
         (["cel01", "cel02"], "<cell>_FLASHCACHE normal"),

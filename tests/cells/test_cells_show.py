@@ -42,9 +42,8 @@ def run(rig, ports: list[int], *options: str):
     hosts = ",".join(f"celladmin@127.0.0.1:{port}" for port in ports)
     return CliRunner().invoke(
         command,
-        ["-H", hosts, "--key", str(rig.key), "--known-hosts", str(rig.known_hosts), "--timeout",
-         "4", *options],
-    )  # fmt: skip
+        ["-H", hosts, "--key", str(rig.key), "--known-hosts", str(rig.known_hosts), "--timeout", "4", *options],
+    )
 
 
 def test_every_cell_has_a_column_and_counters_a_sum(rig):
@@ -64,9 +63,7 @@ def test_percentages_are_not_summed(rig):
 def test_a_cell_that_fails_costs_only_its_own_column(rig):
     found = run(rig, rig.ports, "-m", "FL_IO_W", "--format", "csv")
     assert found.exit_code == 2
-    rows = {
-        r["cell"].rpartition(":")[2]: r["value"] for r in csv.DictReader(io.StringIO(found.stdout))
-    }
+    rows = {r["cell"].rpartition(":")[2]: r["value"] for r in csv.DictReader(io.StringIO(found.stdout))}
     assert rows[str(rig.ports[0])] == "1000.0"
     assert "CELL-01509: cell service is down." in found.stderr
     assert "no answer within 4 s" in found.stderr
@@ -87,12 +84,13 @@ def test_a_mask_that_matches_nothing_says_so(rig):
 
 
 def test_a_mask_does_not_take_the_weights_of_a_latency_away(tmp_path: Path):
-    row = (
-        "<metric><name>{}</name><metricObjectName>CD_0{}</metricObjectName>"
-        "<metricValue>{}</metricValue></metric>"
-    )
-    rows = [("CD_IO_TM_R_SM_RQ", 0, 1000), ("CD_IO_TM_R_SM_RQ", 1, 9000),
-            ("CD_IO_RQ_R_SM_SEC", 0, 300), ("CD_IO_RQ_R_SM_SEC", 1, 100)]  # fmt: skip
+    row = "<metric><name>{}</name><metricObjectName>CD_0{}</metricObjectName><metricValue>{}</metricValue></metric>"
+    rows = [
+        ("CD_IO_TM_R_SM_RQ", 0, 1000),
+        ("CD_IO_TM_R_SM_RQ", 1, 9000),
+        ("CD_IO_RQ_R_SM_SEC", 0, 300),
+        ("CD_IO_RQ_R_SM_SEC", 1, 100),
+    ]
     text = f"<cli-output>{''.join(row.format(*one) for one in rows)}</cli-output>"
     with servers(tmp_path, [answers(text)]) as rig:
         found = run(rig, rig.ports, "-m", "CD_IO_TM.*", "--format", "json")

@@ -25,9 +25,7 @@ def test_a_slow_disk_among_its_siblings_is_found_and_named(tmp_path: Path):
     print(f"seed {seed}")
     page = page_of(tmp_path / "rec", disks(random.Random(seed), 16, slow=3.0))
     named = [row for row in page["rows"] if row["differs"] and row["siblings"] == "hard disks"]
-    assert {(row["metric"], row["name"]) for row in named} >= {
-        ("CD_IO_TM_R_SM_RQ", "cel02 CD_03_cel02")
-    }
+    assert {(row["metric"], row["name"]) for row in named} >= {("CD_IO_TM_R_SM_RQ", "cel02 CD_03_cel02")}
     assert 2 < named[0]["ratio"] < 4
     assert {row["name"] for row in named} == {"cel02 CD_03_cel02"}
 
@@ -37,9 +35,7 @@ def test_siblings_that_are_alike_give_no_finding(tmp_path: Path):
     print(f"seed {seed}")
     dice = random.Random(seed)
     findings = sum(
-        row["differs"]
-        for at in range(10)
-        for row in page_of(tmp_path / f"rec{at}", disks(dice, 12))["rows"]
+        row["differs"] for at in range(10) for row in page_of(tmp_path / f"rec{at}", disks(dice, 12))["rows"]
     )
     assert findings == 0  # the threshold of 25 % stands beside the test
 

@@ -36,9 +36,7 @@ def test_one_that_hangs_and_one_that_is_dead_cost_only_their_own_answers(tmp_pat
         with servers(tmp_path, [answers("yes"), hangs("half")]) as rig:
             dead = closed.getsockname()[1]
             began = time.monotonic()
-            found = run_everywhere(
-                hosts([rig.ports[0], rig.ports[1], dead]), access(rig, timeout_s=4.0), "x"
-            )
+            found = run_everywhere(hosts([rig.ports[0], rig.ports[1], dead]), access(rig, timeout_s=4.0), "x")
             took = time.monotonic() - began
     good, slow, refused = found
     assert (good.output, good.problem) == ("yes", None)
@@ -93,9 +91,7 @@ def test_fifty_cells_are_asked_at_once(tmp_path: Path):
 def test_serial_asks_one_after_the_other_and_tells_as_it_goes(tmp_path: Path):
     told: list[int | None] = []
     with servers(tmp_path, [answers("a"), answers("b")]) as rig:
-        run_everywhere(
-            hosts(rig.ports), access(rig), "x", serial=True, told=lambda a: told.append(a.host.port)
-        )
+        run_everywhere(hosts(rig.ports), access(rig), "x", serial=True, told=lambda a: told.append(a.host.port))
     assert told == rig.ports
 
 

@@ -102,9 +102,7 @@ def test_a_script_is_one_connection_to_each_cell(sshd: Sshd, tmp_path: Path):
     assert sshd.logins == 3
 
 
-def test_a_server_with_one_session_a_connection_is_asked_by_another(
-    folder: Path, cells: list[Cell], tmp_path: Path
-):
+def test_a_server_with_one_session_a_connection_is_asked_by_another(folder: Path, cells: list[Cell], tmp_path: Path):
     # It counts a session until it has buried the command, which is after the session's end.
     file = tmp_path / "look.scl"
     file.write_text("list cell\n" * 10)
@@ -172,9 +170,7 @@ def test_a_recording_goes_on_over_a_connection_that_was_cut(sshd: Sshd, tmp_path
     assert all(cell["problem"] is None and cell["readings"] > 1000 for cell in others)
 
 
-@pytest.mark.skipif(
-    Path(pwd.getpwnam(USER).pw_shell).name != "bash", reason="only bash reads .bashrc for sshd"
-)
+@pytest.mark.skipif(Path(pwd.getpwnam(USER).pw_shell).name != "bash", reason="only bash reads .bashrc for sshd")
 def test_what_a_login_file_prints_before_an_answer_is_listed_and_the_answer_read(sshd: Sshd):
     (sshd.home / ".bashrc").write_text("echo Welcome to the cell\n")
     found = asked(show, *sshd.reach(), "-m", "FL_IO_W", "--format", "json")
@@ -215,9 +211,7 @@ def test_an_unknown_host_key_is_refused_and_the_next_step_adds_it(sshd: Sshd, tm
 
 
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
-def test_a_changed_host_key_is_refused_and_the_next_step_forgets_it(
-    sshd: Sshd, tmp_path: Path, kind: str
-):
+def test_a_changed_host_key_is_refused_and_the_next_step_forgets_it(sshd: Sshd, tmp_path: Path, kind: str):
     other = make_key(tmp_path / "other", "-t", kind).with_suffix(".pub").read_text()
     sshd.known_hosts.write_text(f"[127.0.0.1]:{sshd.ports[0]} {other}")
     found = asked(run, "list cell", *sshd.reach(sshd.hosts[0]))
@@ -264,9 +258,11 @@ def test_the_ssh_configuration_is_read_as_ssh_reads_it(sshd: Sshd, user: Path):
     host_key = (sshd.folder / "host_key.pub").read_text()
     (user / "known").write_text(f"rack {host_key}")
     config = sshd.config(
-        IdentityFile="~/.ssh/is_not_there", UserKnownHostsFile="~/neither ~/known",
-        HostKeyAlias="rack", RequestTTY="force",
-    )  # fmt: skip
+        IdentityFile="~/.ssh/is_not_there",
+        UserKnownHostsFile="~/neither ~/known",
+        HostKeyAlias="rack",
+        RequestTTY="force",
+    )
     found = asked(run, "list cell", *by_config(config), "--format", "json")
     assert found.exit_code == 0, found.output
     assert [(row["cell"], row["output"]) for row in json.loads(found.stdout)] == [
@@ -378,9 +374,7 @@ def test_setup_keys_puts_a_new_key_there_once(sshd: Sshd, user: Path):
     assert sshd.authorized_keys.read_text().splitlines() == lines
 
 
-def test_setup_keys_tells_where_the_key_is_there_and_lets_nobody_in(
-    folder: Path, cells: list[Cell], user: Path
-):
+def test_setup_keys_tells_where_the_key_is_there_and_lets_nobody_in(folder: Path, cells: list[Cell], user: Path):
     elsewhere = folder / "elsewhere"
     with openssh(folder, [modelled(cells[0])], f"AuthorizedKeysFile {elsewhere}") as sshd:
         elsewhere.write_bytes(sshd.authorized_keys.read_bytes())

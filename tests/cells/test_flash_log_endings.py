@@ -65,9 +65,7 @@ def test_where_no_cell_collects_the_run_ends_and_the_plans_are_back(rig: Rig, tm
     assert Run.open(folder).status == "aborted"
 
 
-def test_a_restart_of_a_cell_leaves_it_out_of_its_block(
-    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_restart_of_a_cell_leaves_it_out_of_its_block(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     plan = rig.plan()
     found = rig.survey(plan)
     collected = []
@@ -167,9 +165,7 @@ def test_a_cell_that_takes_a_plan_and_shows_another_is_an_error(rig: Rig, tmp_pa
     assert rig.plans == before
 
 
-def test_a_cell_that_refuses_the_plan_ends_the_run_and_the_others_are_back(
-    rig: Rig, tmp_path: Path
-):
+def test_a_cell_that_refuses_the_plan_ends_the_run_and_the_others_are_back(rig: Rig, tmp_path: Path):
     before = rig.plans
     refusal = "\nCELL-02526: Pre-condition failed: no.\n"
     answering(rig.cells[1], "alter", lambda _: (refusal, 1))

@@ -26,9 +26,14 @@ LONG_S = 120.0
 def asked(rig: Rig, *words: str, answer: str = "") -> subprocess.CompletedProcess[str]:
     """A command of dbdyno, started in the folder with the rig's runs."""
     return subprocess.run(
-        [sys.executable, "-m", "dbdyno", *words], cwd=rig.served.known_hosts.parent, input=answer,
-        text=True, capture_output=True, check=False, timeout=LONG_S,
-    )  # fmt: skip
+        [sys.executable, "-m", "dbdyno", *words],
+        cwd=rig.served.known_hosts.parent,
+        input=answer,
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=LONG_S,
+    )
 
 
 def stop_like_a_machine(process: subprocess.Popen[str]) -> None:
@@ -193,12 +198,9 @@ def test_what_is_no_cut_run_on_cells_is_refused_in_words(rig: Rig, tmp_path: Pat
     new_run(runs, "other", {}, name="other")
     refused = asked(rig, "cells", "restore", "other", "--runs", str(runs))
     assert refused.returncode == 2
-    assert "other: has changed no plan of storage cells: there is nothing to restore" in (
-        refused.stderr
-    )
+    assert "other: has changed no plan of storage cells: there is nothing to restore" in (refused.stderr)
     found = rig.survey(rig.plan()).found
-    undo = plan_undo(found, {host: (plan.directives,) for host, plan in found.items()},
-                     access(rig.served))  # fmt: skip
+    undo = plan_undo(found, {host: (plan.directives,) for host, plan in found.items()}, access(rig.served))
     from dbdyno.target.undo import to_wire
 
     manifest = {"iorm": {"undo": to_wire(undo)}, "restored": False}
@@ -246,9 +248,7 @@ def test_what_restoring_needs_is_on_disk_before_the_first_plan_is_changed(
     assert run.manifest["restored"] is True
 
 
-def test_a_run_that_could_not_put_a_plan_back_says_so(
-    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_run_that_could_not_put_a_plan_back_says_so(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     theirs = "alter iormplan dbplan=((name=ORCL,share=9))"
     real = rig.cells[0].answer
     taken: list[str] = []

@@ -43,8 +43,7 @@ def test_a_turn_is_between_two_collections_after_the_switch(rig: Rig, tmp_path: 
     connection, _ = connect(run)
     with connection:
         rows = connection.execute(
-            "select max(at_ns) - min(at_ns) from metrics where metric = 'FL_IO_W'"
-            " group by block, arm, source"
+            "select max(at_ns) - min(at_ns) from metrics where metric = 'FL_IO_W' group by block, arm, source"
         ).fetchall()
         raced = connection.execute(
             "select max(value) - min(value) from metrics where metric = 'FL_IO_W'"
@@ -120,9 +119,14 @@ def test_the_command_asks_and_the_dry_run_does_not(rig: Rig, tmp_path: Path):
 
     def done(*more: str, answer: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*rig.words("--out", str(tmp_path / "runs"), *more)], input=answer, text=True,
-            capture_output=True, check=False, timeout=120, env={**os.environ},
-        )  # fmt: skip
+            [*rig.words("--out", str(tmp_path / "runs"), *more)],
+            input=answer,
+            text=True,
+            capture_output=True,
+            check=False,
+            timeout=120,
+            env={**os.environ},
+        )
 
     dry = done("--dry-run")
     assert dry.returncode == 0
@@ -153,21 +157,22 @@ def test_the_command_asks_and_the_dry_run_does_not(rig: Rig, tmp_path: Path):
         (["flash-log", "--target", "cells:a", "--set", "turn=soon"], "no length of time"),
         (["flash-log", "--target", "cells:@/no/such"], "the group file cannot be read"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_run_is_told(words: list[str], said: str):
     found = subprocess.run(
         [sys.executable, "-m", "dbdyno", "run", *words, "--dry-run"],
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert found.returncode == 2
     assert said in found.stderr
 
 
 @pytest.mark.parametrize("target", ["cells:a,b", "host"])
 @pytest.mark.parametrize("inside", [True, False])
-def test_a_plan_of_an_engine_names_the_study_that_runs_there(
-    tmp_path: Path, target: str, inside: bool
-):
+def test_a_plan_of_an_engine_names_the_study_that_runs_there(tmp_path: Path, target: str, inside: bool):
     """A target in the plan's own file was read as a connection string."""
     head = f'target = "{target}"\n' if inside else ""
     text = '[workload]\nbuiltin = "tpcb-like"\n[[arm]]\nname = "a"\n[[arm]]\nname = "b"\n'
@@ -177,8 +182,12 @@ def test_a_plan_of_an_engine_names_the_study_that_runs_there(
             continue  # that names a study of cells or of this host
         found = subprocess.run(
             [sys.executable, "-m", "dbdyno", *words, *([] if inside else ["--target", target])],
-            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
         assert found.returncode == 2
         assert "mine: runs on an engine or a model, not on" in found.stderr
         assert f"dbdyno run flash-log --target {target.partition(':')[0]}" in found.stderr

@@ -18,36 +18,78 @@ from dbdyno.study.analyse import analyse
 from dbdyno.study.cells_plan import CellsPlan
 from dbdyno.study.pair import analyse_pair
 
-OFF = {"FL_RQ_W": 50_000, "FL_RQ_TM_W": 50_000 * 600, "FL_IO_W": 0, "FL_IO_TM_W": 0,
-       "FL_DISK_FIRST": 0, "FL_FLASH_FIRST": 0, "FL_IO_W_SKIP_IORM_PLAN": 50_000,
-       "FL_SKIP_OUTLIERS": 25, "FL_ACTUAL_OUTLIERS": 0, "FL_PREVENTED_OUTLIERS": 0}  # fmt: skip
-ON = {"FL_RQ_W": 50_000, "FL_RQ_TM_W": 50_000 * 500, "FL_IO_W": 50_000,
-      "FL_IO_TM_W": 50_000 * 500, "FL_DISK_FIRST": 48_260, "FL_FLASH_FIRST": 1_740,
-      "FL_IO_W_SKIP_IORM_PLAN": 0, "FL_SKIP_OUTLIERS": 0, "FL_ACTUAL_OUTLIERS": 1,
-      "FL_PREVENTED_OUTLIERS": 24}  # fmt: skip
+OFF = {
+    "FL_RQ_W": 50_000,
+    "FL_RQ_TM_W": 50_000 * 600,
+    "FL_IO_W": 0,
+    "FL_IO_TM_W": 0,
+    "FL_DISK_FIRST": 0,
+    "FL_FLASH_FIRST": 0,
+    "FL_IO_W_SKIP_IORM_PLAN": 50_000,
+    "FL_SKIP_OUTLIERS": 25,
+    "FL_ACTUAL_OUTLIERS": 0,
+    "FL_PREVENTED_OUTLIERS": 0,
+}
+ON = {
+    "FL_RQ_W": 50_000,
+    "FL_RQ_TM_W": 50_000 * 500,
+    "FL_IO_W": 50_000,
+    "FL_IO_TM_W": 50_000 * 500,
+    "FL_DISK_FIRST": 48_260,
+    "FL_FLASH_FIRST": 1_740,
+    "FL_IO_W_SKIP_IORM_PLAN": 0,
+    "FL_SKIP_OUTLIERS": 0,
+    "FL_ACTUAL_OUTLIERS": 1,
+    "FL_PREVENTED_OUTLIERS": 24,
+}
 Counters = dict[str, float]
 
 
 def made(
-    folder: Path, turns: list[tuple[Counters, Counters]], *, cells: int = 2,
-    wrong: dict[int, dict[str, str]] | None = None, plan: CellsPlan | None = None,
-) -> Run:  # fmt: skip
+    folder: Path,
+    turns: list[tuple[Counters, Counters]],
+    *,
+    cells: int = 2,
+    wrong: dict[int, dict[str, str]] | None = None,
+    plan: CellsPlan | None = None,
+) -> Run:
     """A run with these differences of each cell's counters in each block, arm off and arm on."""
     plan = plan or CellsPlan("cel[01-02]", ("ORCL",))
     common = plan.common()
     names = [f"cel0{at + 1}" for at in range(cells)]
-    run = new_run(folder, "flash-log", {
-        "tool_version": "0", "title": common.title, "question": common.question,
-        "kind": plan.kind, "study": "flash-log", "seed": 1, "switch": "plan",
-        "switch_reason": "of the test", "slice_ns": None, "turn_ns": plan.turn_ns,
-        "blocks_planned": len(turns),
-        "arms": [{"name": name, "description": "", "sessions": None, "rate_per_s": None,
-                  "target": "cells", "changes": dict.fromkeys(names, "alter"), "how": {},
-                  "was": {}} for name in plan.names],
-        "targets": {name: {"plan": 'alter iormplan dbplan=""'} for name in names},
-        "iorm": {"databases": ["ORCL"], "on": list(plan.arms), "cells": names},
-        "plan": common.to_dict(),
-    })  # fmt: skip
+    run = new_run(
+        folder,
+        "flash-log",
+        {
+            "tool_version": "0",
+            "title": common.title,
+            "question": common.question,
+            "kind": plan.kind,
+            "study": "flash-log",
+            "seed": 1,
+            "switch": "plan",
+            "switch_reason": "of the test",
+            "slice_ns": None,
+            "turn_ns": plan.turn_ns,
+            "blocks_planned": len(turns),
+            "arms": [
+                {
+                    "name": name,
+                    "description": "",
+                    "sessions": None,
+                    "rate_per_s": None,
+                    "target": "cells",
+                    "changes": dict.fromkeys(names, "alter"),
+                    "how": {},
+                    "was": {},
+                }
+                for name in plan.names
+            ],
+            "targets": {name: {"plan": 'alter iormplan dbplan=""'} for name in names},
+            "iorm": {"databases": ["ORCL"], "on": list(plan.arms), "cells": names},
+            "plan": common.to_dict(),
+        },
+    )
     at = 0
     for index, pair in enumerate(turns):
         rows: list[tuple[Any, ...]] = []
@@ -57,23 +99,41 @@ def made(
                 for name, value in counters.items():
                     for turn_s, own in ((0, 1000.0), (120, 1000.0 + value)):
                         known = metric(name)
-                        rows.append((arm, index, f"cell:{cell}", known.object_type, "",
-                                     name, (at * 300 + turn_s) * 10**9, own, known.unit,
-                                     known.kind))  # fmt: skip
-        columns = ("arm", "block", "source", "object_type", "object", "metric", "at_ns", "value",
-                   "unit", "kind")  # fmt: skip
+                        rows.append(
+                            (
+                                arm,
+                                index,
+                                f"cell:{cell}",
+                                known.object_type,
+                                "",
+                                name,
+                                (at * 300 + turn_s) * 10**9,
+                                own,
+                                known.unit,
+                                known.kind,
+                            )
+                        )
+        columns = ("arm", "block", "source", "object_type", "object", "metric", "at_ns", "value", "unit", "kind")
         _core.write_metrics(
-            run.path / "metrics", f"b{index:06d}",
+            run.path / "metrics",
+            f"b{index:06d}",
             dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)),
-        )  # fmt: skip
+        )
         own = (wrong or {}).get(index, {})
         marks = [f"{cell}: {why}" for cell, why in own.items()]
         begin = index * 600 * 10**9
-        run.add_block(Block(
-            index, "measure", begin, begin + 600 * 10**9, len(rows),
-            [SliceRecord(0, 0), SliceRecord(1, 1)], marks,
-            {"turns": [{"arm": 0, "wrong": own}, {"arm": 1, "wrong": {}}]},
-        ))  # fmt: skip
+        run.add_block(
+            Block(
+                index,
+                "measure",
+                begin,
+                begin + 600 * 10**9,
+                len(rows),
+                [SliceRecord(0, 0), SliceRecord(1, 1)],
+                marks,
+                {"turns": [{"arm": 0, "wrong": own}, {"arm": 1, "wrong": {}}]},
+            )
+        )
     run.save(status="complete")
     return run
 
@@ -204,8 +264,7 @@ def test_counters_of_several_moments_fail_the_identity(tmp_path: Path):
 def test_the_same_plan_twice_gives_a_noise_floor(tmp_path: Path):
     plan = CellsPlan("cel01", ("ORCL",)).same_twice()
     dice = np.random.default_rng(3)
-    turns = [(noisy(OFF, dice.normal(1, 0.02)), noisy(OFF, dice.normal(1, 0.02)))
-             for _ in range(10)]  # fmt: skip
+    turns = [(noisy(OFF, dice.normal(1, 0.02)), noisy(OFF, dice.normal(1, 0.02))) for _ in range(10)]
     model = analyse(made(tmp_path, turns, plan=plan))
     assert model["kind"] == "aa"
     assert model["verdict"]["decision"] == "noise floor"
@@ -225,8 +284,7 @@ def test_without_a_difference_a_difference_is_called_at_the_nominal_rate(tmp_pat
 
     judge = {"level": 0.95, "threshold": 0.0001}
     called = sum(
-        compared([[turn() for _ in range(10)] for _ in range(2)], judge)[0].decision
-        in ("faster", "slower")
+        compared([[turn() for _ in range(10)] for _ in range(2)], judge)[0].decision in ("faster", "slower")
         for _ in range(200)
     )
     assert 1 <= called <= 20

@@ -67,9 +67,7 @@ def test_a_database_of_the_rest_keeps_what_the_rest_gives_it():
 
 
 def test_a_plan_by_allocation_gives_no_directive_to_a_new_database():
-    plan = plan_of(
-        listed("name=sales,level=1,allocation=80", "name=other,level=2,allocation=100"), "cel01"
-    )
+    plan = plan_of(listed("name=sales,level=1,allocation=80", "name=other,level=2,allocation=100"), "cel01")
     assert len(with_flash_log(plan, ["sales"], on=False)) == 2
     with pytest.raises(CellsError, match="hr has no directive in a plan by allocation"):
         with_flash_log(plan, ["hr"], on=False)
@@ -77,9 +75,16 @@ def test_a_plan_by_allocation_gives_no_directive_to_a_new_database():
 
 @pytest.mark.parametrize(
     "line",
-    ["sales,share=8", "name=sales,share=", "name=a,name=b", "name=a b,share=1", "name=a;share=1",
-     "name='a',share=1", "name=a,(share=1)"],
-)  # fmt: skip
+    [
+        "sales,share=8",
+        "name=sales,share=",
+        "name=a,name=b",
+        "name=a b,share=1",
+        "name=a;share=1",
+        "name='a',share=1",
+        "name=a,(share=1)",
+    ],
+)
 def test_a_directive_that_could_not_be_written_again_is_refused(line: str):
     with pytest.raises(CellsError, match="could not be put back") as refused:
         plan_of(listed(line), "cel01")

@@ -37,9 +37,12 @@ def told(alerts: Alerts) -> list[tuple[str, str, int]]:
 def test_an_alert_is_a_sequence_of_its_severities():
     alerts = seen(OVER, [5, 50, 500, 50, 5, 5, 200])
     assert told(alerts) == [
-        ("1_1", "warning", 1), ("1_2", "critical", 2), ("1_3", "warning", 3), ("1_4", "clear", 4),
+        ("1_1", "warning", 1),
+        ("1_2", "critical", 2),
+        ("1_3", "warning", 3),
+        ("1_4", "clear", 4),
         ("2_1", "critical", 6),
-    ]  # fmt: skip
+    ]
     ends = [one.end_ns and one.end_ns // MINUTE_NS for one in alerts.entries()]
     assert ends == [2, 3, 4, 4, None]
     assert {one.first_ns // MINUTE_NS for one in alerts.entries()} == {1, 6}
@@ -55,9 +58,7 @@ def test_an_alert_is_a_sequence_of_its_severities():
         ([50, 50, 5, 50], [("1_1", "warning", 1), ("1_2", "clear", 2)]),
     ],
 )
-def test_a_limit_is_crossed_so_many_times_in_a_row(
-    values: list[float], expected: list[tuple[str, str, int]]
-):
+def test_a_limit_is_crossed_so_many_times_in_a_row(values: list[float], expected: list[tuple[str, str, int]]):
     assert told(seen(replace(OVER, occurrences=2), values)) == expected
 
 
@@ -71,9 +72,17 @@ def test_values_are_averaged_before_they_are_compared():
 
 @pytest.mark.parametrize(
     ("comparison", "value", "crosses"),
-    [("<", 9, True), ("<", 10, False), ("<=", 10, True), ("=", 10, True), ("=", 9, False),
-     (">=", 10, True), (">", 10, False), (">", 11, True)],
-)  # fmt: skip
+    [
+        ("<", 9, True),
+        ("<", 10, False),
+        ("<=", 10, True),
+        ("=", 10, True),
+        ("=", 9, False),
+        (">=", 10, True),
+        (">", 10, False),
+        (">", 11, True),
+    ],
+)
 def test_each_comparison(comparison: str, value: float, crosses: bool):
     alerts = seen(Threshold("M", comparison, warning=10), [value])
     assert bool(alerts.entries()) == crosses
@@ -130,9 +139,7 @@ def test_a_user_creates_a_threshold_and_reads_its_alerts():
     assert message.startswith('"FL_RQ_W of FLASHLOG has crossed its warning threshold')
     state = "list metriccurrent FL_RQ_W attributes alertState, collectionTime"
     assert said(asked, state).split() == ["warning", begin]
-    assert said(asked, "list metriccurrent where alertState != normal attributes name").split() == [
-        "FL_RQ_W"
-    ]
+    assert said(asked, "list metriccurrent where alertState != normal attributes name").split() == ["FL_RQ_W"]
     said(asked, "alter threshold FL_RQ_W.FLASHLOG warning=2000000, critical=3000000")
     asked.rack.advance(61 * 10**9)
     detail = read_any(said(asked, "list alerthistory detail")).details
@@ -141,9 +148,7 @@ def test_a_user_creates_a_threshold_and_reads_its_alerts():
     assert detail[0]["endTime"] == detail[1]["beginTime"]
     said(asked, "alter alerthistory 1_1 examinedBy=anna")
     assert said(asked, "list alerthistory 1_1 attributes examinedBy").strip() == "anna"
-    assert said(asked, "list alerthistory where ageInMinutes < 100 and severity = clear").count(
-        "1_2"
-    )
+    assert said(asked, "list alerthistory where ageInMinutes < 100 and severity = clear").count("1_2")
     said(asked, "drop alerthistory all")
     said(asked, "drop threshold fl_rq_w.flashlog")
     assert said(asked, "list alerthistory") == said(asked, "list threshold") == ""
@@ -178,6 +183,10 @@ def test_a_threshold_that_exists_is_altered_and_not_created():
     said(asked, "alter threshold all occurrences=3")
     (shown,) = read_any(said(asked, "list threshold detail")).details
     assert {**shown, "critical": ""} == {
-        "name": "FL_RQ_W", "comparison": ">", "critical": "", "observation": "1",
-        "occurrences": "3", "warning": "1",
-    }  # fmt: skip
+        "name": "FL_RQ_W",
+        "comparison": ">",
+        "critical": "",
+        "observation": "1",
+        "occurrences": "3",
+        "warning": "1",
+    }

@@ -61,21 +61,28 @@ def test_clauses_stand_in_any_order_and_once():
         ("list flashcache attributes size", [["365.25G"]]),
         ("list iormplan", [["cell01_IORMPLAN", "active"]]),
         ("list alerthistory", []),
-        ("list celldisk where diskType = 'flashdisk' and name like '.*_0[01]_.*'",
-         [["FD_00_cell01", "normal"], ["FD_01_cell01", "normal"]]),
-        ("list celldisk attributes name, size where size > 100G order by name desc limit 1",
-         [["CD_11_cell01", "600G"]]),
-        ("list griddisk DATA_CD_00_cell01 attributes name, cellDisk, cachingPolicy, cachedBy",
-         [["DATA_CD_00_cell01", "CD_00_cell01", "default", "cell01_FLASHCACHE"]]),
+        (
+            "list celldisk where diskType = 'flashdisk' and name like '.*_0[01]_.*'",
+            [["FD_00_cell01", "normal"], ["FD_01_cell01", "normal"]],
+        ),
+        (
+            "list celldisk attributes name, size where size > 100G order by name desc limit 1",
+            [["CD_11_cell01", "600G"]],
+        ),
+        (
+            "list griddisk DATA_CD_00_cell01 attributes name, cellDisk, cachingPolicy, cachedBy",
+            [["DATA_CD_00_cell01", "CD_00_cell01", "default", "cell01_FLASHCACHE"]],
+        ),
         ("list griddisk where name like 'RECO_.*' limit 1", [["RECO_CD_00_cell01", "active"]]),
-        ("list metricdefinition FL_IO_W attributes name, metricType, unit",
-         [["FL_IO_W", "Cumulative", "IO requests"]]),
-        ("list metriccurrent CD_IO_ERRS where metricObjectName = 'CD_03_cell01'",
-         [["CD_IO_ERRS", "CD_03_cell01", "0"]]),
+        ("list metricdefinition FL_IO_W attributes name, metricType, unit", [["FL_IO_W", "Cumulative", "IO requests"]]),
+        (
+            "list metriccurrent CD_IO_ERRS where metricObjectName = 'CD_03_cell01'",
+            [["CD_IO_ERRS", "CD_03_cell01", "0"]],
+        ),
         ("list metriccurrent where name = 'FL_BY_KEEP' and metricValue != 0", []),
         ("LIST CELL ATTRIBUTES flashCacheMode", [["WriteThrough"]]),
     ],
-)  # fmt: skip
+)
 def test_a_question_has_its_answer(asked: Cell, text: str, expected: list[list[str]]):
     assert rows(said(asked, text)) == expected
 
@@ -96,8 +103,11 @@ def test_a_question_has_its_answer(asked: Cell, text: str, expected: list[list[s
         ("list cell limit two", "CELL-01504: Invalid command syntax."),
         ("list cell detail detail", "CELL-01504: Invalid command syntax."),
         ("list cell where name = 'open", "CELL-01504: Invalid command syntax."),
-        ("list metriccurrent order by name", "CELL-02026: The LIMIT parameter is mandatory for"
-         ' "LIST METRICCURRENT" command when using the ORDER BY option.'),
+        (
+            "list metriccurrent order by name",
+            "CELL-02026: The LIMIT parameter is mandatory for"
+            ' "LIST METRICCURRENT" command when using the ORDER BY option.',
+        ),
         ("list metriccurrent NO_SUCH", "CELL-02007: "),
         ("drop cell", "CELL-01504: Invalid command syntax."),
         ("create flashcache all size=big", "CELL-01504: Invalid command syntax."),
@@ -118,8 +128,10 @@ def test_a_question_has_its_answer(asked: Cell, text: str, expected: list[list[s
         ("alter iormplan dbplan=((name=A, flashLog=maybe))", "CELL-01504: "),
         ("alter iormplan dbplan=((name=A, share=1), (name=a, share=2))", "CELL-02526: "),
         ("alter iormplan dbplan=((name=A, level=1, allocation=50))", "CELL-02526: "),
-        ("alter iormplan dbplan=((name=A, level=1, allocation=60), "
-         "(name=other, level=1, allocation=60))", "CELL-02526: "),
+        (
+            "alter iormplan dbplan=((name=A, level=1, allocation=60), (name=other, level=1, allocation=60))",
+            "CELL-02526: ",
+        ),
         ("alter iormplan dbplan=((name=A, flashcachesize=1G))", "CELL-02526: "),
         ("alter iormplan dbplan=((name=A)", "CELL-01504: Invalid command syntax."),
         ("alter cell flashCacheMode=WriteBack", "CELL-02526: "),
@@ -128,7 +140,7 @@ def test_a_question_has_its_answer(asked: Cell, text: str, expected: list[list[s
         ("alter griddisk NONE_CD_00 cachingPolicy=none", "CELL-02007: "),
         ("describe nothing", "CELL-01504: Invalid command syntax."),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused_with_a_code(asked: Cell, text: str, error: str):
     before = said(asked, "list iormplan detail") + said(asked, "list flashcache detail")
     output, code = asked.answer(text)
@@ -143,11 +155,39 @@ def test_any_garbage_is_answered_and_never_breaks_the_cell(asked: Cell):
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     dice = random.Random(seed)
-    # fmt: off
-    words = ["list", "cell", "metriccurrent", "where", "name", "like", "=", "(", ")", ",", "'", '"',
-             "order", "by", "limit", "1", "detail", "attributes", "all", "alter", "iormplan",
-             "dbplan", "flashcache", "\t", "é", "--", "%", "not", "and", "help", "describe"]
-    # fmt: on
+    words = [
+        "list",
+        "cell",
+        "metriccurrent",
+        "where",
+        "name",
+        "like",
+        "=",
+        "(",
+        ")",
+        ",",
+        "'",
+        '"',
+        "order",
+        "by",
+        "limit",
+        "1",
+        "detail",
+        "attributes",
+        "all",
+        "alter",
+        "iormplan",
+        "dbplan",
+        "flashcache",
+        "\t",
+        "é",
+        "--",
+        "%",
+        "not",
+        "and",
+        "help",
+        "describe",
+    ]
     for _ in range(3_000):
         text = dice.choice(["", " "]).join(dice.choices(words, k=dice.randint(0, 12)))
         _, code = asked.answer(text, xml=dice.random() < 0.5)
@@ -199,13 +239,8 @@ def test_detail_puts_further_lines_of_a_value_under_it():
 
 
 def test_order_by_sorts_numbers_as_numbers(asked: Cell):
-    text = (
-        "list metriccurrent attributes metricValue where objectType = FLASHCACHE "
-        "order by metricValue desc limit 200"
-    )
-    values = [
-        float(row[0].split()[0].replace(",", "").rstrip("%")) for row in rows(said(asked, text))
-    ]
+    text = "list metriccurrent attributes metricValue where objectType = FLASHCACHE order by metricValue desc limit 200"
+    values = [float(row[0].split()[0].replace(",", "").rstrip("%")) for row in rows(said(asked, text))]
     assert values[0] > 0
     assert values == sorted(values, reverse=True)
 
@@ -311,9 +346,7 @@ def test_grid_disks_on_flash_take_space_and_have_counters_of_zero():
     assert asked.answer("create griddisk all flashdisk prefix=RF size=1G")[1] == 1
     (row,) = rows(said(asked, "list griddisk RF_FD_00_cell01 attributes size, asmModeStatus"))
     assert row == ["5G", "UNUSED"]
-    (counter,) = rows(said(
-        asked, "list metriccurrent GD_IO_RQ_W_SM where metricObjectName = RF_FD_00_cell01"
-    ))  # fmt: skip
+    (counter,) = rows(said(asked, "list metriccurrent GD_IO_RQ_W_SM where metricObjectName = RF_FD_00_cell01"))
     assert counter[-1] == "0 IO requests"
     said(asked, "drop griddisk all flashdisk prefix=RF")
     assert said(asked, "list griddisk where name like 'RF_.*'") == ""
@@ -333,7 +366,5 @@ def test_a_restart_begins_the_counters_and_the_history_anew():
     began = asked.rack.service_began_ns(0)
     said(asked, "alter cell restart services cellsrv")
     assert asked.rack.service_began_ns(0) == began + 130 * 10**9
-    assert rows(said(asked, "list metriccurrent FL_RQ_W")) == [
-        ["FL_RQ_W", "FLASHLOG", "0 IO requests"]
-    ]
+    assert rows(said(asked, "list metriccurrent FL_RQ_W")) == [["FL_RQ_W", "FLASHLOG", "0 IO requests"]]
     assert len(rows(said(asked, "list metrichistory FL_RQ_W"))) == 1

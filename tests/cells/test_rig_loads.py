@@ -31,8 +31,7 @@ def test_several_workloads_stand_beside_each_other():
 
 def test_what_is_set_counts_for_more_than_what_a_name_sets():
     assert given("mixed").settings == NAMED["mixed"].settings
-    asked = load_of(["mixed"], sessions=None, seed=1,
-                    settings={"cells.controller.learn_s": "5"}).settings  # fmt: skip
+    asked = load_of(["mixed"], sessions=None, seed=1, settings={"cells.controller.learn_s": "5"}).settings
     assert asked is not None
     assert asked["cells.controller.learn_s"] == "5"
     assert asked["cells.controller.learn_every_s"] == "1200"
@@ -40,9 +39,8 @@ def test_what_is_set_counts_for_more_than_what_a_name_sets():
 
 @pytest.mark.parametrize(
     "text",
-    ["commit-loop,think_ms", "commit-loop,sessions=0", "sort,sessions=x", "sort,sessions=1.5",
-     "sort,=3"],
-)  # fmt: skip
+    ["commit-loop,think_ms", "commit-loop,sessions=0", "sort,sessions=x", "sort,sessions=1.5", "sort,=3"],
+)
 def test_a_load_that_is_none_is_refused(text: str):
     with pytest.raises(ModelError):
         given(text)

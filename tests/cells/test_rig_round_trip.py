@@ -68,16 +68,11 @@ def test_every_kind_of_object_is_read_back_from_detail_and_xml():
             assert len(detail.details) == len(document.readings) > 0
             continue
         # What an alert was about is rounded in text.
-        plain = [
-            {k: told(v) for k, v in one.items() if k not in ("", "metricValue") and v}
-            for one in document.details
-        ]
+        plain = [{k: told(v) for k, v in one.items() if k not in ("", "metricValue") and v} for one in document.details]
         shown = [{k: v for k, v in one.items() if k != "metricValue"} for one in detail.details]
         assert [{k: v for k, v in one.items() if v} for one in shown] == plain
         assert plain
-    assert read_any(asked.answer("list cell", xml=True)[0]).started_ns == {
-        "cell01": asked.rack.began_ns
-    }
+    assert read_any(asked.answer("list cell", xml=True)[0]).started_ns == {"cell01": asked.rack.began_ns}
 
 
 def told(text: str) -> str:
@@ -122,10 +117,7 @@ def test_a_rate_is_the_difference_over_the_cells_own_minute_to_the_printed_digit
 
 
 def readings(sample, number: int) -> list[Reading]:
-    return [
-        Reading(str(number), row[2], row[1], row[3], row[4], "", 0, sample.at_ns)
-        for row in sample.rows
-    ]
+    return [Reading(str(number), row[2], row[1], row[3], row[4], "", 0, sample.at_ns) for row in sample.rows]
 
 
 def test_cells_collect_at_seconds_of_their_own_and_not_between():

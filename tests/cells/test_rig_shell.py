@@ -35,7 +35,7 @@ def asked() -> Cell:
         ("cost$ $", ["cost$", "$"]),
         ("one \\\ntwo", ["one", "two"]),
     ],
-)  # fmt: skip
+)
 def test_a_line_is_cut_as_a_posix_shell_cuts_it(line: str, words: list[str]):
     assert [word.text for word in words_of(line)] == words
     assert not any(word.joins for word in words_of(line))
@@ -53,21 +53,22 @@ def test_a_line_is_cut_as_a_posix_shell_cuts_it(line: str, words: list[str]):
         ("echo -n a | cat", "a", 0),
         ("cellcli -e list griddisk | grep -c DATA_", "12\n", 0),
         ("cellcli -e list griddisk | grep -v DATA | wc -l", "12\n", 0),
-        ("cellcli -e list griddisk | egrep 'CD_0(0|1)' | sort -r | head -1",
-         "\t RECO_CD_01_cell01\t active\n", 0),
-        ("cellcli -e list griddisk | grep 'CD_0[01]_' | tail -n 1",
-         "\t RECO_CD_01_cell01\t active\n", 0),
+        ("cellcli -e list griddisk | egrep 'CD_0(0|1)' | sort -r | head -1", "\t RECO_CD_01_cell01\t active\n", 0),
+        ("cellcli -e list griddisk | grep 'CD_0[01]_' | tail -n 1", "\t RECO_CD_01_cell01\t active\n", 0),
         ("echo a+b | grep 'a+b'", "a+b\n", 0),
         ("echo aab | grep 'a\\+b'", "aab\n", 0),
         ("echo a.b | grep -F .", "a.b\n", 0),
         ("echo cell01 | grep -w cell", "", 1),
         ("echo x | grep -q x && echo found", "found\n", 0),
         ("cellcli -e list nothing | grep -i INVALID", "CELL-01504: Invalid command syntax.\n", 0),
-        ("cellcli -e list metriccurrent where objectType = \\'FLASHLOG\\' | sort -k1 | head -n1",
-         "\t FL_ACTUAL_OUTLIERS       \t FLASHLOG\t 0 IO requests\n", 0),
+        (
+            "cellcli -e list metriccurrent where objectType = \\'FLASHLOG\\' | sort -k1 | head -n1",
+            "\t FL_ACTUAL_OUTLIERS       \t FLASHLOG\t 0 IO requests\n",
+            0,
+        ),
         ("echo 2 b | sort -n -k 1 | uniq -c", "      1 2 b\n", 0),
     ],
-)  # fmt: skip
+)
 def test_commands_are_joined_and_piped(asked: Cell, line: str, output: str, code: int):
     assert shell(asked, line) == (output, "", code)
 
@@ -105,20 +106,52 @@ def test_any_line_is_answered_and_nothing_ever_breaks(asked: Cell):
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     dice = random.Random(seed)
-    # fmt: off
-    pieces = ["cellcli", "-e", "list cell", "|", "||", "&&", ";", "\n", "'", '"', "\\", "$", "$x",
-              "grep", "-c", "sort", "-k", "2", "head", "-n", "é", "-", "echo", "`", "uniq"]
-    # fmt: on
+    pieces = [
+        "cellcli",
+        "-e",
+        "list cell",
+        "|",
+        "||",
+        "&&",
+        ";",
+        "\n",
+        "'",
+        '"',
+        "\\",
+        "$",
+        "$x",
+        "grep",
+        "-c",
+        "sort",
+        "-k",
+        "2",
+        "head",
+        "-n",
+        "é",
+        "-",
+        "echo",
+        "`",
+        "uniq",
+    ]
     for _ in range(3_000):
         line = dice.choice(["", " "]).join(dice.choices(pieces, k=dice.randint(0, 10)))
         assert shell(asked, line).code in (0, 1, 2, 127)
 
 
 def test_a_script_is_read_a_command_a_line(asked: Cell):
-    script = "\n".join([
-        "-- a comment", "REM another -", "", "set echo on", "list cell;",
-        "list griddisk attributes name -", "  where name = RECO_CD_00_cell01", "quit", "list cell",
-    ])  # fmt: skip
+    script = "\n".join(
+        [
+            "-- a comment",
+            "REM another -",
+            "",
+            "set echo on",
+            "list cell;",
+            "list griddisk attributes name -",
+            "  where name = RECO_CD_00_cell01",
+            "quit",
+            "list cell",
+        ]
+    )
     said = cellcli(asked, ["-n", "-x"], script)
     assert said == ("\t cell01\t online\n\n\t RECO_CD_00_cell01\n\n\nquitting\n\n", "", 0)
 
@@ -159,9 +192,14 @@ async def session(where: Served, command: str | None, term: str | None = None):
     import asyncssh
 
     async with asyncssh.connect(
-        where.listen, where.ports[0], username="celladmin", config=None, agent_path=None,
-        client_keys=[str(where.key)], known_hosts=str(where.known_hosts),
-    ) as connection:  # fmt: skip
+        where.listen,
+        where.ports[0],
+        username="celladmin",
+        config=None,
+        agent_path=None,
+        client_keys=[str(where.key)],
+        known_hosts=str(where.known_hosts),
+    ) as connection:
         yield await connection.create_process(command, term_type=term, stderr=asyncssh.STDOUT)
 
 
@@ -188,12 +226,23 @@ async def typed(where: Served, keys: list[tuple[str, str]]) -> str:
 
 def test_a_terminal_has_prompts_echo_editing_and_an_end(tmp_path: Path):
     with serving([cell()], tmp_path) as where:
-        shown = asyncio.run(typed(where, [
-            ("hostname\r", "~]$ "), ("cellcli\r", "CellCLI> "), ("list celll\x7f\r", "CellCLI> "),
-            ("list griddisk -\r", "> "), ("where name", "name"), ("\x03", "CellCLI> "),
-            ("list flashlog\r", "CellCLI> "), ("\x04", "~]$ "), ("list\x03", "~]$ "),
-            ("exit\r", "\n"),
-        ]))  # fmt: skip
+        shown = asyncio.run(
+            typed(
+                where,
+                [
+                    ("hostname\r", "~]$ "),
+                    ("cellcli\r", "CellCLI> "),
+                    ("list celll\x7f\r", "CellCLI> "),
+                    ("list griddisk -\r", "> "),
+                    ("where name", "name"),
+                    ("\x03", "CellCLI> "),
+                    ("list flashlog\r", "CellCLI> "),
+                    ("\x04", "~]$ "),
+                    ("list\x03", "~]$ "),
+                    ("exit\r", "\n"),
+                ],
+            )
+        )
     assert "[celladmin@cell01 ~]$ hostname\r\ncell01\r\n" in shown
     assert "\t cell01\t online\r\n" in shown
     assert "^C\r\nCellCLI> " in shown
@@ -218,9 +267,10 @@ def test_cellcli_talks_over_a_plain_connection(tmp_path: Path):
 def test_the_shell_of_dbdyno_cells_run_reaches_it(tmp_path: Path):
     with serving([cell()], tmp_path) as where:
         (found,) = run_everywhere(
-            hosts_of([where.hosts], user="root"), access(where),
+            hosts_of([where.hosts], user="root"),
+            access(where),
             "cellcli -e list cell | grep -c online && whoami",
-        )  # fmt: skip
+        )
     assert (found.output, found.code) == ("1\nroot\n", 0)
 
 
@@ -232,9 +282,7 @@ def test_ssh_knows_the_cells_by_their_names(tmp_path: Path):
     folder.mkdir()
 
     async def name_of(where: Served, host: str) -> str:
-        async with asyncssh.connect(
-            host, config=[str(where.config)], agent_path=None
-        ) as connection:
+        async with asyncssh.connect(host, config=[str(where.config)], agent_path=None) as connection:
             done = await connection.run("hostname; whoami")
             assert isinstance(done.stdout, str)
             return done.stdout

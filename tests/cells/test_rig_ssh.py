@@ -106,12 +106,11 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path):
         ("cellcli -e list table", "\nCELL-01504: Invalid command syntax.\n", "", 1),
         ("ls -la", "", "-bash: ls: command not found\n", 127),
         ("/bin/sh -c id", "", "-bash: /bin/sh: command not found\n", 127),
-        ("cellcli -e list cell > /etc/x", "",
-         "-bash: `>' is not understood by this modelled cell\n", 2),
+        ("cellcli -e list cell > /etc/x", "", "-bash: `>' is not understood by this modelled cell\n", 2),
         ("hostname 'open", "", "-bash: unexpected EOF while looking for matching `''\n", 2),
         ("cellcli -f", "", "cellcli: unknown option -f\n", 1),
     ],
-)  # fmt: skip
+)
 def test_a_line_of_the_shell(line: str, output: str, errors: str, code: int):
     assert shell(Cell(rack(), 0), line) == (output, errors, code)
 
@@ -122,12 +121,20 @@ def test_several_users_at_once_get_whole_answers_while_time_passes():
     made = rack()
     asked = Cell(made, 0)
     texts = [
-        "list metriccurrent", "list metrichistory FL_RQ_W", "list alerthistory", "list griddisk",
-        "create griddisk all flashdisk prefix=G size=16M", "drop griddisk all prefix=G",
-        "drop flashcache", "create flashcache all size=1G", "alter cell restart services all",
-        "create threshold FL_RQ_W comparison='>', warning=1", "drop threshold all",
-        "alter iormplan dbplan=((name=ORCL, flashLog=off))", "alter iormplan dbplan=''",
-    ]  # fmt: skip
+        "list metriccurrent",
+        "list metrichistory FL_RQ_W",
+        "list alerthistory",
+        "list griddisk",
+        "create griddisk all flashdisk prefix=G size=16M",
+        "drop griddisk all prefix=G",
+        "drop flashcache",
+        "create flashcache all size=1G",
+        "alter cell restart services all",
+        "create threshold FL_RQ_W comparison='>', warning=1",
+        "drop threshold all",
+        "alter iormplan dbplan=((name=ORCL, flashLog=off))",
+        "alter iormplan dbplan=''",
+    ]
 
     def user(number: int) -> list[int]:
         dice = random.Random(seed + number)
@@ -148,8 +155,19 @@ def test_uptime_and_date_are_those_of_the_cells_clock():
 
 
 def test_the_command_serves_until_it_is_interrupted(tmp_path: Path):
-    words = [sys.executable, "-m", "dbdyno", "model", "cells", "--cells", "2", "--speed", "600",
-             "--folder", str(tmp_path)]  # fmt: skip
+    words = [
+        sys.executable,
+        "-m",
+        "dbdyno",
+        "model",
+        "cells",
+        "--cells",
+        "2",
+        "--speed",
+        "600",
+        "--folder",
+        str(tmp_path),
+    ]
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}
     ) as process:
@@ -157,8 +175,11 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path):
         line = process.stdout.readline()
         found = subprocess.run(
             [sys.executable, "-m", *shlex.split(line), "--format", "jsonl"],
-            capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
     assert found.returncode == 0, found.stderr
@@ -172,7 +193,10 @@ def test_a_machine_without_cells_or_a_wrong_workload_is_an_error():
     for words in (["--model", "nvme-server"], ["--workload", "dance"], ["--workload", "sort,x"]):
         found = subprocess.run(
             [sys.executable, "-m", "dbdyno", "model", "cells", *words],
-            capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
         assert found.returncode == 2
         assert "fault in dbdyno" not in found.stderr

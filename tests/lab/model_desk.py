@@ -38,9 +38,14 @@ class Desk:
 
     def __call__(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [sys.executable, "-m", "dbdyno", *arguments], cwd=self.folder, text=True, timeout=120,
-            capture_output=True, check=False, env=environment(),
-        )  # fmt: skip
+            [sys.executable, "-m", "dbdyno", *arguments],
+            cwd=self.folder,
+            text=True,
+            timeout=120,
+            capture_output=True,
+            check=False,
+            env=environment(),
+        )
         assert done.returncode == code, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         return done
@@ -54,9 +59,7 @@ class Desk:
         return sorted((self.folder / "runs").iterdir())[at]
 
     def sql(self, query: str, run: str = "last") -> list[dict[str, object]]:
-        found: list[dict[str, object]] = json.loads(
-            self("sql", query, "--run", run, "--format", "json").stdout
-        )
+        found: list[dict[str, object]] = json.loads(self("sql", query, "--run", run, "--format", "json").stdout)
         return found
 
 

@@ -84,9 +84,7 @@ def test_a_role_that_lacks_rights(lab, server, dsn):
         assert "next:" in done.stderr
         assert (
             "may not"
-            in lab(
-                "run", lab.plan(arm('log_min_duration_statement = "1s"')), "--target", plain, code=2
-            ).stderr
+            in lab("run", lab.plan(arm('log_min_duration_statement = "1s"')), "--target", plain, code=2).stderr
         )
         lab("run", lab.plan(TWO_ARMS), "--target", plain)
         assert "pg_monitor" in lab("doctor", "--target", plain).stdout

@@ -38,9 +38,7 @@ def delay(dsn: str) -> tuple[str, int]:
     """The setting in force and how often it stands in postgresql.auto.conf."""
     with psycopg.connect(dsn) as conn:
         value = conn.execute("show wal_writer_delay").fetchone()[0]
-        entries = conn.execute(
-            "select count(*) from pg_file_settings where name = 'wal_writer_delay'"
-        ).fetchone()[0]
+        entries = conn.execute("select count(*) from pg_file_settings where name = 'wal_writer_delay'").fetchone()[0]
         return value, entries
 
 
@@ -126,10 +124,7 @@ def test_a_lost_connection_is_opened_again_and_the_block_marked(lab, dsn):
     running = lab.start("run", lab.plan(TWO_ARMS, blocks=8))
     assert until(lambda: list(lab.folder.glob("runs/*/blocks/b000001.json")))
     with psycopg.connect(dsn) as conn:
-        conn.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity"
-            " where application_name like 'dbdyno/%'"
-        )
+        conn.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'dbdyno/%'")
     _, errors = running.communicate(timeout=60)
     assert running.returncode == 0, errors
     records = [json.loads(p.read_text()) for p in lab.folder.glob("runs/*/blocks/*.json")]

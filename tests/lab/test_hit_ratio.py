@@ -39,9 +39,7 @@ def test_calls_and_time_are_those_of_the_blocks_that_count(lab, extension):
     run = max((lab.folder / "runs").iterdir())
     model = json.loads((run / "analysis.json").read_text())
     lookups = sum(
-        s["calls"]
-        for s in model["correlation"]["statements"]
-        if s["text"].startswith("select amount from dbdyno.hit_")
+        s["calls"] for s in model["correlation"]["statements"] if s["text"].startswith("select amount from dbdyno.hit_")
     )
     with duckdb.connect() as reader:
         (ours,) = reader.execute(

@@ -30,17 +30,33 @@ def test_the_longest_of_both_arms_are_told_apart(desk: Desk) -> None:
 
 
 def test_a_sweep_has_a_curve_per_setting_and_states_both_limits(desk: Desk) -> None:
-    done = desk("run", "queue-depth", "--quick", "--seed", "3", "--set", "stripe_kb=32",
-                "--set", "sd_max_throttle=2,8", "--set", "jobs=1,10")  # fmt: skip
+    done = desk(
+        "run",
+        "queue-depth",
+        "--quick",
+        "--seed",
+        "3",
+        "--set",
+        "stripe_kb=32",
+        "--set",
+        "sd_max_throttle=2,8",
+        "--set",
+        "jobs=1,10",
+    )
     said = " ".join(done.stdout.split())
-    for expected in ("falls into 32 pieces on 32 LUNs", "The host's limit is per LUN: 2 or 8",
-                     "at most 64 or 256 on the 32 LUNs of one file system",
-                     "A port's limit is another one", "Throughput over sessions"):  # fmt: skip
+    for expected in (
+        "falls into 32 pieces on 32 LUNs",
+        "The host's limit is per LUN: 2 or 8",
+        "at most 64 or 256 on the 32 LUNs of one file system",
+        "A port's limit is another one",
+        "Throughput over sessions",
+    ):
         assert expected in said
     sweep = json.loads((desk.run() / "analysis.json").read_text())["figures"]["sweep"]
     assert [curve["name"] for curve in sweep["curves"]] == [
-        "sd_max_throttle 2", "sd_max_throttle 8",
-    ]  # fmt: skip
+        "sd_max_throttle 2",
+        "sd_max_throttle 8",
+    ]
     narrow, wide = (curve["points"][-1]["per_s"] for curve in sweep["curves"])
     assert wide > 2 * narrow
     table = desk("compare", "last", "--format", "csv").stdout.splitlines()
@@ -49,8 +65,19 @@ def test_a_sweep_has_a_curve_per_setting_and_states_both_limits(desk: Desk) -> N
 
 def test_a_run_on_a_model_and_another_stand_side_by_side(desk: Desk) -> None:
     for place in ("log_sas", "log_flash"):
-        desk("run", "redo-size", "--target", "model:sas-and-flash", "--quick", "--seed", "2",
-             "--set", "redo_bytes=4KiB..4MiB", "--set", f"redo={place}")  # fmt: skip
+        desk(
+            "run",
+            "redo-size",
+            "--target",
+            "model:sas-and-flash",
+            "--quick",
+            "--seed",
+            "2",
+            "--set",
+            "redo_bytes=4KiB..4MiB",
+            "--set",
+            f"redo={place}",
+        )
     names = [run.name for run in sorted((desk.folder / "runs").iterdir())]
     done = desk("compare", *names)
     assert done.stdout.count("Median commit time by redo size") == 2

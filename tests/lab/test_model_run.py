@@ -83,9 +83,13 @@ def test_arms_of_a_block_draw_the_same_numbers_so_an_arm_against_itself_is_equal
 def test_an_interrupted_run_is_finished_and_equals_one_that_was_not(desk: Desk):
     plan = desk.plan(blocks=24, transactions=20_000)
     process = subprocess.Popen(
-        [sys.executable, "-m", "dbdyno", "run", plan, "--seed", "5"], cwd=desk.folder, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
-    )  # fmt: skip
+        [sys.executable, "-m", "dbdyno", "run", plan, "--seed", "5"],
+        cwd=desk.folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
     blocks = desk.folder / "runs"
     deadline = time.monotonic() + 60
     while len(list(blocks.glob("*/blocks/*.json"))) < 2 and time.monotonic() < deadline:
@@ -133,8 +137,11 @@ def test_any_parameter_is_a_factor(desk: Desk):
     desk("run", "redo-device", "--quick", "--set", "sessions=1", "--set", "cores=1,24")
     manifest = json.loads((desk.run() / "manifest.json").read_text())
     assert [arm["name"] for arm in manifest["arms"]] == [
-        "log_sas, cores 1", "log_flash, cores 1", "log_sas, cores 24", "log_flash, cores 24",
-    ]  # fmt: skip
+        "log_sas, cores 1",
+        "log_flash, cores 1",
+        "log_sas, cores 24",
+        "log_flash, cores 24",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -163,8 +170,12 @@ def test_a_study_of_sql_says_that_a_model_cannot_run_it(desk: Desk):
 
 def test_a_check_tells_machine_arms_and_amount_and_runs_nothing(desk: Desk):
     told = desk("plan", "check", desk.plan()).stdout
-    for expected in ("log_flash: flash", "redo = log_flash (the machine has log_sas)",
-                     "300 transactions of each session", "nothing was run"):  # fmt: skip
+    for expected in (
+        "log_flash: flash",
+        "redo = log_flash (the machine has log_sas)",
+        "300 transactions of each session",
+        "nothing was run",
+    ):
         assert expected in told
     assert not (desk.folder / "runs").exists()
 

@@ -79,9 +79,7 @@ def test_an_open_loop_counts_from_the_intended_start(lab):
     path = lab.folder / plan
     path.write_text(path.read_text().replace("sessions = 2", "sessions = 2\nrate_per_s = 400"))
     lab("run", plan)
-    sql = (
-        "select count(*) as n, count(intended_ns) as planned from calls where kind = 'transaction'"
-    )
+    sql = "select count(*) as n, count(intended_ns) as planned from calls where kind = 'transaction'"
     row = json.loads(lab("sql", sql, "--format", "json").stdout)[0]
     assert row["n"] == row["planned"] > 100
     metrics = json.loads(lab("compare", "last", "--format", "json").stdout)["metrics"]
@@ -108,10 +106,7 @@ def test_turns_counted_in_transactions(lab):
         .replace('settle = "50ms"', 'settle = "1ms"')
     )
     lab("run", plan)
-    sql = (
-        "select block, arm, count(*) as n from calls where block > 0 and slice in (1, 3)"
-        " group by all"
-    )
+    sql = "select block, arm, count(*) as n from calls where block > 0 and slice in (1, 3) group by all"
     rows = json.loads(lab("sql", sql, "--format", "json").stdout)
     assert {row["n"] for row in rows} == {50}
 
@@ -119,9 +114,7 @@ def test_turns_counted_in_transactions(lab):
 def test_errors_of_the_engine_are_rows_with_their_sqlstate(lab):
     script = "\\set n random(0, 1)\nselect 1 / :n::int;"
     lab("run", lab.plan(TWO_ARMS, script=script))
-    sql = (
-        "select error, count(*) as n from calls where kind = 'transaction' group by all order by 1"
-    )
+    sql = "select error, count(*) as n from calls where kind = 'transaction' group by all order by 1"
     rows = json.loads(lab("sql", sql, "--format", "json").stdout)
     assert {row["error"] for row in rows} == {None, "22012"}
     model = json.loads(lab("compare", "last", "--format", "json").stdout)

@@ -55,7 +55,5 @@ def test_memory_is_flat_however_many_operations_a_block_has(server, tmp_path: Pa
     early = max(memory for count, memory in seen if count <= OPERATIONS / 5)
     late = max(memory for _, memory in seen)
     took = time.monotonic() - started
-    print(
-        f"{rows} rows in {took:.0f} s, {early:.0f} MiB in the first fifth, {late:.0f} MiB at most"
-    )
+    print(f"{rows} rows in {took:.0f} s, {early:.0f} MiB in the first fifth, {late:.0f} MiB at most")
     assert late < early * 1.25 + 16

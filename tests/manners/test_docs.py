@@ -52,8 +52,11 @@ def command_lines(path: Path) -> list[list[str]]:
 
 def shown() -> list[object]:
     found = {(rel(path), *words) for path in PAGES for words in command_lines(path)}
-    return [pytest.param(list(words), id=f"{name}: {' '.join(words)}"[:80])
-            for name, *words in sorted(found) if words[0] != "..."]  # fmt: skip
+    return [
+        pytest.param(list(words), id=f"{name}: {' '.join(words)}"[:80])
+        for name, *words in sorted(found)
+        if words[0] != "..."
+    ]
 
 
 def parse(words: list[str]) -> None:
@@ -121,9 +124,7 @@ def test_an_example_is_a_plan_and_is_in_the_index(path: Path) -> None:
 
 def plans() -> list[object]:
     found = [(path, block) for path in DOCS for block in fenced(path.read_text(), "toml")]
-    return [
-        pytest.param(path, block, id=f"{path.name}-{at}") for at, (path, block) in enumerate(found)
-    ]
+    return [pytest.param(path, block, id=f"{path.name}-{at}") for at, (path, block) in enumerate(found)]
 
 
 @pytest.mark.parametrize(("path", "block"), plans())
@@ -150,9 +151,7 @@ def test_a_script_that_is_shown_compiles(name: str) -> None:
 
 
 def test_the_reference_of_keys_is_current() -> None:
-    assert page("plan.md") == plan_reference(), (
-        "write it again: python -m dbdyno.study.plan_reference > docs/plan.md"
-    )
+    assert page("plan.md") == plan_reference(), "write it again: python -m dbdyno.study.plan_reference > docs/plan.md"
 
 
 def test_the_reference_has_every_key() -> None:

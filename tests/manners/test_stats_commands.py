@@ -62,9 +62,7 @@ def parts(tmp_path: Path) -> Path:
     for at in range(2):
         arm = np.tile(["base", "other"], 10_000)
         block = np.repeat(np.arange(5) + 5 * at, 4000)
-        values = (rng.lognormal(6, 0.6, 20_000) * np.where(arm == "other", 1.2, 1) * 1000).astype(
-            int
-        )
+        values = (rng.lognormal(6, 0.6, 20_000) * np.where(arm == "other", 1.2, 1) * 1000).astype(int)
         table = pa.table({"arm": arm, "block": block, "elapsed_ns": values})
         pq.write_table(table, folder / f"{at}.parquet")
     return folder
@@ -83,8 +81,14 @@ def test_summary_is_that_of_r(file: Path) -> None:
     """R: summary(c(2.5, 3.5, NA, 6)): 2.50 3.00 3.50 4.00 4.75 6.00, one NA."""
     first, second = answer("summary", file, "-y", "ms", "--by", "arm")
     assert [first[k] for k in ("min", "q1", "median", "mean", "q3", "max", "missing")] == [
-        2.5, 3.0, 3.5, 4.0, 4.75, 6.0, 1,
-    ]  # fmt: skip
+        2.5,
+        3.0,
+        3.5,
+        4.0,
+        4.75,
+        6.0,
+        1,
+    ]
     assert (second["group"], second["n"], second["p90"]) == ("b", 4, None)
 
 
@@ -95,10 +99,7 @@ def test_every_operand_gives_the_same(parts: Path, tmp_path: Path) -> None:
     duckdb.sql(f"copy (from '{parts}/*.parquet') to '{text}'")
     packed = tmp_path / "all.csv.gz"
     duckdb.sql(f"copy (from '{parts}/*.parquet') to '{packed}' (compression gzip)")
-    rows = [
-        answer("summary", operand, "--by", "arm")
-        for operand in (parts, f"{parts}/*.parquet", text, packed)
-    ]
+    rows = [answer("summary", operand, "--by", "arm") for operand in (parts, f"{parts}/*.parquet", text, packed)]
     assert all(found == rows[0] for found in rows)
     assert [row["n"] for row in rows[0]] == [20_000, 20_000]
     where = answer("summary", parts, "--by", "arm", "--where", "true")
@@ -114,11 +115,18 @@ def test_blocks_lead_and_single_values_are_labelled(parts: Path) -> None:
     found = answer("test", parts, "--by", "arm", "--longest", "25")
     assert found["blocks"][0]["paired"] is True
     assert [row["test"].split()[0] for row in found["tests"]] == [
-        "Welch", "Mann-Whitney", "Kolmogorov-Smirnov",
-    ]  # fmt: skip
+        "Welch",
+        "Mann-Whitney",
+        "Kolmogorov-Smirnov",
+    ]
     assert {row["quantile"] for row in found["quantiles"]} == {
-        "p50", "p75", "p90", "p95", "p99", "p99.9",
-    }  # fmt: skip
+        "p50",
+        "p75",
+        "p90",
+        "p95",
+        "p99",
+        "p99.9",
+    }
     assert len(found["longest"]) == 25
     row = found["longest"][0]
     part = pq.read_table(row["file"])
@@ -134,9 +142,7 @@ def test_without_blocks_it_says_how_to_get_some(parts: Path) -> None:
 
 def test_the_base_may_be_chosen(parts: Path) -> None:
     first = answer("test", parts, "--by", "arm")["tests"][0]["statistic"]
-    assert (
-        answer("test", parts, "--by", "arm", "--base", "other")["tests"][0]["statistic"] == -first
-    )
+    assert answer("test", parts, "--by", "arm", "--base", "other")["tests"][0]["statistic"] == -first
     done = stats("test", parts, "--by", "arm", "--base", "none")
     assert (done.returncode, "base, other" in done.stderr) == (2, True)
 
@@ -150,9 +156,7 @@ def test_two_files_are_two_groups(file: Path, tmp_path: Path) -> None:
 
 
 def test_from_published_figures_alone() -> None:
-    found = answer(
-        "test", "--from-summary", "4_000_000,508.6763,176.145", "4000000,542.3583,185.668"
-    )["tests"][0]
+    found = answer("test", "--from-summary", "4_000_000,508.6763,176.145", "4000000,542.3583,185.668")["tests"][0]
     assert round(found["statistic"], 3) == 263.214
     assert round(found["log10_p_normal"], 1) == -15046.8
     done = stats("test", "--from-summary", "1,2", "3,4,5")
@@ -162,8 +166,10 @@ def test_from_published_figures_alone() -> None:
 def test_cor_lm_and_usl(file: Path) -> None:
     rows = answer("cor", file, "-x", "rows", "-y", "ms", "--kendall")["correlations"]
     assert [(row["method"], row["n"]) for row in rows] == [
-        ("Pearson r", 7), ("Spearman rho", 7), ("Kendall tau", 7),
-    ]  # fmt: skip
+        ("Pearson r", 7),
+        ("Spearman rho", 7),
+        ("Kendall tau", 7),
+    ]
     fit = answer("lm", file, "-y", "ms", "-x", "rows", "-x", "block")
     assert [c["coefficient"] for c in fit["coefficients"]] == ["(Intercept)", "rows", "block"]
     assert fit["fit"][0]["df"] == 4
@@ -175,9 +181,7 @@ def test_cor_lm_and_usl(file: Path) -> None:
 def test_outliers_come_as_whole_rows(parts: Path, tmp_path: Path) -> None:
     place = tmp_path / "longest.csv"
     assert stats("outliers", parts, "--by", "arm", "--longest", "500", "-o", place).returncode == 0
-    rows = [
-        row for row in csv.DictReader(io.StringIO(place.read_text())) if row["part"] == "longest"
-    ]
+    rows = [row for row in csv.DictReader(io.StringIO(place.read_text())) if row["part"] == "longest"]
     assert len(rows) == 500
     values = [int(row["elapsed_ns"]) for row in rows]
     assert values == sorted(values, reverse=True)
@@ -188,9 +192,7 @@ def test_one_column_is_a_histogram_by_either_letter(file: Path) -> None:
     assert stats("plot", file, "-x", "ms").stdout == stats("plot", file, "-y", "ms").stdout != ""
 
 
-@pytest.mark.parametrize(
-    ("kind", "suffix"), [("histogram", "png"), ("density", "html"), ("longest", "svg")]
-)
+@pytest.mark.parametrize(("kind", "suffix"), [("histogram", "png"), ("density", "html"), ("longest", "svg")])
 def test_pictures_of_a_column(parts: Path, tmp_path: Path, kind: str, suffix: str) -> None:
     place = tmp_path / f"x.{suffix}"
     done = stats("plot", parts, "--by", "arm", "--kind", kind, "-o", place)
@@ -249,9 +251,7 @@ def test_prob_r() -> None:
         (("plot", "{t}", "-x", "rows", "-y", "ms", "--kind", "density"), "takes one column"),
     ],
 )
-def test_a_refusal_says_what_to_do(
-    file: Path, words: tuple[str, ...], expected: str, tmp_path: Path
-) -> None:
+def test_a_refusal_says_what_to_do(file: Path, words: tuple[str, ...], expected: str, tmp_path: Path) -> None:
     done = stats(*(word.format(t=file) for word in words), cwd=tmp_path)
     assert done.returncode == 2
     assert expected in done.stderr
@@ -301,8 +301,9 @@ def test_tables_of_a_run(runs: Path) -> None:
     """Of an experiment's calls the slices that count; of another table, and of the folder, all."""
     counted = answer("summary", "last:calls", "--by", "arm", "--runs", runs)
     assert [(row["group"], row["n"], row["max"]) for row in counted] == [
-        ("base", 50, 100), ("other", 50, 110),
-    ]  # fmt: skip
+        ("base", 50, 100),
+        ("other", 50, 110),
+    ]
     assert answer("summary", "last:waits", "--runs", runs)[0]["n"] == 300
     run = next(runs.iterdir())
     assert answer("summary", run / "calls")[0]["n"] == 300

@@ -10,27 +10,34 @@ from dbdyno.cli.output import is_numeric, show_rows
 @pytest.mark.parametrize(
     "values",
     [
-        [1, 2.5], ["1,234,567", "0.5"], ["2.40625e-01", "0e+00"], ["–", "12"], ["", None, "3"],
-        ["10 to 90.25", "7"], ["-3", "+4", "\N{MINUS SIGN}5"], ["12.5 %", "100%"],
+        [1, 2.5],
+        ["1,234,567", "0.5"],
+        ["2.40625e-01", "0e+00"],
+        ["–", "12"],
+        ["", None, "3"],
+        ["10 to 90.25", "7"],
+        ["-3", "+4", "\N{MINUS SIGN}5"],
+        ["12.5 %", "100%"],
     ],
-)  # fmt: skip
+)
 def test_numbers_are_known_however_they_are_written(values: list[object]):
     assert is_numeric(values)
 
 
-@pytest.mark.parametrize(
-    "values", [["FL_IO_W"], ["1", "cel01"], ["–", ""], [], ["2026-11-21"], ["1.2.3"], ["to"]]
-)
+@pytest.mark.parametrize("values", [["FL_IO_W"], ["1", "cel01"], ["–", ""], [], ["2026-11-21"], ["1.2.3"], ["to"]])
 def test_words_names_and_nothing_are_no_numbers(values: list[object]):
     assert not is_numeric(values)
 
 
 def test_digits_stand_under_digits_and_nothing_is_cut_in_two(capsys: pytest.CaptureFixture[str]):
     rows = [
-        {"metric": "FL_IO_W_SKIP_DISABLED_GD", **{f"c{at}": value for at in range(9)},
-         "description": "a meaning of many words " * 6}
+        {
+            "metric": "FL_IO_W_SKIP_DISABLED_GD",
+            **{f"c{at}": value for at in range(9)},
+            "description": "a meaning of many words " * 6,
+        }
         for value in ("2.406250000000001e-01", "5e+00")
-    ]  # fmt: skip
+    ]
     show_rows(rows, "table", None)
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split()[:2] == ["FL_IO_W_SKIP_DISABLED_GD", "2.406250000000001e-01"]

@@ -47,9 +47,7 @@ def model_run(folder: Path, seed: int, *, blocks: int = 2, transactions: int = 2
             clock = Clock(FAR_NS * block + 5)
             for number in range(transactions):
                 span = clock.spend(random_.randrange(1, 100_000))
-                waits.append(
-                    (arm, block, 0, *span, "log file parallel write", "lgwr", 2, number, 1)
-                )
+                waits.append((arm, block, 0, *span, "log file parallel write", "lgwr", 2, number, 1))
                 clock.spend(random_.randrange(5_000))
         _write(run, block, calls, waits)
     run.save(status="complete")
@@ -84,9 +82,7 @@ def _transaction(
     calls.append((*head, "transaction", "commit-loop", began, now - began, 1))
 
 
-def _write(
-    run: Run, block: int, calls: list[tuple[object, ...]], waits: list[tuple[object, ...]]
-) -> None:
+def _write(run: Run, block: int, calls: list[tuple[object, ...]], waits: list[tuple[object, ...]]) -> None:
     with duckdb.connect() as connection:
         for name, columns, rows in (("calls", CALLS, calls), ("waits", WAITS, waits)):
             (run.path / name).mkdir(exist_ok=True)

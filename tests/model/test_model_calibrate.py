@@ -35,9 +35,7 @@ def series(seed: int, n: int, stays: tuple[float, float]) -> list[float]:
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     path = tmp_path / "l.csv"
-    path.write_text(
-        "write_us,kind\n" + "".join(f"{us:.3f},w\n" for us in series(1, 30_000, (800, 100)))
-    )
+    path.write_text("write_us,kind\n" + "".join(f"{us:.3f},w\n" for us in series(1, 30_000, (800, 100))))
     return path
 
 
@@ -65,8 +63,7 @@ def test_independent_latencies_get_one_table():
     random_ = random.Random(2)
     import numpy as np
 
-    page = calibration(np.array([random_.lognormvariate(4, 0.4) for _ in range(20_000)]),
-                       name="d", title="made")  # fmt: skip
+    page = calibration(np.array([random_.lognormvariate(4, 0.4) for _ in range(20_000)]), name="d", title="made")
     assert page["regimes"] == []
     assert page["sentences"] == ["The table is as good as these data can tell."]
 
@@ -75,8 +72,7 @@ def test_waits_and_calls_of_a_run(tmp_path: Path):
     model_run(tmp_path, 5, transactions=40)
     waits = run("made", "--event", "log file sync", "--runs", str(tmp_path), "--format", "json")
     assert json.loads(waits.output)["n"] == 480
-    some = run("made", "--calls", "commit", "--where", "arm = 'off'", "--runs", str(tmp_path),
-               "--format", "json")  # fmt: skip
+    some = run("made", "--calls", "commit", "--where", "arm = 'off'", "--runs", str(tmp_path), "--format", "json")
     assert json.loads(some.output)["n"] == 240
 
 

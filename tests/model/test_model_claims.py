@@ -104,6 +104,5 @@ def test_an_arm_that_cannot_be_is_an_error_and_no_result():
 
 
 def test_the_table_in_the_documents_names_every_claim_once():
-    rows = re.findall(r"^\| (N\d+) \| .* \| (holds|does not hold|cannot tell) \|$",
-                      DOCS.read_text(), re.MULTILINE)  # fmt: skip
+    rows = re.findall(r"^\| (N\d+) \| .* \| (holds|does not hold|cannot tell) \|$", DOCS.read_text(), re.MULTILINE)
     assert [name for name, _ in rows] == list(NAMES)

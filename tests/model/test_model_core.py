@@ -20,10 +20,9 @@ COMMITS = {"kind": "commit-loop", "redo_bytes": "512"}
 def spec(**changes: Any) -> str:
     """Two arms: redo on disk and on flash."""
     arms = [
-        {"name": place, "settings": {"storage.redo": f"log_{place}"}, "sessions": 4,
-         "workload": COMMITS}
+        {"name": place, "settings": {"storage.redo": f"log_{place}"}, "sessions": 4, "workload": COMMITS}
         for place in ("sas", "flash")
-    ]  # fmt: skip
+    ]
     toml = _core.model_machine("sas-and-flash")
     asked = {"machine": toml, "seed": 7, "transactions": 50, "warmup_transactions": 5, "arms": arms}
     return json.dumps(asked | changes)
@@ -78,9 +77,7 @@ def test_a_block_is_evidence_like_any_other(tmp_path: Path):
     assert [arm["transactions"] for arm in answer["report"]["arms"]] == [200, 200]
     assert answer["report"]["cpu_ns"] > 0
     kinds = rows(tmp_path, "calls", "select arm, kind, count(*) from {room} group by all")
-    assert sorted(kinds) == [
-        (arm, kind, 200) for arm in ("flash", "sas") for kind in ("commit", "transaction")
-    ]
+    assert sorted(kinds) == [(arm, kind, 200) for arm in ("flash", "sas") for kind in ("commit", "transaction")]
     # What sessions waited for their commits is what the calls say, less what the core took.
     waits = rows(
         tmp_path,

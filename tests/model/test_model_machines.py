@@ -27,10 +27,15 @@ def run(*arguments: str) -> Result:
 def machine(parts: list[dict[str, Any]], **roots: list[str]) -> dict[str, Any]:
     """A page of made parts: (name, over)."""
     return {
-        "schema": 1, "kind": "model", "page": "machine", "title": "made", "instance": "2 cores",
+        "schema": 1,
+        "kind": "model",
+        "page": "machine",
+        "title": "made",
+        "instance": "2 cores",
         "roots": [{"role": role, "over": over} for role, over in roots.items()],
-        "parts": parts, "parameters": [],
-    }  # fmt: skip
+        "parts": parts,
+        "parameters": [],
+    }
 
 
 def part(name: str, *over: str) -> dict[str, Any]:
@@ -68,9 +73,7 @@ def test_the_page_and_the_drawing_are_whole(name: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_new_writes_a_machine_that_is_right_also_with_every_comment_taken_away(
-    name: str, tmp_path: Path
-):
+def test_new_writes_a_machine_that_is_right_also_with_every_comment_taken_away(name: str, tmp_path: Path):
     mine = tmp_path / "mine.toml"
     assert run("new", str(mine), "--like", name).exit_code == 0
     assert run("check", str(mine)).exit_code == 0

@@ -43,11 +43,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run, Path]:
 
 def test_one_file_for_each_arm_and_session_and_one_for_the_log_writer(both):
     names = sorted(file.name for file in both[2].iterdir())
-    assert names == [
-        f"{arm}_{who}.trc"
-        for arm in ("32-KB-on", "off")
-        for who in ("lgwr", "s000", "s001", "s002")
-    ]
+    assert names == [f"{arm}_{who}.trc" for arm in ("32-KB-on", "off") for who in ("lgwr", "s000", "s001", "s002")]
 
 
 def test_every_wait_comes_back_with_its_event_parameters_and_microseconds(both):
@@ -66,8 +62,7 @@ def test_every_wait_comes_back_with_its_event_parameters_and_microseconds(both):
 def test_every_call_comes_back_with_its_microseconds_and_its_parent(both):
     run, read, _ = both
     expected = dbdyno.sql(
-        "select kind = 'transaction', (started_ns + elapsed_ns) // 1000 - started_ns // 1000"
-        " from calls order by all",
+        "select kind = 'transaction', (started_ns + elapsed_ns) // 1000 - started_ns // 1000 from calls order by all",
         run,
     ).fetchall()
     found = dbdyno.sql("select depth = 0, elapsed_ns // 1000 from calls order by all", read)
@@ -106,17 +101,34 @@ def modelled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
     folder = tmp_path_factory.mktemp("modelled")
     run = new_run(folder, "modelled", {"machine": {"target": "model:exadata-x2"}}, name="run")
     arms = [
-        {"name": name, "settings": {"cells.flash_log.enabled": value}, "sessions": 4,
-         "workload": {"kind": "update-loop", "blocks": 20_000}}
+        {
+            "name": name,
+            "settings": {"cells.flash_log.enabled": value},
+            "sessions": 4,
+            "workload": {"kind": "update-loop", "blocks": 20_000},
+        }
         for name, value in (("off", "false"), ("on", "true"))
-    ]  # fmt: skip
-    spec = {"machine": _core.model_machine("exadata-x2"), "seed": 11, "transactions": 300,
-            "warmup_transactions": 20, "arms": arms}  # fmt: skip
+    ]
+    spec = {
+        "machine": _core.model_machine("exadata-x2"),
+        "seed": 11,
+        "transactions": 300,
+        "warmup_transactions": 20,
+        "arms": arms,
+    }
     core = _core.ModelRun(json.dumps(spec))
     for index in range(2):
         told = json.loads(core.block(index, run.path))
-        run.add_block(Block(index, "measure", told["started_ns"], told["ended_ns"], told["rows"],
-                            [SliceRecord(0, 0), SliceRecord(1, 1)]))  # fmt: skip
+        run.add_block(
+            Block(
+                index,
+                "measure",
+                told["started_ns"],
+                told["ended_ns"],
+                told["rows"],
+                [SliceRecord(0, 0), SliceRecord(1, 1)],
+            )
+        )
     run.save(status="complete")
     write_model_trace(run, folder / "traces")
     return run, dbdyno.read_trace([str(folder / "traces")], folder / "read")
@@ -125,8 +137,7 @@ def modelled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
 def test_every_wait_of_a_modelled_run_comes_back(modelled: tuple[Run, Run]):
     run, read = modelled
     expected = dbdyno.sql(
-        f"select * replace (if(object = 'session', session, 0) as session) from"
-        f" ({WAITS_OF_THE_RUN}) order by all",
+        f"select * replace (if(object = 'session', session, 0) as session) from ({WAITS_OF_THE_RUN}) order by all",
         run,
     ).fetchall()
     found = dbdyno.sql(

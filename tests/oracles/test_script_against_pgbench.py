@@ -31,10 +31,22 @@ GOLDENS = ROOT / "crates" / "dyno-script" / "tests" / "goldens"
 SCRIPTS = sorted(GOLDENS.glob("*.sql"))
 
 TEXTS = {
-    "d_int": "41", "d_plus": "+41", "d_blank": " 41", "d_double": "1.5", "d_exponent": "1e3",
-    "d_null": "NuLL", "d_yes": "yes", "d_ye": "YE", "d_on": "On", "d_off": "off", "d_of": "of",
-    "d_n": "n", "d_true": "tru", "d_infinity": "infinity", "d_minus": "-0007",
-}  # fmt: skip
+    "d_int": "41",
+    "d_plus": "+41",
+    "d_blank": " 41",
+    "d_double": "1.5",
+    "d_exponent": "1e3",
+    "d_null": "NuLL",
+    "d_yes": "yes",
+    "d_ye": "YE",
+    "d_on": "On",
+    "d_off": "off",
+    "d_of": "of",
+    "d_n": "n",
+    "d_true": "tru",
+    "d_infinity": "infinity",
+    "d_minus": "-0007",
+}
 
 
 @dataclass(frozen=True)
@@ -87,10 +99,16 @@ class Server:
 
     def pgbench(self, pgbench: Path, script: Path, run: Run) -> subprocess.CompletedProcess[str]:
         command = [
-            str(pgbench), "--no-vacuum", "--jobs=1", f"--protocol={run.protocol}",
-            *run.for_pgbench(), f"--file={script}", f"--host={self.folder}", "--username=oracle",
+            str(pgbench),
+            "--no-vacuum",
+            "--jobs=1",
+            f"--protocol={run.protocol}",
+            *run.for_pgbench(),
+            f"--file={script}",
+            f"--host={self.folder}",
+            "--username=oracle",
             "postgres",
-        ]  # fmt: skip
+        ]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
     def sql(self, statement: str) -> list[tuple[object, ...]]:
@@ -139,9 +157,14 @@ def server() -> Iterator[Server]:
         initdb = [str(binaries / "initdb"), "-D", str(data), "-U", "oracle", "--auth=trust", "-N"]
         subprocess.run(initdb, check=True, capture_output=True, user=user, cwd="/")
         settings = [
-            "listen_addresses=", "fsync=off", "autovacuum=off", f"log_directory={base}",
-            "logging_collector=on", "log_destination=jsonlog", "log_filename=heard",
-        ]  # fmt: skip
+            "listen_addresses=",
+            "fsync=off",
+            "autovacuum=off",
+            f"log_directory={base}",
+            "logging_collector=on",
+            "log_destination=jsonlog",
+            "log_filename=heard",
+        ]
         command = [str(binaries / "postgres"), "-D", str(data), "-k", str(base)]
         command += [part for setting in settings for part in ("-c", setting)]
         with (base / "log").open("wb") as log:
@@ -201,9 +224,7 @@ def ours(evaluate: Path, script: Path, run: Run) -> Values:
     return {(turn["client"], turn["transaction"]): turn["values"] for turn in turns}
 
 
-def theirs(
-    server: Server, pgbench: Path, script: Path, run: Run, names: list[str], folder: Path
-) -> Values:
+def theirs(server: Server, pgbench: Path, script: Path, run: Run, names: list[str], folder: Path) -> Values:
     """Appends an insert of all variables to the script, and reads them back.
 
     pgbench replaces variables within quotes too, so `':x'` is the text of x, and stays `:x` where
@@ -312,9 +333,7 @@ def without_end(sql: str) -> str:
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**63 + 11, 2**64 - 1])
-def test_the_generators_of_many_clients(
-    server: Server, evaluate: Path, seed: int, tmp_path: Path
-) -> None:
+def test_the_generators_of_many_clients(server: Server, evaluate: Path, seed: int, tmp_path: Path) -> None:
     script = GOLDENS / "random.sql"
     run = Run(seed=seed, clients=9, transactions=20)
     expected = ours(evaluate, script, run)
@@ -326,19 +345,68 @@ class Expressions:
     """Random expressions of pgbench's language, the same ones each time."""
 
     LEAVES = (
-        "0", "1", "2", "7", "63", "100", "9223372036854775807", "(-9223372036854775808)", "-3",
-        "0.5", "2.5", "1e10", "3.0", "true", "false", "null", ":d_int", ":d_double", ":turn",
-    )  # fmt: skip
+        "0",
+        "1",
+        "2",
+        "7",
+        "63",
+        "100",
+        "9223372036854775807",
+        "(-9223372036854775808)",
+        "-3",
+        "0.5",
+        "2.5",
+        "1e10",
+        "3.0",
+        "true",
+        "false",
+        "null",
+        ":d_int",
+        ":d_double",
+        ":turn",
+    )
     INFIX = (
-        "+", "-", "*", "/", "%", "<", "<=", ">", ">=", "=", "<>", "!=", "&", "|", "#", "<<", ">>",
-        "and", "or",
-    )  # fmt: skip
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "<",
+        "<=",
+        ">",
+        ">=",
+        "=",
+        "<>",
+        "!=",
+        "&",
+        "|",
+        "#",
+        "<<",
+        ">>",
+        "and",
+        "or",
+    )
     CALLS = (
-        ("abs", 1), ("double", 1), ("exp", 1), ("greatest", 3), ("hash", 2), ("hash_fnv1a", 2),
-        ("hash_murmur2", 1), ("int", 1), ("least", 2), ("ln", 1), ("mod", 2), ("permute", 3),
-        ("pi", 0), ("pow", 2), ("sqrt", 1), ("random", 2), ("random_zipfian", 3),
-        ("random_gaussian", 3), ("random_exponential", 3),
-    )  # fmt: skip
+        ("abs", 1),
+        ("double", 1),
+        ("exp", 1),
+        ("greatest", 3),
+        ("hash", 2),
+        ("hash_fnv1a", 2),
+        ("hash_murmur2", 1),
+        ("int", 1),
+        ("least", 2),
+        ("ln", 1),
+        ("mod", 2),
+        ("permute", 3),
+        ("pi", 0),
+        ("pow", 2),
+        ("sqrt", 1),
+        ("random", 2),
+        ("random_zipfian", 3),
+        ("random_gaussian", 3),
+        ("random_exponential", 3),
+    )
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
@@ -382,9 +450,7 @@ def tried(evaluate: Path, expressions: list[str], run: Run, folder: Path) -> Tri
 
 
 @pytest.mark.parametrize("pgbench", PGBENCHES, ids=version)
-def test_random_expressions_have_the_same_values(
-    server: Server, evaluate: Path, pgbench: Path, tmp_path: Path
-) -> None:
+def test_random_expressions_have_the_same_values(server: Server, evaluate: Path, pgbench: Path, tmp_path: Path) -> None:
     run = Run(clients=1, transactions=1, defines={"turn": "1", **TEXTS})
     expressions = Expressions(seed=7)
     both = tried(evaluate, [expressions.one() for _ in range(2500)], run, tmp_path)
@@ -415,29 +481,84 @@ def safe_alone(evaluate: Path, line: str, run: Run, folder: Path) -> bool:
 
 REFUSED = [
     # found when the script is read
-    "\\set x 1 +", "\\set x (1", "\\set x 1)", "\\set x 1 < 2 < 3", "\\set x 1 = 2 <> 3",
-    "\\set x nowhere(1)", "\\set x random(1)", "\\set x random(1, 2, 3)", "\\set x pi(1)",
-    "\\set x hash()", "\\set x permute(1)", "\\set x least()", "\\set x 9223372036854775808",
-    "\\set x 1e400", "\\set x 'text'", "\\set x 1;", "\\set x", "\\set", "\\set x case end",
-    "\\set x case when 1 then 2", "\\set x 1 is 2", "\\set x not", "\\set x and", "\\set x y",
-    "\\set 1x 1", "\\set x-y 1", "\\nothing", "\\sleep", "\\sleep x", "\\sleep 1 hours",
-    "\\sleep 1 ms now", "\\if 1", "\\endif", "\\else", "\\elif 1",
-    "\\if 1\n\\else\n\\else\n\\endif", "\\if 1\n\\else\n\\elif 1\n\\endif",
-    "\\gset", "\\set x 1\n\\gset", "select 1 \\gset\n\\gset",
-    "select 1 \\gset a b", "\\endif 1\n", "-- nothing\n", "\\if 1\n\\else 2\n\\endif",
+    "\\set x 1 +",
+    "\\set x (1",
+    "\\set x 1)",
+    "\\set x 1 < 2 < 3",
+    "\\set x 1 = 2 <> 3",
+    "\\set x nowhere(1)",
+    "\\set x random(1)",
+    "\\set x random(1, 2, 3)",
+    "\\set x pi(1)",
+    "\\set x hash()",
+    "\\set x permute(1)",
+    "\\set x least()",
+    "\\set x 9223372036854775808",
+    "\\set x 1e400",
+    "\\set x 'text'",
+    "\\set x 1;",
+    "\\set x",
+    "\\set",
+    "\\set x case end",
+    "\\set x case when 1 then 2",
+    "\\set x 1 is 2",
+    "\\set x not",
+    "\\set x and",
+    "\\set x y",
+    "\\set 1x 1",
+    "\\set x-y 1",
+    "\\nothing",
+    "\\sleep",
+    "\\sleep x",
+    "\\sleep 1 hours",
+    "\\sleep 1 ms now",
+    "\\if 1",
+    "\\endif",
+    "\\else",
+    "\\elif 1",
+    "\\if 1\n\\else\n\\else\n\\endif",
+    "\\if 1\n\\else\n\\elif 1\n\\endif",
+    "\\gset",
+    "\\set x 1\n\\gset",
+    "select 1 \\gset\n\\gset",
+    "select 1 \\gset a b",
+    "\\endif 1\n",
+    "-- nothing\n",
+    "\\if 1\n\\else 2\n\\endif",
     # found when it runs
-    "\\set x :nowhere", "\\set x 1 / 0", "\\set x 1 % 0", "\\set x mod(1, 0)",
-    "\\set x 9223372036854775807 + 1", "\\set x -9223372036854775808 - 1",
-    "\\set x 9223372036854775807 * 2", "\\set x -9223372036854775808 / -1", "\\set x int(1e19)",
-    "\\set x int(0.0 / 0.0)", "\\set x random(2, 1)", "\\set x random(0, 9223372036854775807)",
-    "\\set x random_gaussian(1, 10, 1.9)", "\\set x random_exponential(1, 10, 0.0)",
-    "\\set x random_zipfian(1, 10, 1.0)", "\\set x random_zipfian(1, 10, 1000.1)",
-    "\\set x permute(1, 0)", "\\set x 1 and true", "\\set x true or 1\n\\set y false or 1",
-    "\\set x not 1", "\\set x true + 1", "\\set x true = true", "\\set x int(true)",
-    "\\set x exp(false)", "\\set x least(true)", "\\set x - true", "\\set x 1 & 1e30",
-    "\\set x least(1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17)", "\\set x :d_text + 1",
-    "\\set x 1 << 1e19", "\\sleep :nowhere us", "\\sleep :d_text us",
-]  # fmt: skip
+    "\\set x :nowhere",
+    "\\set x 1 / 0",
+    "\\set x 1 % 0",
+    "\\set x mod(1, 0)",
+    "\\set x 9223372036854775807 + 1",
+    "\\set x -9223372036854775808 - 1",
+    "\\set x 9223372036854775807 * 2",
+    "\\set x -9223372036854775808 / -1",
+    "\\set x int(1e19)",
+    "\\set x int(0.0 / 0.0)",
+    "\\set x random(2, 1)",
+    "\\set x random(0, 9223372036854775807)",
+    "\\set x random_gaussian(1, 10, 1.9)",
+    "\\set x random_exponential(1, 10, 0.0)",
+    "\\set x random_zipfian(1, 10, 1.0)",
+    "\\set x random_zipfian(1, 10, 1000.1)",
+    "\\set x permute(1, 0)",
+    "\\set x 1 and true",
+    "\\set x true or 1\n\\set y false or 1",
+    "\\set x not 1",
+    "\\set x true + 1",
+    "\\set x true = true",
+    "\\set x int(true)",
+    "\\set x exp(false)",
+    "\\set x least(true)",
+    "\\set x - true",
+    "\\set x 1 & 1e30",
+    "\\set x least(1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17)",
+    "\\set x :d_text + 1",
+    "\\set x 1 << 1e19",
+    "\\sleep :nowhere us",
+    "\\sleep :d_text us",
+]
 
 
 @pytest.mark.parametrize("text", REFUSED)
@@ -452,9 +573,7 @@ def test_both_refuse(server: Server, evaluate: Path, text: str, tmp_path: Path) 
     assert answer.stderr.strip()
 
 
-def test_expressions_that_fail_here_fail_there(
-    server: Server, evaluate: Path, tmp_path: Path
-) -> None:
+def test_expressions_that_fail_here_fail_there(server: Server, evaluate: Path, tmp_path: Path) -> None:
     run = Run(clients=1, transactions=1, defines={"turn": "1", **TEXTS})
     expressions = Expressions(seed=8)
     both = tried(evaluate, [expressions.one(3) for _ in range(400)], run, tmp_path)

@@ -51,10 +51,7 @@ def test_where_scipy_differs_it_is_the_approximation() -> None:
 
 def test_the_exact_orders_equal_those_of_all_permutations() -> None:
     for n in (3, 5, 7):
-        sums = [
-            sum((i - rank) ** 2 for i, rank in enumerate(order))
-            for order in itertools.permutations(range(n))
-        ]
+        sums = [sum((i - rank) ** 2 for i, rank in enumerate(order)) for order in itertools.permutations(range(n))]
         expected = [sums.count(2 * half) for half in range(len(_core.spearman_orders(n)))]
         assert _core.spearman_orders(n) == expected
 

@@ -14,14 +14,108 @@ from dbdyno.stats.scalability import usl
 from dbdyno.stats.tails import chi2_log10_p, f_log10_p, normal_log10_p
 
 #: R's data set mtcars: miles per gallon, weight, horse power, cylinders, transmission.
-MPG = [21, 21, 22.8, 21.4, 18.7, 18.1, 14.3, 24.4, 22.8, 19.2, 17.8, 16.4, 17.3, 15.2, 10.4, 10.4,
-       14.7, 32.4, 30.4, 33.9, 21.5, 15.5, 15.2, 13.3, 19.2, 27.3, 26, 30.4, 15.8, 19.7, 15,
-       21.4]  # fmt: skip
-WT = [2.62, 2.875, 2.32, 3.215, 3.44, 3.46, 3.57, 3.19, 3.15, 3.44, 3.44, 4.07, 3.73, 3.78, 5.25,
-      5.424, 5.345, 2.2, 1.615, 1.835, 2.465, 3.52, 3.435, 3.84, 3.845, 1.935, 2.14, 1.513, 3.17,
-      2.77, 3.57, 2.78]  # fmt: skip
-HP = [110, 110, 93, 110, 175, 105, 245, 62, 95, 123, 123, 180, 180, 180, 205, 215, 230, 66, 52, 65,
-      97, 150, 150, 245, 175, 66, 91, 113, 264, 175, 335, 109]  # fmt: skip
+MPG = [
+    21,
+    21,
+    22.8,
+    21.4,
+    18.7,
+    18.1,
+    14.3,
+    24.4,
+    22.8,
+    19.2,
+    17.8,
+    16.4,
+    17.3,
+    15.2,
+    10.4,
+    10.4,
+    14.7,
+    32.4,
+    30.4,
+    33.9,
+    21.5,
+    15.5,
+    15.2,
+    13.3,
+    19.2,
+    27.3,
+    26,
+    30.4,
+    15.8,
+    19.7,
+    15,
+    21.4,
+]
+WT = [
+    2.62,
+    2.875,
+    2.32,
+    3.215,
+    3.44,
+    3.46,
+    3.57,
+    3.19,
+    3.15,
+    3.44,
+    3.44,
+    4.07,
+    3.73,
+    3.78,
+    5.25,
+    5.424,
+    5.345,
+    2.2,
+    1.615,
+    1.835,
+    2.465,
+    3.52,
+    3.435,
+    3.84,
+    3.845,
+    1.935,
+    2.14,
+    1.513,
+    3.17,
+    2.77,
+    3.57,
+    2.78,
+]
+HP = [
+    110,
+    110,
+    93,
+    110,
+    175,
+    105,
+    245,
+    62,
+    95,
+    123,
+    123,
+    180,
+    180,
+    180,
+    205,
+    215,
+    230,
+    66,
+    52,
+    65,
+    97,
+    150,
+    150,
+    245,
+    175,
+    66,
+    91,
+    113,
+    264,
+    175,
+    335,
+    109,
+]
 AM = [1, 1, 1] + [0] * 14 + [1, 1, 1] + [0] * 5 + [1] * 7
 
 #: The same post's summary: 4,000,000 waits for "log file sync" without and with the flash log.
@@ -108,12 +202,8 @@ def test_lm_of_mtcars_as_r_prints_it() -> None:
     0.63273, 0.00903; residual error 2.593 on 29; R2 0.8268, adjusted 0.8148; F 69.21, p 9.109e-12;
     residuals -3.941, -1.600, -0.182, 1.050, 5.854."""
     fit = lm(MPG, WT, HP, names=["wt", "hp"])
-    assert [c.estimate for c in fit.coefficients] == pytest.approx(
-        [37.22727, -3.87783, -0.03177], abs=5e-6
-    )
-    assert [c.error for c in fit.coefficients] == pytest.approx(
-        [1.59879, 0.63273, 0.00903], abs=5e-6
-    )
+    assert [c.estimate for c in fit.coefficients] == pytest.approx([37.22727, -3.87783, -0.03177], abs=5e-6)
+    assert [c.error for c in fit.coefficients] == pytest.approx([1.59879, 0.63273, 0.00903], abs=5e-6)
     assert [c.t for c in fit.coefficients] == pytest.approx([23.285, -6.129, -3.519], abs=5e-4)
     assert fit["wt"].p == pytest.approx(1.12e-06, rel=5e-3)
     assert fit["hp"].p == pytest.approx(0.00145, abs=5e-6)
@@ -146,9 +236,7 @@ def test_scalability_of_specsdm91_as_the_r_package_fits_it() -> None:
     load = [1, 18, 36, 72, 108, 144, 216]
     throughput = [64.9, 995.9, 1652.4, 1853.2, 1828.9, 1775.0, 1702.2]
     fit = usl(load, throughput)
-    assert fit.residuals == pytest.approx(
-        [-25.10, -81.66, 111.09, 3.05, -49.99, -46.60, 56.00], abs=6e-3
-    )
+    assert fit.residuals == pytest.approx([-25.10, -81.66, 111.09, 3.05, -49.99, -46.60, 56.00], abs=6e-3)
     assert fit.peak.estimate == pytest.approx(97, abs=0.6)
     assert fit.peak.low < fit.peak.estimate < fit.peak.high
     assert fit.predict([fit.peak.estimate])[0] == pytest.approx(fit.peak_throughput)

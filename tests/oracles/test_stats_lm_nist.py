@@ -35,9 +35,7 @@ NUMBER = r"(-?[\d.]+(?:E[+-]\d+)?)"
 
 def fitted(text: str) -> tuple[LinearFit, list[tuple[float, float]]]:
     """The fit of a file, and its certified (estimate, standard error)."""
-    certified = [
-        (float(a), float(b)) for a, b in re.findall(rf"^\s+B\d+\s+{NUMBER}\s+{NUMBER}", text, re.M)
-    ]
+    certified = [(float(a), float(b)) for a, b in re.findall(rf"^\s+B\d+\s+{NUMBER}\s+{NUMBER}", text, re.M)]
     rows = np.array([line.split() for line in text.splitlines()[60:] if line.strip()], dtype=float)
     y, xs = rows[:, 0], rows[:, 1:].T
     intercept = "B0 " in text

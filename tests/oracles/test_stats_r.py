@@ -103,7 +103,5 @@ def test_the_tails_where_they_are_known() -> None:
     assert math.isnan(t_log10_p(math.nan, 5.0))
     assert 10 ** normal_log10_p(-1.959963985) == pytest.approx(0.05)
     # Kolmogorov's limit distribution: 1.3581 is its 95 % point.
-    assert 10 ** kolmogorov_log10_p(1.3581 / math.sqrt(5e5), 1e6, 1e6) == pytest.approx(
-        0.05, rel=1e-3
-    )
+    assert 10 ** kolmogorov_log10_p(1.3581 / math.sqrt(5e5), 1e6, 1e6) == pytest.approx(0.05, rel=1e-3)
     assert kolmogorov_log10_p(0.5, 1e6, 1e6) == pytest.approx(-250_000 / math.log(10), rel=1e-5)

@@ -145,6 +145,4 @@ def test_the_command_line_takes_the_same_way(files: list[Path]) -> None:
     assert (column, block) == ("us", "block")
     assert there.groups[0].n == both(files, "us")[0].groups[0].n
     with pytest.raises(StatsError, match="one operand"):
-        describe_operands(
-            [folder, folder], Path("runs"), column="us", by=None, where=None, engine="spark"
-        )
+        describe_operands([folder, folder], Path("runs"), column="us", by=None, where=None, engine="spark")

@@ -32,9 +32,7 @@ def imported(path: Path, folder: Path) -> dict[str, Any]:
         if parts.is_dir():
             query = f"select * from '{parts}/*.parquet' order by line"
             relation = duckdb.sql(query)
-            tables[table] = [
-                dict(zip(relation.columns, r, strict=True)) for r in relation.fetchall()
-            ]
+            tables[table] = [dict(zip(relation.columns, r, strict=True)) for r in relation.fetchall()]
     sessions = duckdb.sql(f"select * from '{folder}/sessions.parquet' order by session")
     tables["sessions"] = [dict(zip(sessions.columns, r, strict=True)) for r in sessions.fetchall()]
     return {"told": told, **tables}
@@ -79,13 +77,9 @@ def test_waits_and_their_owners(path: Path, tmp_path: Path):
     sessions, got = read(path), imported(path, tmp_path)
     expected = waits_of(sessions)
     line_of = {row["call"]: row["line"] for row in got["calls"]}
-    told = [
-        (row["line"], row["event"], row["elapsed_ns"], line_of.get(row["call"]))
-        for row in got["waits"]
-    ]
+    told = [(row["line"], row["event"], row["elapsed_ns"], line_of.get(row["call"])) for row in got["waits"]]
     assert told == [
-        (wait.line, wait.event, wait.elapsed * 1000, wait.owner.line if wait.owner else None)
-        for wait in expected
+        (wait.line, wait.event, wait.elapsed * 1000, wait.owner.line if wait.owner else None) for wait in expected
     ]
 
 

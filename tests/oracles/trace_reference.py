@@ -50,10 +50,7 @@ class Call:
         """Exclusive elapsed and CPU, waits directly inside, exclusive blocks."""
         elapsed = self.elapsed - sum(child.elapsed for child in self.children)
         cpu = self.cpu - sum(child.cpu for child in self.children)
-        blocks = tuple(
-            own - sum(child.blocks[at] for child in self.children)
-            for at, own in enumerate(self.blocks)
-        )
+        blocks = tuple(own - sum(child.blocks[at] for child in self.children) for at, own in enumerate(self.blocks))
         return elapsed, cpu, sum(wait.elapsed for wait in self.waits), blocks
 
 

@@ -42,8 +42,7 @@ def test_a_probe_leaves_evidence_a_report_and_no_file(dbdyno: Command, tmp_path:
 
 
 def test_every_commit_is_in_the_evidence_with_its_wait(dbdyno: Command) -> None:
-    done = dbdyno("probe", "redo", "redo.log", "--commits", "400", "--sessions", "4",
-                  "--size", "512,4KiB", *SMALL)  # fmt: skip
+    done = dbdyno("probe", "redo", "redo.log", "--commits", "400", "--sessions", "4", "--size", "512,4KiB", *SMALL)
     assert done.returncode == 0, done.stderr
     calls = rows(
         dbdyno,
@@ -108,8 +107,21 @@ def test_a_kept_log_is_recovered(dbdyno: Command) -> None:
 
 
 def test_an_open_loop_counts_from_the_intended_moment(dbdyno: Command, tmp_path: Path) -> None:
-    done = dbdyno("probe", "redo", "log", "--rate", "500", "--sessions", "50", "--for", "1s",
-                  "--file-size", "4MiB", "--sync", "dsync")  # fmt: skip
+    done = dbdyno(
+        "probe",
+        "redo",
+        "log",
+        "--rate",
+        "500",
+        "--sessions",
+        "50",
+        "--for",
+        "1s",
+        "--file-size",
+        "4MiB",
+        "--sync",
+        "dsync",
+    )
     assert done.returncode == 0, done.stderr
     found = rows(
         dbdyno,
@@ -131,15 +143,15 @@ def test_an_open_loop_counts_from_the_intended_moment(dbdyno: Command, tmp_path:
         (("no/such/log",), "no/such/log: cannot be made"),
         (("log", "--race"), "--race: a race needs two paths"),
         (("log", "log"), "path: both paths are the same"),
-        (("log", "--size", "big"), "size: \"big\" is no size"),
+        (("log", "--size", "big"), 'size: "big" is no size'),
         (("log", "--block-size", "700"), "block size: 700 is no block size"),
-        (("log", "--sync", "never"), "sync: \"never\" is no way"),
+        (("log", "--sync", "never"), 'sync: "never" is no way'),
         (("log", "--file-size", "900000GiB"), "log: 921600016 MiB are needed there"),
         (("log", "--file-size", "8KiB"), "file size: 8192 bytes hold fewer than 4 writes"),
         (("log", "--rate", "5", "--think", "1ms"), "rate: a rate and a think time are given"),
         (("log", "--for", "1s", "--commits", "5"), "--for and --commits are given"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_done_is_said_with_the_next_step(
     dbdyno: Command, tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
@@ -162,14 +174,15 @@ def test_direct_io_in_memory_names_the_way_round(dbdyno: Command) -> None:
     assert "--sync dsync" in done.stderr
 
 
-def test_an_interrupted_probe_removes_its_files_and_keeps_whole_blocks(
-    dbdyno: Command, tmp_path: Path
-) -> None:
+def test_an_interrupted_probe_removes_its_files_and_keeps_whole_blocks(dbdyno: Command, tmp_path: Path) -> None:
     words = ["probe", "redo", "log", "--for", "60s", *SMALL]
     with subprocess.Popen(
-        [sys.executable, "-m", "dbdyno", *words], cwd=tmp_path, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as child:  # fmt: skip
+        [sys.executable, "-m", "dbdyno", *words],
+        cwd=tmp_path,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
         deadline = time.monotonic() + 30
         while not list(tmp_path.glob("runs/*/blocks/*.json")) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -186,13 +199,24 @@ def test_an_interrupted_probe_removes_its_files_and_keeps_whole_blocks(
     assert "is a run of a probe, whose files are gone" in done.stderr
 
 
-def test_flash_log_runs_on_two_paths_with_the_report_of_a_live_run(
-    dbdyno: Command, disk: Path
-) -> None:
+def test_flash_log_runs_on_two_paths_with_the_report_of_a_live_run(dbdyno: Command, disk: Path) -> None:
     for name in ("a", "b"):
         (disk / name).mkdir()
-    done = dbdyno("run", "flash-log", "--target", "host", "--quick", "--set", "paths=a,b",
-                  "--set", "file_mb=8", "--seed", "7", "--blocks", "4")  # fmt: skip
+    done = dbdyno(
+        "run",
+        "flash-log",
+        "--target",
+        "host",
+        "--quick",
+        "--set",
+        "paths=a,b",
+        "--set",
+        "file_mb=8",
+        "--seed",
+        "7",
+        "--blocks",
+        "4",
+    )
     assert done.returncode == 0, done.stderr
     assert "flash log on against flash log off" in done.stdout
     assert "races the first path won" in done.stdout

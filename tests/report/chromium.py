@@ -133,9 +133,7 @@ class Browser:
         os.close(self._write)
         shutil.rmtree(self._profile, ignore_errors=True)
 
-    def open(
-        self, path: Path, *, width: int = 1200, height: int = 900, scheme: str = "light"
-    ) -> Page:
+    def open(self, path: Path, *, width: int = 1200, height: int = 900, scheme: str = "light") -> Page:
         """Opens a file in a fresh tab of that width and waits until it is loaded and painted."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]

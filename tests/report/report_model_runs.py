@@ -45,26 +45,44 @@ def sweep(settings: int = 6) -> Model:
         for step in range(6):
             jobs = 2**step
             rate = 40.0 * min(jobs, 2 ** (at / 2 + 1))
-            points.append({
-                "arm": at, "x": float(jobs), "per_s": rate, "per_s_low": rate * 0.97,
-                "per_s_high": rate * 1.03, "mean_ns": jobs / rate * 1e9,
-                "mean_low_ns": jobs / rate * 0.96e9, "mean_high_ns": jobs / rate * 1.05e9,
-            })  # fmt: skip
+            points.append(
+                {
+                    "arm": at,
+                    "x": float(jobs),
+                    "per_s": rate,
+                    "per_s_low": rate * 0.97,
+                    "per_s_high": rate * 1.03,
+                    "mean_ns": jobs / rate * 1e9,
+                    "mean_low_ns": jobs / rate * 0.96e9,
+                    "mean_high_ns": jobs / rate * 1.05e9,
+                }
+            )
         curves.append({"name": f"stripe_kb 32, sd_max_throttle {2**at}", "points": points})
-    model["figures"] = {
-        "sweep": {"x_label": "sessions", "operation": "transaction", "curves": curves}
-    }
+    model["figures"] = {"sweep": {"x_label": "sessions", "operation": "transaction", "curves": curves}}
     return model
 
 
 def station(name: str, arm: int, **values: Any) -> dict[str, Any]:
     """One row of what devices did."""
     return {
-        "arm": arm, "station": name, "stations": 1, "servers": 1, "utilisation": 0.42,
-        "utilisation_max": 0.42, "queue": 0.6, "present": 1.02, "present_max": 9,
-        "completions": 40_000, "per_s": 2_000.0, "sojourn_ns": 510_000.0, "wait_ns": 300_000.0,
-        "service_ns": 210_000.0, "wait_max_ns": 4_100_000, "looks": 20, "little_broken": 0,
-    } | values  # fmt: skip
+        "arm": arm,
+        "station": name,
+        "stations": 1,
+        "servers": 1,
+        "utilisation": 0.42,
+        "utilisation_max": 0.42,
+        "queue": 0.6,
+        "present": 1.02,
+        "present_max": 9,
+        "completions": 40_000,
+        "per_s": 2_000.0,
+        "sojourn_ns": 510_000.0,
+        "wait_ns": 300_000.0,
+        "service_ns": 210_000.0,
+        "wait_max_ns": 4_100_000,
+        "looks": 20,
+        "little_broken": 0,
+    } | values
 
 
 def flash_log() -> Model:
@@ -78,23 +96,53 @@ def flash_log() -> Model:
         station("cores", 0, servers=24, utilisation=0.04, queue=0.0),
     ]
     model["race"] = [
-        {"arm": 1, "disk_first": 532_152, "flash_first": 19_190, "prevented": 12, "outliers": 1,
-         "flash_outliers": 0, "races": 551_342, "share": 0.034806, "low": 0.0341,
-         "high": 0.0355, "blocks": 20, "level": 0.95}
-    ]  # fmt: skip
+        {
+            "arm": 1,
+            "disk_first": 532_152,
+            "flash_first": 19_190,
+            "prevented": 12,
+            "outliers": 1,
+            "flash_outliers": 0,
+            "races": 551_342,
+            "share": 0.034806,
+            "low": 0.0341,
+            "high": 0.0355,
+            "blocks": 20,
+            "level": 0.95,
+        }
+    ]
     model["databases"] = [
-        {"arm": arm, "database": name, "transactions_per_s": rate, "disk_per_s": 3 * rate,
-         "flash_per_s": 0.0, "share": share, "low": share - 0.013, "high": share + 0.013,
-         "level": 0.95, "blocks": 20, "wait_ns": wait_ns}
+        {
+            "arm": arm,
+            "database": name,
+            "transactions_per_s": rate,
+            "disk_per_s": 3 * rate,
+            "flash_per_s": 0.0,
+            "share": share,
+            "low": share - 0.013,
+            "high": share + 0.013,
+            "level": 0.95,
+            "blocks": 20,
+            "wait_ns": wait_ns,
+        }
         for arm, name, rate, share, wait_ns in (
-            (0, "ORCL", 351.2, 0.308, 0.0), (0, "TEST", 856.5, 0.692, None),
-            (1, "ORCL", 694.7, 0.696, 28.8e6), (1, "TEST", 302.1, 0.304, 187e6))
-    ]  # fmt: skip
+            (0, "ORCL", 351.2, 0.308, 0.0),
+            (0, "TEST", 856.5, 0.692, None),
+            (1, "ORCL", 694.7, 0.696, 28.8e6),
+            (1, "TEST", 302.1, 0.304, 187e6),
+        )
+    ]
     model["tails"] = {
         "threshold_ns": 1_200_000.0,
-        "exceed": {"counts": [40_000, 31_000], "shares": [0.01, 0.00775],
-                   "difference": -0.00225, "low": -0.0031, "high": -0.0014, "p": 0.0004},
+        "exceed": {
+            "counts": [40_000, 31_000],
+            "shares": [0.01, 0.00775],
+            "difference": -0.00225,
+            "low": -0.0031,
+            "high": -0.0014,
+            "p": 0.0004,
+        },
         "longest": {"most": 10_000, "counts": [7_900, 2_100], "expected": [5_000.0, 5_000.0]},
         "quantiles": [{"name": "p99.999", "values_ns": [88_000_000.0, 9_000_000.0]}],
-    }  # fmt: skip
+    }
     return model

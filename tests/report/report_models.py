@@ -31,11 +31,7 @@ def experiment(factors: tuple[float, ...] = (1.0, 1.066), seed: int = 7) -> Mode
     waits = [make_latencies(dice, factor) for factor in factors]
     names = ["work_mem 64 MB", "work_mem 4 MB", "work_mem 1 MB", "work_mem 256 kB"][: len(factors)]
     arms = [make_arm(at, name, waits[at]) for at, name in enumerate(names)]
-    metrics = [
-        row
-        for at in range(1, len(arms))
-        for row in make_metrics(dice, at, arms[at], arms[0], factors[at])
-    ]
+    metrics = [row for at in range(1, len(arms)) for row in make_metrics(dice, at, arms[at], arms[0], factors[at])]
     return {
         "schema": 1,
         "kind": "experiment",
@@ -44,11 +40,9 @@ def experiment(factors: tuple[float, ...] = (1.0, 1.066), seed: int = 7) -> Mode
             "decision": "slower",
             "headline": f"{names[-1]} is slower than {names[0]}: the median by 6.6 %.",
             "sentences": [
-                "The median went from 99.6 to 106 µs, 6.6 % slower "
-                "(95 % interval 5.9 to 7.3 %, 20 blocks).",
+                "The median went from 99.6 to 106 µs, 6.6 % slower (95 % interval 5.9 to 7.3 %, 20 blocks).",
                 "Throughput fell by 6.1 %.",
-                "The far tail (p99.9) differs by less than this run can see; "
-                "64 more blocks would tell.",
+                "The far tail (p99.9) differs by less than this run can see; 64 more blocks would tell.",
             ],
         },
         "arms": arms,
@@ -132,12 +126,8 @@ def curve(found: bool = True, seed: int = 3) -> Model:
     model["run"] = make_run("Commit time over redo size", title="redo-size")
     model["verdict"] = {
         "decision": "found" if found else "not found",
-        "headline": "A sawtooth with a period of 1.00 MiB."
-        if found
-        else "No sawtooth: commit time rises evenly.",
-        "sentences": [
-            "Up to 1.00 MiB of redo, each further KiB costs 2.2 µs at commit; then it starts again."
-        ],
+        "headline": "A sawtooth with a period of 1.00 MiB." if found else "No sawtooth: commit time rises evenly.",
+        "sentences": ["Up to 1.00 MiB of redo, each further KiB costs 2.2 µs at commit; then it starts again."],
     }
     model["figures"] = {
         "curve": {
@@ -154,11 +144,7 @@ def curve(found: bool = True, seed: int = 3) -> Model:
             "found": found,
             "sentence": "The sawtooth is preferred over a straight line by 1861 BIC points.",
         }
-    } | {
-        key: value
-        for key, value in model["figures"].items()
-        if key in ("distribution", "waits", "heatmap", "tail")
-    }
+    } | {key: value for key, value in model["figures"].items() if key in ("distribution", "waits", "heatmap", "tail")}
     return model
 
 
@@ -178,18 +164,42 @@ def correlation(seed: int = 5) -> Model:
     }
     model["correlation"] = {
         "rows": [
-            {"x": "hit ratio", "property": "hit_ratio", "n": 48, "pearson": 0.08, "low": -0.2,
-             "high": 0.35, "pearson_log10_p": -0.23, "spearman": -0.05, "q": 0.73},
-            {"x": "blocks touched a call", "property": "blocks", "n": 48, "pearson": 0.9,
-             "low": 0.83, "high": 0.94, "pearson_log10_p": -18.2, "spearman": 0.93, "q": 1e-20},
+            {
+                "x": "hit ratio",
+                "property": "hit_ratio",
+                "n": 48,
+                "pearson": 0.08,
+                "low": -0.2,
+                "high": 0.35,
+                "pearson_log10_p": -0.23,
+                "spearman": -0.05,
+                "q": 0.73,
+            },
+            {
+                "x": "blocks touched a call",
+                "property": "blocks",
+                "n": 48,
+                "pearson": 0.9,
+                "low": 0.83,
+                "high": 0.94,
+                "pearson_log10_p": -18.2,
+                "spearman": 0.93,
+                "q": 1e-20,
+            },
         ],
         "statements": [
-            {"statement": str(at), "text": f"select {at} from t", "calls": 10 + at,
-             "mean_ns": took[at], "hit_ratio": ratio[at], "blocks": blocks[at]}
+            {
+                "statement": str(at),
+                "text": f"select {at} from t",
+                "calls": 10 + at,
+                "mean_ns": took[at],
+                "hit_ratio": ratio[at],
+                "blocks": blocks[at],
+            }
             for at in range(48)
         ],
         "assumption": "Assumed: the statements are independent of each other.",
-    }  # fmt: skip
+    }
     model["figures"] = {
         "correlation": {
             "hit_ratio": ratio.tolist(),
@@ -231,9 +241,7 @@ def aborted() -> Model:
     for entry in model["figures"]["blocks"]:
         entry.update({key: entry[key][:1] for key in ("block", "at_s", "ratio", "marked")})
     model["classical"] = []
-    model["warnings"] = [
-        {"code": "aborted", "text": "The run was stopped.", "next": "dbdyno run --resume RUN"}
-    ]
+    model["warnings"] = [{"code": "aborted", "text": "The run was stopped.", "next": "dbdyno run --resume RUN"}]
     return model
 
 
@@ -247,11 +255,19 @@ def traces() -> Model:
         {"count": 900, "total_ns": 540_000_000, "max_ns": 9_000_000, "mean_ns": 600_000.0, **mine},
     ]
     nothing = {"count": 0, "total_ns": 0, "max_ns": None, "mean_ns": None, "per_execution_ns": 0.0}
-    judged = [{**row, "metric": name} for row, name in
-              zip(model["metrics"], ("mean", "per_execution", "p99"), strict=False)]  # fmt: skip
-    line = {"family": "event", "name": "log file sync", "class": "commit", "text": None,
-            "only_in": None, "sides": sides, "difference_ns": 50_000.0,
-            "metrics": judged}  # fmt: skip
+    judged = [
+        {**row, "metric": name} for row, name in zip(model["metrics"], ("mean", "per_execution", "p99"), strict=False)
+    ]
+    line = {
+        "family": "event",
+        "name": "log file sync",
+        "class": "commit",
+        "text": None,
+        "only_in": None,
+        "sides": sides,
+        "difference_ns": 50_000.0,
+        "metrics": judged,
+    }
     statement = {"family": "statement", "name": "6v48b7j2tc4a0", "text": "select 1 from dual"}
     model["lines"] = [
         line,
@@ -260,17 +276,25 @@ def traces() -> Model:
     ]
     model["tails"] = {
         "threshold_ns": 900_000.0,
-        "exceed": {"counts": [9, 31], "shares": [0.01, 0.034], "difference": 0.024, "low": 0.02,
-                   "high": 0.028, "p": 1e-5},
+        "exceed": {
+            "counts": [9, 31],
+            "shares": [0.01, 0.034],
+            "difference": 0.024,
+            "low": 0.02,
+            "high": 0.028,
+            "p": 1e-5,
+        },
         "longest": {"most": 100, "counts": [20, 80], "expected": [50.0, 50.0]},
-        "quantiles": [{"name": "p99", "values_ns": [900_000.0, 1_900_000.0]},
-                      {"name": "p99.99", "values_ns": [None, None]}],
-    }  # fmt: skip
+        "quantiles": [
+            {"name": "p99", "values_ns": [900_000.0, 1_900_000.0]},
+            {"name": "p99.99", "values_ns": [None, None]},
+        ],
+    }
     parts = (("log file sync", 250_000.0, 300_000.0), ("CPU", 90_000.0, 80_000.0))
     model["figures"]["contributions"] = [
-        {"name": name, "class": "other", "base_ns": base, "value_ns": value,
-         "difference_ns": value - base} for name, base, value in parts
-    ]  # fmt: skip
+        {"name": name, "class": "other", "base_ns": base, "value_ns": value, "difference_ns": value - base}
+        for name, base, value in parts
+    ]
     return model
 
 
@@ -300,10 +324,7 @@ def nulls() -> Model:
 
     def without(value: Any) -> Any:
         if isinstance(value, dict):
-            return {
-                k: v if k in ("schema", "arm", "index", "baseline") else without(v)
-                for k, v in value.items()
-            }
+            return {k: v if k in ("schema", "arm", "index", "baseline") else without(v) for k, v in value.items()}
         if isinstance(value, list):
             return [without(entry) for entry in value]
         return None if isinstance(value, float) or type(value) is int else value

@@ -39,9 +39,7 @@ def make_arm(at: int, name: str, waits: np.ndarray[Any, Any]) -> Model:
         "index": at,
         "name": name,
         "description": "as the server is set today" if at == 0 else "",
-        "changes": {}
-        if at == 0
-        else {"work_mem": name.removeprefix("work_mem "), "hash_mem_multiplier": "2.0"},
+        "changes": {} if at == 0 else {"work_mem": name.removeprefix("work_mem "), "hash_mem_multiplier": "2.0"},
         "sessions": 8,
         "baseline": at == 0,
         "ops": OPERATIONS * 20 + at * 311,
@@ -57,9 +55,7 @@ def make_arm(at: int, name: str, waits: np.ndarray[Any, Any]) -> Model:
     }
 
 
-def make_metrics(
-    dice: np.random.Generator, at: int, arm: Model, base: Model, factor: float
-) -> list[Model]:
+def make_metrics(dice: np.random.Generator, at: int, arm: Model, base: Model, factor: float) -> list[Model]:
     rows = []
     table = (
         ("mean", "mean latency", 0.008),
@@ -109,9 +105,7 @@ def make_metrics(
     return rows
 
 
-def make_figures(
-    dice: np.random.Generator, waits: list[np.ndarray[Any, Any]], metrics: list[Model]
-) -> Model:
+def make_figures(dice: np.random.Generator, waits: list[np.ndarray[Any, Any]], metrics: list[Model]) -> Model:
     edges = np.geomspace(30_000, 400_000_000, 150)
     figures: Model = {
         "distribution": [],
@@ -145,9 +139,7 @@ def make_figures(
         figures["waits"] += make_waits(at)
         if at:
             ratio = np.quantile(took, QUANTILES) / np.quantile(waits[0], QUANTILES)
-            spread = (
-                0.004 + 0.25 * (np.array(QUANTILES) ** 40) + 0.02 * (1 - np.array(QUANTILES)) ** 30
-            )
+            spread = 0.004 + 0.25 * (np.array(QUANTILES) ** 40) + 0.02 * (1 - np.array(QUANTILES)) ** 30
             figures["quantile_ratio"].append(
                 {
                     "arm": at,
@@ -176,9 +168,7 @@ def make_figures(
 
 def make_heat(at: int, took: np.ndarray[Any, Any]) -> Model:
     edges = np.geomspace(30_000, 400_000_000, 64)
-    counts, _, lows = np.histogram2d(
-        np.arange(took.size) / took.size * 43, took, (np.arange(0, 43.5, WIDTH_S), edges)
-    )
+    counts, _, lows = np.histogram2d(np.arange(took.size) / took.size * 43, took, (np.arange(0, 43.5, WIDTH_S), edges))
     column, row = np.nonzero(counts)
     return {
         "arm": at,

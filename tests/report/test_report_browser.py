@@ -11,9 +11,7 @@ import report_models
 
 from dbdyno.report.html import write_html
 
-pytestmark = pytest.mark.skipif(
-    chromium.find() is None, reason=f"no browser found: {', '.join(chromium.NAMES)}"
-)
+pytestmark = pytest.mark.skipif(chromium.find() is None, reason=f"no browser found: {', '.join(chromium.NAMES)}")
 
 MODELS = {
     "experiment": report_models.experiment,
@@ -71,17 +69,14 @@ def test_a_wide_page_shows_the_wide_figures_and_a_phone_the_narrow_ones(browser,
 
 def test_dark_mode_exchanges_the_colours_of_the_figures(browser, pages):
     colour = "getComputedStyle(document.querySelector('.wide svg text')).fill"
-    light, dark = (
-        browser.open(pages["experiment"], scheme=s).evaluate(colour) for s in ("light", "dark")
-    )
+    light, dark = (browser.open(pages["experiment"], scheme=s).evaluate(colour) for s in ("light", "dark"))
     assert light != dark
 
 
 def test_the_policy_stops_a_script_that_is_not_ours(browser, pages):
     page = browser.open(pages["experiment"])
     page.evaluate(
-        "{const s = document.createElement('script'); s.textContent = 'window.hit = 1';"
-        " document.body.append(s)}"
+        "{const s = document.createElement('script'); s.textContent = 'window.hit = 1'; document.body.append(s)}"
     )
     assert page.evaluate("window.hit === undefined")
 
@@ -95,9 +90,7 @@ def test_a_mark_says_its_value_under_the_pointer(browser, pages):
         ".getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]})()"
     )
     page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-    assert page.evaluate("document.getElementById('tip').textContent").startswith(
-        "work_mem 64 MB: p50"
-    )
+    assert page.evaluate("document.getElementById('tip').textContent").startswith("work_mem 64 MB: p50")
     assert page.evaluate("document.getElementById('tip').hidden") is False
 
 

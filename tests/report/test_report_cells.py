@@ -29,77 +29,182 @@ def recording(cells: int = 3, name: str = "exa1cel{:02}.example.com") -> dict[st
         {"name": "flash first", "unit": "ratio", "meaning": "share", "cells": steps},
     ]
     table = {
-        "title": "Means", "left_out": 0,
-        "columns": [{"name": "metric", "label": "metric", "unit": "text"},
-                    {"name": "all", "label": "all", "unit": "quantity"},
-                    {"name": "meaning", "label": "meaning", "unit": "text", "page_only": True}],
-        "rows": [{"metric": "FL_IO_W", "unit": "1/s", "all": 30.0, "meaning": "redo writes"},
-                 {"metric": "FL_IO_TM_W_RQ", "unit": "ns", "all": None, "meaning": "latency"}],
-    }  # fmt: skip
-    sibling = {"metric": "CD_IO_TM_R_SM_RQ", "siblings": "hard disks", "name": f"{names[0]} CD_01",
-               "n_siblings": 12, "rounds": 9, "ratio": 3.0, "low": 2.5, "high": 3.6, "p": 0.0,
-               "q": 0.001, "differs": True}  # fmt: skip
+        "title": "Means",
+        "left_out": 0,
+        "columns": [
+            {"name": "metric", "label": "metric", "unit": "text"},
+            {"name": "all", "label": "all", "unit": "quantity"},
+            {"name": "meaning", "label": "meaning", "unit": "text", "page_only": True},
+        ],
+        "rows": [
+            {"metric": "FL_IO_W", "unit": "1/s", "all": 30.0, "meaning": "redo writes"},
+            {"metric": "FL_IO_TM_W_RQ", "unit": "ns", "all": None, "meaning": "latency"},
+        ],
+    }
+    sibling = {
+        "metric": "CD_IO_TM_R_SM_RQ",
+        "siblings": "hard disks",
+        "name": f"{names[0]} CD_01",
+        "n_siblings": 12,
+        "rounds": 9,
+        "ratio": 3.0,
+        "low": 2.5,
+        "high": 3.6,
+        "p": 0.0,
+        "q": 0.001,
+        "differs": True,
+    }
     return {
-        "schema": 1, "kind": "cells", "page": "report",
-        "facts": {"title": "before", "cells": names, "rounds": 5, "every_s": 60.0,
-                  "began": "2026-11-21T10:00:00+00:00", "ended": "2026-11-21T10:04:00+00:00",
-                  "seconds": 240.0, "status": "complete"},
+        "schema": 1,
+        "kind": "cells",
+        "page": "report",
+        "facts": {
+            "title": "before",
+            "cells": names,
+            "rounds": 5,
+            "every_s": 60.0,
+            "began": "2026-11-21T10:00:00+00:00",
+            "ended": "2026-11-21T10:04:00+00:00",
+            "seconds": 240.0,
+            "status": "complete",
+        },
         "verdict": {"word": "look", "why": "1 finding to look at"},
         "findings": [{"code": "restart", "level": "bad", "text": "it began anew", "next": "look"}],
-        "coverage": {"rounds": 5, "states": ["collected", "not refreshed", "restart"],
-                     "cells": [{"name": one, "states": [0, 0, 1, 2, 0]} for one in names]},
+        "coverage": {
+            "rounds": 5,
+            "states": ["collected", "not refreshed", "restart"],
+            "cells": [{"name": one, "states": [0, 0, 1, 2, 0]} for one in names],
+        },
         "families": [{"name": "flash log", "slug": "flash-log", "panels": panels}],
-        "disks": [{"kind": "hard disks", "name": "CD_IO_RQ_R_SM", "unit": "1/s", "meaning": "reads",
-                   "cells": names, "disks": ["CD_00", "CD_01"], "median": 5.0,
-                   "values": [[5.0, None] for _ in names]}],
+        "disks": [
+            {
+                "kind": "hard disks",
+                "name": "CD_IO_RQ_R_SM",
+                "unit": "1/s",
+                "meaning": "reads",
+                "cells": names,
+                "disks": ["CD_00", "CD_01"],
+                "median": 5.0,
+                "values": [[5.0, None] for _ in names],
+            }
+        ],
         "skew": {"rows": [sibling]},
         "sections": [
-            {"name": "recorded", "title": "What was recorded", "figures": ["cells_rounds"],
-             "tables": [], "notes": []},
-            {"name": "flash-log", "title": "Flash log", "figures": ["cells_flash-log"],
-             "tables": [table], "notes": ["a note"], "about": "about"},
-            {"name": "disks", "title": "Disks", "figures": ["cells_map_hard-disks"], "tables": [],
-             "notes": []},
-            {"name": "skew", "title": "Siblings", "figures": ["cells_skew"], "tables": [],
-             "notes": []},
+            {"name": "recorded", "title": "What was recorded", "figures": ["cells_rounds"], "tables": [], "notes": []},
+            {
+                "name": "flash-log",
+                "title": "Flash log",
+                "figures": ["cells_flash-log"],
+                "tables": [table],
+                "notes": ["a note"],
+                "about": "about",
+            },
+            {"name": "disks", "title": "Disks", "figures": ["cells_map_hard-disks"], "tables": [], "notes": []},
+            {"name": "skew", "title": "Siblings", "figures": ["cells_skew"], "tables": [], "notes": []},
         ],
-    }  # fmt: skip
+    }
 
 
 def shown() -> dict[str, Any]:
     """What two cells say: a sum, a range, one of them half here."""
-    row = {"metric": "FL_IO_W", "family": "flash log", "object": "", "unit": "IO requests",
-           "kind": "counter", "rule": "sum", "description": "redo writes", "notes": {},
-           "values": {"cel01": 1234567.0, "cel02": None}, "all": 1234567.0, "note": "", "n": 1,
-           "low": 1.0, "mean": 1.0, "high": 1.0}  # fmt: skip
-    load = {**row, "metric": "CD_IO_UTIL", "family": "cell disk", "rule": "spread", "all": None,
-            "low": 10.0, "high": 90.25, "unit": "%"}  # fmt: skip
+    row = {
+        "metric": "FL_IO_W",
+        "family": "flash log",
+        "object": "",
+        "unit": "IO requests",
+        "kind": "counter",
+        "rule": "sum",
+        "description": "redo writes",
+        "notes": {},
+        "values": {"cel01": 1234567.0, "cel02": None},
+        "all": 1234567.0,
+        "note": "",
+        "n": 1,
+        "low": 1.0,
+        "mean": 1.0,
+        "high": 1.0,
+    }
+    load = {
+        **row,
+        "metric": "CD_IO_UTIL",
+        "family": "cell disk",
+        "rule": "spread",
+        "all": None,
+        "low": 10.0,
+        "high": 90.25,
+        "unit": "%",
+    }
     return {
-        "schema": 1, "kind": "cells", "page": "show", "by": "cell", "rows": [row, load],
-        "cells": [{"name": "cel01", "problem": None}, {"name": "cel02", "problem": "no answer",
-                   "next_step": "--timeout gives it longer"}],
-    }  # fmt: skip
+        "schema": 1,
+        "kind": "cells",
+        "page": "show",
+        "by": "cell",
+        "rows": [row, load],
+        "cells": [
+            {"name": "cel01", "problem": None},
+            {"name": "cel02", "problem": "no answer", "next_step": "--timeout gives it longer"},
+        ],
+    }
 
 
 def difference() -> dict[str, Any]:
-    log = {"writes": 551342.0, "disk_first": 532152.0, "flash_first": 19190.0,
-           "flash_share": 0.034806, "flash_share_low": 0.03433, "flash_share_high": 0.03529,
-           "identity_holds": True, "prevented_outliers": 14.0, "actual_outliers": None,
-           "flash_only_outliers": 0.0, "passed_by": {"BUSY": 2.0}}  # fmt: skip
+    log = {
+        "writes": 551342.0,
+        "disk_first": 532152.0,
+        "flash_first": 19190.0,
+        "flash_share": 0.034806,
+        "flash_share_low": 0.03433,
+        "flash_share_high": 0.03529,
+        "identity_holds": True,
+        "prevented_outliers": 14.0,
+        "actual_outliers": None,
+        "flash_only_outliers": 0.0,
+        "passed_by": {"BUSY": 2.0},
+    }
     return {
-        "schema": 1, "kind": "cells", "page": "diff", "by": "cell", "facts": {"title": "a to b"},
-        "rows": [{"metric": "FL_IO_W", "cell": "cel01", "object": "", "delta": 551342.0,
-                  "per_s": 153.15, "unit": "IO requests", "description": "redo writes"}],
-        "latencies": [{"metric": "FL_IO_TM_W_RQ", "cell": "cel01", "object": "", "value": 251.5,
-                       "unit": "us/request", "requests": 551342.0}],
-        "flash_log": log, "problems": [],
+        "schema": 1,
+        "kind": "cells",
+        "page": "diff",
+        "by": "cell",
+        "facts": {"title": "a to b"},
+        "rows": [
+            {
+                "metric": "FL_IO_W",
+                "cell": "cel01",
+                "object": "",
+                "delta": 551342.0,
+                "per_s": 153.15,
+                "unit": "IO requests",
+                "description": "redo writes",
+            }
+        ],
+        "latencies": [
+            {
+                "metric": "FL_IO_TM_W_RQ",
+                "cell": "cel01",
+                "object": "",
+                "value": 251.5,
+                "unit": "us/request",
+                "requests": 551342.0,
+            }
+        ],
+        "flash_log": log,
+        "problems": [],
         "without": [{"cell": "cel02", "metric": "FL_IO_W", "object": "", "verdict": "reset"}] * 3,
-    }  # fmt: skip
+    }
 
 
 def skew() -> dict[str, Any]:
-    return {"schema": 1, "kind": "cells", "page": "skew", "rounds": 9, "tested": 12, "enough": True,
-            "threshold": 0.25, "rows": recording()["skew"]["rows"]}  # fmt: skip
+    return {
+        "schema": 1,
+        "kind": "cells",
+        "page": "skew",
+        "rounds": 9,
+        "tested": 12,
+        "enough": True,
+        "threshold": 0.25,
+        "rows": recording()["skew"]["rows"],
+    }
 
 
 def hostile() -> dict[str, Any]:
@@ -111,8 +216,14 @@ def hostile() -> dict[str, Any]:
     return model
 
 
-MODELS = {"report": recording, "rack": lambda: recording(14), "show": shown, "diff": difference,
-          "skew": skew, "hostile": hostile}  # fmt: skip
+MODELS = {
+    "report": recording,
+    "rack": lambda: recording(14),
+    "show": shown,
+    "diff": difference,
+    "skew": skew,
+    "hostile": hostile,
+}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -160,8 +271,14 @@ def test_the_page_of_a_difference_has_the_share_as_printed_and_what_has_none():
 
 
 def test_a_comparison_of_recordings_is_drawn_as_one_of_snapshots():
-    model = {"schema": 1, "kind": "cells", "page": "compare", "facts": {"title": "a and b"},
-             "sections": [], "verdict": {"word": "ok"}}  # fmt: skip
+    model = {
+        "schema": 1,
+        "kind": "cells",
+        "page": "compare",
+        "facts": {"title": "a and b"},
+        "sections": [],
+        "verdict": {"word": "ok"},
+    }
     assert pages.rows(model) == []
     given = {"width": 100, "color": False}
     assert pages.render_text(model, **given) == snapshot.render_text(model, **given)

@@ -26,16 +26,25 @@ def inline(chart) -> str:
 
 def test_the_figures_come_in_the_order_of_the_report(experiment, curve):
     assert [figure.name for figure, _ in figures.draw_all(experiment)] == [
-        "distribution", "quantile_ratio", "tail", "blocks", "heatmap", "waits",
-    ]  # fmt: skip
+        "distribution",
+        "quantile_ratio",
+        "tail",
+        "blocks",
+        "heatmap",
+        "waits",
+    ]
     assert next(figures.draw_all(curve))[0].name == "curve"
 
 
 @pytest.mark.parametrize("look", [figures.WIDE, figures.NARROW], ids=["wide", "narrow"])
 @pytest.mark.parametrize("name", NAMES)
 def test_each_figure_is_valid_vega_lite(name, look, experiment, curve, correlation):
-    own = {"curve": curve, "correlation": correlation, "contributions": report_models.traces(),
-           "sweep": report_model_runs.sweep()}  # fmt: skip
+    own = {
+        "curve": curve,
+        "correlation": correlation,
+        "contributions": report_models.traces(),
+        "sweep": report_model_runs.sweep(),
+    }
     chart = figures.draw(name, own.get(name, experiment), look)
     chart.to_dict(validate=True)
 
@@ -67,9 +76,7 @@ DEGENERATE = {
     "quantile_ratio": [{"arm": 1, "quantile": [0.5], "ratio": [1.0], "low": [None], "high": None}],
     "tail": [{"arm": 0, "exceed_share": [1.0], "elapsed_ns": [5]}],
     "blocks": [{"arm": 1, "metric": "?", "block": [0], "at_s": [0], "ratio": [1], "marked": [""]}],
-    "heatmap": [
-        {"arm": 0, "at_s": [0], "width_s": None, "low_ns": [9], "high_ns": [9], "count": [1]}
-    ],
+    "heatmap": [{"arm": 0, "at_s": [0], "width_s": None, "low_ns": [9], "high_ns": [9], "count": [1]}],
     "waits": [{"arm": 0, "class": None, "event": None, "samples": 1, "share": 1.0}],
     "curve": {"points": {"redo_bytes": [0], "elapsed_ns": [0]}},
     "sweep": {"curves": [{"name": "", "points": [{"x": 1, "per_s": 5.0}]}]},
@@ -119,8 +126,10 @@ def test_the_band_of_what_does_not_matter_is_drawn_only_where_it_is_known(experi
 def test_figures_are_written_whole_and_named(tmp_path, experiment):
     written = figures.write_figures(experiment, tmp_path / "new" / "folder")
     assert [path.name for path in written[:3]] == [
-        "distribution.png", "distribution.svg", "quantile_ratio.png",
-    ]  # fmt: skip
+        "distribution.png",
+        "distribution.svg",
+        "quantile_ratio.png",
+    ]
     assert sorted(path.name for path in written) == sorted(
         path.name for path in (tmp_path / "new" / "folder").iterdir()
     )
@@ -200,9 +209,7 @@ def contrast(one: str, other: str) -> float:
 
     def light(colour: str) -> float:
         parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-        linear = [
-            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-        ]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
     bright, dim = sorted((light(one), light(other)), reverse=True)

@@ -48,27 +48,53 @@ def test_durations_take_the_unit_that_fits(ns, shown):
 
 @pytest.mark.parametrize(
     ("size", "shown"),
-    [(0, "0 B"), (1023, "1023 B"), (1024, "1.00 KiB"), (1536, "1.50 KiB"), (2**20, "1.00 MiB"),
-     (3 * 2**30, "3.00 GiB"), (1_100_000, "1.05 MiB")],
-)  # fmt: skip
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.00 KiB"),
+        (1536, "1.50 KiB"),
+        (2**20, "1.00 MiB"),
+        (3 * 2**30, "3.00 GiB"),
+        (1_100_000, "1.05 MiB"),
+    ],
+)
 def test_sizes_are_binary(size, shown):
     assert spaced(fmt.size(size)) == shown
 
 
 @pytest.mark.parametrize(
     ("ratio", "shown"),
-    [(1, "0 %"), (1.066, "+6.6 %"), (0.934, "−6.6 %"), (1.15, "+15 %"), (1.0004, "+0.04 %"),
-     (1.000001, "0 %"), (2.4, "×2.40"), (25, "×25.0"), (0.25, "×0.250"), (None, "–"), (-1, "–")],
-)  # fmt: skip
+    [
+        (1, "0 %"),
+        (1.066, "+6.6 %"),
+        (0.934, "−6.6 %"),
+        (1.15, "+15 %"),
+        (1.0004, "+0.04 %"),
+        (1.000001, "0 %"),
+        (2.4, "×2.40"),
+        (25, "×25.0"),
+        (0.25, "×0.250"),
+        (None, "–"),
+        (-1, "–"),
+    ],
+)
 def test_a_ratio_is_a_change_near_one_and_a_factor_far_away(ratio, shown):
     assert spaced(fmt.change(ratio)) == shown
 
 
 @pytest.mark.parametrize(
     ("share", "shown"),
-    [(0, "0 %"), (1, "100 %"), (0.41, "41 %"), (0.0123, "1.2 %"), (1e-7, "< 0.001 %"),
-     (0.997, "99.7 %"), (0.99999, "> 99.9 %"), (None, "–")],
-)  # fmt: skip
+    [
+        (0, "0 %"),
+        (1, "100 %"),
+        (0.41, "41 %"),
+        (0.0123, "1.2 %"),
+        (1e-7, "< 0.001 %"),
+        (0.997, "99.7 %"),
+        (0.99999, "> 99.9 %"),
+        (None, "–"),
+    ],
+)
 def test_a_share_never_rounds_to_all_or_nothing(share, shown):
     assert spaced(fmt.percent(share)) == shown
 
@@ -146,9 +172,7 @@ def test_the_sign_of_a_change_is_that_of_the_change(ratio):
 @given(st.text(st.characters(codec=None), max_size=80))
 def test_safe_text_has_no_control_or_direction_character_and_stays_as_it_is_the_second_time(given_):
     shown = fmt.text(given_)
-    assert not re.search(
-        "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\ud800-\udfff]", shown
-    )
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\ud800-\udfff]", shown)
     assert fmt.text(shown) == shown
     shown.encode()
 

@@ -60,12 +60,19 @@ def test_every_model_makes_a_whole_page_with_its_analysis_inside(any_page):
 def test_the_sections_come_in_the_order_that_a_reader_needs(experiment_page):
     seen = Reader(experiment_page)
     assert seen.all("section", "id") == [
-        "verdict", "arms", "figures", "metrics", "classical", "statements", "gates", "method",
-        "engine", "run",
-    ]  # fmt: skip
+        "verdict",
+        "arms",
+        "figures",
+        "metrics",
+        "classical",
+        "statements",
+        "gates",
+        "method",
+        "engine",
+        "run",
+    ]
     assert seen.all("figure", "id") == [
-        f"figure-{name}"
-        for name in ("distribution", "quantile_ratio", "tail", "blocks", "heatmap", "waits")
+        f"figure-{name}" for name in ("distribution", "quantile_ratio", "tail", "blocks", "heatmap", "waits")
     ]
 
 
@@ -148,10 +155,20 @@ def test_the_figures_for_paper_and_phone_are_there_with_words_for_a_screen_reade
 def test_the_words_of_the_verdict_and_the_numbers_of_the_metrics_are_there(experiment_page):
     words = " ".join("".join(Reader(experiment_page).words).replace("\u202f", " ").split())
     for expected in (
-        "Slower", "6.6 % slower (95 % interval 5.9 to 7.3 %, 20 blocks)", "84 needed", "seed 7",
-        "Grey: changes below 2 %", "assumes independent waits", "10⁻¹⁵⁰⁴⁷", "Next: Lower the rate",
-        "not known", "shared_buffers", "slices of 50 ms", "work_mem = 4 MB", "2 × error 40001",
-    ):  # fmt: skip
+        "Slower",
+        "6.6 % slower (95 % interval 5.9 to 7.3 %, 20 blocks)",
+        "84 needed",
+        "seed 7",
+        "Grey: changes below 2 %",
+        "assumes independent waits",
+        "10⁻¹⁵⁰⁴⁷",
+        "Next: Lower the rate",
+        "not known",
+        "shared_buffers",
+        "slices of 50 ms",
+        "work_mem = 4 MB",
+        "2 × error 40001",
+    ):
         assert expected in words
 
 
@@ -173,8 +190,11 @@ def test_json_inside_a_script_is_ascii_without_markup_and_knows_no_nan():
     assert embedded.isascii()
     assert not set("<>&") & set(embedded)
     assert json.loads(embedded) == {
-        "a": "</script>&\u2028\ud800", "b": None, "c": [None, 1.5], "d": [1],
-    }  # fmt: skip
+        "a": "</script>&\u2028\ud800",
+        "b": None,
+        "c": [None, 1.5],
+        "d": [1],
+    }
 
 
 def test_a_page_is_written_whole(tmp_path):
@@ -200,7 +220,5 @@ def test_nothing_heavy_is_imported_before_it_is_used():
         "import sys; import dbdyno.report.html, dbdyno.report.terminal, dbdyno.report.figures; "
         f"print(sorted({heavy!r} & set(sys.modules)))"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", check], capture_output=True, text=True, check=True
-    )
+    result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"

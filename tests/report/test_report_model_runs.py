@@ -109,8 +109,7 @@ def test_one_bin_of_few_commits_does_not_flatten_the_curve():
 
     def top(spec):
         return spec["layer"][-1]["encoding"]["y"].get("scale") or next(
-            layer["encoding"]["y"]["scale"] for layer in spec["layer"]
-            if "scale" in layer["encoding"].get("y", {})
-        )  # fmt: skip
+            layer["encoding"]["y"]["scale"] for layer in spec["layer"] if "scale" in layer["encoding"].get("y", {})
+        )
 
     assert top(after)["domain"][1] < 1.5 * top(before)["domain"][1]

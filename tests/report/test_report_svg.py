@@ -28,8 +28,7 @@ def test_text_stays_escaped():
 
 def test_identifiers_are_made_unique():
     result = cleaned(
-        "<defs><clipPath id='c'><path d='M0,0h1v1Z'/></clipPath></defs>"
-        "<g clip-path='url(#c)'><text>id=c</text></g>"
+        "<defs><clipPath id='c'><path d='M0,0h1v1Z'/></clipPath></defs><g clip-path='url(#c)'><text>id=c</text></g>"
     )
     assert '<clipPath id="p-0"><path d="M0,0h1v1Z" /></clipPath>' in result
     assert 'clip-path="url(#p-0)"' in result

@@ -29,10 +29,16 @@ def test_every_model_fits_every_width(any_model, width):
 def test_the_essentials_are_there(experiment):
     shown = render_text(experiment, width=120, color=False)
     for expected in (
-        "SLOWER  work_mem 4 MB is slower than work_mem 64 MB", "work_mem 64 MB (baseline)",
-        "2 × error 40001", "+6.1 % to +7.4 %", "cannot tell", "20, needs 84", "●━",
-        "next: Lower the rate", "2026-11-21T10-02-11Z-work-mem-7f3a",
-    ):  # fmt: skip
+        "SLOWER  work_mem 4 MB is slower than work_mem 64 MB",
+        "work_mem 64 MB (baseline)",
+        "2 × error 40001",
+        "+6.1 % to +7.4 %",
+        "cannot tell",
+        "20, needs 84",
+        "●━",
+        "next: Lower the rate",
+        "2026-11-21T10-02-11Z-work-mem-7f3a",
+    ):
         assert expected in shown
     assert "equal work" not in shown
 

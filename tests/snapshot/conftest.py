@@ -24,8 +24,7 @@ def lab(engine: EmbeddedPostgres, tmp_path: Path) -> Iterator[Lab]:
     """The shared server with a store of its own; what a test made there is gone at its end."""
     with Lab(engine, tmp_path / "snaps") as made:
         yield made
-        made.run("drop schema public cascade", "create schema public",
-                 "grant usage on schema public to public")  # fmt: skip
+        made.run("drop schema public cascade", "create schema public", "grant usage on schema public to public")
 
 
 @pytest.fixture

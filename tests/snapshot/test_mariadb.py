@@ -82,9 +82,16 @@ def test_a_known_load_comes_out_as_exactly_those_numbers(server: MariaServer, st
         found = [table[f"COUNT_{kind}"] for kind in ("INSERT", "UPDATE", "DELETE")]
         assert found == [40, 11, 5], "three of the inserts were rolled back"
         assert table["COUNT_FETCH"] == 11 + 5 + 9, "each by its primary key, once"
-        for name, count in {"com_insert": 40, "com_update": 11, "com_delete": 5,
-                            "com_rollback": 3, "com_begin": 3, "handler_rollback": 3,
-                            "handler_write": 40, "com_select": 9}.items():  # fmt: skip
+        for name, count in {
+            "com_insert": 40,
+            "com_update": 11,
+            "com_delete": 5,
+            "com_rollback": 3,
+            "com_begin": 3,
+            "handler_rollback": 3,
+            "handler_write": 40,
+            "com_select": 9,
+        }.items():
             assert status(interval, name) == count, name
         said_by_the_driver = 2  # its SET NAMES, and good-bye
         assert status(interval, "questions") == len(LOAD) + said_by_the_driver
@@ -96,9 +103,7 @@ def test_a_known_load_comes_out_as_exactly_those_numbers(server: MariaServer, st
         assert unused["COUNT_READ"] == 0
 
 
-def test_the_collectors_own_statements_are_not_among_the_digests(
-    server: MariaServer, store: Store
-) -> None:
+def test_the_collectors_own_statements_are_not_among_the_digests(server: MariaServer, store: Store) -> None:
     before = snap(server, store)
     with Interval(store, before, snap(server, store)) as interval:
         assert {status(interval, name) for name in ("questions", "com_select", "com_update")} == {0}
@@ -132,9 +137,7 @@ def test_a_restart_condemns_every_counter(server: MariaServer, store: Store, end
             assert {row["verdict"] for row in rows(interval, view)} <= {"restart"}, view
 
 
-def test_another_server_at_the_same_address_is_another_server(
-    server: MariaServer, store: Store
-) -> None:
+def test_another_server_at_the_same_address_is_another_server(server: MariaServer, store: Store) -> None:
     before = snap(server, store)
     after = snap(server, store)
     after.facts["identity"] = "another"
@@ -171,9 +174,7 @@ def test_a_truncate_keeps_the_numbers(server: MariaServer, store: Store) -> None
         assert (row["verdict"], row["COUNT_INSERT"]) == ("ok", 1)
 
 
-def test_an_emptied_table_of_digests_is_a_reset_of_the_statements_only(
-    server: MariaServer, store: Store
-) -> None:
+def test_an_emptied_table_of_digests_is_a_reset_of_the_statements_only(server: MariaServer, store: Store) -> None:
     run(server, *LOAD)
     before = snap(server, store)
     time.sleep(1.1)  # FIRST_SEEN is in whole seconds
@@ -230,9 +231,7 @@ def test_the_report_of_a_known_load(server: MariaServer, store: Store) -> None:
     assert found["settings"]["notes"] == ["no setting changed"]
 
 
-def test_the_report_over_a_restart_has_no_number_that_is_not_known(
-    server: MariaServer, store: Store
-) -> None:
+def test_the_report_over_a_restart_has_no_number_that_is_not_known(server: MariaServer, store: Store) -> None:
     run(server, *LOAD)
     before = snap(server, store)
     time.sleep(2.5)
@@ -251,16 +250,12 @@ def test_the_report_over_a_restart_has_no_number_that_is_not_known(
     assert {"setting": "max_statement_time", "before": "0.000000", "after": "7.000000"} in changed
 
 
-def test_a_watch_gives_active_sessions_and_who_blocked_whom(
-    server: MariaServer, store: Store
-) -> None:
+def test_a_watch_gives_active_sessions_and_who_blocked_whom(server: MariaServer, store: Store) -> None:
     run(server, *LOAD[:3])
     holder, waiter = server.connect(autocommit=False), server.connect(autocommit=False)
     with holder, waiter:
         holder.cursor().execute("update test.t set b = 7 where a = 1")
-        thread = threading.Thread(
-            target=waiter.cursor().execute, args=("update test.t set b = 8 where a = 1",)
-        )
+        thread = threading.Thread(target=waiter.cursor().execute, args=("update test.t set b = 8 where a = 1",))
         thread.start()
         taken = list(watch(server.dsn, store, Options(), every_s=1.5, for_s=1.5, sample_s=0.05))
         holder.rollback()
@@ -290,9 +285,7 @@ def test_the_sampler_sees_who_waits_for_whom(server: MariaServer) -> None:
     holder, waiter = server.connect(autocommit=False), server.connect(autocommit=False)
     with holder, waiter, open_collector(server.dsn, Options()) as collector:
         holder.cursor().execute("update test.t set b = 7 where a = 1")
-        thread = threading.Thread(
-            target=waiter.cursor().execute, args=("update test.t set b = 8 where a = 1",)
-        )
+        thread = threading.Thread(target=waiter.cursor().execute, args=("update test.t set b = 8 where a = 1",))
         thread.start()
         _until_one_waits(server)
         sampler = collector.sampler(0.05)
@@ -321,9 +314,7 @@ def test_digests_of_running_statements_are_seen_where_the_consumer_is_on(
     try:
         connection = server.connect()
         with connection, open_collector(server.dsn, Options()) as collector:
-            thread = threading.Thread(
-                target=connection.cursor().execute, args=("select sleep(1.2), 'literal'",)
-            )
+            thread = threading.Thread(target=connection.cursor().execute, args=("select sleep(1.2), 'literal'",))
             sampler = collector.sampler(0.05)
             sampler.start()
             time.sleep(0.2)

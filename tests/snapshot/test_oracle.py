@@ -34,8 +34,7 @@ T0 = 1_790_000_000_000_000
 
 def instance(at_s: float, started: str = "2026-11-01 08:00:00", dbid: int = 7) -> list[tuple]:
     at_us = T0 + round(at_s * 1e6)
-    return [(dbid, "2020-01-01 00:00:00", 1, "ORCL", "h1", "19.0.0.0.0", started, at_us,
-             "PRIMARY", 3)]  # fmt: skip
+    return [(dbid, "2020-01-01 00:00:00", 1, "ORCL", "h1", "19.0.0.0.0", started, at_us, "PRIMARY", 3)]
 
 
 def state(at_s: float = 0, grown: int = 0, **more: list[tuple]) -> dict[str, list[tuple]]:
@@ -56,31 +55,46 @@ def state(at_s: float = 0, grown: int = 0, **more: list[tuple]) -> dict[str, lis
             (10, "table scan rows gotten", 64, 5 * n),
             (11, "table fetch by rowid", 64, 3 * n),
         ],
-        "sys_time_model": [(1, "DB time", 9_000_000 + 3000 * n),
-                           (2, "DB CPU", 4_000_000 + 1000 * n)],
+        "sys_time_model": [(1, "DB time", 9_000_000 + 3000 * n), (2, "DB CPU", 4_000_000 + 1000 * n)],
         "system_event": [
-            (1, "log file sync", "Commit", 1000 + n, 0, 500_000 + 1500 * n, 900 + n,
-             400_000 + 1500 * n),
-            (2, "db file sequential read", "User I/O", 700 + n, 0, 70_000 + 500 * n, 700 + n,
-             70_000 + 500 * n),
+            (1, "log file sync", "Commit", 1000 + n, 0, 500_000 + 1500 * n, 900 + n, 400_000 + 1500 * n),
+            (2, "db file sequential read", "User I/O", 700 + n, 0, 70_000 + 500 * n, 700 + n, 70_000 + 500 * n),
             (3, "SQL*Net message from client", "Idle", 9, 0, 9, 9 + n, 10**9),
         ],
-        "event_histogram_micro": [("log file sync", 1024, 100 + n // 2),
-                                  ("log file sync", 2048, 200 + n - n // 2)],
-        "segment_statistics": [(4, 70, 70, "APP", "ORDERS", None, "TABLE", 900 + 40 * n, 70 + n,
-                                5, 2 * n, 0, 0, 3)],
+        "event_histogram_micro": [("log file sync", 1024, 100 + n // 2), ("log file sync", 2048, 200 + n - n // 2)],
+        "segment_statistics": [(4, 70, 70, "APP", "ORDERS", None, "TABLE", 900 + 40 * n, 70 + n, 5, 2 * n, 0, 0, 3)],
         "sql": [
-            ("a1", 11, "777", "APP", "web", 100 + n, 10_000 + 2000 * n, 5000 + 900 * n, 0, 0, 0,
-             400 + 40 * n, 7 + n, 0, 100 + n, 100 + n, 3),
+            (
+                "a1",
+                11,
+                "777",
+                "APP",
+                "web",
+                100 + n,
+                10_000 + 2000 * n,
+                5000 + 900 * n,
+                0,
+                0,
+                0,
+                400 + 40 * n,
+                7 + n,
+                0,
+                100 + n,
+                100 + n,
+                3,
+            ),
             ("b2", 12, "778", "APP", "web", 5, 70_000, 60_000, 0, 0, 0, 10, 0, 0, 5, 5, 1),
         ],
         "parameter": [("sga_target", "4G", "FALSE", "FALSE")],
-        "sql_text": [("a1", "select /*+ index(o) */ * from orders o where id = 4711 and n = 'Sue'"),
-                     ("b2", "begin null; end;")],
-        "activity": [(T0 + 5_000_000, 12, "client", "P", "APP", "web", "a1", "active", "Commit",
-                      "log file sync", None, None, -1)],
+        "sql_text": [
+            ("a1", "select /*+ index(o) */ * from orders o where id = 4711 and n = 'Sue'"),
+            ("b2", "begin null; end;"),
+        ],
+        "activity": [
+            (T0 + 5_000_000, 12, "client", "P", "APP", "web", "a1", "active", "Commit", "log file sync", None, None, -1)
+        ],
         "licensed_active_session_history": [],
-    }  # fmt: skip
+    }
     return {**recorded, **more}
 
 
@@ -198,15 +212,11 @@ def test_a_script_only_reads_and_ends_without_a_semicolon(name: str) -> None:
     assert not re.search(r"\b(insert|update|delete|merge|alter|create|execute)\b", sql, re.I)
 
 
-def test_no_licensed_script_is_run_unless_the_connection_string_names_it(
-    driver: Driver, snap: Snap
-) -> None:
+def test_no_licensed_script_is_run_unless_the_connection_string_names_it(driver: Driver, snap: Snap) -> None:
     snap(state())
     assert not [name for name in driver.run if name.startswith(LICENSED)]
     snap(state(60), dsn=f"{DSN}?licensed=active_session_history")
-    assert [name for name in driver.run if name.startswith(LICENSED)] == [
-        "licensed_active_session_history"
-    ]
+    assert [name for name in driver.run if name.startswith(LICENSED)] == ["licensed_active_session_history"]
 
 
 def test_a_licensed_view_that_is_not_there_is_refused() -> None:
@@ -246,9 +256,7 @@ def test_an_interval_gives_exactly_the_growth(store: Store, snap: Snap) -> None:
         ({"dbid": 8}, "failover"),
     ],
 )
-def test_another_life_gives_no_number(
-    store: Store, snap: Snap, changed: dict[str, Any], word: str
-) -> None:
+def test_another_life_gives_no_number(store: Store, snap: Snap, changed: dict[str, Any], word: str) -> None:
     first = snap(state())
     last = snap(state(100, grown=500, instance=instance(100, **changed)))
     with Interval(store, first, last) as interval:
@@ -267,8 +275,10 @@ def test_a_statement_that_aged_out_condemns_what_is_new(store: Store, snap: Snap
         assert interval.verdict("statements").word == "evicted"
         rows = interval.query("select sql_id, verdict, executions from sql", "sql")
     assert {row["sql_id"]: (row["verdict"], row["executions"]) for row in rows} == {
-        "a1": ("ok", 500), "b2": ("evicted", None), "c3": ("evicted", None),
-    }  # fmt: skip
+        "a1": ("ok", 500),
+        "b2": ("evicted", None),
+        "c3": ("evicted", None),
+    }
 
 
 def test_a_view_without_a_right_fails_alone(driver: Driver, store: Store, snap: Snap) -> None:
@@ -289,9 +299,7 @@ def test_a_lost_connection_is_an_error_that_says_where(driver: Driver, snap: Sna
     assert "secret" not in str(caught.value)
 
 
-def test_no_literal_and_no_password_lands_in_the_store(
-    driver: Driver, store: Store, snap: Snap
-) -> None:
+def test_no_literal_and_no_password_lands_in_the_store(driver: Driver, store: Store, snap: Snap) -> None:
     last = snap(state())
     assert driver.parameters["password"] == "secret"
     assert "secret" not in str(last.manifest)

@@ -71,8 +71,10 @@ def test_rates_are_differences_by_the_time_between() -> None:
         reading(12, {"commits": 140.0, "hits": 30.0, "reads": 10.0}),
     )
     assert {row["label"]: row["value"] for row in made["profile"]} == {
-        "commits": 20.0, "blocks asked for": 20.0, "hit rate": 0.75,
-    }  # fmt: skip
+        "commits": 20.0,
+        "blocks asked for": 20.0,
+        "hit rate": 0.75,
+    }
 
 
 def test_counters_that_fell_give_no_number_but_a_sentence() -> None:
@@ -104,8 +106,9 @@ def test_statements_are_ordered_by_time_and_ours_are_left_out() -> None:
         reading(2, {}, s1=(14, 2e9), s2=(50, 9e9), s3=(1, 1e9), s4=(1, 3e9)),
     )
     assert [(row["statement"], row["aas"], row["calls"]) for row in made["statements"]] == [
-        ("4", 1.5, 0.5), ("1", 0.5, 2.0),
-    ]  # fmt: skip
+        ("4", 1.5, 0.5),
+        ("1", 0.5, 2.0),
+    ]
 
 
 def test_sessions_are_counted_by_class_over_all_looks() -> None:
@@ -123,9 +126,7 @@ def test_sessions_are_counted_by_class_over_all_looks() -> None:
 
 @pytest.mark.parametrize(("width", "height"), [(40, 5), (80, 24), (200, 60)])
 def test_a_frame_fits_its_screen(width: int, height: int) -> None:
-    made = shown(
-        reading(0, {"commits": 1.0}, s1=(1, 1e9)), reading(1, {"commits": 9.0}, s1=(9, 2e9))
-    )
+    made = shown(reading(0, {"commits": 1.0}, s1=(1, 1e9)), reading(1, {"commits": 9.0}, s1=(9, 2e9)))
     made["statements"] = [row | {"text": "select " + "x, " * 200} for row in made["statements"]]
     text = render_frame(made | {"at": "12:00"}, width=width, height=height, color=False, foot="q")
     lines = text.split("\n")
@@ -143,8 +144,7 @@ def test_text_of_a_statement_cannot_command_the_terminal() -> None:
 
 
 def command(dsn: str, *more: str) -> list[str]:
-    return [sys.executable, "-m", "dbdyno", "snap", "top", "--target", dsn, "--every", "300ms",
-            *more]  # fmt: skip
+    return [sys.executable, "-m", "dbdyno", "snap", "top", "--target", dsn, "--every", "300ms", *more]
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -167,8 +167,11 @@ class Terminal:
         self.said = ""
         self.process = subprocess.Popen(
             ["setsid", "--ctty", *command(dsn, *more)],
-            stdin=slave, stdout=slave, stderr=slave, env=environment(**variables),
-        )  # fmt: skip
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env=environment(**variables),
+        )
 
     def until(self, text: str, patience_s: float = 20) -> str:
         end = time.monotonic() + patience_s
@@ -195,9 +198,7 @@ class Terminal:
 
 
 @pytest.mark.parametrize("how", ["q", "\x03", "term"])
-def test_q_ctrl_c_and_a_signal_end_quietly_and_put_the_terminal_back(
-    server: EmbeddedPostgres, how: str
-) -> None:
+def test_q_ctrl_c_and_a_signal_end_quietly_and_put_the_terminal_back(server: EmbeddedPostgres, how: str) -> None:
     terminal = Terminal(dsn_of(server))
     terminal.until("Active sessions")
     if how == "term":
@@ -227,9 +228,7 @@ def test_a_dumb_terminal_gets_lines(server: EmbeddedPostgres) -> None:
 
 
 def test_a_pipe_gets_one_frame_of_plain_text(server: EmbeddedPostgres) -> None:
-    done = subprocess.run(
-        command(dsn_of(server)), capture_output=True, text=True, env=environment(), check=True
-    )
+    done = subprocess.run(command(dsn_of(server)), capture_output=True, text=True, env=environment(), check=True)
     assert ESCAPE not in done.stdout
     assert done.stdout.count("PostgreSQL") == 1
     assert done.stderr == ""
@@ -239,8 +238,11 @@ def test_a_closed_pipe_ends_quietly(server: EmbeddedPostgres) -> None:
     words = " ".join(f"'{word}'" for word in command(dsn_of(server), "--frames", "3"))
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {words} | head -1"],
-        capture_output=True, text=True, env=environment(), check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=False,
+    )
     assert done.returncode == 0
     assert done.stderr == ""
 
@@ -249,9 +251,11 @@ def test_a_load_is_seen(server: EmbeddedPostgres) -> None:
     with psycopg.connect(dsn_of(server), autocommit=True) as conn:
         conn.execute("create table if not exists seen (n int)")
         watched = subprocess.Popen(
-            command(dsn_of(server), "--every", "3s"), stdout=subprocess.PIPE, text=True,
+            command(dsn_of(server), "--every", "3s"),
+            stdout=subprocess.PIPE,
+            text=True,
             env=environment(),
-        )  # fmt: skip
+        )
         until = time.monotonic() + 20
         while watched.poll() is None and time.monotonic() < until:
             conn.execute("insert into seen select * from generate_series(1, 100)")
@@ -279,9 +283,12 @@ def test_a_server_that_goes_away_is_told_and_tried_again(server: EmbeddedPostgre
 
 def test_a_target_that_does_not_answer_is_an_error() -> None:
     done = subprocess.run(
-        command("postgresql://127.0.0.1:1/nowhere"), capture_output=True, text=True,
-        env=environment(), check=False,
-    )  # fmt: skip
+        command("postgresql://127.0.0.1:1/nowhere"),
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=False,
+    )
     assert done.returncode == 2
     assert "next:" in done.stderr
 
@@ -292,9 +299,11 @@ def test_mariadb_is_shown_too() -> None:
         cursor.execute("create database if not exists test")
         cursor.execute("create table test.seen (n int)")
         watched = subprocess.Popen(
-            command(maria.dsn, "--every", "2s"), stdout=subprocess.PIPE, text=True,
+            command(maria.dsn, "--every", "2s"),
+            stdout=subprocess.PIPE,
+            text=True,
             env=environment(),
-        )  # fmt: skip
+        )
         until = time.monotonic() + 20
         while watched.poll() is None and time.monotonic() < until:
             cursor.execute("insert into test.seen values (1), (2), (3)")

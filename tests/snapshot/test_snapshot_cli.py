@@ -54,9 +54,10 @@ def test_every_form_holds_the_same_numbers(two: Lab, tmp_path):
     assert run(two, "report", "1", "2", "-o", str(page)).exit_code == 0
     assert "Most accessed tables" in page.read_text()
     narrow = CliRunner().invoke(
-        cli, ["snap", "report", "1", "2"],
+        cli,
+        ["snap", "report", "1", "2"],
         env={"DBDYNO_SNAPS": str(two.store.folder), "COLUMNS": "60"},
-    )  # fmt: skip
+    )
     assert max(map(len, narrow.output.splitlines())) <= 60
 
 

@@ -18,9 +18,12 @@ TABLE = "create table if not exists known (id int primary key, text text)"
 @pytest.fixture
 def known(lab: Lab):
     """A table of 1000 rows, gone at the end."""
-    lab.run("drop table if exists known", TABLE,
-            "insert into known select g, 'x' from generate_series(1, 1000) g",
-            "vacuum analyze known")  # fmt: skip
+    lab.run(
+        "drop table if exists known",
+        TABLE,
+        "insert into known select g, 'x' from generate_series(1, 1000) g",
+        "vacuum analyze known",
+    )
     yield lab
     lab.run("drop table known")
 
@@ -80,9 +83,7 @@ def test_hits_and_reads_are_the_blocks_that_a_scan_touched(known: Lab):
     last = known.take()
     (row,) = known.rows(first, last, "pg_statio_user_tables", "relname = 'known'")
     assert row["heap_blks_hit"] + row["heap_blks_read"] == 3 * pages
-    (statement,) = [
-        r for r in _statements(known, first, last) if "count(text)" in (r["text"] or "")
-    ]
+    (statement,) = [r for r in _statements(known, first, last) if "count(text)" in (r["text"] or "")]
     assert statement["hits"] + statement["reads"] == 3 * pages
     assert (statement["calls"], statement["rows"]) == (3, 3)
 
@@ -97,9 +98,7 @@ def test_a_temporary_file_of_known_size(known: Lab):
     with contextlib.closing(known.connect()) as conn:
         conn.execute("set work_mem = '64kB'")
         conn.execute("set max_parallel_workers_per_gather = 0")
-        conn.execute(
-            "select g, repeat('x', 90) from generate_series(1, 20000) g order by 2, 1 desc"
-        )
+        conn.execute("select g, repeat('x', 90) from generate_series(1, 20000) g order by 2, 1 desc")
     last = known.take()
     text = known.engine.log_file.read_text()
     sizes = [int(n) for n in re.findall(r"temporary file: path \S+, size (\d+)", text)]
@@ -153,8 +152,7 @@ def test_variance_of_the_interval_is_that_of_its_own_calls(known: Lab):
     last = known.take()
     model = known.report(first, last)
     tables = section(model, "sql")["tables"]
-    (row,) = [r for t in tables if t["title"] == "By time" for r in t["rows"]
-              if "pg_sleep" in (r["text"] or "")]  # fmt: skip
+    (row,) = [r for t in tables if t["title"] == "By time" for r in t["rows"] if "pg_sleep" in (r["text"] or "")]
     assert row["calls"] == 5
     assert 10e6 < row["mean"] < 60e6  # the one of 200 ms before is not in it
     assert row["sd"] < 60e6
@@ -205,8 +203,7 @@ def test_the_report_counts_the_transactions_that_pgbench_counts(known: Lab, tmp_
     where = ["-h", given["host"], "-p", given["port"], "-U", given["user"], given["dbname"]]
     subprocess.run([pgbench, "-i", "-q", *where], check=True, capture_output=True)
     first = known.take()
-    done = subprocess.run([pgbench, "-n", "-c", "2", "-t", "150", *where],
-                          check=True, capture_output=True, text=True)  # fmt: skip
+    done = subprocess.run([pgbench, "-n", "-c", "2", "-t", "150", *where], check=True, capture_output=True, text=True)
     last = known.take()
     counted = int(re.search(r"actually processed: (\d+)/", done.stdout)[1])
     (history,) = known.rows(first, last, "pg_stat_user_tables", "relname = 'pgbench_history'")

@@ -23,8 +23,7 @@ def test_sessions_are_read_only_with_timeouts(lab: Lab):
             name: conn.execute(f"show {name}").fetchone()[0]
             for name in ("default_transaction_read_only", "statement_timeout", "lock_timeout")
         }
-        assert shown == {"default_transaction_read_only": "on", "statement_timeout": "5s",
-                         "lock_timeout": "500ms"}  # fmt: skip
+        assert shown == {"default_transaction_read_only": "on", "statement_timeout": "5s", "lock_timeout": "500ms"}
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
             conn.execute("create table never (id int)")
 
@@ -82,10 +81,14 @@ def test_a_view_that_is_locked_fails_alone_and_says_why(lab: Lab):
 
 
 def test_pg_monitor_is_enough_and_a_plain_role_is_told_what_it_misses(lab: Lab):
-    lab.run("set password_encryption to 'scram-sha-256'",  # not the default before version 14
-            "create role watcher login password 'w'", "grant pg_monitor to watcher",
-            "create role nobody_much login password 'n'", "create table theirs (id int)",
-            "insert into theirs select generate_series(1, 10)")  # fmt: skip
+    lab.run(
+        "set password_encryption to 'scram-sha-256'",  # not the default before version 14
+        "create role watcher login password 'w'",
+        "grant pg_monitor to watcher",
+        "create role nobody_much login password 'n'",
+        "create table theirs (id int)",
+        "insert into theirs select generate_series(1, 10)",
+    )
     try:
         for role, password in (("watcher", "w"), ("nobody_much", "n")):
             given = {**lab.engine.tcp_conninfo(), "user": role, "password": password}
@@ -108,10 +111,12 @@ def test_pg_monitor_is_enough_and_a_plain_role_is_told_what_it_misses(lab: Lab):
 
 def test_no_secret_and_no_literal_lands_in_the_store(lab: Lab):
     given = {**lab.engine.tcp_conninfo()}
-    lab.run("select pg_stat_statements_reset()",
-            *["create role spoken password 'sEcReT1'", "drop role spoken"] * 20,
-            *["select 'sEcReT2' || 'x'"] * 20,
-            *["do $body$ begin perform 'sEcReT3'; end $body$"] * 20)  # fmt: skip
+    lab.run(
+        "select pg_stat_statements_reset()",
+        *["create role spoken password 'sEcReT1'", "drop role spoken"] * 20,
+        *["select 'sEcReT2' || 'x'"] * 20,
+        *["do $body$ begin perform 'sEcReT3'; end $body$"] * 20,
+    )
     with open_collector(make_conninfo("", **given), Options()) as collector:
         take(collector, lab.store, engine_name="postgres")
     texts = _texts(lab.store)

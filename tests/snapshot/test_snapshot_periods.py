@@ -13,8 +13,19 @@ from dbdyno.snapshot.store import Store
 from dbdyno.snapshot.view import Column, View
 
 KEY = Column("datid", "key", "count", "BIGINT")
-COUNTERS = ("xact_commit", "xact_rollback", "blks_hit", "blks_read", "tup_returned", "tup_fetched",
-            "tup_inserted", "tup_updated", "tup_deleted", "temp_bytes", "deadlocks")  # fmt: skip
+COUNTERS = (
+    "xact_commit",
+    "xact_rollback",
+    "blks_hit",
+    "blks_read",
+    "tup_returned",
+    "tup_fetched",
+    "tup_inserted",
+    "tup_updated",
+    "tup_deleted",
+    "temp_bytes",
+    "deadlocks",
+)
 
 
 class Made:
@@ -40,11 +51,13 @@ class Made:
         return f"snap:{first}..{last}"
 
     def _take(self, work_mem: str) -> int:
-        columns = (KEY, Column("datname", "text", "text", "VARCHAR"),
-                   Column("stats_reset", "gauge", "us", "BIGINT"),
-                   *(Column(name, "counter", "count", "BIGINT") for name in COUNTERS))  # fmt: skip
-        setting = (Column("name", "key", "text", "VARCHAR"),
-                   Column("setting", "text", "text", "VARCHAR"))  # fmt: skip
+        columns = (
+            KEY,
+            Column("datname", "text", "text", "VARCHAR"),
+            Column("stats_reset", "gauge", "us", "BIGINT"),
+            *(Column(name, "counter", "count", "BIGINT") for name in COUNTERS),
+        )
+        setting = (Column("name", "key", "text", "VARCHAR"), Column("setting", "text", "text", "VARCHAR"))
         views = [
             View(
                 "pg_stat_database",
@@ -57,9 +70,12 @@ class Made:
         ]
         self.at_s += 1
         return self.store.add(
-            views, engine="postgres", target="db:1", at_ns=self.at_s * 1_000_000_000,
+            views,
+            engine="postgres",
+            target="db:1",
+            at_ns=self.at_s * 1_000_000_000,
             facts={"version": "16.1", "databases": ["app"]},
-        ).number  # fmt: skip
+        ).number
 
 
 @pytest.fixture

@@ -18,8 +18,9 @@ def add(store: Store, n: int, *, target: str = "a:1", note: str = "", at_s: int 
     view = View("pg_stat_lock", "shared", COLUMNS, [(1, n)])
     made = len(list(store)) + 1
     at_ns = (at_s if at_s is not None else 1_800_000_000 + made * 60) * 1_000_000_000
-    return store.add([view], engine="postgres", target=target, at_ns=at_ns, facts={}, note=note,
-                     before=store.last(target))  # fmt: skip
+    return store.add(
+        [view], engine="postgres", target=target, at_ns=at_ns, facts={}, note=note, before=store.last(target)
+    )
 
 
 @pytest.fixture

@@ -23,8 +23,7 @@ def word(lab: Lab, first, last, scope: str = "cluster", value: str | None = None
 
 
 def fill(lab: Lab, name: str, rows: int) -> None:
-    lab.run(f"create table {name} (id int)",
-            f"insert into {name} select generate_series(1, {rows})")  # fmt: skip
+    lab.run(f"create table {name} (id int)", f"insert into {name} select generate_series(1, {rows})")
 
 
 def test_nothing_happened_is_ok(lab: Lab):
@@ -72,12 +71,20 @@ def test_a_truncated_table_keeps_its_counters(lab: Lab):
 
 
 def test_a_dropped_index_makes_the_sum_over_indexes_unknown_and_nothing_else(lab: Lab):
-    lab.run("create table two (a int, b int)", "create index on two (a)", "create index on two (b)",
-            "insert into two select g, g from generate_series(1, 1000) g", "analyze two",
-            "set enable_seqscan = off; select count(*) from two where a = 1")  # fmt: skip
+    lab.run(
+        "create table two (a int, b int)",
+        "create index on two (a)",
+        "create index on two (b)",
+        "insert into two select g, g from generate_series(1, 1000) g",
+        "analyze two",
+        "set enable_seqscan = off; select count(*) from two where a = 1",
+    )
     first = lab.take()
-    lab.run("drop index two_a_idx", "insert into two values (1, 1)",
-            *["set enable_seqscan = off; select * from two where b = 1"] * 3)  # fmt: skip
+    lab.run(
+        "drop index two_a_idx",
+        "insert into two values (1, 1)",
+        *["set enable_seqscan = off; select * from two where b = 1"] * 3,
+    )
     last = lab.take()
     (row,) = lab.rows(first, last, "pg_stat_user_tables", "relname = 'two'")
     assert (row["n_tup_ins"], row["verdict"], row["idx_scan"]) == (1, "ok", None)
@@ -86,9 +93,13 @@ def test_a_dropped_index_makes_the_sum_over_indexes_unknown_and_nothing_else(lab
 
 
 def test_an_index_rebuilt_concurrently_is_partial_not_new(lab: Lab):
-    lab.run("create table re (a int)", "create index on re (a)",
-            "insert into re select generate_series(1, 1000)", "analyze re",
-            *["set enable_seqscan = off; select count(*) from re where a = 1"] * 5)  # fmt: skip
+    lab.run(
+        "create table re (a int)",
+        "create index on re (a)",
+        "insert into re select generate_series(1, 1000)",
+        "analyze re",
+        *["set enable_seqscan = off; select count(*) from re where a = 1"] * 5,
+    )
     first = lab.take()
     lab.run("reindex index concurrently re_a_idx")
     last = lab.take()
@@ -126,8 +137,7 @@ def test_the_reset_of_one_table_condemns_that_table_only(lab: Lab):
     fill(lab, "one", 100)
     fill(lab, "other", 100)
     first = lab.take()
-    lab.run("select pg_stat_reset_single_table_counters('one'::regclass)",
-            "insert into other values (1)")  # fmt: skip
+    lab.run("select pg_stat_reset_single_table_counters('one'::regclass)", "insert into other values (1)")
     fill(lab, "third", 1)
     last = lab.take()
     rows = {r["relname"]: r for r in lab.rows(first, last, "pg_stat_user_tables")}

@@ -17,9 +17,7 @@ from dbdyno.snapshot.view import Options
 
 
 def watched(lab: Lab, seconds: float, every_s: float = 60.0) -> list[Snapshot]:
-    found = list(
-        watch(lab.dsn, lab.store, Options(), every_s=every_s, for_s=seconds, sample_s=0.05)
-    )
+    found = list(watch(lab.dsn, lab.store, Options(), every_s=every_s, for_s=seconds, sample_s=0.05))
     assert all(isinstance(one, Snapshot) for one in found), found
     return found
 

@@ -36,9 +36,7 @@ STEADY = Noise()
 ROUGH = Noise(drift=0.5, bursts=3.0)
 
 
-def _autoregression(
-    rng: np.random.Generator, n: int, keep: float, sd: float
-) -> NDArray[np.float64]:
+def _autoregression(rng: np.random.Generator, n: int, keep: float, sd: float) -> NDArray[np.float64]:
     """A stationary AR(1) series with lag-1 correlation `keep` and standard deviation `sd`."""
     steps = rng.standard_normal(n) * sd * np.sqrt(1 - keep * keep)
     steps[0] = rng.standard_normal() * sd
@@ -82,9 +80,7 @@ def experiment(
         first = block * SLICES_PER_BLOCK
         for arm in (0, 1):
             mine = [
-                elapsed[cut[s] : cut[s + 1]]
-                for s in range(first, first + SLICES_PER_BLOCK)
-                if arm_of_slice[s] == arm
+                elapsed[cut[s] : cut[s + 1]] for s in range(first, first + SLICES_PER_BLOCK) if arm_of_slice[s] == arm
             ]
             taken = np.concatenate(mine) * (1.0 + effect * arm)
             for name, value in block_values_of(taken, float(taken.sum()) / 1e9).items():

@@ -13,9 +13,7 @@ from dbdyno.errors import StatsError
 from dbdyno.stats import BlockComparison, blocks_needed, compare_blocks, power_of, smallest_visible
 
 
-def planted(
-    effect: float, spread: float, blocks: int, *, higher_is_better: bool = False
-) -> BlockComparison:
+def planted(effect: float, spread: float, blocks: int, *, higher_is_better: bool = False) -> BlockComparison:
     """Two arms whose log ratios have exactly this mean and standard deviation."""
     shape = np.linspace(-1, 1, blocks)[np.random.default_rng(5).permutation(blocks)]
     log_ratios = math.log1p(effect) + spread * (shape - shape.mean()) / shape.std(ddof=1)
@@ -56,8 +54,7 @@ def planted(
             0.06,
             False,
             "unclear",
-            "cannot tell: 1.0 % slower (95 % 1.8 % faster to 3.9 % slower); "
-            "about 268 more blocks would tell",
+            "cannot tell: 1.0 % slower (95 % 1.8 % faster to 3.9 % slower); about 268 more blocks would tell",
         ),
     ],
 )
@@ -95,9 +92,7 @@ def test_the_bootstrap_agrees_with_t_on_well_behaved_blocks_and_repeats_by_seed(
 
 
 def test_blocks_that_cannot_give_the_metric_are_left_out_and_counted() -> None:
-    found = compare_blocks(
-        [100, math.nan, 100, 100, 0, 101], [110, 90, math.nan, 111, 5, 109], higher_is_better=False
-    )
+    found = compare_blocks([100, math.nan, 100, 100, 0, 101], [110, 90, math.nan, 111, 5, 109], higher_is_better=False)
     assert (found.blocks, found.blocks_missing) == (3, 3)
 
 
@@ -146,9 +141,7 @@ def test_naming_the_other_arm_the_baseline_mirrors_the_answer(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(positive, positive), min_size=2, max_size=25), st.floats(0.01, 100))
-def test_the_unit_of_the_metric_does_not_matter(
-    pairs: list[tuple[float, float]], factor: float
-) -> None:
+def test_the_unit_of_the_metric_does_not_matter(pairs: list[tuple[float, float]], factor: float) -> None:
     a, b = map(np.array, zip(*pairs, strict=True))
     plain = compare_blocks(a, b, higher_is_better=False, resamples=0)
     scaled = compare_blocks(a * factor, b * factor, higher_is_better=False, resamples=0)

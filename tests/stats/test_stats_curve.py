@@ -70,9 +70,7 @@ def chosen(fit: CurveFit) -> str:
 
 @pytest.mark.parametrize("curve", [saw, leaning_saw])
 @pytest.mark.parametrize("levels", [None, 64])
-def test_planted_teeth_of_one_mib_are_found(
-    curve: Callable[[Array], Array], levels: int | None
-) -> None:
+def test_planted_teeth_of_one_mib_are_found(curve: Callable[[Array], Array], levels: int | None) -> None:
     for seed in range(5):
         fit = fit_curve(*points(curve, seed, levels=levels), permutations=199)
         assert fit.found, fit.reasons
@@ -101,9 +99,7 @@ def test_other_curves_are_called_a_sawtooth_in_five_of_a_hundred_at_most(
         (step, "line with a step", "with one step of"),
     ],
 )
-def test_the_right_curve_without_teeth_is_named(
-    curve: Callable[[Array], Array], name: str, words: str
-) -> None:
+def test_the_right_curve_without_teeth_is_named(curve: Callable[[Array], Array], name: str, words: str) -> None:
     fit = fit_curve(*points(curve, 3, n=6000, noise=0.15), permutations=99)
     assert not fit.found
     assert (fit.period_bytes, fit.amplitude_ns) == (None, None)

@@ -39,9 +39,7 @@ class TestBenjaminiHochberg:
 def test_the_headline_is_one_sentence_with_estimate_interval_and_blocks() -> None:
     verdict = decide({"flash": [compared("p50", 0.066)]}, baseline="disk", headline="p50")
     assert verdict.decision == "slower"
-    assert verdict.headline == (
-        "flash is 6.6 % slower than disk in median latency (95 % 6.1 to 7.1 %, 20 blocks)."
-    )
+    assert verdict.headline == ("flash is 6.6 % slower than disk in median latency (95 % 6.1 to 7.1 %, 20 blocks).")
 
 
 def test_no_difference_and_cannot_tell_have_their_sentences() -> None:

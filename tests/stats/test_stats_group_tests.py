@@ -38,9 +38,7 @@ def test_paired_blocks_are_compared_as_an_experiments_are() -> None:
     described = blocked(1.066, paired=True)
     sides = [[v.mean for v in described.blocks if v.group == g] for g in (0, 1)]
     expected = compare_blocks(*sides, higher_is_better=False, resamples=0)
-    assert (mean.ratio, mean.low, mean.high) == pytest.approx(
-        (expected.ratio, expected.low, expected.high)
-    )
+    assert (mean.ratio, mean.low, mean.high) == pytest.approx((expected.ratio, expected.low, expected.high))
 
 
 def test_quantiles_that_the_blocks_carry_are_compared_too() -> None:
@@ -103,9 +101,7 @@ def test_a_density_has_area_one_and_its_top_where_the_values_are() -> None:
     rng = np.random.default_rng(3)
     model = density(describe(rng.lognormal(6, 0.5, 50_000)))
     assert model["log"]
-    x, y = np.log10([p[0] for p in model["groups"][0]["points"]]), [
-        p[1] for p in model["groups"][0]["points"]
-    ]  # fmt: skip
+    x, y = np.log10([p[0] for p in model["groups"][0]["points"]]), [p[1] for p in model["groups"][0]["points"]]
     assert np.trapezoid(y, x) == pytest.approx(1.0, abs=2e-3)
     assert x[int(np.argmax(y))] == pytest.approx(6 / np.log(10), abs=0.03)
     assert sum(s for *_, s in histogram(describe([1, 2, 3]))["groups"][0]["steps"]) == 1.0

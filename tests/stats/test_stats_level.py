@@ -82,12 +82,8 @@ def test_five_percent_is_seen_as_often_as_blocks_needed_says(noise: Noise, seed:
     assert 0.70 <= seen / REPETITIONS <= 0.92
 
 
-@pytest.mark.parametrize(
-    ("correlation", "randomised", "most"), [(0.0, True, 0.065), (0.4, False, 0.10)]
-)
-def test_blocks_that_follow_each_other_widen_the_interval(
-    correlation: float, randomised: bool, most: float
-) -> None:
+@pytest.mark.parametrize(("correlation", "randomised", "most"), [(0.0, True, 0.065), (0.4, False, 0.10)])
+def test_blocks_that_follow_each_other_widen_the_interval(correlation: float, randomised: bool, most: float) -> None:
     """Without the widening, 18 % of equal arms would be called different at a correlation of
     0.4."""
     rng = np.random.default_rng(31)

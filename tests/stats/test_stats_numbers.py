@@ -67,9 +67,7 @@ def test_sizes_and_percentages() -> None:
 class TestQuantiles:
     @settings(max_examples=60, deadline=None)
     @given(st.lists(st.integers(0, 50), min_size=1, max_size=60), st.floats(0, 1))
-    def test_counts_and_sorted_values_give_what_numpy_gives(
-        self, values: list[int], q: float
-    ) -> None:
+    def test_counts_and_sorted_values_give_what_numpy_gives(self, values: list[int], q: float) -> None:
         ordered = np.sort(np.array(values))
         expected = float(np.quantile(ordered, q))
         assert quantile(ordered, q) == pytest.approx(expected, abs=1e-9)

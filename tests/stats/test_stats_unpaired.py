@@ -41,11 +41,13 @@ def test_false_alarms_are_as_many_as_stated(sizes: tuple[int, int]):
     runs = 600
     alarms = sum(
         compare_unpaired(
-            np.exp(dice.normal(0, 0.05, sizes[0])), np.exp(dice.normal(0, 0.2, sizes[1])),
+            np.exp(dice.normal(0, 0.05, sizes[0])),
+            np.exp(dice.normal(0, 0.2, sizes[1])),
             higher_is_better=False,
-        ).p < 0.05
+        ).p
+        < 0.05
         for _ in range(runs)
-    )  # fmt: skip
+    )
     assert alarms / runs < 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
@@ -76,8 +78,7 @@ def test_sets_without_any_spread_are_the_same_or_not():
 
 def test_values_known_by_a_grain_do_not_make_a_difference_certain():
     sure = compare_unpaired([10.0] * 20, [10.05] * 20, higher_is_better=False, threshold=0.001)
-    coarse = compare_unpaired([10.0] * 20, [10.05] * 20, higher_is_better=False, threshold=0.001,
-                              sd_least=0.05)  # fmt: skip
+    coarse = compare_unpaired([10.0] * 20, [10.05] * 20, higher_is_better=False, threshold=0.001, sd_least=0.05)
     assert (sure.decision, coarse.decision) == ("slower", "unclear")
 
 

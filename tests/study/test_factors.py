@@ -16,9 +16,11 @@ def plan(*arms: Arm) -> Plan:
 def test_each_combination_is_an_arm_and_the_last_factor_changes_fastest():
     arms = combined(setting("devices.s.stripe_kb", "32,1024"), sessions("1,10"))
     assert [arm.name for arm in arms] == [
-        "stripe_kb 32, 1 session", "stripe_kb 32, 10 sessions",
-        "stripe_kb 1024, 1 session", "stripe_kb 1024, 10 sessions",
-    ]  # fmt: skip
+        "stripe_kb 32, 1 session",
+        "stripe_kb 32, 10 sessions",
+        "stripe_kb 1024, 1 session",
+        "stripe_kb 1024, 10 sessions",
+    ]
     assert arms[3].settings == {"devices.s.stripe_kb": "1024"}
     assert arms[3].sessions == 10
 
@@ -31,9 +33,13 @@ def test_a_factor_of_one_level_is_in_force_and_names_nothing():
 def test_within_an_arm_is_compared_with_the_first_level_of_the_last_factor():
     arms = combined(sessions("1,10,20"), setting("storage.redo", "disk,flash"), within=True)
     assert [arm.against for arm in arms] == [
-        None, None, "10 sessions, redo disk", "10 sessions, redo disk", "20 sessions, redo disk",
+        None,
+        None,
+        "10 sessions, redo disk",
+        "10 sessions, redo disk",
         "20 sessions, redo disk",
-    ]  # fmt: skip
+        "20 sessions, redo disk",
+    ]
 
 
 def test_without_it_all_are_compared_with_the_first():
@@ -45,18 +51,20 @@ def test_a_further_parameter_multiplies_the_arms_and_keeps_the_pairs():
     base = plan(Arm("off"), Arm("on", settings={"enabled": "true"}))
     arms = crossed(base, {"cells.flash_log.dispatch_us": "20,60"}).arms
     assert [(arm.name, arm.against) for arm in arms] == [
-        ("off, dispatch_us 20", None), ("on, dispatch_us 20", None),
+        ("off, dispatch_us 20", None),
+        ("on, dispatch_us 20", None),
         ("off, dispatch_us 60", "off, dispatch_us 60"),
         ("on, dispatch_us 60", "off, dispatch_us 60"),
-    ]  # fmt: skip
+    ]
     assert arms[3].settings == {"enabled": "true", "cells.flash_log.dispatch_us": "60"}
 
 
 def test_one_value_is_put_into_every_arm():
     arms = crossed(plan(Arm("off"), Arm("on")), {"database.cores": "4"}).arms
     assert [(arm.name, arm.settings) for arm in arms] == [
-        ("off", {"database.cores": "4"}), ("on", {"database.cores": "4"}),
-    ]  # fmt: skip
+        ("off", {"database.cores": "4"}),
+        ("on", {"database.cores": "4"}),
+    ]
 
 
 def test_two_parameters_give_every_combination():

@@ -69,9 +69,7 @@ def test_script_files_are_relative_to_the_plan(tmp_path: Path):
 
 
 def test_no_password_lands_in_a_manifest():
-    plan = parse(
-        SMALL.replace("[workload]", '[target]\ndsn = "postgresql://u:tiger@h/d"\n[workload]')
-    )
+    plan = parse(SMALL.replace("[workload]", '[target]\ndsn = "postgresql://u:tiger@h/d"\n[workload]'))
     assert "tiger" not in str(plan.to_dict()["dsn"])
 
 

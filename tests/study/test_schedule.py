@@ -54,9 +54,7 @@ def test_both_arms_come_first_about_equally_often():
 def test_turns_are_mirrored_from_block_to_block():
     p = plan(3, "[schedule]\nblocks = 10\nwarmup_blocks = 1\n")
     how = timing(p.schedule, "reload")
-    counted = [
-        [t.arm for t in b.turns if t.counts] for b in blocks(p, how, 5) if b.kind == "measure"
-    ]
+    counted = [[t.arm for t in b.turns if t.counts] for b in blocks(p, how, 5) if b.kind == "measure"]
     for first, second in zip(counted[::2], counted[1::2], strict=True):
         assert first == second[::-1]
 

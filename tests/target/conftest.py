@@ -42,9 +42,7 @@ def plain(engine: EmbeddedPostgres) -> Iterator[Postgres]:
     name, password = "plain user", "p'l\\ain"
     with contextlib.closing(Postgres.on(engine).connect()) as conn:
         role = sql.Identifier(name)
-        conn.execute(
-            sql.SQL("create role {} login password {}").format(role, sql.Literal(password))
-        )
+        conn.execute(sql.SQL("create role {} login password {}").format(role, sql.Literal(password)))
         try:
             given = {**engine.tcp_conninfo(), "user": name, "password": password}
             yield Postgres.open(make_conninfo("", **given))

@@ -50,8 +50,7 @@ def test_the_socket_is_open_to_us_and_tcp_asks_for_the_password(engine: Embedded
 def test_durability_and_wal_are_postgresqls_own_defaults(engine: EmbeddedPostgres) -> None:
     with contextlib.closing(Postgres.on(engine).connect()) as conn:
         rows = conn.execute(
-            "select name from pg_settings"
-            " where setting is distinct from boot_val and name = any(%s)",
+            "select name from pg_settings where setting is distinct from boot_val and name = any(%s)",
             [
                 [
                     *("fsync", "synchronous_commit", "full_page_writes", "wal_buffers"),
@@ -60,16 +59,12 @@ def test_durability_and_wal_are_postgresqls_own_defaults(engine: EmbeddedPostgre
                 ]
             ],
         ).fetchall()
-    assert [
-        name for (name,) in rows if name != "wal_buffers"
-    ] == []  # -1 shows as its computed size
+    assert [name for (name,) in rows if name != "wal_buffers"] == []  # -1 shows as its computed size
 
 
 def test_settings_of_the_caller_are_in_force_and_survive_quoting(open_folder: Path) -> None:
     odd = 'it\'s a \\ "prefix" %m '
-    with EmbeddedPostgres(
-        open_folder, {"work_mem": "7MB", "log_line_prefix": odd, "jit": False}
-    ) as engine:
+    with EmbeddedPostgres(open_folder, {"work_mem": "7MB", "log_line_prefix": odd, "jit": False}) as engine:
         target = Postgres.on(engine)
         assert engine.folder.parent == open_folder
         assert [show(target, name) for name in ("work_mem", "log_line_prefix", "jit")] == [
@@ -97,9 +92,7 @@ def test_restart_keeps_port_data_and_comes_back_from_a_stop(own: Postgres) -> No
 
 def test_a_setting_that_stops_the_start_shows_the_log_and_leaves_nothing(open_folder: Path) -> None:
     with (
-        pytest.raises(
-            TargetError, match=r'unrecognized configuration parameter "no_such"'
-        ) as raised,
+        pytest.raises(TargetError, match=r'unrecognized configuration parameter "no_such"') as raised,
         EmbeddedPostgres(open_folder, {"no_such": 1}),
     ):
         pass
@@ -214,9 +207,7 @@ def test_a_workdir_out_of_reach_is_refused_with_its_modes_untouched(open_folder:
 
 
 @needs_root
-def test_an_unreachable_tmpdir_falls_back_to_the_disk(
-    open_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreachable_tmpdir_falls_back_to_the_disk(open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     private = open_folder / "private"
     private.mkdir(mode=0o700)
     account = accounts.engine_account()

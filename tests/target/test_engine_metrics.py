@@ -138,9 +138,7 @@ def test_canaries_measure_three_things(own: Postgres) -> None:
     assert not [path for path in folder.iterdir() if "canary" in path.name]
 
 
-def test_nothing_is_written_into_another_servers_data_folder(
-    others: Postgres, plain: Postgres
-) -> None:
+def test_nothing_is_written_into_another_servers_data_folder(others: Postgres, plain: Postgres) -> None:
     for target in (others, plain):
         with contextlib.closing(target.connect()) as conn:
             folder, _ = canary_folder(target, conn)
@@ -181,9 +179,7 @@ def test_the_clock_of_a_canary_is_a_parameter(own: Postgres, tmp_path: Path) -> 
         (None, None, "CPU"),
     ],
 )
-def test_events_have_a_class_in_every_spelling(
-    event_type: str | None, event: str | None, expected: str
-) -> None:
+def test_events_have_a_class_in_every_spelling(event_type: str | None, event: str | None, expected: str) -> None:
     assert wait_class(event_type, event) == expected
 
 

@@ -74,8 +74,7 @@ def entry(others: Postgres) -> Iterator[Any]:
     def read() -> str | None:
         with contextlib.closing(others.connect()) as conn:
             row = conn.execute(
-                "select setting from pg_file_settings where name = %s"
-                " and sourcefile like '%%postgresql.auto.conf'",
+                "select setting from pg_file_settings where name = %s and sourcefile like '%%postgresql.auto.conf'",
                 [SETTING],
             ).fetchone()
             return row[0] if row else None
@@ -115,9 +114,7 @@ def test_a_setting_is_put_back_whatever_kills_the_process(
         assert engine.password not in written
 
 
-def test_no_secret_is_in_the_guardians_arguments(
-    engine: EmbeddedPostgres, entry: Any, tmp_path: Path
-) -> None:
+def test_no_secret_is_in_the_guardians_arguments(engine: EmbeddedPostgres, entry: Any, tmp_path: Path) -> None:
     child = Child("hold", **given_for(engine, tmp_path / "journal"))
     guardian = child.says()["guardian"]
     for name in ("cmdline", "environ"):

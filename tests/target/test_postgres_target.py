@@ -35,9 +35,7 @@ def test_an_embedded_target_gives_the_load_its_socket(own: Postgres) -> None:
 
 
 def test_a_connection_string_gives_concrete_values(engine: EmbeddedPostgres) -> None:
-    uri = (
-        f"postgresql://postgres:{engine.password}@127.0.0.1:{engine.port}/postgres?sslmode=disable"
-    )
+    uri = f"postgresql://postgres:{engine.password}@127.0.0.1:{engine.port}/postgres?sslmode=disable"
     for dsn in (uri, make_conninfo("", **engine.tcp_conninfo(), sslmode="disable")):
         target = Postgres.open(dsn)
         spec = target.conninfo()
@@ -68,9 +66,7 @@ def test_environment_and_passfile_are_resolved(
     assert spec["options"] == "-c work_mem=6MB"
 
 
-def test_a_service_file_is_honoured(
-    engine: EmbeddedPostgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_service_file_is_honoured(engine: EmbeddedPostgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f"{key}={value}" for key, value in engine.tcp_conninfo().items()]
     (tmp_path / "services").write_text("\n".join(["[lab]", *lines]) + "\n")
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
@@ -169,19 +165,13 @@ def test_a_plain_role_gets_the_facts_that_it_may_see(plain: Postgres) -> None:
         ("work_mem", None, ""),
     ],
 )
-def test_settings_that_may_hold_a_secret_are_hidden(
-    name: str, value: str | None, shown: str
-) -> None:
+def test_settings_that_may_hold_a_secret_are_hidden(name: str, value: str | None, shown: str) -> None:
     assert shown_value(name, value) == shown
 
 
 def test_a_connection_takes_its_limits(own: Postgres) -> None:
-    with contextlib.closing(
-        own.connect(statement_timeout_ms=50, lock_timeout_ms=40, read_only=True)
-    ) as conn:
-        row = conn.execute(
-            "select current_setting('statement_timeout'), current_setting('lock_timeout')"
-        ).fetchone()
+    with contextlib.closing(own.connect(statement_timeout_ms=50, lock_timeout_ms=40, read_only=True)) as conn:
+        row = conn.execute("select current_setting('statement_timeout'), current_setting('lock_timeout')").fetchone()
         assert row == ("50ms", "40ms")
         with pytest.raises(psycopg.errors.QueryCanceled):
             conn.execute("select pg_sleep(5)")

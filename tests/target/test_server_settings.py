@@ -111,8 +111,7 @@ def test_session_sql_sets_exactly_the_text_that_was_given(own: Postgres) -> None
         for statement in session_sql(changes):
             conn.execute(statement.encode())
         rows = conn.execute(
-            "select current_setting('work_mem'), current_setting('search_path'),"
-            " current_setting('my.text')"
+            "select current_setting('work_mem'), current_setting('search_path'), current_setting('my.text')"
         ).fetchall()
     assert rows == [("8MB", '"a, b", public', odd)]
 
@@ -283,9 +282,7 @@ def test_a_plain_role_may_vary_user_settings_only(plain: Postgres) -> None:
     assert change.how == "session"
     with pytest.raises(TargetError, match="the role 'plain user' may not set it") as raised:
         classified(plain, log_min_duration_statement=5)
-    assert 'GRANT SET ON PARAMETER log_min_duration_statement TO "plain user"' in (
-        raised.value.next_step or ""
-    )
+    assert 'GRANT SET ON PARAMETER log_min_duration_statement TO "plain user"' in (raised.value.next_step or "")
     with pytest.raises(TargetError, match="may not see it"):
         classified(plain, shared_preload_libraries="x")
 

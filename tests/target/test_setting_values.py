@@ -31,14 +31,10 @@ def fact(
     choices: tuple[str, ...] = (),
     name: str = "x",
 ) -> SettingFact:
-    return SettingFact(
-        name, setting, unit, "user", vartype, "default", *limits, choices, None, False
-    )
+    return SettingFact(name, setting, unit, "user", vartype, "default", *limits, choices, None, False)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(True, "on"), (False, "off"), (8, "8"), (0.5, "0.5"), ("8MB", "8MB")]
-)
+@pytest.mark.parametrize(("value", "text"), [(True, "on"), (False, "off"), (8, "8"), (0.5, "0.5"), ("8MB", "8MB")])
 def test_values_of_a_plan_are_written_as_postgresql_writes_them(value: object, text: str) -> None:
     assert as_text(value) == text  # type: ignore[arg-type]
 
@@ -61,9 +57,7 @@ def test_values_of_a_plan_are_written_as_postgresql_writes_them(value: object, t
         ("2h", "min", 120),
     ],
 )
-def test_whole_numbers_are_read_in_the_settings_unit(
-    text: str, unit: str | None, number: int
-) -> None:
+def test_whole_numbers_are_read_in_the_settings_unit(text: str, unit: str | None, number: int) -> None:
     assert parse_number(text, fact(unit=unit)) == number
 
 
@@ -116,9 +110,7 @@ def test_booleans_may_be_abbreviated_where_clear(text: str, value: bool | None) 
         (fact("string", setting='"$user", public', name="search_path"), '"$user",public', True),
     ],
 )
-def test_a_value_in_force_is_recognised_however_it_is_written(
-    found: SettingFact, wanted: str, same: bool
-) -> None:
+def test_a_value_in_force_is_recognised_however_it_is_written(found: SettingFact, wanted: str, same: bool) -> None:
     assert same_value(found, wanted) is same
 
 

@@ -54,9 +54,7 @@ def test_samples_know_their_arm_by_the_sessions_name(own: Postgres) -> None:
     assert len({len(column) for column in rows.values()}) == 1
     load = {
         (arm, pid): event
-        for arm, pid, event, backend in zip(
-            rows["arm"], rows["session"], rows["event"], rows["object"], strict=True
-        )
+        for arm, pid, event, backend in zip(rows["arm"], rows["session"], rows["event"], rows["object"], strict=True)
         if backend == "client backend"
     }
     assert load[("base", base)] == "PgSleep"
@@ -110,9 +108,7 @@ def test_a_marked_turn_gives_its_arm_to_background_processes(own: Postgres) -> N
             rows = watcher.take()
             return any(
                 (arm, block) == ("base", 3)
-                for arm, block, backend in zip(
-                    rows["arm"], rows["block"], rows["object"], strict=True
-                )
+                for arm, block, backend in zip(rows["arm"], rows["block"], rows["object"], strict=True)
                 if backend in ("checkpointer", "walwriter", "background writer", "io worker")
             )
 
@@ -151,10 +147,7 @@ def test_a_lost_connection_is_remade_and_told(own: Postgres) -> None:
         Watcher(own, ["base"], period_ns=FAST_NS) as watcher,
     ):
         assert eventually(lambda: watcher.samples >= 2)
-        conn.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity"
-            " where application_name = 'dbdyno watcher'"
-        )
+        conn.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'dbdyno watcher'")
         count = watcher.samples
         assert eventually(lambda: watcher.samples > count + 2)
 
@@ -182,9 +175,7 @@ def test_a_server_that_is_gone_is_a_problem_not_an_exception(
         ["'; drop table t", "%s", ""],
     ],
 )
-def test_application_names_are_distinct_and_what_the_engine_keeps(
-    own: Postgres, arms: list[str]
-) -> None:
+def test_application_names_are_distinct_and_what_the_engine_keeps(own: Postgres, arms: list[str]) -> None:
     names = application_names(arms)
     assert list(names) == arms
     assert len(set(names.values())) == len(arms)

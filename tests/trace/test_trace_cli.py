@@ -26,9 +26,12 @@ DRAWN = PAGES[2:]
 def dbdyno(*words: object, stdin: int | None = None, **environment: str):
     return subprocess.run(
         [sys.executable, "-m", "dbdyno", *map(str, words)],
-        text=True, capture_output=True, check=False, stdin=stdin,
+        text=True,
+        capture_output=True,
+        check=False,
+        stdin=stdin,
         env={**os.environ, **environment},
-    )  # fmt: skip
+    )
 
 
 def named(words: tuple[str, ...]) -> str:
@@ -52,8 +55,7 @@ def test_a_page_in_every_form(runs: Path, tmp_path: Path, words: tuple[str, ...]
     assert "\x1b" not in table.stdout
     model = json.loads(dbdyno("trace", *words, runs / "before", "--format", "json").stdout)
     assert (model["schema"], model["kind"]) == (1, "trace")
-    rows = list(csv.DictReader(io.StringIO(
-        dbdyno("trace", *words, runs / "before", "--format", "csv").stdout)))  # fmt: skip
+    rows = list(csv.DictReader(io.StringIO(dbdyno("trace", *words, runs / "before", "--format", "csv").stdout)))
     lines = dbdyno("trace", *words, runs / "before", "--format", "jsonl").stdout.splitlines()
     assert len(rows) == len(lines) > 0
     page = tmp_path / "page.html"
@@ -85,8 +87,9 @@ def test_an_unknown_suffix_is_refused(runs: Path, tmp_path: Path):
 
 
 def test_where_narrows_every_page(runs: Path):
-    rows = dbdyno("trace", "waits", "--where", "class = commit", runs / "before", "--format",
-                  "jsonl").stdout.splitlines()  # fmt: skip
+    rows = dbdyno(
+        "trace", "waits", "--where", "class = commit", runs / "before", "--format", "jsonl"
+    ).stdout.splitlines()
     assert [json.loads(row)["event"] for row in rows] == ["log file sync"]
     wrong = dbdyno("trace", "waits", "--where", "evnt = 1", runs / "before")
     assert wrong.returncode == 2
@@ -94,8 +97,9 @@ def test_where_narrows_every_page(runs: Path):
 
 
 def test_ten_thousand_longest_are_rows_with_file_and_line(runs: Path):
-    out = dbdyno("trace", "waits", "--event", "log file sync", "--longest", 10_000,
-                 runs / "before", "--format", "csv").stdout  # fmt: skip
+    out = dbdyno(
+        "trace", "waits", "--event", "log file sync", "--longest", 10_000, runs / "before", "--format", "csv"
+    ).stdout
     rows = list(csv.DictReader(io.StringIO(out)))
     assert len(rows) == 360
     assert rows[0]["file"].endswith(".trc")
@@ -116,8 +120,11 @@ def test_compare_of_traces_in_every_form(runs: Path, tmp_path: Path):
     assert "What made the difference" in page.read_text()
     out = dbdyno("compare", runs / "before", runs / "after", "--format", "csv").stdout
     assert {row["family"] for row in csv.DictReader(io.StringIO(out))} == {
-        "whole", "event", "call", "statement",
-    }  # fmt: skip
+        "whole",
+        "event",
+        "call",
+        "statement",
+    }
 
 
 def test_compare_of_one_set_of_traces_says_what_is_missing(runs: Path):
@@ -128,15 +135,16 @@ def test_compare_of_one_set_of_traces_says_what_is_missing(runs: Path):
 
 def test_sql_runs_and_their_list_know_imported_traces(runs: Path):
     query = "select count(*) as n from waits join calls using (call)"
-    rows = json.loads(dbdyno("sql", query, "--run", "before", "--runs", runs, "--format",
-                             "json").stdout)  # fmt: skip
+    rows = json.loads(dbdyno("sql", query, "--run", "before", "--runs", runs, "--format", "json").stdout)
     assert rows == [{"n": 360}]
-    assert json.loads(dbdyno("sql", "select count(*) as n from unread", "--run", "before",
-                             "--runs", runs, "--format", "json").stdout) == [{"n": 0}]  # fmt: skip
+    assert json.loads(
+        dbdyno("sql", "select count(*) as n from unread", "--run", "before", "--runs", runs, "--format", "json").stdout
+    ) == [{"n": 0}]
     listed = json.loads(dbdyno("runs", "--runs", runs, "--format", "json").stdout)
     assert [(row["run"], row["status"]) for row in listed] == [
-        ("after", "complete"), ("before", "complete"),
-    ]  # fmt: skip
+        ("after", "complete"),
+        ("before", "complete"),
+    ]
     wrong = dbdyno("sql", "select * from metrics", "--run", "before", "--runs", runs)
     assert wrong.returncode == 2
     assert "statements" in wrong.stderr
@@ -152,8 +160,11 @@ def test_a_run_of_an_experiment_is_no_trace(tmp_path: Path):
 def test_a_closed_pipe_ends_quietly(runs: Path):
     done = subprocess.run(
         f"{sys.executable} -m dbdyno trace timeline {runs / 'before'} --format jsonl | head -1",
-        shell=True, text=True, capture_output=True, check=False,
-    )  # fmt: skip
+        shell=True,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
     assert done.stderr == ""
     assert json.loads(done.stdout)["session"] == "0.1"
 

@@ -56,9 +56,7 @@ def test_what_made_the_difference_is_named_and_adds_up(slower: dict):
 
 
 def test_line_by_line_only_the_commit_is_slower(slower: dict):
-    found = {
-        (row["family"], row["name"]): metric(row, "mean")["decision"] for row in slower["lines"]
-    }
+    found = {(row["family"], row["name"]): metric(row, "mean")["decision"] for row in slower["lines"]}
     assert found.pop(("event", "log file sync")) == "slower"
     assert set(found.values()) == {"same"}
 
@@ -87,8 +85,7 @@ def test_few_sessions_are_cut_into_slices_and_it_is_said(tmp_path: Path):
 def test_a_line_in_one_set_only_is_told(tmp_path: Path):
     two = order_entry(6, 40, 1.0, 2)
     for session in range(6):
-        two.wait("enq: TX - row lock contention", "lock", end_us=200_000, elapsed_us=5_000,
-                 session=session)  # fmt: skip
+        two.wait("enq: TX - row lock contention", "lock", end_us=200_000, elapsed_us=5_000, session=session)
     model = compared(tmp_path, order_entry(6, 40, 1.0, 1), two)
     row = line(model, "event", "enq: TX - row lock contention")
     assert (row["only_in"], row["metrics"]) == (1, [])

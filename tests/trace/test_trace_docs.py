@@ -96,8 +96,12 @@ def test_what_the_page_shows_is_what_comes_out(command: str):
     words = shlex.split(found[1])[1:]
     done = subprocess.run(
         [sys.executable, "-m", "dbdyno", *words],
-        text=True, capture_output=True, check=False, cwd=ROOT, env={**os.environ, "COLUMNS": "96"},
-    )  # fmt: skip
+        text=True,
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "96"},
+    )
     assert done.stdout == found[2]
 
 

@@ -35,9 +35,7 @@ def test_the_profile_of_a_file_closes_to_the_microsecond(file: Path):
     assert "log file sync" in names and "CPU" in names
 
 
-@pytest.mark.parametrize(
-    "by", ["event", "class", "statement", "force", "module", "session", "kind"]
-)
+@pytest.mark.parametrize("by", ["event", "class", "statement", "force", "module", "session", "kind"])
 def test_every_dimension_closes(file: Path, by: str):
     model = profile_page([str(file)], Request(by=(by,)))
     assert sum(row["total_ns"] for row in model["profile"]["rows"]) == model["facts"]["elapsed_ns"]
@@ -51,9 +49,12 @@ def test_a_profile_on_the_command_line(file: Path):
 
 
 def test_where_and_top_on_the_command_line(file: Path):
-    rows = [json.loads(line) for line in dbdyno(
-        "trace", "profile", file, "--where", "class = 'commit'", "--format", "jsonl"
-    ).stdout.splitlines()]  # fmt: skip
+    rows = [
+        json.loads(line)
+        for line in dbdyno(
+            "trace", "profile", file, "--where", "class = 'commit'", "--format", "jsonl"
+        ).stdout.splitlines()
+    ]
     assert [row["name"] for row in rows if row["what"] == "wait"] == ["log file sync"]
     top = dbdyno("trace", "profile", file, "--top", 1, "--format", "jsonl").stdout.splitlines()
     assert len(top) == 1
@@ -82,8 +83,10 @@ def test_ctrl_c_at_any_moment_ends_with_130_and_leaves_nothing_behind(tmp_path: 
     big.write_text(trace(orders=20_000) * 12)
     running = subprocess.Popen(
         [sys.executable, "-m", "dbdyno", "trace", "sql", str(big)],
-        env={**os.environ, "TMPDIR": str(place)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        env={**os.environ, "TMPDIR": str(place)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     deadline = time.monotonic() + 30
     while not list(place.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -101,8 +104,10 @@ def test_an_import_is_a_run_and_is_not_overwritten(file: Path, tmp_path: Path):
     assert "calls" in done.stdout
     manifest = json.loads((out / "manifest.json").read_text())
     assert (manifest["kind"], manifest["status"], manifest["title"]) == (
-        "trace", "complete", "made.trc",
-    )  # fmt: skip
+        "trace",
+        "complete",
+        "made.trc",
+    )
     again = dbdyno("trace", "import", file, "--out", out, stdin=subprocess.DEVNULL)
     assert again.returncode == 2
     assert "--force" in again.stderr
@@ -123,10 +128,7 @@ def test_pages_of_files_and_of_their_import_are_the_same(file: Path, tmp_path: P
     out = tmp_path / "run"
     dbdyno("trace", "import", file, "--out", out)
     for words in (("sql",), ("waits", "--event", "log file sync"), ("tree",), ("timeline",)):
-        one, two = (
-            json.loads(dbdyno("trace", *words, source, "--format", "json").stdout)
-            for source in (file, out)
-        )
+        one, two = (json.loads(dbdyno("trace", *words, source, "--format", "json").stdout) for source in (file, out))
         assert one == two
 
 
@@ -190,8 +192,7 @@ def test_compare_of_two_folders(tmp_path: Path):
     assert done.returncode == 1, done.stderr
     words = " ".join(done.stdout.split())
     assert "after is" in words and "6 and 6 sessions" in words
-    quoted = dbdyno("compare", f"{one}/*.trc", f"{two}/*.trc", "--event", "log file sync",
-                    "--format", "json")  # fmt: skip
+    quoted = dbdyno("compare", f"{one}/*.trc", f"{two}/*.trc", "--event", "log file sync", "--format", "json")
     assert json.loads(quoted.stdout)["verdict"]["decision"] == "slower"
 
 
@@ -217,8 +218,7 @@ def test_every_real_file_has_every_page(path: Path, tmp_path: Path):
     assert sum(row["total_ns"] for row in model["profile"]["rows"]) == model["facts"]["elapsed_ns"]
     run = read_trace(path, tmp_path / "run")
     assert profile_page([str(run.path)])["profile"] == model["profile"]
-    pages = [model, profile_page([str(path)], Request(by=("statement", "event"))),
-             check_page([str(path)])]  # fmt: skip
+    pages = [model, profile_page([str(path)], Request(by=("statement", "event"))), check_page([str(path)])]
     with open_traces([str(path)]) as traces:
         for make in (
             lambda: statements_page(traces, StatementsRequest(top=0, merge_literals=True)),
@@ -245,7 +245,5 @@ def test_exclusive_figures_of_a_real_file_add_up_to_its_roots():
     with open_traces([str(path)]) as traces:
         model = statements_page(traces, StatementsRequest(top=0))
         total = sum(entry["total"]["elapsed_ns"] for entry in model["statements"])
-        row = traces.rows(
-            "select sum(elapsed_ns)::bigint as ns from calls where depth = 0 or orphan"
-        )[0]
+        row = traces.rows("select sum(elapsed_ns)::bigint as ns from calls where depth = 0 or orphan")[0]
     assert total == row["ns"]

@@ -46,16 +46,16 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     made = Evidence()
     made.statement(HOSTILE, HOSTILE)
-    inner = made.wait(HOSTILE, HOSTILE, end_us=90, elapsed_us=50, statement=HOSTILE,
-                      parameters=HOSTILE)  # fmt: skip
+    inner = made.wait(HOSTILE, HOSTILE, end_us=90, elapsed_us=50, statement=HOSTILE, parameters=HOSTILE)
     low = made.call("fetch", HOSTILE, end_us=95, elapsed_us=60, depth=1)
     outer = made.call("exec", HOSTILE, end_us=100, elapsed_us=80)
     made.adopt(low, inner)
     made.adopt(outer, low)
     for at in range(20):
         made.wait(HOSTILE, "commit", end_us=200 + at, elapsed_us=at)
-    made.rows["plans"].append({"file": 0, "line": 1, "cursor": 7, "statement": HOSTILE, "id": 1,
-                               "parent": 0, "operation": HOSTILE})  # fmt: skip
+    made.rows["plans"].append(
+        {"file": 0, "line": 1, "cursor": 7, "statement": HOSTILE, "id": 1, "parent": 0, "operation": HOSTILE}
+    )
     models = pages_of(made.write(tmp_path_factory.mktemp("h") / "run"))
     bad = line(HOSTILE, "wait", HOSTILE, [5, 900])
     models["profile"] = page_of(profile(rows=[bad | {"share": 1.0}]), Request(), [HOSTILE])
@@ -102,9 +102,7 @@ def test_text_and_rows_take_every_model(request, which: str, name: str):
 @pytest.mark.parametrize("which", ["models", "hostile"])
 def test_a_figure_holds_to_the_schema(request, which: str, figure: figures.Figure, look):
     drawn = [
-        chart
-        for model in request.getfixturevalue(which).values()
-        if (chart := figure.draw(model, look)) is not None
+        chart for model in request.getfixturevalue(which).values() if (chart := figure.draw(model, look)) is not None
     ]
     for chart in drawn:
         chart.to_dict(validate=True)

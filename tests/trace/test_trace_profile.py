@@ -44,8 +44,7 @@ def test_a_negative_rest_keeps_its_sign():
 
 
 def test_the_skew_is_where_the_time_is():
-    (row,) = [r for r in render_text(page(), width=120, color=False).splitlines()
-              if r.startswith("log file sync")]  # fmt: skip
+    (row,) = [r for r in render_text(page(), width=120, color=False).splitlines() if r.startswith("log file sync")]
     assert row.endswith("··▃█·"), "1 us, 10 us: none; 100 us: 1 ms of waits; 1 ms: 3.07 ms"
 
 
@@ -57,19 +56,20 @@ def test_the_full_skew_table_has_a_line_per_decade():
 
 def test_statements_have_their_text_and_long_ones_fold():
     text = "select " + ", ".join(f"column_{n}" for n in range(200)) + " from t"
-    made = line(
-        "log file sync", "wait", "commit", [5], {"statement": "6v48b7j2tc4a0", "event": "x"}
+    made = line("log file sync", "wait", "commit", [5], {"statement": "6v48b7j2tc4a0", "event": "x"})
+    model = page(
+        Request(("statement", "event")),
+        rows=[{**made, "share": 1.0}],
+        statements={"6v48b7j2tc4a0": text},
+        by=["statement", "event"],
     )
-    model = page(Request(("statement", "event")), rows=[{**made, "share": 1.0}],
-                 statements={"6v48b7j2tc4a0": text}, by=["statement", "event"])  # fmt: skip
     shown = render_text(model, width=80, color=False)
     assert "6v48b7j2tc4a0" in shown
     assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_what_top_left_out_is_told():
-    model = page(Request(top=2), rows=profile()["rows"][:2],
-                 left_out_by_top={"count": 9, "total_ns": 1_000_000})  # fmt: skip
+    model = page(Request(top=2), rows=profile()["rows"][:2], left_out_by_top={"count": 9, "total_ns": 1_000_000})
     assert "the rest" in render_text(model, width=100, color=False)
 
 

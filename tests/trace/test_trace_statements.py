@@ -79,9 +79,9 @@ def test_top_leaves_out_and_says_how_much(traces: Traces):
     assert len(model["statements"]) == 2
     assert model["left_out"]["statements"] == 3
     whole = statements_page(traces, Request(top=0))
-    assert model["left_out"]["elapsed_ns"] + sum(
-        e["total"]["elapsed_ns"] for e in model["statements"]
-    ) == sum(e["total"]["elapsed_ns"] for e in whole["statements"])
+    assert model["left_out"]["elapsed_ns"] + sum(e["total"]["elapsed_ns"] for e in model["statements"]) == sum(
+        e["total"]["elapsed_ns"] for e in whole["statements"]
+    )
 
 
 def test_sys_own_recursive_statements_can_be_left_out(traces: Traces):
@@ -111,10 +111,19 @@ def test_rows_of_several_plans_are_first_mean_and_most(tmp_path: Path):
     made.statement("q", "select 1 from dual")
     made.call("exec", "q", end_us=100, elapsed_us=50)
     for at, rows in enumerate((3, 9)):
-        made.rows["plans"].append({
-            "file": 0, "line": 10 + at, "cursor": 7, "statement": "q", "id": 1, "parent": 0,
-            "rows": rows, "operation": "TABLE ACCESS FULL T", "time_us": 5,
-        })  # fmt: skip
+        made.rows["plans"].append(
+            {
+                "file": 0,
+                "line": 10 + at,
+                "cursor": 7,
+                "statement": "q",
+                "id": 1,
+                "parent": 0,
+                "rows": rows,
+                "operation": "TABLE ACCESS FULL T",
+                "time_us": 5,
+            }
+        )
     with open_traces([str(made.write(tmp_path / "run"))]) as opened:
         (plan,) = statements_page(opened, Request())["statements"][0]["plans"]
     line = plan["lines"][0]

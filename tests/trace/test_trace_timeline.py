@@ -39,8 +39,7 @@ def test_a_long_wait_is_divided_among_the_intervals_it_spans(tmp_path: Path):
 
 def test_thinking_is_idle(tmp_path: Path):
     made = Evidence()
-    made.wait("SQL*Net message from client", "network", end_us=5_000_000, elapsed_us=5_000_000,
-              think=True)  # fmt: skip
+    made.wait("SQL*Net message from client", "network", end_us=5_000_000, elapsed_us=5_000_000, think=True)
     with open_traces([str(made.write(tmp_path / "run"))]) as opened:
         model = timeline_page(opened)
     assert [row["class"] for row in model["classes"] if row["time_ns"]] == ["idle"]

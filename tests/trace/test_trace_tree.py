@@ -40,8 +40,10 @@ def test_the_default_is_the_clients_longest_call(tmp_path: Path):
     with open_traces([str(nested(tmp_path / "run"))]) as opened:
         model = tree_page(opened, Request())
     assert [(n["level"], n["statement"], n["calls"]) for n in model["nodes"]] == [
-        (0, "top", 1), (1, "mid", 3), (2, "low", 1),
-    ]  # fmt: skip
+        (0, "top", 1),
+        (1, "mid", 3),
+        (2, "low", 1),
+    ]
     assert model["root"]["calls"] == 5
 
 
@@ -74,9 +76,9 @@ def test_a_statement_a_number_or_a_line_names_the_root(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "request_", [Request(call=7), Request(statement="x"), Request(place="a.trc:9999"),
-                 Request(place="no line")],
-)  # fmt: skip
+    "request_",
+    [Request(call=7), Request(statement="x"), Request(place="a.trc:9999"), Request(place="no line")],
+)
 def test_what_is_not_there_is_an_error(traces: Traces, request_: Request):
     with pytest.raises(TraceError):
         tree_page(traces, request_)

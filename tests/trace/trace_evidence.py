@@ -49,10 +49,18 @@ class Evidence:
         """A statement; its text with literals as `:n` is the force-matching text."""
         folded = re.sub(r"\b\d+\b|'[^']*'", ":n", text.upper())
         given = {
-            "statement": key, "sqlid": key, "text": text, "length": len(text), "user_id": 100,
-            "depth": 0, "first_file": 0, "first_line": 20, "force_match": folded,
-            "force_key": hashlib.md5(folded.encode()).hexdigest()[:16], "command": 3,
-        }  # fmt: skip
+            "statement": key,
+            "sqlid": key,
+            "text": text,
+            "length": len(text),
+            "user_id": 100,
+            "depth": 0,
+            "first_file": 0,
+            "first_line": 20,
+            "force_match": folded,
+            "force_key": hashlib.md5(folded.encode()).hexdigest()[:16],
+            "command": 3,
+        }
         self.rows["statements"].append(given | more)
 
     def call(
@@ -74,14 +82,27 @@ class Evidence:
         """A call; returns its number. `parent` may be patched in later by `adopt`."""
         number, place = self._place(session, end_us, elapsed_us)
         given = {
-            "call": number, "kind": kind, "statement": statement, "elapsed_ns": elapsed_us * 1000,
-            "cpu_ns": cpu_us * 1000, "rows": 0, "physical_reads": 0, "consistent_reads": 0,
-            "current_reads": 0, "misses": 0, "depth": depth, "parent": parent,
+            "call": number,
+            "kind": kind,
+            "statement": statement,
+            "elapsed_ns": elapsed_us * 1000,
+            "cpu_ns": cpu_us * 1000,
+            "rows": 0,
+            "physical_reads": 0,
+            "consistent_reads": 0,
+            "current_reads": 0,
+            "misses": 0,
+            "depth": depth,
+            "parent": parent,
             "self_elapsed_ns": (elapsed_us if self_us is None else self_us) * 1000,
             "self_cpu_ns": (cpu_us if self_cpu_us is None else self_cpu_us) * 1000,
-            "self_wait_ns": wait_us * 1000, "self_physical_reads": 0, "self_consistent_reads": 0,
-            "self_current_reads": 0, "orphan": False, "user_id": 100,
-        }  # fmt: skip
+            "self_wait_ns": wait_us * 1000,
+            "self_physical_reads": 0,
+            "self_consistent_reads": 0,
+            "self_current_reads": 0,
+            "orphan": False,
+            "user_id": 100,
+        }
         self.rows["calls"].append(given | place | more)
         return number
 
@@ -100,10 +121,20 @@ class Evidence:
         """A wait; returns its number."""
         number, place = self._place(session, end_us, elapsed_us)
         given = {
-            "wait": number, "event": event, "class": class_, "elapsed_ns": elapsed_us * 1000,
-            "p1": 1, "p2": 2, "p3": 3, "parameters": "file#,block#,blocks", "object_id": -1,
-            "statement": statement, "call": call, "think": False, "fidelity": "exact",
-        }  # fmt: skip
+            "wait": number,
+            "event": event,
+            "class": class_,
+            "elapsed_ns": elapsed_us * 1000,
+            "p1": 1,
+            "p2": 2,
+            "p3": 3,
+            "parameters": "file#,block#,blocks",
+            "object_id": -1,
+            "statement": statement,
+            "call": call,
+            "think": False,
+            "fidelity": "exact",
+        }
         self.rows["waits"].append(given | place | more)
         return number
 
@@ -122,10 +153,17 @@ class Evidence:
         span = self.spans.setdefault(session, [end_us - elapsed_us, end_us])
         span[0], span[1] = min(span[0], end_us - elapsed_us), max(span[1], end_us)
         return number, {
-            "arm": self.arm, "block": session, "session": session, "file": session,
-            "started_ns": START_NS + (end_us - elapsed_us) * 1000, "tim": end_us, "cursor": 7,
-            "context": 0, "line": 20 + self.numbers, "byte_offset": 100 * self.numbers,
-        }  # fmt: skip
+            "arm": self.arm,
+            "block": session,
+            "session": session,
+            "file": session,
+            "started_ns": START_NS + (end_us - elapsed_us) * 1000,
+            "tim": end_us,
+            "cursor": 7,
+            "context": 0,
+            "line": 20 + self.numbers,
+            "byte_offset": 100 * self.numbers,
+        }
 
     def write(self, folder: Path, *, title: str = "", manifest: bool = True) -> Path:
         """Writes the folder as an import does."""
@@ -133,15 +171,29 @@ class Evidence:
         files = []
         for session, (first, last) in sorted(self.spans.items()):
             name = f"orcl_ora_{4000 + session}.trc"
-            files.append({"file": session, "path": name, "bytes": 1000, "lines": 50,
-                          "level": "8", "facts": {"version": "19.4.0.0.0"}})  # fmt: skip
-            self.rows["sessions"].append({
-                "session": session, "file": session, "name": f"{session}.1", "first_tim": first,
-                "last_tim": last, "started_ns": START_NS + first * 1000,
-                "elapsed_ns": (last - first) * 1000,
-                "calls": sum(r["session"] == session for r in self.rows["calls"]),
-                "waits": sum(r["session"] == session for r in self.rows["waits"]),
-            })  # fmt: skip
+            files.append(
+                {
+                    "file": session,
+                    "path": name,
+                    "bytes": 1000,
+                    "lines": 50,
+                    "level": "8",
+                    "facts": {"version": "19.4.0.0.0"},
+                }
+            )
+            self.rows["sessions"].append(
+                {
+                    "session": session,
+                    "file": session,
+                    "name": f"{session}.1",
+                    "first_tim": first,
+                    "last_tim": last,
+                    "started_ns": START_NS + first * 1000,
+                    "elapsed_ns": (last - first) * 1000,
+                    "calls": sum(r["session"] == session for r in self.rows["calls"]),
+                    "waits": sum(r["session"] == session for r in self.rows["waits"]),
+                }
+            )
         self.rows["files"] = [{k: f[k] for k in ("file", "path", "bytes", "lines")} for f in files]
         for table, rows in self.rows.items():
             if table in ("calls", "waits", "links"):
@@ -152,10 +204,17 @@ class Evidence:
                 _write(rows, table, folder / f"{table}.parquet")
         if manifest:
             text = {
-                "schema": 1, "kind": "trace", "format": "oracle 10046", "status": "complete",
-                "title": title, "started_at": "2026-11-21T10:00:00+00:00", "tool_version": "0.1.0",
-                "files": files, "totals": {}, "options": {},
-            }  # fmt: skip
+                "schema": 1,
+                "kind": "trace",
+                "format": "oracle 10046",
+                "status": "complete",
+                "title": title,
+                "started_at": "2026-11-21T10:00:00+00:00",
+                "tool_version": "0.1.0",
+                "files": files,
+                "totals": {},
+                "options": {},
+            }
             (folder / "manifest.json").write_text(json.dumps(text))
         return folder
 
@@ -185,34 +244,74 @@ def order_entry(sessions: int = 1, orders: int = 4, factor: float = 1.0, seed: i
         t = session * 50
         for order in range(orders):
             t += 2_000
-            read = made.wait("db file sequential read", "data read", end_us=t + 150,
-                             elapsed_us=100, statement="seq", session=session)  # fmt: skip
-            inner = made.call("fetch", "seq", end_us=t + 180, elapsed_us=150, cpu_us=40, depth=1,
-                              wait_us=100, session=session, user_id=0, self_consistent_reads=3,
-                              rows=1)  # fmt: skip
+            read = made.wait(
+                "db file sequential read", "data read", end_us=t + 150, elapsed_us=100, statement="seq", session=session
+            )
+            inner = made.call(
+                "fetch",
+                "seq",
+                end_us=t + 180,
+                elapsed_us=150,
+                cpu_us=40,
+                depth=1,
+                wait_us=100,
+                session=session,
+                user_id=0,
+                self_consistent_reads=3,
+                rows=1,
+            )
             made.adopt(inner, read)
-            outer = made.call("exec", "ins", end_us=t + 300, elapsed_us=300, cpu_us=140,
-                              self_us=150, self_cpu_us=100, session=session, rows=1,
-                              consistent_reads=3, self_current_reads=5,
-                              current_reads=5)  # fmt: skip
+            outer = made.call(
+                "exec",
+                "ins",
+                end_us=t + 300,
+                elapsed_us=300,
+                cpu_us=140,
+                self_us=150,
+                self_cpu_us=100,
+                session=session,
+                rows=1,
+                consistent_reads=3,
+                self_current_reads=5,
+                current_reads=5,
+            )
             made.adopt(outer, inner)
             sync = round(factor * 500 * dice.lognormvariate(0, 0.2))
-            made.wait("log file sync", "commit", end_us=t + 310 + sync, elapsed_us=sync,
-                      session=session)  # fmt: skip
+            made.wait("log file sync", "commit", end_us=t + 310 + sync, elapsed_us=sync, session=session)
             key = f"lit{order % 3}"
-            made.call("parse", key, end_us=t + 400 + sync, elapsed_us=50, cpu_us=50, misses=1,
-                      session=session)  # fmt: skip
+            made.call("parse", key, end_us=t + 400 + sync, elapsed_us=50, cpu_us=50, misses=1, session=session)
             made.call("exec", key, end_us=t + 450 + sync, elapsed_us=20, cpu_us=10, session=session)
-            made.wait("SQL*Net message from client", "network", end_us=t + 1_500 + sync,
-                      elapsed_us=1_000, session=session, statement=key)  # fmt: skip
+            made.wait(
+                "SQL*Net message from client",
+                "network",
+                end_us=t + 1_500 + sync,
+                elapsed_us=1_000,
+                session=session,
+                statement=key,
+            )
             t += sync
         for at, (operation, parent, rows) in enumerate(
             [("LOAD TABLE CONVENTIONAL ORDERS", 0, 0), ("SEQUENCE ORDER_SEQ", 1, 1)], 1
         ):
-            made.rows["plans"].append({
-                "file": session, "line": 9_000 + at, "session": session, "cursor": 7,
-                "statement": "ins", "id": at, "parent": parent, "position": 1, "rows": rows,
-                "operation": operation, "cr": 3, "pr": 0, "pw": 0, "starts": 1,
-                "time_us": 200 // at, "plan_hash": 0, "object_id": 0,
-            })  # fmt: skip
+            made.rows["plans"].append(
+                {
+                    "file": session,
+                    "line": 9_000 + at,
+                    "session": session,
+                    "cursor": 7,
+                    "statement": "ins",
+                    "id": at,
+                    "parent": parent,
+                    "position": 1,
+                    "rows": rows,
+                    "operation": operation,
+                    "cr": 3,
+                    "pr": 0,
+                    "pw": 0,
+                    "starts": 1,
+                    "time_us": 200 // at,
+                    "plan_hash": 0,
+                    "object_id": 0,
+                }
+            )
     return made

@@ -7,8 +7,7 @@ from typing import Any
 US = 1_000
 
 
-def line(name: str, what: str, class_: str, waits: list[int], key: dict[str, Any] | None = None
-         ) -> dict[str, Any]:  # fmt: skip
+def line(name: str, what: str, class_: str, waits: list[int], key: dict[str, Any] | None = None) -> dict[str, Any]:
     """A line of waits of these lengths in us."""
     ordered = sorted(waits)
     histogram: dict[int, list[int]] = {}
@@ -18,12 +17,19 @@ def line(name: str, what: str, class_: str, waits: list[int], key: dict[str, Any
         bucket[2] += 1
         bucket[3] += us * US
     return {
-        "key": key or {"event": name}, "what": what, "name": name, "class": class_,
-        "count": len(waits), "total_ns": sum(waits) * US, "mean_ns": sum(waits) * US / len(waits),
-        "min_ns": ordered[0] * US, "p50_ns": ordered[len(waits) // 2] * US,
-        "p99_ns": ordered[-1] * US, "max_ns": ordered[-1] * US,
+        "key": key or {"event": name},
+        "what": what,
+        "name": name,
+        "class": class_,
+        "count": len(waits),
+        "total_ns": sum(waits) * US,
+        "mean_ns": sum(waits) * US / len(waits),
+        "min_ns": ordered[0] * US,
+        "p50_ns": ordered[len(waits) // 2] * US,
+        "p99_ns": ordered[-1] * US,
+        "max_ns": ordered[-1] * US,
         "histogram": [histogram[low] for low in sorted(histogram)],
-    }  # fmt: skip
+    }
 
 
 def profile(**more: Any) -> dict[str, Any]:
@@ -34,21 +40,62 @@ def profile(**more: Any) -> dict[str, Any]:
         line("CPU", "cpu", "CPU", [140, 150, 1_000]),
         line("db file sequential read", "wait", "data read", [7, 12, 90, 110, 1_430]),
     ]
-    rest = {"class": "", "count": 0, "mean_ns": None, "min_ns": None, "p50_ns": None,
-            "p99_ns": None, "max_ns": None, "histogram": []}  # fmt: skip
-    rows.append({"key": {"event": ""}, "what": "unaccounted", "total_ns": -37 * US,
-                 "name": "unaccounted-for within calls", **rest})  # fmt: skip
-    rows.append({"key": {"event": ""}, "what": "between", "total_ns": 1_234 * US,
-                 "name": "unaccounted-for between calls", **rest})  # fmt: skip
+    rest = {
+        "class": "",
+        "count": 0,
+        "mean_ns": None,
+        "min_ns": None,
+        "p50_ns": None,
+        "p99_ns": None,
+        "max_ns": None,
+        "histogram": [],
+    }
+    rows.append(
+        {
+            "key": {"event": ""},
+            "what": "unaccounted",
+            "total_ns": -37 * US,
+            "name": "unaccounted-for within calls",
+            **rest,
+        }
+    )
+    rows.append(
+        {
+            "key": {"event": ""},
+            "what": "between",
+            "total_ns": 1_234 * US,
+            "name": "unaccounted-for between calls",
+            **rest,
+        }
+    )
     whole = sum(row["total_ns"] for row in rows)
     for row in rows:
         row["share"] = row["total_ns"] / whole
     return {
-        "files": 2, "bytes": 145_412, "lines": 2_013, "sessions": 2, "elapsed_ns": whole,
-        "from_ns": 1_592_047_203_212_067_000, "to_ns": 1_592_047_205_212_067_000, "by": ["event"],
+        "files": 2,
+        "bytes": 145_412,
+        "lines": 2_013,
+        "sessions": 2,
+        "elapsed_ns": whole,
+        "from_ns": 1_592_047_203_212_067_000,
+        "to_ns": 1_592_047_205_212_067_000,
+        "by": ["event"],
         "rows": rows,
-        "calls": [{"kind": "fetch", "count": 12, "elapsed_ns": 5_000 * US, "cpu_ns": 900 * US,
-                   "self_elapsed_ns": 4_000 * US, "self_cpu_ns": 800 * US, "rows": 120}],
-        "statements": {}, "unread": {}, "warnings": [], "refused": [], "left_out_by_top": None,
+        "calls": [
+            {
+                "kind": "fetch",
+                "count": 12,
+                "elapsed_ns": 5_000 * US,
+                "cpu_ns": 900 * US,
+                "self_elapsed_ns": 4_000 * US,
+                "self_cpu_ns": 800 * US,
+                "rows": 120,
+            }
+        ],
+        "statements": {},
+        "unread": {},
+        "warnings": [],
+        "refused": [],
+        "left_out_by_top": None,
         **more,
-    }  # fmt: skip
+    }

@@ -50,8 +50,7 @@ fn main() -> Result<(), EvidenceError> {
     let (mut written_ns, began) = (0, Instant::now());
     for part in 0..parts {
         let arms = ["base".to_owned(), "other".to_owned()];
-        let mut writer =
-            CallsWriter::create(&dir, &format!("b{part:06}"), &arms, &["select".into()])?;
+        let mut writer = CallsWriter::create(&dir, &format!("b{part:06}"), &arms, &["select".into()])?;
         let (first, last) = (rows * part / parts, rows * (part + 1) / parts);
         for at in first..last {
             buffer.push(operation(at, part as u32, &mut state));

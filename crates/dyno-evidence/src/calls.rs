@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::types::{UInt8Type, UInt16Type};
 use arrow_array::{
-    ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt8Array, UInt16Array,
-    UInt32Array,
+    ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt8Array, UInt16Array, UInt32Array,
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
@@ -16,8 +15,7 @@ use crate::{Call, CallKind, EvidenceError, NONE};
 /// Rows turned into columns at a time.
 const BATCH_ROWS: usize = 1 << 16;
 
-const DELTAS: [&str; 6] =
-    ["slice", "intended_ns", "started_ns", "elapsed_ns", "redo_bytes", "unflushed_bytes"];
+const DELTAS: [&str; 6] = ["slice", "intended_ns", "started_ns", "elapsed_ns", "redo_bytes", "unflushed_bytes"];
 
 /// Writes one part of calls; nothing is visible before [`CallsWriter::finish`].
 pub struct CallsWriter {
@@ -31,12 +29,7 @@ pub struct CallsWriter {
 impl CallsWriter {
     /// Opens `<dir>/<name>.parquet.tmp`; `arms` and `statements` are what the numbers in a
     /// [`Call`] stand for.
-    pub fn create(
-        dir: &Path,
-        name: &str,
-        arms: &[String],
-        statements: &[String],
-    ) -> Result<Self, EvidenceError> {
+    pub fn create(dir: &Path, name: &str, arms: &[String], statements: &[String]) -> Result<Self, EvidenceError> {
         let schema = schema();
         Ok(Self {
             part: Part::create(dir, name, Arc::clone(&schema), &DELTAS)?,
@@ -68,8 +61,7 @@ impl CallsWriter {
         };
         let kinds = UInt8Array::from_iter_values(calls.iter().map(|c| c.kind as u8));
         // Not a dictionary: one without any word takes the Parquet reader's slow road.
-        let code =
-            |call: &Call| Some(errors.get(usize::from(call.error.checked_sub(1)?))?.as_str());
+        let code = |call: &Call| Some(errors.get(usize::from(call.error.checked_sub(1)?))?.as_str());
         let codes: StringArray = calls.iter().map(code).collect();
         let columns: Vec<ArrayRef> = vec![
             names(|c| c.arm, &self.arms)?,
@@ -87,8 +79,7 @@ impl CallsWriter {
             Arc::new(codes),
             Arc::new(UInt8Array::from_iter_values(calls.iter().map(|c| c.tries))),
         ];
-        RecordBatch::try_new(Arc::clone(&self.schema), columns)
-            .map_err(|e| EvidenceError::Shape(e.to_string()))
+        RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(|e| EvidenceError::Shape(e.to_string()))
     }
 }
 
@@ -97,16 +88,14 @@ fn optional(calls: &[Call], value: fn(&Call) -> i64) -> ArrayRef {
 }
 
 fn dictionary16(keys: UInt16Array, values: &Arc<StringArray>) -> Result<ArrayRef, EvidenceError> {
-    let array =
-        DictionaryArray::<UInt16Type>::try_new(keys, Arc::<StringArray>::clone(values) as ArrayRef)
-            .map_err(|e| EvidenceError::Shape(e.to_string()))?;
+    let array = DictionaryArray::<UInt16Type>::try_new(keys, Arc::<StringArray>::clone(values) as ArrayRef)
+        .map_err(|e| EvidenceError::Shape(e.to_string()))?;
     Ok(Arc::new(array))
 }
 
 fn dictionary8(keys: UInt8Array, values: &Arc<StringArray>) -> Result<ArrayRef, EvidenceError> {
-    let array =
-        DictionaryArray::<UInt8Type>::try_new(keys, Arc::<StringArray>::clone(values) as ArrayRef)
-            .map_err(|e| EvidenceError::Shape(e.to_string()))?;
+    let array = DictionaryArray::<UInt8Type>::try_new(keys, Arc::<StringArray>::clone(values) as ArrayRef)
+        .map_err(|e| EvidenceError::Shape(e.to_string()))?;
     Ok(Arc::new(array))
 }
 

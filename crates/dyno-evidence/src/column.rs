@@ -12,15 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    UInt8Type, UInt16Type, UInt32Type,
+    ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type,
 };
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
-};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use rayon::prelude::*;
 
 /// Words that a grouping column may have.
@@ -134,8 +132,7 @@ pub fn read_numbers(
     let pieces: Result<Vec<NumberPiece>, ColumnError> = tasks
         .into_par_iter()
         .map(|(file, path, metadata, row_group, first_row)| {
-            let mut piece =
-                guarded(path, || read_group(path, metadata, row_group, &names, &words))?;
+            let mut piece = guarded(path, || read_group(path, metadata, row_group, &names, &words))?;
             (piece.file, piece.first_row) = (file, first_row);
             Ok(piece)
         })
@@ -145,12 +142,8 @@ pub fn read_numbers(
 }
 
 /// Bytes that make the Parquet library panic are a damaged file, too.
-fn guarded<T>(
-    path: &Path,
-    work: impl FnOnce() -> Result<T, ColumnError>,
-) -> Result<T, ColumnError> {
-    std::panic::catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Err(broken(path, &"damaged bytes")))
+fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, ColumnError>) -> Result<T, ColumnError> {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(broken(path, &"damaged bytes")))
 }
 
 fn broken(path: &Path, reason: &dyn std::fmt::Display) -> ColumnError {
@@ -164,8 +157,7 @@ fn unsupported(path: &Path, reason: impl Into<String>) -> ColumnError {
 /// The metadata, with grouping text as dictionaries.
 fn open(path: &Path, names: &[Option<&str>; 3]) -> Result<ArrowReaderMetadata, ColumnError> {
     let file = File::open(path).map_err(|e| broken(path, &e))?;
-    let found = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
-        .map_err(|e| broken(path, &e))?;
+    let found = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| broken(path, &e))?;
     for name in names.iter().flatten() {
         if found.schema().column_with_name(name).is_none() {
             return Err(unsupported(path, format!("no column {name}")));
@@ -182,8 +174,7 @@ fn open(path: &Path, names: &[Option<&str>; 3]) -> Result<ArrowReaderMetadata, C
     let fields: Vec<Arc<Field>> = found.schema().fields().iter().map(as_words).collect();
     let schema = Schema::new_with_metadata(fields, found.schema().metadata().clone());
     let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
-    ArrowReaderMetadata::try_new(found.metadata().clone(), options)
-        .map_err(|e| unsupported(path, e.to_string()))
+    ArrowReaderMetadata::try_new(found.metadata().clone(), options).map_err(|e| unsupported(path, e.to_string()))
 }
 
 fn read_group(
@@ -195,8 +186,7 @@ fn read_group(
 ) -> Result<NumberPiece, ColumnError> {
     let file = File::open(path).map_err(|e| broken(path, &e))?;
     let rows = metadata.metadata().row_group(row_group).num_rows() as usize;
-    let wanted =
-        ProjectionMask::columns(metadata.parquet_schema(), names.iter().flatten().copied());
+    let wanted = ProjectionMask::columns(metadata.parquet_schema(), names.iter().flatten().copied());
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
         .with_projection(wanted)
         .with_row_groups(vec![row_group])
@@ -210,9 +200,7 @@ fn read_group(
         let batch = batch.map_err(|e| unsupported(path, e.to_string()))?;
         let column = |at: usize| names[at].and_then(|name| batch.column_by_name(name));
         let value = column(0).ok_or_else(|| unsupported(path, "a nested column"))?;
-        columns
-            .append(value, [column(1), column(2)], words)
-            .map_err(|reason| unsupported(path, reason))?;
+        columns.append(value, [column(1), column(2)], words).map_err(|reason| unsupported(path, reason))?;
     }
     Ok(columns.finish())
 }
@@ -243,17 +231,11 @@ impl Columns {
         self.integers.len() + self.floats.len()
     }
 
-    fn append(
-        &mut self,
-        value: &ArrayRef,
-        labels: [Option<&ArrayRef>; 2],
-        words: &[Words; 2],
-    ) -> Result<(), String> {
+    fn append(&mut self, value: &ArrayRef, labels: [Option<&ArrayRef>; 2], words: &[Words; 2]) -> Result<(), String> {
         let before = self.len();
         let mut kept: Option<Vec<u32>> = None;
         if value.null_count() > 0 || has_nan(value) {
-            kept =
-                Some((0..value.len()).filter(|&i| is_value(value, i)).map(|i| i as u32).collect());
+            kept = Some((0..value.len()).filter(|&i| is_value(value, i)).map(|i| i as u32).collect());
         }
         self.numbers(value, kept.as_deref())?;
         let left_out = value.len() - (self.len() - before);
@@ -275,9 +257,12 @@ impl Columns {
                     self.labels[at].extend(kept.iter().map(|&i| numbers[i as usize]));
                     if at == 0 {
                         let mut kept = kept.iter().peekable();
-                        self.missing.extend(numbers.iter().enumerate().filter_map(|(i, &n)| {
-                            kept.next_if(|k| **k as usize == i).is_none().then_some(n)
-                        }));
+                        self.missing.extend(
+                            numbers
+                                .iter()
+                                .enumerate()
+                                .filter_map(|(i, &n)| kept.next_if(|k| **k as usize == i).is_none().then_some(n)),
+                        );
                     }
                 }
                 None => self.labels[at].extend(numbers),
@@ -308,11 +293,8 @@ impl Columns {
 
     fn finish(self) -> NumberPiece {
         let [groups, blocks] = self.labels;
-        let numbers = if self.floats.is_empty() {
-            Numbers::Integers(self.integers)
-        } else {
-            Numbers::Floats(self.floats)
-        };
+        let numbers =
+            if self.floats.is_empty() { Numbers::Integers(self.integers) } else { Numbers::Floats(self.floats) };
         let (rows, missing) = (self.rows, self.missing);
         NumberPiece { file: 0, first_row: 0, numbers, rows, groups, blocks, missing }
     }
@@ -332,12 +314,8 @@ where
 
 fn has_nan(array: &ArrayRef) -> bool {
     match array.data_type() {
-        DataType::Float64 => {
-            array.as_primitive::<Float64Type>().values().iter().any(|v| v.is_nan())
-        }
-        DataType::Float32 => {
-            array.as_primitive::<Float32Type>().values().iter().any(|v| v.is_nan())
-        }
+        DataType::Float64 => array.as_primitive::<Float64Type>().values().iter().any(|v| v.is_nan()),
+        DataType::Float32 => array.as_primitive::<Float32Type>().values().iter().any(|v| v.is_nan()),
         _ => false,
     }
 }
@@ -377,8 +355,7 @@ fn label(array: &ArrayRef, words: &Words) -> Result<Vec<u32>, String> {
 fn dictionary(array: &ArrayRef, words: &Words) -> Result<Vec<u32>, String> {
     let dictionary = array.as_any_dictionary();
     let texts = dictionary.values().as_string::<i32>();
-    let numbers: Result<Vec<u32>, String> =
-        texts.iter().map(|text| words.number(text.unwrap_or(NO_WORD))).collect();
+    let numbers: Result<Vec<u32>, String> = texts.iter().map(|text| words.number(text.unwrap_or(NO_WORD))).collect();
     let numbers = numbers?;
     if numbers.is_empty() {
         let none = words.number(NO_WORD)?;

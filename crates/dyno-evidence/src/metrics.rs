@@ -62,8 +62,8 @@ pub fn write_metrics(dir: &Path, name: &str, metrics: &Metrics) -> Result<u64, E
         words(&metrics.unit),
         words(&metrics.kind),
     ];
-    let batch = RecordBatch::try_new(Arc::clone(&schema) as _, columns)
-        .map_err(|e| EvidenceError::Shape(e.to_string()))?;
+    let batch =
+        RecordBatch::try_new(Arc::clone(&schema) as _, columns).map_err(|e| EvidenceError::Shape(e.to_string()))?;
     let mut part = Part::create(dir, name, schema, &["at_ns"])?;
     part.write(&batch)?;
     part.finish()

@@ -48,12 +48,7 @@ pub(crate) struct Part {
 
 impl Part {
     /// Opens the part; `deltas` names the columns of rising or similar whole numbers.
-    pub(crate) fn create(
-        dir: &Path,
-        name: &str,
-        schema: SchemaRef,
-        deltas: &[&str],
-    ) -> Result<Self, EvidenceError> {
+    pub(crate) fn create(dir: &Path, name: &str, schema: SchemaRef, deltas: &[&str]) -> Result<Self, EvidenceError> {
         let shape = Shape {
             deltas,
             plain: &[],
@@ -66,18 +61,12 @@ impl Part {
     }
 
     /// Opens the part with its columns stored in a given way.
-    pub(crate) fn shaped(
-        dir: &Path,
-        name: &str,
-        schema: SchemaRef,
-        shape: &Shape<'_>,
-    ) -> Result<Self, EvidenceError> {
+    pub(crate) fn shaped(dir: &Path, name: &str, schema: SchemaRef, shape: &Shape<'_>) -> Result<Self, EvidenceError> {
         fs::create_dir_all(dir).map_err(|e| EvidenceError::io(dir, e))?;
         let place = dir.join(format!("{name}.parquet"));
         let aside = dir.join(format!("{name}.parquet.tmp"));
         let file = File::create(&aside).map_err(|e| EvidenceError::io(&aside, e))?;
-        let writer =
-            Writer::create(file, schema, shape).map_err(|e| EvidenceError::parquet(&aside, e))?;
+        let writer = Writer::create(file, schema, shape).map_err(|e| EvidenceError::parquet(&aside, e))?;
         Ok(Self { writer: Some(writer), aside, place, rows: 0, durable: shape.durable })
     }
 
@@ -259,7 +248,5 @@ fn properties(shape: &Shape<'_>) -> WriterProperties {
 
 fn delta(builder: WriterPropertiesBuilder, column: &str) -> WriterPropertiesBuilder {
     let path = ColumnPath::from(column);
-    builder
-        .set_column_dictionary_enabled(path.clone(), false)
-        .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED)
+    builder.set_column_dictionary_enabled(path.clone(), false).set_column_encoding(path, Encoding::DELTA_BINARY_PACKED)
 }

@@ -6,9 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    ArrowDictionaryKeyType, ArrowPrimitiveType, Int64Type, UInt8Type, UInt16Type, UInt32Type,
-};
+use arrow_array::types::{ArrowDictionaryKeyType, ArrowPrimitiveType, Int64Type, UInt8Type, UInt16Type, UInt32Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_buffer::ArrowNativeType;
 use parquet::arrow::ProjectionMask;
@@ -79,8 +77,7 @@ pub fn read_columns(path: &Path, names: &[&str]) -> Result<CallColumns, Evidence
 }
 
 fn read_open(path: &Path, file: File, names: &[&str]) -> Result<CallColumns, EvidenceError> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file)
-        .map_err(|e| EvidenceError::parquet(path, e))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| EvidenceError::parquet(path, e))?;
     let wanted = ProjectionMask::columns(builder.parquet_schema(), names.iter().copied());
     let reader = builder
         .with_projection(wanted)
@@ -107,12 +104,7 @@ impl CallColumns {
         self.words.iter().position(|w| w == word).map(|at| at as u32)
     }
 
-    fn append(
-        &mut self,
-        batch: &RecordBatch,
-        names: &[&str],
-        words: &mut Words,
-    ) -> Result<(), String> {
+    fn append(&mut self, batch: &RecordBatch, names: &[&str], words: &mut Words) -> Result<(), String> {
         for &name in names {
             let array = batch.column_by_name(name).ok_or_else(|| format!("no column {name}"))?;
             let fits = match name {
@@ -138,11 +130,7 @@ impl CallColumns {
 }
 
 /// Appends the numbers of a dictionary column's words; a missing value is `u32::MAX`.
-fn spell<K: ArrowDictionaryKeyType>(
-    place: &mut Vec<u32>,
-    array: &ArrayRef,
-    words: &mut Words,
-) -> Option<()> {
+fn spell<K: ArrowDictionaryKeyType>(place: &mut Vec<u32>, array: &ArrayRef, words: &mut Words) -> Option<()> {
     let dictionary = array.as_dictionary_opt::<K>()?;
     let values: &StringArray = dictionary.values().as_string_opt()?;
     let numbers: Vec<u32> = values.iter().map(|v| words.number(v.unwrap_or_default())).collect();

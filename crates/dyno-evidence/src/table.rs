@@ -29,8 +29,7 @@ use std::sync::Arc;
 use arrow_array::builder::StringBuilder;
 use arrow_array::types::UInt32Type;
 use arrow_array::{
-    ArrayRef, BooleanArray, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt8Array,
-    UInt32Array, UInt64Array,
+    ArrayRef, BooleanArray, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt8Array, UInt32Array, UInt64Array,
 };
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -129,9 +128,8 @@ impl Table {
     /// Opens `<dir>/<name>.parquet.tmp`.
     pub fn create(dir: &Path, name: &str, columns: &[Column]) -> Result<Self, EvidenceError> {
         let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
-        let named = |kinds: &[Kind]| {
-            columns.iter().filter(|c| kinds.contains(&c.kind)).map(|c| c.name).collect::<Vec<_>>()
-        };
+        let named =
+            |kinds: &[Kind]| columns.iter().filter(|c| kinds.contains(&c.kind)).map(|c| c.name).collect::<Vec<_>>();
         let shape = Shape {
             deltas: &named(&[Kind::I64, Kind::U64, Kind::U32, Kind::U8]),
             plain: &named(&[Kind::Text, Kind::Bool]),
@@ -212,8 +210,8 @@ fn array(values: Values, optional: bool) -> Result<ArrayRef, EvidenceError> {
             let words = if words.is_empty() { vec![String::new()] } else { words };
             let keys = UInt32Array::new(numbers.into(), nulls);
             let words = Arc::new(StringArray::from_iter_values(words));
-            let made = DictionaryArray::<UInt32Type>::try_new(keys, words)
-                .map_err(|e| EvidenceError::Shape(e.to_string()))?;
+            let made =
+                DictionaryArray::<UInt32Type>::try_new(keys, words).map_err(|e| EvidenceError::Shape(e.to_string()))?;
             Arc::new(made)
         }
         Values::Text(mut texts) => Arc::new(texts.0.finish()),

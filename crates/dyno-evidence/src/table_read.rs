@@ -20,14 +20,12 @@ const BATCH_ROWS: usize = 1 << 14;
 pub fn read_table(path: &Path, columns: &[&str]) -> Result<TableRows, EvidenceError> {
     let file = File::open(path).map_err(|e| EvidenceError::io(path, e))?;
     let open = || {
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file)
-            .map_err(|e| EvidenceError::parquet(path, e))?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| EvidenceError::parquet(path, e))?;
         let wanted = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
         let rows = builder.with_projection(wanted).with_batch_size(BATCH_ROWS).build();
         rows.map_err(|e| EvidenceError::parquet(path, e))
     };
-    let rows = std::panic::catch_unwind(AssertUnwindSafe(open))
-        .unwrap_or_else(|_| Err(torn(path, "damaged bytes")))?;
+    let rows = std::panic::catch_unwind(AssertUnwindSafe(open)).unwrap_or_else(|_| Err(torn(path, "damaged bytes")))?;
     Ok(TableRows { rows, path: path.to_owned() })
 }
 
@@ -100,11 +98,7 @@ impl Rows {
         torn(&self.path, &format!("column {name} has another type than expected"))
     }
 
-    fn numbers<T: ArrowPrimitiveType>(
-        &self,
-        name: &str,
-        missing: T::Native,
-    ) -> Result<Vec<T::Native>, EvidenceError> {
+    fn numbers<T: ArrowPrimitiveType>(&self, name: &str, missing: T::Native) -> Result<Vec<T::Native>, EvidenceError> {
         let array = self.column(name)?;
         let values = array.as_primitive_opt::<T>().ok_or_else(|| self.other_type(name))?;
         if values.null_count() == 0 {
@@ -147,8 +141,7 @@ impl Rows {
             return Ok(numbered(texts));
         }
         let words = array.as_dictionary_opt::<UInt32Type>().ok_or_else(|| self.other_type(name))?;
-        let list: &StringArray =
-            words.values().as_string_opt().ok_or_else(|| self.other_type(name))?;
+        let list: &StringArray = words.values().as_string_opt().ok_or_else(|| self.other_type(name))?;
         let numbers = words.keys().iter().map(|key| key.unwrap_or(u32::MAX)).collect();
         let list = list.iter().map(|word| word.unwrap_or_default().to_owned()).collect();
         Ok((numbers, list))
@@ -156,8 +149,7 @@ impl Rows {
 
     /// A column of texts.
     pub fn texts(&self, name: &str) -> Result<Vec<Option<String>>, EvidenceError> {
-        let values: &StringArray =
-            self.column(name)?.as_string_opt().ok_or_else(|| self.other_type(name))?;
+        let values: &StringArray = self.column(name)?.as_string_opt().ok_or_else(|| self.other_type(name))?;
         Ok(values.iter().map(|text| text.map(str::to_owned)).collect())
     }
 }

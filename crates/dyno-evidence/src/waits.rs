@@ -71,8 +71,8 @@ pub fn write_waits(dir: &Path, name: &str, waits: &Waits) -> Result<u64, Evidenc
         Arc::clone(&unknown),
         unknown,
     ];
-    let batch = RecordBatch::try_new(Arc::clone(&schema) as _, columns)
-        .map_err(|e| EvidenceError::Shape(e.to_string()))?;
+    let batch =
+        RecordBatch::try_new(Arc::clone(&schema) as _, columns).map_err(|e| EvidenceError::Shape(e.to_string()))?;
     let mut part = Part::create(dir, name, schema, &["started_ns"])?;
     part.write(&batch)?;
     part.finish()

@@ -21,8 +21,7 @@ fn words(list: &[&str]) -> Vec<String> {
 #[test]
 fn what_is_written_is_read_back() {
     let dir = folder("roundtrip");
-    let mut part =
-        CallsWriter::create(&dir, "p", &words(&["base", "new"]), &words(&["s1", "s2"])).unwrap();
+    let mut part = CallsWriter::create(&dir, "p", &words(&["base", "new"]), &words(&["s1", "s2"])).unwrap();
     let calls = [
         Call { started_ns: 10, elapsed_ns: 5, arm: 1, statement: 1, rows: 3, ..Call::new() },
         Call { intended_ns: 9, kind: CallKind::Commit, error: 1, redo_bytes: 77, ..Call::new() },

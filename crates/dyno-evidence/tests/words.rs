@@ -64,9 +64,8 @@ fn pieces() -> impl Strategy<Value = Vec<(Vec<u32>, Vec<String>)>> {
     let numbers = |most: u32| {
         let missing = Just(u32::MAX);
         let run = (prop_oneof![9 => 0..most, 1 => missing], 1usize..60);
-        prop::collection::vec(run, 0..80).prop_map(|runs| {
-            runs.into_iter().flat_map(|(n, count)| vec![n; 1 + count / 12 * (count % 7)]).collect()
-        })
+        prop::collection::vec(run, 0..80)
+            .prop_map(|runs| runs.into_iter().flat_map(|(n, count)| vec![n; 1 + count / 12 * (count % 7)]).collect())
     };
     let piece = (1u32..700).prop_flat_map(move |most| {
         (numbers(most), 0u32..3).prop_map(move |(numbers, turn): (Vec<u32>, u32)| {

@@ -18,10 +18,7 @@ use rustix::time::{ClockId, clock_gettime};
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [place, script, sessions, seconds, rest @ ..] = args.as_slice() else {
-        return Err(
-            "usage: bench host,port,user,db script sessions seconds [protocol [scale [rate]]]"
-                .into(),
-        );
+        return Err("usage: bench host,port,user,db script sessions seconds [protocol [scale [rate]]]".into());
     };
     let parts: Vec<&str> = place.split(',').collect();
     let [host, port, user, dbname] = parts[..] else {

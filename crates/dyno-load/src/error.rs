@@ -52,9 +52,7 @@ pub enum LoadError {
         next: String,
     },
     /// A statement of `session_sql` failed on a new connection.
-    #[error(
-        "arm {arm}, session SQL `{sql}`: {source}\n  next: correct the statement or give the role the right"
-    )]
+    #[error("arm {arm}, session SQL `{sql}`: {source}\n  next: correct the statement or give the role the right")]
     SessionSql {
         /// The arm.
         arm: String,
@@ -79,9 +77,7 @@ pub enum LoadError {
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
     /// A thread could not be started.
-    #[error(
-        "cannot start thread {number} of the load: {source}\n  next: raise the limit on processes"
-    )]
+    #[error("cannot start thread {number} of the load: {source}\n  next: raise the limit on processes")]
     Thread {
         /// Which one.
         number: usize,
@@ -94,20 +90,14 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    pub(crate) fn spec(
-        place: impl Into<String>,
-        message: impl Into<String>,
-        next: impl Into<String>,
-    ) -> Self {
+    pub(crate) fn spec(place: impl Into<String>, message: impl Into<String>, next: impl Into<String>) -> Self {
         Self::Spec { place: place.into(), message: message.into(), next: next.into() }
     }
 
     /// The connection's own failure, for a message that names the place itself.
     pub(crate) fn into_wire(self) -> WireError {
         match self {
-            Self::Connect { source, .. }
-            | Self::SessionSql { source, .. }
-            | Self::Reconnect { source, .. } => *source,
+            Self::Connect { source, .. } | Self::SessionSql { source, .. } | Self::Reconnect { source, .. } => *source,
             other => WireError::Protocol(other.to_string()),
         }
     }

@@ -35,12 +35,7 @@ impl Gate {
 
     /// Waits for all threads; the last one calls `prepare` with the common start before anybody
     /// goes on. Returns the start, or `None` when `halted`.
-    pub fn pass(
-        &self,
-        clock: &Clock,
-        prepare: impl FnOnce(i64),
-        halted: impl Fn() -> bool,
-    ) -> Option<i64> {
+    pub fn pass(&self, clock: &Clock, prepare: impl FnOnce(i64), halted: impl Fn() -> bool) -> Option<i64> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.waiting += 1;
         if state.waiting == self.threads {
@@ -110,8 +105,7 @@ mod tests {
         let (gate, clock) = (Gate::new(2), Clock::new());
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let waiting =
-                scope.spawn(|| gate.pass(&clock, |_| (), || stop.load(Ordering::Relaxed)));
+            let waiting = scope.spawn(|| gate.pass(&clock, |_| (), || stop.load(Ordering::Relaxed)));
             stop.store(true, Ordering::Relaxed);
             assert_eq!(waiting.join().expect("no panic"), None);
         });

@@ -53,8 +53,6 @@ mod worker;
 
 pub use error::LoadError;
 pub use run::{Length, Load, Slice};
-pub use spec::{
-    ArmSpec, ClockBase, ConnectionSpec, LoadSpec, Password, Protocol, ScriptSpec, SslMode,
-};
+pub use spec::{ArmSpec, ClockBase, ConnectionSpec, LoadSpec, Password, Protocol, ScriptSpec, SslMode};
 pub use tally::{ArmReport, BlockReport};
 pub use wire::{ServerError, WireError};

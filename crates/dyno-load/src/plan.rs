@@ -111,9 +111,8 @@ impl Names {
         if let Some(&number) = self.numbers.get(name) {
             return Ok(number);
         }
-        let number = u16::try_from(self.list.len()).map_err(|_| {
-            LoadError::spec("load", "more than 65536 different commands", "use fewer scripts")
-        })?;
+        let number = u16::try_from(self.list.len())
+            .map_err(|_| LoadError::spec("load", "more than 65536 different commands", "use fewer scripts"))?;
         self.list.push(name.to_owned());
         self.numbers.insert(name.to_owned(), number);
         Ok(number)
@@ -141,12 +140,7 @@ impl Plan {
 }
 
 impl ArmPlan {
-    fn new(
-        spec: &ArmSpec,
-        seed: u64,
-        protocol: Protocol,
-        names: &mut Names,
-    ) -> Result<Self, LoadError> {
+    fn new(spec: &ArmSpec, seed: u64, protocol: Protocol, names: &mut Names) -> Result<Self, LoadError> {
         let failed = |source| LoadError::Script { arm: spec.name.clone(), source };
         let mut compiler = Compiler::new();
         let client_id = compiler.declare("client_id").map_err(failed)?;
@@ -181,12 +175,7 @@ impl ArmPlan {
             let last_line = source.text.lines().count() as u32;
             let name = builder.names.number(&script.name)?;
             let steps = script.commands.into_iter().map(|c| builder.step(c, source));
-            scripts.push(ScriptPlan {
-                name,
-                steps: steps.collect::<Result<_, _>>()?,
-                single,
-                last_line,
-            });
+            scripts.push(ScriptPlan { name, steps: steps.collect::<Result<_, _>>()?, single, last_line });
         }
         let commands = builder.commands;
         let symbols = compiler.symbols().clone();
@@ -200,16 +189,7 @@ impl ArmPlan {
                 Some(*sum)
             })
             .collect();
-        Ok(Self {
-            spec: spec.clone(),
-            protocol,
-            scripts,
-            cumulative,
-            commands,
-            symbols,
-            scope,
-            client_id,
-        })
+        Ok(Self { spec: spec.clone(), protocol, scripts, cumulative, commands, symbols, scope, client_id })
     }
 }
 
@@ -276,8 +256,8 @@ impl Builder<'_> {
             }
         }
         let number = self.commands.len();
-        let statement = Statement::new(&format!("dyno{number}"), sql)
-            .map_err(|e| self.encoding(script, sql.line, &e))?;
+        let statement =
+            Statement::new(&format!("dyno{number}"), sql).map_err(|e| self.encoding(script, sql.line, &e))?;
         let kind = match sql.kind {
             SqlKind::Begin => CallKind::Begin,
             SqlKind::Commit => CallKind::Commit,
@@ -345,9 +325,7 @@ mod tests {
             let error = Plan::new(&spec(protocol, text)).expect_err("is refused").to_string();
             assert!(error.contains(expected) && error.contains("script s, line"), "{error}");
         }
-        for (protocol, text) in
-            [("simple", "select ':v' \\; select 2;"), ("prepared", "select '12:30';")]
-        {
+        for (protocol, text) in [("simple", "select ':v' \\; select 2;"), ("prepared", "select '12:30';")] {
             Plan::new(&spec(protocol, text)).expect("is accepted");
         }
     }

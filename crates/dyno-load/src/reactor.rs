@@ -60,12 +60,7 @@ impl Pulse {
     }
 
     /// Waits until `target_ns` or until `halted`; returns the time then.
-    pub async fn sleep_until(
-        &self,
-        clock: &Clock,
-        target_ns: i64,
-        halted: impl Fn() -> bool,
-    ) -> i64 {
+    pub async fn sleep_until(&self, clock: &Clock, target_ns: i64, halted: impl Fn() -> bool) -> i64 {
         loop {
             let now = clock.now_ns();
             if now >= target_ns || halted() {
@@ -127,11 +122,8 @@ impl Reactor {
         }
         while left > 0 {
             let wake_ns = pulses.iter().map(|pulse| pulse.wake_ns.get()).min().unwrap_or(NEVER);
-            let timeout = if wake_ns == NEVER {
-                None
-            } else {
-                self.alarm.set(wake_ns.saturating_sub(clock.now_ns()))?
-            };
+            let timeout =
+                if wake_ns == NEVER { None } else { self.alarm.set(wake_ns.saturating_sub(clock.now_ns()))? };
             match self.poll.poll(&mut self.events, timeout) {
                 Err(e) if e.kind() != io::ErrorKind::Interrupted => return Err(e),
                 _ => {}
@@ -177,8 +169,7 @@ mod alarm {
 
     use mio::unix::SourceFd;
     use rustix::time::{
-        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-        timerfd_settime,
+        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
     };
 
     use super::{Duration, Interest, Registry, Token, io};
@@ -199,8 +190,7 @@ mod alarm {
         pub fn set(&self, left_ns: i64) -> io::Result<Option<Duration>> {
             let left = left_ns.max(1);
             let time = Timespec { tv_sec: left / 1_000_000_000, tv_nsec: left % 1_000_000_000 };
-            let once =
-                Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: time };
+            let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: time };
             timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &once)?;
             Ok(None)
         }

@@ -130,10 +130,7 @@ mod tests {
     #[test]
     fn codes_are_numbered_once_and_never_overflow() {
         let codes = ErrorCodes::default();
-        assert_eq!(
-            (codes.number("40001"), codes.number("23505"), codes.number("40001")),
-            (1, 2, 1)
-        );
+        assert_eq!((codes.number("40001"), codes.number("23505"), codes.number("40001")), (1, 2, 1));
         for code in 0..400 {
             codes.number(&format!("X{code:04}"));
         }

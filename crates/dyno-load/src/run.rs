@@ -180,8 +180,7 @@ impl Load {
         let mut keeper = Keeper::new(writer, &self.pool, &self.codes);
         let outcomes = run_threads(&shared, slices, &mut self.seats, threads, &mut keeper);
         keeper.write()?;
-        let arms =
-            (0..self.plan.arms.len() as u16).map(|arm| ArmReport { arm, ..Default::default() });
+        let arms = (0..self.plan.arms.len() as u16).map(|arm| ArmReport { arm, ..Default::default() });
         let mut report = BlockReport {
             started_ns,
             ended_ns: shared.clock.now_ns(),
@@ -199,9 +198,10 @@ impl Load {
     }
 
     fn arm(&self, arm: usize) -> Result<&ArmPlan, LoadError> {
-        self.plan.arms.get(arm).ok_or_else(|| {
-            LoadError::spec("load", format!("there is no arm {arm}"), "count arms from 0")
-        })
+        self.plan
+            .arms
+            .get(arm)
+            .ok_or_else(|| LoadError::spec("load", format!("there is no arm {arm}"), "count arms from 0"))
     }
 }
 
@@ -263,9 +263,8 @@ fn run_threads(
             }
         }
         attend(shared, &receiver, &active, keeper)?;
-        let joined = running
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let joined =
+            running.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         Ok(joined.collect())
     })
 }
@@ -276,8 +275,7 @@ mod tests {
 
     #[test]
     fn few_sessions_have_a_thread_each_and_many_share_the_cores() {
-        let cases =
-            [(1, 2, 1), (4, 2, 4), (5, 2, 2), (8, 2, 2), (3, 1, 1), (32, 16, 32), (33, 16, 16)];
+        let cases = [(1, 2, 1), (4, 2, 4), (5, 2, 2), (8, 2, 2), (3, 1, 1), (32, 16, 32), (33, 16, 16)];
         for (sessions, cores, expected) in cases {
             assert_eq!(threads(sessions, cores), expected, "{sessions} on {cores}");
         }

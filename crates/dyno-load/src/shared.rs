@@ -63,12 +63,7 @@ impl Shared<'_> {
     }
 
     /// Connects a session again.
-    pub fn connect(
-        &self,
-        arm: u16,
-        seat: &mut Seat,
-        limit: Option<Duration>,
-    ) -> Result<(), LoadError> {
+    pub fn connect(&self, arm: u16, seat: &mut Seat, limit: Option<Duration>) -> Result<(), LoadError> {
         let (session, arm) = (usize::from(seat.number), usize::from(arm));
         let plan = &self.plan.arms[arm];
         match &self.diallers[arm] {

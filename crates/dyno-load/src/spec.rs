@@ -171,10 +171,7 @@ impl ConnectionSpec {
 
     /// The place in words for messages; never with the password.
     pub fn place(&self) -> String {
-        format!(
-            "host {}, port {}, user {}, database {}",
-            self.host, self.port, self.user, self.dbname
-        )
+        format!("host {}, port {}, user {}, database {}", self.host, self.port, self.user, self.dbname)
     }
 }
 
@@ -251,9 +248,7 @@ impl LoadSpec {
 
 impl ArmSpec {
     fn check(&self) -> Result<(), LoadError> {
-        let fail = |message: &str, next: &str| {
-            Err(LoadError::spec(format!("arm {}", self.name), message, next))
-        };
+        let fail = |message: &str, next: &str| Err(LoadError::spec(format!("arm {}", self.name), message, next));
         if self.sessions == 0 {
             return fail("sessions is 0", "give at least 1 session");
         }
@@ -312,10 +307,7 @@ mod tests {
             (GOOD.replace("\"seed\": 7", "\"seeds\": 7"), "unknown field `seeds`"),
             (GOOD.replace("\"sessions\": 1", "\"sessions\": 1, \"rate_per_s\": -1"), "rate_per_s"),
             (GOOD.replace("\"sessions\": 1", "\"sessions\": 1, \"max_tries\": 0"), "max_tries"),
-            (
-                GOOD.replace("\"sessions\": 1", "\"sessions\": 1, \"latency_limit_ns\": 5"),
-                "needs an open loop",
-            ),
+            (GOOD.replace("\"sessions\": 1", "\"sessions\": 1, \"latency_limit_ns\": 5"), "needs an open loop"),
             (GOOD.replace("\"text\": \"select 1\"", "\"text\": \"\", \"weight\": 0"), "weight"),
             (r#"{"seed": 1, "arms": []}"#.into(), "there is no arm"),
             ("{".into(), "load: EOF"),

@@ -8,11 +8,7 @@ use crate::session::{Ended, Runner};
 
 impl<'a> Runner<'a, '_, '_> {
     /// Runs a script's steps until its end or its first failure.
-    pub(crate) async fn steps(
-        &mut self,
-        script: &'a ScriptPlan,
-        now: &mut i64,
-    ) -> Result<Ended, LoadError> {
+    pub(crate) async fn steps(&mut self, script: &'a ScriptPlan, now: &mut i64) -> Result<Ended, LoadError> {
         let (mut at, mut stale) = (0, false);
         self.out.batch.clear();
         while let Some(step) = script.steps.get(at) {
@@ -63,19 +59,12 @@ impl<'a> Runner<'a, '_, '_> {
         Ok(Ended::Well)
     }
 
-    async fn rare_step(
-        &mut self,
-        script: &'a ScriptPlan,
-        step: &Step,
-        now: &mut i64,
-    ) -> Result<Ended, LoadError> {
+    async fn rare_step(&mut self, script: &'a ScriptPlan, step: &Step, now: &mut i64) -> Result<Ended, LoadError> {
         *now = self.clock().now_ns();
         let open = self.out.batch.is_open();
         match step {
             Step::Sleep { time, line } => {
-                let micros = time
-                    .micros(&self.seat.scope)
-                    .map_err(|e| evaluation(self, script, *line, &e))?;
+                let micros = time.micros(&self.seat.scope).map_err(|e| evaluation(self, script, *line, &e))?;
                 let target = now.saturating_add_unsigned(micros.saturating_mul(1_000));
                 let halted = || self.shared.halted();
                 *now = self.pulse.sleep_until(self.clock(), target, halted).await;
@@ -105,12 +94,7 @@ impl<'a> Runner<'a, '_, '_> {
 }
 
 #[cold]
-fn evaluation(
-    runner: &Runner<'_, '_, '_>,
-    script: &ScriptPlan,
-    line: u32,
-    error: &EvalError,
-) -> LoadError {
+fn evaluation(runner: &Runner<'_, '_, '_>, script: &ScriptPlan, line: u32, error: &EvalError) -> LoadError {
     running(runner, script, line, &error.to_string(), "correct the expression or its variables")
 }
 

@@ -46,15 +46,8 @@ impl Runner<'_, '_, '_> {
         }
         match last {
             1 => self.take_row(index).map(|()| reply),
-            0 => {
-                Ok(Err(ServerError::ours(NO_ROW, "\\gset: one row is needed and none came".into())
-                    .into()))
-            }
-            n => Ok(Err(ServerError::ours(
-                MANY_ROWS,
-                format!("\\gset: one row is needed and {n} came"),
-            )
-            .into())),
+            0 => Ok(Err(ServerError::ours(NO_ROW, "\\gset: one row is needed and none came".into()).into())),
+            n => Ok(Err(ServerError::ours(MANY_ROWS, format!("\\gset: one row is needed and {n} came")).into())),
         }
     }
 

@@ -57,29 +57,15 @@ pub struct Desk<'a> {
 
 impl<'a> Desk<'a> {
     /// A desk for these seats, one per arm or none.
-    pub fn new(
-        seats: &'a mut [Option<Seat>],
-        active: &'a AtomicU16,
-        recorder: Recorder<'a>,
-    ) -> Self {
-        let out = Output {
-            recorder,
-            tally: Tally::default(),
-            reconnects: 0,
-            batch: Batch::new(),
-            only_rows: NONE,
-        };
+    pub fn new(seats: &'a mut [Option<Seat>], active: &'a AtomicU16, recorder: Recorder<'a>) -> Self {
+        let out = Output { recorder, tally: Tally::default(), reconnects: 0, batch: Batch::new(), only_rows: NONE };
         let tallies = seats.iter().map(|_| Tally::default()).collect();
         Self { seats, active, out, tallies, pulse: Pulse::default() }
     }
 }
 
 /// Runs all slices of a block for the sessions of one thread.
-pub fn work(
-    shared: &Shared<'_>,
-    slices: &[Slice],
-    mut desks: Vec<Desk<'_>>,
-) -> Result<Outcome, LoadError> {
+pub fn work(shared: &Shared<'_>, slices: &[Slice], mut desks: Vec<Desk<'_>>) -> Result<Outcome, LoadError> {
     clock::sharpen_sleep();
     let _guard = AbortOnPanic(shared);
     let cpu_start = clock::thread_cpu_ns();
@@ -99,11 +85,7 @@ pub fn work(
 
 type Session<'a> = Pin<Box<dyn Future<Output = Result<(), LoadError>> + 'a>>;
 
-fn run_slices(
-    shared: &Shared<'_>,
-    slices: &[Slice],
-    desks: &mut [Desk<'_>],
-) -> Result<(), LoadError> {
+fn run_slices(shared: &Shared<'_>, slices: &[Slice], desks: &mut [Desk<'_>]) -> Result<(), LoadError> {
     let mut reactor = Reactor::new(desks.len()).map_err(LoadError::Reactor)?;
     let registry = reactor.registry().map_err(LoadError::Reactor)?;
     for (token, desk) in desks.iter().enumerate() {
@@ -171,17 +153,8 @@ impl<'a> Turn<'a> {
         // Other arms write redo too: what the log grew by since an earlier slice is not ours.
         seat.redo = Redo::default();
         let before = out.tally.transactions();
-        let mut runner = Runner {
-            shared,
-            arm,
-            arm_number: slice.arm,
-            slice: slice.slice,
-            seat,
-            out,
-            pulse,
-            registry,
-            token,
-        };
+        let mut runner =
+            Runner { shared, arm, arm_number: slice.arm, slice: slice.slice, seat, out, pulse, registry, token };
         let mut progress = Progress { counted: before, shown_ns: start };
         let last = match &shared.arrivals[usize::from(slice.arm)] {
             Some(arrivals) => open_loop(&mut runner, slice, start, arrivals, &mut progress).await,
@@ -251,11 +224,7 @@ impl Progress {
 }
 
 /// Transactions one after the other; returns when the last one ended.
-async fn closed_loop(
-    runner: &mut Runner<'_, '_, '_>,
-    bound: Bound,
-    progress: &mut Progress,
-) -> Result<i64, LoadError> {
+async fn closed_loop(runner: &mut Runner<'_, '_, '_>, bound: Bound, progress: &mut Progress) -> Result<i64, LoadError> {
     let shared = runner.shared;
     let mut now = shared.clock.now_ns();
     loop {
@@ -281,8 +250,7 @@ async fn open_loop(
 ) -> Result<i64, LoadError> {
     let (shared, spec) = (runner.shared, &runner.arm.spec);
     let cap = Arrivals::cap_ns(start, bound(slice, start), spec.rate_per_s.unwrap_or(1.0));
-    let limit =
-        spec.latency_limit_ns.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+    let limit = spec.latency_limit_ns.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
     let mut now = shared.clock.now_ns();
     let mut last = now;
     loop {

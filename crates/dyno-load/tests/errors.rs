@@ -52,9 +52,7 @@ fn serialization_failures_are_retried_with_the_same_values() {
     assert!(block.errors("transaction").iter().all(|code| code.is_empty()));
     // However often it was tried, each transaction of a session drew once: the values are those of
     // a run without conflicts.
-    let values = |client: u32| {
-        server.sql(&format!("select d from draws where client = {client} order by try"))
-    };
+    let values = |client: u32| server.sql(&format!("select d from draws where client = {client} order by try"));
     let first = values(0);
     server.sql("truncate draws");
     let alone = server.spec("retry-alone", script, json!({}));
@@ -78,8 +76,7 @@ fn deadlocks_are_retried() {
         update pair set v = v + 1 where id = :b;\ncommit;\n";
     let more = json!({"sessions": 2, "max_tries": 50,
         "session_sql": ["set deadlock_timeout = '10ms'"]});
-    let block =
-        run(&mut load(&server.spec("deadlock", script, more)), &transactions(6)).expect("runs");
+    let block = run(&mut load(&server.spec("deadlock", script, more)), &transactions(6)).expect("runs");
     let arm = &block.report.arms[0];
     assert_eq!((arm.transactions, arm.errors), (6, 0), "{arm:?}");
     assert!(arm.retries > 0 && block.errors("exec").contains(&"40P01"));
@@ -91,22 +88,21 @@ fn a_killed_backend_is_one_failed_transaction_and_a_reconnect() {
     let Some(server) = server() else { return };
     server.sql("create table survived (id int)");
     for host in [json!(server.dir), json!("127.0.0.1")] {
-        let mut spec =
-            server.spec("killed", "insert into survived values (1);", json!({"sessions": 2}));
+        let mut spec = server.spec("killed", "insert into survived values (1);", json!({"sessions": 2}));
         spec["arms"][0]["connection"]["host"] = host;
         server.sql("truncate survived");
         let mut load = load(&spec);
         let block = thread::scope(|scope| {
             scope.spawn(|| {
                 thread::sleep(Duration::from_millis(150));
-                let kill = "select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = 'killed'";
+                let kill =
+                    "select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = 'killed'";
                 assert_eq!(server.sql(kill), "2");
             });
             run(&mut load, &millis(500)).expect("runs")
         });
         assert_eq!(block.report.reconnects, 2);
-        let failed: Vec<&str> =
-            block.errors("transaction").into_iter().filter(|code| !code.is_empty()).collect();
+        let failed: Vec<&str> = block.errors("transaction").into_iter().filter(|code| !code.is_empty()).collect();
         assert_eq!(failed, ["57P01", "57P01"]);
         let arm = &block.report.arms[0];
         assert_eq!(arm.errors, 2);
@@ -125,9 +121,7 @@ fn a_connection_that_ended_between_blocks_is_made_again() {
     let spec = server.spec("between", "select 1;", json!({}));
     let mut load = load(&spec);
     run(&mut load, &transactions(1)).expect("runs");
-    server.sql(
-        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'between'",
-    );
+    server.sql("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'between'");
     thread::sleep(Duration::from_millis(50));
     let block = run(&mut load, &transactions(3)).expect("runs");
     assert_eq!(block.errors("transaction"), ["57P01", "", ""]);
@@ -173,11 +167,9 @@ fn a_server_that_stays_away_ends_the_load_with_the_place() {
 #[test]
 fn a_wish_to_stop_ends_a_long_query_within_a_second() {
     let Some(server) = server() else { return };
-    for (script, frozen) in [
-        ("select pg_sleep(60);", false),
-        ("select pg_sleep(60);", true),
-        ("\\sleep 60 s\nselect 1;", false),
-    ] {
+    for (script, frozen) in
+        [("select pg_sleep(60);", false), ("select pg_sleep(60);", true), ("\\sleep 60 s\nselect 1;", false)]
+    {
         let name = format!("stop-{frozen}-{}", script.len());
         let mut load = load(&server.spec(&name, script, json!({"sessions": 1})));
         load.connect(0).expect("connects");
@@ -213,20 +205,14 @@ fn a_script_that_cannot_work_is_an_error_with_its_line() {
         ("select 1;\n\\set x 1 / 0\n", "script script, line 2: division by zero"),
         ("begin;\nselect 1;\n", "ended inside a transaction\n  next: end it with COMMIT"),
         ("\\if :client_id = 0\n\\startpipeline\n\\endif\nselect 1;\n", "ended inside a pipeline"),
-        (
-            "\\if :client_id = 1\n\\startpipeline\n\\endif\nselect 1;\n\\endpipeline\n",
-            "line 5: no pipeline is open",
-        ),
+        ("\\if :client_id = 1\n\\startpipeline\n\\endif\nselect 1;\n\\endpipeline\n", "line 5: no pipeline is open"),
     ];
     for (script, expected) in cases {
         let mut load = load(&server.spec("cannot", script, json!({"sessions": 2})));
         let error = run(&mut load, &transactions(10)).err().expect("fails").to_string();
         assert!(error.contains(expected), "{error}");
     }
-    assert_eq!(
-        server.sql("select count(*) from pg_stat_activity where state like 'idle in%'"),
-        "0"
-    );
+    assert_eq!(server.sql("select count(*) from pg_stat_activity where state like 'idle in%'"), "0");
 }
 
 #[test]

@@ -19,8 +19,7 @@ fn a_closed_loop_keeps_one_row_per_transaction_without_gaps_or_overlaps() {
     assert!(block.calls.rows.iter().all(|&rows| rows == NONE || rows == 1));
     let mut busy = 0;
     for session in 0..3 {
-        let rows: Vec<usize> =
-            (0..block.calls.session.len()).filter(|&r| block.calls.session[r] == session).collect();
+        let rows: Vec<usize> = (0..block.calls.session.len()).filter(|&r| block.calls.session[r] == session).collect();
         let end = |r: usize| block.calls.started_ns[r] + block.calls.elapsed_ns[r];
         assert!(rows.windows(2).all(|w| end(w[0]) <= block.calls.started_ns[w[1]]));
         let (first, last) = (rows[0], rows[rows.len() - 1]);
@@ -39,8 +38,7 @@ fn a_closed_loop_keeps_one_row_per_transaction_without_gaps_or_overlaps() {
 fn every_protocol_sends_the_script_and_counts_what_the_server_counts() {
     let Some(server) = server() else { return };
     for protocol in ["prepared", "extended", "simple"] {
-        server
-            .sql(&format!("create table hits_{protocol} (v int); create sequence seq_{protocol}"));
+        server.sql(&format!("create table hits_{protocol} (v int); create sequence seq_{protocol}"));
         let script = format!(
             "\\set v random(1, 10)\nbegin;\ninsert into hits_{protocol} select :v from generate_series(1, 3);\n\
              select nextval('seq_{protocol}') where 1 = 1;\nend;\n"
@@ -66,8 +64,7 @@ fn every_protocol_sends_the_script_and_counts_what_the_server_counts() {
 #[test]
 fn seeded_values_are_those_of_pgbench_session_by_session() {
     let Some(server) = server() else { return };
-    server
-        .sql("create table drawn (who text, id serial, client int, v bigint, w float8, h bigint)");
+    server.sql("create table drawn (who text, id serial, client int, v bigint, w float8, h bigint)");
     let script = |who: &str| {
         format!(
             "\\set v random(1, 1000000)\n\\set w random_gaussian(1, 1000, 3.5)\n\\set h hash(:v)\n\
@@ -109,18 +106,14 @@ fn slices_alternate_between_arms_and_both_keep_their_connections() {
     for row in 0..block.calls.slice.len() {
         let slice = block.calls.slice[row] as usize;
         let started = block.calls.started_ns[row];
-        assert_eq!(
-            block.calls.words[block.calls.arm[row] as usize],
-            ["left", "right"][usize::from(slices[slice].arm)]
-        );
+        assert_eq!(block.calls.words[block.calls.arm[row] as usize], ["left", "right"][usize::from(slices[slice].arm)]);
         assert_eq!(block.calls.block[row], 3);
         assert!(slices[slice].arm == 0 || block.calls.session[row] == 0);
         starts[slice] = starts[slice].min(started);
         ends[slice] = ends[slice].max(started + block.calls.elapsed_ns[row]);
     }
     assert!((1..6).all(|slice| ends[slice - 1] <= starts[slice]), "{ends:?} {starts:?}");
-    let sessions =
-        "select count(*) from pg_stat_activity where application_name in ('left', 'right')";
+    let sessions = "select count(*) from pg_stat_activity where application_name in ('left', 'right')";
     assert_eq!(server.sql(sessions), "3");
     assert_eq!(block.report.arms.iter().map(|arm| arm.arm).collect::<Vec<_>>(), [0, 1]);
     load.disconnect(0);
@@ -146,8 +139,7 @@ fn many_sessions_share_threads_and_none_starves() {
     let Some(server) = server() else { return };
     let script = "select :client_id as me \\gset my_\nbegin;\n\\sleep 2 ms\nselect pg_sleep(0.001);\n\
         select 1 / (:my_me = :client_id)::int;\nend;\n";
-    let spec =
-        server.spec("many", &script.replace(":my_me", ":my_me::int"), json!({"sessions": 40}));
+    let spec = server.spec("many", &script.replace(":my_me", ":my_me::int"), json!({"sessions": 40}));
     let mut load = load(&spec);
     let block = run(&mut load, &millis(300)).expect("runs");
     assert_eq!(block.report.arms[0].first_error, None);
@@ -180,8 +172,7 @@ fn results_go_into_variables() {
         \\if :p_a = 41\n\\set c 1\n\\else\n\\set c 2\n\\endif\n\
         insert into got values (:p_a, :p_b, coalesce(:p_n::int, :c::int));\n";
     for protocol in ["prepared", "extended", "simple"] {
-        let script =
-            if protocol == "simple" { script.replace(":p_b", "':p_b'") } else { script.into() };
+        let script = if protocol == "simple" { script.replace(":p_b", "':p_b'") } else { script.into() };
         let mut spec = server.spec("gset", &script, json!({}));
         spec["protocol"] = protocol.into();
         let block = run(&mut load(&spec), &transactions(3)).expect("runs");
@@ -194,9 +185,7 @@ fn results_go_into_variables() {
 #[test]
 fn gset_needs_exactly_one_row_and_aset_does_not() {
     let Some(server) = server() else { return };
-    for (query, code) in
-        [("select 1 as a where false", "P0002"), ("select * from (values (1), (2)) t(a)", "P0003")]
-    {
+    for (query, code) in [("select 1 as a where false", "P0002"), ("select * from (values (1), (2)) t(a)", "P0003")] {
         let spec = server.spec("gset-rows", &format!("{query} \\gset\nselect :a;\n"), json!({}));
         let block = run(&mut load(&spec), &transactions(2)).expect("runs");
         assert_eq!(block.errors("transaction"), [code, code]);
@@ -256,10 +245,7 @@ fn an_error_inside_a_pipeline_skips_to_its_sync() {
     let spec = server.spec("pipe-error", script, json!({}));
     let block = run(&mut load(&spec), &transactions(2)).expect("runs");
     let named = |name: &str| block.names().iter().filter(|n| n.1 == name).count();
-    assert_eq!(
-        (named("select 1"), named("select 1 / 0"), named("select 2"), named("select 3")),
-        (2, 2, 0, 2)
-    );
+    assert_eq!((named("select 1"), named("select 1 / 0"), named("select 2"), named("select 3")), (2, 2, 0, 2));
     assert_eq!(block.errors("transaction"), ["22012", "22012"]);
     assert_eq!(block.errors("pipeline"), ["22012", "22012"]);
 }
@@ -295,8 +281,7 @@ fn session_sql_and_timeout_hold_on_every_new_connection() {
     let Some(server) = server() else { return };
     let more = json!({"session_sql": ["set work_mem = '7MB'"], "statement_timeout_ms": 40});
     let script = "select 1 / (current_setting('work_mem') = '7MB')::int;\nselect pg_sleep(1);\n";
-    let block =
-        run(&mut load(&server.spec("setup", script, more)), &transactions(2)).expect("runs");
+    let block = run(&mut load(&server.spec("setup", script, more)), &transactions(2)).expect("runs");
     assert_eq!(block.errors("exec"), ["", "57014", "", "57014"]);
     let bad = server.spec("bad-setup", "select 1;", json!({"session_sql": ["set no_such = 1"]}));
     let error = load(&bad).connect(0).expect_err("is refused").to_string();
@@ -315,11 +300,8 @@ fn what_the_wire_brings_along_is_taken_in_stride() {
         let block = run(&mut load(&spec), &transactions(3)).expect("runs");
         assert_eq!(block.report.arms[0].first_error, None);
         assert_eq!(block.values("exec", |c| &c.rows)[5], 20);
-        let copy_in = server.spec(
-            "copy-in",
-            "create temp table if not exists t (i int);\ncopy t from stdin;\n",
-            json!({}),
-        );
+        let copy_in =
+            server.spec("copy-in", "create temp table if not exists t (i int);\ncopy t from stdin;\n", json!({}));
         let mut copy_in = copy_in;
         copy_in["protocol"] = protocol.into();
         let block = run(&mut load(&copy_in), &transactions(2)).expect("runs");

@@ -56,12 +56,10 @@ struct Certificates {
 fn signed(names: &[&str]) -> Certificates {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key"))
-        .expect("an authority");
+    let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("an authority");
     let key = KeyPair::generate().expect("a key");
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-    let leaf =
-        CertificateParams::new(names).expect("names").signed_by(&key, &issuer).expect("signs");
+    let leaf = CertificateParams::new(names).expect("names").signed_by(&key, &issuer).expect("signs");
     Certificates { server: leaf.pem(), key: key.serialize_pem(), root: issuer.pem() }
 }
 
@@ -113,12 +111,7 @@ fn tls_follows_sslmode() {
         ("verify-ca", "127.0.0.1", Some(&other), "next: check sslmode and sslrootcert"),
         ("verify-ca", "localhost", None, "next: check sslmode and sslrootcert"),
         ("verify-full", "127.0.0.1", Some(&root), "not valid for name"),
-        (
-            "verify-full",
-            "localhost",
-            Some(&"/no/such/file".to_owned()),
-            "sslrootcert /no/such/file",
-        ),
+        ("verify-full", "localhost", Some(&"/no/such/file".to_owned()), "sslrootcert /no/such/file"),
     ];
     for (mode, host, root, expected) in cases {
         let error = login(mode, host, root.map(String::as_str)).expect_err(mode);

@@ -17,9 +17,7 @@ fn quantile(mut values: Vec<i64>, q: f64) -> i64 {
 fn responses(block: &Block) -> Vec<i64> {
     let rows = block.kind("transaction");
     let calls = &block.calls;
-    rows.into_iter()
-        .map(|row| calls.started_ns[row] + calls.elapsed_ns[row] - calls.intended_ns[row])
-        .collect()
+    rows.into_iter().map(|row| calls.started_ns[row] + calls.elapsed_ns[row] - calls.intended_ns[row]).collect()
 }
 
 /// A server whose only session stands still for S in a run of T: with service time near nothing,

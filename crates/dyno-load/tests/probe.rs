@@ -261,10 +261,7 @@ fn outliers_are_told_apart_by_who_was_slow() {
     let arm = format!(r#"{RACE}, "outlier_ns": 10000000"#);
     let mut bench = Bench::new(
         &arm,
-        &[
-            |n| if n == 5 || n == 15 { 11_000 } else { 0 },
-            |n| if n == 10 || n == 15 { 11_000 } else { 0 },
-        ],
+        &[|n| if n == 5 || n == 15 { 11_000 } else { 0 }, |n| if n == 10 || n == 15 { 11_000 } else { 0 }],
     );
     for _ in 0..20 {
         bench.commits(1); // each turn ends when both copies are durable, so no write queues
@@ -315,7 +312,6 @@ fn a_failed_write_is_not_acknowledged_and_ends_the_probe() {
 #[test]
 fn the_same_seed_draws_the_same_sizes() {
     let arm = format!(r#"{ONE}, "size": "exp(5000)""#);
-    let totals: Vec<u64> =
-        (0..2).map(|_| Bench::new(&arm, &[none]).commits(500).redo_bytes).collect();
+    let totals: Vec<u64> = (0..2).map(|_| Bench::new(&arm, &[none]).commits(500).redo_bytes).collect();
     assert_eq!(totals[0], totals[1]);
 }

@@ -21,8 +21,7 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let path =
-            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Self(path)
     }
@@ -85,9 +84,7 @@ fn every_way_of_writing_leaves_what_was_written() {
 fn a_log_that_went_round_gives_back_its_last_writes() {
     let folder = Folder::new("round");
     let file = folder.file("log");
-    let mut probe =
-        Probe::new(&spec(std::slice::from_ref(&file), r#""keep": true, "size": "20000""#), 5)
-            .unwrap();
+    let mut probe = Probe::new(&spec(std::slice::from_ref(&file), r#""keep": true, "size": "20000""#), 5).unwrap();
     commit(&mut probe, Length::Transactions(200), &mut ());
     drop(probe);
     let found = recover(&[file]).unwrap();
@@ -113,10 +110,7 @@ fn what_the_probe_did_not_make_is_refused_and_stays() {
     let folder = Folder::new("foreign");
     let file = folder.file("precious");
     fs::write(&file, "ten years of photographs").unwrap();
-    assert!(
-        refusal(std::slice::from_ref(&file), r#""size": "1""#)
-            .contains("was not made by the probe")
-    );
+    assert!(refusal(std::slice::from_ref(&file), r#""size": "1""#).contains("was not made by the probe"));
     assert_eq!(fs::read_to_string(&file).unwrap(), "ten years of photographs");
     let link = folder.file("link");
     symlink(&file, &link).unwrap();
@@ -234,10 +228,7 @@ fn kill_again_and_again(times: u64, seed: u64, more: &str) {
         let after = Duration::from_micros(dice.up_to(40_000));
         let last = killed(&paths, more, after);
         let found = recover(&paths).unwrap();
-        assert!(
-            found.last_commit >= last,
-            "seed {seed}, round {round}: commit {last} was acknowledged, {found:?}"
-        );
+        assert!(found.last_commit >= last, "seed {seed}, round {round}: commit {last} was acknowledged, {found:?}");
         assert_eq!(found.copies[0].holes, 0, "the first path has none: {found:?}");
         // Any order of the paths gives the same.
         assert_eq!(recover(&[paths[1].clone(), paths[0].clone()]).unwrap(), found);

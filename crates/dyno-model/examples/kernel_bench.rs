@@ -187,8 +187,7 @@ fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<u64>().ok());
     let count = numbers.next().unwrap_or(1_000_000);
     let rounds = numbers.next().unwrap_or(5);
-    let styles: [Style; 4] =
-        [("bare", bare), ("machine", machine), ("server", server), ("customers", customers)];
+    let styles: [Style; 4] = [("bare", bare), ("machine", machine), ("server", server), ("customers", customers)];
     let mut best = [0.0_f64; 4];
     let mut means_ms = [0.0; 4];
     let clock = Instant::now();
@@ -199,11 +198,8 @@ fn main() {
             best[i] = best[i].max(2.0 * count as f64 / (cpu_s(clock) - start_s));
         }
     }
-    let fields: Vec<String> = styles
-        .iter()
-        .zip(best)
-        .map(|((name, _), rate)| format!("\"{name}_events_per_s\": {rate:.0}"))
-        .collect();
+    let fields: Vec<String> =
+        styles.iter().zip(best).map(|((name, _), rate)| format!("\"{name}_events_per_s\": {rate:.0}")).collect();
     println!(
         "{{\"customers\": {count}, \"mean_ms\": {:.4}, {}, \"server_over_bare\": {:.3}, \
          \"machine_over_bare\": {:.3}, \"customers_over_bare\": {:.3}}}",

@@ -208,9 +208,9 @@ fn redo_goes_first() {
     let waits = bench.heard.waits.borrow();
     let free = waits.iter().find(|wait| wait.event == Event::FreeBufferWaits).unwrap();
     assert!((5_000_000..5_100_000).contains(&free.elapsed_ns), "{free:?}");
-    assert!(waits.iter().any(|wait| {
-        wait.process == Process::LogWriter && wait.event == Event::LogFileParallelWrite
-    }));
+    assert!(
+        waits.iter().any(|wait| { wait.process == Process::LogWriter && wait.event == Event::LogFileParallelWrite })
+    );
 }
 
 /// Two sessions change one block; it is written for want of buffers: one of them must wait for that.
@@ -238,11 +238,8 @@ fn reads_from_cells_have_their_own_names() {
     });
     bench.simulation.run().unwrap();
     let waits = bench.heard.waits.borrow();
-    let told: Vec<_> = waits
-        .iter()
-        .filter(|wait| wait.process == Process::Session(0))
-        .map(|wait| (wait.event, wait.p[2]))
-        .collect();
+    let told: Vec<_> =
+        waits.iter().filter(|wait| wait.process == Process::Session(0)).map(|wait| (wait.event, wait.p[2])).collect();
     assert_eq!(told, [(Event::CellSingleBlock, 8_192), (Event::CellMultiblock, 81_920)]);
     assert!(waits.iter().all(|wait| u32::try_from(wait.p[0]).is_ok()));
 }

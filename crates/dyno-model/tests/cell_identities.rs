@@ -31,9 +31,10 @@ impl Seen {
 
     /// Sum over the objects of a type whose name begins so.
     fn sum(&self, object_type: &str, object: &str, name: &str) -> f64 {
-        let of = self.0.iter().filter(|((kind, at, metric), _)| {
-            *kind == object_type && at.starts_with(object) && metric == name
-        });
+        let of = self
+            .0
+            .iter()
+            .filter(|((kind, at, metric), _)| *kind == object_type && at.starts_with(object) && metric == name);
         of.map(|(_, value)| value).sum()
     }
 
@@ -54,16 +55,8 @@ impl Seen {
     }
 }
 
-const SKIPS: [&str; 8] = [
-    "BUSY",
-    "LARGE",
-    "LOG_ON_FLASH",
-    "NO_FL_DISKS",
-    "DISABLED_GD",
-    "IORM_PLAN",
-    "NO_BUFFER",
-    "IORM_LIMIT",
-];
+const SKIPS: [&str; 8] =
+    ["BUSY", "LARGE", "LOG_ON_FLASH", "NO_FL_DISKS", "DISABLED_GD", "IORM_PLAN", "NO_BUFFER", "IORM_LIMIT"];
 
 /// `whole`: nothing was under way when counting began.
 fn flash_log_holds(seen: &Seen, whole: bool) {
@@ -128,11 +121,7 @@ fn request(dice: &mut Stream, capacity_bytes: u64) -> Request {
     let bytes = [512, 4_096, 8_192, 20_000, 131_072, 131_073, 1 << 20][dice.below(7) as usize];
     let span = capacity_bytes.min([64 << 10, 4 << 20, 64 << 20][dice.below(3) as usize]);
     let offset_bytes = dice.below(span / 512) * 512;
-    if dice.chance(0.5) {
-        Request::read(offset_bytes, bytes)
-    } else {
-        Request::write(offset_bytes, bytes)
-    }
+    if dice.chance(0.5) { Request::read(offset_bytes, bytes) } else { Request::write(offset_bytes, bytes) }
 }
 
 fn tag(dice: &mut Stream) -> Tag {
@@ -145,11 +134,7 @@ fn tag(dice: &mut Stream) -> Tag {
 }
 
 /// An operator who changes his mind.
-fn command(
-    rack: &Rack,
-    dice: &mut Stream,
-    plans: &[BTreeMap<String, dyno_model::cell::iorm::Directive>],
-) {
+fn command(rack: &Rack, dice: &mut Stream, plans: &[BTreeMap<String, dyno_model::cell::iorm::Directive>]) {
     let cell = &rack.cells()[dice.below(rack.cells().len() as u64) as usize];
     match dice.below(6) {
         0 => cell.set_flash_log(dice.chance(0.5)),
@@ -284,9 +269,7 @@ fn bytes_of_a_group_arrive_once_for_each_copy() {
         simulation.run().unwrap();
         let all = |name: &str| -> f64 {
             let of = rack.metrics().into_iter().filter(|m| m.object_type == "GRIDDISK");
-            of.filter(|m| m.name.starts_with(name) && !m.name.ends_with("_SEC"))
-                .map(|m| m.value)
-                .sum()
+            of.filter(|m| m.name.starts_with(name) && !m.name.ends_with("_SEC")).map(|m| m.value).sum()
         };
         let mb = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let [read, written] = sent.get();

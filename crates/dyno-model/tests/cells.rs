@@ -35,8 +35,7 @@ fn raced(
 fn a_race_of_exponentials_is_the_exponential_of_the_sum_of_rates() {
     let simulation = Simulation::new(1);
     let parameters = bare(1, Redundancy::External);
-    let (rack, redo) =
-        raced(&simulation, &parameters, &exponential(4_000.0), &exponential(1_000.0));
+    let (rack, redo) = raced(&simulation, &parameters, &exponential(4_000.0), &exponential(1_000.0));
     let seen = closed_loop(&simulation, &redo, 1, 100_000, log_write);
     assert_near("race, ms", mean(&floats(&seen, 1e6)), 0.8);
     let (disk, all) = (metric(&rack, "FL_DISK_FIRST"), metric(&rack, "FL_IO_W"));
@@ -96,16 +95,13 @@ fn the_share_of_races_that_flash_wins_follows_the_medians() {
 /// N14: a write is as slow as its slowest copy; the mean of the largest of n exponentials is `H_n`.
 #[test]
 fn the_slowest_copy_decides_a_write() {
-    for (cells, redundancy, harmonic) in [
-        (1, Redundancy::External, 1.0),
-        (3, Redundancy::Normal, 1.5),
-        (5, Redundancy::High, 11.0 / 6.0),
-    ] {
+    for (cells, redundancy, harmonic) in
+        [(1, Redundancy::External, 1.0), (3, Redundancy::Normal, 1.5), (5, Redundancy::High, 11.0 / 6.0)]
+    {
         let simulation = Simulation::new(4);
         let mut parameters = bare(cells, redundancy);
         parameters.flash_log.enabled = false;
-        let (rack, redo) =
-            raced(&simulation, &parameters, &exponential(1_000.0), &exponential(1_000.0));
+        let (rack, redo) = raced(&simulation, &parameters, &exponential(1_000.0), &exponential(1_000.0));
         let seen = closed_loop(&simulation, &redo, 1, 40_000, log_write);
         assert_near(&format!("{redundancy:?}, ms"), mean(&floats(&seen, 1e6)), harmonic);
         assert!(rack.reports().iter().all(|report| report.little));
@@ -121,9 +117,7 @@ fn a_read_goes_to_one_copy_and_a_write_to_all() {
     let temp = tagged(&rack, Purpose::Temp);
     closed_loop(&simulation, &temp, 1, 500, |dice, _| Request::read(dice.below(1 << 30), 512));
     assert_eq!(metric(&rack, "CD_IO_RQ_R_SM"), 500.0);
-    closed_loop(&simulation, &temp, 1, 500, |dice, _| {
-        Request::write(dice.below(1 << 20) * 4_096, 4_096)
-    });
+    closed_loop(&simulation, &temp, 1, 500, |dice, _| Request::write(dice.below(1 << 20) * 4_096, 4_096));
     assert_eq!(metric(&rack, "CD_IO_RQ_W_SM"), 1_500.0);
     let by_cell = |cell: &str| -> f64 {
         let metrics = rack.metrics();
@@ -233,8 +227,7 @@ fn outliers_are_counted_by_which_copies_were_late() {
         let (rack, redo) = raced(&simulation, &parameters, &constant(disk_us), &constant(flash_us));
         closed_loop(&simulation, &redo, 1, 10, log_write);
         simulation.run_until(1_000_000_000).unwrap();
-        ["FL_PREVENTED_OUTLIERS", "FL_FLASH_ONLY_OUTLIERS", "FL_ACTUAL_OUTLIERS"]
-            .map(|name| metric(&rack, name))
+        ["FL_PREVENTED_OUTLIERS", "FL_FLASH_ONLY_OUTLIERS", "FL_ACTUAL_OUTLIERS"].map(|name| metric(&rack, name))
     };
     assert_eq!(outliers(900.0, 900.0), [0.0, 0.0, 0.0]);
     assert_eq!(outliers(1_100.0, 900.0), [10.0, 0.0, 0.0]);
@@ -268,8 +261,7 @@ fn dispatch_and_common_cause_are_in_front_of_both_copies() {
     assert!(dispatched.iter().all(|&us| (us - 130.0).abs() < 0.01));
     let off = FlashLogParameters { dispatch_us: 30.0, enabled: false, ..base.clone() };
     assert!(run(off).iter().all(|&us| (us - 100.0).abs() < 0.01));
-    let held =
-        FlashLogParameters { common_cause_ratio: 0.1, common_cause: constant(1_000.0), ..base };
+    let held = FlashLogParameters { common_cause_ratio: 0.1, common_cause: constant(1_000.0), ..base };
     let late = run(held).iter().filter(|&&us| us > 1_000.0).count() as f64 / 2e4;
     assert_near("held up", (late, (0.09_f64 / 2e4).sqrt()), 0.1);
 }

@@ -244,13 +244,7 @@ fn a_database_beside_that_cannot_be_is_named_with_its_line() {
         (load, "kind = \"key-lookup\"\nkeys = 0", "line 4", "found 0", "1 or more"),
         ("[databases.ORCL.workload]", "kind = \"sort\"", "line 2", "`ORCL`", "letters"),
         ("[databases.\"a b\".workload]", "kind = \"sort\"", "line 2", "`a b`", "letters"),
-        (
-            "[databases.B]\ncors = 2",
-            "[databases.B.workload]\nkind = \"sort\"",
-            "line 3",
-            "`cors`",
-            "`cores`",
-        ),
+        ("[databases.B]\ncors = 2", "[databases.B.workload]\nkind = \"sort\"", "line 3", "`cors`", "`cores`"),
     ] {
         let error = refused(more, section);
         assert!(error.place.contains(place), "{}", error.place);

@@ -43,8 +43,7 @@ fn the_mean_rotational_wait_is_half_a_turn() {
 #[test]
 fn the_service_time_is_seek_and_rotation() {
     let simulation = Simulation::new(2);
-    let parameters =
-        DiskParameters { seek_span_ms: 5.5, outer_mb_s: 136.533, inner_mb_s: 136.533, ..fifo() };
+    let parameters = DiskParameters { seek_span_ms: 5.5, outer_mb_s: 136.533, inner_mb_s: 136.533, ..fifo() };
     let disk: Rc<dyn Device> = Disk::new(&simulation, "disk", parameters);
     let times = floats(&closed_loop(&simulation, &disk, 1, 100_000, random_read), 1e6);
     // Neighbouring seeks share a place: batches of 100 are independent enough.
@@ -121,11 +120,8 @@ fn exponential() -> Times {
 fn the_last_piece_of_a_stripe_and_the_slowest_copy_decide() {
     for n in [2_u64, 8, 32] {
         let simulation = Simulation::new(6);
-        let members = || {
-            (0..n)
-                .map(|i| device(&simulation, &format!("member {i}"), 1, &exponential()))
-                .collect::<Vec<_>>()
-        };
+        let members =
+            || (0..n).map(|i| device(&simulation, &format!("member {i}"), 1, &exponential())).collect::<Vec<_>>();
         let harmonic: f64 = (1..=n).map(|k| 1.0 / k as f64).sum();
         let stripe: Rc<dyn Device> = Array::stripe("stripe", 8_192, members());
         let next: fn(&mut Stream, u64) -> Request = |_, _| Request::write(0, 32 * 8_192);
@@ -180,8 +176,7 @@ fn a_channel_limits_all_its_luns_together() {
         .map(|i| {
             let array = device(&simulation, &format!("array {i}"), 1_000, &times);
             let name = format!("lun {i}");
-            let lun: Rc<dyn Device> =
-                Lun::new(&simulation, &name, 8, Rc::clone(&array), Some(Rc::clone(&channel)));
+            let lun: Rc<dyn Device> = Lun::new(&simulation, &name, 8, Rc::clone(&array), Some(Rc::clone(&channel)));
             (array, lun)
         })
         .collect();
@@ -228,8 +223,7 @@ fn a_cache_takes_a_burst_until_it_is_full() {
 fn what_is_written_again_is_absorbed() {
     let simulation = Simulation::new(11);
     let (cache, device) = cached(&simulation, CacheParameters::default());
-    let next: fn(&mut Stream, u64) -> Request =
-        |dice, _| Request::write(dice.below(64) * 8_192 * 1_001, 8_192);
+    let next: fn(&mut Stream, u64) -> Request = |dice, _| Request::write(dice.below(64) * 8_192 * 1_001, 8_192);
     closed_loop(&simulation, &device, 4, 10_000, next);
     let share = cache.absorbed() as f64 / 40_000.0;
     assert!(share > 0.9, "{share}");
@@ -243,8 +237,7 @@ fn without_battery_or_while_it_learns_every_write_is_the_disks() {
     let (_, device) = cached(&simulation, none);
     let seen = closed_loop(&simulation, &device, 1, 300, random_write);
     assert!(mean(&floats(&seen, 1e6)).0 > 4.0);
-    let learns =
-        CacheParameters { learn_every_s: 1.0, learn_s: 0.25, ..CacheParameters::default() };
+    let learns = CacheParameters { learn_every_s: 1.0, learn_s: 0.25, ..CacheParameters::default() };
     let simulation = Simulation::new(12);
     let (cache, _) = cached(&simulation, learns);
     let at = |ms: u64| {

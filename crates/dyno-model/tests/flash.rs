@@ -87,11 +87,7 @@ fn cost_benefit_beats_greedy_under_skew() {
             if i == 20 * pages {
                 ftl.reset();
             }
-            let lpn = if dice.chance(0.8) {
-                dice.below(hot)
-            } else {
-                hot + dice.below(u64::from(pages) - hot)
-            };
+            let lpn = if dice.chance(0.8) { dice.below(hot) } else { hot + dice.below(u64::from(pages) - hot) };
             write(&mut ftl, lpn as u32);
         }
         ftl.counts().amplification()
@@ -191,9 +187,7 @@ fn sustained_random_writes_run_at_the_pace_of_the_dies() {
     closed_loop(&simulation, &device, 64, 4_000, random_page_write);
     let counts = card.counts();
     let amplification = counts.amplification();
-    let die_us = 250.0
-        + (amplification - 1.0) * 275.0
-        + 2_000.0 * counts.erases as f64 / counts.host_writes as f64;
+    let die_us = 250.0 + (amplification - 1.0) * 275.0 + 2_000.0 * counts.erases as f64 / counts.host_writes as f64;
     let bound = dies / die_us * 1e6;
     let rate = counts.host_writes as f64 / (simulation.now_ns() as f64 / 1e9);
     println!("{rate:.0}/s of at most {bound:.0}/s, amplification {amplification:.3}");

@@ -43,11 +43,7 @@ fn data(rack: &Rack) -> Rc<dyn Device> {
 }
 
 /// Does these one after the other and gives their times.
-fn one_by_one(
-    simulation: &Simulation,
-    device: &Rc<dyn Device>,
-    requests: Vec<Request>,
-) -> Vec<u64> {
+fn one_by_one(simulation: &Simulation, device: &Rc<dyn Device>, requests: Vec<Request>) -> Vec<u64> {
     let seen = Rc::new(std::cell::RefCell::new(Vec::new()));
     let (sim, device, out) = (simulation.sim().clone(), Rc::clone(device), Rc::clone(&seen));
     simulation.spawn("job", async move {
@@ -128,8 +124,7 @@ fn write_through_waits_for_the_disk_and_write_back_for_flash() {
         let seen = one_by_one(&simulation, &data(&rack), vec![rewrite(1), rewrite(1), rewrite(2)]);
         assert_eq!(seen, [expected; 3]);
         assert_eq!(one_by_one(&simulation, &data(&rack), vec![block(1)]), [FLASH_NS]);
-        let (first, over) =
-            (metric(&rack, "FC_IO_RQ_W_FIRST"), metric(&rack, "FC_IO_RQ_W_OVERWRITE"));
+        let (first, over) = (metric(&rack, "FC_IO_RQ_W_FIRST"), metric(&rack, "FC_IO_RQ_W_OVERWRITE"));
         assert_eq!((first, over), (2.0, 1.0));
     }
 }
@@ -158,10 +153,7 @@ fn write_back_absorbs_overwrites_and_a_flush_writes_every_line_once() {
     assert_eq!(cell.flash_cache(), (CacheMode::None, 0));
     assert_eq!(one_by_one(&simulation, &data(&rack), vec![block(1)]), [DISK_NS]);
     cell.create_flash_cache(CacheMode::WriteThrough, 1.0).unwrap();
-    assert_eq!(
-        one_by_one(&simulation, &data(&rack), vec![block(1), block(1)]),
-        [DISK_NS, FLASH_NS]
-    );
+    assert_eq!(one_by_one(&simulation, &data(&rack), vec![block(1), block(1)]), [DISK_NS, FLASH_NS]);
     assert!(rack.holds());
 }
 
@@ -247,10 +239,7 @@ fn a_segment_that_is_no_longer_cached_still_hits() {
     let rack = cached(&simulation, 10, |_| {});
     one_by_one(&simulation, &data(&rack), vec![block(1)]);
     let none = device(&rack, Purpose::Data, Caching::None);
-    assert_eq!(
-        one_by_one(&simulation, &none, vec![block(1), block(2), block(2)]),
-        [FLASH_NS, DISK_NS, DISK_NS]
-    );
+    assert_eq!(one_by_one(&simulation, &none, vec![block(1), block(2), block(2)]), [FLASH_NS, DISK_NS, DISK_NS]);
 }
 
 /// KEEP takes no more than its share, and pushes out its own lines beyond it.
@@ -302,9 +291,7 @@ fn what_a_large_write_covers_is_no_longer_cached() {
 /// In write-through mode mirror copies go to disk only; in write-back mode every copy is cached.
 #[test]
 fn mirror_copies_are_cached_in_write_back_mode_only() {
-    for (mode, first, skipped) in
-        [(CacheMode::WriteThrough, 1.0, 1.0), (CacheMode::WriteBack, 2.0, 0.0)]
-    {
+    for (mode, first, skipped) in [(CacheMode::WriteThrough, 1.0, 1.0), (CacheMode::WriteBack, 2.0, 0.0)] {
         let simulation = Simulation::new(12);
         let mut parameters = bare(2, Redundancy::Normal);
         parameters.flash_cache.mode = mode;
@@ -327,8 +314,7 @@ fn without_memory_keep_waits_and_others_are_not_stored() {
         let simulation = Simulation::new(13);
         let rack = cached(&simulation, 10_000, tight);
         let scan = device(&rack, Purpose::Scan, caching);
-        let next: fn(&mut Stream, u64) -> Request =
-            |dice, _| Request::read(dice.below(64) << 20, 1 << 20);
+        let next: fn(&mut Stream, u64) -> Request = |dice, _| Request::read(dice.below(64) << 20, 1 << 20);
         let seen = closed_loop(&simulation, &scan, 8, 1, next);
         let longest = seen.into_iter().max().unwrap();
         (longest, metric(&rack, "FC_IO_RQ_W_SKIP_FC_THROTTLE"))
@@ -353,10 +339,8 @@ fn requests_of_all_modules_are_bounded_and_bytes_add_up() {
         let per_second = 8_000.0 / (simulation.now_ns() as f64 / 1e9) / 3.0;
         (per_second, per_second * bytes as f64 / 1e6)
     };
-    let small: fn(&mut Stream, u64) -> Request =
-        |dice, bytes| Request::read(dice.below(bytes / 4_096) * 4_096, 4_096);
-    let large: fn(&mut Stream, u64) -> Request =
-        |dice, bytes| Request::read(dice.below(bytes >> 20) << 20, 1 << 20);
+    let small: fn(&mut Stream, u64) -> Request = |dice, bytes| Request::read(dice.below(bytes / 4_096) * 4_096, 4_096);
+    let large: fn(&mut Stream, u64) -> Request = |dice, bytes| Request::read(dice.below(bytes >> 20) << 20, 1 << 20);
     let (one, all) = (rate(1, 4_096, small).0, rate(16, 4_096, small).0);
     println!("a cell: {one:.0} small reads/s of a module, {all:.0} of sixteen");
     assert!(one > 15_000.0 && all > 80_000.0 && all < 98_300.0);
@@ -370,12 +354,7 @@ fn a_cache_that_begins_warm_answers_from_flash_and_has_counted_nothing() {
     let simulation = Simulation::new(3);
     let mut parameters = RackParameters { count: 1, disks: 4, modules: 4, ..Default::default() };
     parameters.flash_cache.size_gb = 0.05;
-    let group = GroupParameters {
-        size_gb: 1.0,
-        warm_mb: 32,
-        redundancy: Redundancy::External,
-        ..Default::default()
-    };
+    let group = GroupParameters { size_gb: 1.0, warm_mb: 32, redundancy: Redundancy::External, ..Default::default() };
     parameters.groups = [("DATA".to_owned(), group)].into();
     let rack = Rack::new(simulation.sim(), &parameters).unwrap();
     let data = rack.group("DATA", &Tag::new(Purpose::Data, "ORCL")).unwrap();

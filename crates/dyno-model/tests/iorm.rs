@@ -79,9 +79,8 @@ fn shares_of_10_and_4_are_71_and_29_percent_under_contention() {
     println!("{done:?} in {SECONDS} s: {:.2} %", of_a * 100.0);
     assert!((of_a - 10.0 / 14.0).abs() < 0.01, "{of_a}");
     let waits = rack.metrics();
-    let wait = |database: &str| {
-        waits.iter().find(|m| m.object == database && m.name == "DB_IO_WT_SM_RQ").unwrap().value
-    };
+    let wait =
+        |database: &str| waits.iter().find(|m| m.object == database && m.name == "DB_IO_WT_SM_RQ").unwrap().value;
     assert!(wait("B") > 2.0 * wait("A"), "{} {}", wait("A"), wait("B"));
 }
 
@@ -116,8 +115,7 @@ fn a_share_that_is_not_used_goes_to_the_others() {
 /// Shares are of disk time: requests of 1 MB count for what they are expected to take.
 #[test]
 fn large_requests_weigh_more_than_small_ones() {
-    let done =
-        on_servers(&[("A", share(1)), ("B", share(1))], &[("A", 16, 8_192), ("B", 16, 1 << 20)]);
+    let done = on_servers(&[("A", share(1)), ("B", share(1))], &[("A", 16, 8_192), ("B", 16, 1 << 20)]);
     let cost = managed(&[]).iorm;
     let expected = cost.cost_ns(1 << 20) as f64 / cost.cost_ns(8_192) as f64;
     assert!((2.0..4.0).contains(&expected), "a large one is about three small ones: {expected}");

@@ -52,12 +52,7 @@ fn a_wrong_key_is_named_with_its_line_and_the_nearest_right_one() {
     assert_refused(&small("[databse]\ncores = 4"), "line 4", "`databse`", "database");
     assert_refused(&small("[database]\ncors = 4"), "line 5, database.cors", "`cors`", "`cores`");
     assert_refused(&small("[devices.x]\nkind = \"dsk\""), "line 5", "\"dsk\"", "`disk`");
-    assert_refused(
-        &small("[devices.x]\nzones = 3"),
-        "line 4, devices.x",
-        "says what it is",
-        "disk",
-    );
+    assert_refused(&small("[devices.x]\nzones = 3"), "line 4, devices.x", "says what it is", "disk");
     let beside = "zones = { value = 3, sauce = \"x\" }";
     assert_refused(&small(beside), "line 4", "`sauce`", "value, source");
 }
@@ -88,8 +83,7 @@ fn text_that_is_no_toml_is_refused_with_its_line() {
 
 #[test]
 fn a_dangling_name_a_cycle_and_a_wrong_count_are_named() {
-    let over =
-        |name: &str| small(&format!("[devices.memory]\nkind = \"cache\"\nover = \"{name}\""));
+    let over = |name: &str| small(&format!("[devices.memory]\nkind = \"cache\"\nover = \"{name}\""));
     assert_refused(&over("plater"), "line 6, devices.memory.over", "`plater`", "`platter`");
     assert_refused(&over("memory"), "line 6", "memory over memory", "");
     let two = "[devices.a]\nkind = \"stripe\"\nover = \"b\"\n[devices.b]\nkind = \"mirror\"\nover = [\"a\"]";
@@ -129,9 +123,7 @@ fn a_setting_is_a_path_or_an_unambiguous_end_of_one() {
 fn a_setting_that_cannot_be_leaves_the_machine_as_it_was() {
     let mut machine = Machine::parse(&small("")).unwrap();
     let before = serde_json::to_string(&machine.describe()).unwrap();
-    for (name, value) in
-        [("storage.redo", "nowhere"), ("cores", "many"), ("cores", "0"), ("scheduler", "lift")]
-    {
+    for (name, value) in [("storage.redo", "nowhere"), ("cores", "many"), ("cores", "0"), ("scheduler", "lift")] {
         assert!(machine.set(name, value).is_err(), "{name} = {value}");
     }
     assert_eq!(serde_json::to_string(&machine.describe()).unwrap(), before);
@@ -146,8 +138,7 @@ fn counted_devices_stack_neighbours_together() {
          [devices.unit]\nkind = \"lun\"\nover = \"pair\"\nchannel = \"port\"\n\
          [devices.set]\nkind = \"stripe\"\nover = \"unit\"\ncount = 4\nstripe_kb = 64",
     );
-    let text =
-        text.replace("redo = \"platter\"\ndata = \"platter\"", "redo = \"set.3\"\ndata = \"set\"");
+    let text = text.replace("redo = \"platter\"\ndata = \"platter\"", "redo = \"set.3\"\ndata = \"set\"");
     let machine = Machine::parse(&text).unwrap();
     let simulation = Simulation::new(1);
     let built = machine.build(&simulation, Rc::new(())).unwrap();
@@ -160,12 +151,8 @@ fn counted_devices_stack_neighbours_together() {
         start(&sim, &*redo, Request::write(64 << 10, 512)).await;
     });
     simulation.run().unwrap();
-    let busy: Vec<String> = built
-        .reports()
-        .into_iter()
-        .filter(|report| report.arrivals > 0)
-        .map(|report| report.name)
-        .collect();
+    let busy: Vec<String> =
+        built.reports().into_iter().filter(|report| report.arrivals > 0).map(|report| report.name).collect();
     assert_eq!(busy, ["unit.7", "port.1", "platter.14", "platter.15"]);
 }
 
@@ -176,8 +163,7 @@ fn built_in_machines_say_where_their_numbers_come_from() {
         let machine = Machine::parse(built_in(name).unwrap()).unwrap();
         let described = machine.describe();
         for line in &described.parameters {
-            let number =
-                line.value.as_ref().is_some_and(|value| value.is_integer() || value.is_float());
+            let number = line.value.as_ref().is_some_and(|value| value.is_integer() || value.is_float());
             let differs = line.default.is_some() && line.value != line.default;
             let told = line.source != "chosen by the machine" && !line.source.is_empty();
             assert!(!(number && differs) || told, "{name}: {} has no source", line.path);
@@ -202,10 +188,7 @@ fn no_setting_of_a_built_in_machine_breaks_it() {
                 let at = dice.below(described.parameters.len() as u64) as usize;
                 let path = &described.parameters[at].path;
                 // Devices by the thousand, and cards too large to fill, take long, no more.
-                if path.ends_with("count")
-                    || path.ends_with("capacity_mb")
-                    || path.ends_with("dies")
-                {
+                if path.ends_with("count") || path.ends_with("capacity_mb") || path.ends_with("dies") {
                     continue;
                 }
                 let text = value(&mut dice);
@@ -232,9 +215,7 @@ fn value(dice: &mut Stream) -> String {
 /// A structure may stand inline or as a table, and is one value.
 #[test]
 fn a_structure_is_one_parameter() {
-    let cells = |log: &str| {
-        format!("title = \"x\"\n[cells]\n{log}\n[storage]\nredo = \"RECO\"\ndata = \"DATA\"\n")
-    };
+    let cells = |log: &str| format!("title = \"x\"\n[cells]\n{log}\n[storage]\nredo = \"RECO\"\ndata = \"DATA\"\n");
     let times = toml::Value::try_from(toml::toml! { kind = "exponential"
     mean_us = 5.0 });
     for log in [
@@ -275,29 +256,12 @@ fn groups_of_cells_are_those_given() {
 #[test]
 fn a_measured_device_is_read_from_its_regimes() {
     let regimes = "regimes = [{ read = { kind = \"constant\", us = 80 }, write = { kind = \"lognormal\", median_us = 60, sigma = 0.3 } }]";
-    let text = small(&format!(
-        "[devices.m]\nkind = \"empirical\"\ncapacity_gb = 1\nservers = 2\n{regimes}"
-    ));
+    let text = small(&format!("[devices.m]\nkind = \"empirical\"\ncapacity_gb = 1\nservers = 2\n{regimes}"));
     let text = text.replace("redo = \"platter\"", "redo = \"m\"");
     let machine = Machine::parse(&text).unwrap();
     let built = machine.build(&Simulation::new(1), Rc::new(())).unwrap();
     assert_eq!(built.instance.storage().redo[0].capacity_bytes(), 1_000_000_000);
-    assert_refused(
-        &text.replace("lognormal", "lognormale"),
-        "line 8, devices.m.regimes",
-        "`lognormale`",
-        "",
-    );
-    assert_refused(
-        &text.replace("capacity_gb = 1\n", ""),
-        "line 4, devices.m",
-        "`capacity_gb`",
-        "",
-    );
-    assert_refused(
-        &text.replace("servers", "server"),
-        "line 7",
-        "an empirical device has no",
-        "`servers`",
-    );
+    assert_refused(&text.replace("lognormal", "lognormale"), "line 8, devices.m.regimes", "`lognormale`", "");
+    assert_refused(&text.replace("capacity_gb = 1\n", ""), "line 4, devices.m", "`capacity_gb`", "");
+    assert_refused(&text.replace("servers", "server"), "line 7", "an empirical device has no", "`servers`");
 }

@@ -4,13 +4,9 @@
 use std::collections::BTreeSet;
 
 use dyno_model::cell::iorm::{Directive, IormParameters};
-use dyno_model::cell::parameters::{
-    FlashCacheParameters, FlashLogParameters, NetworkParameters, ScanParameters,
-};
+use dyno_model::cell::parameters::{FlashCacheParameters, FlashLogParameters, NetworkParameters, ScanParameters};
 use dyno_model::cell::{GroupParameters, RackParameters};
-use dyno_model::database::{
-    BufferParameters, InstanceParameters, RedoParameters, SchedulerParameters,
-};
+use dyno_model::database::{BufferParameters, InstanceParameters, RedoParameters, SchedulerParameters};
 use dyno_model::device::Parameter;
 use dyno_model::device::cache::CacheParameters;
 use dyno_model::device::disk::DiskParameters;
@@ -62,8 +58,7 @@ fn every_parameter_has_a_meaning_and_a_source() {
 
 #[test]
 fn a_file_names_what_it_changes_and_a_wrong_key_is_named() {
-    let disk: DiskParameters =
-        toml::from_str("rotation_rpm = 7200\nscheduler = \"elevator\"").unwrap();
+    let disk: DiskParameters = toml::from_str("rotation_rpm = 7200\nscheduler = \"elevator\"").unwrap();
     assert_eq!((disk.rotation_rpm, disk.zones), (7_200.0, DiskParameters::default().zones));
     let error = toml::from_str::<DiskParameters>("rpm = 7200").unwrap_err().to_string();
     assert!(error.contains("`rpm`") && error.contains("rotation_rpm"), "{error}");

@@ -11,13 +11,7 @@ use dyno_model::kernel::{Resource, Simulation, StationReport, Stream};
 const UNIT_NS: f64 = 1e6;
 
 /// Customers that come at random to `servers` servers; service times in units of 1 ms.
-fn station(
-    seed: u64,
-    servers: u64,
-    rho: f64,
-    customers: u64,
-    service: fn(&mut Stream) -> f64,
-) -> StationReport {
+fn station(seed: u64, servers: u64, rho: f64, customers: u64, service: fn(&mut Stream) -> f64) -> StationReport {
     let simulation = Simulation::new(seed);
     let till = Resource::new(&simulation, "till", servers);
     let (sim, counter) = (simulation.sim().clone(), till.clone());
@@ -141,11 +135,8 @@ fn a_station_with_few_places() {
 /// `n` machines that run for a while, break down, and queue for the stations of a workshop.
 fn machines(seed: u64, n: u64, demands_ms: &[f64], think_ms: f64) -> f64 {
     let simulation = Simulation::new(seed);
-    let stations: Vec<Resource> = demands_ms
-        .iter()
-        .enumerate()
-        .map(|(i, _)| Resource::new(&simulation, &format!("station {i}"), 1))
-        .collect();
+    let stations: Vec<Resource> =
+        demands_ms.iter().enumerate().map(|(i, _)| Resource::new(&simulation, &format!("station {i}"), 1)).collect();
     for i in 0..n {
         let (sim, stations) = (simulation.sim().clone(), stations.clone());
         let demands_ms = demands_ms.to_vec();

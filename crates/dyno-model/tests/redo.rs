@@ -122,8 +122,7 @@ fn group_commit_of_a_closed_loop() {
             let batch = commits / (counts.writes - before.writes) as f64;
             (commits / 1e3, batch, bench.mean_ms(Event::LogFileSync))
         });
-        let column =
-            |get: fn(&(f64, f64, f64)) -> f64| mean(&runs.iter().map(get).collect::<Vec<_>>());
+        let column = |get: fn(&(f64, f64, f64)) -> f64| mean(&runs.iter().map(get).collect::<Vec<_>>());
         println!("{n} sessions, think {think_ms} ms");
         assert_near("commits per ms", column(|run| run.0), rate);
         assert_near("commits per write", column(|run| run.1), batch);
@@ -161,15 +160,9 @@ fn without_thinking_two_groups_alternate() {
 fn the_time_of_a_commit_is_a_sawtooth_over_its_redo() {
     // Redo of so many MB of blocks: 50 MB/s made, 150 MB/s written, 1 MB = 2^20 bytes.
     let mb = f64::from(1 << 20) * 496.0 / 512.0;
-    for (size, expected_ms) in [
-        (0.25, 2.066_7),
-        (0.5, 3.733_3),
-        (0.99, 7.0),
-        (1.1, 6.133_3),
-        (1.33, 3.066_7),
-        (1.5, 3.733_3),
-        (1.99, 7.0),
-    ] {
+    for (size, expected_ms) in
+        [(0.25, 2.066_7), (0.5, 3.733_3), (0.99, 7.0), (1.1, 6.133_3), (1.33, 3.066_7), (1.5, 3.733_3), (1.99, 7.0)]
+    {
         let mut parameters = bare();
         parameters.redo.write_kb = 4 << 10;
         let bench = Bench::on_memory(3, parameters, 400.0, 150.0 * 1.048_576);

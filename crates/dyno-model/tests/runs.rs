@@ -79,8 +79,7 @@ fn equal_seeds_give_equal_runs_to_the_byte_whatever_runs_beside_them() {
         assert_eq!(alone[index].hash, beside[index].hash);
         assert_eq!(bytes(&one.0, index as u32), bytes(&two.0, index as u32));
     }
-    let hashes: std::collections::BTreeSet<&str> =
-        alone.iter().map(|block| block.hash.as_str()).collect();
+    let hashes: std::collections::BTreeSet<&str> = alone.iter().map(|block| block.hash.as_str()).collect();
     assert_eq!(hashes.len(), 4, "blocks are different replications");
     assert_ne!(block(&race(8), 0, &two.0).hash, alone[0].hash);
 }

@@ -35,12 +35,7 @@ fn moments() {
         ("unit", Stream::unit, 0.5, (1.0_f64 / 12.0).sqrt()),
         ("exponential", |s| s.exponential(3.0), 3.0, 3.0),
         ("normal", Stream::normal, 0.0, 1.0),
-        (
-            "lognormal",
-            |s| s.lognormal(2.0, 1.0),
-            2.0 * exp_half,
-            2.0 * exp_half * (1_f64.exp() - 1.0).sqrt(),
-        ),
+        ("lognormal", |s| s.lognormal(2.0, 1.0), 2.0 * exp_half, 2.0 * exp_half * (1_f64.exp() - 1.0).sqrt()),
     ];
     for (name, draw, mean, deviation) in cases {
         let mut dice = stream(name);
@@ -101,10 +96,5 @@ fn the_first_draws_are_pinned() {
     ];
     assert_eq!(bits, PINNED);
 }
-const PINNED: [u64; 5] = [
-    4_604_995_507_038_714_949,
-    4_605_163_248_630_261_829,
-    4_607_878_304_906_348_869,
-    4_646_646_967_394_404_070,
-    719,
-];
+const PINNED: [u64; 5] =
+    [4_604_995_507_038_714_949, 4_605_163_248_630_261_829, 4_607_878_304_906_348_869, 4_646_646_967_394_404_070, 719];

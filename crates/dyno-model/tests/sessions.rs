@@ -9,8 +9,7 @@ use std::rc::Rc;
 use common::instance::{Bench, bare, constant, memory, station};
 use common::{assert_near, mean};
 use dyno_model::database::{
-    CallKind, Event, Instance, InstanceParameters, Policy, Process, Scan, SchedulerParameters,
-    Sort, Storage, Wait,
+    CallKind, Event, Instance, InstanceParameters, Policy, Process, Scan, SchedulerParameters, Sort, Storage, Wait,
 };
 use dyno_model::formula;
 use dyno_model::kernel::Simulation;
@@ -25,12 +24,9 @@ fn of(bench: &Bench, process: Process) -> Vec<Wait> {
 /// Sessions that think and compute on one core: machine repair, whatever the time slice.
 #[test]
 fn a_core_is_a_repairman() {
-    for (policy, slice_ms) in
-        [(Policy::RoundRobin, 0.3), (Policy::RoundRobin, 1_000.0), (Policy::Fair, 0.3)]
-    {
+    for (policy, slice_ms) in [(Policy::RoundRobin, 0.3), (Policy::RoundRobin, 1_000.0), (Policy::Fair, 0.3)] {
         let runs = replicate(1, 20, 2, |seed| {
-            let scheduler =
-                SchedulerParameters { policy, slice_ms, latency_ms: slice_ms, wakeup_ms: 0.1 };
+            let scheduler = SchedulerParameters { policy, slice_ms, latency_ms: slice_ms, wakeup_ms: 0.1 };
             let parameters = InstanceParameters { cores: 1, scheduler, ..bare() };
             let bench = Bench::on_memory(seed, parameters, 100.0, 1e12);
             for number in 0..6 {
@@ -70,13 +66,7 @@ fn a_wait_ends_when_the_session_runs() {
         short.compute(200_000).await;
     });
     bench.simulation.run().unwrap();
-    let wait = |event, start_ns, elapsed_ns, process| Wait {
-        process,
-        event,
-        start_ns,
-        elapsed_ns,
-        p: [0; 3],
-    };
+    let wait = |event, start_ns, elapsed_ns, process| Wait { process, event, start_ns, elapsed_ns, p: [0; 3] };
     // The thought of 0.3 ms ends at the end of the other's slice, at 1 ms.
     let thought = wait(Event::ClientMessage, 0, 1_000_000, Process::Session(1));
     assert_eq!(of(&bench, Process::Session(1)), [thought]);
@@ -119,8 +109,7 @@ fn a_starved_log_writer_shows_as_sync_far_above_parallel_write() {
         let bench = Bench::on_memory(4, parameters, 400.0, 500.0);
         let load = CommitLoop { cpu_us: 1_000.0, ..CommitLoop::default() };
         let stop = Stop::new(5, Limit::Transactions(100));
-        let progress =
-            Workload::CommitLoop(load).spawn(&bench.simulation, &bench.instance, 40, &stop);
+        let progress = Workload::CommitLoop(load).spawn(&bench.simulation, &bench.instance, 40, &stop);
         bench.simulation.run().unwrap();
         assert_eq!(progress.unwrap().unaccounted(), 0);
         let (sync, write) = (Event::LogFileSync, Event::LogFileParallelWrite);
@@ -247,13 +236,8 @@ fn a_sort_makes_the_passes_that_it_must() {
     // Areas of 1 MB: 100 runs, 15 or 3 of them merged at once.
     for (area_kb, io_kb, passes) in [(1_024, 64, 2), (1_024, 256, 5), (200_000, 64, 0)] {
         let bench = Bench::on_memory(1, bare(), 100.0, 1e3);
-        let sort = Sort {
-            bytes: 100 << 20,
-            area_bytes: area_kb << 10,
-            io_bytes: io_kb << 10,
-            ahead: 1,
-            cpu_ns_per_kb: 100,
-        };
+        let sort =
+            Sort { bytes: 100 << 20, area_bytes: area_kb << 10, io_bytes: io_kb << 10, ahead: 1, cpu_ns_per_kb: 100 };
         assert_eq!(sort.plan().passes, passes);
         let mut session = bench.instance.session(3);
         bench.simulation.spawn("session", async move { session.sort(&sort).await });
@@ -278,13 +262,7 @@ fn a_scan_reads_ahead() {
             Storage { redo, temp: Rc::clone(&data), data }
         });
         let mut session = bench.instance.session(0);
-        let scan = Scan {
-            offset_bytes: 1 << 20,
-            bytes: 64 << 20,
-            io_bytes: 1 << 20,
-            ahead,
-            cpu_ns_per_io: 0,
-        };
+        let scan = Scan { offset_bytes: 1 << 20, bytes: 64 << 20, io_bytes: 1 << 20, ahead, cpu_ns_per_io: 0 };
         bench.simulation.spawn("session", async move { session.scan(&scan).await });
         bench.simulation.run().unwrap();
         let waits = of(&bench, Process::Session(0));
@@ -384,8 +362,7 @@ fn what_cannot_work_is_named() {
     assert!(made.is_err_and(|error| error.to_string().contains("redo members")));
     let bench = Bench::on_memory(1, bare(), 1.0, 1.0);
     let seen = RefCell::new(Vec::new());
-    for text in ["commit-loop\"\nredo_bytes = \"2MB..1MB", "update-loop\"\nblocks = 0\nskew = \"x"]
-    {
+    for text in ["commit-loop\"\nredo_bytes = \"2MB..1MB", "update-loop\"\nblocks = 0\nskew = \"x"] {
         match toml::from_str::<Workload>(&format!("kind = \"{text}\"")) {
             Ok(work) => {
                 let stop = Stop::new(0, Limit::Transactions(1));

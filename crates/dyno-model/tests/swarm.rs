@@ -12,9 +12,7 @@ use std::rc::Rc;
 use dyno_model::cell::parameters::Caching;
 use dyno_model::cell::{Purpose, Rack, Tag};
 use dyno_model::database::lru::Replacement;
-use dyno_model::database::{
-    Call, Instance, InstanceParameters, Policy, Process, Sink, Storage, Wait,
-};
+use dyno_model::database::{Call, Instance, InstanceParameters, Policy, Process, Sink, Storage, Wait};
 use dyno_model::device::array::Array;
 use dyno_model::device::cache::{Cache, CacheParameters};
 use dyno_model::device::disk::{Disk, DiskParameters, Scheduler};
@@ -23,9 +21,7 @@ use dyno_model::device::ftl::Collector;
 use dyno_model::device::lun::{ChannelParameters, HbaChannel, Lun};
 use dyno_model::device::{Device, Request, start};
 use dyno_model::kernel::{Simulation, Stream};
-use dyno_model::workload::{
-    CommitLoop, KeyLookup, Limit, ScanJobs, SortLoad, Stop, UpdateLoop, Workload,
-};
+use dyno_model::workload::{CommitLoop, KeyLookup, Limit, ScanJobs, SortLoad, Stop, UpdateLoop, Workload};
 
 /// What must hold at the end, beside the stations.
 type Check = Box<dyn Fn() -> bool>;
@@ -54,10 +50,7 @@ impl Bench<'_> {
                 let limit = self.pick(&[1, 2, 8]);
                 let below = self.device(depth - 1);
                 let channel = self.dice.chance(0.5).then(|| {
-                    let parameters = ChannelParameters {
-                        queue_limit: limit + 1,
-                        ..ChannelParameters::default()
-                    };
+                    let parameters = ChannelParameters { queue_limit: limit + 1, ..ChannelParameters::default() };
                     HbaChannel::new(self.simulation, "channel", parameters)
                 });
                 Lun::new(self.simulation, &name, limit, below, channel)
@@ -137,11 +130,7 @@ impl Bench<'_> {
 fn request(dice: &mut Stream, span_bytes: u64) -> Request {
     let bytes = [512, 1_024, 4_096, 8_192, 100_000][dice.below(5) as usize];
     let offset_bytes = dice.below(span_bytes / 512) * 512;
-    if dice.chance(0.5) {
-        Request::read(offset_bytes, bytes)
-    } else {
-        Request::write(offset_bytes, bytes)
-    }
+    if dice.chance(0.5) { Request::read(offset_bytes, bytes) } else { Request::write(offset_bytes, bytes) }
 }
 
 fn run(seed: u64) -> (u64, u64) {

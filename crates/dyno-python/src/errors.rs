@@ -4,10 +4,8 @@ use pyo3::prelude::*;
 
 /// An error of the named kind in `dbdyno.errors` with this message.
 pub(crate) fn raise(py: Python<'_>, kind: &str, message: &str) -> PyErr {
-    let made = py
-        .import("dbdyno.errors")
-        .and_then(|module| module.getattr(kind))
-        .and_then(|class| class.call1((message,)));
+    let made =
+        py.import("dbdyno.errors").and_then(|module| module.getattr(kind)).and_then(|class| class.call1((message,)));
     match made {
         Ok(value) => PyErr::from_value(value),
         Err(error) => error,

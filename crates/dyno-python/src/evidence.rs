@@ -14,21 +14,14 @@ fn column<'py, T>(columns: &Bound<'py, PyDict>, name: &str) -> PyResult<Vec<T>>
 where
     T: for<'a> FromPyObject<'a, 'py>,
 {
-    let value = columns
-        .get_item(name)?
-        .ok_or_else(|| PyKeyError::new_err(format!("column {name} is missing")))?;
+    let value = columns.get_item(name)?.ok_or_else(|| PyKeyError::new_err(format!("column {name} is missing")))?;
     value.extract::<Vec<T>>()
 }
 
 /// Writes `<dir>/<name>.parquet` with waits given as a dict of equally long lists: arm, block,
 /// session, started_ns, elapsed_ns, event, event_type, class, object, fidelity. Returns the number of rows.
 #[pyfunction]
-pub(crate) fn write_waits(
-    py: Python<'_>,
-    dir: PathBuf,
-    name: &str,
-    columns: &Bound<'_, PyDict>,
-) -> PyResult<u64> {
+pub(crate) fn write_waits(py: Python<'_>, dir: PathBuf, name: &str, columns: &Bound<'_, PyDict>) -> PyResult<u64> {
     let waits = Waits {
         arm: column(columns, "arm")?,
         block: column(columns, "block")?,
@@ -41,19 +34,13 @@ pub(crate) fn write_waits(
         object: column(columns, "object")?,
         fidelity: column(columns, "fidelity")?,
     };
-    py.detach(|| dyno_evidence::write_waits(&dir, name, &waits))
-        .map_err(|e| raise(py, "EvidenceError", &e.to_string()))
+    py.detach(|| dyno_evidence::write_waits(&dir, name, &waits)).map_err(|e| raise(py, "EvidenceError", &e.to_string()))
 }
 
 /// Writes `<dir>/<name>.parquet` with metrics given as a dict of equally long lists: arm, block,
 /// source, object_type, object, metric, at_ns, value, unit, kind. Returns the number of rows.
 #[pyfunction]
-pub(crate) fn write_metrics(
-    py: Python<'_>,
-    dir: PathBuf,
-    name: &str,
-    columns: &Bound<'_, PyDict>,
-) -> PyResult<u64> {
+pub(crate) fn write_metrics(py: Python<'_>, dir: PathBuf, name: &str, columns: &Bound<'_, PyDict>) -> PyResult<u64> {
     let metrics = Metrics {
         arm: column(columns, "arm")?,
         block: column(columns, "block")?,

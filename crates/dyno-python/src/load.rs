@@ -52,8 +52,7 @@ impl Load {
 
     /// Opens the sessions of an arm (again, where they were closed).
     fn connect(&self, py: Python<'_>, arm: usize) -> PyResult<()> {
-        py.detach(|| self.state().load.connect(arm))
-            .map_err(|e| raise(py, "TargetError", &e.to_string()))
+        py.detach(|| self.state().load.connect(arm)).map_err(|e| raise(py, "TargetError", &e.to_string()))
     }
 
     /// Closes the sessions of an arm.
@@ -101,9 +100,7 @@ impl Load {
     fn end_block(&self, py: Python<'_>) -> PyResult<u64> {
         let writer = self.state().writer.take();
         match writer {
-            Some(writer) => py
-                .detach(|| writer.finish())
-                .map_err(|e| raise(py, "EvidenceError", &e.to_string())),
+            Some(writer) => py.detach(|| writer.finish()).map_err(|e| raise(py, "EvidenceError", &e.to_string())),
             None => Ok(0),
         }
     }
@@ -128,8 +125,7 @@ impl Load {
 /// with line and column.
 #[pyfunction]
 pub(crate) fn check_script(py: Python<'_>, name: &str, text: &str) -> PyResult<usize> {
-    let script = dyno_script::Compiler::new()
-        .compile(name, text)
-        .map_err(|e| raise(py, "PlanError", &e.to_string()))?;
+    let script =
+        dyno_script::Compiler::new().compile(name, text).map_err(|e| raise(py, "PlanError", &e.to_string()))?;
     Ok(script.sql_commands())
 }

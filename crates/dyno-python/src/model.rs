@@ -58,8 +58,7 @@ pub(crate) fn model_machine(py: Python<'_>, name: &str) -> PyResult<&'static str
 #[pyfunction]
 pub(crate) fn model_check(py: Python<'_>, toml: &str) -> PyResult<String> {
     let machine = Machine::parse(toml).map_err(|error| refused(py, &error))?;
-    serde_json::to_string(&machine.describe())
-        .map_err(|error| raise(py, "ModelError", &error.to_string()))
+    serde_json::to_string(&machine.describe()).map_err(|error| raise(py, "ModelError", &error.to_string()))
 }
 
 /// Fits an empirical device to latencies (bytes of little-endian floats, us, in the order measured);
@@ -112,8 +111,7 @@ impl ModelRun {
         };
         let (block, cpu_ns) = py.detach(timed).map_err(|error| failed(py, &error))?;
         let wall_ns = begin.elapsed().as_nanos() as u64;
-        let mut value = serde_json::to_value(&block)
-            .map_err(|error| raise(py, "ModelError", &error.to_string()))?;
+        let mut value = serde_json::to_value(&block).map_err(|error| raise(py, "ModelError", &error.to_string()))?;
         value["report"]["cpu_ns"] = json!(if cpu_ns > 0 { cpu_ns } else { wall_ns });
         value["report"]["wall_ns"] = json!(wall_ns);
         told(py, &value)

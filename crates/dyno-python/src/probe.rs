@@ -33,8 +33,7 @@ impl Probe {
     /// Reads a specification (JSON); touches no file. `run` is written into every block.
     #[new]
     fn new(py: Python<'_>, spec: &str, run: u64) -> PyResult<Self> {
-        let spec =
-            ProbeSpec::from_json(spec).map_err(|e| raise(py, "PlanError", &e.to_string()))?;
+        let spec = ProbeSpec::from_json(spec).map_err(|e| raise(py, "PlanError", &e.to_string()))?;
         let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
         Ok(Self { spec, run, logs: Mutex::new(None), stop, progress })
     }
@@ -52,8 +51,7 @@ impl Probe {
     /// per arm the time and the CPU time of a write [ns], of the middle one of nine turns.
     fn cost(&self, py: Python<'_>, commits: u64) -> PyResult<String> {
         let told = py.detach(|| cost(&self.spec, commits));
-        told.map(|arms| Value::from(arms).to_string())
-            .map_err(|e| raise(py, "TargetError", &e.to_string()))
+        told.map(|arms| Value::from(arms).to_string()).map_err(|e| raise(py, "TargetError", &e.to_string()))
     }
 
     /// Runs slices of (arm, slice number, length in ns or None, commits or None); returns the
@@ -74,9 +72,7 @@ impl Probe {
     /// Writes the block's parts below `folder`; returns the rows of calls.
     fn end_block(&self, py: Python<'_>, folder: PathBuf, name: &str) -> PyResult<u64> {
         let rows = py.detach(|| self.logs().as_mut().map(|probe| probe.save(&folder, name)));
-        rows.transpose()
-            .map(Option::unwrap_or_default)
-            .map_err(|e| raise(py, "EvidenceError", &e.to_string()))
+        rows.transpose().map(Option::unwrap_or_default).map_err(|e| raise(py, "EvidenceError", &e.to_string()))
     }
 
     /// Gives the rows of the open block up.
@@ -91,11 +87,8 @@ impl Probe {
     fn counters(&self) -> String {
         let guard = self.logs();
         let arms = guard.as_ref().map(probe::Probe::counts).unwrap_or_default();
-        let rows: Vec<Value> = arms
-            .iter()
-            .zip(&self.spec.arms)
-            .map(|(counts, arm)| counters(counts, arm.paths.len()))
-            .collect();
+        let rows: Vec<Value> =
+            arms.iter().zip(&self.spec.arms).map(|(counts, arm)| counters(counts, arm.paths.len())).collect();
         Value::from(rows).to_string()
     }
 
@@ -172,8 +165,6 @@ fn counters(counts: &Counts, paths: usize) -> Value {
 /// What the files of a killed probe hold, as JSON; one file, or both of a run.
 #[pyfunction]
 pub(crate) fn recover_probe(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
-    let found = py
-        .detach(|| probe::recover(&paths))
-        .map_err(|e| raise(py, "TargetError", &e.to_string()))?;
+    let found = py.detach(|| probe::recover(&paths)).map_err(|e| raise(py, "TargetError", &e.to_string()))?;
     serde_json::to_string(&found).map_err(|e| raise(py, "EvidenceError", &e.to_string()))
 }

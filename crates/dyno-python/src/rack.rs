@@ -38,8 +38,7 @@ impl ModelRack {
         beside: &str,
     ) -> PyResult<Self> {
         let read = |what: &str, text: &str| {
-            serde_json::from_str::<Value>(text)
-                .map_err(|error| raise(py, "ModelError", &format!("{what}: {error}")))
+            serde_json::from_str::<Value>(text).map_err(|error| raise(py, "ModelError", &format!("{what}: {error}")))
         };
         let spec = json!({
             "machine": machine,

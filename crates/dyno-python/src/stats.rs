@@ -43,11 +43,7 @@ impl Question {
         let asked: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
         let word = |name: &str| asked[name].as_str().map(str::to_owned);
         let words = |list: &Value| -> Vec<String> {
-            list.as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(|w| w.as_str().map(str::to_owned))
-                .collect()
+            list.as_array().into_iter().flatten().filter_map(|w| w.as_str().map(str::to_owned)).collect()
         };
         let sets = asked["sets"].as_array().into_iter().flatten().map(|set| {
             let files = words(&set["files"]).into_iter().map(PathBuf::from).collect();
@@ -61,12 +57,7 @@ impl Question {
             first: word("first"),
             groups: words(&asked["groups"]),
             blocks: words(&asked["blocks"]),
-            quantiles: asked["quantiles"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_f64)
-                .collect(),
+            quantiles: asked["quantiles"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect(),
             level: asked["level"].as_f64().unwrap_or(0.95),
             longest: asked["longest"].as_u64().unwrap_or(0) as usize,
             fences: asked["fences"].as_bool().unwrap_or(false),
@@ -216,12 +207,8 @@ pub(crate) fn stats_parquet(py: Python<'_>, request: &str) -> PyResult<String> {
     let work = || -> Result<Value, Result<ColumnError, String>> {
         let q = Question::of(request).map_err(Err)?;
         let files: Vec<PathBuf> = q.sets.iter().flat_map(|set| set.1.clone()).collect();
-        let column =
-            read_numbers(&files, &q.value, q.group.as_deref(), q.block.as_deref()).map_err(Ok)?;
-        let floats = column
-            .pieces
-            .iter()
-            .any(|p| matches!(&p.numbers, Numbers::Floats(values) if !values.is_empty()));
+        let column = read_numbers(&files, &q.value, q.group.as_deref(), q.block.as_deref()).map_err(Ok)?;
+        let floats = column.pieces.iter().any(|p| matches!(&p.numbers, Numbers::Floats(values) if !values.is_empty()));
         if floats {
             let take = |numbers| match numbers {
                 Numbers::Floats(values) => values,
@@ -238,9 +225,7 @@ pub(crate) fn stats_parquet(py: Python<'_>, request: &str) -> PyResult<String> {
     };
     match py.detach(work) {
         Ok(found) => Ok(found.to_string()),
-        Err(Ok(error @ ColumnError::Unsupported { .. })) => {
-            Ok(json!({ "unsupported": error.to_string() }).to_string())
-        }
+        Err(Ok(error @ ColumnError::Unsupported { .. })) => Ok(json!({ "unsupported": error.to_string() }).to_string()),
         Err(Ok(error)) => Err(raise(py, "EvidenceError", &error.to_string())),
         Err(Err(reason)) => Err(raise(py, "StatsError", &reason)),
     }
@@ -262,9 +247,8 @@ pub(crate) fn stats_arrays(
     blocks: Option<&Bound<'_, PyAny>>,
     request: &str,
 ) -> PyResult<String> {
-    let labels = |array: Option<&Bound<'_, PyAny>>| {
-        array.map_or_else(|| Ok(Vec::new()), |array| numbers::<u32>(py, array))
-    };
+    let labels =
+        |array: Option<&Bound<'_, PyAny>>| array.map_or_else(|| Ok(Vec::new()), |array| numbers::<u32>(py, array));
     let (groups, blocks) = (labels(groups)?, labels(blocks)?);
     let found = if let Ok(integers) = numbers::<i64>(py, values) {
         py.detach(|| of_arrays(integers, groups, blocks, request, true))
@@ -285,8 +269,7 @@ fn of_arrays<T: Ordered>(
     const PIECE: usize = 1 << 20;
     let q = Question::of(request)?;
     let fits = |labels: &[u32], names: &[String]| {
-        (labels.is_empty() || labels.len() == values.len())
-            && labels.iter().all(|&n| (n as usize) < names.len())
+        (labels.is_empty() || labels.len() == values.len()) && labels.iter().all(|&n| (n as usize) < names.len())
     };
     if !fits(&groups, &q.groups) || !fits(&blocks, &q.blocks) {
         return Err("the columns differ in length".to_owned());
@@ -304,22 +287,14 @@ fn of_arrays<T: Ordered>(
                 }
             }
             let label = |labels: &[u32]| {
-                if labels.is_empty() {
-                    Vec::new()
-                } else {
-                    kept.iter().map(|&i| labels[i]).collect()
-                }
+                if labels.is_empty() { Vec::new() } else { kept.iter().map(|&i| labels[i]).collect() }
             };
             Piece {
                 groups: label(&groups),
                 blocks: label(&blocks),
                 file: 0,
                 first_row: start as u64,
-                rows: if whole {
-                    Vec::new()
-                } else {
-                    kept.iter().map(|&i| (i - start) as u32).collect()
-                },
+                rows: if whole { Vec::new() } else { kept.iter().map(|&i| (i - start) as u32).collect() },
                 values: kept.iter().map(|&i| values[i]).collect(),
             }
         })
@@ -375,8 +350,7 @@ pub(crate) fn prob_r(r: f64, n: i64) -> Option<f64> {
 /// How many of the n! orders of n pairs give each half sum of squared rank differences; n at most 9.
 #[pyfunction]
 pub(crate) fn spearman_orders(py: Python<'_>, n: usize) -> PyResult<Vec<u64>> {
-    orders_of(n)
-        .ok_or_else(|| raise(py, "StatsError", "exact orders are there for 9 pairs at most"))
+    orders_of(n).ok_or_else(|| raise(py, "StatsError", "exact orders are there for 9 pairs at most"))
 }
 
 /// Least squares of float64 arrays without NaN: JSON with coefficients, errors, n, residual and
@@ -391,8 +365,7 @@ pub(crate) fn stats_fit<'py>(
     degree: usize,
 ) -> PyResult<(String, Bound<'py, PyBytes>)> {
     let y = numbers::<f64>(py, y)?;
-    let columns: Vec<Vec<f64>> =
-        xs.iter().map(|x| numbers::<f64>(py, x)).collect::<PyResult<_>>()?;
+    let columns: Vec<Vec<f64>> = xs.iter().map(|x| numbers::<f64>(py, x)).collect::<PyResult<_>>()?;
     let found = py.detach(|| {
         let columns: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
         least_squares(&y, &columns, intercept, degree)

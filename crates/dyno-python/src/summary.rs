@@ -48,8 +48,7 @@ struct Tally {
 impl Tally {
     fn merge(&mut self, other: Self) {
         let first = self.sessions.is_empty();
-        if first && self.latencies.is_empty() && self.failed + self.skipped + self.transactions == 0
-        {
+        if first && self.latencies.is_empty() && self.failed + self.skipped + self.transactions == 0 {
             *self = other;
             return;
         }
@@ -105,8 +104,8 @@ fn tally(part: &PartArgument, kind: &str) -> Result<BTreeMap<String, Tally>, Evi
         if !counts[slice] {
             continue;
         }
-        let (tally, spans) = arms[calls.arm[row] as usize]
-            .get_or_insert_with(|| (Tally::default(), vec![EMPTY; slices * sessions]));
+        let (tally, spans) =
+            arms[calls.arm[row] as usize].get_or_insert_with(|| (Tally::default(), vec![EMPTY; slices * sessions]));
         let went_well = calls.error[row] == u32::MAX;
         if kind == measured && went_well {
             tally.add(&calls, row);
@@ -137,10 +136,7 @@ fn tally(part: &PartArgument, kind: &str) -> Result<BTreeMap<String, Tally>, Evi
         .collect())
 }
 
-fn tally_group(
-    parts: &[PartArgument],
-    kind: &str,
-) -> Result<BTreeMap<String, Tally>, EvidenceError> {
+fn tally_group(parts: &[PartArgument], kind: &str) -> Result<BTreeMap<String, Tally>, EvidenceError> {
     let mut whole: BTreeMap<String, Tally> = BTreeMap::new();
     for part in parts {
         for (arm, part_tally) in tally(part, kind)? {

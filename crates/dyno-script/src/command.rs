@@ -22,10 +22,8 @@ impl Script {
 
     /// Whether a run of the script sends exactly one SQL command, whatever the variables are.
     pub fn is_single_sql(&self) -> bool {
-        let branches = self
-            .commands
-            .iter()
-            .any(|command| matches!(command, Command::JumpUnless { .. } | Command::Jump { .. }));
+        let branches =
+            self.commands.iter().any(|command| matches!(command, Command::JumpUnless { .. } | Command::Jump { .. }));
         !branches && self.sql_commands() == 1
     }
 }

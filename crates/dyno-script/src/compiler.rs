@@ -131,11 +131,7 @@ impl Build<'_> {
             ));
         }
         if self.commands.is_empty() {
-            return Err(self.error(
-                0,
-                "the script has no command",
-                "write SQL, or \\set and \\sleep",
-            ));
+            return Err(self.error(0, "the script has no command", "write SQL, or \\set and \\sleep"));
         }
         Ok(())
     }
@@ -190,8 +186,7 @@ impl Build<'_> {
             (Meta::If, _) => {
                 self.conditional = true;
                 let unless = Some(self.jump_unless(expr, line));
-                let branch =
-                    Branch { offset: backslash, unless, exits: Vec::new(), has_else: false };
+                let branch = Branch { offset: backslash, unless, exits: Vec::new(), has_else: false };
                 self.branches.push(branch);
             }
             _ => {
@@ -221,11 +216,7 @@ impl Build<'_> {
     /// Ends the present branch with a jump to the end of all, and lets the jump past it land here.
     fn leave_branch(&mut self, backslash: usize, name: &str) -> Result<(), ScriptError> {
         let Some(branch) = self.branches.last_mut() else {
-            return Err(self.error(
-                backslash,
-                format!("{name} without \\if"),
-                "put \\if before it",
-            ));
+            return Err(self.error(backslash, format!("{name} without \\if"), "put \\if before it"));
         };
         if branch.has_else {
             let message = format!("{name} behind \\else");
@@ -259,13 +250,7 @@ impl Build<'_> {
         }
     }
 
-    fn store(
-        &mut self,
-        meta: Meta,
-        name: Word,
-        prefix: Option<&Word>,
-        storable: bool,
-    ) -> Result<(), ScriptError> {
+    fn store(&mut self, meta: Meta, name: Word, prefix: Option<&Word>, storable: bool) -> Result<(), ScriptError> {
         let backslash = name.start - 1;
         if let Some(prefix) = prefix {
             meta::check_name(self.source, *prefix)?;
@@ -299,11 +284,7 @@ impl Build<'_> {
                 ));
             }
             Meta::SyncPipeline | Meta::EndPipeline if certain && !open => {
-                return Err(self.error(
-                    backslash,
-                    "no pipeline is open here",
-                    "begin one with \\startpipeline",
-                ));
+                return Err(self.error(backslash, "no pipeline is open here", "begin one with \\startpipeline"));
             }
             Meta::StartPipeline => {
                 self.pipeline = Some(backslash);
@@ -318,12 +299,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    fn error(
-        &self,
-        offset: usize,
-        message: impl Into<String>,
-        hint: impl Into<String>,
-    ) -> ScriptError {
+    fn error(&self, offset: usize, message: impl Into<String>, hint: impl Into<String>) -> ScriptError {
         self.source.error(offset, message, hint)
     }
 }

@@ -53,12 +53,7 @@ pub(crate) fn node(node: &Node, scope: &mut Scope, rng: &mut Rng) -> Result<Scal
 }
 
 /// AND (`decisive` false) and OR (`decisive` true).
-fn logical(
-    operands: &[Node; 2],
-    decisive: bool,
-    scope: &mut Scope,
-    rng: &mut Rng,
-) -> Result<Scalar, Fault> {
+fn logical(operands: &[Node; 2], decisive: bool, scope: &mut Scope, rng: &mut Rng) -> Result<Scalar, Fault> {
     match node(&operands[0], scope, rng)? {
         Scalar::Null => return Ok(Scalar::Null),
         left if left.to_bool()? == decisive => return Ok(Scalar::Bool(decisive)),
@@ -70,12 +65,7 @@ fn logical(
     }
 }
 
-fn call(
-    function: Function,
-    arguments: &[Node],
-    scope: &mut Scope,
-    rng: &mut Rng,
-) -> Result<Scalar, Fault> {
+fn call(function: Function, arguments: &[Node], scope: &mut Scope, rng: &mut Rng) -> Result<Scalar, Fault> {
     // By count, so that the usual call fills no more than it needs.
     match arguments {
         [only] => {
@@ -195,12 +185,7 @@ fn binary(operator: Binary, left: Scalar, right: Scalar) -> Result<Scalar, Fault
 fn on_doubles(operator: Binary, left: Scalar, right: Scalar) -> Result<Option<Scalar>, Fault> {
     if matches!(
         operator,
-        Binary::Modulo
-            | Binary::BitAnd
-            | Binary::BitOr
-            | Binary::BitXor
-            | Binary::ShiftLeft
-            | Binary::ShiftRight
+        Binary::Modulo | Binary::BitAnd | Binary::BitOr | Binary::BitXor | Binary::ShiftLeft | Binary::ShiftRight
     ) {
         return Ok(None);
     }

@@ -95,8 +95,7 @@ impl Node {
             Self::Binary(_, pair) | Self::And(pair) | Self::Or(pair) => pair.iter().all(constant),
             Self::Not(operand) | Self::Is(operand, _) => constant(operand),
             Self::Case(case) => {
-                constant(&case.otherwise)
-                    && case.branches.iter().all(|(when, then)| constant(when) && constant(then))
+                constant(&case.otherwise) && case.branches.iter().all(|(when, then)| constant(when) && constant(then))
             }
             Self::Call(function, arguments) => function.is_pure() && arguments.iter().all(constant),
         }

@@ -29,17 +29,12 @@ pub(crate) struct Spanned<'a> {
 }
 
 /// The longer ones first, so that the first match is the longest.
-const SYMBOLS: &[&str] = &[
-    "<>", "!=", "<=", ">=", "<<", ">>", "<", ">", "=", "+", "-", "*", "/", "%", "&", "|", "#", "~",
-    "(", ")", ",",
-];
+const SYMBOLS: &[&str] =
+    &["<>", "!=", "<=", ">=", "<<", ">>", "<", ">", "=", "+", "-", "*", "/", "%", "&", "|", "#", "~", "(", ")", ","];
 
 /// Reads the tokens of an expression that begins at `start`. Returns them, the last one being
 /// [`Token::End`], and the offset behind the line.
-pub(crate) fn tokens<'a>(
-    source: &Source<'a>,
-    start: usize,
-) -> Result<(Vec<Spanned<'a>>, usize), ScriptError> {
+pub(crate) fn tokens<'a>(source: &Source<'a>, start: usize) -> Result<(Vec<Spanned<'a>>, usize), ScriptError> {
     let mut found = Vec::new();
     let mut offset = start;
     loop {
@@ -107,9 +102,7 @@ fn unexpected(source: &Source, start: usize) -> ScriptError {
         '\'' | '"' => "expressions have no text values; use \\gset to get text from SQL",
         '^' => "use pow(base, exponent)",
         ':' => "a variable is a colon and a name, without a blank between them",
-        '\\' => {
-            "to continue on the next line, the backslash must be the last character of the line"
-        }
+        '\\' => "to continue on the next line, the backslash must be the last character of the line",
         _ => "use numbers, :variables, functions and operators",
     };
     source.error(start, format!("unexpected character {character:?} in an expression"), hint)

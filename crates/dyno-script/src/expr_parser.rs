@@ -11,11 +11,7 @@ use crate::value::Scalar;
 
 /// Reads an expression that begins at `start` and fills the rest of its line. Returns it and the
 /// offset behind the line.
-pub(crate) fn parse(
-    source: &Source,
-    start: usize,
-    names: &mut Names,
-) -> Result<(Expr, usize), ScriptError> {
+pub(crate) fn parse(source: &Source, start: usize, names: &mut Names) -> Result<(Expr, usize), ScriptError> {
     let (tokens, end) = tokens(source, start)?;
     let mut parser = Parser { source, tokens, place: 0, nesting: 0, names };
     let tree = parser.expression(OR)?;
@@ -176,9 +172,7 @@ impl<'s> Parser<'s, '_> {
             Token::SmallestMagnitude => {
                 return Err(too_large(self.source, start, &self.source.text[start..end]));
             }
-            Token::Variable(name) => {
-                Node::Variable(self.names.read(self.source, name, start), name.into())
-            }
+            Token::Variable(name) => Node::Variable(self.names.read(self.source, name, start), name.into()),
             Token::Symbol("(") => {
                 self.take();
                 let inner = self.expression(OR)?;
@@ -193,9 +187,7 @@ impl<'s> Parser<'s, '_> {
     }
 
     fn word(&mut self, word: &'s str) -> Result<Tree, ScriptError> {
-        for (name, scalar) in
-            [("null", Scalar::Null), ("true", Scalar::Bool(true)), ("false", Scalar::Bool(false))]
-        {
+        for (name, scalar) in [("null", Scalar::Null), ("true", Scalar::Bool(true)), ("false", Scalar::Bool(false))] {
             if self.takes_word(name) {
                 return Ok(Tree::leaf(Node::Constant(scalar)));
             }
@@ -215,11 +207,9 @@ impl<'s> Parser<'s, '_> {
                 format!("the function {} has no arguments", signature.name),
                 format!("write {}", signature.usage),
             )),
-            None if called => Err(self.source.error(
-                start,
-                format!("unknown function {word}"),
-                function::suggestion(word),
-            )),
+            None if called => {
+                Err(self.source.error(start, format!("unknown function {word}"), function::suggestion(word)))
+            }
             None => Err(self.source.error(
                 start,
                 format!("{word} is neither a value nor a function"),

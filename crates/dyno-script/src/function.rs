@@ -35,11 +35,7 @@ impl Function {
     pub(crate) fn is_pure(self) -> bool {
         !matches!(
             self,
-            Self::Debug
-                | Self::Random
-                | Self::RandomExponential
-                | Self::RandomGaussian
-                | Self::RandomZipfian
+            Self::Debug | Self::Random | Self::RandomExponential | Self::RandomGaussian | Self::RandomZipfian
         )
     }
 }
@@ -60,21 +56,11 @@ pub(crate) struct Signature {
     pub(crate) usage: &'static str,
 }
 
-const fn row(
-    name: &'static str,
-    function: Function,
-    arguments: (usize, usize),
-    usage: &'static str,
-) -> Signature {
+const fn row(name: &'static str, function: Function, arguments: (usize, usize), usage: &'static str) -> Signature {
     Signature { name, function, fewest: arguments.0, most: arguments.1, seeded: false, usage }
 }
 
-const fn seeded(
-    name: &'static str,
-    function: Function,
-    arguments: (usize, usize),
-    usage: &'static str,
-) -> Signature {
+const fn seeded(name: &'static str, function: Function, arguments: (usize, usize), usage: &'static str) -> Signature {
     Signature { name, function, fewest: arguments.0, most: arguments.1, seeded: true, usage }
 }
 
@@ -97,18 +83,8 @@ pub(crate) const SIGNATURES: &[Signature] = &[
     row("pow", Function::Power, (2, 2), "pow(base, exponent)"),
     row("power", Function::Power, (2, 2), "power(base, exponent)"),
     row("random", Function::Random, (2, 2), "random(low, high)"),
-    row(
-        "random_exponential",
-        Function::RandomExponential,
-        (3, 3),
-        "random_exponential(low, high, parameter)",
-    ),
-    row(
-        "random_gaussian",
-        Function::RandomGaussian,
-        (3, 3),
-        "random_gaussian(low, high, parameter)",
-    ),
+    row("random_exponential", Function::RandomExponential, (3, 3), "random_exponential(low, high, parameter)"),
+    row("random_gaussian", Function::RandomGaussian, (3, 3), "random_gaussian(low, high, parameter)"),
     row("random_zipfian", Function::RandomZipfian, (3, 3), "random_zipfian(low, high, parameter)"),
     row("sqrt", Function::Sqrt, (1, 1), "sqrt(number)"),
 ];

@@ -46,10 +46,7 @@ pub(crate) struct Word<'s> {
 }
 
 /// The command whose backslash is at `backslash`, its name's word, and the offset behind the name.
-pub(crate) fn command<'s>(
-    source: &Source<'s>,
-    backslash: usize,
-) -> Result<(Meta, Word<'s>, usize), ScriptError> {
+pub(crate) fn command<'s>(source: &Source<'s>, backslash: usize) -> Result<(Meta, Word<'s>, usize), ScriptError> {
     let (word, end) = next_word(source, backslash + 1);
     let Some(word) = word else {
         return Err(source.error(
@@ -111,11 +108,7 @@ pub(crate) fn words<'s>(
                 1 => format!("\\{} takes one word at most", name.text),
                 _ => format!("\\{} takes {most} words at most", name.text),
             };
-            return Err(source.error(
-                word.start,
-                format!("unexpected {:?} behind \\{}", word.text, name.text),
-                hint,
-            ));
+            return Err(source.error(word.start, format!("unexpected {:?} behind \\{}", word.text, name.text), hint));
         }
         words.push(word);
         offset = end;
@@ -123,10 +116,7 @@ pub(crate) fn words<'s>(
 }
 
 /// The name of the variable that `\set` assigns, and the offset behind it.
-pub(crate) fn variable_name<'s>(
-    source: &Source<'s>,
-    offset: usize,
-) -> Result<(Word<'s>, usize), ScriptError> {
+pub(crate) fn variable_name<'s>(source: &Source<'s>, offset: usize) -> Result<(Word<'s>, usize), ScriptError> {
     let (word, end) = next_word(source, offset);
     let Some(word) = word else {
         return Err(source.error(
@@ -205,9 +195,5 @@ fn unit_us(source: &Source, word: Word) -> Result<u64, ScriptError> {
             return Ok(length_us);
         }
     }
-    Err(source.error(
-        word.start,
-        format!("{:?} is not a unit of time", word.text),
-        "the units are us, ms and s",
-    ))
+    Err(source.error(word.start, format!("{:?} is not a unit of time", word.text), "the units are us, ms and s"))
 }

@@ -19,10 +19,8 @@ pub(crate) const PRODUCT: u8 = 8;
 pub(crate) const SIGN: u8 = 9;
 
 /// Words with a meaning of their own, which are no functions.
-const KEYWORDS: &[&str] = &[
-    "and", "or", "not", "is", "isnull", "notnull", "null", "true", "false", "case", "when", "then",
-    "else", "end",
-];
+const KEYWORDS: &[&str] =
+    &["and", "or", "not", "is", "isnull", "notnull", "null", "true", "false", "case", "when", "then", "else", "end"];
 
 /// Whether a word is one of them, in any case.
 pub(crate) fn is_keyword(word: &str) -> bool {

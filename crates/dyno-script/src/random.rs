@@ -16,9 +16,7 @@ pub(crate) enum Skew {
 impl Skew {
     pub(crate) fn exponential(parameter: f64) -> Result<Self, Fault> {
         if parameter.is_nan() || parameter <= 0.0 {
-            return Err(
-                parameter_error("random_exponential", "greater than zero", parameter).into()
-            );
+            return Err(parameter_error("random_exponential", "greater than zero", parameter).into());
         }
         Ok(Self::Exponential(parameter))
     }
@@ -42,9 +40,7 @@ impl Skew {
         match self {
             Self::Exponential(parameter) => spread(low, high, exponential(rng, parameter)),
             Self::Gaussian(parameter) => spread(low, high, gaussian(rng, parameter)),
-            Self::Zipfian(parameter) => {
-                low.wrapping_sub(1).wrapping_add(zipfian(rng, high - low + 1, parameter))
-            }
+            Self::Zipfian(parameter) => low.wrapping_sub(1).wrapping_add(zipfian(rng, high - low + 1, parameter)),
         }
     }
 }
@@ -116,10 +112,7 @@ pub(crate) fn hash_fnv1a(number: i64, seed: i64) -> i64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
     let start = BASIS ^ seed as u64;
-    let hash = number
-        .to_le_bytes()
-        .into_iter()
-        .fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
+    let hash = number.to_le_bytes().into_iter().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
     hash as i64
 }
 

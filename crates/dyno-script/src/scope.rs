@@ -117,9 +117,7 @@ impl Scope {
     fn unreadable(&self, var: VarId, name: &str, reading: Option<Reading>) -> EvalError {
         let name = name.to_owned();
         match reading {
-            Some(Reading::Malformed) => {
-                EvalError::NotANumber { name, text: excerpt(&self.slots[var.index()].text) }
-            }
+            Some(Reading::Malformed) => EvalError::NotANumber { name, text: excerpt(&self.slots[var.index()].text) },
             _ => EvalError::Unset { name },
         }
     }

@@ -36,12 +36,7 @@ impl<'a> Source<'a> {
         before.chars().count() as u32 + 1
     }
 
-    pub(crate) fn error(
-        &self,
-        offset: usize,
-        message: impl Into<String>,
-        hint: impl Into<String>,
-    ) -> ScriptError {
+    pub(crate) fn error(&self, offset: usize, message: impl Into<String>, hint: impl Into<String>) -> ScriptError {
         ScriptError {
             file: self.name.to_owned(),
             line: self.line(offset),

@@ -1,10 +1,7 @@
 //! The nearest known name, for messages about unknown ones.
 
 /// The candidate that differs least from `name`, if one is near enough to be meant.
-pub(crate) fn nearest<'a>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_ascii_lowercase();
     let tolerance = 1 + name.chars().count() / 4;
     candidates

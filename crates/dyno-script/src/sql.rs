@@ -13,11 +13,7 @@ const MOST_PARAMETERS: usize = 65_535;
 const LABEL: usize = 200;
 
 /// The command, or `None` when there is nothing to send.
-pub(crate) fn build(
-    source: &Source,
-    mut scanned: Scanned,
-    names: &mut Names,
-) -> Result<Option<Sql>, ScriptError> {
+pub(crate) fn build(source: &Source, mut scanned: Scanned, names: &mut Names) -> Result<Option<Sql>, ScriptError> {
     let Some(start) = scanned.start else { return Ok(None) };
     trim(&mut scanned.fragments);
     let mut sql = Sql {

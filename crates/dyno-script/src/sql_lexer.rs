@@ -61,13 +61,7 @@ pub(crate) fn scan(source: &Source, offset: usize) -> Result<Scanned, ScriptErro
         blocks: 0,
     };
     let ended = lexer.command()?;
-    Ok(Scanned {
-        fragments: lexer.fragments,
-        start: lexer.start,
-        words: lexer.words,
-        compound: lexer.compound,
-        ended,
-    })
+    Ok(Scanned { fragments: lexer.fragments, start: lexer.start, words: lexer.words, compound: lexer.compound, ended })
 }
 
 /// The place in a command.
@@ -187,8 +181,7 @@ impl Lexer<'_> {
         let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
         matches!(
             words[..],
-            ["create", "function" | "procedure", ..]
-                | ["create", "or", "replace", "function" | "procedure"]
+            ["create", "function" | "procedure", ..] | ["create", "or", "replace", "function" | "procedure"]
         )
     }
 

@@ -114,9 +114,7 @@ impl Lexer<'_> {
                 self.variables_within(start);
                 Ok(())
             }
-            None => {
-                Err(self.unclosed(start, "dollar-quoted string", &format!("close it with {tag}")))
-            }
+            None => Err(self.unclosed(start, "dollar-quoted string", &format!("close it with {tag}"))),
         }
     }
 

@@ -143,11 +143,8 @@ fn double_to_int(number: f64) -> Result<i64, Fault> {
 }
 
 fn parse_truth(text: &str) -> Option<bool> {
-    let begins = |word: &str| {
-        word.as_bytes()
-            .get(..text.len())
-            .is_some_and(|head| head.eq_ignore_ascii_case(text.as_bytes()))
-    };
+    let begins =
+        |word: &str| word.as_bytes().get(..text.len()).is_some_and(|head| head.eq_ignore_ascii_case(text.as_bytes()));
     let is = |word: &str| text.eq_ignore_ascii_case(word);
     if begins("true") || begins("yes") || is("on") {
         Some(true)

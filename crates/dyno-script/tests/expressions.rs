@@ -138,22 +138,10 @@ fn errors() {
         ("true = true", "a truth value stands where an integer is needed"),
         ("sqrt(true)", "a truth value stands where a double is needed"),
         ("random(2, 1)", "the range 2 to 1 of a random function is empty"),
-        (
-            "random(-1, 9223372036854775807)",
-            "the range -1 to 9223372036854775807 of a random function is too large",
-        ),
-        (
-            "random_gaussian(1, 2, 1.9)",
-            "the parameter of random_gaussian must be at least 2, not 1.9",
-        ),
-        (
-            "random_exponential(1, 2, 0)",
-            "the parameter of random_exponential must be greater than zero, not 0",
-        ),
-        (
-            "random_zipfian(1, 2, 1)",
-            "the parameter of random_zipfian must be from 1.001 to 1000, not 1",
-        ),
+        ("random(-1, 9223372036854775807)", "the range -1 to 9223372036854775807 of a random function is too large"),
+        ("random_gaussian(1, 2, 1.9)", "the parameter of random_gaussian must be at least 2, not 1.9"),
+        ("random_exponential(1, 2, 0)", "the parameter of random_exponential must be greater than zero, not 0"),
+        ("random_zipfian(1, 2, 1)", "the parameter of random_zipfian must be from 1.001 to 1000, not 1"),
         ("permute(1, 0, 5)", "the size given to permute must be greater than zero, not 0"),
     ];
     let mut kinds = BTreeSet::from(["sleep time"]);
@@ -194,8 +182,7 @@ fn constants_are_calculated_beforehand() {
         (":x + 1", false),
         ("hash(42)", false), // of :default_seed
     ] {
-        let script =
-            Compiler::new().compile("x", &format!("\\set x {expression}")).expect("a script");
+        let script = Compiler::new().compile("x", &format!("\\set x {expression}")).expect("a script");
         let Command::Set { expr, .. } = &script.commands[0] else { panic!("not a \\set") };
         assert_eq!(expr.is_constant(), constant, "{expression}");
     }

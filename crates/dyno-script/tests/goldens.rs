@@ -27,9 +27,7 @@ fn options(head: &str) -> Run<'_> {
 
 fn check(stem: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens");
-    let read = |ending: &str| {
-        std::fs::read_to_string(folder.join(format!("{stem}.{ending}"))).expect("a golden file")
-    };
+    let read = |ending: &str| std::fs::read_to_string(folder.join(format!("{stem}.{ending}"))).expect("a golden file");
     let (script, golden) = (read("sql"), read("tsv"));
     let (head, rows) = golden.split_once('\n').expect("a first line");
     assert!(head.starts_with("#\tpgbench (PostgreSQL) 15."), "not the values of pgbench 15");

@@ -43,11 +43,7 @@ fn expressions() {
             "a function takes at most 16 arguments",
         ),
         ("\\set x random", "1:8: the function random has no arguments", "write random(low, high)"),
-        (
-            "\\set x 1 * scale",
-            "1:12: scale is neither a value nor",
-            "a colon before its name: :scale",
-        ),
+        ("\\set x 1 * scale", "1:12: scale is neither a value nor", "a colon before its name: :scale"),
         ("\\set x 1 is 2", "1:13: unexpected \"2\"", "put null, true or false behind is here"),
         ("\\set x case end", "1:13: unexpected \"end\"", "put when here"),
         ("\\set x case when 1 end", "1:20: unexpected \"end\"", "put then here"),
@@ -90,11 +86,7 @@ fn backslash_commands() {
         ("\\sleep 1 min", "1:10: \"min\" is not a unit of time", "the units are us, ms and s"),
         ("\\sleep 10h", "1:10: \"h\" is not a unit of time", "the units are us, ms and s"),
         ("\\sleep 99999999999999 s", "1:8: this time is too long", "sleep for less"),
-        (
-            "\\sleep 1 ms 2",
-            "1:13: unexpected \"2\" behind \\sleep",
-            "\\sleep takes 2 words at most",
-        ),
+        ("\\sleep 1 ms 2", "1:13: unexpected \"2\" behind \\sleep", "\\sleep takes 2 words at most"),
         ("\\redo now", "1:7: unexpected \"now\" behind \\redo", "write \\redo alone on its line"),
         ("\\gset", "1:1: \\gset does not follow an SQL command", "put it right behind the SQL"),
         ("select 1;\n\\set x 1\n\\aset", "3:1: \\aset does not follow", "right behind the SQL"),
@@ -110,11 +102,7 @@ fn branches() {
         ("select 1;\n\\endif", "2:1: \\endif without \\if", "put \\if before it"),
         ("\\else", "1:1: \\else without \\if", "put \\if before it"),
         ("\\elif 1", "1:1: \\elif without \\if", "put \\if before it"),
-        (
-            "\\if 1\n\\else\n\\else\n\\endif",
-            "3:1: \\else behind \\else",
-            "\\else is the last branch",
-        ),
+        ("\\if 1\n\\else\n\\else\n\\endif", "3:1: \\else behind \\else", "\\else is the last branch"),
         ("\\if 1\n\\else\n\\elif 1\n\\endif", "3:1: \\elif behind \\else", "\\else is the last"),
         ("\\if 1\n\\if 2\n\\endif", "1:1: \\if without \\endif", "add \\endif"),
     ]);
@@ -124,11 +112,7 @@ fn branches() {
 fn pipelines() {
     check(&[
         ("\\startpipeline\nselect 1;", "1:1: \\startpipeline without", "add \\endpipeline before"),
-        (
-            "\\startpipeline\n\\startpipeline",
-            "2:1: \\startpipeline within a pipeline",
-            "end the first pipeline",
-        ),
+        ("\\startpipeline\n\\startpipeline", "2:1: \\startpipeline within a pipeline", "end the first pipeline"),
         ("select 1;\n\\endpipeline", "2:1: no pipeline is open here", "begin one with"),
         ("\\syncpipeline", "1:1: no pipeline is open here", "begin one with \\startpipeline"),
         (

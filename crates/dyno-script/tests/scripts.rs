@@ -1,8 +1,6 @@
 //! Scripts as they are compiled: where commands end, what they become, where branches lead.
 
-use dyno_script::{
-    Command, Compiler, EvalError, Piece, Scope, Script, SleepTime, Sql, SqlKind, Store, Value,
-};
+use dyno_script::{Command, Compiler, EvalError, Piece, Scope, Script, SleepTime, Sql, SqlKind, Store, Value};
 
 fn compile(text: &str) -> (Compiler, Script) {
     let mut compiler = Compiler::new();
@@ -12,9 +10,7 @@ fn compile(text: &str) -> (Compiler, Script) {
 
 fn sqls(script: &Script) -> Vec<&Sql> {
     let commands = script.commands.iter();
-    commands
-        .filter_map(|command| if let Command::Sql(sql) = command { Some(sql) } else { None })
-        .collect()
+    commands.filter_map(|command| if let Command::Sql(sql) = command { Some(sql) } else { None }).collect()
 }
 
 /// The texts for the extended protocol.
@@ -73,14 +69,10 @@ fn joined_statements_are_one_compound_command() {
 
 #[test]
 fn variables_become_parameters_outside_of_quotes() {
-    let (compiler, script) = compile(
-        "select :a, :b::int, x::a, y[1:2], :a, ::c, :=d, \\:e, ':f', \":g\", $$:h$$ /* :i */",
-    );
+    let (compiler, script) =
+        compile("select :a, :b::int, x::a, y[1:2], :a, ::c, :=d, \\:e, ':f', \":g\", $$:h$$ /* :i */");
     let sql = sqls(&script)[0];
-    assert_eq!(
-        sql.text,
-        "select $1, $2::int, x::a, y[1:2], $3, ::c, :=d, :e, ':f', \":g\", $$:h$$ /* :i */"
-    );
+    assert_eq!(sql.text, "select $1, $2::int, x::a, y[1:2], $3, ::c, :=d, :e, ':f', \":g\", $$:h$$ /* :i */");
     let names = |vars: &[dyno_script::VarId]| -> Vec<String> {
         vars.iter().map(|var| compiler.symbols().name(*var).to_owned()).collect()
     };
@@ -94,10 +86,7 @@ fn variables_become_parameters_outside_of_quotes() {
         pieces.collect::<String>(),
         "select <a>, <b>::int, x::a, y[1:2], <a>, ::c, :=d, :e, '<f>', \"<g>\", $$<h>$$ /* <i> */"
     );
-    assert_eq!(
-        sql.label,
-        "select :a, :b::int, x::a, y[1:2], :a, ::c, :=d, :e, ':f', \":g\", $$:h$$ /* :i */"
-    );
+    assert_eq!(sql.label, "select :a, :b::int, x::a, y[1:2], :a, ::c, :=d, :e, ':f', \":g\", $$:h$$ /* :i */");
 }
 
 #[test]
@@ -225,9 +214,7 @@ fn sleeps() {
     let var = compiler.symbols().lookup("t").expect("the variable");
     let mut scope = Scope::new(compiler.symbols());
     assert!(matches!(time.micros(&scope), Err(EvalError::Unset { .. })));
-    for (value, time_us) in
-        [(Value::Int(7), 7_000), (Value::Double(2.9), 2_000), (Value::Int(-7), 0)]
-    {
+    for (value, time_us) in [(Value::Int(7), 7_000), (Value::Double(2.9), 2_000), (Value::Int(-7), 0)] {
         scope.set(var, value);
         assert_eq!(time.micros(&scope), Ok(time_us));
     }

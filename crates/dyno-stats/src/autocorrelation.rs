@@ -26,8 +26,7 @@ mod tests {
     fn certified_values() {
         let r = autocorrelation(&[10_000_001.0, 10_000_003.0, 10_000_002.0], 1);
         assert_eq!(r, Some(-0.5));
-        let second: Vec<f64> =
-            (0..1001).map(|i| if i == 0 { 1.2 } else { [1.3, 1.1][i % 2] }).collect();
+        let second: Vec<f64> = (0..1001).map(|i| if i == 0 { 1.2 } else { [1.3, 1.1][i % 2] }).collect();
         let r = autocorrelation(&second, 1).unwrap_or(f64::NAN);
         assert!((r + 0.999).abs() < 1e-12, "{r}");
     }

@@ -262,11 +262,8 @@ fn rank_sums(sorted: &[Vec<u64>]) -> Option<(Vec<u128>, u128)> {
     if sorted.len() < 3 {
         return None;
     }
-    let mut all: Vec<(u64, u32)> = sorted
-        .iter()
-        .enumerate()
-        .flat_map(|(group, keys)| keys.iter().map(move |&key| (key, group as u32)))
-        .collect();
+    let mut all: Vec<(u64, u32)> =
+        sorted.iter().enumerate().flat_map(|(group, keys)| keys.iter().map(move |&key| (key, group as u32))).collect();
     all.par_sort_unstable();
     let (mut sums, mut ties, mut before) = (vec![0u128; sorted.len()], 0u128, 0u128);
     for run in all.chunk_by(|a, b| a.0 == b.0) {
@@ -280,11 +277,7 @@ fn rank_sums(sorted: &[Vec<u64>]) -> Option<(Vec<u128>, u128)> {
     Some((sums, ties))
 }
 
-fn in_blocks<T: Ordered>(
-    pieces: &[Piece<T>],
-    request: &Request,
-    shift: T,
-) -> Vec<BlockDescription> {
+fn in_blocks<T: Ordered>(pieces: &[Piece<T>], request: &Request, shift: T) -> Vec<BlockDescription> {
     let blocks = request.blocks;
     let cell = |piece: &Piece<T>, at: usize| piece.group(at) * blocks + piece.blocks[at] as usize;
     let mut cells = partition(pieces, request.groups * blocks, cell);
@@ -307,10 +300,8 @@ fn longest<T: Ordered>(pieces: &[Piece<T>], sorted: &[Vec<u64>], count: usize) -
     if count == 0 {
         return Vec::new();
     }
-    let mut tails: Vec<u64> = sorted
-        .iter()
-        .flat_map(|keys| keys[keys.len().saturating_sub(count)..].iter().copied())
-        .collect();
+    let mut tails: Vec<u64> =
+        sorted.iter().flat_map(|keys| keys[keys.len().saturating_sub(count)..].iter().copied()).collect();
     tails.sort_unstable();
     let Some(&least) = tails.get(tails.len().saturating_sub(count)) else { return Vec::new() };
     let mut found: Vec<(u64, u32, u64, u32)> = pieces
@@ -324,10 +315,7 @@ fn longest<T: Ordered>(pieces: &[Piece<T>], sorted: &[Vec<u64>], count: usize) -
         .collect();
     found.par_sort_unstable_by(|a, b| b.cmp(a));
     found.truncate(count);
-    found
-        .into_iter()
-        .map(|(key, file, row, group)| Longest { value: value::<T>(key), group, file, row })
-        .collect()
+    found.into_iter().map(|(key, file, row, group)| Longest { value: value::<T>(key), group, file, row }).collect()
 }
 
 #[cfg(test)]

@@ -89,12 +89,7 @@ pub enum FitError {
 
 /// Least squares of `y` on the columns `xs`. With `degree` above 1 there must be one x, and its
 /// powers up to `degree` become columns, formed with the digits of the fit.
-pub fn least_squares(
-    y: &[f64],
-    xs: &[&[f64]],
-    intercept: bool,
-    degree: usize,
-) -> Result<Fit, FitError> {
+pub fn least_squares(y: &[f64], xs: &[&[f64]], intercept: bool, degree: usize) -> Result<Fit, FitError> {
     let powers = degree.max(1);
     if xs.is_empty() || xs.iter().any(|x| x.len() != y.len()) || (powers > 1 && xs.len() > 1) {
         return Err(FitError::Shape);
@@ -104,11 +99,7 @@ pub fn least_squares(
         return Err(FitError::TooFew);
     }
     let design = Design { y, xs, intercept, powers, size };
-    if y.len().saturating_mul(size * size) <= PRECISE_UP_TO {
-        design.solve::<Dd>()
-    } else {
-        design.solve::<f64>()
-    }
+    if y.len().saturating_mul(size * size) <= PRECISE_UP_TO { design.solve::<Dd>() } else { design.solve::<f64>() }
 }
 
 struct Design<'a> {
@@ -179,10 +170,8 @@ impl Design<'_> {
             let end = (start + PIECE).min(self.y.len());
             let columns = self.columns::<R>(start..end);
             made.extend((0..end - start).map(|row| {
-                let fitted = coefficients
-                    .iter()
-                    .zip(&columns)
-                    .fold(R::zero(), |sum, (&b, column)| sum + b * column[row]);
+                let fitted =
+                    coefficients.iter().zip(&columns).fold(R::zero(), |sum, (&b, column)| sum + b * column[row]);
                 (columns[self.size][row] - fitted).round()
             }));
         }

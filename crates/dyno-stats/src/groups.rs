@@ -47,18 +47,13 @@ pub struct GroupSummary {
 
 /// Summarises each group; the result stands in the order of the input.
 pub fn summarise(groups: &[Group], qs: &[f64]) -> Vec<GroupSummary> {
-    groups
-        .par_iter()
-        .map(|group| summarise_one(group.arm, group.block, &group.values, qs))
-        .collect()
+    groups.par_iter().map(|group| summarise_one(group.arm, group.block, &group.values, qs)).collect()
 }
 
 /// Summarises one group from borrowed values.
 pub fn summarise_one(arm: u32, block: u32, values: &[u64], qs: &[f64]) -> GroupSummary {
-    let pieces: Vec<(Moments, LogHistogram)> = values
-        .par_chunks(PIECE)
-        .map(|piece| (Moments::of_integers(piece), LogHistogram::of(piece)))
-        .collect();
+    let pieces: Vec<(Moments, LogHistogram)> =
+        values.par_chunks(PIECE).map(|piece| (Moments::of_integers(piece), LogHistogram::of(piece))).collect();
     let (mut moments, mut histogram) = (Moments::default(), LogHistogram::new());
     for (m, h) in &pieces {
         moments.merge(m);
@@ -130,11 +125,9 @@ mod tests {
 
     #[test]
     fn groups_keep_their_order_and_labels() {
-        let groups: Vec<Group> = (0..9)
-            .map(|i| Group { arm: i % 2, block: i / 2, values: vec![u64::from(i)] })
-            .collect();
-        let labels: Vec<_> =
-            summarise(&groups, &[]).iter().map(|s| (s.arm, s.block, s.max)).collect();
+        let groups: Vec<Group> =
+            (0..9).map(|i| Group { arm: i % 2, block: i / 2, values: vec![u64::from(i)] }).collect();
+        let labels: Vec<_> = summarise(&groups, &[]).iter().map(|s| (s.arm, s.block, s.max)).collect();
         let expected: Vec<_> = (0..9).map(|i| (i % 2, i / 2, u64::from(i))).collect();
         assert_eq!(labels, expected);
     }

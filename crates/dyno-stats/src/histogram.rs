@@ -11,8 +11,7 @@ const SPLIT_BITS: u32 = 7;
 /// Values below this bound are counted exactly.
 pub const EXACT_BELOW: u64 = 1 << (SPLIT_BITS + 1);
 /// Buckets that cover every u64.
-pub const BUCKETS_MAX: usize =
-    ((64 - SPLIT_BITS as usize - 1) << SPLIT_BITS) + EXACT_BELOW as usize;
+pub const BUCKETS_MAX: usize = ((64 - SPLIT_BITS as usize - 1) << SPLIT_BITS) + EXACT_BELOW as usize;
 /// Largest relative distance between a value and the middle of its bucket.
 pub const RELATIVE_ERROR: f64 = 1.0 / (1u64 << (SPLIT_BITS + 1)) as f64;
 

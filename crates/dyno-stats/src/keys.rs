@@ -104,8 +104,7 @@ fn scatter(from: &[u64], to: &mut [u64], low: u64, shift: u32) {
 /// Twice the mid-rank of each value (1-based, ties share their mean rank), so that ranks stay
 /// whole; and the sizes of the tied groups (2 or more).
 pub fn doubled_ranks<T: Ordered>(values: &[T]) -> (Vec<u64>, Vec<u64>) {
-    let mut order: Vec<(u64, u32)> =
-        values.iter().enumerate().map(|(at, v)| (v.key(), at as u32)).collect();
+    let mut order: Vec<(u64, u32)> = values.iter().enumerate().map(|(at, v)| (v.key(), at as u32)).collect();
     order.sort_unstable();
     let mut ranks = vec![0; values.len()];
     let mut ties = Vec::new();

@@ -158,8 +158,7 @@ mod tests {
 
     #[test]
     fn impossible_questions_have_no_answer() {
-        for (n, q, level) in [(0, 0.5, 0.95), (10, 0.0, 0.95), (10, 0.5, 1.0), (10, f64::NAN, 0.9)]
-        {
+        for (n, q, level) in [(0, 0.5, 0.95), (10, 0.0, 0.95), (10, 0.5, 1.0), (10, f64::NAN, 0.9)] {
             assert_eq!(order_interval(n, q, level), None);
         }
     }

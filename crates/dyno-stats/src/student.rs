@@ -22,11 +22,7 @@ pub fn t_ln_p(t: f64, df: f64) -> Option<f64> {
     }
     let square = t * t;
     let whole = df + square;
-    Some(if whole.is_infinite() {
-        f64::NEG_INFINITY
-    } else {
-        ln_tail(df / 2.0, df / whole, square / whole)
-    })
+    Some(if whole.is_infinite() { f64::NEG_INFINITY } else { ln_tail(df / 2.0, df / whole, square / whole) })
 }
 
 /// `ln I_x(a, 1/2)`; `rest` is 1 - x, given apart because either may be tiny.
@@ -59,9 +55,8 @@ fn ln_beta_half(a: f64) -> f64 {
     }
     let inverse = 1.0 / up;
     let square = inverse * inverse;
-    let ratio = 0.5 * up.ln()
-        - inverse
-            * (0.125 - square * (1.0 / 192.0 - square * (1.0 / 640.0 - square * 17.0 / 14_336.0)));
+    let ratio =
+        0.5 * up.ln() - inverse * (0.125 - square * (1.0 / 192.0 - square * (1.0 / 640.0 - square * 17.0 / 14_336.0)));
     0.5 * std::f64::consts::PI.ln() - (ratio + moved)
 }
 

@@ -24,8 +24,7 @@ pub fn welch(a: &Moments, b: &Moments) -> Option<Welch> {
     if squared <= 0.0 {
         return None;
     }
-    let denominator =
-        per_mean_a.powi(2) / (a.count - 1) as f64 + per_mean_b.powi(2) / (b.count - 1) as f64;
+    let denominator = per_mean_a.powi(2) / (a.count - 1) as f64 + per_mean_b.powi(2) / (b.count - 1) as f64;
     let difference = a.mean - b.mean;
     let standard_error = squared.sqrt();
     Some(Welch {

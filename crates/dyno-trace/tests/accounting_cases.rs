@@ -17,9 +17,8 @@ fn own(reader: &Reader<Rows>) -> Vec<i64> {
 #[test]
 fn the_parent_is_the_first_later_call_one_level_up_that_contains_the_span() {
     // The CLOSE at depth 0 is the next call one level up, and contains nothing.
-    let text = call("EXEC", 2, 0, 10, 1, 110)
-        + "CLOSE #3:c=0,e=1,dep=0,type=0,tim=115\n"
-        + &call("EXEC", 1, 0, 50, 0, 130);
+    let text =
+        call("EXEC", 2, 0, 10, 1, 110) + "CLOSE #3:c=0,e=1,dep=0,type=0,tim=115\n" + &call("EXEC", 1, 0, 50, 0, 130);
     let reader = read(&text);
     assert_eq!(reader.sink.parents[&0], 2);
     assert_eq!(own(&reader), [10, 1, 40]);
@@ -27,9 +26,7 @@ fn the_parent_is_the_first_later_call_one_level_up_that_contains_the_span() {
 
 #[test]
 fn a_grandchild_is_not_subtracted_twice() {
-    let text = call("FETCH", 3, 0, 10, 2, 110)
-        + &call("EXEC", 2, 0, 30, 1, 120)
-        + &call("EXEC", 1, 0, 100, 0, 180);
+    let text = call("FETCH", 3, 0, 10, 2, 110) + &call("EXEC", 2, 0, 30, 1, 120) + &call("EXEC", 1, 0, 100, 0, 180);
     assert_eq!(own(&read(&text)), [10, 20, 70]);
 }
 
@@ -154,9 +151,7 @@ fn a_session_id_names_the_session_or_goes_to_another() {
 
 #[test]
 fn waits_without_tim_belong_to_the_next_call_of_their_cursor() {
-    let old = |cursor: u64, event: &str, ela: i64| {
-        format!("WAIT #{cursor}: nam='{event}' ela= {ela} p1=1 p2=2 p3=3\n")
-    };
+    let old = |cursor: u64, event: &str, ela: i64| format!("WAIT #{cursor}: nam='{event}' ela= {ela} p1=1 p2=2 p3=3\n");
     let text = old(1, "db file sequential read", 7)
         + &old(2, "latch free", 3)
         + &old(1, "SQL*Net message from client", 900)

@@ -87,10 +87,7 @@ fn links_found_after_a_row_was_written_are_in_a_table_of_their_own() {
         assert_eq!(known, Some(&last));
     }
     assert!(found_late >= 2 * FLUSH_ROWS as i64 - 1, "{found_late}");
-    assert_eq!(
-        *column(&calls, "self_elapsed_ns").last().unwrap(),
-        (now - 1_000 - 5 * children) * 1000
-    );
+    assert_eq!(*column(&calls, "self_elapsed_ns").last().unwrap(), (now - 1_000 - 5 * children) * 1000);
     let left: Vec<_> = run.read_dir().unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().contains("tmp")), "{left:?}");
 }
@@ -106,8 +103,7 @@ fn a_profile_adds_up_whatever_it_is_grouped_by() {
     for by in ["event", "class", "kind", "statement", "depth", "second", "p1", "file", "session"] {
         let request = request_from_json(&format!("{{\"by\":[\"{by}\"]}}")).unwrap();
         let told: Value = serde_json::from_str(&job.profile(&request).unwrap()).unwrap();
-        let total: i64 =
-            told["rows"].as_array().unwrap().iter().map(|r| r["total_ns"].as_i64().unwrap()).sum();
+        let total: i64 = told["rows"].as_array().unwrap().iter().map(|r| r["total_ns"].as_i64().unwrap()).sum();
         assert_eq!(Some(total), told["elapsed_ns"].as_i64(), "{by}");
     }
     let told: Value = serde_json::from_str(&job.profile(&Request::default()).unwrap()).unwrap();
@@ -117,10 +113,7 @@ fn a_profile_adds_up_whatever_it_is_grouped_by() {
     };
     assert_eq!(row("CPU")["total_ns"], 30_000);
     assert_eq!(row("unaccounted-for within calls")["total_ns"], 15_000);
-    assert_eq!(
-        (&row("think time")["class"], &row("think time")["count"]),
-        (&"idle".into(), &1.into())
-    );
+    assert_eq!((&row("think time")["class"], &row("think time")["count"]), (&"idle".into(), &1.into()));
     assert_eq!(row("unaccounted-for between calls")["total_ns"], 60_000);
 }
 
@@ -134,8 +127,7 @@ fn waits_by_kind_and_depth_are_those_of_the_innermost_call() {
         + &wait(1, "latch free", 11, 1_060);
     let job = Job::new(JobOptions::of(&[scratch.file("a.trc", &text)]));
     let asked = r#"{"by":["kind","depth"],"where":"event = 'latch free'"}"#;
-    let told: Value =
-        serde_json::from_str(&job.profile(&request_from_json(asked).unwrap()).unwrap()).unwrap();
+    let told: Value = serde_json::from_str(&job.profile(&request_from_json(asked).unwrap()).unwrap()).unwrap();
     let rows: Vec<(Value, Value, i64)> = told["rows"]
         .as_array()
         .unwrap()
@@ -145,11 +137,8 @@ fn waits_by_kind_and_depth_are_those_of_the_innermost_call() {
             (key["kind"].clone(), key["depth"].clone(), row["total_ns"].as_i64().unwrap())
         })
         .collect();
-    let expected = [
-        (Value::Null, Value::Null, 11_000),
-        ("exec".into(), 0.into(), 7_000),
-        ("fetch".into(), 1.into(), 5_000),
-    ];
+    let expected =
+        [(Value::Null, Value::Null, 11_000), ("exec".into(), 0.into(), 7_000), ("fetch".into(), 1.into(), 5_000)];
     assert_eq!(rows, expected);
 }
 
@@ -184,8 +173,7 @@ fn a_profile_is_the_same_with_any_number_of_threads_and_any_cut() {
     let (mut text, mut now) = (String::new(), 1_000i64);
     for n in 0..600i64 {
         now += 400 + n % 7;
-        text +=
-            &wait(5, ["latch free", "log file sync", "direct path read"][n as usize % 3], n, now);
+        text += &wait(5, ["latch free", "log file sync", "direct path read"][n as usize % 3], n, now);
         text += &call("EXEC", 6, 1, 3, 1, now + 10);
         // Every 50th call contains all that stands before it, across many cuts.
         let elapsed = if n % 50 == 49 { now - 1_000 } else { 20 };
@@ -206,8 +194,7 @@ fn a_profile_is_the_same_with_any_number_of_threads_and_any_cut() {
 #[test]
 fn waits_without_a_readable_time_fail_loudly() {
     let scratch = Scratch::new();
-    let file =
-        scratch.file("a.trc", "EXEC #1:c=0,e=1,dep=0,tim=5\nWAIT #1: nam='x' took=5 tim=7\n");
+    let file = scratch.file("a.trc", "EXEC #1:c=0,e=1,dep=0,tim=5\nWAIT #1: nam='x' took=5 tim=7\n");
     let error = Job::new(JobOptions::of(&[file])).profile(&Request::default()).unwrap_err();
     assert!(matches!(error, JobError::NoElapsed { waits: 1, .. }), "{error}");
 }
@@ -215,8 +202,7 @@ fn waits_without_a_readable_time_fail_loudly() {
 #[test]
 fn a_file_that_is_no_trace_is_named_and_the_others_are_read() {
     let scratch = Scratch::new();
-    let files =
-        [scratch.file("a.trc", "hello\n"), scratch.file("b.trc", &call("EXEC", 1, 0, 1, 0, 5))];
+    let files = [scratch.file("a.trc", "hello\n"), scratch.file("b.trc", &call("EXEC", 1, 0, 1, 0, 5))];
     let told = Job::new(JobOptions::of(&files)).profile(&Request::default()).unwrap();
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!((&told["files"], told["refused"].as_array().unwrap().len()), (&1.into(), 1));
@@ -245,14 +231,10 @@ fn requests_that_cannot_be_understood_say_why() {
 fn centiseconds_show_in_the_stamps_where_no_header_tells_the_version() {
     let scratch = Scratch::new();
     let text: String = (0..5i64)
-        .map(|second| {
-            format!("*** 1999-07-12 13:45:0{second}.000\n")
-                + &call("EXEC", 1, 1, 5, 0, 1_000 + second * 100)
-        })
+        .map(|second| format!("*** 1999-07-12 13:45:0{second}.000\n") + &call("EXEC", 1, 1, 5, 0, 1_000 + second * 100))
         .collect();
     let file = scratch.file("old.trc", &text);
-    let told: Value =
-        serde_json::from_str(&Job::new(JobOptions::of(&[&file])).check().unwrap()).unwrap();
+    let told: Value = serde_json::from_str(&Job::new(JobOptions::of(&[&file])).check().unwrap()).unwrap();
     assert_eq!(told["files"][0]["unit_ns"], 10_000_000);
     assert_eq!(told["totals"]["account"]["call_ns"], 5 * 50_000_000);
     let run = scratch.0.join("run");

@@ -60,11 +60,9 @@ fn a_bind_of_9i() {
 
 #[test]
 fn kkscoacd_and_blank_lines_are_part_of_the_section() {
-    let batch = batch_of(
-        "BINDS #3:\nkkscoacd\n Bind#0\n  No oacdef for this bind.\n Bind#1\n  No oacdef for this bind.\n",
-    );
-    let numbers: Vec<i64> =
-        binds(&batch).iter().map(|bind| bind.number).filter(|n| *n != NONE).collect();
+    let batch =
+        batch_of("BINDS #3:\nkkscoacd\n Bind#0\n  No oacdef for this bind.\n Bind#1\n  No oacdef for this bind.\n");
+    let numbers: Vec<i64> = binds(&batch).iter().map(|bind| bind.number).filter(|n| *n != NONE).collect();
     assert_eq!(numbers, [0, 1]);
     assert!(!batch.records.iter().any(|placed| matches!(placed.record, Record::Other(_))));
 }
@@ -108,14 +106,14 @@ fn a_dump_of_memory_belongs_to_its_bind() {
 
 #[test]
 fn an_empty_value_may_have_the_next_bind_on_its_line() {
-    let found =
-        values("BINDS #1:\n Bind#0\n  oacdty=01\n  value=  Bind#1\n  oacdty=02\n  value=7\n");
+    let found = values("BINDS #1:\n Bind#0\n  oacdty=01\n  value=  Bind#1\n  oacdty=02\n  value=7\n");
     assert_eq!(found, ["", "7"]);
 }
 
 #[test]
 fn a_null_has_no_value() {
-    let text = "BINDS #1:\n Bind#0\n  oacdty=01\n  kxsbbbfp=0  bln=32  avl=00  flg=05\nXCTEND rlbk=0, rd_only=1, tim=9\n";
+    let text =
+        "BINDS #1:\n Bind#0\n  oacdty=01\n  kxsbbbfp=0  bln=32  avl=00  flg=05\nXCTEND rlbk=0, rd_only=1, tim=9\n";
     let batch = batch_of(text);
     let [bind] = binds(&batch)[..] else { panic!("{batch:?}") };
     assert_eq!((bind.avl, bind.has_value), (0, false));
@@ -148,8 +146,7 @@ fn a_value_may_look_like_a_record_until_it_does_in_full() {
 #[test]
 fn without_leave_no_bind_comes_out_and_no_sample_of_one() {
     let secret = "4111111111111111";
-    let text =
-        section(&[&format!("  value=\"{secret}\n{secret}\"\n"), &format!("  value={secret}\n")]);
+    let text = section(&[&format!("  value=\"{secret}\n{secret}\"\n"), &format!("  value={secret}\n")]);
     let reading = read_in(text.as_bytes(), &[usize::MAX], Options::default());
     assert_eq!(reading.records.len(), 2, "{reading:?}");
     assert!(!format!("{reading:?}").contains(secret));

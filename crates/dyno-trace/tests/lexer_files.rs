@@ -142,10 +142,7 @@ fn directories_and_patterns_are_expanded_in_natural_order() {
         let bare = |source: &Source| source.path().strip_prefix(&folder.0).unwrap().to_owned();
         sources.iter().map(|source| bare(source).display().to_string()).collect::<Vec<_>>()
     };
-    assert_eq!(
-        names(std::slice::from_ref(&folder.0)),
-        ["sub/x_ora_11.trc.gz", "x_ora_9.trc", "x_ora_10.trc"]
-    );
+    assert_eq!(names(std::slice::from_ref(&folder.0)), ["sub/x_ora_11.trc.gz", "x_ora_9.trc", "x_ora_10.trc"]);
     assert_eq!(names(&[folder.0.join("*.trc")]), ["x_ora_9.trc", "x_ora_10.trc"]);
     assert_eq!(names(&[folder.0.join("alert.log")]), ["alert.log"]);
     assert_eq!(expand(&["-"]).0, [Source::Stdin]);
@@ -159,10 +156,7 @@ fn what_cannot_be_found_is_refused_and_the_others_stay() {
     let given = [file.clone(), folder.0.join("none*.trc"), folder.0.join("empty"), file.clone()];
     let (sources, refusals) = expand(&given);
     assert_eq!(sources, [Source::File(file)]);
-    assert!(matches!(
-        refusals[..],
-        [Refusal::NoMatch { .. }, Refusal::NoTraces { .. }, Refusal::Twice { .. }]
-    ));
+    assert!(matches!(refusals[..], [Refusal::NoMatch { .. }, Refusal::NoTraces { .. }, Refusal::Twice { .. }]));
     assert!(matches!(refused(&folder.0.join("gone.trc")), Refusal::Unreadable { .. }));
 }
 
@@ -170,10 +164,8 @@ fn what_cannot_be_found_is_refused_and_the_others_stay() {
 fn what_is_no_trace_is_refused_with_a_sentence() {
     let folder = Folder::new("refused");
     let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-    let utf16: Vec<u8> =
-        [0xff, 0xfe].into_iter().chain(CLOSE.bytes().flat_map(|b| [b, 0])).collect();
-    let sqlnet =
-        "--- TRACE CONFIGURATION INFORMATION FOLLOWS ---\n(1) [21-NOV-2026] nscon: entry\n";
+    let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain(CLOSE.bytes().flat_map(|b| [b, 0])).collect();
+    let sqlnet = "--- TRACE CONFIGURATION INFORMATION FOLLOWS ---\n(1) [21-NOV-2026] nscon: entry\n";
     let yashan = "YashanDB\nPARSE #12 c=1,e=2,yct=3\n";
     let cases: [(&[u8], Expected); 8] = [
         (b"", |r| matches!(r, Refusal::Empty { .. })),
@@ -238,10 +230,7 @@ fn progress_counts_the_bytes_on_disk() {
     let folder = Folder::new("progress");
     let text = CLOSE.repeat(100_000);
     let packed = gz(text.as_bytes());
-    for (path, bytes) in [
-        (folder.file("x.trc", &text), text.len()),
-        (folder.file("y.trc.gz", &packed), packed.len()),
-    ] {
+    for (path, bytes) in [(folder.file("x.trc", &text), text.len()), (folder.file("y.trc.gz", &packed), packed.len())] {
         let options = ReadOptions { threads: 2, ..ReadOptions::default() };
         read_path(&path, &options).unwrap();
         assert_eq!(options.taken.load(Ordering::Relaxed), bytes as u64);

@@ -124,8 +124,7 @@ fn damaged_files_read_the_same_by_threads() {
         }
         std::fs::write(&path, &text).unwrap();
         let read = |threads, chunk_bytes, cap| {
-            let options =
-                ReadOptions { binds: true, threads, chunk_bytes, cap, ..Default::default() };
+            let options = ReadOptions { binds: true, threads, chunk_bytes, cap, ..Default::default() };
             read_path(&path, &options).map_err(|refusal| refusal.to_string())
         };
         let cap = [600, 16 << 20][dice.below(2)];

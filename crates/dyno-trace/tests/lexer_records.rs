@@ -172,10 +172,7 @@ fn stamp(line: &str) -> (Stamp, String, String) {
 #[test]
 fn stamps_before_and_after_12_2() {
     let (old, _, container) = stamp("*** 2017-01-18 12:24:14.701\n");
-    assert_eq!(
-        (old.kind, old.wall_ns, old.zone),
-        (StampKind::Clock, 1_484_742_254_701_000_000, NONE)
-    );
+    assert_eq!((old.kind, old.wall_ns, old.zone), (StampKind::Clock, 1_484_742_254_701_000_000, NONE));
     assert_eq!((old.digits, container.as_str()), (3, ""));
     let (new, _, container) = stamp("*** 2024-03-26T18:41:01.013083-07:00 (ORCLPDB1(3))\r\n");
     assert_eq!((new.wall_ns, new.zone, new.digits), (1_711_503_661_013_083_000, -420, 6));
@@ -198,8 +195,7 @@ fn stamps_with_a_key() {
         ("CONNECTION ID", StampKind::Connection),
     ];
     for (key, kind) in keys {
-        let (stamp, value, _) =
-            stamp(&format!("*** {key}:(a (b) c) 2020-06-13T12:20:03.212098+01:00\n"));
+        let (stamp, value, _) = stamp(&format!("*** {key}:(a (b) c) 2020-06-13T12:20:03.212098+01:00\n"));
         assert_eq!((stamp.kind, value.as_str(), stamp.zone), (kind, "a (b) c", 60));
     }
     let (old, value, _) = stamp("*** SESSION ID:(142.6373) 2010-04-29 18:11:44.984\n");
@@ -238,10 +234,6 @@ fn the_header_ends_with_the_first_record_or_stamp_and_begins_again_in_joined_fil
         XCTEND rlbk=0, rd_only=1, tim=5\nmore dump\nTrace file /u01/y.trc\nInstance name: y\n\
         XCTEND rlbk=0, rd_only=1, tim=9\n";
     let reading = read(text);
-    let kinds: Vec<&str> =
-        reading.shown().iter().map(|shown| shown.split([' ', '(']).next().unwrap()).collect();
-    assert_eq!(
-        kinds,
-        ["Header", "Header", "Stamp", "Other", "Xct", "Other", "Header", "Header", "Xct"]
-    );
+    let kinds: Vec<&str> = reading.shown().iter().map(|shown| shown.split([' ', '(']).next().unwrap()).collect();
+    assert_eq!(kinds, ["Header", "Header", "Stamp", "Other", "Xct", "Other", "Header", "Header", "Xct"]);
 }

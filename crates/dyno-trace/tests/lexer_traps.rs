@@ -10,8 +10,7 @@ use dyno_trace::oracle_10046::record::{Batch, NONE, Reason, Record};
 use lexer_common::{batch_of, only, read, read_in, words};
 
 const FETCH: &str = "FETCH #7:c=1,e=2,p=0,cr=0,cu=0,mis=0,r=1,dep=0,og=1,plh=5,tim=5793511831311";
-const WAIT: &str =
-    "WAIT #7: nam='log file sync' ela= 186 buffer#=1 sync scn=2 p3=0 obj#=-1 tim=5793511831524";
+const WAIT: &str = "WAIT #7: nam='log file sync' ela= 186 buffer#=1 sync scn=2 p3=0 obj#=-1 tim=5793511831524";
 
 /// A statement with its text, whose head says `len`.
 fn statement(len: usize, text: &str, end: &str) -> String {
@@ -151,7 +150,8 @@ fn nuls_of_log_rotation_are_one_stretch_and_what_follows_is_read() {
 
 #[test]
 fn waits_of_26ai_are_read() {
-    let line = "WAIT #140: nam='db file sequential read' ela=1 file#=1 block#=2 blocks=3 obj#=4294967295 tim=7782175080545\n";
+    let line =
+        "WAIT #140: nam='db file sequential read' ela=1 file#=1 block#=2 blocks=3 obj#=4294967295 tim=7782175080545\n";
     let Record::Wait(wait) = only(line).1 else { panic!() };
     assert_eq!((wait.ela, wait.obj, wait.tim), (1, 4_294_967_295, 7_782_175_080_545));
 }
@@ -232,8 +232,7 @@ fn a_text_without_its_end_stops_at_the_next_record() {
 
 #[test]
 fn lines_with_cr_lf_are_read_like_others() {
-    let lf =
-        format!("{FETCH}\n{WAIT}\nXCTEND rlbk=0, rd_only=1, tim=5\n*** 2017-01-18 12:24:14.701\n");
+    let lf = format!("{FETCH}\n{WAIT}\nXCTEND rlbk=0, rd_only=1, tim=5\n*** 2017-01-18 12:24:14.701\n");
     let crlf = lf.replace('\n', "\r\n");
     let (lf, crlf) = (read(lf), read(crlf));
     assert_eq!(lf.shown(), crlf.shown());
@@ -243,8 +242,7 @@ fn lines_with_cr_lf_are_read_like_others() {
 #[test]
 fn a_length_in_a_file_with_cr_lf_does_not_count_the_crs() {
     let inner = "select 1\nEND OF STMT\nfrom dual";
-    let text =
-        statement(inner.len(), inner, "\nEND OF STMT\n").replace('\n', "\r\n") + FETCH + "\r\n";
+    let text = statement(inner.len(), inner, "\nEND OF STMT\n").replace('\n', "\r\n") + FETCH + "\r\n";
     assert_eq!(sql(&text), "select 1\\r\\nEND OF STMT\\r\\nfrom dual");
     assert_eq!(read(&text).records.len(), 2);
     let error = "PARSE ERROR #1:len=17 dep=0 uid=0 oct=3 lid=0 tim=5 err=942\r\nselect 1\r\nfrom x\r\n\r\nERROR #1:err=942 tim=6\r\n";
@@ -260,7 +258,8 @@ fn a_parse_error_cut_in_its_head_does_not_take_the_records_behind_it() {
 
 #[test]
 fn bytes_that_are_no_utf_8_stand_in_texts_and_values() {
-    let text = b"WAIT #1: nam='caf\xe9' ela= 1 p1=1 p2=2 p3=3\n*** MODULE NAME:(\xff\x00\xfe) 2017-01-18 12:24:14.701\n";
+    let text =
+        b"WAIT #1: nam='caf\xe9' ela= 1 p1=1 p2=2 p3=3\n*** MODULE NAME:(\xff\x00\xfe) 2017-01-18 12:24:14.701\n";
     let reading = read(text);
     assert_eq!(reading.records.len(), 2);
     assert!(reading.unread.is_empty());

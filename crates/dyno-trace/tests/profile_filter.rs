@@ -42,15 +42,11 @@ fn passes(filter: &str) -> bool {
 
 #[test]
 fn comparisons_of_numbers_and_texts() {
-    assert!(
-        passes("elapsed_us = 1500") && passes("elapsed_us >= 1.5e3") && passes("elapsed_us<2000")
-    );
+    assert!(passes("elapsed_us = 1500") && passes("elapsed_us >= 1.5e3") && passes("elapsed_us<2000"));
     assert!(!passes("elapsed_us != 1500") && !passes("elapsed_us > 1500"));
     assert!(passes("event = 'db file sequential read'") && !passes("event = 'db file'"));
     assert!(passes("module = \"it's \"\"here\"\"\""), "a doubled quote stands for itself");
-    assert!(
-        passes("EVENT ~ 'DB FILE%'") && passes("event ~ sequential") && !passes("event ~ 'file%'")
-    );
+    assert!(passes("EVENT ~ 'DB FILE%'") && passes("event ~ sequential") && !passes("event ~ 'file%'"));
 }
 
 #[test]
@@ -72,10 +68,7 @@ fn a_filter_that_is_not_understood_says_where_and_what_was_expected() {
     let told = |filter: &str| Filter::parse(filter).unwrap_err();
     assert_eq!(told("evnt = 'x'").at, 0);
     assert!(told("evnt = 'x'").expected.contains("event, class, kind"));
-    assert_eq!(
-        (told("depth = x").at, told("depth = x").expected.as_str()),
-        (8, "a number for depth")
-    );
+    assert_eq!((told("depth = x").at, told("depth = x").expected.as_str()), (8, "a number for depth"));
     assert_eq!(told("depth 5").expected, "one of = != < <= > >= ~");
     assert_eq!(told("(depth = 5").expected, ")");
     assert_eq!(told("depth = 5 event = x").expected, "and, or, or the end");

@@ -14,8 +14,7 @@ use dyno_trace::oracle_10046::writer::write_trace;
 use proptest::prelude::*;
 
 /// Columns that tell where a record stood, which is not where it is written.
-const PLACES: [&str; 8] =
-    ["line", "byte_offset", "bytes", "lines", "first_line", "records", "path", "length_of_file"];
+const PLACES: [&str; 8] = ["line", "byte_offset", "bytes", "lines", "first_line", "records", "path", "length_of_file"];
 
 struct Scratch(PathBuf);
 
@@ -108,10 +107,8 @@ fn round(file: &Path, scratch: &Path) -> Option<(Vec<u8>, Vec<u8>)> {
 }
 
 fn data() -> Vec<PathBuf> {
-    let root = std::env::var_os("DBDYNO_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
+    let root = std::env::var_os("DBDYNO_DATA")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
     let Ok(entries) = root.join("traces").read_dir() else {
         eprintln!("skipped: no traces in {} (set DBDYNO_DATA)", root.display());
         return Vec::new();
@@ -190,9 +187,7 @@ fn text_of((kind, cursor, step, value, dep): (u8, u64, i64, i64, u8), tim: i64) 
             "BINDS #{cursor}:\n\n Bind#0\n  oacdty=01 mxl=32(04)\n  kxs=7f bln=32  avl=04  flg=05\n  \
              value=\"a{value}\"\n Bind#1\n  No oacdef for this bind.\n"
         ),
-        _ => format!(
-            "LOBWRITE: type=TEMPORARY LOB,bytes={value},c=1,e={value},p=0,cr=0,cu=7,tim={tim}\n"
-        ),
+        _ => format!("LOBWRITE: type=TEMPORARY LOB,bytes={value},c=1,e={value},p=0,cr=0,cu=7,tim={tim}\n"),
     }
 }
 

@@ -56,9 +56,12 @@ class Reach:
         self.host = host
         try:
             self._settings = asyncssh.SSHClientConnectionOptions(
-                host=host.address, port=host.port or (), username=host.user or (),
-                client_keys=None, **self.config,
-            )  # fmt: skip
+                host=host.address,
+                port=host.port or (),
+                username=host.user or (),
+                client_keys=None,
+                **self.config,
+            )
         except (asyncssh.ConfigParseError, OSError, UnicodeDecodeError) as error:
             raise CellsError(
                 f"the SSH configuration cannot be read: {error}",
@@ -85,9 +88,7 @@ class Reach:
     def own_known_hosts(self) -> Path:
         """The file of known hosts to which keys are added."""
         given = self.access.known_hosts
-        return (
-            given or Path([*self._listed("UserKnownHostsFile", ()), *KNOWN_HOSTS][0]).expanduser()
-        )
+        return given or Path([*self._listed("UserKnownHostsFile", ()), *KNOWN_HOSTS][0]).expanduser()
 
     @property
     def known_files(self) -> list[Path]:

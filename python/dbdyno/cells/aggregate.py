@@ -70,9 +70,7 @@ def side_by_side(readings: Iterable[Reading], names: Mapping[str, str]) -> list[
     ]
 
 
-def combine(
-    readings: Iterable[Reading], by: str, rates: Iterable[Reading] | None = None
-) -> list[Combined]:
+def combine(readings: Iterable[Reading], by: str, rates: Iterable[Reading] | None = None) -> list[Combined]:
     """The readings put together: by 'cell' (over its objects), 'object' (over cells), 'both' (only
     what names the same object of the same cell) or 'all'. In order of first appearance.
 
@@ -154,8 +152,7 @@ def _weighted(name: str, own: list[Reading], weights: _Weights) -> tuple[float |
         return None, "no rate of its requests is known; `cells watch` has it from the counters"
     if name == "FL_RQ_TM_W_RQ" and not all(weights.none_passed_by(r.cell) for r in own):
         return None, (
-            "redo writes passed by the flash log, and those have no rate; `cells watch` has it "
-            "from the counters"
+            "redo writes passed by the flash log, and those have no rate; `cells watch` has it from the counters"
         )
     shares = [weights.requests(reading, rates, same_object) for reading in own]
     known = [share for share in shares if share is not None]

@@ -20,8 +20,17 @@ from dbdyno.cells.ssh import Fleet
 COMMAND = "cellcli -e list alerthistory detail"
 EVERY_S = 600.0
 BEFORE_NS = 24 * 3600 * 10**9
-KEPT = ("name", "severity", "beginTime", "endTime", "alertType", "alertMessage", "alertAction",
-        "metricObjectName", "metricValue")  # fmt: skip
+KEPT = (
+    "name",
+    "severity",
+    "beginTime",
+    "endTime",
+    "alertType",
+    "alertMessage",
+    "alertAction",
+    "metricObjectName",
+    "metricValue",
+)
 Alert = dict[str, str]
 
 
@@ -31,9 +40,7 @@ class Watch:
 
     known: dict[str, set[tuple[tuple[str, str], ...]]] = field(default_factory=dict)
 
-    async def ask(
-        self, fleet: Fleet, since_ns: int, hosts: Sequence[Host]
-    ) -> dict[str, list[Alert]]:
+    async def ask(self, fleet: Fleet, since_ns: int, hosts: Sequence[Host]) -> dict[str, list[Alert]]:
         """By cell, the alerts since a day before `since_ns` that were not told before. Asked are
         those of `hosts`, which have just answered: one that hangs would cost its time-out again."""
         found = {}

@@ -136,9 +136,7 @@ class _Reader:
 
     def _add(self, name: str, item: str, text: str, line: int) -> None:
         unit = metric(name).unit
-        self.found.readings.append(
-            Reading(self.cell, name, item, float(text), unit, text, line, self.at_ns)
-        )
+        self.found.readings.append(Reading(self.cell, name, item, float(text), unit, text, line, self.at_ns))
 
     def _time_or_section(self, body: str) -> str | None:
         self.group = ""

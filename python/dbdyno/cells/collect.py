@@ -21,9 +21,7 @@ from dbdyno.cells.ssh import Access, Answer, Fleet
 from dbdyno.errors import CellsError
 
 CURRENT = "cellcli -xml -e list metriccurrent"
-CURRENT_TEXT = (
-    "cellcli -e list metriccurrent attributes name, metricObjectName, metricValue, collectionTime"
-)
+CURRENT_TEXT = "cellcli -e list metriccurrent attributes name, metricObjectName, metricValue, collectionTime"
 DEFINITIONS = "cellcli -xml -e list metricdefinition attributes name, description"
 
 Told = Callable[[Answer], None]
@@ -130,9 +128,7 @@ def pattern_of(mask: str | None) -> re.Pattern[str] | None:
         ) from error
 
 
-def column_of(
-    host: Host, listing: Listing, pattern: re.Pattern[str] | None, answer: Answer | None = None
-) -> Column:
+def column_of(host: Host, listing: Listing, pattern: re.Pattern[str] | None, answer: Answer | None = None) -> Column:
     """A listing as the column of a cell: named after it, filtered, its problems in words."""
     kept = [r for r in listing.readings if pattern is None or pattern.fullmatch(r.name)]
     everything = len(listing.readings)
@@ -152,8 +148,7 @@ def column_of(
         worst = listing.unread[0]
         lines = len(listing.unread)
         problem = problem or (
-            f"{lines} line{'s' * (lines > 1)} not understood, the first is line {worst.line}: "
-            f"{worst.text[:60]!r}"
+            f"{lines} line{'s' * (lines > 1)} not understood, the first is line {worst.line}: {worst.text[:60]!r}"
         )
     asked_ns, seconds = (answer.asked_ns, answer.seconds) if answer else (0, 0.0)
     return Column(host, listing, asked_ns, seconds, problem, step, rates)

@@ -19,9 +19,17 @@ from dbdyno.errors import CellsError
 
 LOOKING = ("list", "describe", "help")
 VERBS = (
-    *LOOKING, "alter", "assign", "calibrate", "create", "drop", "export", "grant", "import",
+    *LOOKING,
+    "alter",
+    "assign",
+    "calibrate",
+    "create",
+    "drop",
+    "export",
+    "grant",
+    "import",
     "revoke",
-)  # fmt: skip
+)
 _COMMENT = re.compile(r"(?:--|#|rem(?:ark)?\b).*", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 

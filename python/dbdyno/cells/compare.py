@@ -44,16 +44,14 @@ class Share:
 
 
 SHARES = (
-    Share("flash_first", "flash first, of redo writes", "FL_FLASH_FIRST",
-          "FL_FLASH_FIRST|FL_DISK_FIRST"),
-    Share("prevented", "outliers prevented, of redo writes", "FL_PREVENTED_OUTLIERS",
-          "FL_FLASH_FIRST|FL_DISK_FIRST"),
-    Share("actual", "outliers not prevented, of redo writes", "FL_ACTUAL_OUTLIERS",
-          "FL_FLASH_FIRST|FL_DISK_FIRST", False),
+    Share("flash_first", "flash first, of redo writes", "FL_FLASH_FIRST", "FL_FLASH_FIRST|FL_DISK_FIRST"),
+    Share("prevented", "outliers prevented, of redo writes", "FL_PREVENTED_OUTLIERS", "FL_FLASH_FIRST|FL_DISK_FIRST"),
+    Share(
+        "actual", "outliers not prevented, of redo writes", "FL_ACTUAL_OUTLIERS", "FL_FLASH_FIRST|FL_DISK_FIRST", False
+    ),
     Share("passed_by", "past the flash log, of requests", "FL_IO_W_SKIP_(?!OUTLIERS).*", "FL_RQ_W"),
-    Share("cache_hits", "read from flash cache, of reads", "FC_IO_RQ_R",
-          "FC_IO_RQ_R|FC_IO_RQ_R_MISS", True),
-)  # fmt: skip
+    Share("cache_hits", "read from flash cache, of reads", "FC_IO_RQ_R", "FC_IO_RQ_R|FC_IO_RQ_R_MISS", True),
+)
 SKIP = "FL_IO_W_SKIP_"
 
 
@@ -134,11 +132,7 @@ def _objects(both: Both, name: str, cell: str) -> list[str | None]:
     """A cell's objects that both have, and None (the whole cell) where several of them moved."""
     found = [set(side.counters[name].get(cell, ())) for side in both]
     items: list[str | None] = [*sorted(found[0] & found[1])]
-    moved = [
-        item
-        for item in items
-        if any(value > 0 for side in both for value in side.deltas[name, cell, item or ""])
-    ]
+    moved = [item for item in items if any(value > 0 for side in both for value in side.deltas[name, cell, item or ""])]
     return [None, *items] if len(moved) > 1 else items
 
 
@@ -148,31 +142,44 @@ def _over(both: Both, name: str, cell: str, item: str | None) -> Iterator[Row]:
     latency = bool(requests) and all(one in side.counters for one in requests for side in both)
     unit = both[0].units.get(name) or metric(name).unit
     scale, shown = _SCALE.get(unit, (1.0, "1/s"))
-    sums = [
-        _sums(side, _keys(side, name, cell, item), requests if latency else ()) for side in both
-    ]
+    sums = [_sums(side, _keys(side, name, cell, item), requests if latency else ()) for side in both]
     higher = False if latency or _ERRORS.search(name) else None
     label = f"{name}_RQ" if latency else name
-    yield _row(sums, not latency and shown == "1/s", name=label, label=label, cell=cell,
-               object=item or "", measure="latency" if latency else "rate", unit=shown,
-               higher_is_better=higher, scale=scale)  # fmt: skip
+    yield _row(
+        sums,
+        not latency and shown == "1/s",
+        name=label,
+        label=label,
+        cell=cell,
+        object=item or "",
+        measure="latency" if latency else "rate",
+        unit=shown,
+        higher_is_better=higher,
+        scale=scale,
+    )
 
 
 def _shares(both: Both) -> Iterator[Row]:
     """The shares that both recordings have counters for; each reason to pass by is one."""
     reasons = sorted({n for side in both for n in side.counters if n.startswith(SKIP)})
-    more = [
-        Share(name.lower(), f"past the flash log, {name.removeprefix(SKIP)}", name, "FL_RQ_W")
-        for name in reasons
-    ]
+    more = [Share(name.lower(), f"past the flash log, {name.removeprefix(SKIP)}", name, "FL_RQ_W") for name in reasons]
     for share in (*SHARES, *more):
         parts, wholes = (re.compile(p).fullmatch for p in (share.part, share.whole))
         sums = [(_total(side, parts), _total(side, wholes)) for side in both]
         if any(value is None for pair in sums for value in pair):
             continue
-        yield _row([(a or [], b or []) for a, b in sums], True, name=share.name,
-                   label=share.label, cell="", object="", measure="share", unit="ratio",
-                   higher_is_better=share.higher_is_better, scale=1.0)  # fmt: skip
+        yield _row(
+            [(a or [], b or []) for a, b in sums],
+            True,
+            name=share.name,
+            label=share.label,
+            cell="",
+            object="",
+            measure="share",
+            unit="ratio",
+            higher_is_better=share.higher_is_better,
+            scale=1.0,
+        )
 
 
 def _row(sums: Sequence[tuple[Floats, Floats]], events: bool, **about: Any) -> Row:
@@ -181,8 +188,7 @@ def _row(sums: Sequence[tuple[Floats, Floats]], events: bool, **about: Any) -> R
     share = about["measure"] == "share"
     a, b = (ratio_of(above, below, events=events, share=share) for above, below in sums)
     found = compare_ratios(a, b)
-    return Row(a=a, b=b, ratio=found.ratio, low=found.low, high=found.high, larger=found.larger,
-               p=found.p, **about)  # fmt: skip
+    return Row(a=a, b=b, ratio=found.ratio, low=found.low, high=found.high, larger=found.larger, p=found.p, **about)
 
 
 def _keys(side: Intervals, name: str, cell: str, item: str | None) -> list[Key]:
@@ -205,8 +211,7 @@ def _sums(side: Intervals, keys: Sequence[Key], requests: Sequence[str]) -> tupl
     if requests:
         of = {key: [(name, key[1], key[2]) for name in requests] for key in keys}
         both = [key for key in keys if all(one in side.deltas for one in of[key])]
-        return (_added(side, both, side.deltas),
-                _added(side, [one for key in both for one in of[key]], side.deltas))  # fmt: skip
+        return (_added(side, both, side.deltas), _added(side, [one for key in both for one in of[key]], side.deltas))
     above, below = [], []
     for at in range(side.count):
         rates: dict[str, float] = {}

@@ -23,19 +23,23 @@ def log_section(rows: Sequence[Row], names: tuple[str, str]) -> list[dict[str, A
     cache = [row for row in shares if row.name == "cache_hits"]
     made = []
     if log:
-        made.append(section(
-            "flash_log", "Flash log",
-            [table("What happened, all cells", "what:text first second", _counts(rows)),
-             _intervals(log, names), _changes(log)],
-            about="by rounds: each interval between collections is one observation;"
-            " independent: Wilson's, as if no write depended on another. A dash: too few intervals"
-            " carry the events, or they drift, to say how far the share is known",
-            notes=_identity(rows),
-        ))  # fmt: skip
+        made.append(
+            section(
+                "flash_log",
+                "Flash log",
+                [
+                    table("What happened, all cells", "what:text first second", _counts(rows)),
+                    _intervals(log, names),
+                    _changes(log),
+                ],
+                about="by rounds: each interval between collections is one observation;"
+                " independent: Wilson's, as if no write depended on another. A dash: too few intervals"
+                " carry the events, or they drift, to say how far the share is known",
+                notes=_identity(rows),
+            )
+        )
     if cache:
-        made.append(section(
-            "flash_cache", "Flash cache", [_intervals(cache, names), _changes(cache)]
-        ))  # fmt: skip
+        made.append(section("flash_cache", "Flash cache", [_intervals(cache, names), _changes(cache)]))
     return made
 
 
@@ -59,8 +63,7 @@ def log_sentences(rows: Sequence[Row], names: tuple[str, str]) -> list[str]:
         prevented = found.get("prevented")
         if prevented is not None:
             told.append(
-                f"Outliers prevented: {prevented.a.above:,.0f} and {prevented.b.above:,.0f}:"
-                f" {_said(prevented)}."
+                f"Outliers prevented: {prevented.a.above:,.0f} and {prevented.b.above:,.0f}: {_said(prevented)}."
             )
     return told
 
@@ -90,8 +93,11 @@ def _counts(rows: Sequence[Row]) -> list[dict[str, Any]]:
             _count("disk first", share.a.below - share.a.above, share.b.below - share.b.above),
             _count("flash first", share.a.above, share.b.above),
         ]
-    for name, words in (("prevented", "outliers prevented"), ("actual", "outliers not prevented"),
-                        ("passed_by", "past the flash log")):  # fmt: skip
+    for name, words in (
+        ("prevented", "outliers prevented"),
+        ("actual", "outliers not prevented"),
+        ("passed_by", "past the flash log"),
+    ):
         row = found.get(name)
         if row is not None:
             told.append(_count(words, row.a.above, row.b.above))
@@ -116,10 +122,17 @@ def _intervals(rows: Sequence[Row], names: tuple[str, str]) -> dict[str, Any]:
             own = (side.interval() if side.value < 1 else None) or (None, None)
             wilson = share_interval(min(side.above, side.below), side.below)
             high = None if own[1] is None else min(own[1], 1.0)
-            told.append({
-                "share": row.label, "recording": name, "value": side.value, "low": own[0],
-                "high": high, "low_independent": wilson[0], "high_independent": wilson[1],
-            })  # fmt: skip
+            told.append(
+                {
+                    "share": row.label,
+                    "recording": name,
+                    "value": side.value,
+                    "low": own[0],
+                    "high": high,
+                    "low_independent": wilson[0],
+                    "high_independent": wilson[1],
+                }
+            )
     return table(
         "Shares with their 95 % intervals",
         "share:text recording:text value:ratio:share low:ratio:by_rounds_from high:ratio:to"

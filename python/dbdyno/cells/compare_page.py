@@ -70,8 +70,7 @@ def recordings(
     for name, own, known in zip(names, rounds, facts, strict=True):
         called = {c.host.address: c.host.name for one in own for c in one.columns}
         first, last = (
-            {called.get(cell, cell): entry for cell, entry in known.get(end, {}).items()}
-            for end in ("first", "last")
+            {called.get(cell, cell): entry for cell, entry in known.get(end, {}).items()} for end in ("first", "last")
         )
         found.append(Recording(name, intervals_of(own), first, last))
     return found[0], found[1]
@@ -97,10 +96,7 @@ def _rounds(run: Run, mask: str | None) -> list[Collection]:
 def _rename(rounds: Sequence[Sequence[Collection]], facts: Sequence[Facts]) -> None:
     """Cells that were reached by other addresses, yet call themselves alike, are the same."""
     cells = [{c.host.name for one in own for c in one.columns} for own in rounds]
-    names = [
-        {cell: known[OWN_NAME] for cell, known in side.items() if OWN_NAME in known}
-        for side in facts
-    ]
+    names = [{cell: known[OWN_NAME] for cell, known in side.items() if OWN_NAME in known} for side in facts]
     if cells[0] == cells[1] or set(names[0].values()) != set(names[1].values()):
         return
     for found, own in zip(cells, names, strict=True):
@@ -142,14 +138,17 @@ def compare_page(
             *log_section(rows, names),
             *_tables(rows, everything),
             levels_section(one.found, other.found, threshold, everything),
-            section("lost", "Intervals that do not count",
-                     [table("", "recording:text cell:text why:text intervals", _lost(one, other))],
-                     notes=[] if _lost(one, other) else ["none: every cell gave every interval"]),
+            section(
+                "lost",
+                "Intervals that do not count",
+                [table("", "recording:text cell:text why:text intervals", _lost(one, other))],
+                notes=[] if _lost(one, other) else ["none: every cell gave every interval"],
+            ),
         ],
         "warnings": [*_warnings(one, other, unlike, allowed), *shared],
         "figures": {"cells_changes": _drawn(rows)},
         "rows": [as_dict(row) for row in rows],
-    }  # fmt: skip
+    }
 
 
 def _of_both(one: Recording, other: Recording) -> tuple[Recording, Recording, list[dict[str, str]]]:
@@ -159,28 +158,26 @@ def _of_both(one: Recording, other: Recording) -> tuple[Recording, Recording, li
     if not cells or one.found.cells == other.found.cells:
         return one, other, []
     told = _warning(
-        "cells.shared", f"the numbers are of the cells that both have: {', '.join(cells)}",
+        "cells.shared",
+        f"the numbers are of the cells that both have: {', '.join(cells)}",
         "record the same cells",
-    )  # fmt: skip
+    )
     kept = [replace(side, found=side.found.only(cells)) for side in (one, other)]
     return kept[0], kept[1], [told]
 
 
 def _configuration(unlike: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return section(
-        "configuration", "Cells, software and configuration that differ",
+        "configuration",
+        "Cells, software and configuration that differ",
         [table("", "what:text cell:text first:text second:text", unlike)],
-    )  # fmt: skip
+    )
 
 
 def _drawn(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """What the figure draws: rows over all cells that have an interval, those that differ before
     others; grid disks, which cell disks cover, are left to the tables."""
-    known = [
-        row
-        for row in rows
-        if not row.cell and not math.isnan(row.low) and not row.name.startswith("GD_")
-    ]
+    known = [row for row in rows if not row.cell and not math.isnan(row.low) and not row.name.startswith("GD_")]
     ranked = sorted(known, key=_by_weight)[:DRAWN]
     ranked.sort(key=lambda row: (row.measure == "rate", _by_weight(row)))
     return [{**as_dict(row), "pale": row.decision not in DIFFERENT} for row in ranked]
@@ -190,16 +187,16 @@ def differences(one: Recording, other: Recording) -> list[dict[str, Any]]:
     """What makes two recordings unlike, or one unlike itself: cells, software, configuration."""
     found = []
     if one.found.cells != other.found.cells:
-        found.append({"what": "cells", "cell": "", "first": ", ".join(one.found.cells),
-                      "second": ", ".join(other.found.cells)})  # fmt: skip
+        found.append(
+            {"what": "cells", "cell": "", "first": ", ".join(one.found.cells), "second": ", ".join(other.found.cells)}
+        )
     for side in (one, other):
         found += [
             {"what": f"{what}, changed during {side.name}", "cell": cell, "first": a, "second": b}
             for cell, what, a, b in _unlike(side.first, side.last)
         ]
     return found + [
-        {"what": what, "cell": cell, "first": a, "second": b}
-        for cell, what, a, b in _unlike(one.facts, other.facts)
+        {"what": what, "cell": cell, "first": a, "second": b} for cell, what, a, b in _unlike(one.facts, other.facts)
     ]
 
 
@@ -225,9 +222,7 @@ def _facts(one: Recording, other: Recording) -> dict[str, Any]:
 def _end(side: Recording) -> dict[str, Any]:
     at = datetime.fromtimestamp(side.found.first_ns / 1e9, UTC).isoformat()
     cells = len(side.found.cells)
-    note = (
-        f"{side.found.count} × {side.found.mean_s:.3g} s, {cells} cell{'' if cells == 1 else 's'}"
-    )
+    note = f"{side.found.count} × {side.found.mean_s:.3g} s, {cells} cell{'' if cells == 1 else 's'}"
     return {"number": side.name, "at": at, "note": note}
 
 
@@ -248,9 +243,7 @@ def _verdict(rows: Sequence[Row], allowed: bool) -> dict[str, Any]:
     return {"word": "ok", "why": "nothing differs for certain over all cells"}
 
 
-def _words(
-    rows: Sequence[Row], sides: tuple[Recording, Recording], allowed: bool, threshold: float
-) -> dict[str, Any]:
+def _words(rows: Sequence[Row], sides: tuple[Recording, Recording], allowed: bool, threshold: float) -> dict[str, Any]:
     """The verdict in sentences."""
     whole = [row for row in rows if not row.cell]
     tested = [row for row in whole if not math.isnan(row.p)]
@@ -267,12 +260,14 @@ def _words(
     else:
         told.append("Not comparable: the numbers are shown, nothing is decided.")
     return section(
-        "words", "In words", notes=told,
+        "words",
+        "In words",
+        notes=told,
         about="Each interval between two collections is one observation: what happens inside may"
         " depend on each other, and neighbours that resemble each other widen the intervals. q: p"
         " after false-discovery control (5 %). Differences within"
         f" {threshold:.3g} count as none.",
-    )  # fmt: skip
+    )
 
 
 def _count(rows: Sequence[Row], word: str) -> int:
@@ -289,8 +284,7 @@ def _tables(rows: Sequence[Row], everything: bool) -> list[dict[str, Any]]:
     """Latencies and rates over all cells, then single cells and objects."""
     whole = [row for row in rows if not row.cell and row.measure != "share"]
     made = []
-    for measure, title in (("latency", "Latencies, over all cells"),
-                           ("rate", "Rates per second, over all cells")):  # fmt: skip
+    for measure, title in (("latency", "Latencies, over all cells"), ("rate", "Rates per second, over all cells")):
         own = [row for row in whole if row.measure == measure]
         made.append(_measured(measure, title, own, everything))
     made.append(_objects([row for row in rows if row.cell]))
@@ -306,18 +300,24 @@ def _objects(rows: Sequence[Row]) -> dict[str, Any]:
         if row.decision in DIFFERENT:
             groups.setdefault((row.label, row.decision), []).append(row)
     told = [
-        {**as_dict(own[0]), "many": f"{len(own)} of {tested[label]}",
-         "surest": f"{own[0].cell} {own[0].object}".strip()}
+        {
+            **as_dict(own[0]),
+            "many": f"{len(own)} of {tested[label]}",
+            "surest": f"{own[0].cell} {own[0].object}".strip(),
+        }
         for (label, _), own in groups.items()
-    ]  # fmt: skip
+    ]
     columns = _COLUMNS.replace("decision:text", "decision:text many:text surest:text")
     number = sum(len(own) for own in groups.values())
     return section(
-        "objects", "Single cells and objects that differ", [table("", columns, told, top=TOP)],
-        about="a line per metric: how many differ of those that could be tested, and the numbers of"
-        " the surest" if told else "",
+        "objects",
+        "Single cells and objects that differ",
+        [table("", columns, told, top=TOP)],
+        about="a line per metric: how many differ of those that could be tested, and the numbers of the surest"
+        if told
+        else "",
         notes=[f"{number} of {tested.total()} that could be tested"],
-    )  # fmt: skip
+    )
 
 
 def _measured(name: str, title: str, rows: Sequence[Row], everything: bool) -> dict[str, Any]:
@@ -356,27 +356,39 @@ def _warnings(
     found = []
     if unlike and not allowed:
         names = listed(list(dict.fromkeys(str(row["what"]) for row in unlike)))
-        found.append(_warning(
-            "cells.not_comparable", f"not comparable: {names} differ",
-            "if that is the change under test: --accept-differences",
-        ))  # fmt: skip
+        found.append(
+            _warning(
+                "cells.not_comparable",
+                f"not comparable: {names} differ",
+                "if that is the change under test: --accept-differences",
+            )
+        )
     for side in (one, other):
         if side.found.count < ROUNDS_LEAST:
-            found.append(_warning(
-                "cells.few", f"{side.name} has {side.found.count} intervals: too few to judge"
-                f" by, {ROUNDS_LEAST} are needed", "record longer: dbdyno cells record --for 15min",
-            ))  # fmt: skip
+            found.append(
+                _warning(
+                    "cells.few",
+                    f"{side.name} has {side.found.count} intervals: too few to judge by, {ROUNDS_LEAST} are needed",
+                    "record longer: dbdyno cells record --for 15min",
+                )
+            )
         if set(side.found.cells) - set(side.facts):
-            found.append(_warning(
-                "cells.unknown", f"{side.name} does not say what its cells are (software,"
-                " configuration): whether they changed is not known",
-                "dbdyno cells record keeps it",
-            ))  # fmt: skip
-    found.append(_warning(
-        "cells.not_interleaved", "The two were recorded at different times: whatever else differed,"
-        " the load above all, counts as difference.",
-        "under a load that can be repeated, switch in short turns: dbdyno run flash-log",
-    ))  # fmt: skip
+            found.append(
+                _warning(
+                    "cells.unknown",
+                    f"{side.name} does not say what its cells are (software,"
+                    " configuration): whether they changed is not known",
+                    "dbdyno cells record keeps it",
+                )
+            )
+    found.append(
+        _warning(
+            "cells.not_interleaved",
+            "The two were recorded at different times: whatever else differed,"
+            " the load above all, counts as difference.",
+            "under a load that can be repeated, switch in short turns: dbdyno run flash-log",
+        )
+    )
     return found
 
 

@@ -25,13 +25,10 @@ def section(
 ) -> dict[str, Any]:
     """A section of a page; tables without rows are left out."""
     kept = [one for one in tables if one["rows"]]
-    return {"name": name, "title": title, "about": about, "tables": kept, "not_measured": [],
-            "notes": list(notes)}  # fmt: skip
+    return {"name": name, "title": title, "about": about, "tables": kept, "not_measured": [], "notes": list(notes)}
 
 
-def table(
-    title: str, columns: str, rows: Sequence[dict[str, Any]], *, top: int | None = None
-) -> dict[str, Any]:
+def table(title: str, columns: str, rows: Sequence[dict[str, Any]], *, top: int | None = None) -> dict[str, Any]:
     """A table with columns from words `name:unit:label` (a count where no unit is named)."""
     words = [[*word.split(":"), "", ""][:3] for word in columns.split()]
     shown = [
@@ -53,19 +50,30 @@ def as_dict(row: Row) -> dict[str, Any]:
     ends: dict[str, Any] = {}
     for side, own in (("first", row.a), ("second", row.b)):
         found = own.interval()
-        ends |= {side: own.value * row.scale, f"{side}_rounds": own.rounds,
-                 f"{side}_low": found[0] * row.scale if found else None,
-                 f"{side}_high": found[1] * row.scale if found else None}  # fmt: skip
+        ends |= {
+            side: own.value * row.scale,
+            f"{side}_rounds": own.rounds,
+            f"{side}_low": found[0] * row.scale if found else None,
+            f"{side}_high": found[1] * row.scale if found else None,
+        }
     return {
-        "metric": row.label, "cell": row.cell, "object": row.object, "measure": row.measure,
-        "unit": row.unit, "decision": row.decision, "ratio": row.ratio, "low": row.low,
-        "high": row.high, **ends, "p": row.p, "q": row.q, "second_larger": row.larger,
-    }  # fmt: skip
+        "metric": row.label,
+        "cell": row.cell,
+        "object": row.object,
+        "measure": row.measure,
+        "unit": row.unit,
+        "decision": row.decision,
+        "ratio": row.ratio,
+        "low": row.low,
+        "high": row.high,
+        **ends,
+        "p": row.p,
+        "q": row.q,
+        "second_larger": row.larger,
+    }
 
 
-def levels_section(
-    one: Intervals, other: Intervals, threshold: float, everything: bool
-) -> dict[str, Any]:
+def levels_section(one: Intervals, other: Intervals, threshold: float, everything: bool) -> dict[str, Any]:
     """Space, loads, temperatures: their means over time. They wander slowly, so nothing is
     tested."""
     rows = []
@@ -74,14 +82,15 @@ def levels_section(
         a, b = values
         apart = max(abs(a), abs(b)) * threshold < abs(a - b)
         if everything or apart:
-            rows.append({"metric": name, "first": a, "second": b,
-                         "measure": one.units.get(name) or metric(name).unit})  # fmt: skip
+            rows.append({"metric": name, "first": a, "second": b, "measure": one.units.get(name) or metric(name).unit})
     return section(
-        "levels", "Levels, not tested",
+        "levels",
+        "Levels, not tested",
         [table("", "metric:text first:number second:number measure:text:unit", rows, top=TOP)],
-        notes=["they wander too slowly for a test; space is summed over the cells, loads and"
-               " percentages are means"] if rows else ["none that differs by the threshold"],
-    )  # fmt: skip
+        notes=["they wander too slowly for a test; space is summed over the cells, loads and percentages are means"]
+        if rows
+        else ["none that differs by the threshold"],
+    )
 
 
 def _level(side: Intervals, name: str) -> float:

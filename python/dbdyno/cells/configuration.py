@@ -20,12 +20,11 @@ Facts = dict[str, dict[str, str]]
 """By the name of a cell's column: fact (`cell.releaseVersion`) to its text."""
 
 SINGLE = {
-    "cell": ("name", "id", "makeModel", "releaseVersion", "cellVersion", "flashCacheMode",
-             "cpuCount", "status"),
+    "cell": ("name", "id", "makeModel", "releaseVersion", "cellVersion", "flashCacheMode", "cpuCount", "status"),
     "flashcache": ("size", "effectiveCacheSize", "degradedCelldisks", "status"),
     "flashlog": ("size", "effectiveSize", "degradedCelldisks", "status"),
     "iormplan": ("objective", "catPlan", "dbPlan", "status"),
-}  # fmt: skip
+}
 COUNTED = {
     "celldisk": ("diskType", "size", "status"),
     "griddisk": ("diskType", "size", "cachingPolicy", "asmModeStatus", "status"),
@@ -56,12 +55,9 @@ def facts_of(kind: str, details: Sequence[Mapping[str, str]]) -> dict[str, str]:
     if kind in SINGLE:
         wanted = SINGLE[kind]
         first = details[0] if details else {}
-        return {
-            f"{kind}.{name}": first[name] for name in wanted if first.get(name, "").strip()
-        }  # fmt: skip
+        return {f"{kind}.{name}": first[name] for name in wanted if first.get(name, "").strip()}
     kinds = Counter(
-        " ".join(text for name in COUNTED[kind] if (text := entry.get(name, "").strip()))
-        for entry in details
+        " ".join(text for name in COUNTED[kind] if (text := entry.get(name, "").strip())) for entry in details
     )
     told = [f"{count} {text}".strip() for text, count in sorted(kinds.items())]
     return {f"{kind}s": ", ".join(told)} if told else {}

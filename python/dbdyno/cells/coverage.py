@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
 
 COLLECTED, OLD, RESTART, HALF, NOTHING = (
-    "collected", "not refreshed", "restart", "half an answer", "no answer",
-)  # fmt: skip
+    "collected",
+    "not refreshed",
+    "restart",
+    "half an answer",
+    "no answer",
+)
 STATES = (COLLECTED, OLD, RESTART, HALF, NOTHING)
 SILENT_S = 120.0
 """A cell collects once a minute: two minutes without are worth a word."""
@@ -40,7 +44,7 @@ def coverage(found: Measured) -> dict[str, Any]:
         " is told from zero, and no rate is taken.",
         "table": _table(cells),
         "notes": [f"{cell['name']}: {note}" for cell in cells for note in cell["problems"]],
-    }  # fmt: skip
+    }
 
 
 def _times(found: Measured) -> Mapping[str, dict[int, int]]:
@@ -56,8 +60,7 @@ def _times(found: Measured) -> Mapping[str, dict[int, int]]:
 def _resets(found: Measured) -> Iterator[tuple[str, dict[int, str]]]:
     """By cell: rounds before which its counters began anew, and what told of it."""
     rows = found.connection.execute(
-        "select cell, block, any_value(metric), bool_or(metric is null) from resets group by all"
-        " order by block"
+        "select cell, block, any_value(metric), bool_or(metric is null) from resets group by all order by block"
     ).fetchall()
     by_cell: dict[str, dict[int, str]] = {}
     for cell, block, name, said in rows:
@@ -66,9 +69,7 @@ def _resets(found: Measured) -> Iterator[tuple[str, dict[int, str]]]:
     yield from by_cell.items()
 
 
-def _cell(
-    name: str, blocks: Sequence[Any], times: Mapping[int, int], resets: Mapping[int, str]
-) -> dict[str, Any]:
+def _cell(name: str, blocks: Sequence[Any], times: Mapping[int, int], resets: Mapping[int, str]) -> dict[str, Any]:
     states = []
     last: int | None = None
     silent_since, silent_s = None, 0.0
@@ -93,9 +94,7 @@ def _cell(
         "collections": len(set(times.values())),
         "silent_s": silent_s,
         "restarts": [{"round": at + 1, "how": how} for at, how in sorted(resets.items())],
-        "problems": [
-            f"{problem}{f' (in {n} rounds)' if n > 1 else ''}" for problem, n in problems.items()
-        ],
+        "problems": [f"{problem}{f' (in {n} rounds)' if n > 1 else ''}" for problem, n in problems.items()],
     }
 
 
@@ -110,8 +109,7 @@ def _state(at_ns: int | None, last: int | None, problem: str | None, reset: bool
 
 
 def _table(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    keys = [state for state in STATES if state in (COLLECTED, OLD) or any(
-        cell["counts"][state] for cell in cells)]  # fmt: skip
+    keys = [state for state in STATES if state in (COLLECTED, OLD) or any(cell["counts"][state] for cell in cells)]
     return {
         "title": "Rounds by cell",
         "columns": [
@@ -120,19 +118,24 @@ def _table(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
             {"name": "silent_ns", "label": "longest without a new collection", "unit": "ns"},
         ],
         "rows": [
-            {"cell": cell["name"], **{key: cell["counts"][key] for key in keys},
-             "silent_ns": cell["silent_s"] * 1e9}
+            {"cell": cell["name"], **{key: cell["counts"][key] for key in keys}, "silent_ns": cell["silent_s"] * 1e9}
             for cell in cells
         ],
         "left_out": 0,
-    }  # fmt: skip
+    }
 
 
 FACTS = {
-    "cell.makeModel": "model", "cell.releaseVersion": "release", "cell.flashCacheMode": "cache",
-    "flashcache.size": "flash cache", "flashlog.size": "flash log", "iormplan.objective": "IORM",
-    "iormplan.dbPlan": "database plan", "celldisks": "cell disks", "griddisks": "grid disks",
-}  # fmt: skip
+    "cell.makeModel": "model",
+    "cell.releaseVersion": "release",
+    "cell.flashCacheMode": "cache",
+    "flashcache.size": "flash cache",
+    "flashlog.size": "flash log",
+    "iormplan.objective": "IORM",
+    "iormplan.dbPlan": "database plan",
+    "celldisks": "cell disks",
+    "griddisks": "grid disks",
+}
 """What is told of a cell, of all that a recording knows of it."""
 
 
@@ -143,10 +146,12 @@ def what_they_are(run: Run) -> list[dict[str, Any]]:
     for cell, facts in first.items():
         alike.setdefault(tuple(facts.get(name, "") for name in FACTS), []).append(cell)
     rows = [
-        {"cells": ", ".join(cells[:3]) + (f" and {len(cells) - 3} more" if cells[3:] else ""),
-         **dict(zip(FACTS, values, strict=True))}
+        {
+            "cells": ", ".join(cells[:3]) + (f" and {len(cells) - 3} more" if cells[3:] else ""),
+            **dict(zip(FACTS, values, strict=True)),
+        }
         for values, cells in alike.items()
-    ]  # fmt: skip
+    ]
     shown = [name for name in FACTS if any(row[name] for row in rows)]
     if not shown:
         return []

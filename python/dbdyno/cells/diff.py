@@ -88,25 +88,36 @@ def diff_page(before: Collection, after: Collection, *, by: str = "cell") -> dic
         "by": by,
         "seconds": _seconds(found),
         "rows": [
-            {"metric": name, "cell": cell, "object": item, "delta": delta, "per_s": per_s,
-             "unit": metric(name).unit, "description": metric(name).meaning}
+            {
+                "metric": name,
+                "cell": cell,
+                "object": item,
+                "delta": delta,
+                "per_s": per_s,
+                "unit": metric(name).unit,
+                "description": metric(name).meaning,
+            }
             for (name, cell, item), (delta, per_s) in sorted(over.items())
         ],
         "latencies": [
-            {"metric": row.name, "cell": row.cell, "object": row.object, "value": row.value,
-             "unit": row.unit, "requests": row.requests}
+            {
+                "metric": row.name,
+                "cell": row.cell,
+                "object": row.object,
+                "value": row.value,
+                "unit": row.unit,
+                "requests": row.requests,
+            }
             for row in latencies(found, over="all" if by == "object" else "cell")
         ],
         "flash_log": flash_log(found),
         "without": [
             {"cell": c.cell, "metric": c.name, "object": c.object, "verdict": c.verdict}
-            for c in found if c.verdict in (NOT_REFRESHED, RESET, NEW, GONE)
+            for c in found
+            if c.verdict in (NOT_REFRESHED, RESET, NEW, GONE)
         ],
-        "problems": [
-            f"{column.host.name}: {column.problem}"
-            for column in [*before.failed, *after.failed]
-        ],
-    }  # fmt: skip
+        "problems": [f"{column.host.name}: {column.problem}" for column in [*before.failed, *after.failed]],
+    }
 
 
 def moved(before: Collection, after: Collection) -> list[Change]:
@@ -165,8 +176,7 @@ def _began_anew(before: Collection, after: Collection) -> set[str]:
     return {
         column.host.name
         for column in after.columns
-        if None not in (column.started_ns, began.get(column.host.name))
-        and column.started_ns != began[column.host.name]
+        if None not in (column.started_ns, began.get(column.host.name)) and column.started_ns != began[column.host.name]
     }
 
 

@@ -50,9 +50,12 @@ def disk_of(item: str) -> str:
 
 
 def _map(
-    kind: str, name: str, cells: Sequence[str], disks: Sequence[str],
+    kind: str,
+    name: str,
+    cells: Sequence[str],
+    disks: Sequence[str],
     values: dict[tuple[str, str], float],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     timed = name in TIMES
     shown = f"{name}_RQ" if timed else name
     unit = "ns" if timed else "MB/s" if "_BY_" in name else "1/s"
@@ -79,11 +82,18 @@ def disk_table(maps: Sequence[dict[str, Any]]) -> dict[str, Any]:
             if value is not None
         )
         (low, lowest), (high, highest) = known[0], known[-1]
-        rows.append({
-            "metric": f"{one['name']} of {one['kind']}", "unit": one["unit"], "low": low,
-            "lowest": lowest, "median": one["median"], "high": high, "highest": highest,
-            "times": high / one["median"] if one["median"] else None,
-        })  # fmt: skip
+        rows.append(
+            {
+                "metric": f"{one['name']} of {one['kind']}",
+                "unit": one["unit"],
+                "low": low,
+                "lowest": lowest,
+                "median": one["median"],
+                "high": high,
+                "highest": highest,
+                "times": high / one["median"] if one["median"] else None,
+            }
+        )
     return {
         "title": "Least and most",
         "columns": [

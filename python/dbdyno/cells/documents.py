@@ -83,9 +83,7 @@ def _document(text: str, cell: str, line: int, found: Listing) -> None:
         at, column = error.position
         rows = text.split("\n")
         at = min(at, len(rows))
-        found.unread.append(
-            Unread(line + at - 1, rows[at - 1][:200], f"no XML from column {column + 1} on")
-        )
+        found.unread.append(Unread(line + at - 1, rows[at - 1][:200], f"no XML from column {column + 1} on"))
 
 
 class _Reader:

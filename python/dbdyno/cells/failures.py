@@ -62,8 +62,7 @@ def _of_host_key(error: asyncssh.HostKeyNotVerifiable, reach: Reach) -> Words:
         kinds = ", ".join(sorted({key.get_algorithm() for key in known}))
         return (
             f"its host key is another than the one that is known ({kinds})",
-            "find out why; only if it was changed on purpose, forget the old one: "
-            f"{forget_command(reach)}",
+            f"find out why; only if it was changed on purpose, forget the old one: {forget_command(reach)}",
         )
     way = "compare the key by another way, then add it: "
     if reach.through()[1]:

@@ -27,9 +27,7 @@ Row = dict[str, Any]
 Objects = Sequence[tuple[str, str, str, str, float, float, float]]
 
 
-def findings(
-    found: Measured, covered: Row, skew: Row, log: Row | None, objects: Objects
-) -> list[Row]:
+def findings(found: Measured, covered: Row, skew: Row, log: Row | None, objects: Objects) -> list[Row]:
     """All findings: {code, level, text, next}; in order of level, then as they are found."""
     said = [
         *_alerts(found),
@@ -57,20 +55,21 @@ def _alerts(found: Measured) -> Iterator[Row]:
             worst = alert.get("severity", "unknown severity").lower()
             words = " ".join(alert.get("alertMessage", "").split())
             over = f", over at {alert['endTime']}" if alert.get("endTime") else ""
-            yield _finding("alert", "bad" if worst in ("critical", "warning") else "doubt",
-                           f"{cell}: alert {alert['name']} ({worst}) at "
-                           f"{alert.get('beginTime', 'no time')}{over}: {words}",
-                           alert.get("alertAction", ""))  # fmt: skip
+            yield _finding(
+                "alert",
+                "bad" if worst in ("critical", "warning") else "doubt",
+                f"{cell}: alert {alert['name']} ({worst}) at {alert.get('beginTime', 'no time')}{over}: {words}",
+                alert.get("alertAction", ""),
+            )
         if len(listed) > ALERTS_MOST:
-            yield _finding("alert", "bad", f"{cell}: {len(listed) - ALERTS_MOST} alerts before.",
-                           "cellcli -e list alerthistory")  # fmt: skip
+            yield _finding(
+                "alert", "bad", f"{cell}: {len(listed) - ALERTS_MOST} alerts before.", "cellcli -e list alerthistory"
+            )
 
 
 def _configuration(run: Any) -> Iterator[Row]:
     """What a cell is, where it was another thing at the end than at the beginning."""
-    first, last = (
-        run.manifest.get("configuration", {}).get(end) or {} for end in ("first", "last")
-    )
+    first, last = (run.manifest.get("configuration", {}).get(end) or {} for end in ("first", "last"))
     for cell, now in last.items():
         changed = [
             f"{name} from {first[cell].get(name, 'nothing')!r} to {text!r}"
@@ -78,45 +77,63 @@ def _configuration(run: Any) -> Iterator[Row]:
             if cell in first and first[cell].get(name) != text
         ]
         if changed:
-            yield _finding("configuration", "doubt", f"{cell} was changed during the recording: "
-                           f"{_listed(changed)}.")  # fmt: skip
+            yield _finding("configuration", "doubt", f"{cell} was changed during the recording: {_listed(changed)}.")
 
 
 def _errors(objects: Objects) -> Iterator[Row]:
     """Counters of errors that rose."""
     for _, name, cell, item, delta, _, _ in objects:
         if delta > 0 and "ERRS" in name.split("_"):
-            yield _finding("errors", "bad", f"{cell}: {name} of {item} rose by {delta:,.0f}.",
-                           f"cellcli -e list physicaldisk where status != normal # on {cell}")  # fmt: skip  # noqa: E501
+            yield _finding(
+                "errors",
+                "bad",
+                f"{cell}: {name} of {item} rose by {delta:,.0f}.",
+                f"cellcli -e list physicaldisk where status != normal # on {cell}",
+            )
 
 
 def _coverage(covered: Row) -> Iterator[Row]:
     rounds, cells = covered["rounds"], covered["cells"]
     began = [
         f"{cell['name']} before round {restart['round']} ({restart['how']})"
-        for cell in cells for restart in cell["restarts"]
-    ]  # fmt: skip
+        for cell in cells
+        for restart in cell["restarts"]
+    ]
     if began:
-        yield _finding("restart", "bad", f"Counters began anew: {_listed(began)}. There they have "
-                       "no difference.", "cellcli -e list alerthistory")  # fmt: skip
+        yield _finding(
+            "restart",
+            "bad",
+            f"Counters began anew: {_listed(began)}. There they have no difference.",
+            "cellcli -e list alerthistory",
+        )
     for state, words in (("no answer", "nothing"), ("half an answer", "half an answer")):
         lacking = [
             f"{cell['name']} in {cell['counts'][state]}"
             f"{f' ({first})' if (first := next(iter(cell['problems']), '')) else ''}"
-            for cell in cells if cell["counts"][state]
-        ]  # fmt: skip
+            for cell in cells
+            if cell["counts"][state]
+        ]
         if lacking:
-            yield _finding(state.replace(" ", "-"), "doubt",
-                           f"Of {rounds} rounds, cells gave {words}: {_listed(lacking)}.")  # fmt: skip  # noqa: E501
+            yield _finding(
+                state.replace(" ", "-"), "doubt", f"Of {rounds} rounds, cells gave {words}: {_listed(lacking)}."
+            )
     late = [f"{c['name']} for {c['silent_s']:.0f} s" for c in cells if c["name"] in covered["late"]]
     if late:
-        yield _finding("silent", "doubt", f"Nothing new was collected: {_listed(late)}. A cell "
-                       "collects once a minute; of that time there is no rate.", _SILENT_NEXT)  # fmt: skip  # noqa: E501
+        yield _finding(
+            "silent",
+            "doubt",
+            f"Nothing new was collected: {_listed(late)}. A cell "
+            "collects once a minute; of that time there is no rate.",
+            _SILENT_NEXT,
+        )
     few = [cell["name"] for cell in cells if cell["collections"] < 2]
     if few:
-        yield _finding("one-collection", "doubt", f"Only one collection is recorded, so that "
-                       f"nothing has a rate: {_listed(few)}.",
-                       "dbdyno cells record --for 15min")  # fmt: skip
+        yield _finding(
+            "one-collection",
+            "doubt",
+            f"Only one collection is recorded, so that nothing has a rate: {_listed(few)}.",
+            "dbdyno cells record --for 15min",
+        )
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -132,23 +149,28 @@ def _skew(skew: Row) -> Iterator[Row]:
     groups = {key: rows for key, rows in groups.items() if not _told_otherwise(*key, groups)}
     for (metric, siblings), rows in list(groups.items())[:SKEW_MOST]:
         named = [
-            f"{row['name']} ({row['ratio']:.2f} times, 95 % {row['low']:.2f} to {row['high']:.2f})"
-            for row in rows
+            f"{row['name']} ({row['ratio']:.2f} times, 95 % {row['low']:.2f} to {row['high']:.2f})" for row in rows
         ]
         slow = metric.endswith("_RQ") and any(row["ratio"] > 1 for row in rows)
         if len(named) > NAMED_MOST:
             named = named[:3]
         more = f" and {len(rows) - len(named)} more" if len(rows) > len(named) else ""
         count = f"{len(rows)} of {rows[0]['n_siblings']}"
-        yield _finding("skew", "bad" if slow else "doubt", f"{metric} differs from the median of "
-                       f"the {siblings} on {count}: {', '.join(named)}{more}.")  # fmt: skip
+        yield _finding(
+            "skew",
+            "bad" if slow else "doubt",
+            f"{metric} differs from the median of the {siblings} on {count}: {', '.join(named)}{more}.",
+        )
     left = len(groups) - SKEW_MOST
     if left > 0:
-        yield _finding("skew", "doubt", f"Siblings differ in {left} more metrics; the table below "
-                       "has them.")  # fmt: skip
+        yield _finding("skew", "doubt", f"Siblings differ in {left} more metrics; the table below has them.")
     if not skew["enough"]:
-        yield _finding("short", "doubt", f"{skew['rounds']} intervals are too few to tell siblings "
-                       "apart.", "dbdyno cells record --for 15min")  # fmt: skip
+        yield _finding(
+            "short",
+            "doubt",
+            f"{skew['rounds']} intervals are too few to tell siblings apart.",
+            "dbdyno cells record --for 15min",
+        )
 
 
 def _told_otherwise(metric: str, siblings: str, groups: Mapping[tuple[str, str], Any]) -> bool:
@@ -170,8 +192,7 @@ def _flash_log(log: Row | None) -> Iterator[Row]:
         return
     whole = log["cells"][-1]
     if whole["share"] == 0:
-        yield _finding("flash-first", "even", f"Disk was first in all {_count(whole['writes'])} "
-                       "redo writes.")  # fmt: skip
+        yield _finding("flash-first", "even", f"Disk was first in all {_count(whole['writes'])} redo writes.")
     elif whole["share"] is not None:
         basis = ", if writes were independent" if whole["interval_over"] == "writes" else ""
         span = (
@@ -179,19 +200,29 @@ def _flash_log(log: Row | None) -> Iterator[Row]:
             if whole["low"] is None
             else f"95 % {_percent(whole['low'])} to {_percent(whole['high'])}{basis}"
         )
-        yield _finding("flash-first", "even", f"Flash was first in {_count(whole['flash_first'])} "
-                       f"of {_count(whole['writes'])} redo writes: {_percent(whole['share'])} "
-                       f"({span}).")  # fmt: skip
+        yield _finding(
+            "flash-first",
+            "even",
+            f"Flash was first in {_count(whole['flash_first'])} "
+            f"of {_count(whole['writes'])} redo writes: {_percent(whole['share'])} "
+            f"({span}).",
+        )
     if whole["prevented"]:
-        most = max((line for line in log["cells"] if line["cell"] != ALL),
-                   key=lambda line: line["prevented"] or 0)  # fmt: skip
+        most = max((line for line in log["cells"] if line["cell"] != ALL), key=lambda line: line["prevented"] or 0)
         where = f", most on {most['cell']} ({_count(most['prevented'])})"
-        yield _finding("prevented", "good", "The flash log spared sessions "
-                       f"{_count(whole['prevented'])} outliers"
-                       f"{where if len(log['cells']) > 1 else ''}.")  # fmt: skip
+        yield _finding(
+            "prevented",
+            "good",
+            "The flash log spared sessions "
+            f"{_count(whole['prevented'])} outliers"
+            f"{where if len(log['cells']) > 1 else ''}.",
+        )
     if whole["actual"]:
-        yield _finding("outliers", "bad", f"{_count(whole['actual'])} redo writes were outliers on "
-                       "disk and on flash: the flash log could not help.")  # fmt: skip
+        yield _finding(
+            "outliers",
+            "bad",
+            f"{_count(whole['actual'])} redo writes were outliers on disk and on flash: the flash log could not help.",
+        )
     yield from _passed_by(log, whole)
 
 
@@ -206,9 +237,12 @@ def _passed_by(log: Row, whole: Row) -> Iterator[Row]:
         for one in sorted(log["passed_by"], key=lambda one: -passed[one["reason"]])
     )
     level = "bad" if total > BYPASS_SHARE * of else "doubt"
-    yield _finding("bypass", level, f"{_count(total)} of {_count(of)} redo writes "
-                   f"({_percent(total / of)}) passed by the flash log: {words}.",
-                   "cellcli -e list iormplan detail")  # fmt: skip
+    yield _finding(
+        "bypass",
+        level,
+        f"{_count(total)} of {_count(of)} redo writes ({_percent(total / of)}) passed by the flash log: {words}.",
+        "cellcli -e list iormplan detail",
+    )
 
 
 def _count(value: float | None) -> str:

@@ -93,9 +93,7 @@ def _host(word: str, where: str) -> Host:
     match = _HOST.fullmatch(word)
     port = int(match["port"]) if match and match["port"] else None
     if match is None or (port is not None and not 0 < port < 65536):
-        raise CellsError(
-            f"{word!r} is no host", where=where, next_step="write [USER@]HOST[:PORT] or @FILE"
-        )
+        raise CellsError(f"{word!r} is no host", where=where, next_step="write [USER@]HOST[:PORT] or @FILE")
     address = match["six"] or match["host"]
     return Host(address, address, port, match["user"])
 

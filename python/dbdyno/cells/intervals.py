@@ -59,8 +59,7 @@ class Intervals:
             for part in (self.deltas, self.seconds, self.levels)
         ]
         lost = Counter({entry: n for entry, n in self.lost.items() if entry[0] in cells})
-        return replace(self, cells=list(cells), deltas=parts[0], seconds=parts[1],
-                       levels=parts[2], lost=lost)  # fmt: skip
+        return replace(self, cells=list(cells), deltas=parts[0], seconds=parts[1], levels=parts[2], lost=lost)
 
     @property
     def mean_s(self) -> float:

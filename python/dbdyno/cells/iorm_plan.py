@@ -51,9 +51,10 @@ def plan_of(text: str, cell: str) -> IormPlan:
     details = [one for one in read_text(text).details if "dbPlan" in one]
     if len(details) != 1:
         raise CellsError(
-            "shows no IORM plan that can be read", where=cell,
+            "shows no IORM plan that can be read",
+            where=cell,
             next_step="`dbdyno cells run 'list iormplan detail'` shows what it answers",
-        )  # fmt: skip
+        )
     found = details[0]
     lines = found["dbPlan"].strip().strip('"').splitlines()
     return IormPlan(

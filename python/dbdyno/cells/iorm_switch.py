@@ -36,9 +36,7 @@ async def plans(fleet: Fleet) -> dict[Host, IormPlan]:
     return {answer.host: plan_of(answer.output, answer.host.name) for answer in answers}
 
 
-async def put(
-    fleet: Fleet, wanted: Mapping[Host, Directives], ours: Mapping[Host, tuple[Directives, ...]]
-) -> None:
+async def put(fleet: Fleet, wanted: Mapping[Host, Directives], ours: Mapping[Host, tuple[Directives, ...]]) -> None:
     """Makes the plans so on all cells at once, and reads them back.
 
     `ours` are the plans that may be found: any other is somebody else's. Raises `CellsError`; some
@@ -67,9 +65,7 @@ def _all_well(answers: list[Answer], words: str) -> None:
     if failed:
         answer, problem = failed[0]
         more = f"; so it is with {len(failed) - 1} more cell(s)" if len(failed) > 1 else ""
-        raise CellsError(
-            f"{words}: {problem}{more}", where=answer.host.name, next_step=answer.next_step
-        )
+        raise CellsError(f"{words}: {problem}{more}", where=answer.host.name, next_step=answer.next_step)
 
 
 class Look(NamedTuple):
@@ -190,9 +186,7 @@ class PlanUndo:
         async with Fleet(list(back), self.access) as fleet:
             answers = await fleet.run({h: command_of(text).remote for h, text in back.items()})
         words = "was put back and does not show it"
-        return {
-            a.host: _State(f"{failure(a) or words}; by hand: {back[a.host]}", True) for a in answers
-        }
+        return {a.host: _State(f"{failure(a) or words}; by hand: {back[a.host]}", True) for a in answers}
 
 
 async def _looks(fleet: Fleet, cells: Mapping[Host, dict[str, Any]]) -> dict[Host, Look]:
@@ -221,10 +215,16 @@ def plan_undo(
 ) -> PlanUndo:
     """The undo that puts the plans found back, whichever of ours is in force."""
     cells = tuple(
-        {"address": host.address, "port": host.port, "user": host.user, "name": host.name,
-         "found": plan.directives, "ours": ours[host]}
+        {
+            "address": host.address,
+            "port": host.port,
+            "user": host.user,
+            "name": host.name,
+            "found": plan.directives,
+            "ours": ours[host],
+        }
         for host, plan in found.items()
-    )  # fmt: skip
+    )
     return PlanUndo("IORM plans", cells, _reach(access), settle_s=SETTLE_S)
 
 
@@ -238,9 +238,11 @@ def _reach(access: Access) -> dict[str, Any]:
     return {
         "keys": [str(path.absolute()) for path in access.keys],
         "known_hosts": str(access.known_hosts.absolute()) if access.known_hosts else None,
-        "jump": access.jump, "timeout_s": access.timeout_s, "parallel": access.parallel,
+        "jump": access.jump,
+        "timeout_s": access.timeout_s,
+        "parallel": access.parallel,
         "config": str(config.absolute()) if isinstance(config, Path) else config,
-    }  # fmt: skip
+    }
 
 
 def _access(reach: Mapping[str, Any]) -> Access:
@@ -248,9 +250,11 @@ def _access(reach: Mapping[str, Any]) -> Access:
     return Access(
         keys=tuple(Path(path) for path in reach["keys"]),
         known_hosts=Path(known) if known else None,
-        jump=reach["jump"], timeout_s=reach["timeout_s"], parallel=reach["parallel"],
+        jump=reach["jump"],
+        timeout_s=reach["timeout_s"],
+        parallel=reach["parallel"],
         config=Path(config) if isinstance(config, str) else config,
-    )  # fmt: skip
+    )
 
 
 def _directives(wire: Any) -> Directives:

@@ -147,9 +147,7 @@ def install_command(public: str) -> str:
     )
 
 
-def install_with_ssh(
-    host: Host, public: str, known_hosts: Path, access: Access | None = None
-) -> list[str]:
+def install_with_ssh(host: Host, public: str, known_hosts: Path, access: Access | None = None) -> list[str]:
     """The system's ssh with that command: it may ask for the password on the terminal. Jump hosts
     and the file of SSH configuration are those of `access`."""
     way = []
@@ -160,9 +158,17 @@ def install_with_ssh(
     target = f"{host.user}@{host.address}" if host.user else host.address
     port = ["-p", str(host.port)] if host.port else []
     return [
-        "ssh", "-o", "StrictHostKeyChecking=yes", "-o", f"UserKnownHostsFile={known_hosts}",
-        *port, *way, "--", target, install_command(public),
-    ]  # fmt: skip
+        "ssh",
+        "-o",
+        "StrictHostKeyChecking=yes",
+        "-o",
+        f"UserKnownHostsFile={known_hosts}",
+        *port,
+        *way,
+        "--",
+        target,
+        install_command(public),
+    ]
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:

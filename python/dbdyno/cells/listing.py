@@ -116,10 +116,16 @@ def read_text(text: str, cell: str = "") -> Listing:
             item = ""
         append(
             Reading(
-                whose or cell, name, item or "", number, unit or "",
-                value, line, at_ns,
+                whose or cell,
+                name,
+                item or "",
+                number,
+                unit or "",
+                value,
+                line,
+                at_ns,
             )
-        )  # fmt: skip
+        )
         last = match.end() + 1
         line += 1
     if last < len(text):

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import re
 
-_NUMBER = re.compile(
-    r"(-?(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\d.,])\s*(\S.*)?"
-)
+_NUMBER = re.compile(r"(-?(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\d.,])\s*(\S.*)?")
 _SIZE = re.compile(r"(-?\d[\d,]*(?:\.\d+)?)([KMGTP])B?")
 _SCALE = {letter: 1024.0 ** (at + 1) for at, letter in enumerate("KMGTP")}
 

@@ -10,18 +10,29 @@ from dbdyno.cells.series import Measure, Measured, Step
 MOST = 6
 STEPS_MOST = 240
 FIRST = {
-    "FL": ("FL_IO_W", "flash first", "FL_IO_TM_W_RQ", "FL_PREVENTED_OUTLIERS", "FL_ACTUAL_OUTLIERS",
-           "FL_IO_W_SKIP_BUSY"),
-    "FC": ("hits", "FC_IO_RQ_R", "FC_IO_RQ_R_MISS", "FC_IO_RQ_W", "FC_IO_RQ_W_SKIP", "FC_BY_DIRTY",
-           "FC_BY_USED"),
-    "CD": ("CD_IO_RQ_R_SM", "CD_IO_RQ_W_SM", "CD_IO_TM_R_SM_RQ", "CD_IO_TM_W_SM_RQ",
-           "CD_IO_BY_R_LG", "CD_IO_BY_W_LG", "CD_IO_UTIL"),
+    "FL": (
+        "FL_IO_W",
+        "flash first",
+        "FL_IO_TM_W_RQ",
+        "FL_PREVENTED_OUTLIERS",
+        "FL_ACTUAL_OUTLIERS",
+        "FL_IO_W_SKIP_BUSY",
+    ),
+    "FC": ("hits", "FC_IO_RQ_R", "FC_IO_RQ_R_MISS", "FC_IO_RQ_W", "FC_IO_RQ_W_SKIP", "FC_BY_DIRTY", "FC_BY_USED"),
+    "CD": (
+        "CD_IO_RQ_R_SM",
+        "CD_IO_RQ_W_SM",
+        "CD_IO_TM_R_SM_RQ",
+        "CD_IO_TM_W_SM_RQ",
+        "CD_IO_BY_R_LG",
+        "CD_IO_BY_W_LG",
+        "CD_IO_UTIL",
+    ),
     "GD": ("GD_IO_RQ_R_SM", "GD_IO_RQ_W_SM", "GD_IO_BY_R_LG", "GD_IO_BY_W_LG"),
-    "DB": ("DB_IO_RQ_SM", "DB_IO_TM_SM_RQ", "DB_IO_WT_SM_RQ", "DB_FC_IO_RQ_SM", "DB_FD_IO_RQ_SM",
-           "DB_FD_IO_TM_SM_RQ"),
+    "DB": ("DB_IO_RQ_SM", "DB_IO_TM_SM_RQ", "DB_IO_WT_SM_RQ", "DB_FC_IO_RQ_SM", "DB_FD_IO_RQ_SM", "DB_FD_IO_TM_SM_RQ"),
     "SIO": ("SIO_IO_EL_OF", "SIO_IO_OF_RE", "SIO_IO_RD_FC", "SIO_IO_RD_HD", "SIO_IO_SI_SV"),
     "CL": ("CL_CPUT", "CL_MEMUT", "CL_RUNQ", "CL_TEMP"),
-}  # fmt: skip
+}
 """By the first word of the names: what is drawn before anything else."""
 
 
@@ -33,9 +44,7 @@ def panels(found: Measured, family: str) -> list[dict[str, Any]]:
             "name": measure.name,
             "unit": measure.unit,
             "meaning": measure.meaning,
-            "cells": [
-                _steps(cell, measure.cells.get(cell, ()), found.began_ns) for cell in found.cells
-            ],
+            "cells": [_steps(cell, measure.cells.get(cell, ()), found.began_ns) for cell in found.cells],
         }
         for measure in chosen(found.family(family))
     ]
@@ -70,6 +79,4 @@ def thinned(steps: Sequence[Step], most: int = STEPS_MOST) -> list[Step]:
             found[-1].append(step)
         else:
             found.append([step])
-    return [
-        (own[0][0], own[-1][1], sum(s[2] for s in own), sum(s[3] for s in own)) for own in found
-    ]
+    return [(own[0][0], own[-1][1], sum(s[2] for s in own), sum(s[3] for s in own)) for own in found]

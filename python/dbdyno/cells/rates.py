@@ -19,8 +19,13 @@ from dbdyno.cells.catalogue import metric, request_counters
 from dbdyno.cells.listing import Reading
 
 OK, NOT_REFRESHED, RESET, NEW, GONE, NO_TIME = (
-    "ok", "not refreshed", "reset", "new", "gone", "no time",
-)  # fmt: skip
+    "ok",
+    "not refreshed",
+    "reset",
+    "new",
+    "gone",
+    "no time",
+)
 
 
 @dataclass(frozen=True)
@@ -114,9 +119,7 @@ def _change(before: Reading | None, after: Reading | None, reset: set[str]) -> C
     if verdict not in (OK, NO_TIME):
         delta = None
     per_s = delta / seconds if delta is not None and seconds else None
-    return Change(
-        some.cell, some.name, some.object, some.unit, old, new, seconds, delta, per_s, verdict
-    )
+    return Change(some.cell, some.name, some.object, some.unit, old, new, seconds, delta, per_s, verdict)
 
 
 def _verdict(old: float | None, new: float | None, seconds: float | None, reset: bool) -> str:

@@ -104,13 +104,17 @@ def keep(run: Run, index: int, collection: Collection) -> int:
         marks=[f"{c.host.name}: {c.problem}" for c in collection.failed],
         report={
             "cells": {
-                c.host.name: {"readings": len(c.readings), "started_ns": c.started_ns,
-                              "seconds": c.seconds, "problem": c.problem}
+                c.host.name: {
+                    "readings": len(c.readings),
+                    "started_ns": c.started_ns,
+                    "seconds": c.seconds,
+                    "problem": c.problem,
+                }
                 for c in collection.columns
             },
             "alerts": collection.alerts,
         },
-    )  # fmt: skip
+    )
     rows = _core.write_metrics(run.path / "metrics", block.name, columns_of(collection, index))
     run.add_block(block)
     return rows
@@ -144,15 +148,24 @@ def columns_of(collection: Collection, block: int, arm: str = "") -> dict[str, l
     """The rows of `metrics` that a collection gives, a list per column."""
     columns: dict[str, list[Any]] = {
         name: []
-        for name in ("arm", "block", "source", "object_type", "object", "metric", "at_ns", "value",
-                     "unit", "kind")
-    }  # fmt: skip
+        for name in ("arm", "block", "source", "object_type", "object", "metric", "at_ns", "value", "unit", "kind")
+    }
     for column in collection.columns:
         for reading in column.readings:
             known = metric(reading.name)
             at_ns = column.asked_ns if reading.at_ns is None else reading.at_ns
-            row = (arm, block, f"{PREFIX}{column.host.name}", known.object_type, reading.object,
-                   reading.name, at_ns, reading.value, reading.unit, known.kind)  # fmt: skip
+            row = (
+                arm,
+                block,
+                f"{PREFIX}{column.host.name}",
+                known.object_type,
+                reading.object,
+                reading.name,
+                at_ns,
+                reading.value,
+                reading.unit,
+                known.kind,
+            )
             for values, value in zip(columns.values(), row, strict=True):
                 values.append(value)
     return columns

@@ -95,16 +95,24 @@ def _verdict(said: Sequence[Row]) -> dict[str, str]:
 
 
 def _sections(
-    found: Measured, covered: dict[str, Any], log: Row | None, cache: Row | None,
-    maps: list[Row], skew: dict[str, Any],
-) -> list[Row]:  # fmt: skip
-    own = {"flash log": report_flash.log_section(log), "flash cache":
-           report_flash.cache_section(cache)}  # fmt: skip
+    found: Measured,
+    covered: dict[str, Any],
+    log: Row | None,
+    cache: Row | None,
+    maps: list[Row],
+    skew: dict[str, Any],
+) -> list[Row]:
+    own = {"flash log": report_flash.log_section(log), "flash cache": report_flash.cache_section(cache)}
     sections = [
-        {"name": "recorded", "title": "What was recorded", "figures": ["cells_rounds"],
-         "about": covered["about"], "tables": [covered["table"], *what_they_are(found.run)],
-         "notes": covered["notes"]},
-    ]  # fmt: skip
+        {
+            "name": "recorded",
+            "title": "What was recorded",
+            "figures": ["cells_rounds"],
+            "about": covered["about"],
+            "tables": [covered["table"], *what_they_are(found.run)],
+            "notes": covered["notes"],
+        },
+    ]
     families = found.families()
     for name in families:
         tables, notes, about = [], [], ""
@@ -114,16 +122,28 @@ def _sections(
         if table["rows"]:
             tables.append(table)
         if tables:
-            sections.append({
-                "name": _slug(name), "title": name[0].upper() + name[1:], "about": about,
-                "figures": [f"cells_{_slug(name)}"], "tables": tables, "notes": notes,
-            })  # fmt: skip
+            sections.append(
+                {
+                    "name": _slug(name),
+                    "title": name[0].upper() + name[1:],
+                    "about": about,
+                    "figures": [f"cells_{_slug(name)}"],
+                    "tables": tables,
+                    "notes": notes,
+                }
+            )
     if maps:
-        sections.insert(1 + len([n for n in families if n in own]), {
-            "name": "disks", "title": "Disk by disk", "tables": [disk_table(maps)], "notes": [],
-            "figures": [f"cells_map_{_slug(kind)}" for kind in dict.fromkeys(m["kind"] for m in maps)],  # noqa: E501
-            "about": "Means over the recording. A disk is laid against the median of its kind.",
-        })  # fmt: skip
+        sections.insert(
+            1 + len([n for n in families if n in own]),
+            {
+                "name": "disks",
+                "title": "Disk by disk",
+                "tables": [disk_table(maps)],
+                "notes": [],
+                "figures": [f"cells_map_{_slug(kind)}" for kind in dict.fromkeys(m["kind"] for m in maps)],
+                "about": "Means over the recording. A disk is laid against the median of its kind.",
+            },
+        )
     sections.append(_skew_section(skew))
     return sections
 
@@ -142,21 +162,26 @@ def _table(found: Measured, family: str) -> Row:
             continue
         values = [measure.mean(cell) for cell in found.cells]
         own = _spread(values) if wide else values
-        rows.append({
-            "metric": measure.name, "unit": measure.unit, "meaning": measure.meaning,
-            "all": measure.whole(), **{f"c{at}": value for at, value in enumerate(own)},
-        })  # fmt: skip
+        rows.append(
+            {
+                "metric": measure.name,
+                "unit": measure.unit,
+                "meaning": measure.meaning,
+                "all": measure.whole(),
+                **{f"c{at}": value for at, value in enumerate(own)},
+            }
+        )
     return {
         "title": "Means over the recording",
         "columns": [
             {"name": "metric", "label": "metric", "unit": "text"},
             {"name": "all", "label": "all cells", "unit": "quantity"},
-            *({"name": f"c{at}", "label": head, "unit": "quantity"} for at, head in enumerate(heads)),  # noqa: E501
+            *({"name": f"c{at}", "label": head, "unit": "quantity"} for at, head in enumerate(heads)),
             {"name": "meaning", "label": "meaning", "unit": "text", "page_only": True},
         ],
         "rows": rows,
         "left_out": 0,
-    }  # fmt: skip
+    }
 
 
 def _spread(values: Sequence[float | None]) -> list[float | None]:
@@ -176,9 +201,13 @@ def _skew_section(skew: dict[str, Any]) -> Row:
             " held to 5 % (Benjamini and Hochberg)."
         )
     return {
-        "name": "skew", "title": "Siblings that differ", "about": about, "notes": [],
-        "figures": ["cells_skew"], "tables": [skew_table(different)] if different else [],
-    }  # fmt: skip
+        "name": "skew",
+        "title": "Siblings that differ",
+        "about": about,
+        "notes": [],
+        "figures": ["cells_skew"],
+        "tables": [skew_table(different)] if different else [],
+    }
 
 
 def skew_table(rows: Sequence[Row]) -> Row:
@@ -196,9 +225,12 @@ def skew_table(rows: Sequence[Row]) -> Row:
             {"name": "q", "label": "q", "unit": "p"},
         ],
         "rows": [
-            {**{key: row[key] for key in ("metric", "ratio", "low", "high", "rounds", "q")},
-             "which": row["name"], "of": f"{row['n_siblings']} {row['siblings']}"}
+            {
+                **{key: row[key] for key in ("metric", "ratio", "low", "high", "rounds", "q")},
+                "which": row["name"],
+                "of": f"{row['n_siblings']} {row['siblings']}",
+            }
             for row in rows
         ],
         "left_out": 0,
-    }  # fmt: skip
+    }

@@ -18,15 +18,24 @@ from dbdyno.cells.series import Measured, Step
 ALL = "all cells"
 SKIP = "FL_IO_W_SKIP_"
 _LOG = {
-    "writes": "FL_IO_W", "disk_first": "FL_DISK_FIRST", "flash_first": "FL_FLASH_FIRST",
-    "prevented": "FL_PREVENTED_OUTLIERS", "actual": "FL_ACTUAL_OUTLIERS",
-    "flash_only": "FL_FLASH_ONLY_OUTLIERS", "requests": "FL_RQ_W",
-}  # fmt: skip
+    "writes": "FL_IO_W",
+    "disk_first": "FL_DISK_FIRST",
+    "flash_first": "FL_FLASH_FIRST",
+    "prevented": "FL_PREVENTED_OUTLIERS",
+    "actual": "FL_ACTUAL_OUTLIERS",
+    "flash_only": "FL_FLASH_ONLY_OUTLIERS",
+    "requests": "FL_RQ_W",
+}
 _CACHE = {
-    "hits": "FC_IO_RQ_R", "misses": "FC_IO_RQ_R_MISS", "passed_reads": "FC_IO_RQ_R_SKIP",
-    "writes": "FC_IO_RQ_W", "first": "FC_IO_RQ_W_FIRST", "overwrite": "FC_IO_RQ_W_OVERWRITE",
-    "populate": "FC_IO_RQ_W_POPULATE", "passed_writes": "FC_IO_RQ_W_SKIP",
-}  # fmt: skip
+    "hits": "FC_IO_RQ_R",
+    "misses": "FC_IO_RQ_R_MISS",
+    "passed_reads": "FC_IO_RQ_R_SKIP",
+    "writes": "FC_IO_RQ_W",
+    "first": "FC_IO_RQ_W_FIRST",
+    "overwrite": "FC_IO_RQ_W_OVERWRITE",
+    "populate": "FC_IO_RQ_W_POPULATE",
+    "passed_writes": "FC_IO_RQ_W_SKIP",
+}
 Row = dict[str, Any]
 
 
@@ -44,10 +53,14 @@ def flash_log(found: Measured) -> Row | None:
         line["identity_holds"] = None in both or line["writes"] in (None, sum(both))
     reasons = [m for m in found.family("flash log") if m.name.startswith(SKIP) and m.moved]
     passed = [
-        {"reason": m.name.removeprefix(SKIP), "words": metric(m.name).meaning.rpartition(": ")[2],
-         "cells": {cell: m.total(cell) for cell in found.cells}}
-        for m in reasons if m.kind == "rate" and not m.name.endswith("_MIN")
-    ]  # fmt: skip
+        {
+            "reason": m.name.removeprefix(SKIP),
+            "words": metric(m.name).meaning.rpartition(": ")[2],
+            "cells": {cell: m.total(cell) for cell in found.cells},
+        }
+        for m in reasons
+        if m.kind == "rate" and not m.name.endswith("_MIN")
+    ]
     return {"cells": lines, "passed_by": passed}
 
 
@@ -121,27 +134,35 @@ def log_section(log: Row | None) -> Row | None:
     if log is None:
         return None
     over = {line["interval_over"] for line in log["cells"]} - {None}
-    words = {"rounds": "over the rounds", "writes": "Wilson's, as if writes were independent",
-             "burst": "left out where too few rounds carry nearly all of it"}  # fmt: skip
+    words = {
+        "rounds": "over the rounds",
+        "writes": "Wilson's, as if writes were independent",
+        "burst": "left out where too few rounds carry nearly all of it",
+    }
     about = "95 % intervals of the share are " + " or ".join(words[o] for o in sorted(over)) + "."
     tables = [_log_table(log)]
     if log["passed_by"]:
         tables.append(_passed_table(log))
     broken = [line["cell"] for line in log["cells"] if not line["identity_holds"]]
     notes = [
-        f"{cell}: disk first + flash first is not FL_IO_W; the counters are of several moments."
-        for cell in broken
+        f"{cell}: disk first + flash first is not FL_IO_W; the counters are of several moments." for cell in broken
     ]
     return {"about": about if over else "", "tables": tables, "notes": notes}
 
 
 def _log_table(log: Row) -> Row:
-    heads = {"cell": ("cell", "text"), "writes": ("redo writes", "count"),
-             "disk_first": ("disk first", "count"), "flash_first": ("flash first", "count"),
-             "share": ("share of flash first", "ratio"), "low": ("95 % from", "ratio"),
-             "high": ("to", "ratio"), "prevented": ("outliers prevented", "count"),
-             "actual": ("outliers on both", "count"),
-             "flash_only": ("outliers on flash only", "count")}  # fmt: skip
+    heads = {
+        "cell": ("cell", "text"),
+        "writes": ("redo writes", "count"),
+        "disk_first": ("disk first", "count"),
+        "flash_first": ("flash first", "count"),
+        "share": ("share of flash first", "ratio"),
+        "low": ("95 % from", "ratio"),
+        "high": ("to", "ratio"),
+        "prevented": ("outliers prevented", "count"),
+        "actual": ("outliers on both", "count"),
+        "flash_only": ("outliers on flash only", "count"),
+    }
     return _page_table("Who was first", heads, log["cells"])
 
 
@@ -152,10 +173,14 @@ def _passed_table(log: Row) -> Row:
     heads |= {} if wide else {cell: (cell, "count") for cell in cells}
     heads["words"] = ("meaning", "text")
     rows = [
-        {"reason": one["reason"], "words": one["words"], "all": sum(one["cells"].values()),
-         **({} if wide else one["cells"])}
+        {
+            "reason": one["reason"],
+            "words": one["words"],
+            "all": sum(one["cells"].values()),
+            **({} if wide else one["cells"]),
+        }
         for one in log["passed_by"]
-    ]  # fmt: skip
+    ]
     return _page_table("Redo writes that passed by the flash log", heads, rows)
 
 
@@ -163,12 +188,20 @@ def cache_section(cache: Row | None) -> Row | None:
     """The flash cache's table and notes; None where it did nothing."""
     if cache is None:
         return None
-    heads = {"cell": ("cell", "text"), "hit_ratio": ("hits", "ratio"),
-             "hits": ("reads answered", "count"), "misses": ("misses", "count"),
-             "passed_reads": ("reads past it", "count"), "writes": ("writes", "count"),
-             "first": ("first", "count"), "overwrite": ("overwrite", "count"),
-             "populate": ("populate", "count"), "passed_writes": ("writes past it", "count"),
-             "used": ("used at the end", "mb"), "dirty": ("not yet on disk", "mb")}  # fmt: skip
+    heads = {
+        "cell": ("cell", "text"),
+        "hit_ratio": ("hits", "ratio"),
+        "hits": ("reads answered", "count"),
+        "misses": ("misses", "count"),
+        "passed_reads": ("reads past it", "count"),
+        "writes": ("writes", "count"),
+        "first": ("first", "count"),
+        "overwrite": ("overwrite", "count"),
+        "populate": ("populate", "count"),
+        "passed_writes": ("writes past it", "count"),
+        "used": ("used at the end", "mb"),
+        "dirty": ("not yet on disk", "mb"),
+    }
     notes = [
         f"{line['cell']}: first + overwrite + populate is not FC_IO_RQ_W."
         for line in cache["cells"]
@@ -184,14 +217,10 @@ def cache_section(cache: Row | None) -> Row | None:
 
 def _page_table(title: str, heads: dict[str, tuple[str, str]], rows: Sequence[Row]) -> Row:
     """A page's table of those columns that any row has a value for."""
-    shown = {
-        name: head for name, head in heads.items() if any(row.get(name) is not None for row in rows)
-    }
+    shown = {name: head for name, head in heads.items() if any(row.get(name) is not None for row in rows)}
     return {
         "title": title,
-        "columns": [
-            {"name": name, "label": label, "unit": unit} for name, (label, unit) in shown.items()
-        ],
+        "columns": [{"name": name, "label": label, "unit": unit} for name, (label, unit) in shown.items()],
         "rows": [{name: row.get(name) for name in shown} for row in rows],
         "left_out": 0,
     }

@@ -40,8 +40,7 @@ SHARE_WORDS = {
     "hits": "read requests answered from the flash cache, of those and the misses",
 }
 _WITH_REQUESTS = (
-    "steps s join requests q on s.metric = q.time and q.cell = s.cell and q.object = s.object"
-    " and q.block = s.block"
+    "steps s join requests q on s.metric = q.time and q.cell = s.cell and q.object = s.object and q.block = s.block"
 )
 """Steps of times, each with the difference of its requests."""
 _TIMES = {"us": 1e3, "ms": 1e6}
@@ -131,14 +130,9 @@ class Measured:
         time = "sum(s.value - s.old) / nullif(sum(q.n), 0)"
         disks = "where s.family like '%disks%'"
         found: dict[tuple[str, str, str], dict[int, float]] = {}
-        counters = (
-            "from (select * from steps where kind = 'counter' and metric not in"
-            " (select time from pairs)) s"
-        )
-        for name, value, source in (("s.metric", rate, counters),
-                                    ("q.latency", time, f"from {_WITH_REQUESTS}")):  # fmt: skip
-            for kind, who, which in (("'cells'", "s.cell", ""),
-                                     ("s.family", "s.cell || ' ' || s.object", disks)):  # fmt: skip
+        counters = "from (select * from steps where kind = 'counter' and metric not in (select time from pairs)) s"
+        for name, value, source in (("s.metric", rate, counters), ("q.latency", time, f"from {_WITH_REQUESTS}")):
+            for kind, who, which in (("'cells'", "s.cell", ""), ("s.family", "s.cell || ' ' || s.object", disks)):
                 rows = self.connection.execute(
                     "select name, kind, who, list(block), list(number) from (select"  # noqa: S608
                     f" {name} as name, {kind} as kind, {who} as who, s.block as block, {value} as"
@@ -183,8 +177,19 @@ def family_of(name: str, item: str, cell: str = "") -> str:
 
 
 def _rank(family: str) -> int:
-    order = ("flash log", "flash cache", "hard disks", "flash disks", "grid disks", "smart I/O",
-             "database", "pluggable database", "consumer group", "category", "network")  # fmt: skip
+    order = (
+        "flash log",
+        "flash cache",
+        "hard disks",
+        "flash disks",
+        "grid disks",
+        "smart I/O",
+        "database",
+        "pluggable database",
+        "consumer group",
+        "category",
+        "network",
+    )
     head = "grid disks" if family.startswith("grid disks") else family
     return order.index(head) if head in order else len(order)
 
@@ -202,9 +207,12 @@ def _prepare(connection: duckdb.DuckDBPyConnection, run: Run) -> bool:
     if not names:
         return False
     family = [family_of(*row) for row in names]
-    _table(connection, "names", {"metric": "varchar", "object": "varchar", "cell": "varchar",
-                                 "family": "varchar"},
-           [(*row, own) for row, own in zip(names, family, strict=True)])  # fmt: skip
+    _table(
+        connection,
+        "names",
+        {"metric": "varchar", "object": "varchar", "cell": "varchar", "family": "varchar"},
+        [(*row, own) for row, own in zip(names, family, strict=True)],
+    )
     counters = {name for name, *_ in names if metric(name).kind == "counter"}
     pairs = [
         (f"{name}_RQ", name, one, len(request_counters(f"{name}_RQ")))
@@ -242,14 +250,13 @@ def _prepare(connection: duckdb.DuckDBPyConnection, run: Run) -> bool:
 
 
 def _table(
-    connection: duckdb.DuckDBPyConnection, name: str, columns: dict[str, str],
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    columns: dict[str, str],
     rows: Sequence[tuple[Any, ...]],
-) -> None:  # fmt: skip
+) -> None:
     lists = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
-    parts = ", ".join(
-        f"unnest(${at}::{kind}[]) as {column}"
-        for at, (column, kind) in enumerate(columns.items(), 1)
-    )
+    parts = ", ".join(f"unnest(${at}::{kind}[]) as {column}" for at, (column, kind) in enumerate(columns.items(), 1))
     connection.execute(f"create temp table {name} as select {parts}", lists)
 
 
@@ -306,10 +313,7 @@ def _latencies(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
     ).fetchall()
     for (family, name), cells in _gathered(rows).items():
         scale = _TIMES.get(metric(name.removesuffix("_RQ")).unit, 1e3)
-        scaled = {
-            cell: [(a, b, time * scale, requests) for a, b, time, requests in own]
-            for cell, own in cells.items()
-        }
+        scaled = {cell: [(a, b, time * scale, requests) for a, b, time, requests in own] for cell, own in cells.items()}
         yield Measure(name, family, LATENCY, "ns", metric(name).meaning, False, scaled)
 
 

@@ -93,12 +93,19 @@ def flat_rows(page: dict[str, Any]) -> list[dict[str, Any]]:
     for row in page["rows"]:
         whole = {"all": row["all"]}
         for cell, value in {**row["values"], **whole}.items():
-            rows.append({
-                "metric": row["metric"], "object": row["object"], "cell": cell, "value": value,
-                "unit": row["unit"], "kind": row["kind"], "rule": row["rule"],
-                "note": row["note"] if cell == "all" else row["notes"].get(cell, ""),
-                "description": row["description"],
-            })  # fmt: skip
+            rows.append(
+                {
+                    "metric": row["metric"],
+                    "object": row["object"],
+                    "cell": cell,
+                    "value": value,
+                    "unit": row["unit"],
+                    "kind": row["kind"],
+                    "rule": row["rule"],
+                    "note": row["note"] if cell == "all" else row["notes"].get(cell, ""),
+                    "description": row["description"],
+                }
+            )
     return rows
 
 

@@ -92,11 +92,21 @@ def findings(series: Series, *, threshold: float = THRESHOLD) -> list[Finding]:
     qs = benjamini_hochberg([float(p) for p in ps])
     border = math.log1p(threshold)
     return [
-        Finding(metric, kind, name, n, rounds, math.exp(mean), math.exp(mean - half),
-                math.exp(mean + half), float(p), q, bool(q < LEVEL and abs(mean) > border))
-        for (metric, kind, n, name, rounds, mean, _), half, p, q
-        in zip(tested, halves, ps, qs, strict=True)
-    ]  # fmt: skip
+        Finding(
+            metric,
+            kind,
+            name,
+            n,
+            rounds,
+            math.exp(mean),
+            math.exp(mean - half),
+            math.exp(mean + half),
+            float(p),
+            q,
+            bool(q < LEVEL and abs(mean) > border),
+        )
+        for (metric, kind, n, name, rounds, mean, _), half, p, q in zip(tested, halves, ps, qs, strict=True)
+    ]
 
 
 def _ratios(own: dict[str, dict[int, float]]) -> list[tuple[str, int, float, float]]:
@@ -115,11 +125,9 @@ def _ratios(own: dict[str, dict[int, float]]) -> list[tuple[str, int, float, flo
             medians[at] = float(np.median(values))
     found = []
     for name, by in own.items():
-        logs = np.array([
-            math.log(by[at] / medians[at])
-            for at in rounds
-            if at in medians and medians[at] > 0 and by.get(at, 0) > 0
-        ])  # fmt: skip
+        logs = np.array(
+            [math.log(by[at] / medians[at]) for at in rounds if at in medians and medians[at] > 0 and by.get(at, 0) > 0]
+        )
         if logs.size >= ROUNDS_LEAST:
             error = float(logs.std(ddof=1)) / math.sqrt(logs.size) * _widening(logs)
             found.append((name, int(logs.size), float(logs.mean()), error))

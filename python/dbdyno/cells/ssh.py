@@ -165,11 +165,14 @@ class Fleet:
         tunnel = await self._tunnel(reach)
         return await _tried(
             lambda: asyncssh.get_server_host_key(
-                reach.host.address, reach.host.port or (), tunnel=tunnel,
-                server_host_key_algs=reach.host_key_kinds(), **reach.config,
+                reach.host.address,
+                reach.host.port or (),
+                tunnel=tunnel,
+                server_host_key_algs=reach.host_key_kinds(),
+                **reach.config,
             ),
             self.access.timeout_s,
-        )  # fmt: skip
+        )
 
     async def own_names(self, only: Sequence[Host] | None = None) -> dict[Host, str]:
         """What the cells (or these only) call themselves, without their domain; those that do not
@@ -204,9 +207,7 @@ class Fleet:
         process = await self._process(host, command)
         try:
             process.stdin.write_eof()
-            output, errors = await asyncio.gather(
-                _all(process.stdout, answer), _all(process.stderr, answer)
-            )
+            output, errors = await asyncio.gather(_all(process.stdout, answer), _all(process.stderr, answer))
             answer.output, answer.errors = _text(output), _text(errors)
             await process.wait_closed()
         finally:
@@ -255,9 +256,7 @@ class Fleet:
             return unreadable.message, unreadable.next_step
 
 
-async def _connected(
-    reach: Reach, tunnel: asyncssh.SSHClientConnection | None
-) -> asyncssh.SSHClientConnection:
+async def _connected(reach: Reach, tunnel: asyncssh.SSHClientConnection | None) -> asyncssh.SSHClientConnection:
     import asyncssh
 
     return await _tried(

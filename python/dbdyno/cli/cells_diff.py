@@ -31,12 +31,22 @@ from dbdyno.cli.pages import FORMATS, form_of, show_page
     type=click.Choice(FORMATS),
     help="Form of the output.",
 )
-@click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False),
-              help="Write to this file; its suffix tells the format.")  # fmt: skip
+@click.option(
+    "-o",
+    "output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write to this file; its suffix tells the format.",
+)
 def command(
-    before: str, after: str, mask: str | None, by: str, everything: bool, folder: Path,
-    form: str | None, output: Path | None,
-) -> None:  # fmt: skip
+    before: str,
+    after: str,
+    mask: str | None,
+    by: str,
+    everything: bool,
+    folder: Path,
+    form: str | None,
+    output: Path | None,
+) -> None:
     """What happened on the cells between BEFORE and AFTER: differences of counters, rates over each
     cell's own times, latencies, and who was first in the flash log.
 
@@ -80,13 +90,18 @@ def _print(page: dict[str, Any], rows: list[dict[str, Any]], output: Path | None
         click.echo()
         show_rows(
             [
-                {"latency": row["metric"], "cell": row["cell"],
-                 "value": digits_text(round(row["value"], 3)) if row["value"] is not None else "–",
-                 "unit": row["unit"], "requests": digits_text(row["requests"])}
+                {
+                    "latency": row["metric"],
+                    "cell": row["cell"],
+                    "value": digits_text(round(row["value"], 3)) if row["value"] is not None else "–",
+                    "unit": row["unit"],
+                    "requests": digits_text(row["requests"]),
+                }
                 for row in page["latencies"]
             ],
-            "table", None,
-        )  # fmt: skip
+            "table",
+            None,
+        )
     for sentence in flash_log_sentences(page["flash_log"]):
         click.echo(sentence)
     _tell_without(page["without"])
@@ -109,13 +124,15 @@ def _lines(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
     lines = [
         {
-            "metric": row["metric"], "cell": row["cell"], "object": row["object"],
+            "metric": row["metric"],
+            "cell": row["cell"],
+            "object": row["object"],
             "difference": digits_text(round(row["delta"], 6)),
             "per second": digits_text(round(row["per_s"], 3)) if row["per_s"] else "",
             "unit": row["unit"],
         }
         for row in rows
-    ]  # fmt: skip
+    ]
     shown = [key for key in lines[0] if any(line[key] for line in lines)]
     return [{key: line[key] for key in shown} for line in lines]
 
@@ -151,14 +168,12 @@ def flash_log_sentences(log: dict[str, Any] | None) -> list[str]:
     if log["prevented_outliers"] is not None:
         words.append(
             f"Outliers prevented: {log['prevented_outliers']:,.0f}"
-            + (f"; not prevented: {log['actual_outliers']:,.0f}"
-               if log["actual_outliers"] is not None else "") + "."
-        )  # fmt: skip
+            + (f"; not prevented: {log['actual_outliers']:,.0f}" if log["actual_outliers"] is not None else "")
+            + "."
+        )
     if log["passed_by"]:
         reasons = ", ".join(f"{why} {n:,.0f}" for why, n in log["passed_by"].items())
         words.append(f"Passed by the flash log: {reasons}.")
     if not log["identity_holds"]:
-        words.append(
-            "Disk first + flash first is not FL_IO_W: the counters are of several moments."
-        )
+        words.append("Disk first + flash first is not FL_IO_W: the counters are of several moments.")
     return words

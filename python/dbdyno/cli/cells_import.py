@@ -11,10 +11,8 @@ SHOWN = 20
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path),
-              help="The run folder to be made.")  # fmt: skip
-@click.option("--cell", default="", metavar="NAME",
-              help="Whose FILES are, where neither they nor their names say.")  # fmt: skip
+@click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="The run folder to be made.")
+@click.option("--cell", default="", metavar="NAME", help="Whose FILES are, where neither they nor their names say.")
 def command(files: tuple[Path, ...], out: Path, cell: str) -> None:
     """FILES of what CellCLI, dcli or cellsrvstat printed as evidence: text, XML, JSON, metric
     history, ExaWatcher's archive; as they are or packed (bz2, gz, xz).
@@ -33,9 +31,7 @@ def command(files: tuple[Path, ...], out: Path, cell: str) -> None:
     for error in made.refused:
         click.echo(f"dbdyno: {error}", err=True)
     for file, told in made.errors[:SHOWN]:
-        click.echo(
-            f"dbdyno: {file}:{told.line}: {told.cell}: {told.code}: {told.message}", err=True
-        )
+        click.echo(f"dbdyno: {file}:{told.line}: {told.cell}: {told.code}: {told.message}", err=True)
     for file, entry in made.unread[:SHOWN]:
         click.echo(f"dbdyno: {file}:{entry.line}: {entry.why}: {entry.text[:80]!r}", err=True)
     more = sum(max(0, len(told) - SHOWN) for told in (made.errors, made.unread))

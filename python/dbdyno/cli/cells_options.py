@@ -26,8 +26,14 @@ def reach_options(function: F) -> F:
         metavar="HOSTS",
         help="Cells: names with commas, name[01-14], @FILE, USER@HOST:PORT.",
     )
-    groups = click.option("-g", "--group", "groups", multiple=True, metavar="FILE",
-                          help="Cells: a file with a name a line, as dcli reads it.")  # fmt: skip
+    groups = click.option(
+        "-g",
+        "--group",
+        "groups",
+        multiple=True,
+        metavar="FILE",
+        help="Cells: a file with a name a line, as dcli reads it.",
+    )
     return hosts(groups(way_options(function)))
 
 
@@ -35,20 +41,42 @@ def way_options(function: F) -> F:
     """Adds the ways to reach cells that are named otherwise; `access_of` reads them."""
     options = (
         click.option("-l", "--user", metavar="NAME", help="User on the cells."),
-        click.option("--key", "keys", multiple=True, metavar="FILE",
-                     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-                     help="Private key; else the agent and the SSH configuration."),
-        click.option("--known-hosts", type=click.Path(path_type=Path, dir_okay=False),
-                     help="File of host keys instead of the user's own."),
-        click.option("--ssh-config", metavar="FILE",
-                     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-                     help="SSH configuration instead of the user's own, as ssh -F."),
+        click.option(
+            "--key",
+            "keys",
+            multiple=True,
+            metavar="FILE",
+            type=click.Path(path_type=Path, dir_okay=False, exists=True),
+            help="Private key; else the agent and the SSH configuration.",
+        ),
+        click.option(
+            "--known-hosts",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="File of host keys instead of the user's own.",
+        ),
+        click.option(
+            "--ssh-config",
+            metavar="FILE",
+            type=click.Path(path_type=Path, dir_okay=False, exists=True),
+            help="SSH configuration instead of the user's own, as ssh -F.",
+        ),
         click.option("--jump", metavar="[USER@]HOST[:PORT]", help="Go through this host."),
-        click.option("--timeout", default=30.0, show_default=True, metavar="S",
-                     type=click.FloatRange(0.1), help="Seconds for a cell to answer."),
-        click.option("--parallel", default=64, show_default=True, type=click.IntRange(1, 1000),
-                     help="Cells asked at the same time."),
-    )  # fmt: skip
+        click.option(
+            "--timeout",
+            default=30.0,
+            show_default=True,
+            metavar="S",
+            type=click.FloatRange(0.1),
+            help="Seconds for a cell to answer.",
+        ),
+        click.option(
+            "--parallel",
+            default=64,
+            show_default=True,
+            type=click.IntRange(1, 1000),
+            help="Cells asked at the same time.",
+        ),
+    )
     for option in reversed(options):
         function = option(function)
     return function

@@ -23,18 +23,16 @@ def seconds(ctx: click.Context, option: click.Parameter, text: str | None) -> fl
     return None if text is None else length_ns(text, f"--{option.name}") / 1e9
 
 
-_every = click.option("--every", default="60s", show_default=True, metavar="TIME",
-                      callback=seconds, help="Time between two rounds.")  # fmt: skip
+_every = click.option(
+    "--every", default="60s", show_default=True, metavar="TIME", callback=seconds, help="Time between two rounds."
+)
 
 
 @click.command()
 @reach_options
 @_every
-@click.option(
-    "--for", "lasting", metavar="TIME", callback=seconds, help="How long; without it until Ctrl-C."
-)
-@click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path),
-              help="The run folder to be made.")  # fmt: skip
+@click.option("--for", "lasting", metavar="TIME", callback=seconds, help="How long; without it until Ctrl-C.")
+@click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="The run folder to be made.")
 def command(every: float, lasting: float | None, out: Path, **reach: Any) -> None:
     """Keeps every metric of every cell as evidence: a round at once, then one every so often.
     Exit 2 when a cell failed in any round.
@@ -48,9 +46,7 @@ def command(every: float, lasting: float | None, out: Path, **reach: Any) -> Non
 
     def told(index: int, rows: int, collection: Collection) -> None:
         nonlocal failed
-        click.echo(
-            f"round {index + 1}: {rows:,} values of {len(collection.columns)} cells", err=True
-        )
+        click.echo(f"round {index + 1}: {rows:,} values of {len(collection.columns)} cells", err=True)
         failed = tell_problems(collection.columns) or failed
 
     run = record(out, hosts_from(reach), access_of(reach), Pace(every, lasting), told)
@@ -72,9 +68,7 @@ def command(every: float, lasting: float | None, out: Path, **reach: Any) -> Non
     help="Put objects together, or cells, or keep both apart.",
 )
 @click.option("--top", type=click.IntRange(1), help="Only the metrics that moved most.")
-def watch(
-    every: float, lasting: float | None, mask: str | None, by: str, top: int | None, **reach: Any
-) -> None:
+def watch(every: float, lasting: float | None, mask: str | None, by: str, top: int | None, **reach: Any) -> None:
     """What the cells do from round to round: differences and rates, over each cell's
     own times of collection.
 
@@ -92,13 +86,10 @@ def watch(
     async def work() -> None:
         nonlocal failed
         before: Collection | None = None
-        async for collection in rounds(
-            hosts_from(reach), access_of(reach), Pace(every, lasting), mask=mask
-        ):
+        async for collection in rounds(hosts_from(reach), access_of(reach), Pace(every, lasting), mask=mask):
             failed = tell_problems(collection.columns) or failed
             if before is None:
-                click.echo(f"{len(collection.readings):,} values; differences from the next round "
-                           "on", err=True)  # fmt: skip
+                click.echo(f"{len(collection.readings):,} values; differences from the next round on", err=True)
             else:
                 click.secho(f"{time.strftime('%H:%M:%S')}", bold=sys.stdout.isatty())
                 print_moved(diff_page(before, collection, by=by), top)

@@ -39,9 +39,10 @@ def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> N
     undo = undo_of(run)
     if run.status == "running":
         raise CellsError(
-            "is still running, and puts the plans back itself", where=run.id,
+            "is still running, and puts the plans back itself",
+            where=run.id,
             next_step="wait for it, or stop it with Ctrl-C",
-        )  # fmt: skip
+        )
     undo = undo.reached(way_of(undo, access_of(ways)), ways["user"])
     looks = undo.look()
     _show(undo, looks)
@@ -73,8 +74,7 @@ def _show(undo: PlanUndo, looks: dict[Host, Look]) -> None:
             click.echo(f"{host.name}: to be put back: {alter(directives)}")
         elif look.state == "other":
             click.echo(f"{host.name}: left as it is, somebody else made its plan: {look.words}")
-            click.echo(f"  next: by hand, if it is to be as it was found: {alter(directives)}",
-                       err=True)  # fmt: skip
+            click.echo(f"  next: by hand, if it is to be as it was found: {alter(directives)}", err=True)
         else:
             click.echo(f"dbdyno: {host.name}: {look.words}", err=True)
 

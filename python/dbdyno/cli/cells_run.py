@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 
 def _run_options(function: Any) -> Any:
-    for option in reversed((
-        click.option("--serial", is_flag=True, help="One cell after the other."),
-        click.option("--dry-run", is_flag=True, help="Show what would be sent, send nothing."),
-        click.option("-y", "--yes", is_flag=True, help="Change the cells without asking."),
-        click.option("--apart", is_flag=True, help="Do not put equal answers together."),
-        click.option("--format", "form", type=click.Choice(("text", "json")), default="text"),
-    )):  # fmt: skip
+    for option in reversed(
+        (
+            click.option("--serial", is_flag=True, help="One cell after the other."),
+            click.option("--dry-run", is_flag=True, help="Show what would be sent, send nothing."),
+            click.option("-y", "--yes", is_flag=True, help="Change the cells without asking."),
+            click.option("--apart", is_flag=True, help="Do not put equal answers together."),
+            click.option("--format", "form", type=click.Choice(("text", "json")), default="text"),
+        )
+    ):
         function = option(function)
     return function
 
@@ -66,9 +68,16 @@ def script(file: Path, **given: Any) -> None:
 
 
 def _carry_out(
-    commands: Sequence[Command], *, shell: bool, serial: bool, dry_run: bool, yes: bool,
-    apart: bool, form: str, **reach: Any,
-) -> None:  # fmt: skip
+    commands: Sequence[Command],
+    *,
+    shell: bool,
+    serial: bool,
+    dry_run: bool,
+    yes: bool,
+    apart: bool,
+    form: str,
+    **reach: Any,
+) -> None:
     hosts, access = hosts_from(reach), access_of(reach)
     changing = [one for one in commands if not one.looks]
     if dry_run:
@@ -93,9 +102,13 @@ def _carry_out(
 
 
 async def _send(
-    commands: Sequence[Command], hosts: Sequence[Host], access: Access, shell: bool, serial: bool,
+    commands: Sequence[Command],
+    hosts: Sequence[Host],
+    access: Access,
+    shell: bool,
+    serial: bool,
     apart: bool | None,
-) -> list[tuple[Command, list[Answer]]]:  # fmt: skip
+) -> list[tuple[Command, list[Answer]]]:
     """Sends the commands until one fails anywhere; shows the answers as they come, unless `apart`
     is None. Connections stay open in between."""
     from dbdyno.cells.commands import regrouped
@@ -130,9 +143,16 @@ def _rows(answers: Sequence[Answer]) -> list[dict[str, Any]]:
     from dbdyno.cells.commands import failure
 
     return [
-        {"cell": a.host.name, "output": a.output, "errors": a.errors, "exit": a.code,
-         "problem": failure(a), "seconds": round(a.seconds, 6)} for a in answers
-    ]  # fmt: skip
+        {
+            "cell": a.host.name,
+            "output": a.output,
+            "errors": a.errors,
+            "exit": a.code,
+            "problem": failure(a),
+            "seconds": round(a.seconds, 6),
+        }
+        for a in answers
+    ]
 
 
 def _ask(texts: Sequence[str], cells: Sequence[str]) -> None:

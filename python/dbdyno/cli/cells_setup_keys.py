@@ -33,8 +33,7 @@ _STRICT = (
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be done, do nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do it without asking, host keys excepted.")
-@click.option("--accept-new", is_flag=True,
-              help="Take host keys that are not known. A changed one is never taken.")  # fmt: skip
+@click.option("--accept-new", is_flag=True, help="Take host keys that are not known. A changed one is never taken.")
 def command(new_key: Path, dry_run: bool, yes: bool, accept_new: bool, **reach: Any) -> None:
     """Makes an ed25519 key where there is none, shows the host key of every cell, and puts the
     public key on each. What is done already is left alone; a second call changes nothing.
@@ -80,8 +79,10 @@ def _show_host_keys(shown: Sequence[HostKey]) -> None:
         what = entry.problem or f"{words[entry.known]} {entry.fingerprint}"
         click.echo(f"{entry.host.name}: {what}")
         if entry.known == "changed":
-            click.echo("  next: its key is another than before: find out why, then remove the old "
-                       f"one: {entry.forget}", err=True)  # fmt: skip
+            click.echo(
+                f"  next: its key is another than before: find out why, then remove the old one: {entry.forget}",
+                err=True,
+            )
 
 
 def _trust(shown: Sequence[HostKey], known_hosts: Path, accept_new: bool) -> None:

@@ -42,12 +42,23 @@ MANY = 8
     type=click.Choice(FORMATS),
     help="Form of the output.",
 )
-@click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False),
-              help="Write to this file; its suffix tells the format.")  # fmt: skip
+@click.option(
+    "-o",
+    "output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write to this file; its suffix tells the format.",
+)
 def command(
-    mask: str | None, by: str, desc: bool, per_cell: bool, sci: bool, stats: bool,
-    form: str | None, output: Path | None, **reach: Any,
-) -> None:  # fmt: skip
+    mask: str | None,
+    by: str,
+    desc: bool,
+    per_cell: bool,
+    sci: bool,
+    stats: bool,
+    form: str | None,
+    output: Path | None,
+    **reach: Any,
+) -> None:
     """What every cell says now: metric, value per cell, and what stands for all of them.
 
     Counters, rates and space are summed; a latency per request is weighted with the requests of

@@ -24,12 +24,21 @@ from dbdyno.cli.pages import FORMATS, form_of, show_page
 @click.option("--all", "everything", is_flag=True, help="Siblings that do not differ, too.")
 @folder_option
 @click.option("--format", "form", type=click.Choice(FORMATS))
-@click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False),
-              help="Write to this file; its suffix tells the format.")  # fmt: skip
+@click.option(
+    "-o",
+    "output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write to this file; its suffix tells the format.",
+)
 def command(
-    name: str, mask: str | None, threshold: float, everything: bool, folder: Path,
-    form: str | None, output: Path | None,
-) -> None:  # fmt: skip
+    name: str,
+    mask: str | None,
+    threshold: float,
+    everything: bool,
+    folder: Path,
+    form: str | None,
+    output: Path | None,
+) -> None:
     """Which cell, disk or flash module of the recording RUN differs from its siblings: rates and
     latencies against the siblings' median, round by round, all tests under one false-discovery
     control. Exit 1 when one differs.
@@ -60,20 +69,28 @@ def command(
     elif rows if everything else different:
         show_rows([_line(row) for row in (rows if everything else different)], "table", output)
     if not page["enough"]:
-        click.echo(f"dbdyno: {page['rounds']} interval(s) are recorded; {ROUNDS_LEAST} are needed "
-                   "to test anything", err=True)  # fmt: skip
+        click.echo(
+            f"dbdyno: {page['rounds']} interval(s) are recorded; {ROUNDS_LEAST} are needed to test anything", err=True
+        )
         click.echo("  next: record longer: dbdyno cells record --for 15min", err=True)
     else:
-        click.echo(f"{len(different)} of {page['tested']} siblings differ by more than "
-                   f"{threshold:.0%} (false discoveries held to 5 %)", err=True)  # fmt: skip
+        click.echo(
+            f"{len(different)} of {page['tested']} siblings differ by more than "
+            f"{threshold:.0%} (false discoveries held to 5 %)",
+            err=True,
+        )
     if different:
         raise click.exceptions.Exit(1)
 
 
 def _line(row: dict[str, float]) -> dict[str, str]:
     return {
-        "metric": str(row["metric"]), "siblings": f"{row['n_siblings']} {row['siblings']}",
-        "which": str(row["name"]), "times the median": f"{row['ratio']:.2f}",
-        "95 %": f"{row['low']:.2f} to {row['high']:.2f}", "rounds": str(row["rounds"]),
-        "q": f"{row['q']:.2g}", "": "differs" if row["differs"] else "",
-    }  # fmt: skip
+        "metric": str(row["metric"]),
+        "siblings": f"{row['n_siblings']} {row['siblings']}",
+        "which": str(row["name"]),
+        "times the median": f"{row['ratio']:.2f}",
+        "95 %": f"{row['low']:.2f} to {row['high']:.2f}",
+        "rounds": str(row["rounds"]),
+        "q": f"{row['q']:.2g}",
+        "": "differs" if row["differs"] else "",
+    }

@@ -29,16 +29,31 @@ CELLS = "cells"
 @folder_option
 @click.option("--event", metavar="NAME", help="Traces: judge the waits of this event.")
 @click.option("--merge-literals", is_flag=True, help="Traces: literals make no other statement.")
-@click.option("--think-time", default="1s", show_default=True, metavar="TIME",
-              help="Traces: a wait for the client of this length or more is thinking.")  # fmt: skip
-@click.option("--threshold", type=click.FloatRange(0.0001, 1), default=0.02, show_default=True,
-              help="A difference within this counts as none; of runs the plan says.")  # fmt: skip
-@click.option("--store", type=click.Path(path_type=Path), default=Path("snaps"),
-              envvar="DBDYNO_SNAPS", help="Snapshots: their folder (default: snaps).")  # fmt: skip
-@click.option("--accept-differences", is_flag=True,
-              help="Snapshots, cells: decide although settings or versions differ.")  # fmt: skip
-@click.option("-m", "--mask", metavar="REGEX",
-              help="Cells: only metrics whose whole name matches.")  # fmt: skip
+@click.option(
+    "--think-time",
+    default="1s",
+    show_default=True,
+    metavar="TIME",
+    help="Traces: a wait for the client of this length or more is thinking.",
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0.0001, 1),
+    default=0.02,
+    show_default=True,
+    help="A difference within this counts as none; of runs the plan says.",
+)
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path),
+    default=Path("snaps"),
+    envvar="DBDYNO_SNAPS",
+    help="Snapshots: their folder (default: snaps).",
+)
+@click.option(
+    "--accept-differences", is_flag=True, help="Snapshots, cells: decide although settings or versions differ."
+)
+@click.option("-m", "--mask", metavar="REGEX", help="Cells: only metrics whose whole name matches.")
 @click.option("--all", "everything", is_flag=True, help="Cells: show what does not differ, too.")
 @page_options
 def command(
@@ -72,9 +87,7 @@ def command(
     from dbdyno.study.pair import analyse_pair
 
     if len(names) > 2:
-        raise click.UsageError(
-            "compare takes one or two; quote a pattern, so that the shell does not expand it"
-        )
+        raise click.UsageError("compare takes one or two; quote a pattern, so that the shell does not expand it")
     if any(name.startswith("snap:") for name in names):
         _compare_periods(names, store, threshold, accept_differences, form, output)
         return
@@ -119,9 +132,10 @@ def _compare_traces(
     paths = [source for source in sources if isinstance(source, str)]
     if len(paths) != 2:
         raise TraceError(
-            "traces are compared with traces", where=" ".join(names),
+            "traces are compared with traces",
+            where=" ".join(names),
             next_step="name two sets of traces; `dbdyno trace profile` looks at one",
-        )  # fmt: skip
+        )
     event, merge_literals, threshold = asked
     with opened([paths[0]], think_time) as base, opened([paths[1]], think_time) as other:
         question: Question = Question(_shown(names), event, merge_literals, threshold=threshold)
@@ -164,9 +178,10 @@ def _compare_cells(
 
     if len(runs) != 2 or any(run.manifest.get("kind") != CELLS for run in runs):
         raise CellsError(
-            "a recording of cells is compared with another one", where=" ".join(names),
+            "a recording of cells is compared with another one",
+            where=" ".join(names),
             next_step="name two recordings; `dbdyno cells skew` looks inside one",
-        )  # fmt: skip
+        )
     threshold, mask, accept, everything = asked
     one, other = recordings((runs[0], runs[1]), _shown(names), mask=mask)
     model = compare_page(one, other, threshold=threshold, decide=accept, everything=everything)
@@ -194,9 +209,7 @@ def _differing(one: str, other: str) -> tuple[str, str]:
     if max(len(one), len(other)) <= NAME_LONGEST:
         return one, other
     pairs = zip(one, other, strict=False)
-    common = one[
-        : next((at for at, (a, b) in enumerate(pairs) if a != b), min(map(len, (one, other))))
-    ]
+    common = one[: next((at for at, (a, b) in enumerate(pairs) if a != b), min(map(len, (one, other))))]
     cut = max(common.rfind(sign) for sign in "_-./ ") + 1
     return one[cut:], other[cut:]
 

@@ -55,14 +55,14 @@ def command(
         where = f"{what} = {quoted}" + (f" and ({where})" if where else "")
         operand = f"{operand}:{'waits' if event else 'calls'}"
     elif stats_source.is_run(operand, folder):
-        raise ModelError("which latencies of the run?", where=operand,
-                         next_step="add --event 'NAME' or --calls commit")  # fmt: skip
+        raise ModelError("which latencies of the run?", where=operand, next_step="add --event 'NAME' or --calls commit")
     source = stats_source.resolve(operand, folder)
     column = column or stats_source.default_column(stats_source.columns_of(source))
     ending = column.rpartition("_")[2]
     if unit is None and ending not in UNITS:
-        raise ModelError(f"the column {column!r} does not tell its unit",
-                         next_step=f"add --unit with one of {', '.join(UNITS)}")  # fmt: skip
+        raise ModelError(
+            f"the column {column!r} does not tell its unit", next_step=f"add --unit with one of {', '.join(UNITS)}"
+        )
     values = stats_source.take(source, [column], where=where).numbers[0] * UNITS[unit or ending]
     title = f"{column} of {operand}" + (f" where {where}" if where else "")
     show_page(calibration(values, name=name, title=title), form, output)

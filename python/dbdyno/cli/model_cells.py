@@ -22,34 +22,64 @@ SLOW = 0.8
 
 
 @click.command("cells")
-@click.option("--model", "name", default="exadata-x2", show_default=True, metavar="NAME|FILE",
-              help="Machine with storage cells.")  # fmt: skip
+@click.option(
+    "--model", "name", default="exadata-x2", show_default=True, metavar="NAME|FILE", help="Machine with storage cells."
+)
 @click.option("--cells", "count", type=click.IntRange(1, 1000), help="Cells; else as the machine.")
-@click.option("--listen", default="127.0.0.1", show_default=True, metavar="ADDRESS",
-              help="Address to listen at.")  # fmt: skip
-@click.option("--port", default=0, type=click.IntRange(0, 65_000), metavar="BASE",
-              help="First port, a port a cell; else free ones.")  # fmt: skip
-@click.option("--speed", default=60.0, show_default=True, type=click.FloatRange(0.01, 100_000),
-              help="Virtual seconds a second.")  # fmt: skip
-@click.option("--workload", "workloads", multiple=True, default=("mixed",), show_default=True,
-              metavar="NAME|KIND[,KEY=VALUE...]",
-              help="What the database does, for ever: quiet, mixed, or a workload of the model;"
-              " several at the same time.")  # fmt: skip
-@click.option("--sessions", type=click.IntRange(1, 10_000),
-              help="Of a workload that does not say how many; else 8.")  # fmt: skip
-@click.option("--set", "settings", multiple=True, metavar="PARAMETER=VALUE",
-              help="Parameter of the machine, by its path or the end of it.")  # fmt: skip
+@click.option("--listen", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen at.")
+@click.option(
+    "--port",
+    default=0,
+    type=click.IntRange(0, 65_000),
+    metavar="BASE",
+    help="First port, a port a cell; else free ones.",
+)
+@click.option(
+    "--speed", default=60.0, show_default=True, type=click.FloatRange(0.01, 100_000), help="Virtual seconds a second."
+)
+@click.option(
+    "--workload",
+    "workloads",
+    multiple=True,
+    default=("mixed",),
+    show_default=True,
+    metavar="NAME|KIND[,KEY=VALUE...]",
+    help="What the database does, for ever: quiet, mixed, or a workload of the model; several at the same time.",
+)
+@click.option("--sessions", type=click.IntRange(1, 10_000), help="Of a workload that does not say how many; else 8.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="PARAMETER=VALUE",
+    help="Parameter of the machine, by its path or the end of it.",
+)
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**63 - 1))
-@click.option("--keys", metavar="FILE",
-              type=click.Path(path_type=Path, dir_okay=False, exists=True),
-              help="Public keys that are let in; else a new one is made.")  # fmt: skip
-@click.option("--folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-              help="Where keys and known_hosts are written; else a temporary folder.")  # fmt: skip
+@click.option(
+    "--keys",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Public keys that are let in; else a new one is made.",
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where keys and known_hosts are written; else a temporary folder.",
+)
 def command(
-    name: str, count: int | None, listen: str, port: int, speed: float,
-    workloads: tuple[str, ...], sessions: int | None, settings: tuple[str, ...], seed: int,
-    keys: Path | None, folder: Path | None,
-) -> None:  # fmt: skip
+    name: str,
+    count: int | None,
+    listen: str,
+    port: int,
+    speed: float,
+    workloads: tuple[str, ...],
+    sessions: int | None,
+    settings: tuple[str, ...],
+    seed: int,
+    keys: Path | None,
+    folder: Path | None,
+) -> None:
     """Modelled storage cells that answer like real ones, over SSH, until Ctrl-C.
 
     An SSH server a cell, behind it the model with a workload in scaled real time: counters move,
@@ -89,9 +119,7 @@ def _running(rack: Rack) -> Iterator[None]:
         thread.join()
 
 
-async def _serve(
-    rack: Rack, load: Load, folder: Path, listen: str, port: int, keys: Path | None
-) -> None:
+async def _serve(rack: Rack, load: Load, folder: Path, listen: str, port: int, keys: Path | None) -> None:
     from dbdyno.rig.cell import Cell
     from dbdyno.rig.serve import Servers
 

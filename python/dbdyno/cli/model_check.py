@@ -25,14 +25,18 @@ def command(name: str, form: str | None) -> None:
     except ModelError as error:
         if form != "json":
             raise
-        refusal = {"ok": False, "where": error.where, "message": error.message,
-                "next_step": error.next_step}  # fmt: skip
+        refusal = {"ok": False, "where": error.where, "message": error.message, "next_step": error.next_step}
         click.echo(json.dumps(refusal, indent=1, ensure_ascii=False))
         raise click.exceptions.Exit(2) from error
     given = sum(bool(parameter["given"]) for parameter in machine.parameters)
     if form == "json":
-        told = {"ok": True, "title": machine.title, "parts": len(machine.parts), "given": given,
-                "parameters": len(machine.parameters)}  # fmt: skip
+        told = {
+            "ok": True,
+            "title": machine.title,
+            "parts": len(machine.parts),
+            "given": given,
+            "parameters": len(machine.parameters),
+        }
         click.echo(json.dumps(told, indent=1, ensure_ascii=False))
         return
     click.echo(

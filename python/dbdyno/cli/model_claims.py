@@ -12,13 +12,16 @@ from dbdyno.cli.pages import page_options, show_page
 
 @click.command("claims")
 @click.option("--only", default="", metavar="N5,N6", help="Only these claims.")
-@click.option("--replications", type=click.IntRange(2), default=8, show_default=True,
-              help="Runs of each arm, each with other dice.")  # fmt: skip
+@click.option(
+    "--replications",
+    type=click.IntRange(2),
+    default=8,
+    show_default=True,
+    help="Runs of each arm, each with other dice.",
+)
 @click.option("--seed", type=click.IntRange(0), help="The dice; the default is always the same.")
 @page_options
-def command(
-    only: str, replications: int, seed: int | None, form: str | None, output: Path | None
-) -> None:
+def command(only: str, replications: int, seed: int | None, form: str | None, output: Path | None) -> None:
     """Hold the model to the published claims N1 to N15: band, what it gives now, holds or not.
 
     Every number comes out of a run on a built-in machine; nothing is stored. Exit 1 if a claim
@@ -37,8 +40,7 @@ def command(
             sys.stderr.write(f"\r\x1b[K{words[:78]}")
             sys.stderr.flush()
 
-    page = hold(only.split(","), replications=replications,
-                seed=SEED if seed is None else seed, told_of=told_of)  # fmt: skip
+    page = hold(only.split(","), replications=replications, seed=SEED if seed is None else seed, told_of=told_of)
     told_of("")
     show_page(page, form, output)
     if any(claim["verdict"] == "does not hold" for claim in page["claims"]):

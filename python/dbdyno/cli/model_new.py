@@ -12,8 +12,9 @@ from dbdyno.errors import ModelError
 
 @click.command("new")
 @click.argument("path", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.toml")
-@click.option("--like", default="sas-and-flash", show_default=True, metavar="NAME|FILE",
-              help="The machine to start from.")  # fmt: skip
+@click.option(
+    "--like", default="sas-and-flash", show_default=True, metavar="NAME|FILE", help="The machine to start from."
+)
 def command(path: Path, like: str) -> None:
     """Write a machine as FILE.toml: what it gives, and all else as comments with its default.
 
@@ -25,8 +26,7 @@ def command(path: Path, like: str) -> None:
     from dbdyno.model.describe import commented
 
     if path.suffix != ".toml":
-        raise ModelError("is no name of a machine file", where=str(path),
-                         next_step=f"call it {path.stem or 'my'}.toml")  # fmt: skip
+        raise ModelError("is no name of a machine file", where=str(path), next_step=f"call it {path.stem or 'my'}.toml")
     if path.exists():
         raise ModelError("is there already", where=str(path), next_step="choose another name")
     write_text(path, commented(like))

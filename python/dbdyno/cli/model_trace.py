@@ -12,8 +12,13 @@ from dbdyno.errors import ModelError
 
 @click.command("trace")
 @click.argument("run_name", metavar="RUN")
-@click.option("--out", required=True, type=click.Path(path_type=Path, file_okay=False),
-              metavar="DIR", help="The folder for the trace files.")  # fmt: skip
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="The folder for the trace files.",
+)
 @folder_option
 def command(run_name: str, out: Path, folder: Path) -> None:
     """Write the waits and calls of the modelled RUN as Oracle trace files (event 10046) into DIR.
@@ -30,9 +35,7 @@ def command(run_name: str, out: Path, folder: Path) -> None:
 
     run = find_run(run_name, folder)
     if out.exists() and any(out.iterdir()):
-        raise ModelError(
-            "is not empty", where=str(out), next_step="choose an empty or a new folder with --out"
-        )
+        raise ModelError("is not empty", where=str(out), next_step="choose an empty or a new folder with --out")
     out.mkdir(parents=True, exist_ok=True)
     for file in write_model_trace(run, out):
         click.echo(f"{file.path}: {file.records} records")

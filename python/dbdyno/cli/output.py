@@ -47,9 +47,7 @@ def written_as(formats: Sequence[str], suffixes: str = "") -> Callable[[F], F]:
 format_options = written_as(FORMATS)
 
 
-def show_rows(
-    rows: list[dict[str, Any]], form: str | None, output: Path | None, *, title: str = ""
-) -> None:
+def show_rows(rows: list[dict[str, Any]], form: str | None, output: Path | None, *, title: str = "") -> None:
     """Writes rows as a table, CSV, JSON or JSON lines to stdout or a file."""
     if form is None and output is not None:
         form = output.suffix.removeprefix(".")
@@ -104,9 +102,7 @@ def _table(rows: list[dict[str, Any]], names: list[str], title: str, terminal: b
         max(len(name), *(len(_cell(value)) for value in values)) + 2 if whole[name] else TEXT_LEAST
         for name, values in columns.items()
     )
-    console = Console(
-        file=out, width=max(width, needed), force_terminal=terminal and None, highlight=False
-    )
+    console = Console(file=out, width=max(width, needed), force_terminal=terminal and None, highlight=False)
     table = Table(box=None, pad_edge=False, header_style="bold", title=None)
     for name, values in columns.items():
         side: Literal["right", "left"] = "right" if is_numeric(values) else "left"
@@ -121,9 +117,7 @@ def _table(rows: list[dict[str, Any]], names: list[str], title: str, terminal: b
 def _stays_whole(values: Sequence[Any]) -> bool:
     """Whether a column may not be broken: numbers, and names, which are short and have no blank. A
     table of them may be wider than the screen: a number cut in two is none."""
-    return is_numeric(values) or all(
-        " " not in (text := str(value)) and len(text) <= NAME_MOST for value in values
-    )
+    return is_numeric(values) or all(" " not in (text := str(value)) and len(text) <= NAME_MOST for value in values)
 
 
 def is_numeric(values: Sequence[Any]) -> bool:
@@ -131,8 +125,7 @@ def is_numeric(values: Sequence[Any]) -> bool:
     the right, digit under digit."""
     texts = [value for value in values if not (value is None or value in ("", "–", "-"))]
     return bool(texts) and all(
-        isinstance(value, int | float) or (isinstance(value, str) and _NUMBER.fullmatch(value))
-        for value in texts
+        isinstance(value, int | float) or (isinstance(value, str) and _NUMBER.fullmatch(value)) for value in texts
     )
 
 

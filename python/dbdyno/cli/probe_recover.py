@@ -12,8 +12,7 @@ from dbdyno.cli.output import format_options, show_rows
 
 
 @click.command("recover")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH [PATH2]",
-                type=click.Path(path_type=Path))  # fmt: skip
+@click.argument("paths", nargs=-1, required=True, metavar="PATH [PATH2]", type=click.Path(path_type=Path))
 @format_options
 def command(paths: tuple[Path, ...], form: str | None, output: Path | None) -> None:
     """Read the file PATH that `probe redo` left, or both copies of a race, without changing them.

@@ -14,8 +14,19 @@ if TYPE_CHECKING:
     from dbdyno.study.plan import Schedule
 
 _TIME = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
-_SIZE = {"": 1, "b": 1, "k": 2**10, "kib": 2**10, "m": 2**20, "mib": 2**20, "g": 2**30,
-         "gib": 2**30, "kb": 10**3, "mb": 10**6, "gb": 10**9}  # fmt: skip
+_SIZE = {
+    "": 1,
+    "b": 1,
+    "k": 2**10,
+    "kib": 2**10,
+    "m": 2**20,
+    "mib": 2**20,
+    "g": 2**30,
+    "gib": 2**30,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+}
 BLOCKS = 20
 BLOCK_NS_MAX = 2 * 10**9
 BLOCK_COMMITS_MAX = 200_000
@@ -50,9 +61,7 @@ def size(text: str) -> int:
     metavar="SIZES",
     help="Redo of a commit: 4KiB, a list 512,4KiB, a range 4KiB..1MiB, or exp(8KiB).",
 )
-@click.option(
-    "--block-size", type=size, default="4KiB", show_default=True, help="Bytes of a redo block."
-)
+@click.option("--block-size", type=size, default="4KiB", show_default=True, help="Bytes of a redo block.")
 @click.option(
     "--sync",
     default="direct+dsync",
@@ -98,8 +107,13 @@ def size(text: str) -> int:
 )
 @click.option("--keep", is_flag=True, help="Leave the files, for `dbdyno probe recover`.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Replays the sizes and pauses.")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("runs"),
-              show_default=True, help="Folder for the run.")  # fmt: skip
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder for the run.",
+)
 def command(
     path: Path,
     path2: Path | None,
@@ -141,9 +155,17 @@ def command(
         name="race" if race else "log",
         paths=(path,) if path2 is None else (path, path2),
         rule="first" if race else "all",
-        sync=sync, size=sizes, block_bytes=block_size, file_bytes=file_size, sessions=sessions,
-        think_ns=think or 0, rate_per_s=rate, backlog_bytes=backlog, outlier_ns=outlier, keep=keep,
-    )  # fmt: skip
+        sync=sync,
+        size=sizes,
+        block_bytes=block_size,
+        file_bytes=file_size,
+        sessions=sessions,
+        think_ns=think or 0,
+        rate_per_s=rate,
+        backlog_bytes=backlog,
+        outlier_ns=outlier,
+        keep=keep,
+    )
     plan = HostPlan(
         title="probe redo race" if race else "probe redo",
         question="How long do the writes of a log take here?",
@@ -171,9 +193,7 @@ def _schedule(length: int | None, commits: int | None) -> Schedule:
         raise PlanError("--for and --commits are given", next_step="give one of them")
     if commits is not None:
         blocks = max(min(BLOCKS, commits), -(-commits // BLOCK_COMMITS_MAX))
-        return Schedule(
-            blocks=blocks, warmup_blocks=1, turn_transactions=-(-commits // blocks), settle_ns=0
-        )
+        return Schedule(blocks=blocks, warmup_blocks=1, turn_transactions=-(-commits // blocks), settle_ns=0)
     whole = 10 * 10**9 if length is None else length
     if whole < BLOCKS * 10**6:
         raise PlanError("is too short to tell anything", where="--for", next_step="give 1s or more")

@@ -19,8 +19,12 @@ FORMATS = ("html", "text", "table", "json", "csv", "jsonl")
 
 @click.command("report")
 @click.argument("run_name", metavar="RUN")
-@click.option("--format", "form", type=click.Choice(FORMATS),
-              help="Form of the report; text and table are the same. [default: html]")  # fmt: skip
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="Form of the report; text and table are the same. [default: html]",
+)
 @click.option(
     "-o",
     "output",
@@ -33,9 +37,7 @@ FORMATS = ("html", "text", "table", "json", "csv", "jsonl")
     help="Write each figure as PNG and SVG into this folder.",
 )
 @folder_option
-def command(
-    run_name: str, form: str | None, output: Path | None, figures: Path | None, folder: Path
-) -> None:
+def command(run_name: str, form: str | None, output: Path | None, figures: Path | None, folder: Path) -> None:
     """Render the report of RUN (a name, its end, a path, or 'last') from its evidence: a study's,
     or that of a recording of storage cells.
 

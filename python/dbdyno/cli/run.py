@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 @click.argument("what", required=False, metavar="STUDY|PLAN.toml")
 @click.option(
     "--target",
-    help="postgres (embedded), postgresql://user@host/db, model:NAME, model:FILE.toml, host, "
-    "or cells:HOST1,HOST2.",
+    help="postgres (embedded), postgresql://user@host/db, model:NAME, model:FILE.toml, host, or cells:HOST1,HOST2.",
 )
 @click.option(
     "--set",
@@ -119,9 +118,10 @@ def _foretold(
 
     if target == "host" or cut is not None:
         raise PlanError(
-            "foretells a new run on an engine, a model or cells", where="--dry-run",
+            "foretells a new run on an engine, a model or cells",
+            where="--dry-run",
             next_step="a run on this host changes nothing but files of its own",
-        )  # fmt: skip
+        )
     return describe(_plan(what, settings, target, quick, blocks, aa))
 
 

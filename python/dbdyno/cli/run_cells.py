@@ -23,9 +23,13 @@ INTERRUPTED = (
 
 
 def plan_on_cells(
-    what: str | None, target: str, options: Mapping[str, str], quick: bool, blocks: int | None,
+    what: str | None,
+    target: str,
+    options: Mapping[str, str],
+    quick: bool,
+    blocks: int | None,
     aa: bool,
-) -> CellsPlan:  # fmt: skip
+) -> CellsPlan:
     """The plan of a study on cells."""
     from dbdyno.study.cells_plan import cells_study
 

@@ -39,8 +39,7 @@ def command(
     if name is None:
         rows = baselines(holder)
         if not rows and form in (None, "table"):
-            click.echo(f"no baselines in {store}/; `dbdyno snap baseline NAME 1..60` makes one",
-                       err=True)  # fmt: skip
+            click.echo(f"no baselines in {store}/; `dbdyno snap baseline NAME 1..60` makes one", err=True)
             return
         show_rows(rows, form, output)
     elif remove:

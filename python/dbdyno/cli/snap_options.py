@@ -14,32 +14,60 @@ FORMATS = ("table", "csv", "json", "jsonl", "html")
 F = TypeVar("F", bound=Callable[..., Any])
 
 store_option = click.option(
-    "--store", type=click.Path(path_type=Path, file_okay=False), default=Path("snaps"),
-    show_default=True, envvar="DBDYNO_SNAPS", help="Folder with the snapshots.",
-)  # fmt: skip
+    "--store",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("snaps"),
+    show_default=True,
+    envvar="DBDYNO_SNAPS",
+    help="Folder with the snapshots.",
+)
 
 name_option = click.option(
-    "--target", metavar="NAME",
+    "--target",
+    metavar="NAME",
     help="Which target of the store, where it holds several (see `dbdyno snap list`).",
-)  # fmt: skip
+)
 
 
 def target_options(function: F) -> F:
     """Adds --target and what is read of it."""
     options = (
-        click.option("--target", "dsn", required=True, metavar="DSN", envvar="DBDYNO_TARGET",
-                     help="Connection string: postgresql://user@host/database"),
+        click.option(
+            "--target",
+            "dsn",
+            required=True,
+            metavar="DSN",
+            envvar="DBDYNO_TARGET",
+            help="Connection string: postgresql://user@host/database",
+        ),
         click.option("--name", metavar="NAME", help="Its name in the store (default: host:port)."),
-        click.option("--database", "databases", multiple=True, metavar="NAME",
-                     help="Read the objects of this database too; several times for several."),
+        click.option(
+            "--database",
+            "databases",
+            multiple=True,
+            metavar="NAME",
+            help="Read the objects of this database too; several times for several.",
+        ),
         click.option("--all-databases", is_flag=True, help="Read the objects of every database."),
         click.option("--redact", is_flag=True, help="Store no text of any statement."),
-        click.option("--statement-timeout", type=click.FloatRange(0.01), default=5.0,
-                     show_default=True, metavar="SECONDS", help="For each query of ours."),
-        click.option("--lock-timeout", type=click.FloatRange(0.01), default=0.5,
-                     show_default=True, metavar="SECONDS", help="For each lock that we wait for."),
+        click.option(
+            "--statement-timeout",
+            type=click.FloatRange(0.01),
+            default=5.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="For each query of ours.",
+        ),
+        click.option(
+            "--lock-timeout",
+            type=click.FloatRange(0.01),
+            default=0.5,
+            show_default=True,
+            metavar="SECONDS",
+            help="For each lock that we wait for.",
+        ),
         click.option("--note", default="", help="A name for the snapshot, such as 'before batch'."),
-    )  # fmt: skip
+    )
     for option in reversed(options):
         function = option(function)
     return function

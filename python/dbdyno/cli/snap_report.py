@@ -13,8 +13,7 @@ from dbdyno.cli.snap_options import name_option, store_option
 @click.command("report")
 @click.argument("first")
 @click.argument("last", required=False)
-@click.option("--top", type=click.IntRange(1), default=10, show_default=True,
-              help="Rows of each table.")  # fmt: skip
+@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of each table.")
 @store_option
 @name_option
 @page_options

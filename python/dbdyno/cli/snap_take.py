@@ -53,9 +53,8 @@ def tell_problems(manifest: dict[str, object]) -> int:
         for problem in made.facts.get("problems") or ()
     ]
     refused = [
-        name for name, record in made.views.items()
-        if record.get("problem") and "extension" not in record["problem"]
-    ]  # fmt: skip
+        name for name, record in made.views.items() if record.get("problem") and "extension" not in record["problem"]
+    ]
     known = {problem["view"] for problem in made.facts.get("problems") or ()}
     lines += [f"{n}: {made.views[n]['problem']}" for n in refused if n not in known]
     for line in lines:

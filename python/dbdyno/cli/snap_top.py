@@ -41,8 +41,7 @@ FOOT = "q quits, space refreshes now"
     metavar="N",
     help="End after so many refreshes (default: 1 where the output is no terminal).",
 )
-@click.option("--top", type=click.IntRange(1), default=10, show_default=True, metavar="N",
-              help="So many statements.")  # fmt: skip
+@click.option("--top", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="So many statements.")
 def command(dsn: str, every: str, sample: str, frames: int | None, top: int) -> None:
     """Show load, active sessions by class and top SQL of the last seconds, again and again.
 
@@ -118,11 +117,7 @@ def _on_screen(dsn: str, every_s: float, sample_s: float, frames: int | None, to
                 if made is None:
                     return
                 size = shutil.get_terminal_size()
-                page.draw(
-                    made
-                    if isinstance(made, str)
-                    else _text(made, size.columns, size.lines, foot=FOOT)
-                )
+                page.draw(made if isinstance(made, str) else _text(made, size.columns, size.lines, foot=FOOT))
                 shown += 1
                 if frames is not None and shown >= frames:
                     return
@@ -158,9 +153,5 @@ def _frames(
 def _text(frame: dict[str, Any], width: int, height: int | None, foot: str = "") -> str:
     from dbdyno.report.live import render_frame
 
-    color = (
-        sys.stdout.isatty()
-        and "NO_COLOR" not in os.environ
-        and os.environ.get("TERM", "dumb") != "dumb"
-    )
+    color = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM", "dumb") != "dumb"
     return render_frame(frame, width=width, height=height, color=color, foot=foot)

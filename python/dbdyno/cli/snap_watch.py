@@ -16,8 +16,9 @@ from dbdyno.cli.snap_options import options_of, store_option, target_options
 @target_options
 @click.option("--every", default="60s", show_default=True, metavar="TIME", help="The period.")
 @click.option("--for", "length", metavar="TIME", help="Stop after this time (default: Ctrl-C).")
-@click.option("--sample", default="1s", show_default=True, metavar="TIME",
-              help="Look at the sessions so often; 0 for never.")  # fmt: skip
+@click.option(
+    "--sample", default="1s", show_default=True, metavar="TIME", help="Look at the sessions so often; 0 for never."
+)
 @store_option
 def command(
     dsn: str,
@@ -53,9 +54,15 @@ def command(
     _stop_by_signal(stop)
     failed = None
     for made in watch(
-        dsn, Store(store), options, every_s=every_s, for_s=for_s, sample_s=sample_s, note=note,
+        dsn,
+        Store(store),
+        options,
+        every_s=every_s,
+        for_s=for_s,
+        sample_s=sample_s,
+        note=note,
         stop=stop,
-    ):  # fmt: skip
+    ):
         failed = made if isinstance(made, SnapshotError) else None
         if failed is not None:
             click.echo(f"dbdyno: {failed}", err=True)

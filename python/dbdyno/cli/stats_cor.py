@@ -48,10 +48,19 @@ def command(
         for c in correlate(column, target, level=level, tau=kendall):
             rows.append(
                 {
-                    "x": name, "y": y, "method": c.method, "value": c.value, "n": c.n,
-                    "low": c.low, "high": c.high, "statistic": c.statistic,
-                    "of": c.statistic_name, "df": c.df, **p_fields(c.log10_p), "how": c.how,
+                    "x": name,
+                    "y": y,
+                    "method": c.method,
+                    "value": c.value,
+                    "n": c.n,
+                    "low": c.low,
+                    "high": c.high,
+                    "statistic": c.statistic,
+                    "of": c.statistic_name,
+                    "df": c.df,
+                    **p_fields(c.log10_p),
+                    "how": c.how,
                     "note": c.note,
                 }
-            )  # fmt: skip
+            )
     show_parts([("correlations", "", rows)], form, output)

@@ -87,14 +87,10 @@ class Grid:
         (left, right), (low, high) = self.shown
         ends = {0: number(high), HEIGHT - 1: number(low)}
         lines = [f"{y}{' (log)' if self.logs[1] else ''}"]
-        lines += [
-            f"{ends.get(at, ''):>10} │{''.join(row).rstrip()}" for at, row in enumerate(self.field)
-        ]
+        lines += [f"{ends.get(at, ''):>10} │{''.join(row).rstrip()}" for at, row in enumerate(self.field)]
         lines.append(" " * 11 + "└" + "─" * WIDTH)
         name = f"{x}{' (log)' if self.logs[0] else ''}"
-        foot = (
-            f"{number(left)}{name:^{WIDTH - len(number(left)) - len(number(right))}}{number(right)}"
-        )
+        foot = f"{number(left)}{name:^{WIDTH - len(number(left)) - len(number(right))}}{number(right)}"
         return "\n".join([*lines, " " * 12 + foot])
 
 

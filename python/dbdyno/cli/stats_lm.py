@@ -59,17 +59,28 @@ def fit_parts(fit: LinearFit) -> list[Part]:
     """Residuals, coefficients, and the fit as a whole."""
     names = ("min", "q1", "median", "q3", "max")
     whole = {
-        "n": fit.n, "df": fit.df, "residual_error": fit.residual_error, "r2": fit.r2,
-        "adjusted_r2": fit.adjusted_r2, "f": fit.f, "f_df": f"{fit.f_df[0]}, {fit.f_df[1]}",
-        **p_fields(fit.f_log10_p), "note": fit.note,
-    }  # fmt: skip
+        "n": fit.n,
+        "df": fit.df,
+        "residual_error": fit.residual_error,
+        "r2": fit.r2,
+        "adjusted_r2": fit.adjusted_r2,
+        "f": fit.f,
+        "f_df": f"{fit.f_df[0]}, {fit.f_df[1]}",
+        **p_fields(fit.f_log10_p),
+        "note": fit.note,
+    }
     rows = [
         {
-            "coefficient": c.name, "estimate": c.estimate, "error": c.error, "t": c.t,
-            **p_fields(c.log10_p), "low": c.low, "high": c.high,
+            "coefficient": c.name,
+            "estimate": c.estimate,
+            "error": c.error,
+            "t": c.t,
+            **p_fields(c.log10_p),
+            "low": c.low,
+            "high": c.high,
         }
         for c in fit.coefficients
-    ]  # fmt: skip
+    ]
     residuals = dict(zip(names, fit.residual_quartiles, strict=True))
     return [
         ("residuals", "Residuals", [residuals]),

@@ -20,24 +20,26 @@ Part = tuple[str, str, list[Row]]
 
 operands_argument = click.argument("operands", metavar="OPERAND...", nargs=-1, required=True)
 by_option = click.option("--by", metavar="COL", help="Column that groups the rows.")
-x_options = click.option(
-    "-x", "xs", metavar="COL", multiple=True, required=True, help="Column of x; may be repeated."
-)
+x_options = click.option("-x", "xs", metavar="COL", multiple=True, required=True, help="Column of x; may be repeated.")
 y_option = click.option("-y", "y", metavar="COL", required=True, help="Column of y.")
 level_option = click.option(
-    "--level", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True,
+    "--level",
+    type=click.FloatRange(0.5, 0.9999),
+    default=0.95,
+    show_default=True,
     help="Level of the intervals.",
-)  # fmt: skip
+)
 column_option = click.option(
     "-y", "-x", "column", metavar="COL", help="Column of values (elapsed_ns where there is one)."
 )
 engine_option = click.option(
-    "--engine", type=click.Choice(["here", "spark"]), default="here", show_default=True,
+    "--engine",
+    type=click.Choice(["here", "spark"]),
+    default="here",
+    show_default=True,
     help="Where the summary is made.",
-)  # fmt: skip
-where_option = click.option(
-    "--where", metavar="EXPR", help="Only rows for which this SQL expression holds."
 )
+where_option = click.option("--where", metavar="EXPR", help="Only rows for which this SQL expression holds.")
 
 
 def reading_options(function: F) -> F:
@@ -47,9 +49,7 @@ def reading_options(function: F) -> F:
     return function
 
 
-def show_parts(
-    parts: Sequence[Part], form: str | None, output: Path | None, *, head: Row | None = None
-) -> None:
+def show_parts(parts: Sequence[Part], form: str | None, output: Path | None, *, head: Row | None = None) -> None:
     """Writes the parts of an answer: one under the other as tables; as one JSON object; as CSV or
     JSON lines with a column `part`. `head` are fields of the object beside the parts."""
     if form is None and output is not None:

@@ -19,8 +19,13 @@ from dbdyno.cli.stats_options import (
 @reading_options
 @column_option
 @by_option
-@click.option("--longest", type=click.IntRange(0), default=20, show_default=True,
-              help="How many of the largest to list, as whole rows.")  # fmt: skip
+@click.option(
+    "--longest",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    help="How many of the largest to list, as whole rows.",
+)
 def command(
     operands: tuple[str, ...],
     where: str | None,
@@ -41,9 +46,7 @@ def command(
     from dbdyno.cli.stats_read import describe_operands
     from dbdyno.cli.stats_source import largest_rows, resolve_all
 
-    found, used, _ = describe_operands(
-        operands, folder, column=column, by=by, where=where, fences=True
-    )
+    found, used, _ = describe_operands(operands, folder, column=column, by=by, where=where, fences=True)
     counts: list[Row] = []
     for group in found.groups:
         f = group.fences
@@ -51,15 +54,22 @@ def command(
             continue
         counts.append(
             {
-                "group": group.name, "n": group.n, "median": group.quantile(0.5).value,
-                "mad": f.mad, "extreme_below": f.beyond[0],
-                "mild_below": f.beyond[1] - f.beyond[0], "fence_low": f.ends[1],
-                "fence_high": f.ends[2], "mild_above": f.beyond[2] - f.beyond[3],
-                "extreme_fence": f.ends[3], "extreme_above": f.beyond[3],
-                "modified_z_above_3.5": f.modified_z, "beyond_six_sigma": f.six_sigma,
+                "group": group.name,
+                "n": group.n,
+                "median": group.quantile(0.5).value,
+                "mad": f.mad,
+                "extreme_below": f.beyond[0],
+                "mild_below": f.beyond[1] - f.beyond[0],
+                "fence_low": f.ends[1],
+                "fence_high": f.ends[2],
+                "mild_above": f.beyond[2] - f.beyond[3],
+                "extreme_fence": f.ends[3],
+                "extreme_above": f.beyond[3],
+                "modified_z_above_3.5": f.modified_z,
+                "beyond_six_sigma": f.six_sigma,
                 "sigmas_of_max": (group.max - group.mean) / group.sd if group.sd > 0 else None,
             }
-        )  # fmt: skip
+        )
     rows: list[Row] = []
     sources = resolve_all(operands, folder)
     for source in sources if longest else []:
@@ -79,7 +89,4 @@ def command(
 def _text(rows: list[Row]) -> list[Row]:
     """Values that JSON has no form for, as text."""
     kinds = (int, float, str, bool, type(None))
-    return [
-        {key: value if isinstance(value, kinds) else str(value) for key, value in row.items()}
-        for row in rows
-    ]
+    return [{key: value if isinstance(value, kinds) else str(value) for key, value in row.items()} for row in rows]

@@ -22,10 +22,15 @@ KINDS = ("scatter", "histogram", "density", "longest", "usl")
 @by_option
 @click.option("--kind", type=click.Choice(KINDS), help="scatter with -x and -y, else histogram.")
 @click.option("--log/--linear", "log", default=None, help="Both axes of a scatter plot.")
-@click.option("--longest", type=click.IntRange(2), default=10_000, show_default=True,
-              help="How many for --kind longest.")  # fmt: skip
-@click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False),
-              help="PNG, SVG or HTML by suffix; without it the figure is text.")  # fmt: skip
+@click.option(
+    "--longest", type=click.IntRange(2), default=10_000, show_default=True, help="How many for --kind longest."
+)
+@click.option(
+    "-o",
+    "output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="PNG, SVG or HTML by suffix; without it the figure is text.",
+)
 def command(
     operands: tuple[str, ...],
     where: str | None,
@@ -69,9 +74,14 @@ def command(
 
 
 def _of_two(
-    operands: tuple[str, ...], folder: Path, where: str | None, kind: str, x: str, y: str,
+    operands: tuple[str, ...],
+    folder: Path,
+    where: str | None,
+    kind: str,
+    x: str,
+    y: str,
     log: bool | None,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, Any]:
     from dbdyno.cli import stats_draw
     from dbdyno.cli.stats_read import pairs
     from dbdyno.stats import plots
@@ -92,9 +102,14 @@ def _of_two(
 
 
 def _of_one(
-    operands: tuple[str, ...], folder: Path, where: str | None, kind: str, y: str | None,
-    by: str | None, longest: int,
-) -> tuple[Any, Any]:  # fmt: skip
+    operands: tuple[str, ...],
+    folder: Path,
+    where: str | None,
+    kind: str,
+    y: str | None,
+    by: str | None,
+    longest: int,
+) -> tuple[Any, Any]:
     from dbdyno.cli import stats_draw
     from dbdyno.cli.stats_read import describe_operands
     from dbdyno.errors import StatsError

@@ -180,9 +180,7 @@ def _by_spark(
     )
 
 
-def pairs(
-    operands: Sequence[str], folder: Path, columns: Sequence[str], where: str | None
-) -> list[Any]:
+def pairs(operands: Sequence[str], folder: Path, columns: Sequence[str], where: str | None) -> list[Any]:
     """Whole columns of numbers over all operands, row by row together; raises `StatsError`."""
     import numpy as np
 

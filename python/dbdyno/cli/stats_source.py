@@ -54,9 +54,7 @@ def resolve(operand: str, folder: Path) -> Source:
     path = Path(operand)
     if path.is_dir():
         if (path / "manifest.json").is_file():
-            raise EvidenceError(
-                "is a run; which of its tables?", where=operand, next_step=f"{operand}:calls"
-            )
+            raise EvidenceError("is a run; which of its tables?", where=operand, next_step=f"{operand}:calls")
         return _of_files(operand, path.name, _inside(path))
     if path.is_file():
         return _of_files(operand, path.name.split(".")[0], [path])
@@ -98,9 +96,7 @@ def _of_files(operand: str, label: str, files: list[Path]) -> Source:
         raise EvidenceError("holds no Parquet or CSV file", where=operand, next_step=GRAMMAR)
     forms = {"parquet" if _suffix(file) in PARQUET or _magic(file) else "csv" for file in files}
     if len(forms) > 1:
-        raise EvidenceError(
-            "names Parquet and CSV files together", where=operand, next_step="name one kind"
-        )
+        raise EvidenceError("names Parquet and CSV files together", where=operand, next_step="name one kind")
     return Source(label, tuple(files), forms.pop())
 
 
@@ -117,15 +113,12 @@ def _of_run(run: Run, table: str) -> Source:
 
     known = tables_of(run).split(", ")
     if table not in known:
-        raise EvidenceError(
-            f"has no table {table!r}", where=run.id, next_step=f"tables: {', '.join(known)}"
-        )
+        raise EvidenceError(f"has no table {table!r}", where=run.id, next_step=f"tables: {', '.join(known)}")
     single = run.path / f"{table}.parquet"
     files = sorted((run.path / table).glob("*.parquet")) or [single]
     files = [file for file in files if file.is_file()]
     counted = table == "calls" and not is_trace(run)
-    return Source(run.id, tuple(files), "run" if counted or not files else "parquet", run, table,
-                  counted)  # fmt: skip
+    return Source(run.id, tuple(files), "run" if counted or not files else "parquet", run, table, counted)
 
 
 def _quoted(name: str) -> str:
@@ -209,9 +202,7 @@ def default_column(known: dict[str, str]) -> str:
         return DEFAULT_COLUMN
     if len(numbers) == 1:
         return numbers[0]
-    raise StatsError(
-        "which column?", next_step=f"name one with -y: {', '.join(numbers) or 'there is none'}"
-    )
+    raise StatsError("which column?", next_step=f"name one with -y: {', '.join(numbers) or 'there is none'}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,9 +213,7 @@ class Taken:
     words: list[tuple[Any, list[str]]]
 
 
-def take(
-    source: Source, numbers: Sequence[str], words: Sequence[str] = (), where: str | None = None
-) -> Taken:
+def take(source: Source, numbers: Sequence[str], words: Sequence[str] = (), where: str | None = None) -> Taken:
     """Reads columns, of the rows for which `where` holds; raises `StatsError`, `EvidenceError`."""
     import duckdb
 
@@ -235,10 +224,7 @@ def take(
             known = {row[0]: row[1] for row in connection.execute("describe data").fetchall()}
             check(known, numbers, words)
             picked = [f"{_number(name, known[name])} as n{at}" for at, name in enumerate(numbers)]
-            picked += [
-                f"coalesce(({_quoted(name)})::varchar, 'NULL') as w{at}"
-                for at, name in enumerate(words)
-            ]
+            picked += [f"coalesce(({_quoted(name)})::varchar, 'NULL') as w{at}" for at, name in enumerate(words)]
             condition = f" where ({where}\n)" if where else ""
             connection.execute(
                 f"create temp table picked as select {', '.join(picked)} from data{condition}"  # noqa: S608
@@ -260,9 +246,7 @@ def take(
                 f"select {', '.join(chosen)} from picked {' '.join(joins)}"  # noqa: S608
             ).fetchnumpy()
         except duckdb.Error as error:
-            raise StatsError(
-                _first(error), where=source.label, next_step="look at --where and the columns"
-            ) from error
+            raise StatsError(_first(error), where=source.label, next_step="look at --where and the columns") from error
     return Taken(
         [found[f"n{at}"] for at in range(len(numbers))],
         [(found[f"c{at}"], names) for at, names in enumerate(lists)],
@@ -291,6 +275,4 @@ def largest_rows(
             names = [entry[0] for entry in cursor.description or []]
             return names, cursor.fetchall()
         except duckdb.Error as error:
-            raise StatsError(
-                _first(error), where=source.label, next_step="look at --where and the columns"
-            ) from error
+            raise StatsError(_first(error), where=source.label, next_step="look at --where and the columns") from error

@@ -48,9 +48,7 @@ def command(
     """
     from dbdyno.cli.stats_read import describe_operands
 
-    found, used, _ = describe_operands(
-        operands, folder, column=column, by=by, where=where, level=level, engine=engine
-    )
+    found, used, _ = describe_operands(operands, folder, column=column, by=by, where=where, level=level, engine=engine)
     if found.approximate:
         click.echo(f"note: {found.approximate}", err=True)
     rows = summary_rows(found, used if by is None and len(operands) == 1 else None)

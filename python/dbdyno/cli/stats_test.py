@@ -46,10 +46,10 @@ class _Summary(click.ParamType[tuple[int, float, float]]):
 @by_option
 @click.option("--block", metavar="COL", help="Column of blocks ('block' if there; - for none).")
 @click.option("--base", metavar="NAME", help="The group that the other is compared with.")
-@click.option("--longest", type=click.IntRange(0), default=10, show_default=True,
-              help="How many of the longest to list.")  # fmt: skip
-@click.option("--from-summary", is_flag=True,
-              help="The operands are published figures: n,mean,sd of each group.")  # fmt: skip
+@click.option(
+    "--longest", type=click.IntRange(0), default=10, show_default=True, help="How many of the longest to list."
+)
+@click.option("--from-summary", is_flag=True, help="The operands are published figures: n,mean,sd of each group.")
 @level_option
 @engine_option
 def command(
@@ -123,20 +123,29 @@ def _block_rows(answers: list[BlockAnswer], names: list[str]) -> list[Row]:
     """One row per number that was compared block by block."""
     return [
         {
-            "metric": a.metric, names[0]: a.first, names[1]: a.second, "ratio": a.ratio,
-            "low": a.low, "high": a.high, "p": a.p, "blocks": a.blocks, "paired": a.paired,
+            "metric": a.metric,
+            names[0]: a.first,
+            names[1]: a.second,
+            "ratio": a.ratio,
+            "low": a.low,
+            "high": a.high,
+            "p": a.p,
+            "blocks": a.blocks,
+            "paired": a.paired,
             "answer": a.sentence,
         }
         for a in answers
-    ]  # fmt: skip
+    ]
 
 
 def _no_blocks(column: str | None, groups: int) -> str:
     if groups > 2:
         return "more than two groups: the blocks are not used"
     if column is None:
-        return "no blocks: name a column of blocks (runs, sessions) with --block for an answer" \
-               " that does not assume independent values"  # fmt: skip
+        return (
+            "no blocks: name a column of blocks (runs, sessions) with --block for an answer"
+            " that does not assume independent values"
+        )
     return f"column {column} holds fewer than two blocks of each group, or values not above 0"
 
 
@@ -155,11 +164,17 @@ def test_rows(tests: list[ClassicalTest]) -> list[Row]:
     """One row per test."""
     return [
         {
-            "test": t.test, "statistic": t.statistic, "df": t.df, **p_fields(t.log10_p),
-            "low": t.low, "high": t.high, "effect": t.effect, "note": t.note,
+            "test": t.test,
+            "statistic": t.statistic,
+            "df": t.df,
+            **p_fields(t.log10_p),
+            "low": t.low,
+            "high": t.high,
+            "effect": t.effect,
+            "note": t.note,
         }
         for t in tests
-    ]  # fmt: skip
+    ]
 
 
 def description_parts(found: Described, table: bool) -> list[Part]:
@@ -173,10 +188,9 @@ def description_parts(found: Described, table: bool) -> list[Part]:
         if not math.isnan(q.value) and q.q >= 0.5
     ]
     longest = [
-        {"rank": at, "group": entry.group, "value": entry.value, "file": entry.file,
-         "row": entry.row}
+        {"rank": at, "group": entry.group, "value": entry.value, "file": entry.file, "row": entry.row}
         for at, entry in enumerate(found.longest, 1)
-    ]  # fmt: skip
+    ]
     summary = summary_rows(found)
     return [
         ("summary", "Summary", summary),
@@ -207,9 +221,7 @@ def histogram_rows(found: Described, table: bool) -> list[Row]:
     return rows
 
 
-def _from_summary(
-    operands: tuple[str, ...], level: float, form: str | None, output: Path | None
-) -> None:
+def _from_summary(operands: tuple[str, ...], level: float, form: str | None, output: Path | None) -> None:
     from dbdyno.stats.group_tests import from_summary
     from dbdyno.stats.tails import normal_log10_p
 

@@ -42,15 +42,21 @@ def command(
     }
     rows: list[Row] = [
         {
-            "parameter": p.name, "estimate": p.estimate, "error": p.error, "low": p.low,
-            "high": p.high, "meaning": meanings[p.name],
+            "parameter": p.name,
+            "estimate": p.estimate,
+            "error": p.error,
+            "low": p.low,
+            "high": p.high,
+            "meaning": meanings[p.name],
         }
         for p in (fit.alpha, fit.beta, fit.gamma, fit.peak)
-    ]  # fmt: skip
+    ]
     whole = {
-        "n": fit.n, "peak_throughput": fit.peak_throughput, "limit": fit.limit,
-        "residual_error": fit.residual_error, "r2": fit.r2, "note": fit.note,
-    }  # fmt: skip
-    show_parts(
-        [("parameters", "", rows), ("fit", "Fit", [whole])], form, output, head={"x": x, "y": y}
-    )
+        "n": fit.n,
+        "peak_throughput": fit.peak_throughput,
+        "limit": fit.limit,
+        "residual_error": fit.residual_error,
+        "r2": fit.r2,
+        "note": fit.note,
+    }
+    show_parts([("parameters", "", rows), ("fit", "Fit", [whole])], form, output, head={"x": x, "y": y})

@@ -21,15 +21,18 @@ from dbdyno.errors import TraceError
 
 @click.command("import")
 @files_argument
-@click.option("--out", required=True, type=click.Path(path_type=Path, file_okay=False),
-              metavar="RUN", help="The run folder to make.")  # fmt: skip
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="RUN",
+    help="The run folder to make.",
+)
 @click.option("--title", default="", help="A title for it.")
 @click.option("--binds", is_flag=True, help="Keep bind values: they are often personal data.")
 @click.option("--force", is_flag=True, help="Put it in the place of an earlier import.")
 @reading_options
-def command(
-    files: tuple[str, ...], out: Path, title: str, binds: bool, force: bool, think_time: str
-) -> None:
+def command(files: tuple[str, ...], out: Path, title: str, binds: bool, force: bool, think_time: str) -> None:
     """Read FILES once into the run folder RUN: Parquet that every command here, and any other
     tool, reads.
 
@@ -58,14 +61,10 @@ def _make_room(out: Path, force: bool) -> None:
             out.rmdir()
         return
     if not _is_import(out):
-        raise TraceError(
-            "exists, and is no imported trace", where=str(out), next_step="choose another --out"
-        )
+        raise TraceError("exists, and is no imported trace", where=str(out), next_step="choose another --out")
     if not force:
         if not sys.stdin.isatty():
-            raise TraceError(
-                "exists already", where=str(out), next_step="choose another --out, or add --force"
-            )
+            raise TraceError("exists already", where=str(out), next_step="choose another --out, or add --force")
         click.confirm(f"{out} holds an earlier import; replace it?", abort=True, err=True)
     shutil.rmtree(out)
 

@@ -15,16 +15,15 @@ from dbdyno.cli.trace_options import (
     reading_options,
 )
 
-SORTS = ("elapsed", "cpu", "wait", "count", "executions", "rows", "disk", "query", "current",
-         "misses")  # fmt: skip
+SORTS = ("elapsed", "cpu", "wait", "count", "executions", "rows", "disk", "query", "current", "misses")
 
 
 @click.command("sql")
 @files_argument
-@click.option("--top", type=click.IntRange(0), default=10, show_default=True,
-              help="So many statements; 0 for all.")  # fmt: skip
-@click.option("--sort", type=click.Choice(SORTS), default="elapsed", show_default=True,
-              help="The largest of this first.")  # fmt: skip
+@click.option("--top", type=click.IntRange(0), default=10, show_default=True, help="So many statements; 0 for all.")
+@click.option(
+    "--sort", type=click.Choice(SORTS), default="elapsed", show_default=True, help="The largest of this first."
+)
 @click.option("--statement", metavar="KEY", help="This statement only (its SQL_ID, most often).")
 @click.option("--merge-literals", is_flag=True, help="Statements that differ in literals are one.")
 @click.option("--no-recursive", is_flag=True, help="Leave out SYS's recursive statements.")

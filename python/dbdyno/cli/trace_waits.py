@@ -18,10 +18,16 @@ from dbdyno.cli.trace_options import (
 
 @click.command("waits")
 @files_argument
-@click.option("--event", "events", multiple=True, metavar="NAME",
-              help="The event; * stands for anything. Several: once for each.")  # fmt: skip
-@click.option("--longest", type=click.IntRange(1), default=20, show_default=True,
-              help="So many of the longest waits, with file and line.")  # fmt: skip
+@click.option(
+    "--event", "events", multiple=True, metavar="NAME", help="The event; * stands for anything. Several: once for each."
+)
+@click.option(
+    "--longest",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="So many of the longest waits, with file and line.",
+)
 @click.option("--every", metavar="TIME", help="Length of an interval: 1s, 100ms.")
 @chosen_options
 @reading_options

@@ -14,8 +14,13 @@ from dbdyno.evidence import find_run
 
 @click.command("write")
 @click.argument("run_name", metavar="RUN")
-@click.option("--out", required=True, type=click.Path(path_type=Path, file_okay=False),
-              metavar="DIR", help="The folder for the trace files.")  # fmt: skip
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="The folder for the trace files.",
+)
 @folder_option
 def command(run_name: str, out: Path, folder: Path) -> None:
     """Write the imported RUN as trace files into DIR, one for each file that was read.
@@ -28,9 +33,7 @@ def command(run_name: str, out: Path, folder: Path) -> None:
     if run.manifest.get("kind") != "trace":
         raise TraceError("is no imported trace", where=str(run.path))
     if out.exists() and any(out.iterdir()):
-        raise TraceError(
-            "is not empty", where=str(out), next_step="choose an empty or a new folder with --out"
-        )
+        raise TraceError("is not empty", where=str(out), next_step="choose an empty or a new folder with --out")
     out.mkdir(parents=True, exist_ok=True)
     written = json.loads(_core.write_trace(run.path, out))
     for file in written.get("files", []):

@@ -27,8 +27,7 @@ def write_whole(path: Path, text: str) -> None:
         raise EvidenceError(
             f"cannot be written: {error.strerror}",
             where=str(path),
-            next_step="free space or rights there; whole blocks are kept, and "
-            "`dbdyno run --resume` goes on after them",
+            next_step="free space or rights there; whole blocks are kept, and `dbdyno run --resume` goes on after them",
         ) from error
 
 

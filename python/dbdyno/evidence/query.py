@@ -81,9 +81,7 @@ def add_functions(connection: duckdb.DuckDBPyConnection) -> None:
     def prob_r(r: float | None, n: int | None) -> float | None:
         return None if r is None or n is None else _core.prob_r(r, n)
 
-    connection.create_function(
-        "prob_r", prob_r, ["DOUBLE", "BIGINT"], "DOUBLE", null_handling=SPECIAL
-    )
+    connection.create_function("prob_r", prob_r, ["DOUBLE", "BIGINT"], "DOUBLE", null_handling=SPECIAL)
 
 
 def lock(connection: duckdb.DuckDBPyConnection, *runs: Run) -> None:

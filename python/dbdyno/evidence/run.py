@@ -170,16 +170,13 @@ def find_run(text: str, folder: Path) -> Run:
     runs = list(list_runs(folder))
     if text == "last" and runs:
         return runs[-1]
-    matches = [r for r in runs if r.id == text] or [
-        r for r in runs if r.id.endswith(text) or r.id.startswith(text)
-    ]
+    matches = [r for r in runs if r.id == text] or [r for r in runs if r.id.endswith(text) or r.id.startswith(text)]
     if len(matches) == 1:
         return matches[0]
     found = "names no run" if not matches else f"names {len(matches)} runs"
     raise EvidenceError(
         f"{text!r} {found} below {folder}",
-        next_step="`dbdyno runs` lists the runs; a name, its last four characters, a path "
-        "or 'last' names one",
+        next_step="`dbdyno runs` lists the runs; a name, its last four characters, a path or 'last' names one",
     )
 
 

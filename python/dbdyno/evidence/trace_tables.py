@@ -64,9 +64,8 @@ TABLES = {
     " length bigint, value varchar, head varchar, byte_offset bigint",
     "files": "file uinteger, path varchar, bytes bigint, lines bigint, records bigint,"
     " version varchar, level utinyint, unit_ns bigint, header varchar",
-    "unread": "file uinteger, line bigint, byte_offset bigint, length bigint, reason varchar,"
-    " sample varchar",
-}  # fmt: skip
+    "unread": "file uinteger, line bigint, byte_offset bigint, length bigint, reason varchar, sample varchar",
+}
 """Columns of each table and their DuckDB types."""
 LINKED = {
     "calls": (
@@ -84,9 +83,7 @@ LINKED = {
 """How late links complete a table."""
 
 
-def create_views(
-    connection: duckdb.DuckDBPyConnection, run: Run, schema: str = "main"
-) -> list[str]:
+def create_views(connection: duckdb.DuckDBPyConnection, run: Run, schema: str = "main") -> list[str]:
     """Makes a view for each table of the run; returns a sentence for each part left out."""
     broken: list[str] = []
     rows = {table: _source(connection, run.path, table, broken) for table in TABLES}
@@ -100,9 +97,7 @@ def create_views(
     return broken
 
 
-def _source(
-    connection: duckdb.DuckDBPyConnection, folder: Path, table: str, broken: list[str]
-) -> str:
+def _source(connection: duckdb.DuckDBPyConnection, folder: Path, table: str, broken: list[str]) -> str:
     """What to select a table from: its whole parts, or nothing with the right columns."""
     import duckdb
 

@@ -35,8 +35,10 @@ def calibration(latencies_us: np.ndarray[Any, Any], *, name: str, title: str) ->
 
     values = np.ascontiguousarray(latencies_us, dtype="<f8")
     if len(values) < LEAST:
-        raise ModelError(f"{len(values)} latencies are too few to fit a device",
-                         next_step=f"give {LEAST} or more; p99.9 needs thousands")  # fmt: skip
+        raise ModelError(
+            f"{len(values)} latencies are too few to fit a device",
+            next_step=f"give {LEAST} or more; p99.9 needs thousands",
+        )
     told: dict[str, Any] = json.loads(_core.model_calibrate(values.tobytes()))
     text = (
         f"# Fitted by dbdyno to {len(values)} latencies: {title}\n"
@@ -44,9 +46,14 @@ def calibration(latencies_us: np.ndarray[Any, Any], *, name: str, title: str) ->
         f'[devices.{name}]\nkind = "empirical"\ncapacity_gb = 100.0\nservers = 1\n{told["toml"]}'
     )
     return {
-        "schema": SCHEMA, "kind": "model", "page": "calibration", "title": title, **told,
-        "sentences": sentences(told), "toml": text,
-    }  # fmt: skip
+        "schema": SCHEMA,
+        "kind": "model",
+        "page": "calibration",
+        "title": title,
+        **told,
+        "sentences": sentences(told),
+        "toml": text,
+    }
 
 
 def sentences(told: dict[str, Any]) -> list[str]:
@@ -79,7 +86,6 @@ def sentences(told: dict[str, Any]) -> list[str]:
         )
     if told["blocks"] < 20:
         found.append(
-            f"What is alike lasts so long that the intervals rest on {told['blocks']} stretches"
-            " only: measure longer."
+            f"What is alike lasts so long that the intervals rest on {told['blocks']} stretches only: measure longer."
         )
     return found

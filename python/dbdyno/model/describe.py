@@ -31,12 +31,17 @@ def describe(name: str) -> dict[str, Any]:
     """
     machine = machine_of(name)
     return {
-        "schema": SCHEMA, "kind": "model", "page": "machine", "name": machine.name,
-        "title": machine.title, "instance": _instance(machine.parameters),
-        "roots": _roots(machine.parameters), "databases": machine.databases,
+        "schema": SCHEMA,
+        "kind": "model",
+        "page": "machine",
+        "name": machine.name,
+        "title": machine.title,
+        "instance": _instance(machine.parameters),
+        "roots": _roots(machine.parameters),
+        "databases": machine.databases,
         "parts": machine.parts,
         "parameters": machine.parameters,
-    }  # fmt: skip
+    }
 
 
 def listed() -> list[dict[str, Any]]:

@@ -123,9 +123,7 @@ def parsed(target: str, toml: str, file: str | None = None) -> Machine:
             raise
         where = f"{file}: {error.where}" if error.where else file
         raise ModelError(error.message, where=where, next_step=error.next_step) from error
-    return Machine(
-        target, toml, found["title"], found["databases"], found["parts"], found["parameters"]
-    )
+    return Machine(target, toml, found["title"], found["databases"], found["parts"], found["parameters"])
 
 
 def _file(path: Path) -> str:
@@ -135,8 +133,7 @@ def _file(path: Path) -> str:
         raise ModelError(
             f"cannot be read: {error.strerror}",
             where=str(path),
-            next_step="`dbdyno model new` writes a machine to begin with, `dbdyno model list` "
-            "lists the built-in ones",
+            next_step="`dbdyno model new` writes a machine to begin with, `dbdyno model list` lists the built-in ones",
         ) from error
     except UnicodeDecodeError as error:
         raise ModelError(f"is not UTF-8 text at byte {error.start}", where=str(path)) from error

@@ -100,15 +100,17 @@ def is_model(run: Run) -> bool:
 def _read(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
     """Tables `c` and `w`: the calls and waits of whole blocks, with their lengths in us."""
     if not is_model(run):
-        raise ModelError("is no run of a model", where=str(run.path),
-                         next_step="a trace is read with `dbdyno trace`")  # fmt: skip
+        raise ModelError("is no run of a model", where=str(run.path), next_step="a trace is read with `dbdyno trace`")
     for table in ("calls", "waits"):
         parts, broken = whole_parts(run, table)
         if broken:
             raise ModelError(broken[0], where=str(run.path), next_step="run it again")
         if not parts:
-            raise ModelError(f"holds no whole block with {table}", where=str(run.path),
-                             next_step=f"finish it: dbdyno run --resume {run.id}")  # fmt: skip
+            raise ModelError(
+                f"holds no whole block with {table}",
+                where=str(run.path),
+                next_step=f"finish it: dbdyno run --resume {run.id}",
+            )
         names = ", ".join("'" + str(part).replace("'", "''") + "'" for part in parts)
         connection.execute(f"create view {table} as select * from read_parquet([{names}])")  # noqa: S608
     connection.execute("""
@@ -137,12 +139,9 @@ def _number(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
                (row_number() over (order by arm, object != 'session', object, session)
                  - 1)::uinteger as file
         from found""")
-    texts = connection.execute(
-        "select text, min(kind), min(depth) from c group by text order by text"
-    ).fetchall()
+    texts = connection.execute("select text, min(kind), min(depth) from c group by text order by text").fetchall()
     connection.execute(
-        "create table s (cursor bigint, text varchar, sqlid varchar, hash_value bigint,"
-        " command bigint, depth utinyint)"
+        "create table s (cursor bigint, text varchar, sqlid varchar, hash_value bigint, command bigint, depth utinyint)"
     )
     for at, (text, kind, depth) in enumerate(texts, 1):
         row = [at, text, *identifiers(text), _COMMANDS.get(kind, 0), depth]

@@ -80,6 +80,4 @@ def heights(values: Sequence[float], empty: str = "·") -> str:
     top = max(values, default=0.0)
     if top <= 0:
         return empty * len(values)
-    return "".join(
-        empty if value <= 0 else _EIGHTHS[max(1, round(value / top * 8))] for value in values
-    )
+    return "".join(empty if value <= 0 else _EIGHTHS[max(1, round(value / top * 8))] for value in values)

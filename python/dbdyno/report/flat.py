@@ -8,16 +8,44 @@ from typing import Any
 from dbdyno.report import reading
 
 METRIC_COLUMNS = (
-    "metric", "unit", "base_value", "value", "ratio", "low", "high", "boot_low", "boot_high",
-    "level", "p", "q",
-    "blocks", "decision", "words", "smallest_visible", "blocks_needed",
-)  # fmt: skip
+    "metric",
+    "unit",
+    "base_value",
+    "value",
+    "ratio",
+    "low",
+    "high",
+    "boot_low",
+    "boot_high",
+    "level",
+    "p",
+    "q",
+    "blocks",
+    "decision",
+    "words",
+    "smallest_visible",
+    "blocks_needed",
+)
 CORRELATION_COLUMNS = (
-    "x", "n", "spearman", "spearman_log10_p", "q", "pearson", "low", "high", "pearson_log10_p",
-)  # fmt: skip
+    "x",
+    "n",
+    "spearman",
+    "spearman_log10_p",
+    "q",
+    "pearson",
+    "low",
+    "high",
+    "pearson_log10_p",
+)
 SWEEP_COLUMNS = (
-    "x", "per_s", "per_s_low", "per_s_high", "mean_ns", "mean_low_ns", "mean_high_ns",
-)  # fmt: skip
+    "x",
+    "per_s",
+    "per_s_low",
+    "per_s_high",
+    "mean_ns",
+    "mean_low_ns",
+    "mean_high_ns",
+)
 BIN_COLUMNS = ("redo_bytes", "median_ns", "low_ns", "high_ns", "n")
 
 
@@ -37,8 +65,7 @@ def rows(analysis: Mapping[str, Any]) -> list[dict[str, Any]]:
     if safe["kind"] == "traces":
         return [head | row for row in _lines(safe)]
     bins = [
-        {"arm": reading.arm_name(names, curve.get("arm"))}
-        | {name: entry.get(name) for name in BIN_COLUMNS}
+        {"arm": reading.arm_name(names, curve.get("arm"))} | {name: entry.get(name) for name in BIN_COLUMNS}
         for curve in reading.curves(safe)
         for entry in reading.entries(curve, "bins")
     ]
@@ -61,8 +88,7 @@ def _sweep(safe: reading.Analysis) -> list[dict[str, Any]]:
     """Of a sweep: one row per curve and point."""
     axis = str(reading.dig(safe, "figures", "sweep", "x_label") or "x")
     return [
-        {"curve": curve.get("name"), "axis": axis}
-        | {name: point.get(name) for name in SWEEP_COLUMNS}
+        {"curve": curve.get("name"), "axis": axis} | {name: point.get(name) for name in SWEEP_COLUMNS}
         for curve in reading.entries(safe, "figures", "sweep", "curves")
         for point in reading.entries(curve, "points")
     ]

@@ -69,9 +69,7 @@ def write_html(analysis: Mapping[str, Any], path: Path | str) -> Path:
 
 def embedded_json(analysis: Mapping[str, Any]) -> str:
     """The analysis as JSON that can stand inside `<script>`; NaN becomes null."""
-    plain = json.dumps(
-        reading.finite(analysis), ensure_ascii=True, allow_nan=False, separators=(",", ":")
-    )
+    plain = json.dumps(reading.finite(analysis), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character, escape in _ESCAPES.items():
         plain = plain.replace(character, escape)
     return plain

@@ -18,13 +18,18 @@ if TYPE_CHECKING:
 _CELL = 37
 _BAR = 24
 _NUMBER = 9
-_STYLES = {"CPU": "green", "lock": "red", "latch": "magenta", "commit": "yellow",
-           "log write": "yellow", "data read": "blue", "data write": "blue"}  # fmt: skip
+_STYLES = {
+    "CPU": "green",
+    "lock": "red",
+    "latch": "magenta",
+    "commit": "yellow",
+    "log write": "yellow",
+    "data read": "blue",
+    "data write": "blue",
+}
 
 
-def render_frame(
-    frame: Mapping[str, Any], *, width: int, height: int | None, color: bool, foot: str = ""
-) -> str:
+def render_frame(frame: Mapping[str, Any], *, width: int, height: int | None, color: bool, foot: str = "") -> str:
     """The frame, `width` columns wide and at most `height` lines high; `foot` is the last line."""
 
     def draw(page: Console) -> None:
@@ -44,9 +49,7 @@ def render_frame(
 
 
 def _head(frame: Mapping[str, Any], page: Console) -> None:
-    states = "  ".join(
-        f"{name} {fmt.count(value)}" for name, value in frame["states"].items()
-    )  # fmt: skip
+    states = "  ".join(f"{name} {fmt.count(value)}" for name, value in frame["states"].items())
     about = f"{frame['at']}  over {fmt.span(frame['seconds'])}  {states}"
     for words, style in ((fmt.line(frame["title"]), "bold"), (about, "dim")):
         page.print(console.plain(words, style), no_wrap=True, overflow="ellipsis")
@@ -100,9 +103,7 @@ def _classes(frame: Mapping[str, Any], page: Console) -> None:
     table.add_column(no_wrap=True, width=_BAR)
     table.add_column(no_wrap=True, overflow="ellipsis")
     for row in rows:
-        drawn = console.plain(
-            characters.bar(row["share"], _BAR), _STYLES.get(row["class"], "white")
-        )
+        drawn = console.plain(characters.bar(row["share"], _BAR), _STYLES.get(row["class"], "white"))
         events = ", ".join(fmt.line(one) for one in row["events"])
         table.add_row(row["class"], _small(row["aas"]), drawn, console.plain(events))
     page.print(table)
@@ -125,8 +126,6 @@ def _statements(rows: Sequence[Mapping[str, Any]] | None, page: Console) -> None
             _small(row["aas"]),
             fmt.significant(row["calls"]),
             fmt.duration(row["mean"]),
-            console.plain(
-                fmt.line(row["text"] or row["statement"], page.width - 4 * (_NUMBER + 1))
-            ),
+            console.plain(fmt.line(row["text"] or row["statement"], page.width - 4 * (_NUMBER + 1))),
         )
     page.print(table)

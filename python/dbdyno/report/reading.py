@@ -40,9 +40,7 @@ def read(analysis: Mapping[str, Any]) -> Analysis:
         ReportError: it is not a dict, its schema is not ours, or its kind is unknown.
     """
     if not isinstance(analysis, Mapping):
-        raise ReportError(
-            f"an analysis is a mapping, found {type(analysis).__name__}", where="analysis"
-        )
+        raise ReportError(f"an analysis is a mapping, found {type(analysis).__name__}", where="analysis")
     if analysis.get("schema") != SCHEMA:
         raise ReportError(
             f"expected schema {SCHEMA}, found {analysis.get('schema')!r}",
@@ -121,9 +119,7 @@ def rows(
                 next_step="recompute the analysis: dbdyno compare RUN",
             )
         columns[name] = column
-    every = [
-        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
-    ]
+    every = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     return [row for row in every if all(row[name] is not None for name in needed)]
 
 

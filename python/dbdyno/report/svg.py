@@ -17,13 +17,38 @@ from typing import Any
 _SVG = "{http://www.w3.org/2000/svg}"
 _ELEMENTS = {"svg", "g", "path", "text", "tspan", "line", "rect", "circle", "defs", "clipPath"}
 _ATTRIBUTES = {
-    "viewBox", "transform", "d", "x", "y", "x1", "y1", "x2", "y2", "dx", "dy", "width", "height",
-    "r", "cx", "cy",
-    "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray",
+    "viewBox",
+    "transform",
+    "d",
+    "x",
+    "y",
+    "x1",
+    "y1",
+    "x2",
+    "y2",
+    "dx",
+    "dy",
+    "width",
+    "height",
+    "r",
+    "cx",
+    "cy",
+    "fill",
+    "fill-opacity",
+    "stroke",
+    "stroke-width",
+    "stroke-opacity",
+    "stroke-dasharray",
     "stroke-miterlimit",
-    "opacity", "clip-path", "id", "text-anchor", "font-size", "font-weight", "font-style",
+    "opacity",
+    "clip-path",
+    "id",
+    "text-anchor",
+    "font-size",
+    "font-weight",
+    "font-style",
     "data-tip",
-}  # fmt: skip
+}
 _NUMBER = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
 _REFERENCE = re.compile(r"^url\(#([\w-]+)\)$")
 
@@ -107,9 +132,7 @@ def _alike(one: ET.Element, other: ET.Element) -> bool:
 def _is_invisible(element: ET.Element) -> bool:
     """A background of a Vega group: a path without fill and stroke, which inherits `none`."""
     return (
-        element.tag == "path"
-        and element.get("stroke") is None
-        and element.get("fill") in (None, "none", "transparent")
+        element.tag == "path" and element.get("stroke") is None and element.get("fill") in (None, "none", "transparent")
     )
 
 

@@ -117,9 +117,7 @@ def _metrics(analysis: Analysis, page: Console) -> None:
     wide, drawn = page.width >= 108, page.width >= 72
     for given in view["tables"]:
         title = f"{given['arm']['name']} against {given['baseline']['name']}"
-        table = console.table(
-            title, ["metric"], ["before", "after", "change"] if wide else ["change"]
-        )
+        table = console.table(title, ["metric"], ["before", "after", "change"] if wide else ["change"])
         for name in ("interval", "", "decision") if drawn else ("interval", "decision"):
             table.add_column(name, no_wrap=name != "decision")
         if wide:
@@ -204,8 +202,7 @@ def _sweep(analysis: Analysis, page: Console) -> None:
         rates = [rate for p in points if (rate := fmt.number(p.get("per_s"))) is not None]
         if rates:
             ends = fmt.rate(rates[0]), fmt.rate(rates[-1]), fmt.duration(points[-1].get("mean_ns"))
-            table.add_row(console.plain(fmt.line(curve.get("name") or "")), *ends,
-                          characters.line(rates))  # fmt: skip
+            table.add_row(console.plain(fmt.line(curve.get("name") or "")), *ends, characters.line(rates))
     page.print()
     page.print(table)
 
@@ -227,8 +224,7 @@ def _race(analysis: Analysis, page: Console) -> None:
     heads = ["races", "disk first", "flash first", "share", view["level"], "prevented"]
     table = console.table(race.SECTION.title, ["arm"], heads)
     for row in view["rows"]:
-        table.add_row(*(console.plain(cell) for cell in
-                        (row["arm"]["name"], *(row[name] for name in names))))  # fmt: skip
+        table.add_row(*(console.plain(cell) for cell in (row["arm"]["name"], *(row[name] for name in names))))
     page.print()
     page.print(table)
 
@@ -258,10 +254,8 @@ def _devices(analysis: Analysis, page: Console) -> None:
     table = console.table(devices.SECTION.title, ["station, arm"], heads)
     for group in view["groups"][:_STATIONS]:
         for row in group["rows"][:_STATIONS]:
-            label = f"{group['station']}, {row['arm']['name']}" if view["several"] else (
-                group["station"])  # fmt: skip
-            table.add_row(*(console.plain(cell) for cell in
-                            (label, *(row[name] for name in names))))  # fmt: skip
+            label = f"{group['station']}, {row['arm']['name']}" if view["several"] else (group["station"])
+            table.add_row(*(console.plain(cell) for cell in (label, *(row[name] for name in names))))
     page.print()
     page.print(table)
     if not view["holds"]:
@@ -273,9 +267,7 @@ def _correlation(analysis: Analysis, page: Console) -> None:
     view = correlation.view(analysis)
     if view is None:
         return
-    table = console.table(
-        "Mean time of a call against", [""], ["n", "Spearman", "p adj.", "Pearson"]
-    )
+    table = console.table("Mean time of a call against", [""], ["n", "Spearman", "p adj.", "Pearson"])
     table.add_column("95 %", justify="right", no_wrap=True)
     for row in view["rows"]:
         cells = [row[name] for name in ("x", "n", "spearman", "q", "pearson", "interval")]

@@ -20,8 +20,12 @@ from dataclasses import dataclass, field, replace
 from dbdyno.rig.rack import KEPT_MINUTES, Row, Sample
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
-    "<": operator.lt, "<=": operator.le, "=": operator.eq, ">=": operator.ge, ">": operator.gt,
-}  # fmt: skip
+    "<": operator.lt,
+    "<=": operator.le,
+    "=": operator.eq,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
 KEPT_ALERTS = 1_000
 _LEVELS = ("normal", "warning", "critical")
 
@@ -86,9 +90,7 @@ class Alerts:
     history: deque[Alert] = field(default_factory=lambda: deque(maxlen=KEPT_ALERTS))
     _thresholds: dict[str, Threshold] = field(default_factory=dict)
     _watches: dict[tuple[str, str, str], _Watch] = field(default_factory=dict)
-    _states: deque[tuple[int, dict[tuple[str, str], str]]] = field(
-        default_factory=lambda: deque(maxlen=KEPT_MINUTES)
-    )
+    _states: deque[tuple[int, dict[tuple[str, str], str]]] = field(default_factory=lambda: deque(maxlen=KEPT_MINUTES))
     _sequence: int = 0
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -165,9 +167,7 @@ class Alerts:
         if level:
             self._states[-1][1][row[2], row[1]] = severity
 
-    def _changed(
-        self, threshold: Threshold, open_: Alert | None, row: Row, at_ns: int, severity: str
-    ) -> Alert | None:
+    def _changed(self, threshold: Threshold, open_: Alert | None, row: Row, at_ns: int, severity: str) -> Alert | None:
         if open_ is not None:
             after = "clear" if severity == _LEVELS[0] else severity
             return self._end(open_, row, at_ns, after)
@@ -181,9 +181,14 @@ class Alerts:
         self._rewrite(lambda one: replace(one, end_ns=at_ns) if one.name == alert.name else one)
         over = severity == "clear"
         following = replace(
-            alert, step=alert.step + 1, severity=severity, row=row, begin_ns=at_ns,
-            end_ns=at_ns if over else None, examined_by="",
-        )  # fmt: skip
+            alert,
+            step=alert.step + 1,
+            severity=severity,
+            row=row,
+            begin_ns=at_ns,
+            end_ns=at_ns if over else None,
+            examined_by="",
+        )
         self.history.append(following)
         return None if over else following
 

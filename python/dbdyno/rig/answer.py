@@ -22,8 +22,7 @@ def rows(things: Sequence[Thing], columns: Sequence[str]) -> str:
         return ""
     widths = [max(len(row[at]) for row in table) for at in range(len(columns) - 1)]
     return "".join(
-        "".join(f"\t {text:<{width}}" for text, width in zip(row, [*widths, 0], strict=True)) + "\n"
-        for row in table
+        "".join(f"\t {text:<{width}}" for text, width in zip(row, [*widths, 0], strict=True)) + "\n" for row in table
     )
 
 
@@ -41,9 +40,7 @@ def detail(things: Sequence[Thing], columns: Sequence[str]) -> str:
     return "\n".join(blocks)
 
 
-def xml(
-    things: Sequence[Thing], columns: Sequence[str], kind: str, cell: str, started_ms: int
-) -> str:
+def xml(things: Sequence[Thing], columns: Sequence[str], kind: str, cell: str, started_ms: int) -> str:
     """A document with the name of the cell and the time at which its service began."""
     tag = TAGS.get(kind, kind)
     lines = [_head(cell, started_ms)]

@@ -57,8 +57,7 @@ def _describe(change: Change) -> str:
         syntax()
     modifiable = MODIFIABLE.get(change.kind, ())
     return "".join(
-        f"\t {name:<24}modifiable\n" if name in modifiable else f"\t {name}\n"
-        for name in ATTRIBUTES[change.kind]
+        f"\t {name:<24}modifiable\n" if name in modifiable else f"\t {name}\n" for name in ATTRIBUTES[change.kind]
     )
 
 
@@ -208,9 +207,7 @@ def _create_grid_disks(cell: Cell, change: Change) -> str:
     free = min((cell.free_bytes(facts, disk) for disk in disks), default=0)
     wanted = free // UNIT_BYTES * UNIT_BYTES if given is None else given
     taken = {g["name"] for g in facts["grid_disks"]} | {extra.name for extra in cell.extra}
-    made = [
-        Extra(f"{prefix}_{d['name']}", d["name"], flash, wanted, d["bytes"] - free) for d in disks
-    ]
+    made = [Extra(f"{prefix}_{d['name']}", d["name"], flash, wanted, d["bytes"] - free) for d in disks]
     for extra in made:
         if extra.name in taken:
             raise refuse(f"grid disk {extra.name} exists")
@@ -231,8 +228,7 @@ def _drop_grid_disks(cell: Cell, change: Change) -> str:
     gone = [
         extra
         for extra in cell.extra
-        if extra.name == f"{prefix}_{extra.cell_disk}"
-        and (not kind or extra.flash == (kind == "flashdisk"))
+        if extra.name == f"{prefix}_{extra.cell_disk}" and (not kind or extra.flash == (kind == "flashdisk"))
     ]
     cell.extra = [extra for extra in cell.extra if extra not in gone]
     return "".join(f"GridDisk {extra.name} successfully dropped\n" for extra in gone)
@@ -270,11 +266,13 @@ _COMMANDS: dict[tuple[str, str], tuple[Callable[[Cell, Change], str], str]] = {
     ("drop", "griddisk"): (_drop_grid_disks, "ALL [FLASHDISK | HARDDISK] PREFIX="),
     ("alter", "griddisk"): (_alter_grid_disks, "{ALL | name, ...} CACHINGPOLICY="),
     ("alter", "iormplan"): (alter_iorm_plan, "{[OBJECTIVE=] [DBPLAN=(...)] | ACTIVE | INACTIVE}"),
-    ("create", "threshold"): (create_threshold, "metric[.object] COMPARISON= [, WARNING=]"
-                              " [, CRITICAL=] [, OCCURRENCES=] [, OBSERVATION=]"),
+    ("create", "threshold"): (
+        create_threshold,
+        "metric[.object] COMPARISON= [, WARNING=] [, CRITICAL=] [, OCCURRENCES=] [, OBSERVATION=]",
+    ),
     ("alter", "threshold"): (alter_threshold, "{ALL | name, ...} attribute=value, ..."),
     ("drop", "threshold"): (drop_threshold, "{ALL | name, ...}"),
     ("alter", "alerthistory"): (alter_alerts, "{ALL | name, ...} EXAMINEDBY="),
     ("drop", "alerthistory"): (drop_alerts, "ALL"),
-}  # fmt: skip
+}
 """Each command with the form that HELP shows."""

@@ -28,9 +28,7 @@ class UsageError(Exception):
 Program = Callable[[Sequence[str], str], Said]
 
 
-def _options(
-    words: Sequence[str], plain: str, valued: str = ""
-) -> tuple[dict[str, str], list[str]]:
+def _options(words: Sequence[str], plain: str, valued: str = "") -> tuple[dict[str, str], list[str]]:
     """Short options, those of `valued` with their value, and the other words."""
     found: dict[str, str] = {}
     rest: list[str] = []
@@ -79,12 +77,9 @@ def _grep(words: Sequence[str], given: str, *, extended: bool = False) -> Said:
         pattern = re.escape(pattern)
     elif not (extended or "E" in options):
         # A basic expression has its operators behind backslashes.
-        pattern = re.sub(
-            r"\\?[|(){}+?]", lambda m: m[0][-1] if len(m[0]) > 1 else f"\\{m[0]}", pattern
-        )
+        pattern = re.sub(r"\\?[|(){}+?]", lambda m: m[0][-1] if len(m[0]) > 1 else f"\\{m[0]}", pattern)
     try:
-        found = re.compile(rf"\b(?:{pattern})\b" if "w" in options else pattern,
-                           re.IGNORECASE if "i" in options else 0)  # fmt: skip
+        found = re.compile(rf"\b(?:{pattern})\b" if "w" in options else pattern, re.IGNORECASE if "i" in options else 0)
     except re.error as error:
         raise UsageError(f"{pattern}: {error}") from error
     kept = [line for line in given.splitlines() if bool(found.search(line)) != ("v" in options)]
@@ -160,11 +155,17 @@ def _guarded(name: str, work: Program) -> Program:
 PROGRAMS: dict[str, Program] = {
     name: _guarded(name, work)
     for name, work in {
-        "echo": _echo, "cat": _cat, "grep": _grep,
+        "echo": _echo,
+        "cat": _cat,
+        "grep": _grep,
         "egrep": lambda words, given: _grep(words, given, extended=True),
-        "head": _head, "tail": _tail, "sort": _sort, "wc": _wc, "uniq": _uniq,
+        "head": _head,
+        "tail": _tail,
+        "sort": _sort,
+        "wc": _wc,
+        "uniq": _uniq,
         "true": lambda _words, _given: Said(),
         "false": lambda _words, _given: Said(code=1),
     }.items()
-}  # fmt: skip
+}
 """By name."""

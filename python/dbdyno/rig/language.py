@@ -17,12 +17,20 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
 
 KINDS = (
-    "cell", "celldisk", "griddisk", "flashcache", "flashlog", "flashcachecontent", "metriccurrent",
-    "metricdefinition", "metrichistory", "iormplan", "alerthistory", "threshold",
-)  # fmt: skip
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<quoted>'[^']*'|"[^"]*")|(?P<mark>!=|[=<>(),])|(?P<word>[^\s'"=<>(),!]+))"""
+    "cell",
+    "celldisk",
+    "griddisk",
+    "flashcache",
+    "flashlog",
+    "flashcachecontent",
+    "metriccurrent",
+    "metricdefinition",
+    "metrichistory",
+    "iormplan",
+    "alerthistory",
+    "threshold",
 )
+_TOKEN = re.compile(r"""\s*(?:(?P<quoted>'[^']*'|"[^"]*")|(?P<mark>!=|[=<>(),])|(?P<word>[^\s'"=<>(),!]+))""")
 _CLAUSES = frozenset(("attributes", "where", "order", "limit", "detail"))
 _OPERATORS = frozenset(("=", "!=", ">", "<"))
 Value = str | list["Value"] | dict[str, "Value"]
@@ -182,13 +190,17 @@ def _query(reader: _Reader, kind: str) -> Query:
     if clauses.order and clauses.limit is None:
         raise RefusedError(
             2026,
-            f'The LIMIT parameter is mandatory for "LIST {kind.upper()}" command when using the'
-            " ORDER BY option.",
+            f'The LIMIT parameter is mandatory for "LIST {kind.upper()}" command when using the ORDER BY option.',
         )
     return Query(
-        kind, names, clauses.attributes, tuple(clauses.where), clauses.order, clauses.limit,
+        kind,
+        names,
+        clauses.attributes,
+        tuple(clauses.where),
+        clauses.order,
+        clauses.limit,
         clauses.detail,
-    )  # fmt: skip
+    )
 
 
 class _Clauses:

@@ -41,9 +41,7 @@ NAMED: dict[str, Named] = {
 }
 
 
-def load_of(
-    given: Sequence[str], *, sessions: int | None, seed: int, settings: Mapping[str, str]
-) -> Load:
+def load_of(given: Sequence[str], *, sessions: int | None, seed: int, settings: Mapping[str, str]) -> Load:
     """The load of these names and workloads, `sessions` for those that do not say how many; what is
     set counts for more than what a name sets. Raises `ModelError`."""
     texts: list[str] = []

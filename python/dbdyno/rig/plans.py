@@ -21,9 +21,14 @@ if TYPE_CHECKING:
 
 OBJECTIVES = ("basic", "auto", "low_latency", "balanced", "high_throughput")
 SPELT = {
-    "name": "name", "share": "share", "level": "level", "allocation": "allocation",
-    "limit": "limit", "flashcache": "flashCache", "flashlog": "flashLog",
-}  # fmt: skip
+    "name": "name",
+    "share": "share",
+    "level": "level",
+    "allocation": "allocation",
+    "limit": "limit",
+    "flashcache": "flashCache",
+    "flashlog": "flashLog",
+}
 """The attributes of a directive that the model knows."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_$#.]{0,29}")
 
@@ -33,11 +38,7 @@ def alter_iorm_plan(cell: Cell, change: Change) -> str:
         cell.plan.active = change.words == ("active",)
         _put_plan(cell, cell.plan.database)
         return "IORMPLAN successfully altered\n"
-    if (
-        change.words
-        or not change.options
-        or set(change.options) - {"objective", "dbplan", "catplan"}
-    ):
+    if change.words or not change.options or set(change.options) - {"objective", "dbplan", "catplan"}:
         syntax()
     objective = text_of(change.options.get("objective", cell.plan.objective)).lower()
     if objective not in OBJECTIVES:
@@ -107,9 +108,7 @@ def _directive(directive: dict[str, Value]) -> dict[str, str]:
             good = text in ("on", "off")
         else:
             number = number_and_unit(text)
-            low, high = {"share": (1, 32), "level": (1, 8)}.get(
-                key, (0 if key == "allocation" else 1, 100)
-            )
+            low, high = {"share": (1, 32), "level": (1, 8)}.get(key, (0 if key == "allocation" else 1, 100))
             good = number is not None and number[1] == "" and low <= number[0] <= high
             good = good and text.isdigit()
         if not good:
@@ -126,9 +125,7 @@ def _check_levels(directives: Sequence[Any], names: Sequence[str]) -> None:
     sums: dict[str, int] = {}
     for directive in directives:
         if "level" in directive:
-            sums[directive["level"]] = sums.get(directive["level"], 0) + int(
-                directive["allocation"]
-            )
+            sums[directive["level"]] = sums.get(directive["level"], 0) + int(directive["allocation"])
     if sums and "other" not in names:
         raise refuse("a plan with allocations has a directive for other")
     for level, total in sums.items():

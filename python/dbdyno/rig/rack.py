@@ -67,10 +67,13 @@ class Rack:
         # Whole seconds: collections then fall on whole seconds, which is all that text shows.
         self.began_ns = int(time.time()) * 10**9
         self.core = _core.ModelRack(
-            machine.toml, load.seed, json.dumps(dict(load.workload)), load.sessions,
+            machine.toml,
+            load.seed,
+            json.dumps(dict(load.workload)),
+            load.sessions,
             dict(load.settings or {}),
             json.dumps([{"sessions": n, "workload": dict(kind)} for n, kind in load.beside]),
-        )  # fmt: skip
+        )
         self.facts = json.loads(self.core.facts())
         self.database: str = self.facts["database"]
         self.names: list[str] = [cell["name"] for cell in self.facts["cells"]]

@@ -145,9 +145,14 @@ class Servers:
     """The servers of a rack's cells; an async context manager whose value says where they are."""
 
     def __init__(
-        self, cells: Sequence[Cell], folder: Path, *, listen: str = "127.0.0.1", port: int = 0,
+        self,
+        cells: Sequence[Cell],
+        folder: Path,
+        *,
+        listen: str = "127.0.0.1",
+        port: int = 0,
         keys: Path | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.cells = cells
         self.folder = folder
         self.listen = listen
@@ -203,11 +208,21 @@ class Servers:
         port = self.port + at if self.port else 0
         try:
             return await asyncssh.listen(
-                self.listen, port, server_host_keys=[host_key], authorized_client_keys=str(keys),
-                process_factory=session, encoding="utf-8", errors="replace", password_auth=False,
-                kbdint_auth=False, host_based_auth=False, gss_auth=False, allow_scp=False,
-                agent_forwarding=False, x11_forwarding=False,
-            )  # fmt: skip
+                self.listen,
+                port,
+                server_host_keys=[host_key],
+                authorized_client_keys=str(keys),
+                process_factory=session,
+                encoding="utf-8",
+                errors="replace",
+                password_auth=False,
+                kbdint_auth=False,
+                host_based_auth=False,
+                gss_auth=False,
+                allow_scp=False,
+                agent_forwarding=False,
+                x11_forwarding=False,
+            )
         except (OSError, ValueError, asyncssh.Error) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise CellsError(

@@ -30,42 +30,98 @@ NOTHING = Shown("", "", "")
 
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "cell": (
-        "name", "cellVersion", "cpuCount", "flashCacheMode", "id", "makeModel", "offloadGroup",
-        "releaseVersion", "status", "upTime", "cellsrvStatus", "msStatus", "rsStatus",
+        "name",
+        "cellVersion",
+        "cpuCount",
+        "flashCacheMode",
+        "id",
+        "makeModel",
+        "offloadGroup",
+        "releaseVersion",
+        "status",
+        "upTime",
+        "cellsrvStatus",
+        "msStatus",
+        "rsStatus",
     ),
     "celldisk": ("name", "comment", "diskType", "freeSpace", "size", "status"),
     "griddisk": (
-        "name", "asmModeStatus", "cachedBy", "cachingPolicy", "cellDisk", "diskType", "offset",
-        "size", "status",
+        "name",
+        "asmModeStatus",
+        "cachedBy",
+        "cachingPolicy",
+        "cellDisk",
+        "diskType",
+        "offset",
+        "size",
+        "status",
     ),
     "flashcache": (
-        "name", "cellDisk", "creationTime", "degradedCelldisks", "effectiveCacheSize",
-        "flushstatus", "size", "status",
+        "name",
+        "cellDisk",
+        "creationTime",
+        "degradedCelldisks",
+        "effectiveCacheSize",
+        "flushstatus",
+        "size",
+        "status",
     ),
     "flashlog": (
-        "name", "cellDisk", "creationTime", "degradedCelldisks", "effectiveSize", "efficiency",
-        "size", "status",
+        "name",
+        "cellDisk",
+        "creationTime",
+        "degradedCelldisks",
+        "effectiveSize",
+        "efficiency",
+        "size",
+        "status",
     ),
     "flashcachecontent": (
-        "cachedKeepSize", "cachedSize", "dbUniqueName", "hitCount", "hoursToExpiration",
-        "missCount", "objectNumber", "tableSpaceNumber",
+        "cachedKeepSize",
+        "cachedSize",
+        "dbUniqueName",
+        "hitCount",
+        "hoursToExpiration",
+        "missCount",
+        "objectNumber",
+        "tableSpaceNumber",
     ),
     "metriccurrent": (
-        "name", "alertState", "collectionTime", "metricObjectName", "metricType", "metricValue",
+        "name",
+        "alertState",
+        "collectionTime",
+        "metricObjectName",
+        "metricType",
+        "metricValue",
         "objectType",
     ),
     "metricdefinition": ("name", "description", "metricType", "objectType", "unit"),
     "metrichistory": (
-        "name", "alertState", "collectionTime", "metricObjectName", "metricType", "metricValue",
+        "name",
+        "alertState",
+        "collectionTime",
+        "metricObjectName",
+        "metricType",
+        "metricValue",
         "objectType",
     ),
     "iormplan": ("name", "catPlan", "dbPlan", "objective", "status"),
     "alerthistory": (
-        "name", "alertMessage", "alertSequenceID", "alertShortName", "alertType", "beginTime",
-        "endTime", "examinedBy", "metricObjectName", "metricValue", "sequenceBeginTime", "severity",
+        "name",
+        "alertMessage",
+        "alertSequenceID",
+        "alertShortName",
+        "alertType",
+        "beginTime",
+        "endTime",
+        "examinedBy",
+        "metricObjectName",
+        "metricValue",
+        "sequenceBeginTime",
+        "severity",
     ),
     "threshold": ("name", "comparison", "critical", "observation", "occurrences", "warning"),
-}  # fmt: skip
+}
 HIDDEN: dict[str, tuple[str, ...]] = {
     "metrichistory": ("ageInMinutes",),
     "alerthistory": ("ageInMinutes",),
@@ -176,16 +232,8 @@ def _filtered(kind: str, condition: Condition, things: list[Thing]) -> list[Thin
         except re.error:
             syntax()
         positive = condition.operator == "like"
-        return [
-            thing
-            for thing in things
-            if bool(pattern.fullmatch(thing.get(attribute, NOTHING).text)) == positive
-        ]
-    return [
-        thing
-        for thing in things
-        if _holds(thing.get(attribute, NOTHING), condition.operator, condition.value)
-    ]
+        return [thing for thing in things if bool(pattern.fullmatch(thing.get(attribute, NOTHING).text)) == positive]
+    return [thing for thing in things if _holds(thing.get(attribute, NOTHING), condition.operator, condition.value)]
 
 
 def _holds(value: Shown, operator: str, wanted: str) -> bool:

@@ -46,9 +46,7 @@ class Sides:
 def difference_sql(sides: Sides, before: str, after: str) -> str:
     """A query over two relations (`before`, `after`) and the table `scope_verdicts` (view, value,
     word, why)."""
-    joined = " and ".join(
-        f"a.{quoted(k)} is not distinct from b.{quoted(k)}" for k in sides.keys
-    )  # fmt: skip
+    joined = " and ".join(f"a.{quoted(k)} is not distinct from b.{quoted(k)}" for k in sides.keys)
     return f"""
 with a as (select *, true as there from {before}), b as (select *, true as there from {after}),
 pairs as (

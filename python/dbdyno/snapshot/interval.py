@@ -29,9 +29,7 @@ class Interval:
     where the two are not of one target, or not in this order.
     """
 
-    def __init__(
-        self, store: Store, first: Snapshot, last: Snapshot, chain: list[Snapshot] | None = None
-    ) -> None:
+    def __init__(self, store: Store, first: Snapshot, last: Snapshot, chain: list[Snapshot] | None = None) -> None:
         import duckdb
 
         if first.target != last.target or first.engine != last.engine:
@@ -105,9 +103,9 @@ class Interval:
             cursor = self.connection.execute(sql)
         except duckdb.Error as error:
             raise EvidenceError(
-                str(error).splitlines()[0], where=f"snapshots {self.before.number} and"
-                f" {self.after.number} of {self.before.target}",
-            ) from error  # fmt: skip
+                str(error).splitlines()[0],
+                where=f"snapshots {self.before.number} and {self.after.number} of {self.before.target}",
+            ) from error
         names = [column[0] for column in cursor.description or []]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
@@ -182,9 +180,7 @@ class Interval:
                 if here and WORDS.index(verdict.word) > WORDS.index(known.word):
                     worst[view, value] = verdict
         rows = [(view, value, one.word, one.why) for (view, value), one in worst.items()]
-        self.connection.execute(
-            "create table scope_verdicts (view varchar, value varchar, word varchar, why varchar)"
-        )
+        self.connection.execute("create table scope_verdicts (view varchar, value varchar, word varchar, why varchar)")
         if rows:
             self.connection.executemany("insert into scope_verdicts values (?, ?, ?, ?)", rows)
 

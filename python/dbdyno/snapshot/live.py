@@ -78,9 +78,7 @@ class Live(Protocol):
     def __exit__(self, *ending: object) -> None: ...
 
 
-def frame(
-    live: Live, before: Reading, now: Reading, looked: tuple[list[View], int], top: int
-) -> dict[str, Any]:
+def frame(live: Live, before: Reading, now: Reading, looked: tuple[list[View], int], top: int) -> dict[str, Any]:
     """The numbers of one refresh: profile, active sessions by class, top SQL. A value that is not
     known is None; where counters fell (a restart, a reset), all that they give is not known."""
     seconds = (now.at_ns - before.at_ns) / 1e9
@@ -107,10 +105,7 @@ def frame(
     return {
         "title": live.title,
         "seconds": seconds,
-        "profile": [
-            {"label": label, "value": rates.get(name), "unit": unit}
-            for label, name, unit in live.lines
-        ]
+        "profile": [{"label": label, "value": rates.get(name), "unit": unit} for label, name, unit in live.lines]
         + [
             {
                 "label": "hit rate",

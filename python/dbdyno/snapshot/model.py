@@ -31,9 +31,7 @@ def columns(spec: str) -> list[dict[str, str]]:
     return made
 
 
-def table(
-    title: str, shown: list[dict[str, str]], rows: Sequence[Row], *, top: int | None = None
-) -> dict[str, Any]:
+def table(title: str, shown: list[dict[str, str]], rows: Sequence[Row], *, top: int | None = None) -> dict[str, Any]:
     """A table with the first `top` rows; `left_out` counts the others."""
     kept = list(rows[:top]) if top is not None else list(rows)
     return {"title": title, "columns": shown, "rows": kept, "left_out": len(rows) - len(kept)}

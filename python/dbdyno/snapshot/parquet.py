@@ -78,10 +78,7 @@ class Writer:
 
     def _from_rows(self, view: View, rows: list[tuple[Any, ...]], path: Path) -> int:
         values = [list(v) for v in zip(*rows, strict=True)] or [[] for _ in view.columns]
-        names = ", ".join(
-            f"unnest(${at}::{c.type}[]) as {_quoted(c.name)}"
-            for at, c in enumerate(view.columns, 1)
-        )
+        names = ", ".join(f"unnest(${at}::{c.type}[]) as {_quoted(c.name)}" for at, c in enumerate(view.columns, 1))
         self._connection.execute(f"create or replace temp table put as select {names}", values)
         return self._copy("from put", path)
 

@@ -30,8 +30,15 @@ from dbdyno.snapshot.store import Snapshot, Store
 LEAST = 5
 """Sub-intervals that a period needs to be judged by."""
 
-_IGNORED = ("transaction_isolation", "transaction_read_only", "search_path", "TimeZone",
-            "DateStyle", "jit", "application_name")  # fmt: skip
+_IGNORED = (
+    "transaction_isolation",
+    "transaction_read_only",
+    "search_path",
+    "TimeZone",
+    "DateStyle",
+    "jit",
+    "application_name",
+)
 
 
 @dataclass(frozen=True)
@@ -85,11 +92,13 @@ def compare(
     warnings = [] if allowed else [_incomparable(differing)]
     for part, count in zip((one, other), counts, strict=True):
         if count < LEAST:
-            warnings.append({
-                "code": "snapshot.few",
-                "text": f"{part.name} has {count} sub-intervals: too few to judge by",
-                "next": f"take at least {LEAST + 1} snapshots in each period: dbdyno snap watch",
-            })  # fmt: skip
+            warnings.append(
+                {
+                    "code": "snapshot.few",
+                    "text": f"{part.name} has {count} sub-intervals: too few to judge by",
+                    "next": f"take at least {LEAST + 1} snapshots in each period: dbdyno snap watch",
+                }
+            )
     return {
         "schema": SCHEMA,
         "kind": "snapshot",
@@ -104,12 +113,15 @@ def compare(
         "verdict": _verdict(rows, allowed),
         "sections": [
             _metrics(one, other, rows, counts, threshold),
-            section("settings", "Settings and versions that differ",
-                    [table("", columns("what:text first:text second:text"), differing)],
-                    notes=[] if differing else ["none"]),
+            section(
+                "settings",
+                "Settings and versions that differ",
+                [table("", columns("what:text first:text second:text"), differing)],
+                notes=[] if differing else ["none"],
+            ),
         ],
         "warnings": warnings,
-    }  # fmt: skip
+    }
 
 
 def _metrics(
@@ -154,12 +166,24 @@ def _values(part: Series, name: str) -> list[float]:
 
 def _row(metric: Metric, a: list[float], b: list[float], threshold: float) -> dict[str, Any]:
     row: dict[str, Any] = {
-        "metric": metric.label, "name": metric.name, "unit": _unit(metric.unit),
-        "higher": metric.higher, "a": None, "a_low": None, "a_high": None, "b": None,
-        "b_low": None, "b_high": None,
-        "ratio": None, "low": None, "high": None, "chance": None, "p": None, "q": None,
+        "metric": metric.label,
+        "name": metric.name,
+        "unit": _unit(metric.unit),
+        "higher": metric.higher,
+        "a": None,
+        "a_low": None,
+        "a_high": None,
+        "b": None,
+        "b_low": None,
+        "b_high": None,
+        "ratio": None,
+        "low": None,
+        "high": None,
+        "chance": None,
+        "p": None,
+        "q": None,
         "decision": "cannot tell",
-    }  # fmt: skip
+    }
     if not a or not b:
         return {**row, "decision": "not measured"}
     for side, values in (("a", a), ("b", b)):
@@ -200,9 +224,7 @@ def _ranks(a: list[float], b: list[float]) -> dict[str, Any]:
 def _ratio(metric: Metric, a: list[float], b: list[float], threshold: float) -> dict[str, Any]:
     from dbdyno.stats.unpaired import compare_unpaired
 
-    found = compare_unpaired(
-        a, b, higher_is_better=bool(metric.higher), threshold=threshold, in_order=True
-    )
+    found = compare_unpaired(a, b, higher_is_better=bool(metric.higher), threshold=threshold, in_order=True)
     if math.isnan(found.p):
         return {}
     return {"ratio": found.ratio, "low": found.low, "high": found.high, "p": found.p}
@@ -253,12 +275,10 @@ def _incomparable(differing: list[dict[str, Any]]) -> dict[str, str]:
 def differences(one: Period, other: Period) -> list[dict[str, Any]]:
     """What differs between two periods, or inside one of them."""
     found = []
-    for name, label in (("version", "version"), ("databases", "databases read"),
-                        ("in_recovery", "standby")):  # fmt: skip
+    for name, label in (("version", "version"), ("databases", "databases read"), ("in_recovery", "standby")):
         values = [sorted({str(end.facts.get(name)) for end in part.chain}) for part in (one, other)]
         if values[0] != values[1]:
-            found.append({"what": label, "first": ", ".join(values[0]),
-                          "second": ", ".join(values[1])})  # fmt: skip
+            found.append({"what": label, "first": ", ".join(values[0]), "second": ", ".join(values[1])})
     return [*found, *_settings(one.chain[-1], other.chain[-1])]
 
 

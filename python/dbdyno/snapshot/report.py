@@ -26,9 +26,7 @@ def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
         "verdict": {"word": cluster.word, "why": cluster.why, "at_us": cluster.at_us},
         "verdicts": [
             {"scope": scope, "of": value, "word": one.word, "why": one.why, "at_us": one.at_us}
-            for (scope, value), one in sorted(
-                interval.verdicts.items(), key=lambda item: (item[0][0], str(item[0][1]))
-            )
+            for (scope, value), one in sorted(interval.verdicts.items(), key=lambda item: (item[0][0], str(item[0][1])))
             if one.word != "ok" or one.why
         ],
         "sections": made,

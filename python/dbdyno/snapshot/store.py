@@ -120,11 +120,7 @@ class Store:
             if first.number <= int(manifest.parent.name) <= last.number
         )
         found = [self._open(manifest) for manifest in inside]
-        chain = [
-            one
-            for one in found
-            if one.target == first.target and first.at_ns <= one.at_ns <= last.at_ns
-        ]
+        chain = [one for one in found if one.target == first.target and first.at_ns <= one.at_ns <= last.at_ns]
         return sorted(chain, key=lambda one: (one.at_ns, one.number))
 
     def of(self, target: str | None) -> list[Snapshot]:
@@ -156,10 +152,7 @@ class Store:
         pointed to. Raises `SnapshotError` or `EvidenceError` where that is not possible."""
         number, folder = self._reserve()
         with Writer(folder) as writer:
-            records = {
-                view.name: writer.write(view, before.views.get(view.name) if before else None)
-                for view in views
-            }
+            records = {view.name: writer.write(view, before.views.get(view.name) if before else None) for view in views}
         manifest = {
             "schema": SCHEMA,
             "number": number,

@@ -96,9 +96,7 @@ def watch(
                 sampler.stop()
 
 
-def _added(
-    kept: tuple[list[View], int] | None, new: tuple[list[View], int]
-) -> tuple[list[View], int]:
+def _added(kept: tuple[list[View], int] | None, new: tuple[list[View], int]) -> tuple[list[View], int]:
     """Samples that a failed snapshot left, and those after them."""
     if kept is None:
         return new

@@ -35,9 +35,7 @@ def column(data: Any) -> NDArray[np.int64] | Floats:
     try:
         return np.ascontiguousarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise StatsError(
-            f"a column of {array.dtype} holds no numbers", next_step="name a column of numbers"
-        ) from error
+        raise StatsError(f"a column of {array.dtype} holds no numbers", next_step="name a column of numbers") from error
 
 
 def _array(data: Any) -> NDArray[Any]:
@@ -64,9 +62,7 @@ def _from_arrow(data: Any) -> NDArray[Any]:
     try:
         import pyarrow as pa
     except ImportError as error:
-        raise StatsError(
-            "an Arrow object without to_numpy needs pyarrow", next_step="pip install pyarrow"
-        ) from error
+        raise StatsError("an Arrow object without to_numpy needs pyarrow", next_step="pip install pyarrow") from error
     if hasattr(data, "__arrow_c_stream__"):
         return np.asarray(pa.chunked_array(data).to_numpy())
     return np.asarray(pa.array(data).to_numpy(zero_copy_only=False))

@@ -228,9 +228,7 @@ def compare_blocks(
         inflation=e.depends.inflation,
         effective_blocks=e.effective,
         smallest_visible=power.smallest_visible(e.effective, e.error, level=level),
-        blocks_needed=power.blocks_needed(
-            e.sd, threshold, level=level, inflation=e.depends.inflation
-        ),
+        blocks_needed=power.blocks_needed(e.sd, threshold, level=level, inflation=e.depends.inflation),
         more_blocks=None,
         decision="unclear",
         words="",
@@ -291,9 +289,7 @@ def blocks_to_tell(c: BlockComparison) -> int | None:
     """
     away = abs(math.log(c.ratio))
     distance = max(away, math.log1p(c.threshold) - away)
-    needed = power.blocks_needed(
-        c.sd_log, math.expm1(distance), level=c.level, inflation=c.inflation
-    )
+    needed = power.blocks_needed(c.sd_log, math.expm1(distance), level=c.level, inflation=c.inflation)
     return None if needed is None else max(needed - c.blocks, 1)
 
 

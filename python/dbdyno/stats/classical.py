@@ -52,9 +52,7 @@ class ClassicalTest:
         return float(10.0**self.log10_p)
 
 
-def welch(
-    base: Moments | NDArray[Any], other: Moments | NDArray[Any], *, level: float = 0.95
-) -> ClassicalTest:
+def welch(base: Moments | NDArray[Any], other: Moments | NDArray[Any], *, level: float = 0.95) -> ClassicalTest:
     """Welch's t test on the means (Welch 1947), from moments or from the values [ns].
 
     `effect_value`, `low` and `high` are the difference of the means, other minus base.
@@ -124,9 +122,7 @@ def mann_whitney(base: Sample, other: Sample, *, continuity: bool = True) -> Cla
     return mann_whitney_of(doubled, n, m, tie_term, continuity=continuity)
 
 
-def mann_whitney_of(
-    doubled: int, n: int, m: int, tie_term: float, *, continuity: bool = True
-) -> ClassicalTest:
+def mann_whitney_of(doubled: int, n: int, m: int, tie_term: float, *, continuity: bool = True) -> ClassicalTest:
     """`mann_whitney` from 2 U of other (`m` values) against base (`n` values) and the sum of
     t^3 - t over the tied groups."""
     u = doubled / 2
@@ -180,9 +176,7 @@ def kolmogorov_smirnov(base: Sample, other: Sample) -> ClassicalTest:
     return kolmogorov_smirnov_of(round(largest), n, m, in_a + in_b)
 
 
-def kolmogorov_smirnov_of(
-    largest: int, n: int, m: int, tied: NDArray[np.int64] | None = None
-) -> ClassicalTest:
+def kolmogorov_smirnov_of(largest: int, n: int, m: int, tied: NDArray[np.int64] | None = None) -> ClassicalTest:
     """`kolmogorov_smirnov` from D times n m; `tied` says how often each distinct value occurs in
     both samples together, and is needed for an exact p only."""
     d = largest / (n * m)

@@ -118,9 +118,7 @@ def _pearson(r: float, n: int, level: float) -> Correlation:
     low, high = fisher_interval(r, n, level)
     rest = (1 - abs(r)) * (1 + abs(r))
     t = r * math.sqrt((n - 2) / rest) if rest > 0 else math.copysign(math.inf, r)
-    return Correlation(
-        "Pearson r", r, n, "t", t, float(n - 2), prob_r_log10(r, n), "Student's t", low, high, level
-    )
+    return Correlation("Pearson r", r, n, "t", t, float(n - 2), prob_r_log10(r, n), "Student's t", low, high, level)
 
 
 def _spearman(found: dict[str, Any], n: int, level: float) -> Correlation:
@@ -172,13 +170,9 @@ def _kendall(found: dict[str, Any], n: int, level: float) -> Correlation:
     if n < _KENDALL_EXACT_BELOW and not ties_x and not ties_y:
         concordant = (n * (n - 1) // 2 + score) // 2
         log10_p = _kendall_exact(concordant, n)
-        return Correlation(
-            "Kendall tau", tau, n, "T", float(concordant), None, log10_p, "exact", level=level
-        )
+        return Correlation("Kendall tau", tau, n, "T", float(concordant), None, log10_p, "exact", level=level)
     z = score / math.sqrt(_kendall_variance(n, ties_x, ties_y))
-    return Correlation(
-        "Kendall tau", tau, n, "z", z, None, tails.normal_log10_p(z), "normal", level=level
-    )
+    return Correlation("Kendall tau", tau, n, "z", z, None, tails.normal_log10_p(z), "normal", level=level)
 
 
 def _kendall_exact(concordant: int, n: int) -> float:

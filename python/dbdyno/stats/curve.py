@@ -132,9 +132,7 @@ def fit_curve(
     weights = _weights(binned.count, y)
     places = [(shape, places_for(shape, binned.x, LEAST_PERIOD)) for shape in SHAPES]
     searches = [
-        Search(shape, binned.x, weights, where)
-        for shape, where in places
-        if shape.column is None or len(where)
+        Search(shape, binned.x, weights, where) for shape, where in places if shape.column is None or len(where)
     ]
     fits = [search.fit(y) for search in searches]
     floor = 1e-12 * float((weights * y**2).sum())
@@ -160,8 +158,7 @@ def fit_curve(
         amplitude_ns=refined.height * refined.place[0] if found else None,
         p=p,
         models=tuple(
-            Model(f.shape.name, f.shape.parameters, bics[i], errors[i], i == chosen)
-            for i, f in enumerate(fits)
+            Model(f.shape.name, f.shape.parameters, bics[i], errors[i], i == chosen) for i, f in enumerate(fits)
         ),
         bins=_bins(binned, y),
         fit_redo_bytes=tuple(map(float, span)),
@@ -171,9 +168,7 @@ def fit_curve(
     )
 
 
-def _points(
-    redo_bytes: ArrayLike, elapsed_ns: ArrayLike, block: ArrayLike
-) -> tuple[Floats, Floats, Integers]:
+def _points(redo_bytes: ArrayLike, elapsed_ns: ArrayLike, block: ArrayLike) -> tuple[Floats, Floats, Integers]:
     x = np.asarray(redo_bytes, dtype=np.float64)
     y = np.asarray(elapsed_ns, dtype=np.float64)
     b = np.asarray(block, dtype=np.int64)
@@ -248,9 +243,7 @@ def _bic(fit: Fit, bins: int, floor: float) -> float:
     return bins * math.log(max(fit.rss, floor) / bins) + fit.shape.parameters * math.log(bins)
 
 
-def _cross_validated(
-    binned: _Binned, searches: list[Search], weights: Floats, y: Floats
-) -> list[float]:
+def _cross_validated(binned: _Binned, searches: list[Search], weights: Floats, y: Floats) -> list[float]:
     """Mean weighted squared error per shape, on whole blocks left out of the fit in turn."""
     blocks = np.unique(binned.block)
     errors = np.zeros(len(searches))
@@ -267,18 +260,14 @@ def _cross_validated(
     return [float(error) / folds for error in errors]
 
 
-def _permuted(
-    searches: list[Search], plain: Fit, y: Floats, *, permutations: int, seed: int
-) -> float:
+def _permuted(searches: list[Search], plain: Fit, y: Floats, *, permutations: int, seed: int) -> float:
     """Share of data sets without teeth in which the search gains as much: the weighted residuals
     of the best shape without teeth, in random order, added back to its curve. The measure is the
     log ratio of the least residual sum of squares without and with teeth."""
     root = searches[0].root
     curve = plain.at(searches[0].x)
     residuals = (y - curve) * root
-    order = np.random.default_rng(seed).permuted(
-        np.tile(np.arange(y.size), (permutations, 1)), axis=1
-    )
+    order = np.random.default_rng(seed).permuted(np.tile(np.arange(y.size), (permutations, 1)), axis=1)
     data = np.vstack([residuals, residuals[order]]).T + (curve * root)[:, None]
     tiny = 1e-12 * float((data[:, 0] ** 2).sum())
     least = {True: np.full(permutations + 1, np.inf), False: np.full(permutations + 1, np.inf)}
@@ -387,13 +376,9 @@ def _sentence(line: Fit, found: bool, p: float, x: Floats) -> str:
         what = f"the commit time changes by {per_mib} per MiB of redo up to {place}, then stays"
     elif shape == "broken line":
         beyond = duration((line.slope + line.height) * mib)
-        what = (
-            f"the commit time changes by {per_mib} per MiB of redo up to {place} "
-            f"and by {beyond} per MiB beyond"
-        )
+        what = f"the commit time changes by {per_mib} per MiB of redo up to {place} and by {beyond} per MiB beyond"
     else:
         what = (
-            f"the commit time changes by {per_mib} per MiB of redo, "
-            f"with one step of {duration(line.height)} at {place}"
+            f"the commit time changes by {per_mib} per MiB of redo, with one step of {duration(line.height)} at {place}"
         )
     return f"No sawtooth: {what}."

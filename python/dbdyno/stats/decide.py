@@ -78,9 +78,7 @@ def decide(
         found = [c for c in comparisons if c.metric == headline]
         if not found:
             known = ", ".join(c.metric for c in comparisons) or "none"
-            raise StatsError(
-                f"arm {arm!r} has no metric {headline!r}", next_step=f"use one of: {known}"
-            )
+            raise StatsError(f"arm {arm!r} has no metric {headline!r}", next_step=f"use one of: {known}")
         leads[arm] = found[0]
     lead_q = dict(zip(leads, benjamini_hochberg([c.p for c in leads.values()]), strict=True))
     verdicts = tuple(
@@ -152,22 +150,15 @@ def _sentence(arm: str, baseline: str, c: BlockComparison) -> str:
         )
     hedge = c.words.partition("), ")[2]
     than = "as" if is_multiple(c) else "than"
-    return (
-        f"{arm} is {change(c)} {than} {baseline} in {c.label} ({figures})"
-        f"{', ' + hedge if hedge else ''}."
-    )
+    return f"{arm} is {change(c)} {than} {baseline} in {c.label} ({figures}){', ' + hedge if hedge else ''}."
 
 
 def _others(verdict: ArmVerdict, name_it: bool) -> list[str]:
     """The other metrics that show something, those against the headline first and with a "But"."""
     opposite = {"faster": "slower", "slower": "faster"}.get(verdict.decision)
     shown = [
-        c
-        for c in verdict.comparisons
-        if c.metric != verdict.headline.metric and c.decision in ("faster", "slower")
+        c for c in verdict.comparisons if c.metric != verdict.headline.metric and c.decision in ("faster", "slower")
     ]
     shown.sort(key=lambda c: c.decision != opposite)
     prefix = f"{verdict.arm}, " if name_it else ""
-    return [
-        f"{'But ' if c.decision == opposite else ''}{prefix}{c.label}: {c.words}." for c in shown
-    ]
+    return [f"{'But ' if c.decision == opposite else ''}{prefix}{c.label}: {c.words}." for c in shown]

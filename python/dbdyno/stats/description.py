@@ -171,9 +171,7 @@ def describe(
     return described(json.loads(text), level)
 
 
-def question(
-    *, quantiles: Sequence[float], level: float, longest: int, fences: bool
-) -> dict[str, Any]:
+def question(*, quantiles: Sequence[float], level: float, longest: int, fences: bool) -> dict[str, Any]:
     """The part of a request to the core that does not say what to read.
 
     Raises `StatsError` when a quantile or the level makes no sense.

@@ -45,9 +45,7 @@ class Gate:
     next: str = ""
 
 
-def equal_work(
-    what: str, per_operation: Mapping[str, float], *, tolerance: float = WORK_TOLERANCE
-) -> Gate:
+def equal_work(what: str, per_operation: Mapping[str, float], *, tolerance: float = WORK_TOLERANCE) -> Gate:
     """Whether the arms did the same work per operation.
 
     `what` names it ("rows", "redo bytes", "statements"), `per_operation` maps each arm to its mean
@@ -114,17 +112,13 @@ def truncation(arms: Mapping[str, NDArray[Any]]) -> Gate:
     long_enough = {arm: v for arm, v in arms.items() if len(v) >= 1000}
     if not long_enough:
         return Gate(name, None, "fewer than 1,000 latencies in each arm")
-    advice = (
-        "look for a timeout, a latency limit or a filter; the tail beyond it is not in the data"
-    )
+    advice = "look for a timeout, a latency limit or a filter; the tail beyond it is not in the data"
     for arm, values in long_enough.items():
         top, middle = float(values[-1]), float(values[len(values) // 2])
         edge = top - (top - middle) / 100
         crowd = len(values) - int(np.searchsorted(values, edge, side="left"))
         if top > middle and crowd >= WALL_VALUES:
-            text = (
-                f"{crowd} latencies of {arm} lie at {duration(top)}, the maximum, and none beyond"
-            )
+            text = f"{crowd} latencies of {arm} lie at {duration(top)}, the maximum, and none beyond"
             return Gate(name, False, text, advice)
     tops = [float(v[-1]) for v in long_enough.values() if v[-1] > 3 * v[len(v) // 2]]
     for i, a in enumerate(tops):
@@ -133,9 +127,7 @@ def truncation(arms: Mapping[str, NDArray[Any]]) -> Gate:
     return Gate(name, True, "no wall at the maximum of any arm")
 
 
-def drift(
-    label: str, values: ArrayLike, at_s: ArrayLike, *, level: float = 0.99, least: float = DRIFT_MIN
-) -> Gate:
+def drift(label: str, values: ArrayLike, at_s: ArrayLike, *, level: float = 0.99, least: float = DRIFT_MIN) -> Gate:
     """Whether a metric drifted over the run: straight line of its log on time, by block.
 
     `values` per block (NaN left out), `at_s` the block's start [s]. Not ok when the slope is

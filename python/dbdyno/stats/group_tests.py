@@ -69,9 +69,7 @@ def welch_of(a: Group, b: Group, *, level: float = 0.95) -> ClassicalTest:
     moments = (Moments(group.n, group.offset, group.sd) for group in (a, b))
     found = welch(*moments, level=level)
     pooled = math.sqrt((a.variance + b.variance) / 2)
-    effect = (
-        f"mean difference {found.effect_value:.6g} (Cohen's d {found.effect_value / pooled:.3f})"
-    )
+    effect = f"mean difference {found.effect_value:.6g} (Cohen's d {found.effect_value / pooled:.3f})"
     return replace(found, effect=effect, note=NOTE)
 
 
@@ -90,9 +88,7 @@ def from_summary(
             )
     found = welch(Moments(*first), Moments(*second), level=level)
     pooled = math.sqrt((first[2] ** 2 + second[2] ** 2) / 2)
-    effect = (
-        f"mean difference {found.effect_value:.6g} (Cohen's d {found.effect_value / pooled:.3f})"
-    )
+    effect = f"mean difference {found.effect_value:.6g} (Cohen's d {found.effect_value / pooled:.3f})"
     return replace(found, effect=effect, note=NOTE)
 
 
@@ -153,10 +149,7 @@ def kruskal_wallis(described: Described) -> ClassicalTest:
         raise StatsError("no rank sums in this description")
     n = sum(group.n for group in groups)
     # Each rank sum less what it is expected to be: the digits of the difference are kept.
-    apart = [
-        (doubled - group.n * (n + 1)) / 2
-        for doubled, group in zip(ranks.sums_doubled, groups, strict=True)
-    ]
+    apart = [(doubled - group.n * (n + 1)) / 2 for doubled, group in zip(ranks.sums_doubled, groups, strict=True)]
     h = 12 / (n * (n + 1)) * math.fsum(a * a / g.n for a, g in zip(apart, groups, strict=True))
     tied = 1 - ranks.tie_term / (n**3 - n)
     if tied <= 0:
@@ -210,9 +203,7 @@ def compare_in_blocks(described: Described, *, randomised: bool = False) -> list
     metrics = [("mean", None), *((f"p{q * 100:.10g}", q) for q in _supported(described))]
     answers = []
     for metric, q in metrics:
-        a, b = (
-            {k: v.mean if q is None else v.quantiles[q] for k, v in g.items()} for g in by_group
-        )
+        a, b = ({k: v.mean if q is None else v.quantiles[q] for k, v in g.items()} for g in by_group)
         if min(len(a), len(b)) >= 2 and min(*a.values(), *b.values()) > 0:
             answers.append(_one(metric, a, b, names, described.level, randomised))
     return answers
@@ -275,9 +266,7 @@ def _answer(
     else:
         sentence = f"cannot tell the {metric} of {names[1]} from that of {names[0]}"
         sentence += f": {_change(ratio)}"
-    return BlockAnswer(
-        metric, first, second, ratio, low, high, p, blocks, paired, f"{sentence} ({span})"
-    )
+    return BlockAnswer(metric, first, second, ratio, low, high, p, blocks, paired, f"{sentence} ({span})")
 
 
 def _change(ratio: float) -> str:

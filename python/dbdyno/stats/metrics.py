@@ -54,9 +54,7 @@ def default_headline(loop: Literal["closed", "open"]) -> str:
     return "throughput" if loop == "closed" else "p50"
 
 
-def block_values(
-    count: int, mean_ns: float, quantiles_ns: Mapping[str, float], seconds: float
-) -> dict[str, float]:
+def block_values(count: int, mean_ns: float, quantiles_ns: Mapping[str, float], seconds: float) -> dict[str, float]:
     """The metrics of one arm in one block, from its summary.
 
     `quantiles_ns` by metric name ("p50"); `seconds` is the time the arm's slices took. NaN where

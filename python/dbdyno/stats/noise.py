@@ -63,12 +63,9 @@ def noise_floor(
         unit=unit,
     )
     if c.blocks < 3:
-        raise StatsError(
-            f"{c.blocks} usable blocks give no noise floor", next_step="run at least 3, better 20"
-        )
+        raise StatsError(f"{c.blocks} usable blocks give no noise floor", next_step="run at least 3, better 20")
     needed = tuple(
-        (target, power.blocks_needed(c.sd_log, target, level=level, inflation=c.inflation))
-        for target in targets
+        (target, power.blocks_needed(c.sd_log, target, level=level, inflation=c.inflation)) for target in targets
     )
     false_alarm = c.p <= 1.0 - level
     return NoiseFloor(
@@ -81,9 +78,7 @@ def noise_floor(
     )
 
 
-def _words(
-    c: BlockComparison, needed: tuple[tuple[float, int | None], ...], false_alarm: bool
-) -> str:
+def _words(c: BlockComparison, needed: tuple[tuple[float, int | None], ...], false_alarm: bool) -> str:
     known = [(target, blocks) for target, blocks in needed if blocks is not None]
     wants = ", ".join(f"{blocks} for {target * 100:g} %" for target, blocks in known)
     text = (

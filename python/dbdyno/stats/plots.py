@@ -49,9 +49,7 @@ def spans_decades(low: float, high: float) -> bool:
     return low > 0 and high >= 30 * low
 
 
-def scatter(
-    x: Floats, y: Floats, *, log: bool | None = None, cells: int = 64, points: int = 2000
-) -> dict[str, Any]:
+def scatter(x: Floats, y: Floats, *, log: bool | None = None, cells: int = 64, points: int = 2000) -> dict[str, Any]:
     """A scatter plot: the points themselves up to `points`, else counts in `cells` x `cells`; the
     least squares line (in the logs where both axes are logarithmic).
 
@@ -69,18 +67,20 @@ def scatter(
             raise StatsError("a logarithmic axis needs values above 0", next_step="leave --log out")
     at = [np.log10(v) if is_log else v for v, is_log in zip((x, y), logs, strict=True)]
     model: dict[str, Any] = {
-        "n": int(x.size), "log_x": logs[0], "log_y": logs[1],
-        "x_range": [float(x.min()), float(x.max())], "y_range": [float(y.min()), float(y.max())],
-        "points": [], "cells": [], "line": _line(at[0], at[1], logs),
-    }  # fmt: skip
+        "n": int(x.size),
+        "log_x": logs[0],
+        "log_y": logs[1],
+        "x_range": [float(x.min()), float(x.max())],
+        "y_range": [float(y.min()), float(y.max())],
+        "points": [],
+        "cells": [],
+        "line": _line(at[0], at[1], logs),
+    }
     if x.size <= points:
         model["points"] = [[float(a), float(b)] for a, b in zip(x, y, strict=True)]
         return model
     counts, x_edges, y_edges = np.histogram2d(at[0], at[1], bins=cells)
-    edges = [
-        (10**e if is_log else e).tolist()
-        for e, is_log in zip((x_edges, y_edges), logs, strict=True)
-    ]
+    edges = [(10**e if is_log else e).tolist() for e, is_log in zip((x_edges, y_edges), logs, strict=True)]
     model["cells"] = [
         [edges[0][i], edges[0][i + 1], edges[1][j], edges[1][j + 1], int(counts[i, j])]
         for i, j in zip(*np.nonzero(counts), strict=True)
@@ -147,9 +147,7 @@ def density(described: Described, *, places: int = 400) -> dict[str, Any]:
         apart = (grid[:, None] - at[None, :]) / width
         curve = np.exp(-0.5 * apart**2) @ weights / (width * math.sqrt(2 * math.pi))
         shown = 10**grid if logarithmic else grid
-        groups.append(
-            {"name": group.name, "n": group.n, "points": np.column_stack([shown, curve]).tolist()}
-        )
+        groups.append({"name": group.name, "n": group.n, "points": np.column_stack([shown, curve]).tolist()})
     return {"groups": groups, "log": logarithmic}
 
 

@@ -90,9 +90,7 @@ def quantile_interval(sample: Sample, q: float, level: float = 0.95) -> Quantile
     high = int(falls.isf(tail)) + 1
     high -= 1 if high >= 1 and falls.sf(high - 2) <= tail else 0
     has_low, has_high = low >= 1, high <= count
-    missed = (float(falls.cdf(low - 1)) if has_low else 0.0) + (
-        float(falls.sf(high - 1)) if has_high else 0.0
-    )
+    missed = (float(falls.cdf(low - 1)) if has_low else 0.0) + (float(falls.sf(high - 1)) if has_high else 0.0)
     return QuantileInterval(
         q=q,
         value=value,

@@ -83,9 +83,7 @@ class RatioComparison:
     larger: float
 
 
-def ratio_of(
-    above: ArrayLike, below: ArrayLike, *, events: bool = False, share: bool = False
-) -> Ratio:
+def ratio_of(above: ArrayLike, below: ArrayLike, *, events: bool = False, share: bool = False) -> Ratio:
     """The ratio of the sums of `above` and `below`, one value of each per round, in order of time;
     rounds where one is not known (NaN) are left out. `events`: `above` counts events; `share`: they
     are some of those that `below` counts.
@@ -120,9 +118,7 @@ def ratio_of(
         error2 = max(error2, (1.0 - min(value, 1.0) if share else 1.0) / top)
     carried = top**2 / float(d @ d)
     effective = min(carried, float(n)) / inflation
-    return Ratio(
-        value, top, bottom, n, moved, math.sqrt(error2), effective, inflation, by_round
-    )  # fmt: skip
+    return Ratio(value, top, bottom, n, moved, math.sqrt(error2), effective, inflation, by_round)
 
 
 def compare_ratios(base: Ratio, other: Ratio, *, level: float = 0.95) -> RatioComparison:
@@ -149,9 +145,7 @@ def compare_ratios(base: Ratio, other: Ratio, *, level: float = 0.95) -> RatioCo
     log = math.log(ratio)
     half = min(float(special.stdtrit(df, 0.5 + level / 2)) * error, 700.0)
     p = 2.0 * float(special.stdtr(df, -abs(log) / error)) if error > 0 else float(log == 0)
-    return RatioComparison(
-        base, other, ratio, math.exp(log - half), math.exp(log + half), min(p, 1.0), larger
-    )
+    return RatioComparison(base, other, ratio, math.exp(log - half), math.exp(log + half), min(p, 1.0), larger)
 
 
 def _df(base: Ratio, other: Ratio) -> float:

@@ -90,9 +90,7 @@ def lm(
     found = json.loads(text)
     given = list(names or [f"x{at + 1}" for at in range(len(columns))])
     if degree > 1:
-        given = [
-            given[0] if power == 1 else f"{given[0]}^{power}" for power in range(1, degree + 1)
-        ]
+        given = [given[0] if power == 1 else f"{given[0]}^{power}" for power in range(1, degree + 1)]
     if intercept:
         given.insert(0, INTERCEPT)
     n, p = int(found["n"]), len(given)
@@ -123,9 +121,7 @@ def _coefficient(name: str, estimate: float, error: float, df: int, reach: float
     if math.isnan(error):
         t = math.nan
     half = reach * error
-    return Coefficient(
-        name, estimate, error, t, tails.t_log10_p(t, df), estimate - half, estimate + half
-    )
+    return Coefficient(name, estimate, error, t, tails.t_log10_p(t, df), estimate - half, estimate + half)
 
 
 def _whole(rss: float, explained: float, df: int, terms: int, total: int) -> dict[str, Any]:

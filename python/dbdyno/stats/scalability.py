@@ -117,9 +117,7 @@ def usl(load: Any, throughput: Any, *, level: float = 0.95) -> UslFit:
     covariance = _covariance(at, n) * error**2
     parameters = [
         _parameter(name, float(value), math.sqrt(variance), reach)
-        for name, value, variance in zip(
-            ("alpha", "beta", "gamma"), at, np.diag(covariance), strict=True
-        )
+        for name, value, variance in zip(("alpha", "beta", "gamma"), at, np.diag(covariance), strict=True)
     ]
     alpha, beta, gamma = (float(v) for v in at)
     peak = _peak(alpha, beta, covariance, reach)

@@ -163,6 +163,4 @@ def places_for(shape: Shape, x: Floats, least_period: float) -> Floats:
 
 def around(periods: Floats, phases: Floats) -> Floats:
     """All pairs of a period and a phase, the phase given as a share of the period."""
-    return np.column_stack(
-        [np.repeat(periods, phases.size), np.outer(periods, phases % 1.0).ravel()]
-    )
+    return np.column_stack([np.repeat(periods, phases.size), np.outer(periods, phases % 1.0).ravel()])

@@ -85,9 +85,7 @@ def session() -> Any:
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise StatsError(
-            "Spark is not installed", next_step="pip install 'dbdyno[spark]', and Java 17"
-        ) from error
+        raise StatsError("Spark is not installed", next_step="pip install 'dbdyno[spark]', and Java 17") from error
     there = SparkSession.getActiveSession()
     if there is not None:
         return there
@@ -173,9 +171,7 @@ def _word(f: Any, name: str) -> Any:
 def _check(frame: Any, column: str, by: str | None, block: str | None) -> None:
     for name in filter(None, (column, by, block)):
         if name not in frame.columns:
-            raise StatsError(
-                f"no column {name!r}", next_step=f"columns: {', '.join(frame.columns)}"
-            )
+            raise StatsError(f"no column {name!r}", next_step=f"columns: {', '.join(frame.columns)}")
     kind = dict(frame.dtypes)[column]
     if kind in ("string", "timestamp", "date", "binary"):
         raise StatsError(f"column {column!r} is {kind}, not a number")

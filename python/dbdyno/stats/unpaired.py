@@ -122,8 +122,16 @@ def _side(values: ArrayLike, in_order: bool, sd_least: float) -> _Side:
     if f > 1.0:  # as in blocks: a series that repeats itself shows too little of its spread
         sd *= math.sqrt((n - 1) / max(n - f, 1.0))
     sd = max(sd, sd_least)
-    return _Side(n, missing, mean=float(logs.mean()), sd=sd, error2=sd**2 * f / n, effective=n / f,
-                 lag1=depends.lag1, inflation=f)  # fmt: skip
+    return _Side(
+        n,
+        missing,
+        mean=float(logs.mean()),
+        sd=sd,
+        error2=sd**2 * f / n,
+        effective=n / f,
+        lag1=depends.lag1,
+        inflation=f,
+    )
 
 
 def _welch_df(a: _Side, b: _Side) -> float:

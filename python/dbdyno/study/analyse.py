@@ -50,9 +50,7 @@ def analyse(run: Run) -> dict[str, Any]:
         for text in dict.fromkeys(broken)
     ]
     model = cleaned(model)
-    with contextlib.suppress(
-        EvidenceError
-    ):  # a full or read-only disk: the model can be made again
+    with contextlib.suppress(EvidenceError):  # a full or read-only disk: the model can be made again
         write_json(run.path / "analysis.json", model)
         brief = {key: model["verdict"][key] for key in ("decision", "headline")}
         if run.manifest.get("verdict") != brief:
@@ -92,9 +90,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
     if kind == "aa":
         from dbdyno.study.noise import noise_verdict
 
-        model["verdict"] = noise_verdict(
-            measures, judge, headline_of(run), in_virtual_time=on_model(run)
-        )
+        model["verdict"] = noise_verdict(measures, judge, headline_of(run), in_virtual_time=on_model(run))
     elif kind == "curve":
         curve.add(model, connection, measures)
     elif kind == "sweep":
@@ -130,9 +126,7 @@ def judged(
     """Compares every arm with the base and puts metrics, verdict and tests into the model."""
     from dbdyno.stats.decide import decide
 
-    comparisons = {
-        arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared()
-    }
+    comparisons = {arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared()}
     bases = {arm.label: measures.arms[arm.base].label for arm in measures.arms}
     baseline = measures.arms[0].label
     verdict = decide(comparisons, baseline=baseline, headline=headline, bases=bases)
@@ -154,9 +148,7 @@ def _told(verdict: Verdict) -> list[str]:
     return [sentence for sentence in said if sentence != verdict.headline]
 
 
-def compare_arm(
-    measures: Measures, arm: int, judge: dict[str, Any], run: dict[str, Any]
-) -> list[BlockComparison]:
+def compare_arm(measures: Measures, arm: int, judge: dict[str, Any], run: dict[str, Any]) -> list[BlockComparison]:
     """All metrics of an arm against its base. In an open loop the rate is given, not measured."""
     from dbdyno.stats.blocks import compare_metric
     from dbdyno.stats.metrics import METRICS
@@ -215,9 +207,7 @@ def run_facts(run: Run, blocks: list[Block]) -> dict[str, Any]:
         "status": run.status,
         "started_at": manifest["started_at"],
         "duration_s": _duration_s(run, blocks),
-        "virtual_s": sum(b.ended_ns - b.started_ns for b in blocks) / 1e9
-        if on_model(run)
-        else None,
+        "virtual_s": sum(b.ended_ns - b.started_ns for b in blocks) / 1e9 if on_model(run) else None,
         "tool_version": manifest["tool_version"],
         "seed": manifest["seed"],
         "blocks_planned": manifest["blocks_planned"],
@@ -278,9 +268,7 @@ def arm_numbers(arm: ArmMeasures, at: int, latencies: Any) -> dict[str, Any]:
         "throughput_per_s": float(np.nanmean(values["throughput"])) if n else None,
         "mean_ns": _mean(values) if n else None,
         "sd_ns": math.sqrt(spread) if n > 1 else None,
-        "quantiles_ns": {
-            name: float(np.quantile(latencies, q)) if n else None for name, q in QUANTILES.items()
-        },
+        "quantiles_ns": {name: float(np.quantile(latencies, q)) if n else None for name, q in QUANTILES.items()},
         "max_ns": int(latencies[-1]) if n else None,
     }
 
@@ -305,13 +293,28 @@ def _metric_rows(verdict: Verdict, measures: Measures) -> list[dict[str, Any]]:
 def metric_row(c: BlockComparison, *, arm: int, base: int) -> dict[str, Any]:
     """A comparison of two arms as a row of `metrics` in the model."""
     return {
-        "arm": arm, "baseline": base, "metric": c.metric, "label": c.label, "unit": c.unit,
-        "higher_is_better": c.higher_is_better, "base_value": c.base_value, "value": c.value,
-        "ratio": c.ratio, "low": c.low, "high": c.high, "boot_low": c.boot_low,
-        "boot_high": c.boot_high, "level": c.level, "p": c.p, "q": c.q, "blocks": c.blocks,
-        "decision": c.decision, "words": c.words, "smallest_visible": c.smallest_visible,
+        "arm": arm,
+        "baseline": base,
+        "metric": c.metric,
+        "label": c.label,
+        "unit": c.unit,
+        "higher_is_better": c.higher_is_better,
+        "base_value": c.base_value,
+        "value": c.value,
+        "ratio": c.ratio,
+        "low": c.low,
+        "high": c.high,
+        "boot_low": c.boot_low,
+        "boot_high": c.boot_high,
+        "level": c.level,
+        "p": c.p,
+        "q": c.q,
+        "blocks": c.blocks,
+        "decision": c.decision,
+        "words": c.words,
+        "smallest_visible": c.smallest_visible,
         "blocks_needed": c.blocks_needed,
-    }  # fmt: skip
+    }
 
 
 def _classical(latencies: pictures.Latencies, measures: Measures) -> list[dict[str, Any]]:
@@ -329,11 +332,18 @@ def _classical(latencies: pictures.Latencies, measures: Measures) -> list[dict[s
                 found = test(base, other)
             except StatsError:  # neither arm varies at all: in virtual time that may be
                 continue
-            rows.append({
-                "arm": number, "baseline": at, "test": found.test, "statistic": found.statistic,
-                "df": found.df, "log10_p": found.log10_p, "effect": found.effect,
-                "note": found.note,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "arm": number,
+                    "baseline": at,
+                    "test": found.test,
+                    "statistic": found.statistic,
+                    "df": found.df,
+                    "log10_p": found.log10_p,
+                    "effect": found.effect,
+                    "note": found.note,
+                }
+            )
     return rows
 
 

@@ -86,9 +86,10 @@ def model_of(run: Run) -> tuple[dict[str, Any], list[str]]:
     turns, kept = _turns(run, whole, rows)
     if not kept:
         raise EvidenceError(
-            "holds no whole block that counts", where=str(run.path),
+            "holds no whole block that counts",
+            where=str(run.path),
             next_step="run it again: a run on cells cannot go on",
-        )  # fmt: skip
+        )
     model: dict[str, Any] = {
         "schema": SCHEMA,
         "kind": run.manifest["kind"],
@@ -107,9 +108,7 @@ def model_of(run: Run) -> tuple[dict[str, Any], list[str]]:
     return model, broken
 
 
-def _turns(
-    run: Run, blocks: list[Block], rows: list[tuple[Any, ...]]
-) -> tuple[list[list[Turn]], list[Block]]:
+def _turns(run: Run, blocks: list[Block], rows: list[tuple[Any, ...]]) -> tuple[list[list[Turn]], list[Block]]:
     """The turns of each arm, a list per arm with one per block that counts, and these blocks."""
     names = [arm["name"] for arm in run.manifest["arms"]]
     cells = set(run.manifest["iorm"]["cells"])
@@ -189,9 +188,7 @@ def compared(turns: list[list[Turn]], judge: dict[str, Any]) -> list[BlockCompar
     found = []
     for metric in METRICS:
         base, other = ([turn.values()[metric.name] for turn in own] for own in turns)
-        comparison = compare_metric(
-            metric, base, other, level=judge["level"], threshold=judge["threshold"]
-        )
+        comparison = compare_metric(metric, base, other, level=judge["level"], threshold=judge["threshold"])
         if comparison.blocks:
             found.append(comparison)
     return found
@@ -224,13 +221,13 @@ def _engine(run: Run) -> dict[str, Any]:
     """What the cells are, and the plans found on them."""
     targets, iorm = run.manifest["targets"], run.manifest["iorm"]
     facts: dict[str, Any] = {
-        "cells": ", ".join(targets), "databases": ", ".join(iorm["databases"]),
-    }  # fmt: skip
+        "cells": ", ".join(targets),
+        "databases": ", ".join(iorm["databases"]),
+    }
     for key in dict.fromkeys(key for own in targets.values() for key in own if key != "plan"):
         values = dict.fromkeys(str(own.get(key, "–")) for own in targets.values())
         facts[key] = ", ".join(values)
     settings = [
-        {"name": cell, "value": own["plan"], "source": "found at the start, put back"}
-        for cell, own in targets.items()
+        {"name": cell, "value": own["plan"], "source": "found at the start, put back"} for cell, own in targets.items()
     ]
     return {"facts": facts, "settings": settings}

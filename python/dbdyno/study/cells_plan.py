@@ -104,9 +104,10 @@ def cells_study(
 
     if name != "flash-log":
         raise PlanError(
-            "does not run on storage cells", where=name or "--target",
+            "does not run on storage cells",
+            where=name or "--target",
             next_step="flash-log does: dbdyno run flash-log --target cells:HOST1,HOST2",
-        )  # fmt: skip
+        )
     for option in options:
         if option not in FACTORS:
             raise PlanError(
@@ -135,9 +136,10 @@ def _arms(text: str) -> tuple[bool, ...]:
     levels = words(text, "flash_log")
     if sorted(levels) != ["off", "on"]:
         raise PlanError(
-            f"{text!r} is not both arms", where="--set flash_log",
+            f"{text!r} is not both arms",
+            where="--set flash_log",
             next_step="off,on or on,off: the first is the base; --aa runs the base against itself",
-        )  # fmt: skip
+        )
     return tuple(level == "on" for level in levels)
 
 

@@ -32,9 +32,10 @@ def undo_of(run: Run) -> PlanUndo:
     undo = from_wire(wire) if wire else None
     if not isinstance(undo, PlanUndo):
         raise CellsError(
-            "has changed no plan of storage cells: there is nothing to restore", where=run.id,
+            "has changed no plan of storage cells: there is nothing to restore",
+            where=run.id,
             next_step="`dbdyno runs` lists the runs; those on cells are of flash-log",
-        )  # fmt: skip
+        )
     return replace(undo, patience_s=PATIENCE_S, settle_s=0.0)
 
 
@@ -61,9 +62,10 @@ def refuse_cut(folder: Path, found: Mapping[Host, IormPlan]) -> None:
         shared = [host.name for host, state in states.items() if state is not None]
         if shared and run.status == "running":
             raise CellsError(
-                f"run {run.id} is at work there", where=shared[0],
+                f"run {run.id} is at work there",
+                where=shared[0],
                 next_step="wait for it, or stop it: it puts the plans back",
-            )  # fmt: skip
+            )
         left = [host.name for host, state in states.items() if state == "ours"]
         if left:
             more = f"; so it is on {len(left) - 1} more cell(s)" if len(left) > 1 else ""

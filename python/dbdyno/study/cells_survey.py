@@ -42,9 +42,7 @@ class Survey:
                 try:
                     own[host] = with_flash_log(found, plan.databases, on)
                 except CellsError as error:
-                    raise CellsError(
-                        error.message, where=host.name, next_step=error.next_step
-                    ) from error
+                    raise CellsError(error.message, where=host.name, next_step=error.next_step) from error
             made.append(own)
         return made
 
@@ -56,11 +54,10 @@ def survey(plan: CellsPlan, hosts: Sequence[Host], access: Access) -> Survey:
     for host, own in found.found.items():
         if not own.active:
             raise CellsError(
-                f"its IORM plan is {own.status or 'not shown as active'}: no directive of it is in "
-                "force", where=host.name,
-                next_step="this run changes directives only; to activate it: "
-                "dbdyno cells run 'alter iormplan active'",
-            )  # fmt: skip
+                f"its IORM plan is {own.status or 'not shown as active'}: no directive of it is in force",
+                where=host.name,
+                next_step="this run changes directives only; to activate it: dbdyno cells run 'alter iormplan active'",
+            )
     refuse_database(plan.databases, found.databases)
     found.arms(plan)
     return found
@@ -72,9 +69,10 @@ async def _look(hosts: Sequence[Host], access: Access) -> Survey:
         without = [name for name, at in (await times(fleet)).items() if at is None]
         if without:
             raise CellsError(
-                f"shows no {MARK}: no flash log is counted there", where=without[0],
+                f"shows no {MARK}: no flash log is counted there",
+                where=without[0],
                 next_step="dbdyno cells run 'list flashlog detail' shows whether there is one",
-            )  # fmt: skip
+            )
         facts = {}
         for answer in await fleet.run("cellcli -e list cell detail"):
             details = read_text(answer.output).details
@@ -88,10 +86,7 @@ async def _look(hosts: Sequence[Host], access: Access) -> Survey:
 async def times(fleet: Fleet) -> dict[str, int | None]:
     """When each cell collected last, by its name; None where it does not tell."""
     answers = await fleet.run(f"cellcli -e list metriccurrent {MARK} {_ASKED}")
-    return {
-        answer.host.name: next((r.at_ns for r in read_text(answer.output).readings), None)
-        for answer in answers
-    }
+    return {answer.host.name: next((r.at_ns for r in read_text(answer.output).readings), None) for answer in answers}
 
 
 def describe(plan: CellsPlan, found: Survey) -> str:

@@ -28,16 +28,12 @@ def add(model: dict[str, Any], run: Run, turns: list[list[Turn]], blocks: list[B
     comparisons = compared(turns, judge)
     model["race"] = list(_race(turns, judge["level"]))
     model["verdict"] = _verdict(model, run, comparisons)
-    model["verdict"]["sentences"] += [
-        *_race_sentences(model, run), *_outliers(model, turns, judge["level"])
-    ]  # fmt: skip
+    model["verdict"]["sentences"] += [*_race_sentences(model, run), *_outliers(model, turns, judge["level"])]
     model["figures"]["blocks"] = list(_by_block(turns, blocks, comparisons))
     found = list(_gates(model, run, turns, blocks))
     model["gates"] = [asdict(gate) for gate in found]
     model["warnings"] = [
-        _warning("gate", f"'{gate.name}' does not hold: {gate.text}", gate.next)
-        for gate in found
-        if gate.ok is False
+        _warning("gate", f"'{gate.name}' does not hold: {gate.text}", gate.next) for gate in found if gate.ok is False
     ]
     model["warnings"] += _conditions(run, blocks)
 
@@ -64,9 +60,7 @@ def _verdict(model: dict[str, Any], run: Run, comparisons: list[BlockComparison]
         return _noise(rows)
     said = [sentence for sentence in verdict.sentences if sentence != verdict.headline]
     if verdict.decision == "unclear":
-        said.append(
-            "Longer turns even out what the load does in bursts: --set turn=10min, or longer."
-        )
+        said.append("Longer turns even out what the load does in bursts: --set turn=10min, or longer.")
     return {"decision": verdict.decision, "headline": verdict.headline, "sentences": said}
 
 
@@ -75,10 +69,14 @@ def _noise(rows: tuple[BlockComparison, ...]) -> dict[str, Any]:
     from dbdyno.stats.words import percent
 
     main = next(c for c in rows if c.metric == _HEADLINE)
-    seen = "" if math.isnan(main.smallest_visible) else (
-        f"These {main.blocks} blocks see a difference of {percent(main.smallest_visible)} % or "
-        f"more in {main.label} (80 % power)."
-    )  # fmt: skip
+    seen = (
+        ""
+        if math.isnan(main.smallest_visible)
+        else (
+            f"These {main.blocks} blocks see a difference of {percent(main.smallest_visible)} % or "
+            f"more in {main.label} (80 % power)."
+        )
+    )
     return {
         "decision": "noise floor",
         "headline": seen or "Too few blocks for a noise floor.",
@@ -106,12 +104,18 @@ def _race(turns: list[list[Turn]], level: float) -> Iterator[dict[str, Any]]:
             continue
         share, low, high = share_over_blocks(shares, level) if shares else (math.nan,) * 3
         yield {
-            "arm": at, **{key: round(value) for key, value in totals.items()},
-            "races": round(totals["disk_first"] + totals["flash_first"]), "share": share,
-            "low": low, "high": high, "blocks": len(shares), "level": level, "passed": passed,
+            "arm": at,
+            **{key: round(value) for key, value in totals.items()},
+            "races": round(totals["disk_first"] + totals["flash_first"]),
+            "share": share,
+            "low": low,
+            "high": high,
+            "blocks": len(shares),
+            "level": level,
+            "passed": passed,
             "served_ns": _mean_ns(own, "FL_IO_TM_W", "FL_IO_W"),
             "request_ns": _mean_ns(own, "FL_RQ_TM_W", "FL_RQ_W"),
-        }  # fmt: skip
+        }
 
 
 def _zero(value: float) -> float:
@@ -164,16 +168,12 @@ def _outliers(model: dict[str, Any], turns: list[list[Turn]], level: float) -> I
     if not all(math.isfinite(rate) for own in rates for rate in own):
         return
     means = [sum(own) / len(own) for own in rates]
-    words = " and ".join(
-        f"{mean:.3g} with {arm['name']}" for mean, arm in zip(means, model["arms"], strict=True)
-    )
+    words = " and ".join(f"{mean:.3g} with {arm['name']}" for mean, arm in zip(means, model["arms"], strict=True))
     text = f"Outliers that a session had to wait for, per million redo writes: {words}"
     differences = [b - a for a, b in zip(*rates, strict=True)]
     if len(differences) > 1 and any(differences):
         low, high = _interval(differences, level)
-        text += (
-            f"; difference {means[1] - means[0]:+.3g} ({100 * level:g} % {low:.3g} to {high:.3g})"
-        )
+        text += f"; difference {means[1] - means[0]:+.3g} ({100 * level:g} % {low:.3g} to {high:.3g})"
     yield f"{text}."
 
 
@@ -215,9 +215,7 @@ def _by_block(
         }
 
 
-def _gates(
-    model: dict[str, Any], run: Run, turns: list[list[Turn]], blocks: list[Block]
-) -> Iterator[Gate]:
+def _gates(model: dict[str, Any], run: Run, turns: list[list[Turn]], blocks: list[Block]) -> Iterator[Gate]:
     import numpy as np
 
     from dbdyno.stats import gates
@@ -238,14 +236,14 @@ def _gates(
 def _work(turns: list[list[Turn]]) -> Gate:
     from dbdyno.stats.gates import Gate
 
-    counts = [
-        _zero(turn.of("FL_RQ_W")) or _zero(turn.of("FL_IO_W")) for own in turns for turn in own
-    ]
+    counts = [_zero(turn.of("FL_RQ_W")) or _zero(turn.of("FL_IO_W")) for own in turns for turn in own]
     least = min(counts)
     return Gate(
-        "redo writes enough", least >= WRITES_LEAST, f"{least:,.0f} in the smallest turn",
+        "redo writes enough",
+        least >= WRITES_LEAST,
+        f"{least:,.0f} in the smallest turn",
         "the database must be at work during the whole run; longer turns: --set turn=10min",
-    )  # fmt: skip
+    )
 
 
 def _switched(run: Run, turns: list[list[Turn]]) -> Iterator[Gate]:
@@ -260,18 +258,19 @@ def _switched(run: Run, turns: list[list[Turn]]) -> Iterator[Gate]:
     if any(math.isnan(share) for share in shares.values()):
         yield Gate("the plan took effect", None, "the cells do not count FL_RQ_W")
         return
-    text = (
-        f"{100 * shares[True]:.3g} % of redo writes raced with it on, {100 * shares[False]:.3g} % "
+    text = f"{100 * shares[True]:.3g} % of redo writes raced with it on, {100 * shares[False]:.3g} % "
+    yield Gate(
+        "the plan took effect",
+        shares[True] > shares[False],
+        f"{text}with it off",
+        "is the objective one that enforces the plan, is the database named as the cells name it?",
     )
     yield Gate(
-        "the plan took effect", shares[True] > shares[False], f"{text}with it off",
-        "is the objective one that enforces the plan, is the database named as the cells name it?",
-    )  # fmt: skip
-    yield Gate(
-        "redo of these databases only", shares[False] <= OTHERS_MOST,
+        "redo of these databases only",
+        shares[False] <= OTHERS_MOST,
         f"{100 * shares[False]:.3g} % of redo writes raced although it was off",
         "other databases write redo on these cells, and are in the same counters: name them too",
-    )  # fmt: skip
+    )
 
 
 def _identity(turns: list[list[Turn]]) -> Gate:
@@ -285,10 +284,11 @@ def _identity(turns: list[list[Turn]]) -> Gate:
             known += 1
             broken += turn.of("FL_DISK_FIRST") + turn.of("FL_FLASH_FIRST") != writes
     return Gate(
-        "disk first + flash first = redo writes served", not broken if known else None,
+        "disk first + flash first = redo writes served",
+        not broken if known else None,
         f"in {known - broken} of {known} turns, exactly",
         "the counters of a cell are of several moments: read the shares with care",
-    )  # fmt: skip
+    )
 
 
 def _conditions(run: Run, blocks: list[Block]) -> list[dict[str, Any]]:
@@ -299,9 +299,7 @@ def _conditions(run: Run, blocks: list[Block]) -> list[dict[str, Any]]:
         for mark in block.marks:
             marks[mark] = marks.get(mark, 0) + 1
     for mark, times in marks.items():
-        found.append(
-            _warning("cell left out", f"{mark} (in {times} block(s))", "the other cells count")
-        )
+        found.append(_warning("cell left out", f"{mark} (in {times} block(s))", "the other cells count"))
     if len(run.blocks()) < run.manifest["blocks_planned"]:
         text = f"{len(run.blocks())} of {run.manifest['blocks_planned']} blocks are whole"
         found.append(_warning("cut short", text, "start it again for more"))

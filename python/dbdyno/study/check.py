@@ -35,8 +35,7 @@ def describe_prepared(ready: Prepared) -> str:
     warm = sum(block.kind == "warmup" for block in ready.blocks)
     watching = sum(block.kind == "overhead" for block in ready.blocks)
     lines.append(
-        f"blocks: {counted} that count, after {warm} to warm up and {watching} to measure the cost"
-        " of watching"
+        f"blocks: {counted} that count, after {warm} to warm up and {watching} to measure the cost of watching"
     )
     if how.turn_ns:
         lines.append(f"an arm's share of a block: {how.turn_ns / 1e9:g} s")

@@ -48,17 +48,13 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
     asked = question or Question()
     sets = (base, other)
     unit, slices = unit_of(sets)
-    cuts = tuple(
-        cut(s, unit, slices, merge_literals=asked.merge_literals, event=asked.event) for s in sets
-    )
+    cuts = tuple(cut(s, unit, slices, merge_literals=asked.merge_literals, event=asked.event) for s in sets)
     blocks = (cuts[0], cuts[1])
     values = (population(base), population(other))
     for name, found in zip(asked.names, values, strict=True):
         if not found.size:
             what = f"no wait for {asked.event!r}" if asked.event else "no call of the client"
-            raise TraceError(
-                f"{what} in it", where=name, next_step="`dbdyno trace check` says more"
-            )
+            raise TraceError(f"{what} in it", where=name, next_step="`dbdyno trace check` says more")
     whole = [v.astype("uint64") for v in values]
     numbers = (per_block(base, blocks[0]), per_block(other, blocks[1]))
     comparisons = _comparisons(numbers, blocks, asked)
@@ -69,14 +65,16 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
         "kind": "traces",
         "run": _run(sets, blocks, asked),
         "verdict": _verdict(verdict, blocks, asked, shares),
-        "arms": [_arm(at, *about, asked) for at, about in
-                 enumerate(zip(sets, blocks, numbers, values, strict=True))],
-        "metrics": [
-            {"arm": 1, "baseline": 0, **metric_row(c)} for c in verdict.arms[0].comparisons
-        ],
+        "arms": [_arm(at, *about, asked) for at, about in enumerate(zip(sets, blocks, numbers, values, strict=True))],
+        "metrics": [{"arm": 1, "baseline": 0, **metric_row(c)} for c in verdict.arms[0].comparisons],
         "classical": _classical(values),
-        "lines": compare_lines(sets, blocks, (numbers[0]["executions"], numbers[1]["executions"]),
-                               level=asked.level, threshold=asked.threshold),
+        "lines": compare_lines(
+            sets,
+            blocks,
+            (numbers[0]["executions"], numbers[1]["executions"]),
+            level=asked.level,
+            threshold=asked.threshold,
+        ),
         "tails": compare_tails(sets, values, asked.level),
         "statements": [],
         "figures": {
@@ -85,13 +83,15 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
             "tail": tail(list(whole)),
             "waits": _classes(sets),
             "contributions": shares,
-            "blocks": [], "heatmap": [], "curve": None,
+            "blocks": [],
+            "heatmap": [],
+            "curve": None,
         },
         "gates": [],
         "method": {"sentences": _method(blocks, asked), "overhead": None},
         "engine": {"facts": {}, "settings": []},
         "warnings": _warnings(sets, blocks, asked),
-    }  # fmt: skip
+    }
     return cleaned(model)
 
 
@@ -104,8 +104,7 @@ def _metrics(asked: Question) -> list[tuple[str, str, str]]:
     else:
         what = "call"
         first = [("per_execution", "time per execution", "ns")]
-        more = [("cpu", "CPU per execution", "ns"), ("wait", "waits per execution", "ns"),
-                ("mean", "mean call", "ns")]  # fmt: skip
+        more = [("cpu", "CPU per execution", "ns"), ("wait", "waits per execution", "ns"), ("mean", "mean call", "ns")]
     names = {"p50": "median"}
     return [*first, *more, *((n, f"{names.get(n, n)} {what}", "ns") for n in QUANTILES)]
 
@@ -133,12 +132,18 @@ def _comparisons(
 
     return [
         compare_unpaired(
-            _value(name, numbers[0], asked.event), _value(name, numbers[1], asked.event),
-            higher_is_better=False, level=asked.level, threshold=asked.threshold,
-            in_order=blocks[0].unit == "slice", metric=name, label=label, unit=unit,
+            _value(name, numbers[0], asked.event),
+            _value(name, numbers[1], asked.event),
+            higher_is_better=False,
+            level=asked.level,
+            threshold=asked.threshold,
+            in_order=blocks[0].unit == "slice",
+            metric=name,
+            label=label,
+            unit=unit,
         )
         for name, label, unit in _metrics(asked)
-    ]  # fmt: skip
+    ]
 
 
 def _decided(comparisons: list[BlockComparison], asked: Question) -> Verdict:
@@ -186,9 +191,7 @@ def _signed(ns: float) -> str:
     return f"{'+' if ns > 0 else '-'}{duration(abs(ns))}"
 
 
-def _contributions(
-    sets: tuple[Traces, Traces], numbers: tuple[dict[str, Any], dict[str, Any]]
-) -> list[dict[str, Any]]:
+def _contributions(sets: tuple[Traces, Traces], numbers: tuple[dict[str, Any], dict[str, Any]]) -> list[dict[str, Any]]:
     """Time per execution by CPU, event and rest, of each set: the parts of the headline."""
     import numpy as np
 
@@ -233,8 +236,7 @@ def _arm(
     return {
         "index": at,
         "name": asked.names[at],
-        "description": f"{about['files']} files, {about['sessions']} sessions,"
-        f" {seconds:.3g} s of session time",
+        "description": f"{about['files']} files, {about['sessions']} sessions, {seconds:.3g} s of session time",
         "changes": {},
         "sessions": about["sessions"],
         "rate_per_s": None,
@@ -263,10 +265,18 @@ def _classical(values: tuple[Any, Any]) -> list[dict[str, Any]]:
         return []
     found = [test(*values) for test in (welch, mann_whitney, kolmogorov_smirnov)]
     return [
-        {"arm": 1, "baseline": 0, "test": t.test, "statistic": t.statistic, "df": t.df,
-         "log10_p": t.log10_p, "effect": t.effect, "note": t.note}
+        {
+            "arm": 1,
+            "baseline": 0,
+            "test": t.test,
+            "statistic": t.statistic,
+            "df": t.df,
+            "log10_p": t.log10_p,
+            "effect": t.effect,
+            "note": t.note,
+        }
         for t in found
-    ]  # fmt: skip
+    ]
 
 
 def _quantile_ratio(values: tuple[Any, Any]) -> list[dict[str, Any]]:
@@ -302,9 +312,7 @@ def _classes(sets: tuple[Traces, Traces]) -> list[dict[str, Any]]:
     return found
 
 
-def _run(
-    sets: tuple[Traces, Traces], blocks: tuple[Blocks, Blocks], asked: Question
-) -> dict[str, Any]:
+def _run(sets: tuple[Traces, Traces], blocks: tuple[Blocks, Blocks], asked: Question) -> dict[str, Any]:
     a, b = asked.names
     subject = f"the waits for {asked.event}" if asked.event else "the client's executions"
     return {
@@ -350,25 +358,27 @@ def _method(blocks: tuple[Blocks, Blocks], asked: Question) -> list[str]:
     return sentences
 
 
-def _warnings(
-    sets: tuple[Traces, Traces], blocks: tuple[Blocks, Blocks], asked: Question
-) -> list[dict[str, str]]:
+def _warnings(sets: tuple[Traces, Traces], blocks: tuple[Blocks, Blocks], asked: Question) -> list[dict[str, str]]:
     found = [
         {**warning, "text": f"{name}: {warning['text']}"}
         for name, traces in zip(asked.names, sets, strict=True)
         for warning in warnings(traces)
     ]
-    found.append({
-        "code": "not interleaved",
-        "text": "The two sets were traced at different times or places: whatever else differed"
-                " between them counts as difference.",
-        "next": "trace both variants in turns, under the same load",
-    })  # fmt: skip
+    found.append(
+        {
+            "code": "not interleaved",
+            "text": "The two sets were traced at different times or places: whatever else differed"
+            " between them counts as difference.",
+            "next": "trace both variants in turns, under the same load",
+        }
+    )
     if blocks[0].unit == "slice":
-        found.append({
-            "code": "few sessions",
-            "text": "There are fewer than 5 sessions in a set, so slices of time stand for blocks;"
-                    " they say nothing about other sessions.",
-            "next": "trace 5 sessions or more of each variant",
-        })  # fmt: skip
+        found.append(
+            {
+                "code": "few sessions",
+                "text": "There are fewer than 5 sessions in a set, so slices of time stand for blocks;"
+                " they say nothing about other sessions.",
+                "next": "trace 5 sessions or more of each variant",
+            }
+        )
     return found

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 CALLS_MIN = 5
 STATEMENTS_MIN = 10
 LEVEL = 0.05
-_OWN = re.compile(
-    r"pg_stat_|pg_current_wal|current_setting|pg_backend_pid|pg_settings|pg_sleep|^select \$1$"
-)
+_OWN = re.compile(r"pg_stat_|pg_current_wal|current_setting|pg_backend_pid|pg_settings|pg_sleep|^select \$1$")
 """dbdyno's own readings and canaries."""
 
 ASSUMPTION = (
@@ -90,9 +88,7 @@ def _statements(connection: Any, run: Run, blocks: list[int]) -> tuple[list[dict
     rows = [
         _statement(name, texts.get(name, ""), counted)
         for name, counted in by_statement.items()
-        if name not in fallen
-        and counted.get("calls", 0) >= CALLS_MIN
-        and not _OWN.search(texts.get(name, ""))
+        if name not in fallen and counted.get("calls", 0) >= CALLS_MIN and not _OWN.search(texts.get(name, ""))
     ]
     return sorted(rows, key=lambda row: -row["mean_ns"]), len(fallen)
 
@@ -139,11 +135,16 @@ def _row(statements: list[dict[str, Any]], name: str, label: str) -> dict[str, A
     except StatsError:
         return None
     return {
-        "x": label, "property": name, "n": len(pairs),
-        "pearson": linear.value, "low": linear.low, "high": linear.high,
+        "x": label,
+        "property": name,
+        "n": len(pairs),
+        "pearson": linear.value,
+        "low": linear.low,
+        "high": linear.high,
         "pearson_log10_p": linear.log10_p,
-        "spearman": ranks.value, "spearman_log10_p": ranks.log10_p,
-    }  # fmt: skip
+        "spearman": ranks.value,
+        "spearman_log10_p": ranks.log10_p,
+    }
 
 
 def _adjust(rows: list[dict[str, Any]]) -> None:
@@ -155,9 +156,7 @@ def _adjust(rows: list[dict[str, Any]]) -> None:
         row["q"] = q
 
 
-def _verdict(
-    rows: list[dict[str, Any]], statements: list[dict[str, Any]], fallen: int
-) -> dict[str, Any]:
+def _verdict(rows: list[dict[str, Any]], statements: list[dict[str, Any]], fallen: int) -> dict[str, Any]:
     own = next((row for row in rows if row["property"] == "hit_ratio"), None)
     if own is None:
         return {
@@ -177,10 +176,7 @@ def _verdict(
     sentences = [_in_the_open(own)]
     best = max((row for row in rows if row is not own), key=lambda row: abs(row["spearman"]))
     if best["q"] < LEVEL and abs(best["spearman"]) > abs(r):
-        sentences.append(
-            f"The time of a call goes with {best['x']} far more: "
-            f"rank correlation {best['spearman']:.2f}."
-        )
+        sentences.append(f"The time of a call goes with {best['x']} far more: rank correlation {best['spearman']:.2f}.")
         partial = _partial(statements, best["property"])
         if partial is not None:
             sentences.append(
@@ -224,7 +220,6 @@ def _partial(statements: list[dict[str, Any]], name: str) -> float | None:
 def _too_few(n: int) -> dict[str, Any]:
     return {
         "decision": "unclear",
-        "headline": f"Only {n} statements ran {CALLS_MIN} times or more; "
-        f"a correlation needs {STATEMENTS_MIN}.",
+        "headline": f"Only {n} statements ran {CALLS_MIN} times or more; a correlation needs {STATEMENTS_MIN}.",
         "sentences": ["Run longer, or while more is going on."],
     }

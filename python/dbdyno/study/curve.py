@@ -47,8 +47,7 @@ def put(model: dict[str, Any], found: list[tuple[str, Columns]]) -> None:
             verdict["headline"] = f"{label}: {verdict['headline']}"
         verdicts.append(verdict)
     if curves:
-        model["figures"]["curve"] = {"x_label": "redo bytes since the last commit",
-                                     "curves": curves}  # fmt: skip
+        model["figures"]["curve"] = {"x_label": "redo bytes since the last commit", "curves": curves}
     rank = ["found", "not found", "unclear"]
     first = min(verdicts, key=lambda verdict: rank.index(verdict["decision"]))
     rest = [v for v in verdicts if v is not first]
@@ -56,9 +55,7 @@ def put(model: dict[str, Any], found: list[tuple[str, Columns]]) -> None:
     model["verdict"] = {**first, "sentences": [*first["sentences"], *others]}
 
 
-def _fitted(
-    columns: Columns, model: dict[str, Any]
-) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+def _fitted(columns: Columns, model: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
     """The curve of one arm for the figure, and its verdict."""
     from dbdyno.stats.curve import fit_curve
 
@@ -82,19 +79,19 @@ def _figure(fit: CurveFit, redo: Any, elapsed: Any) -> dict[str, Any]:
     step = -(-len(redo) // POINTS_SHOWN) or 1
     return {
         "bins": [
-            {"redo_bytes": b.redo_bytes, "median_ns": b.median_ns, "low_ns": b.low_ns,
-             "high_ns": b.high_ns, "n": b.n} for b in fit.bins
+            {"redo_bytes": b.redo_bytes, "median_ns": b.median_ns, "low_ns": b.low_ns, "high_ns": b.high_ns, "n": b.n}
+            for b in fit.bins
         ],
         "points": {"redo_bytes": redo[::step].tolist(), "elapsed_ns": elapsed[::step].tolist()},
         "fit": {"redo_bytes": list(fit.fit_redo_bytes), "elapsed_ns": list(fit.fit_elapsed_ns)},
         "models": [
-            {"name": m.name, "parameters": m.parameters, "bic": m.bic, "cv_error": m.cv_error,
-             "chosen": m.chosen} for m in fit.models
+            {"name": m.name, "parameters": m.parameters, "bic": m.bic, "cv_error": m.cv_error, "chosen": m.chosen}
+            for m in fit.models
         ],
         "period_bytes": fit.period_bytes,
         "found": fit.found,
         "sentence": fit.sentence,
-    }  # fmt: skip
+    }
 
 
 def _reasons(fit: CurveFit) -> list[str]:

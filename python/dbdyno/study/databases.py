@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from dbdyno.study.measures import Measures
 
 COUNTERS = {
-    "small": "DB_IO_RQ_SM", "large": "DB_IO_RQ_LG",
-    "wait_small_ms": "DB_IO_WT_SM", "wait_large_ms": "DB_IO_WT_LG",
-    "flash": "DB_FD_IO_RQ_SM", "flash_large": "DB_FD_IO_RQ_LG",
+    "small": "DB_IO_RQ_SM",
+    "large": "DB_IO_RQ_LG",
+    "wait_small_ms": "DB_IO_WT_SM",
+    "wait_large_ms": "DB_IO_WT_LG",
+    "flash": "DB_FD_IO_RQ_SM",
+    "flash_large": "DB_FD_IO_RQ_LG",
     "transactions": "transactions",
-}  # fmt: skip
+}
 
 _SQL = """
 with reading as (
@@ -72,16 +75,19 @@ def _row(looks: list[dict[str, dict[str, float]]], database: str, level: float) 
 
     span_s = total("span_ns") / 1e9
     waited_ms, disk = total("wait_small_ms", "wait_large_ms"), total("small", "large")
-    shares = [_disk(look[database]) / whole for look in looks
-              if (whole := sum(map(_disk, look.values())))]  # fmt: skip
+    shares = [_disk(look[database]) / whole for look in looks if (whole := sum(map(_disk, look.values())))]
     share, low, high = share_over_blocks(shares, level) if shares else (math.nan,) * 3
     return {
         "transactions_per_s": total("transactions") / span_s,
         "disk_per_s": disk / span_s,
         "flash_per_s": total("flash", "flash_large") / span_s,
-        "share": share, "low": low, "high": high, "level": level, "blocks": len(looks),
+        "share": share,
+        "low": low,
+        "high": high,
+        "level": level,
+        "blocks": len(looks),
         "wait_ns": waited_ms * 1e6 / disk if disk else None,
-    }  # fmt: skip
+    }
 
 
 def _disk(counters: dict[str, float]) -> float:

@@ -41,9 +41,20 @@ select arm, object, avg(utilisation), max(servers), avg(present), avg(queue), ma
 from by_station group by all order by object, arm
 """
 _NAMES = (
-    "arm", "object", "utilisation", "servers", "present", "queue", "present_max", "completions",
-    "sojourn_ns", "wait_ns", "wait_max_ns", "little_broken", "looks",
-)  # fmt: skip
+    "arm",
+    "object",
+    "utilisation",
+    "servers",
+    "present",
+    "queue",
+    "present_max",
+    "completions",
+    "sojourn_ns",
+    "wait_ns",
+    "wait_max_ns",
+    "little_broken",
+    "looks",
+)
 
 
 def of_run(connection: Any, measures: Measures) -> list[dict[str, Any]]:

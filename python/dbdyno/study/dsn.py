@@ -29,9 +29,7 @@ def without_secrets(dsn: str | None) -> str | None:
     return urlunsplit((parts.scheme, user + at + host, parts.path, query, parts.fragment))
 
 
-_TEXT_SECRET = re.compile(
-    r"(?i)\b(password|sslpassword|passfile|sslkey)\s*=\s*('(?:\\.|[^'])*'|[^\s\"',}]+)"
-)
+_TEXT_SECRET = re.compile(r"(?i)\b(password|sslpassword|passfile|sslkey)\s*=\s*('(?:\\.|[^'])*'|[^\s\"',}]+)")
 _IN_TEXT = re.compile(r"(\b[a-zA-Z][\w+.-]*://[^/\s\"':@]*):[^@\s\"']*@")
 
 

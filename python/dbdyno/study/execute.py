@@ -24,11 +24,25 @@ if TYPE_CHECKING:
     from dbdyno.target.postgres import Postgres
 
 ASKED_FIRST = (
-    "shared_buffers", "wal_buffers", "work_mem", "synchronous_commit", "fsync", "wal_sync_method",
-    "full_page_writes", "wal_compression", "wal_writer_delay", "wal_writer_flush_after",
-    "max_wal_size", "checkpoint_timeout", "autovacuum", "jit", "effective_cache_size",
-    "random_page_cost", "max_parallel_workers_per_gather", "track_io_timing",
-)  # fmt: skip
+    "shared_buffers",
+    "wal_buffers",
+    "work_mem",
+    "synchronous_commit",
+    "fsync",
+    "wal_sync_method",
+    "full_page_writes",
+    "wal_compression",
+    "wal_writer_delay",
+    "wal_writer_flush_after",
+    "max_wal_size",
+    "checkpoint_timeout",
+    "autovacuum",
+    "jit",
+    "effective_cache_size",
+    "random_page_cost",
+    "max_parallel_workers_per_gather",
+    "track_io_timing",
+)
 
 
 def same_twice(plan: Plan) -> Plan:
@@ -38,9 +52,7 @@ def same_twice(plan: Plan) -> Plan:
     return replace(plan, kind="aa", title=f"A/A {plan.title}", arms=[base, twin])
 
 
-def start(
-    plan: Plan, folder: Path, progress: Progress | None = None, *, seed: int | None = None
-) -> Run:
+def start(plan: Plan, folder: Path, progress: Progress | None = None, *, seed: int | None = None) -> Run:
     """Runs a plan into a new run folder below `folder`; returns the run, ready to be analysed.
 
     Raises `Interrupted` after a signal, with everything put back and the run marked aborted.
@@ -90,9 +102,7 @@ def refuse_ended(run: Run) -> None:
         raise PlanError("is still running", where=run.id, next_step="wait for it, or stop it")
 
 
-def _opened(
-    stack: contextlib.ExitStack, plan: Plan, seed: int | None
-) -> tuple[Stopping, Guardian, Prepared]:
+def _opened(stack: contextlib.ExitStack, plan: Plan, seed: int | None) -> tuple[Stopping, Guardian, Prepared]:
     from dbdyno.target.guardian import Guardian
 
     stopping = stack.enter_context(Stopping())

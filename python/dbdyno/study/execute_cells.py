@@ -72,9 +72,7 @@ def start_on_cells(
     return run
 
 
-def resume_on_cells(
-    run: Run, plan: CellsPlan, found: Survey, access: Access, progress: Progress | None = None
-) -> Run:
+def resume_on_cells(run: Run, plan: CellsPlan, found: Survey, access: Access, progress: Progress | None = None) -> Run:
     """Runs what a run that was cut has not yet run; `plan` is its own, `found` what its cells are
     like now.
 
@@ -86,9 +84,10 @@ def resume_on_cells(
         if facts != was.get(name):
             differs = [key for key in facts if facts[key] != was.get(name, {}).get(key)]
             raise PlanError(
-                f"is not as it was found when the run began: {', '.join(differs)}", where=name,
+                f"is not as it was found when the run began: {', '.join(differs)}",
+                where=name,
                 next_step="blocks before and after would not be alike: start a new run",
-            )  # fmt: skip
+            )
     undo = _undo(plan, found, access)
     todo = _blocks(plan, int(run.manifest["seed"]))
     with Stopping() as stopping:
@@ -96,10 +95,12 @@ def resume_on_cells(
         run.drop_leftovers()
         whole = {block.index for block in run.blocks()}
         run.save(
-            status="running", process=this_process(), restored=False,
+            status="running",
+            process=this_process(),
+            restored=False,
             resumed=[*run.manifest.get("resumed", []), len(whole)],
             iorm={**run.manifest["iorm"], "undo": to_wire(undo)},
-        )  # fmt: skip
+        )
         _carry_out(_Runner(plan, run, found, access, stopping, progress), undo, todo, whole)
     return run
 
@@ -121,10 +122,7 @@ def _carry_out(
                 try:
                     asyncio.run(runner.go([block for block in planned if block.index not in whole]))
                 finally:
-                    progress.note(
-                        "putting the plans of the cells back, and looking again after "
-                        f"{SETTLE_S:g} s"
-                    )
+                    progress.note(f"putting the plans of the cells back, and looking again after {SETTLE_S:g} s")
         finally:
             if not guardian.pending:
                 with contextlib.suppress(Error):
@@ -146,16 +144,18 @@ class _Runner:
     """Runs blocks on cells into a run folder."""
 
     def __init__(
-        self, plan: CellsPlan, run: Run, found: Survey, access: Access, stopping: Stopping,
+        self,
+        plan: CellsPlan,
+        run: Run,
+        found: Survey,
+        access: Access,
+        stopping: Stopping,
         progress: Progress,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.plan, self.run, self.arms = plan, run, found.arms(plan)
         self.access, self.stopping, self.progress = access, stopping, progress
         self.hosts = list(found.found)
-        self.ours = {
-            host: (found.found[host].directives, *(arm[host] for arm in self.arms))
-            for host in self.hosts
-        }
+        self.ours = {host: (found.found[host].directives, *(arm[host] for arm in self.arms)) for host in self.hosts}
         self.stale: dict[str, int | None] = {}
 
     async def go(self, todo: Sequence[PlannedBlock]) -> None:
@@ -182,18 +182,20 @@ class _Runner:
                 for key, values in columns_of(collection, planned.index, name).items():
                     columns.setdefault(key, []).extend(values)
         block = Block(
-            index=planned.index, kind=planned.kind, started_ns=began_ns, ended_ns=time.time_ns(),
-            rows=len(columns["value"]), marks=list(dict.fromkeys(marks)),
+            index=planned.index,
+            kind=planned.kind,
+            started_ns=began_ns,
+            ended_ns=time.time_ns(),
+            rows=len(columns["value"]),
+            marks=list(dict.fromkeys(marks)),
             slices=[SliceRecord(t.arm, t.slice, True, False) for t in planned.turns],
             report={"turns": turns},
-        )  # fmt: skip
+        )
         _core.write_metrics(self.run.path / "metrics", block.name, columns)
         self.run.add_block(block)
         self.progress.block(block.index, block.kind, {}, block.marks)
 
-    async def _turn(
-        self, fleet: Fleet, arm: int, block: int
-    ) -> tuple[Collection, Collection, dict[str, str]]:
+    async def _turn(self, fleet: Fleet, arm: int, block: int) -> tuple[Collection, Collection, dict[str, str]]:
         """One turn of an arm: what was collected at its begin and at its end, and which cells do
         not count with the reason."""
         self.stopping.check()
@@ -204,25 +206,20 @@ class _Runner:
         wrong = await self._fresh(fleet, {n: at and at + 1 for n, at in switched.items()}, tick)
         before = await collect(fleet)
         begun = _collected(before)
-        least = {
-            name: at and at + self.plan.turn_ns - 10**9
-            for name, at in begun.items()
-            if name not in wrong
-        }
+        least = {name: at and at + self.plan.turn_ns - 10**9 for name, at in begun.items() if name not in wrong}
         wrong |= await self._fresh(fleet, least, tick)
         after = await collect(fleet)
         wrong |= _incomplete(before, after)
         if len(wrong) == len(self.hosts):
             first = next(iter(wrong.items()))
             raise CellsError(
-                f"{first[1]}, and none of the other cells counts either", where=first[0],
+                f"{first[1]}, and none of the other cells counts either",
+                where=first[0],
                 next_step="the metrics of the cells must go on: dbdyno cells watch shows them",
-            )  # fmt: skip
+            )
         return before, after, wrong
 
-    async def _fresh(
-        self, fleet: Fleet, least: Mapping[str, int | None], tick: Any
-    ) -> dict[str, str]:
+    async def _fresh(self, fleet: Fleet, least: Mapping[str, int | None], tick: Any) -> dict[str, str]:
         """Waits until every cell has collected at its time in `least` or later; those that gave
         nothing new for the whole patience, with the reason."""
         seen: dict[str, int | None] = {}
@@ -289,9 +286,7 @@ def _targets(found: Survey) -> dict[str, Any]:
     }
 
 
-def _manifest(
-    plan: CellsPlan, found: Survey, undo: PlanUndo, count: int, seed: int
-) -> dict[str, Any]:
+def _manifest(plan: CellsPlan, found: Survey, undo: PlanUndo, count: int, seed: int) -> dict[str, Any]:
     from dbdyno.study.execute import common_facts
 
     common, arms = plan.common(), found.arms(plan)
@@ -304,8 +299,12 @@ def _manifest(
         "blocks_planned": count,
         "arms": [
             {
-                "name": arm.name, "description": arm.description, "sessions": None,
-                "rate_per_s": None, "target": common.dsn, "how": {},
+                "name": arm.name,
+                "description": arm.description,
+                "sessions": None,
+                "rate_per_s": None,
+                "target": common.dsn,
+                "how": {},
                 "changes": {host.name: alter(directives) for host, directives in own.items()},
                 "was": {host.name: alter(p.directives) for host, p in found.found.items()},
             }
@@ -321,4 +320,4 @@ def _manifest(
         },
         "restored": False,
         "plan": common.to_dict(),
-    }  # fmt: skip
+    }

@@ -29,9 +29,7 @@ COST_COMMITS = 5000
 _REASON = "a log is always open: the arms differ by their files and rules only"
 
 
-def start_on_host(
-    plan: HostPlan, folder: Path, progress: Progress | None = None, *, seed: int | None = None
-) -> Run:
+def start_on_host(plan: HostPlan, folder: Path, progress: Progress | None = None, *, seed: int | None = None) -> Run:
     """Runs a plan on this host into a new run folder below `folder`.
 
     Raises `PlanError` for values that make no sense, `TargetError` for a path that the probe will
@@ -63,9 +61,10 @@ def refuse_resume(run: Run) -> None:
     for one on storage cells, which are looked at and asked for first."""
     if "iorm" in run.manifest:
         raise PlanError(
-            "is a run on storage cells; it goes on by the command line only", where=run.id,
+            "is a run on storage cells; it goes on by the command line only",
+            where=run.id,
             next_step=f"dbdyno run --resume {run.id}",
-        )  # fmt: skip
+        )
     if "logs" in run.manifest:
         raise PlanError(
             "is a run of a probe, whose files are gone; it cannot go on",
@@ -90,9 +89,7 @@ def _carry_out(runner: _Runner, todo: list[PlannedBlock], how: Timing) -> None:
 class _Runner:
     """Runs blocks of log writers into a run folder."""
 
-    def __init__(
-        self, plan: HostPlan, run: Run, probe: Any, stopping: Stopping, progress: Progress
-    ) -> None:
+    def __init__(self, plan: HostPlan, run: Run, probe: Any, stopping: Stopping, progress: Progress) -> None:
         self.plan, self.run, self.probe = plan, run, probe
         self.stopping, self.progress = stopping, progress
         self.names = [arm.name for arm in plan.arms]
@@ -153,11 +150,10 @@ class _Runner:
 
     def _rates(self, report: dict[str, Any]) -> dict[str, float]:
         return {
-            self.names[arm["arm"]]: arm["transactions"]
-            * self.plan.arms[arm["arm"]].sessions * 1e9 / arm["busy_ns"]
+            self.names[arm["arm"]]: arm["transactions"] * self.plan.arms[arm["arm"]].sessions * 1e9 / arm["busy_ns"]
             for arm in report["arms"]
             if arm["busy_ns"]
-        }  # fmt: skip
+        }
 
 
 class _Metrics:
@@ -174,10 +170,19 @@ class _Metrics:
         at_ns = time.time_ns()
         for arm, rows in zip(self.arms, json.loads(probe.counters()), strict=True):
             for object_type, thing, metric, unit, kind, value in rows:
-                self.rows.append({
-                    "arm": arm, "source": "probe", "object_type": object_type, "object": thing,
-                    "metric": metric, "at_ns": at_ns, "value": value, "unit": unit, "kind": kind,
-                })  # fmt: skip
+                self.rows.append(
+                    {
+                        "arm": arm,
+                        "source": "probe",
+                        "object_type": object_type,
+                        "object": thing,
+                        "metric": metric,
+                        "at_ns": at_ns,
+                        "value": value,
+                        "unit": unit,
+                        "kind": kind,
+                    }
+                )
         keys = ("source", "object_type", "object", "metric", "at_ns", "value", "unit", "kind")
         for row in host_counters():
             self.rows.append({"arm": "", **{key: getattr(row, key) for key in keys}})
@@ -212,8 +217,13 @@ def _manifest(
         "blocks_planned": sum(block.kind == "measure" for block in todo),
         "arms": [
             {
-                "name": arm.name, "description": description(arm), "sessions": arm.sessions,
-                "rate_per_s": arm.rate_per_s, "target": "host", "changes": {}, "how": {},
+                "name": arm.name,
+                "description": description(arm),
+                "sessions": arm.sessions,
+                "rate_per_s": arm.rate_per_s,
+                "target": "host",
+                "changes": {},
+                "how": {},
                 "was": {},
             }
             for arm in plan.arms
@@ -225,4 +235,4 @@ def _manifest(
         ],
         "plan": common.to_dict(),
         "process": this_process(),
-    }  # fmt: skip
+    }

@@ -69,10 +69,7 @@ def setting(path: str, text: str) -> list[Level]:
 
 def sessions(text: str, noun: str = "session") -> list[Level]:
     """The number of sessions as a factor; `noun` is what the study calls one."""
-    return [
-        Level(f"{n} {noun}" if n == 1 else f"{n} {noun}s", sessions=n)
-        for n in numbers(text, f"{noun}s")
-    ]
+    return [Level(f"{n} {noun}" if n == 1 else f"{n} {noun}s", sessions=n) for n in numbers(text, f"{noun}s")]
 
 
 def combined(*factors: Sequence[Level], within: bool = False) -> list[Arm]:

@@ -43,9 +43,7 @@ def examine(
     return gates, warnings + list(_conditions(run, measures))
 
 
-def _gates(
-    run: Run, measures: Measures, model: dict[str, Any], latencies: Latencies
-) -> Iterator[Gate]:
+def _gates(run: Run, measures: Measures, model: dict[str, Any], latencies: Latencies) -> Iterator[Gate]:
     import numpy as np
 
     from dbdyno.stats import gates
@@ -127,9 +125,7 @@ def _open_loop(measures: Measures) -> Iterator[Gate]:
         skipped = int(sum(arm.values["skipped"]))
         arrivals = int(sum(arm.values["count"])) + skipped
         yield replace(gates.given_up(skipped, arrivals), name=f"all arrivals of {arm.label} served")
-        lags = [
-            own["lag_max_ns"] for b in arm.blocks for own in b.report["arms"] if own["arm"] == at
-        ]
+        lags = [own["lag_max_ns"] for b in arm.blocks for own in b.report["arms"] if own["arm"] == at]
         late = sum(lag > LAG_MAX_NS for lag in lags)
         yield gates.Gate(
             f"generator keeps the schedule of {arm.label}",

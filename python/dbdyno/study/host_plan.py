@@ -50,8 +50,7 @@ class HostPlan:
             kind=self.kind,
             dsn=HOST,
             arms=[
-                Arm(arm.name, description(arm), sessions=arm.sessions, rate_per_s=arm.rate_per_s)
-                for arm in self.arms
+                Arm(arm.name, description(arm), sessions=arm.sessions, rate_per_s=arm.rate_per_s) for arm in self.arms
             ],
             workload=Workload([]),
             schedule=self.schedule,
@@ -77,15 +76,10 @@ def description(arm: LogArm) -> str:
     both = {"first": ", goes on with the first that is durable", "all": ", both durable"}
     rule = both[arm.rule] if len(arm.paths) > 1 else ""
     think = f", thinking {duration(arm.think_ns)}" if arm.think_ns else ""
-    return (
-        f"redo of {arm.size} per commit, blocks of {size(arm.block_bytes)}, {arm.sync}{think}; "
-        f"to {paths}{rule}"
-    )
+    return f"redo of {arm.size} per commit, blocks of {size(arm.block_bytes)}, {arm.sync}{think}; to {paths}{rule}"
 
 
-def host_study(
-    name: str, options: Mapping[str, str], *, quick: bool = False, blocks: int | None = None
-) -> HostPlan:
+def host_study(name: str, options: Mapping[str, str], *, quick: bool = False, blocks: int | None = None) -> HostPlan:
     """The plan of a study on this host; raises `PlanError` for one that does not run here."""
     if name not in STUDIES:
         raise PlanError(

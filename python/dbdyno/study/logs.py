@@ -27,9 +27,7 @@ def add(model: dict[str, Any], connection: Any, measures: Measures, run: Run) ->
     blocks = [block.index for block in measures.arms[0].blocks]
     waits = _waits(connection, blocks)
     counts = _counts(connection, blocks)
-    model["logs"] = [
-        _log(at, given, waits, counts) for at, given in enumerate(run.manifest.get("logs", []))
-    ]
+    model["logs"] = [_log(at, given, waits, counts) for at, given in enumerate(run.manifest.get("logs", []))]
     if model["kind"] == "probe":
         model["verdict"] = _verdict(model)
     else:
@@ -105,12 +103,15 @@ def _log(
     writes, commits = count("lgwr", "redo writes"), count("lgwr", "commits")
     paths = [
         {
-            "path": who, "file": file, **waits.get((name, who), {}),
-            "bytes": count(who, "bytes written"), "outliers": count(who, "outliers"),
+            "path": who,
+            "file": file,
+            **waits.get((name, who), {}),
+            "bytes": count(who, "bytes written"),
+            "outliers": count(who, "outliers"),
             "farthest_behind_bytes": count(who, "farthest behind"),
         }
         for who, file in zip(PATHS, given["paths"], strict=False)
-    ]  # fmt: skip
+    ]
     raced = given["rule"] == "first"
     return {
         "arm": at,
@@ -184,10 +185,7 @@ def race_sentences(log: dict[str, Any]) -> Iterator[str]:
         f"{race['actual_outliers']:,} that nothing prevented."
     )
     if race["skipped_busy"]:
-        yield (
-            f"{race['skipped_busy']:,} writes went to the first path only, because the second was "
-            "too far behind."
-        )
+        yield (f"{race['skipped_busy']:,} writes went to the first path only, because the second was too far behind.")
     if race["held_back"]:
         yield f"{race['held_back']:,} writes waited until the first path was less far behind."
 

@@ -112,11 +112,18 @@ def measure(run: Run) -> Measures:
     about = run.manifest["arms"]
     places = {arm["name"]: at for at, arm in enumerate(about)}
     arms = [
-        ArmMeasures(arm["name"], arm["name"], arm["sessions"], blocks, parts,
-                    _arrays(rows, arm["name"], len(parts)), operation,
-                    places.get(arm.get("against"), 0))
+        ArmMeasures(
+            arm["name"],
+            arm["name"],
+            arm["sessions"],
+            blocks,
+            parts,
+            _arrays(rows, arm["name"], len(parts)),
+            operation,
+            places.get(arm.get("against"), 0),
+        )
         for arm in about
-    ]  # fmt: skip
+    ]
     return Measures(arms, broken)
 
 
@@ -176,9 +183,7 @@ def _arrays(rows: list[dict[str, Any]], arm: str, groups: int) -> dict[str, Arra
     }
 
 
-def _column(
-    rows: list[dict[str, Any]], arm: str, groups: int, value: Callable[[dict[str, Any]], float]
-) -> Array:
+def _column(rows: list[dict[str, Any]], arm: str, groups: int, value: Callable[[dict[str, Any]], float]) -> Array:
     import numpy as np
 
     out = np.full(groups, np.nan)

@@ -24,13 +24,9 @@ def method(run: Run) -> dict[str, Any]:
         )
     operation = judge.get("operation", "transaction")
     if operation != "transaction":
-        sentences.append(
-            f"Latencies are those of the {operation} alone; throughput counts whole transactions."
-        )
+        sentences.append(f"Latencies are those of the {operation} alone; throughput counts whole transactions.")
     if schedule["warmup_blocks"]:
-        sentences.append(
-            f"{schedule['warmup_blocks']} warm-up block(s) were recorded and do not count."
-        )
+        sentences.append(f"{schedule['warmup_blocks']} warm-up block(s) were recorded and do not count.")
     if any(arm["rate_per_s"] for arm in manifest["arms"]):
         sentences.append(
             "Open loop: latency counts from the intended start, so that a stall of the "
@@ -52,8 +48,7 @@ def method(run: Run) -> dict[str, Any]:
     ]
     if manifest.get("resumed"):
         sentences.append(
-            f"The run was interrupted and resumed {len(manifest['resumed'])} time(s), "
-            "with a warm-up before it went on."
+            f"The run was interrupted and resumed {len(manifest['resumed'])} time(s), with a warm-up before it went on."
         )
     return {"sentences": sentences, "overhead": overhead(run)}
 

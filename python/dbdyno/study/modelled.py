@@ -129,9 +129,7 @@ def _wall_s(run: Run, began: float) -> float:
     return float(run.manifest.get("wall_s", 0.0)) + time.monotonic() - began
 
 
-def _blocks(
-    run: Run, core: Any, plan: Plan, todo: list[int], stopping: Stopping, progress: Progress
-) -> None:
+def _blocks(run: Run, core: Any, plan: Plan, todo: list[int], stopping: Stopping, progress: Progress) -> None:
     threads = min(THREADS_MOST, len(os.sched_getaffinity(0)), max(len(todo), 1))
     queue = iter(todo)
     arms = ", ".join(arm.name for arm in plan.arms[:3]) + (" ..." if len(plan.arms) > 3 else "")

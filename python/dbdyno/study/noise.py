@@ -24,10 +24,15 @@ def noise_verdict(
         base, again = measures.metric(metric.name)
         try:
             floors[metric.name] = noise_floor(
-                base, again, higher_is_better=metric.higher_is_better, level=judge["level"],
-                threshold=judge["threshold"], metric=metric.name, label=metric.label,
+                base,
+                again,
+                higher_is_better=metric.higher_is_better,
+                level=judge["level"],
+                threshold=judge["threshold"],
+                metric=metric.name,
+                label=metric.label,
                 unit=metric.unit,
-            )  # fmt: skip
+            )
         except StatsError:
             continue
     if headline not in floors:

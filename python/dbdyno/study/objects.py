@@ -57,9 +57,7 @@ def _first(conn: psycopg.Connection[Any], statement: str, register: Callable[[],
 
 
 @contextlib.contextmanager
-def turn_sql(
-    before: list[str], after: list[str], target: Postgres, guardian: Guardian
-) -> Iterator[None]:
+def turn_sql(before: list[str], after: list[str], target: Postgres, guardian: Guardian) -> Iterator[None]:
     """Runs an arm's SQL before its turn; at the end, however it comes, the SQL after it."""
     with contextlib.ExitStack() as stack:
         if after:

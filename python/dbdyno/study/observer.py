@@ -124,8 +124,7 @@ class Observer:
         if waits and waits["arm"]:
             pairs = zip(waits["event_type"], waits["event"], waits["object"], strict=True)
             waits["class"] = [
-                wait_class(kind, event, background=thing != "client backend")
-                for kind, event, thing in pairs
+                wait_class(kind, event, background=thing != "client backend") for kind, event, thing in pairs
             ]
             _core.write_waits(folder / "waits", name, waits)
         if self.metrics:

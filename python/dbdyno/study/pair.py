@@ -145,8 +145,7 @@ def _warnings(runs: tuple[Run, Run]) -> list[dict[str, Any]]:
     return [
         {
             "code": "not interleaved",
-            "text": "The two runs were made one after the other: what drifted between them counts "
-            "as difference.",
+            "text": "The two runs were made one after the other: what drifted between them counts as difference.",
             "next": "put both variants as arms into one plan",
         }
     ]

@@ -16,8 +16,14 @@ if TYPE_CHECKING:
 
 BUCKETS_PER_DECADE = 25
 QUANTILE_GRID = [
-    *(at / 100 for at in range(1, 100)), 0.995, 0.998, 0.999, 0.9995, 0.9998, 0.9999,
-]  # fmt: skip
+    *(at / 100 for at in range(1, 100)),
+    0.995,
+    0.998,
+    0.999,
+    0.9995,
+    0.9998,
+    0.9999,
+]
 BLOCK_GRID = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999]
 
 
@@ -80,9 +86,7 @@ def quantile_ratio(measures: Measures, latencies: Latencies, level: float) -> li
         blocks = min(len(tables[at]), len(tables[number]))
         pair = tables[at][:blocks], tables[number][:blocks]
         low, high = _band(*pair, grid, np.log(np.maximum(ratio, 1e-12)), level)
-        figures.append(
-            {"arm": number, "quantile": grid, "ratio": _list(ratio), "low": low, "high": high}
-        )
+        figures.append({"arm": number, "quantile": grid, "ratio": _list(ratio), "low": low, "high": high})
     return figures
 
 
@@ -130,14 +134,16 @@ def by_block(measures: Measures, metric: str) -> list[dict[str, Any]]:
             continue
         blocks = [block for block, ok in zip(arm.blocks, keep, strict=False) if ok]
         at_s = moments(arm.blocks)
-        figures.append({
-            "arm": number,
-            "metric": metric,
-            "block": [b.index for b in blocks],
-            "at_s": [at_s[b.index] for b in blocks],
-            "ratio": _list(ratio[keep]),
-            "marked": [", ".join(b.marks) for b in blocks],
-        })  # fmt: skip
+        figures.append(
+            {
+                "arm": number,
+                "metric": metric,
+                "block": [b.index for b in blocks],
+                "at_s": [at_s[b.index] for b in blocks],
+                "ratio": _list(ratio[keep]),
+                "marked": [", ".join(b.marks) for b in blocks],
+            }
+        )
     return figures
 
 
@@ -168,14 +174,16 @@ def heatmap(connection: Any, measures: Measures, columns: int = 60) -> list[dict
     figures = []
     for number, arm in enumerate(measures.arms):
         own = [row for row in rows if row[0] == arm.name]
-        figures.append({
-            "arm": number,
-            "at_s": [row[1] * width / 1e9 for row in own],
-            "width_s": width / 1e9,
-            "low_ns": [10 ** (row[2] / 10) for row in own],
-            "high_ns": [10 ** ((row[2] + 1) / 10) for row in own],
-            "count": [row[3] for row in own],
-        })  # fmt: skip
+        figures.append(
+            {
+                "arm": number,
+                "at_s": [row[1] * width / 1e9 for row in own],
+                "width_s": width / 1e9,
+                "low_ns": [10 ** (row[2] / 10) for row in own],
+                "high_ns": [10 ** ((row[2] + 1) / 10) for row in own],
+                "count": [row[3] for row in own],
+            }
+        )
     return figures
 
 
@@ -195,23 +203,25 @@ def waits(connection: Any, measures: Measures) -> list[dict[str, Any]]:
     ).fetchall()
     busy: dict[str, float] = {}
     if any(row[5] for row in rows):
-        busy = dict(connection.execute(
-            "select arm, sum(elapsed_ns)::double from calls where kind = 'transaction'"
-            " and block in (select unnest($1::int[])) group by all", [blocks],
-        ).fetchall())  # fmt: skip
+        busy = dict(
+            connection.execute(
+                "select arm, sum(elapsed_ns)::double from calls where kind = 'transaction'"
+                " and block in (select unnest($1::int[])) group by all",
+                [blocks],
+            ).fetchall()
+        )
     figures = []
     for number, arm in enumerate(measures.arms):
-        own = [(row[1], row[2], row[3], row[4] if busy else row[3])
-               for row in rows if row[0] == arm.name]  # fmt: skip
+        own = [(row[1], row[2], row[3], row[4] if busy else row[3]) for row in rows if row[0] == arm.name]
         total = busy.get(arm.name, 0.0) if busy else sum(row[3] for row in own)
         rest = total - sum(row[3] for row in own)
         if busy and rest > 0:
             own.append(("CPU", "CPU", 0, rest))
         figures += [
-            {"arm": number, "class": kind, "event": event, "samples": count,
-             "share": part / total}
-            for kind, event, count, part in own if total
-        ]  # fmt: skip
+            {"arm": number, "class": kind, "event": event, "samples": count, "share": part / total}
+            for kind, event, count, part in own
+            if total
+        ]
     return figures
 
 
@@ -231,10 +241,15 @@ def statements(connection: Any, measures: Measures) -> list[dict[str, Any]]:
     table: dict[tuple[str, str], list[dict[str, Any]]] = {}
     names = [arm.name for arm in measures.arms]
     for statement, kind, arm, ops, mean, median, p99 in rows:
-        table.setdefault((statement, kind), []).append({
-            "arm": names.index(arm), "ops": ops, "mean_ns": mean, "p50_ns": median,
-            "p99_ns": p99,
-        })  # fmt: skip
+        table.setdefault((statement, kind), []).append(
+            {
+                "arm": names.index(arm),
+                "ops": ops,
+                "mean_ns": mean,
+                "p50_ns": median,
+                "p99_ns": p99,
+            }
+        )
     return [
         {"statement": statement, "kind": kind, "arms": sorted(arms, key=lambda a: a["arm"])}
         for (statement, kind), arms in table.items()
@@ -242,9 +257,7 @@ def statements(connection: Any, measures: Measures) -> list[dict[str, Any]]:
 
 
 def _has(connection: Any, table: str) -> bool:
-    found = connection.execute(
-        "select count(*) from duckdb_views() where view_name = $1", [table]
-    ).fetchone()
+    found = connection.execute("select count(*) from duckdb_views() where view_name = $1", [table]).fetchone()
     return bool(found[0])
 
 

@@ -181,9 +181,10 @@ def on_target(plan: Plan, target: str | None) -> Plan:
             else ("on storage cells", f"{CELLS}HOST1,HOST2 --dry-run")
         )
         raise PlanError(
-            f"runs on an engine or a model, not {where}", where=plan.title,
+            f"runs on an engine or a model, not {where}",
+            where=plan.title,
             next_step=f"flash-log does: dbdyno run flash-log --target {how}",
-        )  # fmt: skip
+        )
     if target is None:
         return plan
     return replace(plan, dsn=None if target in EMBEDDED else target)

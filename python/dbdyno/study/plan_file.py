@@ -88,9 +88,7 @@ class _Reader:
         arms = self.arms(tables.get("arm"))
         return self.assemble(head, parts, arms)
 
-    def assemble(
-        self, head: dict[str, Any], parts: dict[str, dict[str, Any]], arms: list[Arm]
-    ) -> Plan:
+    def assemble(self, head: dict[str, Any], parts: dict[str, dict[str, Any]], arms: list[Arm]) -> Plan:
         schedule, verdict, load = parts["schedule"], parts["verdict"], parts["load"]
         for own in ("turn", "slice", "settle"):
             if own in schedule:
@@ -102,12 +100,16 @@ class _Reader:
         rates = [load.get("rate_per_s") if a.rate_per_s is None else a.rate_per_s for a in arms]
         if verdict.get("headline") == "throughput" and all(rates):
             self.fail(
-                "in an open loop the rate is given, so throughput cannot be the metric of the "
-                "verdict", "verdict", "metric", 0, "choose mean, p50, p90, p99 or p99.9",
-            )  # fmt: skip
+                "in an open loop the rate is given, so throughput cannot be the metric of the verdict",
+                "verdict",
+                "metric",
+                0,
+                "choose mean, p50, p90, p99 or p99.9",
+            )
         if "latency_limit" in parts["workload"] and not all(rates):
-            self.fail("latency_limit needs rate_per_s: a closed loop has no intended start",
-                      "workload", "latency_limit", 0)  # fmt: skip
+            self.fail(
+                "latency_limit needs rate_per_s: a closed loop has no intended start", "workload", "latency_limit", 0
+            )
         return Plan(
             title=head["title"],
             question=head.get("question", ""),
@@ -141,8 +143,7 @@ class _Reader:
         if len(ways) > 1:
             self.fail(f"give {' or '.join(ways)}, not both", "workload", ways[-1], 0)
         if "parameters" in table and "kind" not in table:
-            self.fail("parameters are those of a typed workload: name its kind",
-                      "workload", "parameters", 0)  # fmt: skip
+            self.fail("parameters are those of a typed workload: name its kind", "workload", "parameters", 0)
         if builtin:
             own = builtin_workload(builtin, table.get("scale", 1))
             table["scripts"] = own.scripts
@@ -173,9 +174,7 @@ class _Reader:
                 self.fail(f"no arm is named {arm.against!r}", "arm", "against", at)
         return arms
 
-    def check(
-        self, table: dict[str, Any], allowed: tuple[keys.Key, ...], where: str, at: int
-    ) -> dict[str, Any]:
+    def check(self, table: dict[str, Any], allowed: tuple[keys.Key, ...], where: str, at: int) -> dict[str, Any]:
         """The table's values in the form of the plan; fails at the first wrong one."""
         by_name = {key.name: key for key in allowed}
         values = {}
@@ -192,9 +191,7 @@ class _Reader:
         name = _dotted(where, key.name)
         if not keys.matches(key, value):
             found = f"{value!r}"[:60]
-            self.fail(
-                f"{name} must be {keys.TYPE_WORDS[key.type]}, found {found}", where, key.name, at
-            )
+            self.fail(f"{name} must be {keys.TYPE_WORDS[key.type]}, found {found}", where, key.name, at)
         if key.choices and value not in key.choices:
             self.fail(
                 f"{name} must be one of {', '.join(key.choices)}, found {value!r}",
@@ -212,8 +209,7 @@ class _Reader:
             nanoseconds = duration_ns(value)
             if not nanoseconds:
                 self.fail(
-                    f"{_dotted(where, key.name)} must be {keys.TYPE_WORDS['duration']}, "
-                    f"found {value!r}",
+                    f"{_dotted(where, key.name)} must be {keys.TYPE_WORDS['duration']}, found {value!r}",
                     where,
                     key.name,
                     at,
@@ -256,9 +252,7 @@ class _Reader:
         step = f"did you mean {near[0]!r}?" if near else f"allowed here: {', '.join(allowed)}"
         self.fail(f"unknown key {_dotted(where, name)!r}", where, name, at, step)
 
-    def fail(
-        self, message: str, table: str, key: str, at: int, step: str | None = None
-    ) -> NoReturn:
+    def fail(self, message: str, table: str, key: str, at: int, step: str | None = None) -> NoReturn:
         line = self.line_of(table, key, at)
         place = f"{self.path}:{line}" if line else str(self.path)
         raise PlanError(message, where=place, next_step=step)

@@ -131,8 +131,7 @@ SCHEDULE = (
     Key(
         "turn",
         "duration",
-        "an arm's share of a block (default: 1 s in slices, 2 s in turns, 5 s with a reload,\n"
-        "15 s with a restart)",
+        "an arm's share of a block (default: 1 s in slices, 2 s in turns, 5 s with a reload,\n15 s with a restart)",
         None,
     ),
     Key(
@@ -184,9 +183,7 @@ WATCH = (
         low=0,
         high=1000,
     ),
-    Key(
-        "counters", "bool", "read the engine's and the host's counters at the blocks' borders", None
-    ),
+    Key("counters", "bool", "read the engine's and the host's counters at the blocks' borders", None),
     Key("overhead_blocks", "int", "blocks that measure the cost of watching", "2", low=0),
     Key(
         "statements",
@@ -240,9 +237,7 @@ ARM = (
         '{work_mem = "4MB"}',
     ),
     Key("parameters", "values", "other parameters of the typed workload", None),
-    Key(
-        "against", "str", "the arm it is compared with, if not the first; its own name: none", None
-    ),
+    Key("against", "str", "the arm it is compared with, if not the first; its own name: none", None),
     Key("before_sql", "texts", "SQL before each turn of this arm", None),
     Key("after_sql", "texts", "SQL after each turn, whatever happens", None),
     Key("scripts", "scripts", "other scripts than the workload's", None),
@@ -301,9 +296,5 @@ def matches(key: Key, value: Any) -> bool:
     if key.type in simple:
         return isinstance(value, simple[key.type])  # type: ignore[arg-type]
     if key.type == "texts":
-        return isinstance(value, str) or (
-            isinstance(value, list) and all(isinstance(v, str) for v in value)
-        )
-    return isinstance(value, dict) and all(
-        isinstance(v, str | int | float | bool) for v in value.values()
-    )
+        return isinstance(value, str) or (isinstance(value, list) and all(isinstance(v, str) for v in value))
+    return isinstance(value, dict) and all(isinstance(v, str | int | float | bool) for v in value.values())

@@ -93,9 +93,7 @@ def _entry(key: keys.Key, holder: type) -> str:
     meaning = " ".join((key.meaning or "its name in evidence and reports").split())
     facts = [keys.TYPE_WORDS[key.type], *_limits(key), *_default(key, holder)]
     text = f"- `{key.name}`: {meaning}. ({'; '.join(facts)})"
-    lines = textwrap.wrap(
-        text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
+    lines = textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     if key.example and "\n" not in key.example and len(key.example) <= LONGEST_EXAMPLE:
         lines += [f"  Example: `{key.name} = {key.example}`"]
     return "\n".join(lines)

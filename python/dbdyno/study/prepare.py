@@ -53,9 +53,7 @@ class Prepared:
     def load_spec(self) -> str:
         """The specification for the load generator, as JSON. Holds passwords: keep it in memory."""
         arms = [_arm_spec(self.plan, ready) for ready in self.arms]
-        return json.dumps(
-            {"seed": self.seed, "protocol": self.plan.workload.protocol, "arms": arms}
-        )
+        return json.dumps({"seed": self.seed, "protocol": self.plan.workload.protocol, "arms": arms})
 
     def seconds(self) -> float:
         """How long the blocks take if nothing waits."""
@@ -238,9 +236,7 @@ def _arm_spec(plan: Plan, ready: ReadyArm) -> dict[str, Any]:
         "name": arm.name,
         "connection": connection,
         "session_sql": session_sql(ready.changes),
-        "scripts": [
-            {"name": s.name, "text": s.text, "weight": s.weight} for s in plan.scripts_of(arm)
-        ],
+        "scripts": [{"name": s.name, "text": s.text, "weight": s.weight} for s in plan.scripts_of(arm)],
         "sessions": plan.sessions_of(arm),
         "rate_per_s": plan.rate_of(arm),
         "latency_limit_ns": work.latency_limit_ns,

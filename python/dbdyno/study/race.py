@@ -50,12 +50,19 @@ def of_run(connection: Any, measures: Measures, level: float) -> list[dict[str, 
         raced = [c for c in by_block.values() if _races(c)]
         if raced:
             totals = {name: int(sum(c.get(name, 0) for c in raced)) for name in COUNTERS}
-            share, low, high = share_over_blocks(
-                [c.get("flash_first", 0) / _races(c) for c in raced], level
+            share, low, high = share_over_blocks([c.get("flash_first", 0) / _races(c) for c in raced], level)
+            rows.append(
+                {
+                    "arm": at,
+                    **totals,
+                    "races": int(sum(map(_races, raced))),
+                    "share": share,
+                    "low": low,
+                    "high": high,
+                    "blocks": len(raced),
+                    "level": level,
+                }
             )
-            rows.append({"arm": at, **totals, "races": int(sum(map(_races, raced))),
-                         "share": share, "low": low, "high": high, "blocks": len(raced),
-                         "level": level})  # fmt: skip
     return rows
 
 

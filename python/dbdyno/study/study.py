@@ -35,9 +35,7 @@ class Study:
     make: Callable[[Mapping[str, str], bool], Plan] = field(repr=False)
     target: str | None = None
 
-    def plan(
-        self, options: Mapping[str, str], *, quick: bool = False, target: str | None = None
-    ) -> Plan:
+    def plan(self, options: Mapping[str, str], *, quick: bool = False, target: str | None = None) -> Plan:
         """The study's plan on `target`, or on its own default target.
 
         On a model an option that is no factor of the study is a parameter of the machine, its
@@ -53,8 +51,7 @@ class Study:
             raise PlanError(
                 f"study {self.name} has no factor {name!r}",
                 where=f"--set {name}",
-                next_step=f"its factors: {', '.join(known)}; parameters of a machine need "
-                "--target model:NAME",
+                next_step=f"its factors: {', '.join(known)}; parameters of a machine need --target model:NAME",
             )
         plan = on_target(self.make({**known, **own}, quick), target)
         if others:
@@ -70,9 +67,7 @@ class Study:
 
     def card(self) -> dict[str, Any]:
         """The study as plain values."""
-        factors = [
-            {"name": f.name, "meaning": f.meaning, "default": f.default} for f in self.factors
-        ]
+        factors = [{"name": f.name, "meaning": f.meaning, "default": f.default} for f in self.factors]
         return {
             "study": self.name,
             "question": self.question,
@@ -90,9 +85,7 @@ class Study:
             lines += _entry(f"{factor.name} = {factor.default}", factor.meaning)
         for head in ("workload", "targets", "source", "found_there"):
             lines += ["", head.replace("_", " ")]
-            lines += textwrap.wrap(
-                getattr(self, head), 88, initial_indent="  ", subsequent_indent="  "
-            )
+            lines += textwrap.wrap(getattr(self, head), 88, initial_indent="  ", subsequent_indent="  ")
         lines += ["", f"run it: dbdyno run {self.name}"]
         if self.target:
             lines[-1] += f" --target {self.target}"

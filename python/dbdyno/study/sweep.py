@@ -53,8 +53,7 @@ def axes(about: list[dict[str, Any]]) -> tuple[str, list[str]]:
     numeric = [key for key in varying if all(_is_number(own.get(key)) for own in every)]
     axis = SESSIONS if SESSIONS in varying or not numeric else numeric[-1]
     others = [key for key in varying if key != axis]
-    names = [", ".join(f"{key.rpartition('.')[2]} {own.get(key)}" for key in others)
-             for own in every]  # fmt: skip
+    names = [", ".join(f"{key.rpartition('.')[2]} {own.get(key)}" for key in others) for own in every]
     return axis, [name or "all" for name in names]
 
 
@@ -74,9 +73,13 @@ def _point(arm: ArmMeasures, level: float) -> dict[str, Any]:
     middle, low, high = _interval(rate, level)
     mean_middle, mean_low, mean_high = _interval(mean, level)
     return {
-        "per_s": middle, "per_s_low": low, "per_s_high": high,
-        "mean_ns": mean_middle, "mean_low_ns": mean_low, "mean_high_ns": mean_high,
-    }  # fmt: skip
+        "per_s": middle,
+        "per_s_low": low,
+        "per_s_high": high,
+        "mean_ns": mean_middle,
+        "mean_low_ns": mean_low,
+        "mean_high_ns": mean_high,
+    }
 
 
 def _interval(values: NDArray[np.float64], level: float) -> tuple[float, float, float]:
@@ -106,10 +109,7 @@ def _verdict(sweep: dict[str, Any]) -> dict[str, Any]:
     if len(curves) == 1 or best == 0:
         headline = f"At {x:g} {label}: {ends[best]['per_s']:.4g} a second, {curves[best]['name']}."
     else:
-        headline = (
-            f"At {x:g} {label} {curves[best]['name']} does {factor:.3g} times as much as "
-            f"{curves[0]['name']}."
-        )
+        headline = f"At {x:g} {label} {curves[best]['name']} does {factor:.3g} times as much as {curves[0]['name']}."
     sentences = [
         f"{curve['name']}: {end['per_s']:.4g} a second at {end['x']:g} {label}, "
         f"{duration(end['mean_ns'])} each; {_knee(curve['points'], label)}."

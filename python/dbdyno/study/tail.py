@@ -16,9 +16,7 @@ FAR = (0.99, 0.999, 0.9999, 0.99999)
 BEYOND = 10
 
 
-def of_arms(
-    measures: Measures, latencies: Latencies, most: int, level: float
-) -> dict[str, Any] | None:
+def of_arms(measures: Measures, latencies: Latencies, most: int, level: float) -> dict[str, Any] | None:
     """The tails of the first two arms, or None where there are too few operations.
 
     `threshold_ns` is the base's p99. `exceed`: how many of each arm are longer, their share, and
@@ -41,11 +39,10 @@ def of_arms(
     rows: list[dict[str, Any]] = [
         {
             "name": f"p{q * 100:.6g}",
-            "values_ns": [float(np.quantile(v, q)) if v.size * (1 - q) >= BEYOND - 1e-9 else None
-                          for v in pair],
+            "values_ns": [float(np.quantile(v, q)) if v.size * (1 - q) >= BEYOND - 1e-9 else None for v in pair],
         }
         for q in FAR
-    ]  # fmt: skip
+    ]
     rows.append({"name": "longest", "values_ns": [float(v[-1]) for v in pair]})
     return {
         "threshold_ns": threshold,
@@ -63,9 +60,7 @@ def of_arms(
     }
 
 
-def _over_blocks(
-    base: ArmMeasures, other: ArmMeasures, threshold: float, level: float
-) -> dict[str, Any]:
+def _over_blocks(base: ArmMeasures, other: ArmMeasures, threshold: float, level: float) -> dict[str, Any]:
     """Mean difference of the shares beyond the threshold, block by block, with Student's t."""
     import numpy as np
     from scipy import special

@@ -65,8 +65,7 @@ def compiled(plan: Plan) -> Plan:
     if kind is None:
         return plan
     own = [
-        replace(arm, scripts=_scripts(kind, plan.parameters_of(arm))) if arm.parameters else arm
-        for arm in plan.arms
+        replace(arm, scripts=_scripts(kind, plan.parameters_of(arm))) if arm.parameters else arm for arm in plan.arms
     ]
     work = replace(plan.workload, scripts=_scripts(kind, plan.workload.parameters))
     return replace(plan, workload=work, arms=own)

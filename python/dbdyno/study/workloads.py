@@ -13,14 +13,10 @@ from dbdyno.study.plan import Script
 
 _TABLES = [
     "create schema dbdyno",
-    "create table dbdyno.branches (bid int not null, bbalance int, filler char(88))"
-    " with (fillfactor = 100)",
-    "create table dbdyno.tellers (tid int not null, bid int, tbalance int, filler char(84))"
-    " with (fillfactor = 100)",
-    "create table dbdyno.accounts (aid int not null, bid int, abalance int, filler char(84))"
-    " with (fillfactor = 100)",
-    "create table dbdyno.history (tid int, bid int, aid int, delta int, mtime timestamp,"
-    " filler char(22))",
+    "create table dbdyno.branches (bid int not null, bbalance int, filler char(88)) with (fillfactor = 100)",
+    "create table dbdyno.tellers (tid int not null, bid int, tbalance int, filler char(84)) with (fillfactor = 100)",
+    "create table dbdyno.accounts (aid int not null, bid int, abalance int, filler char(84)) with (fillfactor = 100)",
+    "create table dbdyno.history (tid int, bid int, aid int, delta int, mtime timestamp, filler char(22))",
 ]
 
 _KEYS = [
@@ -52,10 +48,7 @@ _TRANSFER = (
 _SCRIPTS = {
     "tpcb-like": _TRANSFER.format(middle=_TELLER_AND_BRANCH),
     "simple-update": _TRANSFER.format(middle=""),
-    "select-only": (
-        "\\set aid random(1, 100000 * :scale)\n"
-        "select abalance from dbdyno.accounts where aid = :aid;\n"
-    ),
+    "select-only": ("\\set aid random(1, 100000 * :scale)\nselect abalance from dbdyno.accounts where aid = :aid;\n"),
 }
 
 

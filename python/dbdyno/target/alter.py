@@ -139,8 +139,7 @@ def read_entries(conn: Connection, facts: Iterable[SettingFact]) -> dict[str, st
     known = {fact.name: fact for fact in facts}
     try:
         rows = conn.execute(
-            "select name, setting, sourcefile from pg_file_settings where lower(name) = any(%s)"
-            " order by seqno",
+            "select name, setting, sourcefile from pg_file_settings where lower(name) = any(%s) order by seqno",
             [[name.lower() for name in known]],
         ).fetchall()
     except psycopg.errors.InsufficientPrivilege:
@@ -158,8 +157,7 @@ def _entry_by_source(fact: SettingFact) -> str | None:
         return None
     if fact.source_file is None:
         raise TargetError(
-            "this role cannot see whether ALTER SYSTEM set it before, so that it could not be"
-            " put back exactly",
+            "this role cannot see whether ALTER SYSTEM set it before, so that it could not be put back exactly",
             where=f"setting {fact.name}",
             next_step="have a superuser grant pg_read_all_settings to the role",
         )
@@ -206,9 +204,7 @@ def _in_force(fact: SettingFact, wanted: str) -> bool:
 
 def _why_not_in_force(fact: SettingFact, wanted: str) -> str:
     pending = ", waiting for a restart" if fact.pending_restart else ""
-    return (
-        f"{fact.name} is {in_unit(fact, fact.setting)} (from: {fact.source}{pending}), not {wanted}"
-    )
+    return f"{fact.name} is {in_unit(fact, fact.setting)} (from: {fact.source}{pending}), not {wanted}"
 
 
 def _alter(conn: Connection, name: str, value: str) -> None:
@@ -217,9 +213,7 @@ def _alter(conn: Connection, name: str, value: str) -> None:
     try:
         execute(conn, alter_system_sql(name, value))
     except (psycopg.Error, UnicodeError) as error:
-        raise TargetError(
-            f"the engine refuses it: {str(error).splitlines()[0]}", where=f"setting {name}"
-        ) from error
+        raise TargetError(f"the engine refuses it: {str(error).splitlines()[0]}", where=f"setting {name}") from error
 
 
 def _backend(conn: Connection) -> int:

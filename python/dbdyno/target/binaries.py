@@ -157,9 +157,7 @@ def _pg_config_bindir(path: str) -> Path | None:
     if program is None:
         return None
     try:
-        done = subprocess.run(
-            [program, "--bindir"], capture_output=True, text=True, timeout=20, check=False
-        )
+        done = subprocess.run([program, "--bindir"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.SubprocessError):
         return None
     return Path(done.stdout.strip()) if done.returncode == 0 and done.stdout.strip() else None

@@ -87,17 +87,13 @@ def canaries(
     return Canaries(
         cpu_ns=_median([_timed(clock, _count) for _ in range(5)]),
         fsync_ns=_fsync_ns(folder, clock),
-        round_trip_ns=_median(
-            [_timed(clock, lambda: conn.execute("select 1").fetchall()) for _ in range(ROUND_TRIPS)]
-        ),
+        round_trip_ns=_median([_timed(clock, lambda: conn.execute("select 1").fetchall()) for _ in range(ROUND_TRIPS)]),
         folder=str(folder),
         on_data_disk=on_data_disk,
     )
 
 
-def host_canaries(
-    folder: Path, clock: Callable[[], int] = time.perf_counter_ns
-) -> dict[str, float]:
+def host_canaries(folder: Path, clock: Callable[[], int] = time.perf_counter_ns) -> dict[str, float]:
     """The canaries of a machine without an engine, in ns: CPU loop, and fsync in this folder."""
     found = {"cpu_ns": float(_median([_timed(clock, _count) for _ in range(5)]))}
     fsync_ns = _fsync_ns(folder, clock)

@@ -46,13 +46,9 @@ def role(_target: Postgres, conn: Connection) -> Check:
 
 def other_sessions(_target: Postgres, conn: Connection) -> Check:
     """Whether other sessions' waits are visible."""
-    sees = is_superuser(conn) or value(
-        conn, "select pg_has_role(current_user, 'pg_read_all_stats', 'usage')"
-    )
+    sees = is_superuser(conn) or value(conn, "select pg_has_role(current_user, 'pg_read_all_stats', 'usage')")
     if sees:
-        return Check(
-            "waits of others", True, "pg_read_all_stats", "all sessions' waits are visible", ""
-        )
+        return Check("waits of others", True, "pg_read_all_stats", "all sessions' waits are visible", "")
     return Check(
         "waits of others",
         False,
@@ -87,9 +83,7 @@ def views(_target: Postgres, conn: Connection) -> Check:
 def io_timing(_target: Postgres, conn: Connection) -> Check:
     """Whether the engine times its I/O."""
     names = ["track_io_timing", "track_wal_io_timing"]
-    rows = conn.execute(
-        "select name, setting from pg_settings where name = any(%s) order by name", [names]
-    ).fetchall()
+    rows = conn.execute("select name, setting from pg_settings where name = any(%s) order by name", [names]).fetchall()
     off = [name for name, setting in rows if setting == "off"]
     found = ", ".join(f"{name} = {setting}" for name, setting in rows)
     if not off:
@@ -106,9 +100,7 @@ def io_timing(_target: Postgres, conn: Connection) -> Check:
 def pg_stat_statements(_target: Postgres, conn: Connection) -> Check:
     """Whether statements have figures of their own."""
     name = "pg_stat_statements"
-    installed = value(
-        conn, "select extversion from pg_extension where extname = 'pg_stat_statements'"
-    )
+    installed = value(conn, "select extversion from pg_extension where extname = 'pg_stat_statements'")
     active = value(conn, "select current_setting('pg_stat_statements.track', true)")
     available = value(
         conn,
@@ -190,8 +182,7 @@ def session_settings(_target: Postgres, conn: Connection) -> Check:
         allowed = int(
             value(
                 conn,
-                "select count(*) from pg_settings where context = 'superuser'"
-                " and has_parameter_privilege(name, 'SET')",
+                "select count(*) from pg_settings where context = 'superuser' and has_parameter_privilege(name, 'SET')",
             )
         )
     return Check(
@@ -199,18 +190,14 @@ def session_settings(_target: Postgres, conn: Connection) -> Check:
         True if allowed == total else None,
         f"{free} for everybody, {allowed} of {total} for superusers",
         "these can be varied by SET per session, in slices of milliseconds",
-        ""
-        if allowed == total
-        else "GRANT SET ON PARAMETER ... (PostgreSQL 15+) for those you need",
+        "" if allowed == total else "GRANT SET ON PARAMETER ... (PostgreSQL 15+) for those you need",
     )
 
 
 def schema(_target: Postgres, conn: Connection) -> Check:
     """Whether built-in workloads can make their tables."""
     if value(conn, "select has_database_privilege(current_database(), 'create')"):
-        return Check(
-            "own schema", True, "may create schemas", "built-in workloads make their own", ""
-        )
+        return Check("own schema", True, "may create schemas", "built-in workloads make their own", "")
     return Check(
         "own schema",
         False,
@@ -223,9 +210,7 @@ def schema(_target: Postgres, conn: Connection) -> Check:
 def recovery(_target: Postgres, conn: Connection) -> Check:
     """Whether the server takes writes."""
     if value(conn, "select pg_is_in_recovery()"):
-        return Check(
-            "primary or standby", False, "standby", "read-only workloads, no redo positions", ""
-        )
+        return Check("primary or standby", False, "standby", "read-only workloads, no redo positions", "")
     return Check("primary or standby", True, "primary", "reads and writes", "")
 
 
@@ -258,9 +243,7 @@ def pooler(target: Postgres, _conn: Connection) -> Check:
 def durability(_target: Postgres, conn: Connection) -> Check:
     """Whether commits wait for the disk."""
     names = ["fsync", "synchronous_commit", "full_page_writes"]
-    rows = conn.execute(
-        "select name, setting from pg_settings where name = any(%s) order by name", [names]
-    ).fetchall()
+    rows = conn.execute("select name, setting from pg_settings where name = any(%s) order by name", [names]).fetchall()
     found = ", ".join(f"{name} = {setting}" for name, setting in rows)
     if any(setting == "off" for _, setting in rows):
         return Check(

@@ -48,16 +48,12 @@ def data_folder(target: Postgres, conn: Connection) -> Check:
     name = "data folder"
     path = target.data_directory(conn) if target.is_here(conn) else None
     if path is None:
-        return Check(
-            name, None, "not visible", "the fsync canary measures a temporary folder instead", ""
-        )
+        return Check(name, None, "not visible", "the fsync canary measures a temporary folder instead", "")
     disk = file_system(path)
     readable = os.access(path, os.R_OK | os.X_OK)
     found = f"{path}, {disk.kind if disk else '?'} on {disk.device if disk else '?'}"
     if disk and disk.in_memory:
-        return Check(
-            name, False, found, "it is in memory: commits cost no disk", "move it to a disk"
-        )
+        return Check(name, False, found, "it is in memory: commits cost no disk", "move it to a disk")
     return Check(
         name,
         True,

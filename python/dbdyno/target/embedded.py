@@ -361,13 +361,9 @@ class EmbeddedPostgres:
 
         try:
             with psycopg.connect(**self.conninfo(), autocommit=True) as connection:  # type: ignore[arg-type]
-                verifier = connection.pgconn.encrypt_password(
-                    self.password.encode(), USER.encode(), b"scram-sha-256"
-                )
+                verifier = connection.pgconn.encrypt_password(self.password.encode(), USER.encode(), b"scram-sha-256")
                 connection.execute(
-                    sql.SQL("alter role {} password {}").format(
-                        sql.Identifier(USER), sql.Literal(verifier.decode())
-                    )
+                    sql.SQL("alter role {} password {}").format(sql.Identifier(USER), sql.Literal(verifier.decode()))
                 )
         except psycopg.Error as error:
             raise self._failure(f"the embedded server does not answer ({error})") from error

@@ -34,9 +34,7 @@ class FileSystem:
         return self.kind in MEMORY_FILE_SYSTEMS
 
 
-def file_system(
-    path: Path, proc: Path = Path("/proc"), sys: Path = Path("/sys")
-) -> FileSystem | None:
+def file_system(path: Path, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> FileSystem | None:
     """The file system that holds this path (which need not be readable), or None where it is not
     known.
     """
@@ -66,9 +64,7 @@ def host_facts(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> dict[str
     """
     facts: dict[str, str | int] = {
         "host_kernel": f"{platform.system()} {platform.release()}",
-        "host_cpus": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count() or 1,
+        "host_cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
     }
     cpu = _field(proc / "cpuinfo", "model name") or platform.processor()
     if cpu:

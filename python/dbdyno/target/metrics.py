@@ -118,9 +118,7 @@ def counters(conn: Connection, clock: Callable[[], int] = time.time_ns) -> list[
     return found
 
 
-def host_counters(
-    proc: Path = Path("/proc"), clock: Callable[[], int] = time.time_ns
-) -> list[Metric]:
+def host_counters(proc: Path = Path("/proc"), clock: Callable[[], int] = time.time_ns) -> list[Metric]:
     """The machine's counters now: processor, disks, memory, load. Absent files give nothing."""
     found: list[Metric] = []
     for reader in (_cpu, _disks, _memory, _load):
@@ -149,9 +147,7 @@ def _cpu(proc: Path, at_ns: int) -> Iterator[Metric]:
         if name == "cpu":
             for state, ticks in zip(CPU_STATES, fields, strict=False):
                 value = int(ticks) * tick_ns
-                yield Metric(
-                    "/proc/stat", "host", "", f"cpu_{state}", at_ns, value, "ns", "counter"
-                )
+                yield Metric("/proc/stat", "host", "", f"cpu_{state}", at_ns, value, "ns", "counter")
         elif name in ("ctxt", "processes"):
             yield Metric("/proc/stat", "host", "", name, at_ns, int(fields[0]), "count", "counter")
 

@@ -79,10 +79,7 @@ def _missing_right(conn: Connection, changes: Sequence[SettingChange]) -> Target
         return None
     denied = [change.name for change in changes]
     if version_num >= 150000:
-        asked = (
-            "select name from unnest(%s::text[]) name"
-            " where not has_parameter_privilege(name, 'ALTER SYSTEM')"
-        )
+        asked = "select name from unnest(%s::text[]) name where not has_parameter_privilege(name, 'ALTER SYSTEM')"
         denied = [row[0] for row in conn.execute(asked, [denied]).fetchall()]
     if denied or not may_reload:
         grants = [f'GRANT ALTER SYSTEM ON PARAMETER {name} TO "{role}"' for name in denied]

@@ -48,8 +48,7 @@ _PROBES: dict[str, LiteralString] = {
     "version_num": "select current_setting('server_version_num')::int",
     "database_bytes": "select pg_database_size(current_database())",
     "system_identifier": "select system_identifier::text from pg_control_system()",
-    "started_at": "select to_char(pg_postmaster_start_time() at time zone 'UTC',"
-    ' \'YYYY-MM-DD"T"HH24:MI:SS"Z"\')',
+    "started_at": "select to_char(pg_postmaster_start_time() at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')",
     "in_recovery": "select pg_is_in_recovery()",
     "block_bytes": "select current_setting('block_size')::int",
     "data_checksums": "select current_setting('data_checksums')",
@@ -159,9 +158,7 @@ class Postgres:
             conn = psycopg.connect(**self._arguments(application_name))
             for name, value in wanted.items():
                 if value is not None:
-                    conn.execute(
-                        "select /* dbdyno */ set_config(%s, %s, false)", [name, str(value)]
-                    )
+                    conn.execute("select /* dbdyno */ set_config(%s, %s, false)", [name, str(value)])
             conn.autocommit = autocommit
         except psycopg.Error as error:
             raise self._no_answer(error) from None
@@ -183,14 +180,10 @@ class Postgres:
             )
         self.engine.restart()
 
-    def sql_undo(
-        self, label: str, statements: Sequence[str], backends: Sequence[int] = ()
-    ) -> SqlUndo:
+    def sql_undo(self, label: str, statements: Sequence[str], backends: Sequence[int] = ()) -> SqlUndo:
         """An undo that runs these statements here, such as an arm's SQL after it."""
         patience_s = 2.0 if self.owned else 30.0
-        return SqlUndo(
-            label, self.libpq_parameters(), tuple(statements), tuple(backends), patience_s
-        )
+        return SqlUndo(label, self.libpq_parameters(), tuple(statements), tuple(backends), patience_s)
 
     def can(self, kind: str) -> str | None:
         """None if a workload of this kind can run here, else why not: read, write, schema, redo."""
@@ -205,12 +198,10 @@ class Postgres:
             ).fetchone()
         recovering, read_only, may_create, role = row or (False, "off", False, "")
         reasons = {
-            f"'{kind}' is not a kind of workload (read, write, schema, redo)": kind
-            not in ("write", "schema", "redo"),
+            f"'{kind}' is not a kind of workload (read, write, schema, redo)": kind not in ("write", "schema", "redo"),
             "the server is a standby: it takes no writes, and writes no WAL of its own": recovering,
             "sessions are read-only here (default_transaction_read_only = on)": read_only == "on",
-            f"the role '{role}' may not create a schema in this database": kind == "schema"
-            and not may_create,
+            f"the role '{role}' may not create a schema in this database": kind == "schema" and not may_create,
         }
         return next((reason for reason, holds in reasons.items() if holds), None)
 
@@ -231,8 +222,7 @@ class Postgres:
                 facts.update(_disk_facts(self.data_directory(conn)))
             rows = conn.execute(_NON_DEFAULT).fetchall()
         facts["settings"] = [
-            {"name": name, "value": shown_value(name, value), "source": source}
-            for name, value, source in rows
+            {"name": name, "value": shown_value(name, value), "source": source} for name, value, source in rows
         ]
         if self.engine is not None:
             facts.update(self.engine.facts())
@@ -266,14 +256,9 @@ class Postgres:
                 next_step="use PostgreSQL 10 or later",
             )
         for option in conn.pgconn.info:
-            if (
-                option.keyword in (b"sslmode", b"sslrootcert", b"sslcert", b"options")
-                and option.val
-            ):
+            if option.keyword in (b"sslmode", b"sslrootcert", b"sslcert", b"options") and option.val:
                 self._parameters[option.keyword.decode()] = option.val.decode()
-        self._parameters.update(
-            host=info.host, port=str(info.port), user=info.user, dbname=info.dbname
-        )
+        self._parameters.update(host=info.host, port=str(info.port), user=info.user, dbname=info.dbname)
         if info.password:
             self._parameters["password"] = info.password
         row = conn.execute("select /* dbdyno */ pg_backend_pid()").fetchone()
@@ -296,8 +281,7 @@ class Postgres:
         return TargetError(
             f"the server does not let us in: {text}",
             where=self.safe_dsn or "target",
-            next_step="try `psql` with the same connection string; give the password in PGPASSWORD"
-            " or ~/.pgpass",
+            next_step="try `psql` with the same connection string; give the password in PGPASSWORD or ~/.pgpass",
         )
 
 

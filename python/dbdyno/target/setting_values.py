@@ -40,9 +40,7 @@ LIST_OF_QUOTED = frozenset(
 literal.
 """
 
-_NUMBER = re.compile(
-    r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\s*([A-Za-z]*)\s*"
-)
+_NUMBER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\s*([A-Za-z]*)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +84,7 @@ def quoted_element(text: str) -> str:
 def list_elements(text: str) -> list[str]:
     """The elements of a list setting: `a, "b, c"` has two."""
     parts = re.findall(r'"(?:[^"]|"")*"|[^,"\s][^,]*', text)
-    bare = [
-        part[1:-1].replace('""', '"') if part.startswith('"') else part.strip() for part in parts
-    ]
+    bare = [part[1:-1].replace('""', '"') if part.startswith('"') else part.strip() for part in parts]
     return bare or [""]
 
 

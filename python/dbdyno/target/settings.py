@@ -215,9 +215,7 @@ def _refuse_impossible(fact: SettingFact) -> None:
         )
     if fact.name in TRANSACTION_ONLY:
         lasting = TRANSACTION_ONLY[fact.name]
-        raise TargetError(
-            "it lasts for one transaction only", where=place, next_step=f"use {lasting}"
-        )
+        raise TargetError("it lasts for one transaction only", where=place, next_step=f"use {lasting}")
     if fact.name in NOT_OURS:
         raise TargetError(
             f"it cannot be varied by an arm: {NOT_OURS[fact.name]}",

@@ -196,9 +196,7 @@ def _from_pid_file(data_dir: Path) -> Iterator[tuple[int, bool]]:
     yield pid, True
 
 
-def _signal_for(
-    elapsed_s: float, fast_s: float, immediate_s: float, is_master: bool
-) -> signal.Signals | None:
+def _signal_for(elapsed_s: float, fast_s: float, immediate_s: float, is_master: bool) -> signal.Signals | None:
     if elapsed_s > fast_s + immediate_s:
         return signal.SIGKILL
     if not is_master:

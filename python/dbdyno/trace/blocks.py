@@ -54,9 +54,7 @@ def _count(traces: Traces, what: str, source: str) -> int:
     return int(row[0]) if row else 0
 
 
-def cut(
-    traces: Traces, unit: Unit, slices: int, *, merge_literals: bool, event: str | None
-) -> Blocks:
+def cut(traces: Traces, unit: Unit, slices: int, *, merge_literals: bool, event: str | None) -> Blocks:
     """Lays views `c` (calls) and `w` (waits) with their block and statement over the evidence, and
     `population`: the times that stand for the set (the client's calls, or one event's waits)."""
     import numpy as np
@@ -100,14 +98,9 @@ def _block(traces: Traces, unit: Unit, slices: int) -> str:
     """SQL for the block of a row `t`."""
     if unit != "slice":
         return f"t.{unit}::bigint"
-    ends = traces.connection.execute(
-        "select min(started_ns), max(started_ns) from calls"
-    ).fetchone()
+    ends = traces.connection.execute("select min(started_ns), max(started_ns) from calls").fetchone()
     start, end = ends or (0, 1)
-    return (
-        f"greatest(0, least({slices - 1},"
-        f" (t.started_ns - {start}) * {slices} // {max(end - start + 1, 1)}))::bigint"
-    )
+    return f"greatest(0, least({slices - 1}, (t.started_ns - {start}) * {slices} // {max(end - start + 1, 1)}))::bigint"
 
 
 def per_block(traces: Traces, blocks: Blocks) -> dict[str, Array]:
@@ -192,9 +185,13 @@ def _empty(count: int) -> dict[str, Any]:
     import numpy as np
 
     return {
-        "count": 0, "total_ns": 0, "max_ns": 0, "n": np.zeros(count), "time": np.zeros(count),
+        "count": 0,
+        "total_ns": 0,
+        "max_ns": 0,
+        "n": np.zeros(count),
+        "time": np.zeros(count),
         **{name: np.full(count, np.nan) for name in ("mean", "p50", "p99")},
-    }  # fmt: skip
+    }
 
 
 def population(traces: Traces) -> Array:

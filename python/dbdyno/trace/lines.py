@@ -94,13 +94,15 @@ def _row(
         line = side.get(name)
         number = float(np.nansum(executed))
         total = line["total_ns"] if line else 0
-        told.append({
-            "count": line["count"] if line else 0,
-            "total_ns": total,
-            "max_ns": line["max_ns"] if line else None,
-            "mean_ns": total / line["count"] if line and line["count"] else None,
-            "per_execution_ns": total / number if number else None,
-        })  # fmt: skip
+        told.append(
+            {
+                "count": line["count"] if line else 0,
+                "total_ns": total,
+                "max_ns": line["max_ns"] if line else None,
+                "mean_ns": total / line["count"] if line and line["count"] else None,
+                "per_execution_ns": total / number if number else None,
+            }
+        )
     per = [float(side["per_execution_ns"] or 0.0) for side in told]
     known = [at for at, side in enumerate(sides) if name in side]
     return {
@@ -128,24 +130,35 @@ def _compare(
     values: list[dict[str, Any]] = []
     for side, cut, executed in zip(sides, blocks, executions, strict=True):
         line = side[name]
-        values.append({
-            "mean": line["mean"], "p50": line["p50"], "p99": line["p99"],
-            "per_execution": _over(line["time"], executed),
-            "count_per_s": _over(line["n"], cut.seconds),
-            "time_per_s": _over(line["time"], cut.seconds),
-        })  # fmt: skip
+        values.append(
+            {
+                "mean": line["mean"],
+                "p50": line["p50"],
+                "p99": line["p99"],
+                "per_execution": _over(line["time"], executed),
+                "count_per_s": _over(line["n"], cut.seconds),
+                "time_per_s": _over(line["time"], cut.seconds),
+            }
+        )
     # A count in a block is known to half an event at its ends.
     fewest = min(float(side[name]["n"].mean()) for side in sides)
     grain = 0.5 / fewest if fewest > 0 else 0.0
     return [
         compare_unpaired(
-            values[0][metric], values[1][metric], higher_is_better=False, level=level,
-            threshold=threshold, in_order=blocks[0].unit == "slice", metric=metric, label=label,
-            unit=unit, sd_least=grain if metric in RATES else 0.0,
+            values[0][metric],
+            values[1][metric],
+            higher_is_better=False,
+            level=level,
+            threshold=threshold,
+            in_order=blocks[0].unit == "slice",
+            metric=metric,
+            label=label,
+            unit=unit,
+            sd_least=grain if metric in RATES else 0.0,
         )
         for metric, label, unit in METRICS
         if _counts(values[0][metric]) >= 2 and _counts(values[1][metric]) >= 2
-    ]  # fmt: skip
+    ]
 
 
 def _over(values: Array, by: Array) -> Array:
@@ -166,8 +179,7 @@ def _about(sets: tuple[Traces, Traces], family: str) -> dict[str, dict[str, Any]
     query = {
         "event": "select event as line, any_value(class) as class from waits group by event",
         "call": "select distinct kind as line from calls",
-        "statement": "select distinct on (skey) c.skey as line, s.text from c"
-        " join statements s using (statement)",
+        "statement": "select distinct on (skey) c.skey as line, s.text from c join statements s using (statement)",
     }[family]
     return {row["line"]: row for traces in reversed(sets) for row in traces.rows(query)}
 
@@ -175,9 +187,23 @@ def _about(sets: tuple[Traces, Traces], family: str) -> dict[str, dict[str, Any]
 def metric_row(c: BlockComparison) -> dict[str, Any]:
     """A comparison as the analysis model holds it."""
     return {
-        "metric": c.metric, "label": c.label, "unit": c.unit,
-        "higher_is_better": c.higher_is_better, "base_value": c.base_value, "value": c.value,
-        "ratio": c.ratio, "low": c.low, "high": c.high, "boot_low": None, "boot_high": None,
-        "level": c.level, "p": c.p, "q": c.q, "blocks": c.blocks, "decision": c.decision,
-        "words": c.words, "smallest_visible": c.smallest_visible, "blocks_needed": c.blocks_needed,
-    }  # fmt: skip
+        "metric": c.metric,
+        "label": c.label,
+        "unit": c.unit,
+        "higher_is_better": c.higher_is_better,
+        "base_value": c.base_value,
+        "value": c.value,
+        "ratio": c.ratio,
+        "low": c.low,
+        "high": c.high,
+        "boot_low": None,
+        "boot_high": None,
+        "level": c.level,
+        "p": c.p,
+        "q": c.q,
+        "blocks": c.blocks,
+        "decision": c.decision,
+        "words": c.words,
+        "smallest_visible": c.smallest_visible,
+        "blocks_needed": c.blocks_needed,
+    }

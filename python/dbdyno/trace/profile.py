@@ -18,9 +18,26 @@ from dbdyno.trace.names import imported, nothing_read
 from dbdyno.trace.page import NO_WAITS, SCHEMA, files_title, title_of, told, unread_warning
 
 DIMENSIONS = (
-    "event", "class", "kind", "statement", "force", "module", "action", "client", "service",
-    "session", "container", "file", "depth", "object", "p1", "p2", "p3", "second", "minute",
-)  # fmt: skip
+    "event",
+    "class",
+    "kind",
+    "statement",
+    "force",
+    "module",
+    "action",
+    "client",
+    "service",
+    "session",
+    "container",
+    "file",
+    "depth",
+    "object",
+    "p1",
+    "p2",
+    "p3",
+    "second",
+    "minute",
+)
 """What a profile can be made by."""
 
 
@@ -40,9 +57,10 @@ class Request:
         for name in self.by:
             if name not in DIMENSIONS:
                 raise TraceError(
-                    f"no dimension {name!r}", where="--by",
+                    f"no dimension {name!r}",
+                    where="--by",
                     next_step=f"use some of: {', '.join(DIMENSIONS)}",
-                )  # fmt: skip
+                )
         return json.dumps(
             {
                 "by": list(self.by),
@@ -97,9 +115,7 @@ def profile_page(
     return page_of(found, request, names, title)
 
 
-def page_of(
-    found: dict[str, Any], request: Request, names: Sequence[str], title: str = ""
-) -> dict[str, Any]:
+def page_of(found: dict[str, Any], request: Request, names: Sequence[str], title: str = "") -> dict[str, Any]:
     """The page, from what the core answered."""
     refused = list(found.get("refused") or [])
     if not found.get("files"):

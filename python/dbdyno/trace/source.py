@@ -125,9 +125,10 @@ def import_traces(
         out.mkdir(parents=True, exist_ok=False)
     except OSError as error:
         raise TraceError(
-            f"the folder cannot be made: {error.strerror}", where=str(out),
+            f"the folder cannot be made: {error.strerror}",
+            where=str(out),
             next_step="choose another place with --out",
-        ) from error  # fmt: skip
+        ) from error
     run = Run(out, {"schema": SCHEMA, "kind": KIND, "format": FORMAT, "title": title})
     run.save(status="running", started_at=_now(), process=this_process())
     try:

@@ -49,9 +49,17 @@ _SUMS = """
   sum(elapsed_ns)::bigint as inclusive_ns
 """
 _FIGURES = (
-    "calls", "elapsed_ns", "cpu_ns", "wait_ns", "physical_reads", "consistent_reads",
-    "current_reads", "rows", "misses", "inclusive_ns",
-)  # fmt: skip
+    "calls",
+    "elapsed_ns",
+    "cpu_ns",
+    "wait_ns",
+    "physical_reads",
+    "consistent_reads",
+    "current_reads",
+    "rows",
+    "misses",
+    "inclusive_ns",
+)
 
 
 @dataclass(frozen=True)
@@ -91,8 +99,7 @@ def statements_page(traces: Traces, request: Request) -> dict[str, Any]:
         entry["share"] = entry["total"]["elapsed_ns"] / whole if whole else 0.0
     body = {
         "statements": shown,
-        "left_out": _sum([entry["total"] for entry in chosen[len(shown) :]])
-        | {"statements": len(chosen) - len(shown)},
+        "left_out": _sum([entry["total"] for entry in chosen[len(shown) :]]) | {"statements": len(chosen) - len(shown)},
         "totals": _totals(list(found.values())),
         "request": {"sort": request.sort, "merge_literals": request.merge_literals},
         "findings": findings(traces),

@@ -17,9 +17,7 @@ FAR = (0.99, 0.999, 0.9999)
 LONGEST = 100
 
 
-def compare_tails(
-    sets: tuple[Traces, Traces], values: tuple[Array, Array], level: float
-) -> dict[str, Any] | None:
+def compare_tails(sets: tuple[Traces, Traces], values: tuple[Array, Array], level: float) -> dict[str, Any] | None:
     """The tails of two sorted populations, or None where there are too few values.
 
     `threshold_ns` is the base's p99. `exceed`: how many of each set are longer, the share, and the
@@ -41,11 +39,10 @@ def compare_tails(
     rows: list[dict[str, Any]] = [
         {
             "name": f"p{q * 100:.6g}",
-            "values_ns": [float(np.quantile(v, q)) if v.size * (1 - q) >= 10 - 1e-9 else None
-                          for v in values],
+            "values_ns": [float(np.quantile(v, q)) if v.size * (1 - q) >= 10 - 1e-9 else None for v in values],
         }
         for q in FAR
-    ]  # fmt: skip
+    ]
     rows.append({"name": "longest", "values_ns": [float(v[-1]) for v in values]})
     return {
         "threshold_ns": threshold,
@@ -85,9 +82,7 @@ def _over_blocks(sets: tuple[Traces, Traces], threshold: float, level: float) ->
     error = math.sqrt(sum(parts))
     if not error > 0:
         return nothing
-    df = max(
-        sum(parts) ** 2 / sum(p**2 / (s.size - 1) for p, s in zip(parts, shares, strict=True)), 1
-    )
+    df = max(sum(parts) ** 2 / sum(p**2 / (s.size - 1) for p, s in zip(parts, shares, strict=True)), 1)
     difference = float(shares[1].mean() - shares[0].mean())
     half = float(special.stdtrit(df, 0.5 + level / 2)) * error
     p = min(2 * float(special.stdtr(df, -abs(difference) / error)), 1.0)

@@ -110,9 +110,7 @@ def _cells(
     return found
 
 
-def _bins(
-    session: dict[str, Any], cells: dict[int, dict[str, float]], origin: int, every: int
-) -> list[dict[str, Any]]:
+def _bins(session: dict[str, Any], cells: dict[int, dict[str, float]], origin: int, every: int) -> list[dict[str, Any]]:
     """The intervals in which the session lived, each with its classes and the rest."""
     start = session["started_ns"] - origin
     end = start + session["elapsed_ns"]
@@ -121,7 +119,5 @@ def _bins(
         width = min(end, (at + 1) * every) - max(start, at * every)
         classes = dict(cells.get(at, {}))
         classes[REST] = width - sum(classes.values())
-        bins.append(
-            {"bin": at, "at_ns": origin + at * every, "width_ns": width, "classes": classes}
-        )
+        bins.append({"bin": at, "at_ns": origin + at * every, "width_ns": width, "classes": classes})
     return bins

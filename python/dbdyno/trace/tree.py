@@ -15,9 +15,16 @@ from dbdyno.trace.page import page
 from dbdyno.trace.source import Traces
 
 _SUMS = (
-    "elapsed_ns", "cpu_ns", "self_elapsed_ns", "self_cpu_ns", "self_wait_ns", "rows",
-    "physical_reads", "consistent_reads", "current_reads",
-)  # fmt: skip
+    "elapsed_ns",
+    "cpu_ns",
+    "self_elapsed_ns",
+    "self_cpu_ns",
+    "self_wait_ns",
+    "rows",
+    "physical_reads",
+    "consistent_reads",
+    "current_reads",
+)
 
 
 @dataclass(frozen=True)
@@ -73,9 +80,7 @@ def _root(traces: Traces, request: Request) -> int:
         conditions, given, what = ["call = ?"], [request.call], f"no call {request.call}"
     elif request.statement is not None:
         given, what = [request.statement], f"no call of a statement {request.statement!r}"
-        conditions = [
-            "(statement = ? or statement in (select statement from statements where sqlid = ?))"
-        ]
+        conditions = ["(statement = ? or statement in (select statement from statements where sqlid = ?))"]
         given = [request.statement] * 2
     found = traces.connection.execute(
         f"select call from calls where {' and '.join(conditions)}"  # noqa: S608

@@ -24,9 +24,7 @@ def length_ns(text: str, where: str) -> int:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zµ]*)\s*", text)
     unit = found[2] or "s" if found else ""
     if found is None or unit not in _UNITS:
-        raise TraceError(
-            f"{text!r} is no length of time", where=where, next_step="write 500us, 20ms, 1s or 5min"
-        )
+        raise TraceError(f"{text!r} is no length of time", where=where, next_step="write 500us, 20ms, 1s or 5min")
     ns = round(float(found[1]) * _UNITS[unit])
     if ns <= 0:
         raise TraceError("a length of time is above zero", where=where)
@@ -40,9 +38,10 @@ def moment_ns(text: str, where: str) -> int:
         at = datetime.fromisoformat(text)
     except ValueError as error:
         raise TraceError(
-            f"{text!r} is no moment", where=where,
+            f"{text!r} is no moment",
+            where=where,
             next_step="write 2026-11-21T10:02:11, or with a zone 2026-11-21T10:02:11+01:00",
-        ) from error  # fmt: skip
+        ) from error
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)
     since = at - datetime(1970, 1, 1, tzinfo=UTC)

@@ -105,9 +105,7 @@ def _events(traces: Traces) -> list[dict[str, Any]]:
 def _nothing(traces: Traces, request: Request) -> str:
     if not traces.connection.execute("select 1 from waits limit 1").fetchone():
         return "the traces hold no waits: they were made without them (level 1 or 4)"
-    what = (
-        f"no wait for {', '.join(map(repr, request.events))}" if request.events else "no wait fits"
-    )
+    what = f"no wait for {', '.join(map(repr, request.events))}" if request.events else "no wait fits"
     return what + (" fits the condition" if request.condition != "true" else "")
 
 
@@ -216,9 +214,7 @@ def _longest(traces: Traces, most: int) -> list[dict[str, Any]]:
 
 def _series(traces: Traces, every_ns: int | None) -> dict[str, Any]:
     """Count, mean, p99 and longest per interval; an interval without a wait is left out."""
-    ends = traces.connection.execute(
-        "select min(started_ns), max(started_ns) from chosen"
-    ).fetchone()
+    ends = traces.connection.execute("select min(started_ns), max(started_ns) from chosen").fetchone()
     start, end = ends or (0, 0)
     every = every_ns or nice_interval(end - start)
     first = start - start % every

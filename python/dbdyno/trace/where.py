@@ -26,8 +26,7 @@ _COMMON = {
     "client": _CONTEXT.format("client_id"),
     "service": _CONTEXT.format("service"),
     "container": _CONTEXT.format("container"),
-    "session": "(select coalesce(nullif(x.name, ''), x.process) from sessions x"
-    " where x.session = t.session)",
+    "session": "(select coalesce(nullif(x.name, ''), x.process) from sessions x where x.session = t.session)",
     "file": "(select x.path from files x where x.file = t.file)",
     "depth": "t.depth",
     "second": "(t.started_ns // 1000000000)",
@@ -126,9 +125,10 @@ class _Parser:
         """Raises, with the place marked."""
         place = len(self.text) if at is None else at
         raise TraceError(
-            f"{what}\n  {self.text}\n  {' ' * place}^", where="--where",
+            f"{what}\n  {self.text}\n  {' ' * place}^",
+            where="--where",
             next_step=f"names: {', '.join(sorted(self.names))}",
-        )  # fmt: skip
+        )
 
     def whole(self) -> str:
         """The whole text as one condition."""

@@ -127,8 +127,7 @@ impl Head {
 mod tests {
     use super::*;
 
-    const STAMP: Stamp =
-        Stamp { run: 0xfeed, sequence: 9, slot: 4, part: 1, parts: 3, commits: 77 };
+    const STAMP: Stamp = Stamp { run: 0xfeed, sequence: 9, slot: 4, part: 1, parts: 3, commits: 77 };
 
     fn block() -> Vec<u8> {
         let mut block: Vec<u8> = (0..512).map(|at| at as u8).collect();

@@ -104,13 +104,7 @@ fn ended() -> ProbeError {
     ProbeError::Thread { what: "ended before its time".to_owned() }
 }
 
-fn serve(
-    copy: usize,
-    mut medium: Box<dyn Medium>,
-    jobs: &Receiver<Job>,
-    said: &Sender<Done>,
-    clock: Clock,
-) {
+fn serve(copy: usize, mut medium: Box<dyn Medium>, jobs: &Receiver<Job>, said: &Sender<Done>, clock: Clock) {
     while let Ok(Job { sequence, buffer, length, offset }) = jobs.recv() {
         let started_ns = clock.now_ns();
         let result = medium.write_durably(buffer.filled(length), offset);

@@ -65,19 +65,11 @@ pub enum ProbeError {
 }
 
 impl ProbeError {
-    pub(super) fn spec(
-        place: impl Into<String>,
-        message: impl Into<String>,
-        next: impl Into<String>,
-    ) -> Self {
+    pub(super) fn spec(place: impl Into<String>, message: impl Into<String>, next: impl Into<String>) -> Self {
         Self::Spec { place: place.into(), message: message.into(), next: next.into() }
     }
 
-    pub(super) fn refused(
-        path: &Path,
-        message: impl Into<String>,
-        next: impl Into<String>,
-    ) -> Self {
+    pub(super) fn refused(path: &Path, message: impl Into<String>, next: impl Into<String>) -> Self {
         Self::Refused { path: path.to_owned(), message: message.into(), next: next.into() }
     }
 

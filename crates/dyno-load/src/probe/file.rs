@@ -53,10 +53,7 @@ impl LogFile {
         let fresh = !path.exists();
         let mut options = OpenOptions::new();
         options.write(true).create(true).custom_flags(libc::O_NOFOLLOW);
-        let file = options
-            .create_new(fresh)
-            .open(path)
-            .map_err(|e| ProbeError::io(path, "cannot be made", e))?;
+        let file = options.create_new(fresh).open(path).map_err(|e| ProbeError::io(path, "cannot be made", e))?;
         // Until it is whole, a file that was there before stays and a new one goes.
         let mut made = Self { path: path.to_owned(), keep: !fresh };
         check_room(path, &file, bytes)?;
@@ -154,11 +151,7 @@ fn check_direct(path: &Path, file: &File, sync: Sync, block: usize) -> Result<()
 }
 
 fn no_direct(path: &Path) -> ProbeError {
-    ProbeError::refused(
-        path,
-        "the file system there has no direct I/O",
-        "give --sync dsync or --sync fdatasync",
-    )
+    ProbeError::refused(path, "the file system there has no direct I/O", "give --sync dsync or --sync fdatasync")
 }
 
 fn fill(mut file: &File, head: &Head, bytes: u64) -> io::Result<()> {
@@ -204,13 +197,11 @@ fn open(path: &Path, sync: Sync, block: usize) -> Result<FileMedium, ProbeError>
     let trial = Buffer::new(block, 1);
     match medium.write_durably(trial.filled(block), HEAD as u64) {
         Ok(()) => Ok(medium),
-        Err(error) if sync.direct && error.kind() == io::ErrorKind::InvalidInput => {
-            Err(ProbeError::refused(
-                path,
-                format!("direct I/O in blocks of {block} bytes is refused there"),
-                "give --block-size 4096, or leave direct out of --sync",
-            ))
-        }
+        Err(error) if sync.direct && error.kind() == io::ErrorKind::InvalidInput => Err(ProbeError::refused(
+            path,
+            format!("direct I/O in blocks of {block} bytes is refused there"),
+            "give --block-size 4096, or leave direct out of --sync",
+        )),
         Err(error) => Err(ProbeError::io(path, "cannot be written", error)),
     }
 }

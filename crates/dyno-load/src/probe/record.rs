@@ -4,9 +4,7 @@
 
 use std::path::Path;
 
-use dyno_evidence::{
-    Call, CallKind, CallsWriter, EventName, EvidenceError, NONE, WaitRow, WaitsWriter,
-};
+use dyno_evidence::{Call, CallKind, CallsWriter, EventName, EvidenceError, NONE, WaitRow, WaitsWriter};
 
 /// Who waited, and with that for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,13 +84,7 @@ impl Rows {
     }
 
     /// A wait of the log writer or of a path, with its three parameters.
-    pub fn write(
-        &mut self,
-        waiter: Waiter,
-        started_ns: i64,
-        ended_ns: i64,
-        (p1, p2, p3): (u64, u32, i64),
-    ) {
+    pub fn write(&mut self, waiter: Waiter, started_ns: i64, ended_ns: i64, (p1, p2, p3): (u64, u32, i64)) {
         self.wait(waiter, started_ns, ended_ns - started_ns, [p1 as i64, i64::from(p2), p3]);
     }
 
@@ -143,12 +135,7 @@ impl Rows {
 
     /// Writes `calls/<name>.parquet` and `waits/<name>.parquet` below `folder` and begins afresh;
     /// returns the number of calls.
-    pub fn save(
-        &mut self,
-        folder: &Path,
-        name: &str,
-        arms: &[String],
-    ) -> Result<u64, EvidenceError> {
+    pub fn save(&mut self, folder: &Path, name: &str, arms: &[String]) -> Result<u64, EvidenceError> {
         let statements = ["redo".to_owned(), "commit".to_owned()];
         let mut calls = CallsWriter::create(&folder.join("calls"), name, arms, &statements)?;
         calls.push(&self.calls, &[])?;

@@ -62,14 +62,9 @@ pub fn recover(paths: &[PathBuf]) -> Result<Recovery, ProbeError> {
     let mut found = Vec::new();
     for path in paths {
         let head = read_head(path)?.ok_or_else(|| {
-            ProbeError::refused(
-                path,
-                "is no log of a probe",
-                "name a file that `dbdyno probe redo --keep` left",
-            )
+            ProbeError::refused(path, "is no log of a probe", "name a file that `dbdyno probe redo --keep` left")
         })?;
-        let (whole, broken) =
-            scan(path, &head).map_err(|e| ProbeError::io(path, "cannot be read", e))?;
+        let (whole, broken) = scan(path, &head).map_err(|e| ProbeError::io(path, "cannot be read", e))?;
         found.push((path.clone(), head, whole, broken));
     }
     found.sort_by_key(|(_, head, _, _)| head.copy);
@@ -121,14 +116,7 @@ fn joined(found: &[(PathBuf, Head, Whole, u64)]) -> Recovery {
         [one, two] if one.last_sequence < two.last_sequence => two.copy,
         _ => 0,
     };
-    Recovery {
-        copies,
-        newer,
-        first_sequence: start,
-        last_sequence: last,
-        last_commit: commit,
-        from_second,
-    }
+    Recovery { copies, newer, first_sequence: start, last_sequence: last, last_commit: commit, from_second }
 }
 
 /// The whole writes of a file, and how many others there are.
@@ -176,10 +164,8 @@ struct Found {
 /// round the ring, numbers rise; one that falls behind is of an earlier lap.
 fn drop_earlier_laps(seen: &mut BTreeMap<u64, Found>, slots: u64) {
     let Some(newest) = seen.last_key_value().map(|(_, found)| found.slot) else { return };
-    let mut around: Vec<(u64, u64)> = seen
-        .iter()
-        .map(|(&sequence, found)| ((found.slot + slots - newest - 1) % slots, sequence))
-        .collect();
+    let mut around: Vec<(u64, u64)> =
+        seen.iter().map(|(&sequence, found)| ((found.slot + slots - newest - 1) % slots, sequence)).collect();
     around.sort_unstable();
     let mut highest = 0;
     for (_, sequence) in around {

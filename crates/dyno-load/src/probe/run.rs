@@ -89,11 +89,7 @@ impl Probe {
         })
     }
 
-    fn on(
-        spec: &ProbeSpec,
-        run: u64,
-        mut make: impl FnMut(&ProbeArm) -> Made,
-    ) -> Result<Self, ProbeError> {
+    fn on(spec: &ProbeSpec, run: u64, mut make: impl FnMut(&ProbeArm) -> Made) -> Result<Self, ProbeError> {
         let clock = Clock::new();
         let mut arms = Vec::new();
         for (number, arm) in spec.arms.iter().enumerate() {
@@ -130,18 +126,12 @@ impl Probe {
                 break;
             }
             self.rows.turn(block, slice.slice, slice.arm);
-            let arm = self.arms.get_mut(usize::from(slice.arm)).ok_or_else(|| {
-                ProbeError::spec("slice", format!("no arm {}", slice.arm), "name an arm")
-            })?;
-            let mut turn = Turn {
-                arm,
-                number: slice.arm,
-                rows: &mut self.rows,
-                clock: self.clock,
-                stop,
-                progress,
-                told,
-            };
+            let arm = self
+                .arms
+                .get_mut(usize::from(slice.arm))
+                .ok_or_else(|| ProbeError::spec("slice", format!("no arm {}", slice.arm), "name an arm"))?;
+            let mut turn =
+                Turn { arm, number: slice.arm, rows: &mut self.rows, clock: self.clock, stop, progress, told };
             let report = turn.run(slice.length)?;
             match reports.iter_mut().find(|own| own.arm == slice.arm) {
                 Some(own) => {
@@ -255,11 +245,7 @@ impl Turn<'_> {
 
     /// One write of the log, or several where a commit is larger than a write, and the commits
     /// that it acknowledges: those that had arrived, as far as a write takes them along.
-    fn write(
-        &mut self,
-        pending: &mut VecDeque<Commit>,
-        report: &mut ArmReport,
-    ) -> Result<(), ProbeError> {
+    fn write(&mut self, pending: &mut VecDeque<Commit>, report: &mut ArmReport) -> Result<(), ProbeError> {
         let most = self.arm.batch_bytes_max;
         let mut taken = 0;
         let mut redo = 0;

@@ -173,8 +173,7 @@ mod tests {
     use super::*;
 
     fn sessions(json: &str) -> Sessions {
-        let arm: ProbeArm =
-            serde_json::from_str(&format!(r#"{{"name": "a", "paths": ["x"], {json}}}"#)).unwrap();
+        let arm: ProbeArm = serde_json::from_str(&format!(r#"{{"name": "a", "paths": ["x"], {json}}}"#)).unwrap();
         Sessions::new(&arm, Sizes::Levels(vec![100]), 3)
     }
 

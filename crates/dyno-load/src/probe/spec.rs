@@ -140,9 +140,8 @@ const fn default_outlier() -> u64 {
 impl ProbeSpec {
     /// Reads and checks a specification; touches no file.
     pub fn from_json(text: &str) -> Result<Self, ProbeError> {
-        let spec: Self = serde_json::from_str(text).map_err(|error| {
-            ProbeError::spec("probe", error.to_string(), "correct the specification")
-        })?;
+        let spec: Self = serde_json::from_str(text)
+            .map_err(|error| ProbeError::spec("probe", error.to_string(), "correct the specification"))?;
         if spec.arms.is_empty() || spec.arms.len() > usize::from(u8::MAX) {
             return Err(ProbeError::spec("arms", "there must be 1 to 255", "name one or more"));
         }
@@ -153,8 +152,7 @@ impl ProbeSpec {
 
 impl ProbeArm {
     fn check(&self) -> Result<(), ProbeError> {
-        let wrong =
-            |place: &str, message: String, next: &str| Err(ProbeError::spec(place, message, next));
+        let wrong = |place: &str, message: String, next: &str| Err(ProbeError::spec(place, message, next));
         self.sync.parse::<Sync>()?;
         self.size.parse::<Sizes>()?;
         if self.paths.is_empty() || self.paths.len() > 2 {
@@ -178,26 +176,18 @@ impl ProbeArm {
         }
         if self.rate_per_s.is_some() && self.think_ns > 0 {
             let message = "a rate and a think time are given".to_owned();
-            return wrong(
-                "rate",
-                message,
-                "give one: arrivals by the clock, or sessions that think",
-            );
+            return wrong("rate", message, "give one: arrivals by the clock, or sessions that think");
         }
         let least = HEAD as u64 + WRITES_PER_LAP_MIN * self.write_bytes_max();
         if self.file_bytes < least {
-            let message = format!(
-                "{} bytes hold fewer than {WRITES_PER_LAP_MIN} writes of the largest size",
-                self.file_bytes
-            );
+            let message =
+                format!("{} bytes hold fewer than {WRITES_PER_LAP_MIN} writes of the largest size", self.file_bytes);
             let step = format!("give at least {}KiB", least.div_ceil(1024));
             return wrong("file size", message, &step);
         }
         if self.backlog() + 2 * self.write_bytes_max() > self.file_bytes - HEAD as u64 {
-            let message = format!(
-                "a copy that is {} bytes behind would be overwritten before it is durable",
-                self.backlog()
-            );
+            let message =
+                format!("a copy that is {} bytes behind would be overwritten before it is durable", self.backlog());
             return wrong("backlog", message, "give a larger file, or half of it as the backlog");
         }
         Ok(())

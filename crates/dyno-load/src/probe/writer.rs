@@ -79,12 +79,7 @@ pub(super) struct LogWriter {
 
 impl LogWriter {
     /// A log writer of an arm on these media, one per path.
-    pub fn new(
-        arm: &ProbeArm,
-        run: u64,
-        mut media: Vec<Box<dyn Medium>>,
-        clock: Clock,
-    ) -> Result<Self, ProbeError> {
+    pub fn new(arm: &ProbeArm, run: u64, mut media: Vec<Box<dyn Medium>>, clock: Clock) -> Result<Self, ProbeError> {
         let alone = media.len() == 1 && !arm.hand_over;
         let way = match media.pop() {
             Some(only) if alone => Way::Direct(only),
@@ -117,12 +112,7 @@ impl LogWriter {
 
     /// Writes so much redo, with which `commits` commits are whole; returns (number of the write,
     /// when it was acknowledged).
-    pub fn write(
-        &mut self,
-        redo_bytes: u64,
-        commits: u64,
-        rows: &mut Rows,
-    ) -> Result<(u64, i64), ProbeError> {
+    pub fn write(&mut self, redo_bytes: u64, commits: u64, rows: &mut Rows) -> Result<(u64, i64), ProbeError> {
         let blocks = redo_bytes.div_ceil(self.payload_bytes).max(1);
         let length = blocks as usize * self.block_bytes;
         let offset = self.place(blocks);
@@ -139,12 +129,7 @@ impl LogWriter {
                 result.map_err(|e| failed(&self.paths[0], self.sequence, e))?;
                 self.counts.bytes[0] += length as u64;
                 self.counts.slow[0] += u64::from(ended_ns - started_ns >= self.outlier_ns);
-                rows.write(
-                    Waiter::Copy(0),
-                    started_ns,
-                    ended_ns,
-                    (self.sequence, blocks as u32, 0),
-                );
+                rows.write(Waiter::Copy(0), started_ns, ended_ns, (self.sequence, blocks as u32, 0));
                 self.pool.give(buffer);
                 ended_ns
             }

@@ -306,10 +306,7 @@ impl Link {
             }
             b'G' => self.refuse_copy()?,
             tag => {
-                return Err(WireError::Protocol(format!(
-                    "message {:?} inside a session",
-                    char::from(tag)
-                )));
+                return Err(WireError::Protocol(format!("message {:?} inside a session", char::from(tag))));
             }
         }
         Ok(None)
@@ -329,11 +326,7 @@ impl Link {
     }
 
     /// Runs SQL by the simple protocol; returns the error if the server refused it.
-    pub async fn run(
-        &mut self,
-        sql: &str,
-        pulse: &Pulse,
-    ) -> Result<Option<Box<ServerError>>, WireError> {
+    pub async fn run(&mut self, sql: &str, pulse: &Pulse) -> Result<Option<Box<ServerError>>, WireError> {
         write_text_query(sql, &mut self.out);
         self.extended = false;
         self.ended += 1;

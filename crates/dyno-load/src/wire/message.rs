@@ -129,8 +129,8 @@ impl Inbox {
 fn limit_bytes(tag: u8) -> Result<usize, WireError> {
     match tag {
         b'D' | b'T' | b'd' | b'E' | b'N' | b'A' | b't' | b'V' => Ok(LONG_BYTES_MAX),
-        b'1' | b'2' | b'3' | b'C' | b'G' | b'H' | b'I' | b'K' | b'R' | b'S' | b'W' | b'Z'
-        | b'c' | b'n' | b's' | b'v' => Ok(SHORT_BYTES_MAX),
+        b'1' | b'2' | b'3' | b'C' | b'G' | b'H' | b'I' | b'K' | b'R' | b'S' | b'W' | b'Z' | b'c' | b'n' | b's'
+        | b'v' => Ok(SHORT_BYTES_MAX),
         other => Err(WireError::Protocol(format!("message type 0x{other:02x}"))),
     }
 }
@@ -300,10 +300,7 @@ mod tests {
         let error = ServerError::parse(body);
         assert_eq!(error.code, "23505");
         assert!(!error.is_fatal());
-        assert_eq!(
-            error.to_string(),
-            "ERROR: duplicate (SQLSTATE 23505); Key (id)=(1); hint: try 2"
-        );
+        assert_eq!(error.to_string(), "ERROR: duplicate (SQLSTATE 23505); Key (id)=(1); hint: try 2");
         assert_eq!(ServerError::parse(b"junk").code, "XX000");
     }
 

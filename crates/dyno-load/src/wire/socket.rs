@@ -47,11 +47,7 @@ impl Socket {
     }
 
     /// Asks the server for TLS and takes it if offered; `Ok(false)` leaves a plain socket.
-    pub fn upgrade(
-        self,
-        spec: &ConnectionSpec,
-        config: &Arc<ClientConfig>,
-    ) -> Result<(Self, bool), WireError> {
+    pub fn upgrade(self, spec: &ConnectionSpec, config: &Arc<ClientConfig>) -> Result<(Self, bool), WireError> {
         let Self::Tcp(mut stream) = self else { return Ok((self, false)) };
         stream.write_all(&SSL_REQUEST)?;
         let mut answer = [0];

@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{
-    ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
-};
+use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256};
 use postgres_protocol::message::frontend;
 use rustls::ClientConfig;
 
@@ -81,11 +79,8 @@ struct Greeter<'a> {
 impl Greeter<'_> {
     fn start(&mut self) -> Result<(), WireError> {
         let spec = self.spec;
-        let mut parameters = vec![
-            ("user", spec.user.as_str()),
-            ("database", spec.dbname.as_str()),
-            ("client_encoding", "UTF8"),
-        ];
+        let mut parameters =
+            vec![("user", spec.user.as_str()), ("database", spec.dbname.as_str()), ("client_encoding", "UTF8")];
         if !spec.application_name.is_empty() {
             parameters.push(("application_name", &spec.application_name));
         }
@@ -133,9 +128,8 @@ impl Greeter<'_> {
                 0 => return Ok(()),
                 3 => self.answer(frontend::password_message)?,
                 5 => {
-                    let salt = *data
-                        .first_chunk::<4>()
-                        .ok_or_else(|| WireError::Protocol("md5 without salt".into()))?;
+                    let salt =
+                        *data.first_chunk::<4>().ok_or_else(|| WireError::Protocol("md5 without salt".into()))?;
                     let user = self.spec.user.clone();
                     self.answer(|password, out| {
                         let hash = md5_hash(user.as_bytes(), password, salt);
@@ -154,10 +148,7 @@ impl Greeter<'_> {
                 let kind = u32::from_be_bytes([body[0], body[1], body[2], body[3]]);
                 Ok((kind, body[4..].to_vec()))
             }
-            (tag, _) => Err(WireError::Protocol(format!(
-                "message {:?} during authentication",
-                char::from(tag)
-            ))),
+            (tag, _) => Err(WireError::Protocol(format!("message {:?} during authentication", char::from(tag)))),
         }
     }
 
@@ -165,10 +156,7 @@ impl Greeter<'_> {
         self.spec.password.as_ref().map(Password::reveal).ok_or(WireError::NoPassword)
     }
 
-    fn answer(
-        &mut self,
-        encode: impl FnOnce(&[u8], &mut BytesMut) -> std::io::Result<()>,
-    ) -> Result<(), WireError> {
+    fn answer(&mut self, encode: impl FnOnce(&[u8], &mut BytesMut) -> std::io::Result<()>) -> Result<(), WireError> {
         let mut out = BytesMut::new();
         encode(self.password()?, &mut out)?;
         self.out = out;
@@ -212,9 +200,7 @@ impl Greeter<'_> {
         loop {
             match self.receive()? {
                 (b'K', body) if body.len() == 8 => {
-                    let word = |at: usize| {
-                        u32::from_be_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]])
-                    };
+                    let word = |at: usize| u32::from_be_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]]);
                     key = (word(0), word(4));
                 }
                 (b'S' | b'K', _) => {}

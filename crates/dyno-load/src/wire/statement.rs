@@ -38,13 +38,7 @@ impl Statement {
         Self::encode(name, text, &[], &[Piece::Text(text.to_owned())], true)
     }
 
-    fn encode(
-        name: &str,
-        text: &str,
-        params: &[VarId],
-        pieces: &[Piece],
-        describe: bool,
-    ) -> Result<Self, WireError> {
+    fn encode(name: &str, text: &str, params: &[VarId], pieces: &[Piece], describe: bool) -> Result<Self, WireError> {
         let parse = |name: &str| -> Result<Vec<u8>, WireError> {
             let mut out = BytesMut::new();
             frontend::parse(name, text, [], &mut out)?;
@@ -90,12 +84,7 @@ impl Statement {
 
     /// Appends `Query` with the values in the text. A variable that nothing has set stays as it is
     /// written in the script; `name` gives its name.
-    pub fn write_query<'a>(
-        &self,
-        scope: &Scope,
-        name: impl Fn(VarId) -> &'a str,
-        out: &mut Vec<u8>,
-    ) {
+    pub fn write_query<'a>(&self, scope: &Scope, name: impl Fn(VarId) -> &'a str, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[b'Q', 0, 0, 0, 0]);
         for piece in &self.pieces {
@@ -130,8 +119,8 @@ fn set_length(out: &mut [u8], at: usize, not_counted: usize) {
 }
 
 fn bind_head(name: &str, params: usize) -> Result<Vec<u8>, WireError> {
-    let count = u16::try_from(params)
-        .map_err(|_| WireError::Protocol(format!("{params} parameters in one command")))?;
+    let count =
+        u16::try_from(params).map_err(|_| WireError::Protocol(format!("{params} parameters in one command")))?;
     let mut head = vec![b'B', 0, 0, 0, 0, 0];
     head.extend_from_slice(name.as_bytes());
     head.extend_from_slice(&[0, 0, 0]); // end of the name, parameters as text
@@ -165,8 +154,7 @@ mod tests {
         ours.extend_from_slice(&SYNC);
 
         let mut theirs = BytesMut::new();
-        frontend::parse("s1", "update t set v = $1 where id in ($2, $3)", [], &mut theirs)
-            .expect("encodes");
+        frontend::parse("s1", "update t set v = $1 where id in ($2, $3)", [], &mut theirs).expect("encodes");
         let values = [None, Some("-42"), Some("-42")];
         let encoded = frontend::bind(
             "",

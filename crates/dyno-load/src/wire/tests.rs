@@ -139,19 +139,9 @@ fn a_login_survives_any_tearing() {
 fn md5_and_cleartext_answer_with_the_right_bytes() {
     // Vector: the codec's own test.
     let md5 = b"md562af4dd09bbb41884907a838a3233294\0".to_vec();
-    let acts = vec![
-        Act::Greeting,
-        auth(5, &[0x2a, 0x3d, 0x8f, 0xe0]),
-        Act::Expect(b'p', md5),
-        Act::Send(welcome()),
-    ];
+    let acts = vec![Act::Greeting, auth(5, &[0x2a, 0x3d, 0x8f, 0xe0]), Act::Expect(b'p', md5), Act::Send(welcome())];
     outcome(acts).expect("connects");
-    let acts = vec![
-        Act::Greeting,
-        auth(3, &[]),
-        Act::Expect(b'p', b"password\0".to_vec()),
-        Act::Send(welcome()),
-    ];
+    let acts = vec![Act::Greeting, auth(3, &[]), Act::Expect(b'p', b"password\0".to_vec()), Act::Send(welcome())];
     outcome(acts).expect("connects");
 }
 
@@ -171,10 +161,7 @@ fn what_goes_wrong_at_login_is_said_clearly() {
         (vec![Act::Greeting, auth(5, &[1])], "md5 without salt"),
         (vec![Act::Greeting, auth(10, b"OAUTHBEARER\0\0")], "only SASL OAUTHBEARER"),
         (vec![Act::Greeting, Act::Silence], "did not answer in time"),
-        (
-            vec![Act::Greeting, Act::Send(frame(b'R', &[0; 4])), Act::Send(frame(b'D', &[0, 0]))],
-            "before the session",
-        ),
+        (vec![Act::Greeting, Act::Send(frame(b'R', &[0; 4])), Act::Send(frame(b'D', &[0, 0]))], "before the session"),
     ];
     for (acts, expected) in cases {
         let error = outcome(acts).expect_err("fails").to_string();
@@ -206,12 +193,8 @@ fn a_missing_password_is_named_as_such_and_none_is_ever_shown() {
     assert!(shown.contains("none was given\n  next: give a password for this user"), "{shown}");
     server.join().expect("ends");
 
-    let refusal = error_of(outcome(vec![
-        Act::Greeting,
-        auth(3, &[]),
-        Act::Message,
-        Act::Send(refusal("FATAL", "28P01", "no")),
-    ]));
+    let refusal =
+        error_of(outcome(vec![Act::Greeting, auth(3, &[]), Act::Message, Act::Send(refusal("FATAL", "28P01", "no"))]));
     assert!(!refusal.contains("password"), "{refusal}");
 }
 
@@ -292,12 +275,7 @@ fn inside_a_session_errors_stay_and_the_end_of_the_connection_is_told_apart() {
 
 #[test]
 fn a_stream_cut_in_the_middle_of_a_row_is_a_lost_connection() {
-    let acts = vec![
-        Act::Greeting,
-        Act::Send(welcome()),
-        Act::Message,
-        Act::Send(frame(b'D', &[0; 9])[..7].into()),
-    ];
+    let acts = vec![Act::Greeting, Act::Send(welcome()), Act::Message, Act::Send(frame(b'D', &[0; 9])[..7].into())];
     let (spec, server) = serve(acts);
     let mut link = connect(&spec).expect("connects");
     let lost = run(&mut link).expect_err("the connection is gone");

@@ -21,8 +21,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
-    SignatureScheme,
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
@@ -53,8 +52,7 @@ pub fn handshake(
 ) -> Result<ClientConnection, WireError> {
     let name = ServerName::try_from(spec.host.clone())
         .map_err(|_| WireError::Tls(format!("{:?} is not a host name", spec.host)))?;
-    let mut connection = ClientConnection::new(Arc::clone(config), name)
-        .map_err(|e| WireError::Tls(e.to_string()))?;
+    let mut connection = ClientConnection::new(Arc::clone(config), name).map_err(|e| WireError::Tls(e.to_string()))?;
     while connection.is_handshaking() {
         connection.complete_io(stream)?;
     }
@@ -78,20 +76,13 @@ impl Verifier {
             SslMode::Require => spec.sslrootcert.is_some(),
             SslMode::VerifyCa | SslMode::VerifyFull => true,
         };
-        let mut verifier = Self {
-            chain: None,
-            roots: Vec::new(),
-            check_name: spec.sslmode == SslMode::VerifyFull,
-            provider,
-        };
+        let mut verifier =
+            Self { chain: None, roots: Vec::new(), check_name: spec.sslmode == SslMode::VerifyFull, provider };
         if check {
             verifier.roots = file.map_or_else(system_roots, file_roots)?;
             let mut store = RootCertStore::empty();
             store.add_parsable_certificates(verifier.roots.iter().cloned());
-            let chain = WebPkiServerVerifier::builder_with_provider(
-                Arc::new(store),
-                Arc::clone(&verifier.provider),
-            );
+            let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(&verifier.provider));
             let chain = chain.build().map_err(|e| WireError::Tls(format!("trusted roots: {e}")))?;
             verifier.chain = Some(chain);
         }
@@ -101,8 +92,7 @@ impl Verifier {
 
 fn file_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, WireError> {
     let fail = |e: String| WireError::Tls(format!("sslrootcert {}: {e}", path.display()));
-    let roots: Result<Vec<_>, _> =
-        CertificateDer::pem_file_iter(path).map_err(|e| fail(e.to_string()))?.collect();
+    let roots: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).map_err(|e| fail(e.to_string()))?.collect();
     let roots = roots.map_err(|e| fail(e.to_string()))?;
     if roots.is_empty() { Err(fail("no certificate in it".into())) } else { Ok(roots) }
 }
@@ -211,9 +201,7 @@ mod tests {
 
     #[test]
     fn the_hash_follows_the_signature_of_the_certificate() {
-        for (algorithm, bytes) in
-            [(&rcgen::PKCS_ECDSA_P256_SHA256, 32), (&rcgen::PKCS_ECDSA_P384_SHA384, 48)]
-        {
+        for (algorithm, bytes) in [(&rcgen::PKCS_ECDSA_P256_SHA256, 32), (&rcgen::PKCS_ECDSA_P384_SHA384, 48)] {
             let key = rcgen::KeyPair::generate_for(algorithm).expect("a key");
             let params = rcgen::CertificateParams::new(["localhost".into()]).expect("a name");
             let certificate = params.self_signed(&key).expect("a certificate");
@@ -227,9 +215,7 @@ mod tests {
 
     #[test]
     fn what_is_no_certificate_has_no_hash() {
-        for bytes in
-            [&[][..], &[0x30], &[0x30, 0x80], &[0x30, 0x85, 1, 1, 1, 1, 1], &[0x30, 2, 0x30]]
-        {
+        for bytes in [&[][..], &[0x30], &[0x30, 0x80], &[0x30, 0x85, 1, 1, 1, 1, 1], &[0x30, 2, 0x30]] {
             assert_eq!(end_point_hash(bytes), None);
         }
     }

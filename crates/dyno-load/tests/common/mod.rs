@@ -61,8 +61,7 @@ pub fn binaries() -> Option<PathBuf> {
 
 /// Number of user and group to run the server as; `None` is ourselves.
 fn owner() -> Option<(u32, u32)> {
-    let root =
-        std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
+    let root = std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
     if !root {
         return None;
     }
@@ -99,15 +98,13 @@ impl Server {
         let made = as_owner(&mut initdb, owner).current_dir(&dir).output().expect("initdb runs");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         std::fs::write(data.join("pg_hba.conf"), HBA).expect("writes");
-        let port = TcpListener::bind("127.0.0.1:0")
-            .and_then(|listener| listener.local_addr())
-            .expect("a free port")
-            .port();
+        let port =
+            TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port();
         let mut command = Command::new("sh");
         // Ends the server and removes its files when the test process closes the pipe by ending.
-        command.arg("-c").arg(
-            r#""$@" >"$0/log" 2>&1 & server=$!; cat >/dev/null; kill -QUIT $server; wait $server; rm -rf "$0""#,
-        );
+        command
+            .arg("-c")
+            .arg(r#""$@" >"$0/log" 2>&1 & server=$!; cat >/dev/null; kill -QUIT $server; wait $server; rm -rf "$0""#);
         command.arg(&dir).arg(bin.join("postgres")).arg("-D").arg(&data);
         let socket = format!("unix_socket_directories={}", dir.display());
         let port_setting = format!("port={port}");
@@ -184,9 +181,7 @@ impl Server {
 
     /// Waits until a session of this application is there, and returns its process number.
     pub fn backend(&self, application: &str) -> u32 {
-        let query = format!(
-            "select pid from pg_stat_activity where application_name = '{application}' limit 1"
-        );
+        let query = format!("select pid from pg_stat_activity where application_name = '{application}' limit 1");
         for _ in 0..200 {
             if let Ok(pid) = self.sql(&query).parse() {
                 return pid;
@@ -254,8 +249,7 @@ pub fn run_until(load: &mut Load, slices: &[Slice], stop: &AtomicBool) -> Result
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let dir = std::env::temp_dir().join(format!("dyno-calls-{}-{number}", std::process::id()));
-    let mut writer = CallsWriter::create(&dir, "b", &load.arm_names(), load.statement_names())
-        .expect("a part begins");
+    let mut writer = CallsWriter::create(&dir, "b", &load.arm_names(), load.statement_names()).expect("a part begins");
     let progress = AtomicU64::new(0);
     let report = load.run(3, slices, &mut writer, stop, &progress);
     let rows = writer.finish().expect("the part is whole");

@@ -127,14 +127,7 @@ impl StorageCell {
 
     /// One I/O for each run of places side by side on a module; how many. The bytes are those of the
     /// request's part in each line.
-    pub(super) fn on_flash(
-        &self,
-        state: &mut State,
-        ask: Ask,
-        kind: Kind,
-        places: &[(u64, u32)],
-        then: Then,
-    ) -> u32 {
+    pub(super) fn on_flash(&self, state: &mut State, ask: Ask, kind: Kind, places: &[(u64, u32)], then: Then) -> u32 {
         let line_bytes = state.caching.line_bytes;
         let (begin, end) = (ask.request.offset_bytes, ask.request.offset_bytes + ask.request.bytes);
         let mut runs: u32 = 0;
@@ -145,9 +138,7 @@ impl StorageCell {
             let (module, address) = state.caching.address(place);
             let offset_bytes = address + (from - line);
             match &mut run {
-                Some((at, request))
-                    if *at == module && request.offset_bytes + request.bytes == offset_bytes =>
-                {
+                Some((at, request)) if *at == module && request.offset_bytes + request.bytes == offset_bytes => {
                     request.bytes += to - from;
                 }
                 _ => {
@@ -165,14 +156,7 @@ impl StorageCell {
         runs
     }
 
-    pub(super) fn module_io(
-        &self,
-        state: &mut State,
-        ask: Ask,
-        module: u32,
-        request: Request,
-        then: Then,
-    ) {
+    pub(super) fn module_io(&self, state: &mut State, ask: Ask, module: u32, request: Request, then: Then) {
         let unit = (self.disks + module as usize) as u16;
         self.io(state, Ask { unit, group: Ask::NO_GROUP, request, ..ask }, then);
     }
@@ -199,11 +183,7 @@ impl StorageCell {
         self.count_read(state, &ask, by_flash, (held.len(), missing.len()));
         let stores = by_flash && Self::may_cache(state, &ask);
         let then = if stores { Then::Miss(op) } else { Then::Part(op) };
-        let runs = if by_flash {
-            Self::runs(state.caching.line_bytes, &ask, &missing)
-        } else {
-            vec![ask.request]
-        };
+        let runs = if by_flash { Self::runs(state.caching.line_bytes, &ask, &missing) } else { vec![ask.request] };
         let runs = if missing.is_empty() { Vec::new() } else { runs };
         if let Some(open) = state.ops.get_mut(op) {
             open.from = [!runs.is_empty(), !held.is_empty()];

@@ -12,9 +12,7 @@ pub enum CellError {
         rule: &'static str,
     },
     /// Each copy needs a cell of its own.
-    #[error(
-        "group {name} keeps {copies} copies, each in a cell of its own, but there are {cells} cells"
-    )]
+    #[error("group {name} keeps {copies} copies, each in a cell of its own, but there are {cells} cells")]
     Copies {
         /// Group.
         name: String,

@@ -68,8 +68,7 @@ impl Layout {
     /// Cell, unit and offset on the unit of a copy of an extent.
     #[inline]
     pub fn place(&self, extent: u64, copy: u64) -> (usize, u16, u64) {
-        let (row, column) =
-            (extent / (self.cells * self.units), extent % (self.cells * self.units));
+        let (row, column) = (extent / (self.cells * self.units), extent % (self.cells * self.units));
         let (cell, unit) = (column % self.cells, column / self.cells);
         let shift = if copy == 0 { 0 } else { 1 + (row + copy - 1) % (self.cells - 1) };
         let cell = (cell + shift) % self.cells;

@@ -48,11 +48,7 @@ pub struct Directive {
 impl Directive {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 6] = [
-        parameter(
-            "share",
-            "share, where no level is given; 0: not said, and counts as 1",
-            "ALTER IORMPLAN: 1 to 32",
-        ),
+        parameter("share", "share, where no level is given; 0: not said, and counts as 1", "ALTER IORMPLAN: 1 to 32"),
         parameter("level", "level, from 1; 0: by share", "ALTER IORMPLAN: 1 to 8"),
         parameter("allocation", "percentage of its level", "ALTER IORMPLAN"),
         parameter("limit", "most of a disk that it may use, in percent", "ALTER IORMPLAN"),
@@ -94,11 +90,7 @@ impl IormParameters {
             "expected disk time of a request without its bytes",
             "Oracle: 300 small requests a second and disk",
         ),
-        parameter(
-            "rate_mb_s",
-            "expected rate of its bytes",
-            "Oracle: a large request is about three small ones",
-        ),
+        parameter("rate_mb_s", "expected rate of its bytes", "Oracle: a large request is about three small ones"),
         parameter("plan", "directives by database; `other` for all without one", "ALTER IORMPLAN"),
     ];
 
@@ -252,8 +244,7 @@ impl Queues {
             queue.pass += cost_ns as f64 / entry.weight;
         }
         if entry.limit < 1.0 {
-            queue.not_before_ns =
-                now_ns.max(queue.not_before_ns) + whole_ns(cost_ns as f64 / entry.limit);
+            queue.not_before_ns = now_ns.max(queue.not_before_ns) + whole_ns(cost_ns as f64 / entry.limit);
         }
         self.waiting -= 1;
         self.outstanding += 1;

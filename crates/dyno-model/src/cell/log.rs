@@ -138,14 +138,7 @@ impl StorageCell {
             skip = place.is_none().then_some(why);
         }
         let (module, at) = place.unwrap_or_default();
-        let race = Race {
-            began_ns,
-            module: module as u16,
-            flash_bytes,
-            disk_ns: None,
-            flash_ns: None,
-            skip,
-        };
+        let race = Race { began_ns, module: module as u16, flash_bytes, disk_ns: None, flash_ns: None, skip };
         let Some(open) = state.ops.get_mut(op) else { return };
         open.race = Some(race);
         if skip.is_some() {

@@ -230,8 +230,7 @@ impl StorageCell {
             page.turn("CELLDISK", device.name().trim_end_matches(" controller"));
             io(page, "CD_IO_*", &state.units[unit]);
             for (kind, large, name) in KINDS {
-                let of =
-                    (&*format!("CD_IO_RQ_{name}"), state.units[unit].sum(kind, large).requests);
+                let of = (&*format!("CD_IO_RQ_{name}"), state.units[unit].sum(kind, large).requests);
                 let ns = state.units[unit].ns(kind, large);
                 page.time(&format!("CD_IO_TM_{name}"), ns, "us", of);
             }
@@ -365,8 +364,7 @@ fn databases(page: &mut Page, state: &State) {
         page.requests("DB_FC_IO_RQ", all(counts.cache).requests);
         page.requests("DB_FL_IO_RQ", counts.log.requests);
         page.rated("DB_FL_IO_BY", counts.log.bytes as f64 / MB, "MB");
-        for (name, sums) in [("DB", counts.disk), ("DB_FD", counts.flash), ("DB_FC", counts.cache)]
-        {
+        for (name, sums) in [("DB", counts.disk), ("DB_FD", counts.flash), ("DB_FC", counts.cache)] {
             page.silent_rate(&format!("{name}_IO_BY"), all(sums).bytes as f64 / MB);
         }
     }

@@ -307,11 +307,7 @@ impl ScanParameters {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 2] = [
         parameter("offload", "cells filter what a scan reads", MANUAL),
-        parameter(
-            "returned_ratio",
-            "share of the bytes that come back then",
-            "the query's; chosen",
-        ),
+        parameter("returned_ratio", "share of the bytes that come back then", "the query's; chosen"),
     ];
 }
 

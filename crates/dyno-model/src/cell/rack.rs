@@ -51,18 +51,12 @@ impl Rack {
             let disk = Disk::new(sim, name, parameters.disk.clone());
             Cache::new(sim, &format!("{name} controller"), controller.clone(), disk)
         };
-        let module =
-            |sim: &Sim, name: &str| -> Rc<dyn Device> { Flash::new(sim, name, flash.clone()) };
+        let module = |sim: &Sim, name: &str| -> Rc<dyn Device> { Flash::new(sim, name, flash.clone()) };
         Self::with(sim, parameters, &disk, &module)
     }
 
     /// Of other devices: measured ones, say, or none but a law of service times.
-    pub fn with(
-        sim: &Sim,
-        parameters: &RackParameters,
-        disk: Make,
-        module: Make,
-    ) -> Result<Rc<Self>, CellError> {
+    pub fn with(sim: &Sim, parameters: &RackParameters, disk: Make, module: Make) -> Result<Rc<Self>, CellError> {
         parameters.check()?;
         let RackParameters { count, disks, modules, .. } = *parameters;
         let shape = (count, disks, modules);
@@ -178,12 +172,7 @@ impl Rack {
     }
 
     /// Sets the caching policy of a group's grid disks in one cell.
-    pub fn set_caching_of(
-        &self,
-        cell: usize,
-        group: &str,
-        caching: Caching,
-    ) -> Result<(), CellError> {
+    pub fn set_caching_of(&self, cell: usize, group: &str, caching: Caching) -> Result<(), CellError> {
         let number = self.number_of(group)?;
         if let Some(cell) = self.cells().get(cell) {
             cell.set_grid_caching(number, caching);
@@ -192,10 +181,11 @@ impl Rack {
     }
 
     fn number_of(&self, group: &str) -> Result<usize, CellError> {
-        self.shared.names.iter().position(|known| known == group).ok_or_else(|| CellError::Group {
-            name: group.into(),
-            known: self.shared.names.join(", "),
-        })
+        self.shared
+            .names
+            .iter()
+            .position(|known| known == group)
+            .ok_or_else(|| CellError::Group { name: group.into(), known: self.shared.names.join(", ") })
     }
 
     /// What the queues of every cell and device have seen.
@@ -218,8 +208,7 @@ impl Rack {
 
     /// Forgets statistics and counters: the end of a warm-up. What is cached stays.
     pub fn reset(&self) {
-        *self.shared.collected.borrow_mut() =
-            Collected::none(self.sim.now_ns(), self.cells().len());
+        *self.shared.collected.borrow_mut() = Collected::none(self.sim.now_ns(), self.cells().len());
         self.cells().iter().for_each(|cell| cell.reset());
     }
 }
@@ -234,10 +223,7 @@ impl RackParameters {
         some("disks", self.disks)?;
         some("simulated_mb", self.simulated_mb)?;
         some("flash_cache.line_kb", self.flash_cache.line_kb)?;
-        let rates = [
-            ("network.rate_mb_s", self.network.rate_mb_s),
-            ("iorm.rate_mb_s", self.iorm.rate_mb_s),
-        ];
+        let rates = [("network.rate_mb_s", self.network.rate_mb_s), ("iorm.rate_mb_s", self.iorm.rate_mb_s)];
         if let Some((key, _)) = rates.into_iter().find(|&(_, rate)| rate.is_nan() || rate <= 0.0) {
             return Err(CellError::parameter(key, "must be above 0"));
         }
@@ -280,25 +266,19 @@ impl RackParameters {
     }
 
     fn slices(&self, layouts: &[Layout]) -> Vec<Slice> {
-        let slice =
-            |(number, (group, layout)): (usize, (&super::GroupParameters, &Layout))| Slice {
-                group: number as u16,
-                from_bytes: layout.from_bytes,
-                to_bytes: layout.from_bytes + layout.grid_bytes(),
-                on_flash: group.on == Medium::Flash,
-                cached: group.caching != Caching::None,
-                flash_log: group.flash_log,
-            };
+        let slice = |(number, (group, layout)): (usize, (&super::GroupParameters, &Layout))| Slice {
+            group: number as u16,
+            from_bytes: layout.from_bytes,
+            to_bytes: layout.from_bytes + layout.grid_bytes(),
+            on_flash: group.on == Medium::Flash,
+            cached: group.caching != Caching::None,
+            flash_log: group.flash_log,
+        };
         self.groups.values().zip(layouts).enumerate().map(slice).collect()
     }
 
     /// Do the grid disks fit on the disks? Flash modules are folded and have no end.
-    fn check_space(
-        &self,
-        devices: &[Rc<dyn Device>],
-        medium: Medium,
-        layouts: &[Layout],
-    ) -> Result<(), CellError> {
+    fn check_space(&self, devices: &[Rc<dyn Device>], medium: Medium, layouts: &[Layout]) -> Result<(), CellError> {
         if medium == Medium::Flash {
             return Ok(());
         }

@@ -144,8 +144,7 @@ impl StorageCell {
         let state = &mut *self.state.borrow_mut();
         state.station.arrive(now);
         state.station.start(now, now);
-        let op =
-            Op { ask, done: Some(done), arrived_ns: now, left: 1, race: None, from: [false; 2] };
+        let op = Op { ask, done: Some(done), arrived_ns: now, left: 1, race: None, from: [false; 2] };
         let op = state.ops.insert(op);
         let mut at = now + self.request_ns;
         if ask.request.kind == Kind::Write {
@@ -187,8 +186,7 @@ impl StorageCell {
     pub(super) fn io(&self, state: &mut State, ask: Ask, then: Then) {
         let now = self.sim.now_ns();
         let unit = usize::from(ask.unit);
-        let managed =
-            state.plan.is_some() && unit < self.disks && ask.label.purpose != Purpose::Redo;
+        let managed = state.plan.is_some() && unit < self.disks && ask.label.purpose != Purpose::Redo;
         let io = Io { ask, then, asked_ns: now, started_ns: now, managed };
         let token = state.ios.insert(io);
         if managed {

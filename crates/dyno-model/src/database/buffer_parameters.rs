@@ -48,21 +48,9 @@ impl BufferParameters {
             "Oracle: touch counts since 8i, least recently used before",
         ),
         parameter("hot_pct", "hot part of the list", "Oracle: _db_percent_hot_default, 50"),
-        parameter(
-            "hot_touches",
-            "touches that make a buffer hot",
-            "Oracle: _db_aging_hot_criteria, 2",
-        ),
-        parameter(
-            "touch_s",
-            "no two touches count within this time",
-            "Oracle: _db_aging_touch_time, 3 s",
-        ),
-        parameter(
-            "scan_pct",
-            "part searched for a clean buffer",
-            "Oracle: _db_block_max_scan_pct, 40",
-        ),
+        parameter("hot_touches", "touches that make a buffer hot", "Oracle: _db_aging_hot_criteria, 2"),
+        parameter("touch_s", "no two touches count within this time", "Oracle: _db_aging_touch_time, 3 s"),
+        parameter("scan_pct", "part searched for a clean buffer", "Oracle: _db_block_max_scan_pct, 40"),
         parameter(
             "writer_scan_pct",
             "part that the writer looks at when buffers are wanted",
@@ -74,11 +62,7 @@ impl BufferParameters {
             "Oracle: _db_large_dirty_queue, 25",
         ),
         parameter("writes", "writes at once", "assumed: depth of asynchronous I/O in use"),
-        parameter(
-            "multiblock",
-            "blocks of one read of a scan",
-            "Oracle: db_file_multiblock_read_count, 128 (1 MB)",
-        ),
+        parameter("multiblock", "blocks of one read of a scan", "Oracle: db_file_multiblock_read_count, 128 (1 MB)"),
         parameter("get_us", "CPU to get a block", "assumed: order of size of a logical read"),
         parameter("write_us", "CPU of the writer for a block", "assumed: a system call's share"),
     ];

@@ -58,11 +58,8 @@ pub(super) async fn run(cache: BufferCache, mut task: Task) {
         let in_flight = inner.state.borrow().in_flight;
         let begin_ns = task.leave();
         inner.checkpoint.posted().await;
-        let (event, p1) = if in_flight > 0 {
-            (Event::DbFileParallelWrite, in_flight)
-        } else {
-            (Event::RdbmsIpcMessage, 300)
-        };
+        let (event, p1) =
+            if in_flight > 0 { (Event::DbFileParallelWrite, in_flight) } else { (Event::RdbmsIpcMessage, 300) };
         task.back(event, begin_ns, [p1, 0, 0]).await;
     }
 }

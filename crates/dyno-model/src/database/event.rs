@@ -109,9 +109,7 @@ impl Event {
     pub fn group(self) -> &'static str {
         match self {
             Self::LogFileSync => "Commit",
-            Self::LogFileParallelWrite
-            | Self::ControlFileParallelWrite
-            | Self::DbFileParallelWrite => "System I/O",
+            Self::LogFileParallelWrite | Self::ControlFileParallelWrite | Self::DbFileParallelWrite => "System I/O",
             Self::LogBufferSpace
             | Self::LogFileSwitchCompletion
             | Self::LogFileSwitchCheckpoint
@@ -140,9 +138,7 @@ impl Event {
             | Self::LogBufferSpace
             | Self::LogFileSwitchCompletion
             | Self::LogFileSwitchCheckpoint => "log write",
-            Self::ControlFileParallelWrite
-            | Self::DirectPathWriteTemp
-            | Self::DbFileParallelWrite => "data write",
+            Self::ControlFileParallelWrite | Self::DirectPathWriteTemp | Self::DbFileParallelWrite => "data write",
             Self::FreeBufferWaits | Self::WriteCompleteWaits => "free buffer",
             Self::LatchRedoAllocation => "latch",
             Self::ReadByOtherSession

@@ -183,14 +183,7 @@ impl Instance {
         let checkpoint = Checkpoint::new(sim);
         let (members, data) = (storage.redo.clone(), &storage.data);
         let redo = Redo::new(sim, &parameters.redo, members, Rc::clone(data), &checkpoint);
-        let buffers = BufferCache::new(
-            sim,
-            &parameters.buffers,
-            Rc::clone(data),
-            &redo,
-            &checkpoint,
-            parameters.cells,
-        );
+        let buffers = BufferCache::new(sim, &parameters.buffers, Rc::clone(data), &redo, &checkpoint, parameters.cells);
         let first = parameters.lgwr_first;
         let log_writer = Task::new(sim, &cpu, Process::LogWriter, first, &recorder);
         let writer = Task::new(sim, &cpu, Process::DatabaseWriter, false, &recorder);
@@ -198,18 +191,7 @@ impl Instance {
         sim.spawn_daemon(format!("{prefix}lgwr"), lgwr::run(redo.clone(), log_writer));
         sim.spawn_daemon(format!("{prefix}dbwr"), dbwr::run(buffers.clone(), writer));
         let sim = sim.clone();
-        Ok(Self(Rc::new(Inner {
-            sim,
-            prefix,
-            parameters,
-            storage,
-            cpu,
-            recorder,
-            redo,
-            buffers,
-            checkpoint,
-            writers,
-        })))
+        Ok(Self(Rc::new(Inner { sim, prefix, parameters, storage, cpu, recorder, redo, buffers, checkpoint, writers })))
     }
 
     /// A new session, which begins now. Numbers are the caller's; each at most once at a time.

@@ -226,11 +226,7 @@ impl Redo {
                 inner.switch_wanted.set(true);
                 inner.posted.notify_one();
                 inner.switched.wait().await;
-                if inner.incomplete.get() {
-                    Event::LogFileSwitchCheckpoint
-                } else {
-                    Event::LogFileSwitchCompletion
-                }
+                if inner.incomplete.get() { Event::LogFileSwitchCheckpoint } else { Event::LogFileSwitchCompletion }
             } else {
                 inner.posted.notify_one();
                 inner.space.wait().await;

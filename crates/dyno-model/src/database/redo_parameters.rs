@@ -63,11 +63,7 @@ impl RedoParameters {
         parameter("block_bytes", "redo block", "Oracle: 512 by default; 4096 since 11.2"),
         parameter("trigger_kb", "write when so much is filled", LGWR),
         parameter("timeout_s", "write after so long", LGWR),
-        parameter(
-            "write_kb",
-            "longest single write",
-            "Oracle: 1 MB, the largest I/O of a platform",
-        ),
+        parameter("write_kb", "longest single write", "Oracle: 1 MB, the largest I/O of a platform"),
         parameter("groups", "log files, used in turn", "Oracle: 3 by default"),
         parameter("file_mb", "size of a log file", "chosen"),
         parameter(
@@ -85,17 +81,9 @@ impl RedoParameters {
             "CPU of a session to take room in a strand, its latch held",
             "assumed: order of size of a latch's hold",
         ),
-        parameter(
-            "spin_us",
-            "spin for the latch before sleep",
-            "Oracle: _spin_count 2000, some 10 us",
-        ),
+        parameter("spin_us", "spin for the latch before sleep", "Oracle: _spin_count 2000, some 10 us"),
         parameter("copy_us_per_kb", "CPU to copy redo into a strand", "assumed: memory at 2 GB/s"),
-        parameter(
-            "commit_bytes",
-            "redo of a commit itself",
-            "assumed: a commit record and its header",
-        ),
+        parameter("commit_bytes", "redo of a commit itself", "assumed: a commit record and its header"),
         parameter("gather_us", "CPU of the log writer before a write", "assumed: order of size"),
         parameter("post_us", "CPU to post a waiter", "assumed: a system call and a wake-up"),
     ];

@@ -65,13 +65,7 @@ struct Run {
 }
 
 /// Sorts; `base` is where the session's temporary space begins: twice the bytes.
-pub(super) async fn sort(
-    sort: &Sort,
-    base: u64,
-    task: &mut Task,
-    reads: &mut Pipe,
-    writes: &mut Pipe,
-) {
+pub(super) async fn sort(sort: &Sort, base: u64, task: &mut Task, reads: &mut Pipe, writes: &mut Pipe) {
     let SortPlan { runs, fan_in, passes } = sort.plan();
     if runs == 0 {
         task.run(sort.cpu_ns(sort.bytes)).await;
@@ -153,13 +147,7 @@ mod tests {
             (10 << 20, 64, (103, 159, 1)),
             (2 << 30, 64, (0, 32_767, 0)),
         ] {
-            let sort = Sort {
-                bytes: 1 << 30,
-                area_bytes,
-                io_bytes: io_kb << 10,
-                ahead: 1,
-                cpu_ns_per_kb: 0,
-            };
+            let sort = Sort { bytes: 1 << 30, area_bytes, io_bytes: io_kb << 10, ahead: 1, cpu_ns_per_kb: 0 };
             let SortPlan { runs, fan_in, passes } = sort.plan();
             assert_eq!((runs, fan_in, passes), expected);
         }

@@ -23,13 +23,7 @@ pub struct Task {
 
 impl Task {
     /// One that begins now, without a core.
-    pub fn new(
-        sim: &Sim,
-        cpu: &Cpu,
-        process: Process,
-        real_time: bool,
-        recorder: &Recorder,
-    ) -> Self {
+    pub fn new(sim: &Sim, cpu: &Cpu, process: Process, real_time: bool, recorder: &Recorder) -> Self {
         let account = Account::new(process, sim.now_ns(), recorder);
         Self { sim: sim.clone(), cpu: cpu.clone(), account, seat: Seat::new(real_time) }
     }

@@ -51,17 +51,9 @@ pub struct CacheParameters {
 impl CacheParameters {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 9] = [
-        parameter(
-            "capacity_kb",
-            "memory for dirty lines",
-            "512 MB a cell up to X4 (Expert Oracle Exadata, ch. 5)",
-        ),
+        parameter("capacity_kb", "memory for dirty lines", "512 MB a cell up to X4 (Expert Oracle Exadata, ch. 5)"),
         parameter("line_kb", "line", "chosen: a database block"),
-        parameter(
-            "hit_us",
-            "time of a hit without its bytes",
-            "assumed: command and memory of a SAS controller",
-        ),
+        parameter("hit_us", "time of a hit without its bytes", "assumed: command and memory of a SAS controller"),
         parameter(
             "rate_mb_s",
             "rate into and out of memory",
@@ -70,11 +62,7 @@ impl CacheParameters {
         parameter("destages", "writes below at once", "chosen: what tagged queueing makes use of"),
         parameter("destage_kb", "longest write below", "chosen"),
         parameter("battery", "is there a battery", "X2 to X4: yes"),
-        parameter(
-            "learn_every_s",
-            "how often the battery learns; 0: never",
-            "cells: four times a year; 0 here",
-        ),
+        parameter("learn_every_s", "how often the battery learns; 0: never", "cells: four times a year; 0 here"),
         parameter("learn_s", "how long that takes", "hours on real cells"),
     ];
 }
@@ -186,12 +174,7 @@ const DESTAGE: u64 = 1 << 40;
 
 impl Cache {
     /// Empty.
-    pub fn new(
-        sim: &Sim,
-        name: &str,
-        parameters: CacheParameters,
-        below: Rc<dyn Device>,
-    ) -> Rc<Self> {
+    pub fn new(sim: &Sim, name: &str, parameters: CacheParameters, below: Rc<dyn Device>) -> Rc<Self> {
         let cache = Rc::new_cyclic(|me| Self {
             name: name.into(),
             sim: sim.clone(),
@@ -221,8 +204,7 @@ impl Cache {
         let state = self.state.borrow();
         let again = state.lines.values().filter(|&&line| line == Line::Again).count();
         let held = (state.lines.len() + again) as u64;
-        state.lines_in == state.lines_absorbed + state.lines_out + held
-            && state.lines.len() as u64 <= self.room()
+        state.lines_in == state.lines_absorbed + state.lines_out + held && state.lines.len() as u64 <= self.room()
     }
 
     /// Are writes acknowledged from memory now?
@@ -230,8 +212,7 @@ impl Cache {
         let CacheParameters { battery, learn_every_s, learn_s, .. } = self.parameters;
         let (every_ns, length_ns) = (whole_ns(learn_every_s * 1e9), whole_ns(learn_s * 1e9));
         // The first learning ends the first period.
-        let learns =
-            every_ns > 0 && self.sim.now_ns() % every_ns >= every_ns.saturating_sub(length_ns);
+        let learns = every_ns > 0 && self.sim.now_ns() % every_ns >= every_ns.saturating_sub(length_ns);
         battery && !learns
     }
 

@@ -213,8 +213,7 @@ fn of_regimes(regimes: &Regimes, values: &[f64]) -> Result<(String, Vec<Value>),
 /// A regime as parameter text: one table for reads and writes, which were not told apart.
 fn regime_text(table: &Table, stay_ms: f64) -> String {
     let listed = |of: fn(&(f64, f64)) -> f64, digits: usize| {
-        let words: Vec<String> =
-            table.points().iter().map(|point| short(of(point), digits)).collect();
+        let words: Vec<String> = table.points().iter().map(|point| short(of(point), digits)).collect();
         words.join(", ")
     };
     let times = format!(

@@ -120,8 +120,7 @@ impl Geometry {
         let zones = parameters.zones.max(1);
         let track_bytes = |zone: u64| {
             let share = (zone as f64 + 0.5) / zones as f64;
-            let rate =
-                parameters.outer_mb_s + (parameters.inner_mb_s - parameters.outer_mb_s) * share;
+            let rate = parameters.outer_mb_s + (parameters.inner_mb_s - parameters.outer_mb_s) * share;
             ((rate * 1e6 * turn_ns as f64 / 1e9) as u64).max(1)
         };
         let track_bytes = (0..zones).map(track_bytes).collect();
@@ -147,8 +146,7 @@ impl Geometry {
     fn rotation_ns(&self, now_ns: u64, offset_bytes: u64) -> u64 {
         let (zone, within) = (offset_bytes / self.zone_bytes, offset_bytes % self.zone_bytes);
         let track = self.track_bytes[zone as usize];
-        let angle_ns =
-            (u128::from(within % track) * u128::from(self.turn_ns) / u128::from(track)) as u64;
+        let angle_ns = (u128::from(within % track) * u128::from(self.turn_ns) / u128::from(track)) as u64;
         (angle_ns + self.turn_ns - now_ns % self.turn_ns) % self.turn_ns
     }
 

@@ -45,11 +45,7 @@ impl EmpiricalParameters {
     pub const TABLE: [Parameter; 3] = [
         parameter("capacity_gb", "capacity", "the measured device"),
         parameter("servers", "requests in service at once", "the queue depth of the measurement"),
-        parameter(
-            "regimes",
-            "read and write times, length of a stay",
-            "fitted to a measured trace",
-        ),
+        parameter("regimes", "read and write times, length of a stay", "fitted to a measured trace"),
     ];
 }
 

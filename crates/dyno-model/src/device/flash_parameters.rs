@@ -70,23 +70,11 @@ const PRIMER: &str = "the source's primer on flash: 25, 250 and 2,000 us";
 impl FlashParameters {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 16] = [
-        parameter(
-            "capacity_mb",
-            "what the host sees; smaller than the real card, to be quick",
-            "chosen",
-        ),
-        parameter(
-            "over_provisioning_ratio",
-            "flash beyond that",
-            "F20 card: 32 GB of flash a module of 24 GB",
-        ),
+        parameter("capacity_mb", "what the host sees; smaller than the real card, to be quick", "chosen"),
+        parameter("over_provisioning_ratio", "flash beyond that", "F20 card: 32 GB of flash a module of 24 GB"),
         parameter("dies", "units that work at the same time", "F20 card: order of size"),
         parameter("page_bytes", "internal page", "alignment notes of the F20 card: 4 KB"),
-        parameter(
-            "pages_per_block",
-            "pages of an erase block",
-            "single-level flash of the time: 64 to 128",
-        ),
+        parameter("pages_per_block", "pages of an erase block", "single-level flash of the time: 64 to 128"),
         parameter("read_us", "read of a page", PRIMER),
         parameter("program_us", "program of a page", PRIMER),
         parameter("erase_us", "erase of a block", PRIMER),
@@ -109,11 +97,7 @@ impl FlashParameters {
             "alignment notes of the F20 card: unaligned writes are read, merged and written",
         ),
         parameter("collector", "greedy, cost-benefit or fifo", "chosen"),
-        parameter(
-            "idle_collect_blocks",
-            "free blocks of a die below which it collects while idle",
-            "chosen",
-        ),
+        parameter("idle_collect_blocks", "free blocks of a die below which it collects while idle", "chosen"),
         parameter("start", "steady or fresh", "chosen: a card in use"),
     ];
 }

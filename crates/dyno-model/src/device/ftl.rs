@@ -101,8 +101,7 @@ impl Ftl {
     /// and three blocks more, for the two frontiers and the one that collection needs.
     pub fn new(logical_pages: u32, blocks: u32, pages_per_block: u32, by: Collector) -> Self {
         assert!(
-            u64::from(blocks.saturating_sub(3)) * u64::from(pages_per_block)
-                >= u64::from(logical_pages),
+            u64::from(blocks.saturating_sub(3)) * u64::from(pages_per_block) >= u64::from(logical_pages),
             "{blocks} blocks of {pages_per_block} pages are too few for {logical_pages} pages and three blocks to spare"
         );
         Self {
@@ -209,11 +208,8 @@ impl Ftl {
         let open = self.frontiers.iter().chain([&self.victim]).flatten().count();
         let written = self.map.iter().filter(|&&ppn| ppn != NONE).count() as u64;
         let valid: u64 = self.valid.iter().map(|&valid| u64::from(valid)).sum();
-        let inverse = self
-            .map
-            .iter()
-            .enumerate()
-            .all(|(lpn, &ppn)| ppn == NONE || self.owner[ppn as usize] == lpn as u32);
+        let inverse =
+            self.map.iter().enumerate().all(|(lpn, &ppn)| ppn == NONE || self.owner[ppn as usize] == lpn as u32);
         let counts = self.counts;
         sealed + open + self.free.len() == blocks
             && valid == written
@@ -296,12 +292,8 @@ impl Ftl {
         }
         let sealed = || self.buckets[..full].iter().flatten().copied();
         let block = match self.collector {
-            Collector::Greedy => {
-                *self.buckets.get(self.lowest).filter(|_| self.lowest < full)?.first()?
-            }
-            Collector::Fifo => {
-                sealed().min_by_key(|&block| (self.sealed_at[block as usize], block))?
-            }
+            Collector::Greedy => *self.buckets.get(self.lowest).filter(|_| self.lowest < full)?.first()?,
+            Collector::Fifo => sealed().min_by_key(|&block| (self.sealed_at[block as usize], block))?,
             Collector::CostBenefit => {
                 let score = |block: u32| {
                     let share = f64::from(self.valid[block as usize]) / full as f64;

@@ -211,13 +211,7 @@ pub struct Lun {
 
 impl Lun {
     /// At most `limit` requests at once; by a channel if there is one.
-    pub fn new(
-        sim: &Sim,
-        name: &str,
-        limit: u64,
-        target: Rc<dyn Device>,
-        channel: Option<Rc<HbaChannel>>,
-    ) -> Rc<Self> {
+    pub fn new(sim: &Sim, name: &str, limit: u64, target: Rc<dyn Device>, channel: Option<Rc<HbaChannel>>) -> Rc<Self> {
         let state = LunState { gate: Gate::new(limit), open: Slab::default() };
         Rc::new_cyclic(|me| Self {
             name: name.into(),

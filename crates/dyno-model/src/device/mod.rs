@@ -137,11 +137,7 @@ pub struct Parameter {
 }
 
 /// A row of a table of parameters.
-pub const fn parameter(
-    key: &'static str,
-    meaning: &'static str,
-    source: &'static str,
-) -> Parameter {
+pub const fn parameter(key: &'static str, meaning: &'static str, source: &'static str) -> Parameter {
     Parameter { key, meaning, source }
 }
 

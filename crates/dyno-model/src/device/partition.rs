@@ -36,8 +36,7 @@ impl Device for Partition {
     /// A request that would run over the end of the part lies before it.
     fn submit(&self, mut request: Request, done: Done) {
         let last_bytes = self.bytes.saturating_sub(request.bytes);
-        request.offset_bytes =
-            self.from_bytes + (request.offset_bytes % self.bytes).min(last_bytes);
+        request.offset_bytes = self.from_bytes + (request.offset_bytes % self.bytes).min(last_bytes);
         self.of.submit(request, done);
     }
 

@@ -122,8 +122,7 @@ fn begin(logs: &[f64]) -> Option<Vec<u8>> {
 
 fn states(logs: &[f64], path: &[u8]) -> Option<[State; 2]> {
     let of = |state: u8| {
-        let values: Vec<f64> =
-            logs.iter().zip(path).filter(|(_, at)| **at == state).map(|(x, _)| *x).collect();
+        let values: Vec<f64> = logs.iter().zip(path).filter(|(_, at)| **at == state).map(|(x, _)| *x).collect();
         let left = path.windows(2).filter(|pair| pair[0] == state && pair[1] != state).count();
         let leave = (left as f64 + 0.5) / (values.len() as f64 + 1.0);
         (values.len() >= 16).then(|| State::of(values, leave.min(0.5)))

@@ -158,8 +158,7 @@ mod tests {
         for event in 0..100 {
             calendar.put(7, event);
         }
-        let taken: Vec<i32> =
-            std::iter::from_fn(|| calendar.take()).map(|(_, _, event)| event).collect();
+        let taken: Vec<i32> = std::iter::from_fn(|| calendar.take()).map(|(_, _, event)| event).collect();
         assert_eq!(taken, (0..100).collect::<Vec<_>>());
         assert!(calendar.is_empty());
     }

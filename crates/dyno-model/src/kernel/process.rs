@@ -102,8 +102,7 @@ impl Processes {
 
     /// The ordinary processes that have not ended, in order of their numbers.
     pub fn stopped(&self) -> Vec<Stopped> {
-        let mut live: Vec<&Slot> =
-            self.slots.iter().filter(|slot| slot.live && !slot.daemon).collect();
+        let mut live: Vec<&Slot> = self.slots.iter().filter(|slot| slot.live && !slot.daemon).collect();
         live.sort_by_key(|slot| slot.number);
         live.into_iter()
             .map(|slot| Stopped {

@@ -19,13 +19,7 @@ where
 
 /// Runs `run(arm, seed)` for each arm and replication, on common random numbers: replication *i* of
 /// every arm has the same seed. Results by arm, then replication.
-pub fn replicate_arms<A, T, F>(
-    seed: u64,
-    arms: &[A],
-    count: usize,
-    threads: usize,
-    run: F,
-) -> Vec<Vec<T>>
+pub fn replicate_arms<A, T, F>(seed: u64, arms: &[A], count: usize, threads: usize, run: F) -> Vec<Vec<T>>
 where
     A: Sync,
     T: Send,

@@ -107,11 +107,7 @@ impl Simulation {
             ready: RefCell::default(),
             processes: RefCell::default(),
             machines: RefCell::default(),
-            places: RefCell::new(vec![
-                "its first turn".into(),
-                "time to pass".into(),
-                "an I/O".into(),
-            ]),
+            places: RefCell::new(vec!["its first turn".into(), "time to pass".into(), "an I/O".into()]),
             running: Cell::new(ProcessId::NONE),
             stops_at: Cell::new(0),
             hash: Cell::new(0x6a09_e667_f3bc_c909),
@@ -273,12 +269,7 @@ impl Sim {
         self.start(name.into(), true, work);
     }
 
-    fn start<F: Future<Output = ()> + 'static>(
-        &self,
-        name: Cow<'static, str>,
-        daemon: bool,
-        work: F,
-    ) {
+    fn start<F: Future<Output = ()> + 'static>(&self, name: Cow<'static, str>, daemon: bool, work: F) {
         let id = self.0.processes.borrow_mut().add(name, daemon, Box::pin(work));
         self.wake(id);
     }

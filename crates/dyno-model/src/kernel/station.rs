@@ -153,11 +153,9 @@ impl Station {
     /// Do the identities hold?
     pub fn holds(&self, now_ns: u64) -> bool {
         let now = u128::from(now_ns);
-        let area =
-            self.present_area + (now - u128::from(self.changed_ns)) * u128::from(self.present);
+        let area = self.present_area + (now - u128::from(self.changed_ns)) * u128::from(self.present);
         let held = now * u128::from(self.present) - self.present_arrived_ns;
-        area == self.sojourn_ns_sum + held
-            && self.arrivals + self.present_at_reset == self.departures + self.present
+        area == self.sojourn_ns_sum + held && self.arrivals + self.present_at_reset == self.departures + self.present
     }
 
     /// What was seen up to now.

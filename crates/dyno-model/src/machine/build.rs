@@ -97,15 +97,12 @@ impl Machine {
 
     fn storage(&self, sim: &Sim) -> Result<Stored, MachineError> {
         let rack = match self.rack()? {
-            Some(parameters) => {
-                Some(Rack::new(sim, &parameters).map_err(|error| self.cell_error(&error))?)
-            }
+            Some(parameters) => Some(Rack::new(sim, &parameters).map_err(|error| self.cell_error(&error))?),
             None => None,
         };
         let (devices, channels) = (BTreeMap::new(), BTreeMap::new());
         let checks = Vec::new();
-        let mut builder =
-            Builder { machine: self, sim, rack: rack.as_deref(), devices, channels, checks };
+        let mut builder = Builder { machine: self, sim, rack: rack.as_deref(), devices, channels, checks };
         let storage = builder.storage(DATABASE, 0)?;
         let beside = self.beside.iter().zip(1..);
         let beside = beside.map(|(of, number)| builder.storage(&of.name, number));
@@ -117,9 +114,7 @@ impl Machine {
     /// Builds what is in use and starts the instance.
     pub fn build(&self, sim: &Sim, sink: Rc<dyn Sink>) -> Result<Built, MachineError> {
         let Stored { storage, beside, rack, checks } = self.storage(sim)?;
-        let wrong = |error: ParameterError| {
-            MachineError::at(format!("database.{}", error.key), error.to_string(), "")
-        };
+        let wrong = |error: ParameterError| MachineError::at(format!("database.{}", error.key), error.to_string(), "");
         let instance = Instance::new(sim, self.instance()?, storage, sink).map_err(wrong)?;
         let start = |(of, storage): (&super::Beside, Storage)| {
             let (name, parameters) = (of.name.clone(), self.instance_of(of)?);
@@ -184,8 +179,7 @@ impl<'a> Builder<'a> {
     /// A disk group of the cells, for I/O of a purpose of a database.
     fn group(&self, name: &str, of: Use) -> Result<Option<Rc<dyn Device>>, MachineError> {
         let (purpose, database) = of;
-        let Some(rack) = self.rack.filter(|rack| rack.groups().iter().any(|own| own == name))
-        else {
+        let Some(rack) = self.rack.filter(|rack| rack.groups().iter().any(|own| own == name)) else {
             return Ok(None);
         };
         let policy = self.machine.value("storage.caching").cloned();
@@ -223,8 +217,7 @@ impl<'a> Builder<'a> {
         if let Some(built) = self.devices.get(part.name.as_str()) {
             return Ok(built.clone());
         }
-        let members =
-            if part.is_over() { self.all(&part.path("over"), BELOW)? } else { Vec::new() };
+        let members = if part.is_over() { self.all(&part.path("over"), BELOW)? } else { Vec::new() };
         let count = self.machine.count(part) as usize;
         let mut built = Vec::with_capacity(count);
         for number in 0..count {

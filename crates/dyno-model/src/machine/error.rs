@@ -14,11 +14,7 @@ pub struct MachineError {
 
 impl MachineError {
     /// About a place.
-    pub(super) fn at(
-        place: impl Into<String>,
-        message: impl Into<String>,
-        next_step: impl Into<String>,
-    ) -> Self {
+    pub(super) fn at(place: impl Into<String>, message: impl Into<String>, next_step: impl Into<String>) -> Self {
         Self { place: place.into(), message: message.into(), next_step: next_step.into() }
     }
 
@@ -27,11 +23,7 @@ impl MachineError {
     }
 
     fn suffix(&self) -> String {
-        if self.next_step.is_empty() {
-            String::new()
-        } else {
-            format!("\n  next: {}", self.next_step)
-        }
+        if self.next_step.is_empty() { String::new() } else { format!("\n  next: {}", self.next_step) }
     }
 }
 
@@ -50,8 +42,7 @@ pub(super) fn choices(name: &str, names: &[&str]) -> String {
     let near = nearest(name, names.iter().copied());
     let meant = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
     let shown: Vec<&str> = names.iter().copied().take(40).collect();
-    let more =
-        if names.len() > 40 { format!(" and {} more", names.len() - 40) } else { String::new() };
+    let more = if names.len() > 40 { format!(" and {} more", names.len() - 40) } else { String::new() };
     format!("{meant}allowed: {}{more}", shown.join(", "))
 }
 

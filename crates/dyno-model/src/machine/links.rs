@@ -87,12 +87,7 @@ impl Machine {
         Ok(())
     }
 
-    fn check_name(
-        &self,
-        place: &str,
-        name: &str,
-        is_right: impl Fn(&Part) -> bool,
-    ) -> Result<(), MachineError> {
+    fn check_name(&self, place: &str, name: &str, is_right: impl Fn(&Part) -> bool) -> Result<(), MachineError> {
         let Some(named) = self.named(name).filter(|named| is_right(named.part())) else {
             let fit = self.parts.iter().filter(|part| is_right(part));
             let mut names: Vec<&str> = fit.map(|part| part.name.as_str()).collect();
@@ -118,11 +113,7 @@ impl Machine {
     }
 
     /// Nothing stands over itself.
-    fn check_cycle<'a>(
-        &'a self,
-        part: &'a Part,
-        above: &mut Vec<&'a str>,
-    ) -> Result<(), MachineError> {
+    fn check_cycle<'a>(&'a self, part: &'a Part, above: &mut Vec<&'a str>) -> Result<(), MachineError> {
         above.push(&part.name);
         for name in self.names(&part.path("over")) {
             let Some(below) = self.named(&name).map(Named::part) else { continue };

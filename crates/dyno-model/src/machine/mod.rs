@@ -130,14 +130,9 @@ impl Machine {
             return Ok(name.into());
         }
         let end = format!(".{name}");
-        let found: Vec<&str> = self
-            .rows
-            .iter()
-            .map(|row| row.path.as_str())
-            .filter(|path| path.ends_with(&end))
-            .collect();
-        let (beside, own): (Vec<&str>, Vec<&str>) =
-            found.into_iter().partition(|path| path.starts_with("databases."));
+        let found: Vec<&str> =
+            self.rows.iter().map(|row| row.path.as_str()).filter(|path| path.ends_with(&end)).collect();
+        let (beside, own): (Vec<&str>, Vec<&str>) = found.into_iter().partition(|path| path.starts_with("databases."));
         let found = if own.is_empty() { beside } else { own };
         match found[..] {
             [one] => Ok(one.into()),
@@ -185,11 +180,8 @@ impl Machine {
             let paths: Vec<&str> = found.map(|row| row.path.as_str()).take(6).collect();
             format!("did you mean {}? ", paths.join(", "))
         });
-        let step = if near.is_empty() {
-            choices(path, &sections)
-        } else {
-            format!("{near}sections: {}", sections.join(", "))
-        };
+        let step =
+            if near.is_empty() { choices(path, &sections) } else { format!("{near}sections: {}", sections.join(", ")) };
         MachineError::at(place, format!("there is no `{path}`"), step)
     }
 
@@ -197,8 +189,8 @@ impl Machine {
     fn check_tables(&self, tables: &BTreeMap<String, usize>) -> Result<(), MachineError> {
         for (path, line) in tables {
             let inside = format!("{path}.");
-            let known = self.rows.iter().any(|row| row.path.starts_with(&inside))
-                || sections::TOP.contains(&path.as_str());
+            let known =
+                self.rows.iter().any(|row| row.path.starts_with(&inside)) || sections::TOP.contains(&path.as_str());
             if !known {
                 return Err(self.unknown(path, &format!("line {line}, {path}")));
             }
@@ -253,12 +245,10 @@ impl Machine {
             let blamed = lines.iter().find(|(path, given)| {
                 let key = path.rsplit('.').next().unwrap_or(path);
                 let word = given.value.as_str();
-                message.contains(&format!("`{key}`"))
-                    || word.is_some_and(|word| message.contains(&format!("`{word}`")))
+                message.contains(&format!("`{key}`")) || word.is_some_and(|word| message.contains(&format!("`{word}`")))
             });
             let deep = lines.iter().find(|(_, given)| {
-                !message.starts_with("missing")
-                    && (given.value.is_array() || given.value.is_table())
+                !message.starts_with("missing") && (given.value.is_array() || given.value.is_table())
             });
             let only = lines.first().filter(|_| lines.len() == 1);
             let place = blamed.or(deep).or(only).map(|(path, given)| given.place(path));

@@ -53,12 +53,7 @@ impl Row {
 
 /// The rows of a parameter structure. What a default leaves out may hold any structure; what has a
 /// table of its own is left to it.
-pub fn rows<T: Serialize>(
-    prefix: &str,
-    defaults: &T,
-    table: &[Parameter],
-    tables: &[&str],
-) -> Vec<Row> {
+pub fn rows<T: Serialize>(prefix: &str, defaults: &T, table: &[Parameter], tables: &[&str]) -> Vec<Row> {
     let defaults = Value::try_from(defaults).ok();
     let row = |parameter: &Parameter| {
         let default = defaults.as_ref().and_then(|all| find(all, parameter.key)).cloned();
@@ -110,8 +105,7 @@ pub const STORAGE: [Parameter; 3] = [
 ];
 
 /// Which kinds of parts there are.
-pub const KINDS: [&str; 8] =
-    ["disk", "flash", "cache", "stripe", "mirror", "lun", "channel", "empirical"];
+pub const KINDS: [&str; 8] = ["disk", "flash", "cache", "stripe", "mirror", "lun", "channel", "empirical"];
 
 /// Units by the last word of a key; `MB/s` is two words.
 const UNITS: [(&str, &str); 12] = [
@@ -197,15 +191,11 @@ pub fn fitting(row: &Row, place: &str, value: &Value) -> Result<Value, MachineEr
     match (row.form, value) {
         (Form::Whole, Value::Integer(whole)) if inside(*whole as f64) => Ok(value.clone()),
         (Form::Number, Value::Float(float)) if inside(*float) => Ok(value.clone()),
-        (Form::Number, Value::Integer(whole)) if inside(*whole as f64) => {
-            Ok(Value::Float(*whole as f64))
+        (Form::Number, Value::Integer(whole)) if inside(*whole as f64) => Ok(Value::Float(*whole as f64)),
+        (Form::Flag, Value::Boolean(_)) | (Form::Word, Value::String(_)) | (Form::Structure, _) => Ok(value.clone()),
+        (Form::Names, _) => {
+            names(value).map(|_| value.clone()).ok_or_else(|| wrong("a name, or a list of names".into()))
         }
-        (Form::Flag, Value::Boolean(_)) | (Form::Word, Value::String(_)) | (Form::Structure, _) => {
-            Ok(value.clone())
-        }
-        (Form::Names, _) => names(value)
-            .map(|_| value.clone())
-            .ok_or_else(|| wrong("a name, or a list of names".into())),
         (Form::Whole, _) => Err(wrong(format!("a whole number {}", bounds()))),
         (Form::Number, _) => Err(wrong(format!("a number {}", bounds()))),
         (Form::Flag, _) => Err(wrong("true or false".into())),
@@ -243,9 +233,7 @@ pub fn from_text(row: &Row, text: &str) -> Value {
 pub fn names(value: &Value) -> Option<Vec<String>> {
     match value {
         Value::String(name) => Some(vec![name.clone()]),
-        Value::Array(items) if !items.is_empty() => {
-            items.iter().map(|item| item.as_str().map(str::to_owned)).collect()
-        }
+        Value::Array(items) if !items.is_empty() => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
         _ => None,
     }
 }
@@ -264,11 +252,7 @@ pub fn text(value: &Value) -> String {
 }
 
 fn number(value: f64) -> String {
-    if value.fract() == 0.0 && value.abs() < 1e15 {
-        format!("{value:.0}")
-    } else {
-        format!("{value}")
-    }
+    if value.fract() == 0.0 && value.abs() < 1e15 { format!("{value:.0}") } else { format!("{value}") }
 }
 
 #[cfg(test)]

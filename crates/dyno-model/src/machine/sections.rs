@@ -9,9 +9,7 @@ use super::schema::{self, Form, KINDS, Row, row};
 use super::tree::{Given, Tree};
 use super::{Machine, MachineError};
 use crate::cell::iorm::{Directive, IormParameters};
-use crate::cell::parameters::{
-    FlashCacheParameters, FlashLogParameters, NetworkParameters, ScanParameters,
-};
+use crate::cell::parameters::{FlashCacheParameters, FlashLogParameters, NetworkParameters, ScanParameters};
 use crate::cell::{CellError, GroupParameters, RackParameters};
 use crate::database::{BufferParameters, InstanceParameters, RedoParameters, SchedulerParameters};
 use crate::device::Parameter;
@@ -40,11 +38,7 @@ impl Part {
 
     /// What it is, in a sentence.
     pub fn called(&self) -> String {
-        if self.kind == "empirical" {
-            "an empirical device".into()
-        } else {
-            format!("a {}", self.kind)
-        }
+        if self.kind == "empirical" { "an empirical device".into() } else { format!("a {}", self.kind) }
     }
 
     /// A parameter of it.
@@ -132,17 +126,8 @@ pub fn instance_rows(prefix: &str, has_cells: bool) -> Vec<Row> {
 }
 
 /// The tables of a rack that have their own.
-const CELL_TABLES: [&str; 9] = [
-    "disk",
-    "controller",
-    "flash",
-    "network",
-    "flash_log",
-    "flash_cache",
-    "scan",
-    "iorm",
-    "groups",
-];
+const CELL_TABLES: [&str; 9] =
+    ["disk", "controller", "flash", "network", "flash_log", "flash_cache", "scan", "iorm", "groups"];
 
 fn cell_rows(tree: &Tree) -> Vec<Row> {
     let rack = RackParameters::default();
@@ -173,8 +158,7 @@ fn cell_rows(tree: &Tree) -> Vec<Row> {
 
 fn part_rows(part: &Part) -> Vec<Row> {
     let prefix = part.prefix();
-    let whole =
-        |own: &Parameter, value| row(&prefix, own, Some(Value::Integer(value)), Form::Whole);
+    let whole = |own: &Parameter, value| row(&prefix, own, Some(Value::Integer(value)), Form::Whole);
     let mut own = Vec::new();
     if part.is_over() {
         own.push(row(&prefix, &schema::OVER, None, Form::Names));
@@ -195,9 +179,7 @@ fn part_rows(part: &Part) -> Vec<Row> {
         "disk" => schema::rows(&prefix, &DiskParameters::default(), &DiskParameters::TABLE, &[]),
         "flash" => schema::rows(&prefix, &FlashParameters::default(), &FlashParameters::TABLE, &[]),
         "cache" => schema::rows(&prefix, &CacheParameters::default(), &CacheParameters::TABLE, &[]),
-        "channel" => {
-            schema::rows(&prefix, &ChannelParameters::default(), &ChannelParameters::TABLE, &[])
-        }
+        "channel" => schema::rows(&prefix, &ChannelParameters::default(), &ChannelParameters::TABLE, &[]),
         "empirical" => {
             let defaults = EmpiricalParameters { capacity_gb: 100.0, servers: 1, regimes: vec![] };
             let mut rows = schema::rows(&prefix, &defaults, &EmpiricalParameters::TABLE, &[]);
@@ -214,13 +196,7 @@ fn part_rows(part: &Part) -> Vec<Row> {
 /// Is it a row of the machine itself, not of a parameter structure?
 pub fn is_own(path: &str) -> bool {
     let key = path.rsplit('.').next().unwrap_or(path);
-    let own = [
-        &schema::OVER,
-        &schema::COUNT,
-        &schema::CHANNEL,
-        &schema::STRIPE_KB,
-        &schema::SD_MAX_THROTTLE,
-    ];
+    let own = [&schema::OVER, &schema::COUNT, &schema::CHANNEL, &schema::STRIPE_KB, &schema::SD_MAX_THROTTLE];
     beside::is_load(path) || path.starts_with("devices.") && own.iter().any(|row| row.key == key)
 }
 
@@ -307,9 +283,7 @@ impl Machine {
 
     pub(super) fn cell_error(&self, error: &CellError) -> MachineError {
         match error {
-            CellError::Parameter { key, rule } => {
-                MachineError::at(self.place(&format!("cells.{key}")), *rule, "")
-            }
+            CellError::Parameter { key, rule } => MachineError::at(self.place(&format!("cells.{key}")), *rule, ""),
             other => MachineError::at("cells", other.to_string(), ""),
         }
     }

@@ -50,19 +50,10 @@ fn line(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|&byte| byte == b'\n').count()
 }
 
-fn walk(
-    text: &str,
-    prefix: &str,
-    table: &DeTable<'_>,
-    tree: &mut Tree,
-) -> Result<(), MachineError> {
+fn walk(text: &str, prefix: &str, table: &DeTable<'_>, tree: &mut Tree) -> Result<(), MachineError> {
     for (key, value) in table {
         let line = line(text, key.span().start);
-        let path = if prefix.is_empty() {
-            key.get_ref().to_string()
-        } else {
-            format!("{prefix}.{}", key.get_ref())
-        };
+        let path = if prefix.is_empty() { key.get_ref().to_string() } else { format!("{prefix}.{}", key.get_ref()) };
         let place = format!("line {line}, {path}");
         match value.get_ref() {
             DeValue::Table(inner) if inner.contains_key("value") => {
@@ -110,11 +101,9 @@ fn plain(place: &str, value: &Spanned<DeValue<'_>>) -> Result<Value, MachineErro
         DeValue::Integer(digits) => i64::from_str_radix(digits.as_str(), digits.radix())
             .map(Value::Integer)
             .map_err(|_| MachineError::at(place, "a whole number beyond 64 bits", ""))?,
-        DeValue::Float(digits) => digits
-            .as_str()
-            .parse()
-            .map(Value::Float)
-            .map_err(|_| MachineError::at(place, "not a number", ""))?,
+        DeValue::Float(digits) => {
+            digits.as_str().parse().map(Value::Float).map_err(|_| MachineError::at(place, "not a number", ""))?
+        }
         DeValue::Boolean(flag) => Value::Boolean(*flag),
         DeValue::Datetime(time) => Value::Datetime(*time),
         DeValue::Array(items) => {

@@ -42,8 +42,7 @@ impl Turn<'_> {
         recorder.turn(self.number as u16, self.started_ns);
         let built = machine.build(&simulation, Rc::<Recorder>::clone(recorder))?;
         let beside = Beside::start(self.number as u16, &simulation, &built, recorder);
-        let beside = beside
-            .map_err(|(name, error)| RunError::arm(&arm.name, &format!("{name}: {error}")))?;
+        let beside = beside.map_err(|(name, error)| RunError::arm(&arm.name, &format!("{name}: {error}")))?;
         let progress = self.spawn(&simulation, &built, &beside, recorder)?;
         let mut told = 0;
         let mut tell = || {
@@ -85,8 +84,7 @@ impl Turn<'_> {
         recorder: &Rc<Recorder>,
     ) -> Result<Progress, RunError> {
         let arm = &self.spec.arms[self.number];
-        let (counter, sim, rack) =
-            (Rc::clone(recorder), simulation.sim().clone(), built.rack.clone());
+        let (counter, sim, rack) = (Rc::clone(recorder), simulation.sim().clone(), built.rack.clone());
         let (warm, ended) = (Rc::clone(beside), Rc::clone(beside));
         let limit = Limit::Transactions(self.spec.transactions);
         let number = self.number as u16;

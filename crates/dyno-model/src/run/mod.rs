@@ -178,8 +178,7 @@ pub struct Run {
 impl Run {
     /// Checks a specification, its machine, and every arm's settings.
     pub fn new(json: &str) -> Result<Self, RunError> {
-        let spec: Spec =
-            serde_json::from_str(json).map_err(|error| RunError::Spec(error.to_string()))?;
+        let spec: Spec = serde_json::from_str(json).map_err(|error| RunError::Spec(error.to_string()))?;
         let machine = Machine::parse(&spec.machine)?;
         if spec.arms.is_empty() || spec.transactions == 0 {
             return Err(RunError::Spec("a run has an arm and a transaction or more".into()));
@@ -215,12 +214,7 @@ impl Run {
             started_ns,
             ended_ns: started_ns,
             hash: String::new(),
-            invariants: Invariants {
-                little: true,
-                ledgers: true,
-                conservation: true,
-                ..Invariants::default()
-            },
+            invariants: Invariants { little: true, ledgers: true, conservation: true, ..Invariants::default() },
             stopped: false,
         };
         let mut hash = 0_u64;

@@ -165,8 +165,7 @@ const SLICE_NS: u64 = 1_000_000;
 impl Rig {
     /// Checks the specification (JSON, [`RigSpec`]), builds the machine and starts the sessions.
     pub fn new(json: &str) -> Result<Self, RunError> {
-        let spec: RigSpec =
-            serde_json::from_str(json).map_err(|error| RunError::Spec(error.to_string()))?;
+        let spec: RigSpec = serde_json::from_str(json).map_err(|error| RunError::Spec(error.to_string()))?;
         let (jobs, inbox) = channel::<Job>();
         let (told, built) = channel();
         let work = move || {
@@ -186,10 +185,7 @@ impl Rig {
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    fn ask<T: Send + 'static>(
-        &self,
-        what: impl FnOnce(&mut Bench) -> T + Send + 'static,
-    ) -> Result<T, RunError> {
+    fn ask<T: Send + 'static>(&self, what: impl FnOnce(&mut Bench) -> T + Send + 'static) -> Result<T, RunError> {
         let (told, answer) = channel();
         let job: Job = Box::new(move |bench| drop(told.send(what(bench))));
         self.jobs.as_ref().ok_or(RunError::Gone)?.send(job).map_err(|_| RunError::Gone)?;
@@ -213,8 +209,7 @@ impl Rig {
 
     /// Carries out a command (JSON, [`Command`]).
     pub fn command(&self, json: &str) -> Result<(), RunError> {
-        let command: Command =
-            serde_json::from_str(json).map_err(|error| RunError::Spec(error.to_string()))?;
+        let command: Command = serde_json::from_str(json).map_err(|error| RunError::Spec(error.to_string()))?;
         self.ask(move |bench| bench.command(command))?.map_err(RunError::Cell)
     }
 }
@@ -275,9 +270,7 @@ impl Bench {
         let end_ns = self.simulation.now_ns().saturating_add(virtual_ns);
         while self.simulation.now_ns() < end_ns {
             let next_ns = end_ns.min(self.simulation.now_ns() + SLICE_NS);
-            self.simulation
-                .run_until(next_ns)
-                .map_err(|source| RunError::Simulation { arm: "rig".into(), source })?;
+            self.simulation.run_until(next_ns).map_err(|source| RunError::Simulation { arm: "rig".into(), source })?;
             if begin.elapsed() >= wall {
                 break;
             }

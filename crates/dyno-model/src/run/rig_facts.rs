@@ -68,16 +68,9 @@ impl CellFacts {
         let gb = |gb: f64| (gb * f64::from(1 << 30)) as u64;
         let unit = |kind: &str, number: u64| format!("{kind}_{number:02}_{name}");
         let (disk_bytes, module_bytes) = (gb(disk.capacity_gb), module_bytes(rack, parameters));
-        let on_disk = (0..*disks).map(|number| CellDisk {
-            name: unit("CD", number),
-            flash: false,
-            bytes: disk_bytes,
-        });
-        let on_flash = (0..*modules).map(|number| CellDisk {
-            name: unit("FD", number),
-            flash: true,
-            bytes: module_bytes,
-        });
+        let on_disk = (0..*disks).map(|number| CellDisk { name: unit("CD", number), flash: false, bytes: disk_bytes });
+        let on_flash =
+            (0..*modules).map(|number| CellDisk { name: unit("FD", number), flash: true, bytes: module_bytes });
         let mut grid_disks = Vec::new();
         for (at, (group, own)) in groups.iter().enumerate() {
             let (kind, count) = match own.on {

@@ -30,18 +30,10 @@ pub struct CommitLoop {
 impl CommitLoop {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 6] = [
-        parameter(
-            "redo_bytes",
-            "redo of a transaction: 512, 4KiB..12MiB or 4KiB,1MiB",
-            "E9: one row",
-        ),
+        parameter("redo_bytes", "redo of a transaction: 512, 4KiB..12MiB or 4KiB,1MiB", "E9: one row"),
         parameter("piece_bytes", "redo is made in pieces of this size", "as in the live redo-size"),
         parameter("redo_mb_s", "how fast a session makes redo", "assumed: row changes of a core"),
-        parameter(
-            "cpu_us",
-            "CPU of a transaction, redo not counted; median",
-            "assumed: one update by key",
-        ),
+        parameter("cpu_us", "CPU of a transaction, redo not counted; median", "assumed: one update by key"),
         parameter("cpu_sigma", "spread of it: of the natural logarithm", "assumed"),
         parameter("think_ms", "mean time between transactions, exponential", "E9: none"),
     ];

@@ -38,11 +38,7 @@ impl KeyLookup {
         parameter("skew", "popularity of key i is in proportion to i ^ -skew", "E13: 0, even"),
         parameter("rows_per_block", "rows of a block of the table", "assumed: rows of 100 bytes"),
         parameter("keys_per_leaf", "keys of a block of the index", "assumed: entries of 16 bytes"),
-        parameter(
-            "cpu_us",
-            "CPU of a lookup, blocks not counted; median",
-            "assumed: order of size",
-        ),
+        parameter("cpu_us", "CPU of a lookup, blocks not counted; median", "assumed: order of size"),
         parameter("cpu_sigma", "spread of it: of the natural logarithm", "assumed"),
         parameter("think_ms", "mean time between lookups, exponential", "E13: none"),
     ];

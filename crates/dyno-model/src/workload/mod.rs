@@ -76,8 +76,7 @@ impl Work {
 
 impl Workload {
     /// The kinds.
-    pub const KINDS: [&'static str; 5] =
-        ["commit-loop", "update-loop", "key-lookup", "scan-jobs", "sort"];
+    pub const KINDS: [&'static str; 5] = ["commit-loop", "update-loop", "key-lookup", "scan-jobs", "sort"];
 
     /// Its kind.
     pub fn kind(&self) -> &'static str {
@@ -144,12 +143,8 @@ impl Workload {
         for number in numbers {
             let work = match self {
                 Self::CommitLoop(load) => Work::CommitLoop(Box::new(load.work(instance, number)?)),
-                Self::UpdateLoop(load) => {
-                    Work::UpdateLoop(Box::new(load.work(instance, number, zipf.clone())))
-                }
-                Self::KeyLookup(load) => {
-                    Work::KeyLookup(Box::new(load.work(instance, number, zipf.clone())))
-                }
+                Self::UpdateLoop(load) => Work::UpdateLoop(Box::new(load.work(instance, number, zipf.clone()))),
+                Self::KeyLookup(load) => Work::KeyLookup(Box::new(load.work(instance, number, zipf.clone()))),
                 Self::ScanJobs(load) => Work::ScanJobs(Box::new(load.work(instance, number))),
                 Self::Sort(load) => Work::Sort(Box::new(load.work(instance, number))),
             };

@@ -58,14 +58,7 @@ impl SortLoad {
 
 impl Default for SortLoad {
     fn default() -> Self {
-        Self {
-            bytes: 64 << 20,
-            area_kb: 2_048,
-            io_kb: 64,
-            ahead: 1,
-            cpu_us_per_kb: 10.0,
-            think_ms: 0.0,
-        }
+        Self { bytes: 64 << 20, area_kb: 2_048, io_kb: 64, ahead: 1, cpu_us_per_kb: 10.0, think_ms: 0.0 }
     }
 }
 

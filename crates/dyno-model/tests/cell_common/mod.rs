@@ -4,9 +4,7 @@
 use std::rc::Rc;
 
 use dyno_model::cell::iorm::Directive;
-use dyno_model::cell::parameters::{
-    CacheMode, FlashLogParameters, Medium, NetworkParameters, Redundancy,
-};
+use dyno_model::cell::parameters::{CacheMode, FlashLogParameters, Medium, NetworkParameters, Redundancy};
 use dyno_model::cell::{GroupParameters, Purpose, Rack, RackParameters, Tag};
 use dyno_model::device::empirical::{Empirical, EmpiricalParameters, Regime};
 use dyno_model::device::{Device, Request};
@@ -77,8 +75,7 @@ pub fn random_rack(dice: &mut Stream) -> RackParameters {
     log.outlier_ms = [0.1, 1.0, 500.0][dice.below(3) as usize];
     log.common_cause_ratio = [0.0, 0.1][dice.below(2) as usize];
     let cache = &mut parameters.flash_cache;
-    cache.mode =
-        [CacheMode::WriteThrough, CacheMode::WriteBack, CacheMode::None][dice.below(3) as usize];
+    cache.mode = [CacheMode::WriteThrough, CacheMode::WriteBack, CacheMode::None][dice.below(3) as usize];
     cache.size_gb = [0.000_1, 0.002, 1.0][dice.below(3) as usize];
     cache.line_kb = [4, 8, 64][dice.below(3) as usize];
     cache.keep_limit_ratio = [0.0, 0.5, 1.0][dice.below(3) as usize];
@@ -107,14 +104,7 @@ pub fn random_rack(dice: &mut Stream) -> RackParameters {
             let flash = name == "FAST" && parameters.modules > 0;
             let on = if flash { Medium::Flash } else { Medium::Disk };
             let (flash_log, extent_mb) = (dice.chance(0.8), 1 << dice.below(3));
-            let group = GroupParameters {
-                on,
-                redundancy,
-                extent_mb,
-                flash_log,
-                size_gb: 0.5,
-                ..Default::default()
-            };
+            let group = GroupParameters { on, redundancy, extent_mb, flash_log, size_gb: 0.5, ..Default::default() };
             (name.into(), group)
         })
         .collect();

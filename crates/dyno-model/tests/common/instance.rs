@@ -3,9 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use dyno_model::database::{
-    Call, Event, Instance, InstanceParameters, Process, Sink, Storage, Wait,
-};
+use dyno_model::database::{Call, Event, Instance, InstanceParameters, Process, Sink, Storage, Wait};
 use dyno_model::device::Device;
 use dyno_model::device::cache::{Cache, CacheParameters};
 use dyno_model::device::disk::{Disk, DiskParameters};
@@ -32,29 +30,15 @@ impl Sink for Heard {
 
 /// A device that takes `fixed_us` and a time for the bytes, one request after the other for the
 /// bytes.
-pub fn memory(
-    simulation: &Simulation,
-    name: &str,
-    fixed_us: f64,
-    rate_mb_s: f64,
-) -> Rc<dyn Device> {
+pub fn memory(simulation: &Simulation, name: &str, fixed_us: f64, rate_mb_s: f64) -> Rc<dyn Device> {
     let disk = Disk::new(simulation, name, DiskParameters::default());
-    let parameters = CacheParameters {
-        capacity_kb: 1 << 30,
-        hit_us: fixed_us,
-        rate_mb_s,
-        ..CacheParameters::default()
-    };
+    let parameters =
+        CacheParameters { capacity_kb: 1 << 30, hit_us: fixed_us, rate_mb_s, ..CacheParameters::default() };
     Cache::new(simulation, name, parameters, disk)
 }
 
 /// A device of so many servers with these times.
-pub fn station(
-    simulation: &Simulation,
-    name: &str,
-    servers: u64,
-    (read, write): (Times, Times),
-) -> Rc<dyn Device> {
+pub fn station(simulation: &Simulation, name: &str, servers: u64, (read, write): (Times, Times)) -> Rc<dyn Device> {
     let regimes = vec![Regime { read, write, stay_ms: 0.0 }];
     let parameters = EmpiricalParameters { capacity_gb: 100.0, servers, regimes };
     Empirical::new(simulation, name, parameters)
@@ -83,26 +67,16 @@ pub struct Bench {
 }
 
 impl Bench {
-    pub fn new(
-        seed: u64,
-        parameters: InstanceParameters,
-        storage: impl FnOnce(&Simulation) -> Storage,
-    ) -> Self {
+    pub fn new(seed: u64, parameters: InstanceParameters, storage: impl FnOnce(&Simulation) -> Storage) -> Self {
         let simulation = Simulation::new(seed);
         let storage = storage(&simulation);
         let heard = Rc::new(Heard::default());
-        let instance =
-            Instance::new(&simulation, parameters, storage, Rc::<Heard>::clone(&heard)).unwrap();
+        let instance = Instance::new(&simulation, parameters, storage, Rc::<Heard>::clone(&heard)).unwrap();
         Self { simulation, instance, heard }
     }
 
     /// With a log on a device that takes `fixed_us` and a time for the bytes.
-    pub fn on_memory(
-        seed: u64,
-        parameters: InstanceParameters,
-        fixed_us: f64,
-        rate_mb_s: f64,
-    ) -> Self {
+    pub fn on_memory(seed: u64, parameters: InstanceParameters, fixed_us: f64, rate_mb_s: f64) -> Self {
         Self::new(seed, parameters, |simulation| {
             let data = memory(simulation, "data", 100.0, 1e12);
             let redo = vec![memory(simulation, "log", fixed_us, rate_mb_s)];
@@ -113,17 +87,14 @@ impl Bench {
     /// Mean time of an event, ms.
     pub fn mean_ms(&self, event: Event) -> f64 {
         let waits = self.heard.waits.borrow();
-        let times: Vec<u64> =
-            waits.iter().filter(|wait| wait.event == event).map(|wait| wait.elapsed_ns).collect();
+        let times: Vec<u64> = waits.iter().filter(|wait| wait.event == event).map(|wait| wait.elapsed_ns).collect();
         times.iter().sum::<u64>() as f64 / times.len() as f64 / 1e6
     }
 
     /// Seconds that sessions waited for an event.
     pub fn seconds(&self, event: Event) -> f64 {
         let waits = self.heard.waits.borrow();
-        let of = waits
-            .iter()
-            .filter(|wait| wait.event == event && matches!(wait.process, Process::Session(_)));
+        let of = waits.iter().filter(|wait| wait.event == event && matches!(wait.process, Process::Session(_)));
         of.map(|wait| wait.elapsed_ns as f64 / 1e9).sum()
     }
 

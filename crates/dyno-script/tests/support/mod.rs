@@ -71,11 +71,7 @@ pub fn run(name: &str, text: &str, run: &Run) -> Result<Vec<Turn>, String> {
 /// The SQL commands of one run, each with the variables as they were then.
 type Sent<'s> = Vec<(&'s Sql, Scope)>;
 
-fn turn<'s>(
-    script: &'s Script,
-    scope: &mut Scope,
-    rng: &mut dyno_script::Rng,
-) -> Result<Sent<'s>, String> {
+fn turn<'s>(script: &'s Script, scope: &mut Scope, rng: &mut dyno_script::Rng) -> Result<Sent<'s>, String> {
     let mut sent = Vec::new();
     let mut place = 0;
     while let Some(command) = script.commands.get(place) {

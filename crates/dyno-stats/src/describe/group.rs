@@ -25,9 +25,7 @@ pub(super) fn quantile<T: Ordered>(sorted: &[u64], q: f64) -> f64 {
 pub(super) fn moments<T: Ordered>(sorted: &[u64], shift: T) -> Moments {
     let parts: Vec<Moments> = sorted
         .par_chunks(PIECE)
-        .map(|piece| {
-            Moments::of(&piece.iter().map(|&k| T::of_key(k).less(shift)).collect::<Vec<_>>())
-        })
+        .map(|piece| Moments::of(&piece.iter().map(|&k| T::of_key(k).less(shift)).collect::<Vec<_>>()))
         .collect();
     let mut whole = Moments::default();
     for part in &parts {
@@ -36,11 +34,7 @@ pub(super) fn moments<T: Ordered>(sorted: &[u64], shift: T) -> Moments {
     whole
 }
 
-pub(super) fn describe_sorted<T: Ordered>(
-    sorted: &[u64],
-    request: &Request,
-    shift: T,
-) -> GroupDescription {
+pub(super) fn describe_sorted<T: Ordered>(sorted: &[u64], request: &Request, shift: T) -> GroupDescription {
     let end = |at: Option<&u64>| at.map_or(f64::NAN, |&k| value::<T>(k));
     let moments = moments(sorted, shift);
     GroupDescription {
@@ -71,10 +65,8 @@ fn fences<T: Ordered>(sorted: &[u64], moments: &Moments, shift: T) -> Fences {
     let range = q3 - q1;
     let ends = [q1 - 3.0 * range, q1 - 1.5 * range, q3 + 1.5 * range, q3 + 3.0 * range];
     let below = |end: f64| sorted.partition_point(|&k| value::<T>(k) < end) as u64;
-    let above =
-        |end: f64| (sorted.len() - sorted.partition_point(|&k| value::<T>(k) <= end)) as u64;
-    let mut apart: Vec<u64> =
-        sorted.iter().map(|&k| (value::<T>(k) - median).abs().key()).collect();
+    let above = |end: f64| (sorted.len() - sorted.partition_point(|&k| value::<T>(k) <= end)) as u64;
+    let mut apart: Vec<u64> = sorted.iter().map(|&k| (value::<T>(k) - median).abs().key()).collect();
     sort_keys(&mut apart);
     let mad = quantile::<f64>(&apart, 0.5);
     let reach = 3.5 * mad / 0.6745;

@@ -33,8 +33,7 @@ impl Cost {
 
     /// Prints what it took to read `bytes`.
     pub fn print(&self, what: &str, bytes: u64) {
-        let (wall, cpu, mb) =
-            (self.wall.elapsed().as_secs_f64(), cpu() - self.cpu, bytes as f64 / 1e6);
+        let (wall, cpu, mb) = (self.wall.elapsed().as_secs_f64(), cpu() - self.cpu, bytes as f64 / 1e6);
         println!(
             "{what}: {mb:.1} MB in {wall:.3} s wall, {cpu:.3} s CPU: {:.0} MB/s, {:.0} MB per \
              CPU-second, peak {:.0} MiB",

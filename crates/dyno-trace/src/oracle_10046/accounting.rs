@@ -131,11 +131,7 @@ impl<F: Sum> Pending<F> {
     }
 
     /// Makes room: `take` gets what nothing later can contain, `merge` puts items under one number.
-    pub fn shorten(
-        &mut self,
-        mut take: impl FnMut(&Entry<F>),
-        mut merge: impl FnMut(&[u64]) -> u64,
-    ) {
+    pub fn shorten(&mut self, mut take: impl FnMut(&Entry<F>), mut merge: impl FnMut(&[u64]) -> u64) {
         let (mut kept, floor) = (0, self.floor);
         for at in 0..self.entries.len() {
             let entry = self.entries[at];

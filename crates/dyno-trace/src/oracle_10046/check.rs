@@ -159,20 +159,14 @@ fn warnings<S: Sink>(reader: &Reader<S>, path: &str, account: &Account) -> Vec<S
         ));
     }
     if reader.pieces.cut {
-        told.push(format!(
-            "{path}: the trace was cut at max_dump_file_size; what came later is lost"
-        ));
+        told.push(format!("{path}: the trace was cut at max_dump_file_size; what came later is lost"));
     }
     if reader.pieces.continued || reader.pieces.continues {
-        told.push(format!(
-            "{path}: a piece of a longer trace; calls across its ends are incomplete"
-        ));
+        told.push(format!("{path}: a piece of a longer trace; calls across its ends are incomplete"));
     }
     let missed: u64 = tally.missed.values().map(|missed| missed.count).sum();
     if missed > 0 {
-        told.push(format!(
-            "{path}: {missed} stretches could not be read; `trace check` names them"
-        ));
+        told.push(format!("{path}: {missed} stretches could not be read; `trace check` names them"));
     }
     told
 }

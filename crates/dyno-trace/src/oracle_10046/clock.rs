@@ -38,15 +38,7 @@ pub struct Anchor {
 
 impl Default for Clock {
     fn default() -> Self {
-        Self {
-            offset_ns: 0,
-            anchored: false,
-            stamp_ns: NONE,
-            last: None,
-            slow: 0,
-            anchors: 0,
-            residual_max_ns: 0,
-        }
+        Self { offset_ns: 0, anchored: false, stamp_ns: NONE, last: None, slow: 0, anchors: 0, residual_max_ns: 0 }
     }
 }
 

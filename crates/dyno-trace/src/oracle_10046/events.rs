@@ -7,8 +7,7 @@
 use super::record::CallKind;
 
 /// Words of the call kinds that are not LOB calls, by number.
-pub const KINDS: [&str; 8] =
-    ["parse", "exec", "fetch", "unmap", "sort unmap", "close", "lob", "rpc exec"];
+pub const KINDS: [&str; 8] = ["parse", "exec", "fetch", "unmap", "sort unmap", "close", "lob", "rpc exec"];
 
 /// The common classes, by number.
 pub const CLASSES: [&str; 11] = [

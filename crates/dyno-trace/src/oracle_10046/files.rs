@@ -94,10 +94,7 @@ pub(super) struct Sink<'a, E> {
 }
 
 impl<'a, E> Sink<'a, E> {
-    fn new(
-        on_batch: &'a mut dyn FnMut(Batch) -> Result<Batch, E>,
-        compression: Compression,
-    ) -> Self {
+    fn new(on_batch: &'a mut dyn FnMut(Batch) -> Result<Batch, E>, compression: Compression) -> Self {
         let end = FileEnd { compression, bytes: 0, lines: 0, records: 0 };
         Sink { on_batch, end, any_record: false, last_tim: NONE }
     }
@@ -252,8 +249,7 @@ fn stream<E: From<Refusal>>(
     sink: &mut Sink<'_, E>,
 ) -> Result<(), E> {
     let lexer = Lexer::new(options.lexer()).of_file(options.file);
-    let mut unpacked =
-        Unpacked { lexer, first, reader, chunk: options.chunk(), failed, ended: false };
+    let mut unpacked = Unpacked { lexer, first, reader, chunk: options.chunk(), failed, ended: false };
     unpacked.pour(options.threads, sink)?;
     let Some(source) = unpacked.failed else { return Ok(()) };
     let bytes = sink.end.bytes;

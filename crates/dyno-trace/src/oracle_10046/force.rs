@@ -158,8 +158,7 @@ mod tests {
 
     #[test]
     fn statements_that_differ_in_literals_become_one() {
-        let folded =
-            force_match(b"select *\n from  t where a = 'x''y' and b=1.5e-3 and c in (.5, 10f)");
+        let folded = force_match(b"select *\n from  t where a = 'x''y' and b=1.5e-3 and c in (.5, 10f)");
         assert_eq!(folded, "SELECT * FROM T WHERE A = :n AND B=:n AND C IN (:n, :n)");
         assert!(same("select q'[it's]' from t1", "select N'other' from T1"));
         assert!(same("select nq'{a}' from dual", "select 'b' from dual"));
@@ -168,9 +167,7 @@ mod tests {
     #[test]
     fn names_binds_comments_and_quoted_names_stay() {
         assert_eq!(
-            force_match(
-                b"select /*+ index(t 1) */ \"My 1 Col\", t1.c2, :1, :B2 from t1 -- 5\nwhere x"
-            ),
+            force_match(b"select /*+ index(t 1) */ \"My 1 Col\", t1.c2, :1, :B2 from t1 -- 5\nwhere x"),
             "SELECT /*+ index(t 1) */ \"My 1 Col\", T1.C2, :1, :B2 FROM T1 -- 5 WHERE X"
         );
         assert!(!same("select :1 from t", "select 1 from t"), "a bind is no literal");
@@ -178,9 +175,7 @@ mod tests {
 
     #[test]
     fn unfinished_quotes_and_comments_end_with_the_text() {
-        for text in
-            ["select 'abc", "select q'[abc", "select \"abc", "select /* abc", "q'", "'", ":"]
-        {
+        for text in ["select 'abc", "select q'[abc", "select \"abc", "select /* abc", "q'", "'", ":"] {
             force_match(text.as_bytes());
         }
     }

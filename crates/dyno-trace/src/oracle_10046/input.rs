@@ -81,9 +81,7 @@ impl Compression {
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
             [b'B', b'Z', b'h', b'1'..=b'9', ..] => Compression::Bzip2,
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
-            [0x5d, 0, 0, d, e, ..] if u16::from_le_bytes([*d, *e]).is_power_of_two() => {
-                Compression::Lzma
-            }
+            [0x5d, 0, 0, d, e, ..] if u16::from_le_bytes([*d, *e]).is_power_of_two() => Compression::Lzma,
             _ => Compression::Plain,
         }
     }
@@ -100,8 +98,7 @@ pub(super) enum Input {
 /// Opens a source. `taken` counts the bytes as they come from disk, compressed ones before they are
 /// unpacked; a plain file is counted by who reads it.
 pub(super) fn open(source: &Source, taken: &Arc<AtomicU64>) -> Result<Input, Refusal> {
-    let unreadable =
-        |source_error| Refusal::Unreadable { path: source.path(), source: source_error };
+    let unreadable = |source_error| Refusal::Unreadable { path: source.path(), source: source_error };
     match source {
         Source::File(path) => {
             let mut file = File::open(path).map_err(unreadable)?;
@@ -142,12 +139,8 @@ fn stream(
     let reader: Box<dyn Read + Send> = match compression {
         Compression::Plain => Box::new(raw),
         Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(buffered(raw))),
-        Compression::Xz => {
-            Box::new(lzma_rust2::XzReader::new_mem_limit(buffered(raw), true, DECODER_KIB))
-        }
-        Compression::Lzma => {
-            Box::new(lzma_rust2::LzmaReader::new_mem_limit(buffered(raw), DECODER_KIB, None)?)
-        }
+        Compression::Xz => Box::new(lzma_rust2::XzReader::new_mem_limit(buffered(raw), true, DECODER_KIB)),
+        Compression::Lzma => Box::new(lzma_rust2::LzmaReader::new_mem_limit(buffered(raw), DECODER_KIB, None)?),
         Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(buffered(raw))),
         Compression::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(buffered(raw))?),
     };
@@ -202,8 +195,7 @@ fn expand_one(path: &Path) -> Result<Vec<Source>, Refusal> {
     }
     if path.is_dir() {
         let mut found = Vec::new();
-        directory(path, &mut found)
-            .map_err(|source| Refusal::Unreadable { path: path.to_owned(), source })?;
+        directory(path, &mut found).map_err(|source| Refusal::Unreadable { path: path.to_owned(), source })?;
         if found.is_empty() {
             return Err(Refusal::NoTraces { path: path.to_owned() });
         }
@@ -213,12 +205,9 @@ fn expand_one(path: &Path) -> Result<Vec<Source>, Refusal> {
     if path.exists() || !pattern.contains(['*', '?', '[']) {
         return Ok(vec![Source::File(path.to_owned())]);
     }
-    let matches = glob::glob(&pattern).map_err(|error| Refusal::Pattern {
-        pattern: pattern.clone().into_owned(),
-        reason: error.msg.to_owned(),
-    })?;
-    let files: Vec<PathBuf> =
-        matches.filter_map(Result::ok).filter(|path| path.is_file()).collect();
+    let matches = glob::glob(&pattern)
+        .map_err(|error| Refusal::Pattern { pattern: pattern.clone().into_owned(), reason: error.msg.to_owned() })?;
+    let files: Vec<PathBuf> = matches.filter_map(Result::ok).filter(|path| path.is_file()).collect();
     if files.is_empty() {
         return Err(Refusal::NoMatch { pattern: pattern.into_owned() });
     }
@@ -259,8 +248,7 @@ fn natural(a: &str, b: &str) -> Ordering {
     while let (Some(x), Some(y)) = (left.first(), right.first()) {
         let order = if x.is_ascii_digit() && y.is_ascii_digit() {
             let (left_end, right_end) = (run(left), run(right));
-            let (first, second) =
-                (significant(&left[..left_end]), significant(&right[..right_end]));
+            let (first, second) = (significant(&left[..left_end]), significant(&right[..right_end]));
             (left, right) = (&left[left_end..], &right[right_end..]);
             first.len().cmp(&second.len()).then_with(|| first.cmp(second))
         } else {

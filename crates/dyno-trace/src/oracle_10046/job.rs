@@ -179,12 +179,7 @@ impl Job {
     }
 
     /// Does `work` for every file, one after the other if `alone`; results in the order of the files.
-    fn each<T: Send>(
-        &self,
-        tasks: &[Task],
-        alone: bool,
-        work: impl Fn(&Task, usize) -> T + Sync,
-    ) -> Vec<T> {
+    fn each<T: Send>(&self, tasks: &[Task], alone: bool, work: impl Fn(&Task, usize) -> T + Sync) -> Vec<T> {
         let threads = self.threads();
         if tasks.len() < 2 || threads < 2 || alone {
             let lexing = if tasks.len() < 2 || alone { threads - 1 } else { 0 };
@@ -238,9 +233,7 @@ impl Job {
         });
         let ended = match ended {
             Ok(end) => (end.compression.to_string(), None),
-            Err(JobError::Refused { refusal: damage @ Refusal::Damaged { .. } }) => {
-                (String::new(), Some(damage))
-            }
+            Err(JobError::Refused { refusal: damage @ Refusal::Damaged { .. } }) => (String::new(), Some(damage)),
             Err(error) => return Err(error),
         };
         reader.finish();
@@ -254,8 +247,7 @@ impl Job {
     /// Where the time of the sessions went, as JSON.
     pub fn profile(&self, request: &Request) -> Result<String, JobError> {
         let (tasks, refusals) = self.tasks();
-        let (profile, outcomes) =
-            self.until_done(|alone| self.profile_tasks(&tasks, request, alone));
+        let (profile, outcomes) = self.until_done(|alone| self.profile_tasks(&tasks, request, alone));
         let mut whole = Told::new(refusals);
         for outcome in outcomes {
             if let Some((report, damage)) = whole.good(outcome)? {
@@ -316,12 +308,7 @@ impl Job {
     }
 
     /// What became of each file; the inner error is the folder's.
-    fn import_tasks(
-        &self,
-        tasks: &[Task],
-        out: &Path,
-        alone: bool,
-    ) -> Result<Outcome<Vec<Outcome<Read>>>, Again> {
+    fn import_tasks(&self, tasks: &[Task], out: &Path, alone: bool) -> Result<Outcome<Vec<Outcome<Read>>>, Again> {
         let registry = Registry::default();
         let folder = match Folder::create(out) {
             Ok(folder) => Arc::new(folder),

@@ -101,8 +101,7 @@ impl Summing {
             by_event: request.is_by_event(),
             defers: request.needs_owners(),
             keeps_texts: request.needs_statements(),
-            takes_parameters: request
-                .uses(|field| matches!(field, Field::P1 | Field::P2 | Field::P3)),
+            takes_parameters: request.uses(|field| matches!(field, Field::P1 | Field::P2 | Field::P3)),
             request: request.clone(),
             dictionary,
             events: Vec::new(),
@@ -128,10 +127,7 @@ impl Summing {
 
     /// Adds an item to the line of its group, if it counts.
     pub fn add(&mut self, item: &Item) {
-        if self.needs_times
-            && self.early.len() < EARLY_MAX
-            && !self.anchored.contains(&item.session)
-        {
+        if self.needs_times && self.early.len() < EARLY_MAX && !self.anchored.contains(&item.session) {
             self.early.push(*item);
         } else {
             self.add_now(item);
@@ -154,10 +150,7 @@ impl Summing {
         let counts = request.from_ns.is_none_or(|from| item.started_ns >= from)
             && request.to_ns.is_none_or(|to| item.started_ns < to)
             && request.depth.is_none_or(|most| item.depth == u8::MAX || item.depth <= most)
-            && request
-                .filter
-                .as_ref()
-                .is_none_or(|filter| filter.passes(&Seen(item, &self.dictionary)));
+            && request.filter.as_ref().is_none_or(|filter| filter.passes(&Seen(item, &self.dictionary)));
         if !counts {
             return;
         }

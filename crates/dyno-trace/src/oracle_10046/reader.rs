@@ -12,9 +12,7 @@ use super::accounting::{Account, BACK_MAX_NS};
 use super::events::{Events, KINDS, Names, kind_of};
 use super::header::Facts;
 use super::record::{Batch, Call, CallKind, NONE, Placed, Record, Wait};
-use super::rows::{
-    Belongs, CallRow, Context, Figures, NO_STATEMENT, Named, Owner, Place, Sink, WaitRow, known,
-};
+use super::rows::{Belongs, CallRow, Context, Figures, NO_STATEMENT, Named, Owner, Place, Sink, WaitRow, known};
 use super::session::{Session, Span};
 use super::statements::{Registry, Statements, hash64};
 use super::tally::{Tally, counter_of};
@@ -167,11 +165,7 @@ impl<S: Sink> Reader<S> {
     /// A moment of the trace's clock, ns; the end of the last record where there is none.
     #[inline]
     fn moment(&self, tim: i64) -> i64 {
-        if tim == NONE {
-            self.sessions[self.current].last().unwrap_or(0)
-        } else {
-            tim.saturating_mul(self.unit_ns)
-        }
+        if tim == NONE { self.sessions[self.current].last().unwrap_or(0) } else { tim.saturating_mul(self.unit_ns) }
     }
 
     /// Before a record with a `tim`: segments begin and clocks are anchored here.
@@ -407,8 +401,5 @@ impl<S: Sink> Reader<S> {
 
 #[inline]
 fn place(batch: &Batch, placed: &Placed) -> Place {
-    Place {
-        line: batch.line as i64 + i64::from(placed.line),
-        byte_offset: batch.offset as i64 + i64::from(placed.at),
-    }
+    Place { line: batch.line as i64 + i64::from(placed.line), byte_offset: batch.offset as i64 + i64::from(placed.at) }
 }

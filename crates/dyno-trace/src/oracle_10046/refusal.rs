@@ -131,9 +131,7 @@ impl Refusal {
             Refusal::Empty { .. } => "Check that the session traced and that the copy is whole.",
             Refusal::Binary { .. } => "Give the trace as text, or gz, xz, bz2 or zstd of it.",
             Refusal::Utf16 { .. } => "Convert it: iconv -f UTF-16 -t UTF-8.",
-            Refusal::SqlNet { .. } => {
-                "Trace the session instead: dbms_monitor.session_trace_enable(waits => true)."
-            }
+            Refusal::SqlNet { .. } => "Trace the session instead: dbms_monitor.session_trace_enable(waits => true).",
             Refusal::Optimizer { .. } | Refusal::NoRecords { .. } => {
                 "Trace with event 10046 at level 8: dbms_monitor.session_trace_enable."
             }

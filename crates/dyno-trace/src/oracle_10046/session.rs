@@ -132,14 +132,7 @@ impl Session {
         account.wait_inside_ns += i128::from(waited);
     }
 
-    fn push_call<S: Sink>(
-        &mut self,
-        sink: &mut S,
-        depth: usize,
-        span: Span,
-        number: u64,
-        inclusive: Figures,
-    ) {
+    fn push_call<S: Sink>(&mut self, sink: &mut S, depth: usize, span: Span, number: u64, inclusive: Figures) {
         if depth >= self.calls.len() {
             self.calls.resize_with(depth + 1, Pending::default);
         }

@@ -20,9 +20,7 @@ pub(super) fn sniff(path: &Path, first: &[u8], whole: bool) -> Result<(), Refusa
     if let Some((offset, byte)) = odd_byte(first, if has_record { 3 } else { 30 }) {
         return Err(Refusal::Binary { path, offset, byte });
     }
-    let any = |texts: &[&str]| {
-        texts.iter().any(|text| memchr::memmem::find(first, text.as_bytes()).is_some())
-    };
+    let any = |texts: &[&str]| texts.iter().any(|text| memchr::memmem::find(first, text.as_bytes()).is_some());
     if any(&["YashanDB", " ydbdty=", ",yct="]) && !any(&["Oracle Database"]) {
         return Err(Refusal::Yashan { path });
     }

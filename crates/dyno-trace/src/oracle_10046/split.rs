@@ -26,8 +26,7 @@ const SLACK: u64 = 1 << 10;
 /// The beginning of a file.
 pub(super) fn first_bytes(file: &File, bytes: u64, path: &Path) -> Result<Vec<u8>, Refusal> {
     let mut first = Vec::new();
-    fill(file, 0, bytes.min(FIRST as u64) as usize, &mut first)
-        .map_err(|source| unreadable(path, source))?;
+    fill(file, 0, bytes.min(FIRST as u64) as usize, &mut first).map_err(|source| unreadable(path, source))?;
     Ok(first)
 }
 
@@ -121,14 +120,7 @@ impl Plan<'_> {
     }
 
     /// Lexes from `start` on, with `len` bytes at hand, until `until` is reached.
-    fn lex(
-        &self,
-        start: u64,
-        len: usize,
-        until: u64,
-        state: &mut State,
-        batch: &mut Batch,
-    ) -> io::Result<()> {
+    fn lex(&self, start: u64, len: usize, until: u64, state: &mut State, batch: &mut Batch) -> io::Result<()> {
         fill(self.file, start, len, &mut batch.bytes)?;
         batch.offset = start;
         // A file that shrinks while it is read ends where nothing more comes.
@@ -194,9 +186,7 @@ impl<E: From<Refusal>> Joiner<'_, '_, E> {
             let mut state = self.state;
             let at = self.at;
             let enough = self.plan.within(at, len);
-            self.plan
-                .lex(at, enough, until, &mut state, &mut batch)
-                .map_err(|source| unreadable(self.path, source))?;
+            self.plan.lex(at, enough, until, &mut state, &mut batch).map_err(|source| unreadable(self.path, source))?;
             if batch.bytes.is_empty() {
                 if enough < len as usize {
                     // Nothing more to come: the file shrank.
@@ -222,8 +212,7 @@ pub(super) fn read<E: From<Refusal>>(
     sink: &mut Sink<'_, E>,
 ) -> Result<(), E> {
     let plan = Plan { file, bytes, chunk: options.chunk() as u64, options: options.lexer() };
-    let mut joiner =
-        Joiner { plan: &plan, options, path, sink, at: 0, line: 1, state: State::default() };
+    let mut joiner = Joiner { plan: &plan, options, path, sink, at: 0, line: 1, state: State::default() };
     let threads = (options.threads as u64).min(plan.pieces().saturating_sub(1)) as usize;
     if threads == 0 {
         return joiner.again(bytes).map(drop);

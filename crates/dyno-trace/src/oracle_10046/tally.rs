@@ -115,8 +115,8 @@ impl Tally {
 
     /// Binds (4), waits (8) or both (12) as the records show; else 1. No line of a trace tells it.
     pub fn level(&self) -> u8 {
-        let level = if self.count("binds") > 0 { 4 } else { 0 }
-            + if self.count("wait") + self.torn_waits > 0 { 8 } else { 0 };
+        let level =
+            if self.count("binds") > 0 { 4 } else { 0 } + if self.count("wait") + self.torn_waits > 0 { 8 } else { 0 };
         if level == 0 { 1 } else { level }
     }
 

@@ -122,8 +122,7 @@ fn write_one(
     let file = File::create(&aside).map_err(failed(&aside))?;
     let mut to = BufWriter::with_capacity(1 << 18, file);
     let mut records = 0;
-    let header =
-        if original.header.is_empty() { String::new() } else { format!("{}\n\n", original.header) };
+    let header = if original.header.is_empty() { String::new() } else { format!("{}\n\n", original.header) };
     to.write_all(header.as_bytes()).map_err(failed(&aside))?;
     let mut streams = streams(run, original, texts)?;
     while let Some(piece) = next_piece(&mut streams)? {

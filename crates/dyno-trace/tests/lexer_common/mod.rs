@@ -163,10 +163,8 @@ pub fn read_path(path: &Path, options: &ReadOptions) -> Result<Reading, Refusal>
 
 /// The real traces; empty, with a word on stderr, where they are not at hand.
 pub fn real_files() -> Vec<PathBuf> {
-    let root = std::env::var_os("DBDYNO_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
+    let root = std::env::var_os("DBDYNO_DATA")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
     let Ok(entries) = root.join("traces").read_dir() else {
         eprintln!("skipped: no real traces in {}", root.display());
         return Vec::new();

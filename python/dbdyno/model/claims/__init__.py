@@ -26,8 +26,7 @@ def claims(only: Sequence[str] = ()) -> list[Claim]:
     wanted = [name.strip().upper() for name in only if name.strip()] or list(NAMES)
     unknown = [name for name in wanted if name not in NAMES]
     if unknown:
-        raise ModelError(f"no claim {unknown[0]!r}", where="--only",
-                         next_step=f"there are {', '.join(NAMES)}")  # fmt: skip
+        raise ModelError(f"no claim {unknown[0]!r}", where="--only", next_step=f"there are {', '.join(NAMES)}")
     modules = [f"dbdyno.model.claims.n{int(name[1:]):02}" for name in wanted]
     return [importlib.import_module(module).CLAIM for module in modules]
 
@@ -61,8 +60,12 @@ def hold(
         found.append({**entry, "seconds": round(time.monotonic() - begun, 2)})
     holding = sum(entry["verdict"] == "holds" for entry in found)
     return {
-        "schema": SCHEMA, "kind": "model", "page": "claims",
+        "schema": SCHEMA,
+        "kind": "model",
+        "page": "claims",
         "title": f"{holding} of {len(found)} claims hold",
         "facts": f"{replications} replications, seed {seed}; 95 % t intervals over them",
-        "replications": replications, "seed": seed, "claims": found,
-    }  # fmt: skip
+        "replications": replications,
+        "seed": seed,
+        "claims": found,
+    }

@@ -86,14 +86,26 @@ def told(claim: Claim, parts: Sequence[Part]) -> dict[str, Any]:
     rows = []
     for part in parts:
         mean, low, high = interval(part.values)
-        rows.append({
-            "quantity": part.quantity, "unit": part.unit, "value": mean, "low": low, "high": high,
-            "band_low": part.low, "band_high": part.high, "values": list(part.values),
-            "verdict": _of(part, low, high),
-        })  # fmt: skip
+        rows.append(
+            {
+                "quantity": part.quantity,
+                "unit": part.unit,
+                "value": mean,
+                "low": low,
+                "high": high,
+                "band_low": part.low,
+                "band_high": part.high,
+                "values": list(part.values),
+                "verdict": _of(part, low, high),
+            }
+        )
     verdicts = {row["verdict"] for row in rows} - {""}
     whole = FAILS if FAILS in verdicts else HOLDS if verdicts == {HOLDS} else UNKNOWN
     return {
-        "claim": claim.name, "title": claim.title, "source": claim.source, "verdict": whole,
-        "parts": rows, "notes": list(claim.notes),
-    }  # fmt: skip
+        "claim": claim.name,
+        "title": claim.title,
+        "source": claim.source,
+        "verdict": whole,
+        "parts": rows,
+        "notes": list(claim.notes),
+    }

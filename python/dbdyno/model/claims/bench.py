@@ -34,8 +34,12 @@ class Arm:
 
     def spec(self) -> dict[str, Any]:
         """As the core takes it."""
-        return {"name": self.name, "settings": dict(self.settings), "sessions": self.sessions,
-                "workload": dict(self.workload)}  # fmt: skip
+        return {
+            "name": self.name,
+            "settings": dict(self.settings),
+            "sessions": self.sessions,
+            "workload": dict(self.workload),
+        }
 
 
 @dataclass(frozen=True)
@@ -48,12 +52,11 @@ class Evidence:
     def values(self, query: str) -> list[float]:
         """One number per replication: `query` gives block and value."""
         found = dict(self.connection.execute(query).fetchall())
-        return [float(found[block]) if found.get(block) is not None else float("nan")
-                for block in range(self.replications)]  # fmt: skip
+        return [
+            float(found[block]) if found.get(block) is not None else float("nan") for block in range(self.replications)
+        ]
 
-    def ratio(
-        self, value: str, table: str, upper: str, lower: str, where: str = "true"
-    ) -> list[float]:
+    def ratio(self, value: str, table: str, upper: str, lower: str, where: str = "true") -> list[float]:
         """Per replication, `value` (an aggregate) of one arm over that of another."""
         return self.values(
             f"select block, {value} filter (arm = '{upper}') / {value} filter (arm = '{lower}')"  # noqa: S608
@@ -80,9 +83,7 @@ class Bench:
         return machine_of(name)
 
     @contextlib.contextmanager
-    def run(
-        self, machine: str, arms: Sequence[Arm], *, transactions: int, warmup: int = 50
-    ) -> Iterator[Evidence]:
+    def run(self, machine: str, arms: Sequence[Arm], *, transactions: int, warmup: int = 50) -> Iterator[Evidence]:
         """The evidence of all arms, each of so many transactions a session, over the replications.
 
         Raises:
@@ -93,9 +94,12 @@ class Bench:
         from dbdyno import _core
 
         spec = {
-            "machine": machine_of(machine).toml, "seed": self.seed, "transactions": transactions,
-            "warmup_transactions": warmup, "arms": [arm.spec() for arm in arms],
-        }  # fmt: skip
+            "machine": machine_of(machine).toml,
+            "seed": self.seed,
+            "transactions": transactions,
+            "warmup_transactions": warmup,
+            "arms": [arm.spec() for arm in arms],
+        }
         run = _core.ModelRun(json.dumps(spec))
         with tempfile.TemporaryDirectory(prefix="dbdyno-claims-") as scratch:
             folder = Path(scratch)
@@ -104,9 +108,7 @@ class Bench:
                 run.block(index, folder)
                 self.told()
 
-            with ThreadPoolExecutor(
-                max_workers=min(self.replications, os.cpu_count() or 1)
-            ) as pool:
+            with ThreadPoolExecutor(max_workers=min(self.replications, os.cpu_count() or 1)) as pool:
                 try:
                     list(pool.map(block, range(self.replications)))
                 except BaseException:

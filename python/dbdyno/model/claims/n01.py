@@ -11,10 +11,7 @@ TIMES = (("read_us", 25), ("program_us", 250), ("erase_us", 2_000))
 def measure(bench: Bench) -> list[Part]:
     """The parameters of the flash modules of an X2 cell."""
     machine = bench.machine("exadata-x2")
-    return [
-        Part(key.removesuffix("_us"), [value_of(machine, f"cells.flash.{key}")], us, us, "us")
-        for key, us in TIMES
-    ]
+    return [Part(key.removesuffix("_us"), [value_of(machine, f"cells.flash.{key}")], us, us, "us") for key, us in TIMES]
 
 
 CLAIM = Claim(

@@ -27,11 +27,9 @@ def measure(bench: Bench) -> list[Part]:
     """Mean and median log file sync, on over off."""
     with bench.run(MACHINE, race(), transactions=TRANSACTIONS) as evidence:
         return [
-            Part("mean, on / off", evidence.ratio("avg(elapsed_ns)", "waits", "on", "off", SYNC),
-                 1.02, 1.08),
-            Part("median, on / off", evidence.ratio("median(elapsed_ns)", "waits", "on", "off",
-                 SYNC), 1.02, 1.08),
-        ]  # fmt: skip
+            Part("mean, on / off", evidence.ratio("avg(elapsed_ns)", "waits", "on", "off", SYNC), 1.02, 1.08),
+            Part("median, on / off", evidence.ratio("median(elapsed_ns)", "waits", "on", "off", SYNC), 1.02, 1.08),
+        ]
 
 
 CLAIM = Claim(

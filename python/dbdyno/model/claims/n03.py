@@ -42,8 +42,7 @@ def measure(bench: Bench) -> list[Part]:
 CLAIM = Claim(
     "N3",
     "Flash wins 2 to 5 % of races while disks are quiet, more when they are busy",
-    "Harrison 2012 (E9) 3.48 %, a second site 3.75 %, cells of a third 2.1 to 4.0 %; 18 % on a busy"
-    " cell",
+    "Harrison 2012 (E9) 3.48 %, a second site 3.75 %, cells of a third 2.1 to 4.0 %; 18 % on a busy cell",
     measure,
     (
         "The source prints 3.8 %; its own formula gives 3.48 %.",

@@ -27,9 +27,7 @@ def measure(bench: Bench) -> list[Part]:
             )
             for arm in ("off", "on")
         }
-    left = [
-        on / off if off else float("nan") for off, on in zip(slow["off"], slow["on"], strict=True)
-    ]
+    left = [on / off if off else float("nan") for off, on in zip(slow["off"], slow["on"], strict=True)]
     return [
         Part("longest / median, without", longest, low=100),
         Part(f"share above {SLOW} medians, without", slow["off"], 1e-9, 1e-3),

@@ -21,10 +21,7 @@ def measure(bench: Bench) -> list[Part]:
     """Mean log file sync on flash over that on disk, at 1 and at 10 sessions."""
     arms = [arm(device, sessions) for device in ("sas", "flash") for sessions in (1, 10)]
     with bench.run(MACHINE, arms, transactions=1_500) as evidence:
-        ratio = {
-            n: evidence.ratio("avg(elapsed_ns)", "waits", f"flash {n}", f"sas {n}", SYNC)
-            for n in (1, 10)
-        }
+        ratio = {n: evidence.ratio("avg(elapsed_ns)", "waits", f"flash {n}", f"sas {n}", SYNC) for n in (1, 10)}
     grows = [ten / one for one, ten in zip(ratio[1], ratio[10], strict=True)]
     return [
         Part("flash / disk, 1 session", ratio[1], low=3),

@@ -12,11 +12,7 @@ PLACES = {"small": ("log_flash", 512), "large": ("log_flash", 4096), "disk": ("l
 def measure(bench: Bench) -> list[Part]:
     """Mean log file sync at 1 session."""
     # Firmware times at both ends of what the card's data allow.
-    ends = {
-        f"{name} {us}": {"devices.log_flash.firmware_us": us}
-        for us in ("28", "55")
-        for name in ("small", "large")
-    }
+    ends = {f"{name} {us}": {"devices.log_flash.firmware_us": us} for us in ("28", "55") for name in ("small", "large")}
     arms = [
         Arm(name, WORK, 1, {"storage.redo": place, "database.redo.block_bytes": str(block)})
         for name, (place, block) in PLACES.items()
@@ -27,9 +23,7 @@ def measure(bench: Bench) -> list[Part]:
         arms.append(Arm(name, WORK, 1, {**like.settings, **more}))
     with bench.run(MACHINE, arms, transactions=2_000) as evidence:
         return [
-            Part(
-                quantity, evidence.ratio("avg(elapsed_ns)", "waits", upper, lower, SYNC), low, high
-            )
+            Part(quantity, evidence.ratio("avg(elapsed_ns)", "waits", upper, lower, SYNC), low, high)
             for quantity, upper, lower, low, high in (
                 ("4 KB / 512 bytes on flash", "large", "small", 0.25, 0.40),
                 ("flash / disk with 4 KB", "large", "disk", 1.0, 1.3),

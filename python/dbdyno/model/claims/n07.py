@@ -24,20 +24,14 @@ def measure(bench: Bench) -> list[Part]:
         for name in ("sas", "flash")
     ]
     with bench.run(MACHINE, arms, transactions=400, warmup=20) as evidence:
-        at = {
-            (name, size): mean_us(evidence, name, size)
-            for name in ("sas", "flash")
-            for size in SIZES_KB
-        }
+        at = {(name, size): mean_us(evidence, name, size) for name in ("sas", "flash") for size in SIZES_KB}
 
     def ratio(upper: int, lower: int) -> list[float]:
         return [a / b for a, b in zip(at["sas", upper], at["sas", lower], strict=True)]
 
     slopes = [
         (f2 - f1) / (d2 - d1)
-        for f2, f1, d2, d1 in zip(
-            at["flash", 960], at["flash", 256], at["sas", 960], at["sas", 256], strict=True
-        )
+        for f2, f1, d2, d1 in zip(at["flash", 960], at["flash", 256], at["sas", 960], at["sas", 256], strict=True)
     ]
     return [
         Part("960 KB / 256 KB, disk", ratio(960, 256), low=1.2),

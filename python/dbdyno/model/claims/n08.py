@@ -21,10 +21,7 @@ DEVICES = 20.8
 
 def arms(work: dict[str, object]) -> list[Arm]:
     """Both modes of the cache under one load."""
-    return [
-        Arm(mode, work, SESSIONS, {**STEADY, **BUFFERS, "cells.flash_cache.mode": mode})
-        for mode in MODES
-    ]
+    return [Arm(mode, work, SESSIONS, {**STEADY, **BUFFERS, "cells.flash_cache.mode": mode}) for mode in MODES]
 
 
 def gain(evidence: Evidence) -> list[float]:

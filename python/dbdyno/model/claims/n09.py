@@ -21,11 +21,13 @@ def measure(bench: Bench) -> list[Part]:
     ]
     with bench.run(MACHINE, arms, transactions=3_000, warmup=20_000) as evidence:
         return [
-            Part("disk / flash cache", evidence.ratio("avg(elapsed_ns)", "waits", "disk", "cache",
-                 READ), 4, 10),
-            Part("flash cache / directly on flash", evidence.ratio("avg(elapsed_ns)", "waits",
-                 "cache", "flash", READ), low=0.99),
-        ]  # fmt: skip
+            Part("disk / flash cache", evidence.ratio("avg(elapsed_ns)", "waits", "disk", "cache", READ), 4, 10),
+            Part(
+                "flash cache / directly on flash",
+                evidence.ratio("avg(elapsed_ns)", "waits", "cache", "flash", READ),
+                low=0.99,
+            ),
+        ]
 
 
 CLAIM = Claim(

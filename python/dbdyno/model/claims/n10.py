@@ -35,9 +35,8 @@ def measure(bench: Bench) -> list[Part]:
         base = "arm = 'before' and scan = 2"
         return [
             Part("first scan with KEEP / before", ratio("arm = 'keep' and scan = 1", base), 3, 5),
-            Part("second scan with KEEP / before", ratio("arm = 'keep' and scan = 2", base),
-                 high=0.95),
-        ]  # fmt: skip
+            Part("second scan with KEEP / before", ratio("arm = 'keep' and scan = 2", base), high=0.95),
+        ]
 
 
 CLAIM = Claim(

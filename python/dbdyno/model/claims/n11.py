@@ -18,9 +18,11 @@ OUTSTANDING = 8
 def rate(evidence: Evidence, arm: str, value: str = "count(*)") -> list[float]:
     """Per replication, reads a second of an arm, or another sum over its waits."""
     return evidence.of_arm(
-        f"{value} / ((max(started_ns + elapsed_ns) - min(started_ns)) / 1e9)", "waits", arm,
+        f"{value} / ((max(started_ns + elapsed_ns) - min(started_ns)) / 1e9)",
+        "waits",
+        arm,
         "object = 'session'",
-    )  # fmt: skip
+    )
 
 
 def measure(bench: Bench) -> list[Part]:
@@ -46,11 +48,9 @@ def measure(bench: Bench) -> list[Part]:
         Part(f"random reads, {OUTSTANDING} outstanding", random_rate, 300, 420, "a second"),
         Part(f"for comparison, {2 * OUTSTANDING} outstanding", deep, unit="a second"),
         Part("scan", bytes_rate, 122, 204, "MB/s"),
-        Part("rotational latency", [(us - overhead_us - transfer_us) / 1e3 for us in turn], 1.9,
-             2.1, "ms"),
-        Part("1 MB / 8 KB", [small / mb for small, mb in zip(random_rate, large, strict=True)],
-             2.5, 3.5),
-    ]  # fmt: skip
+        Part("rotational latency", [(us - overhead_us - transfer_us) / 1e3 for us in turn], 1.9, 2.1, "ms"),
+        Part("1 MB / 8 KB", [small / mb for small, mb in zip(random_rate, large, strict=True)], 2.5, 3.5),
+    ]
 
 
 CLAIM = Claim(
@@ -61,7 +61,6 @@ CLAIM = Claim(
     (
         "The source does not say how many reads were outstanding; 8 was chosen after 16 had given"
         " more than 420, which is shown beside it.",
-        "The load of 1 MB reads was replaced twice; the versions before gave 2.9 and 1.9 small"
-        " reads to a large one.",
+        "The load of 1 MB reads was replaced twice; the versions before gave 2.9 and 1.9 small reads to a large one.",
     ),
 )

@@ -9,14 +9,9 @@ from dbdyno.model.claims.n02 import MACHINE, ONE_ROW, SESSIONS, TRANSACTIONS
 
 def measure(bench: Bench) -> list[Part]:
     """Commits of 20 sessions over writes of the log writer."""
-    per_write = (
-        "count(*) filter (event = 'log file sync')"
-        " / count(*) filter (event = 'log file parallel write')"
-    )
+    per_write = "count(*) filter (event = 'log file sync') / count(*) filter (event = 'log file parallel write')"
     arms = [Arm("one row", ONE_ROW, SESSIONS)]
-    arms += [
-        Arm(f"{cpu_us} us", {**ONE_ROW, "cpu_us": float(cpu_us)}, SESSIONS) for cpu_us in (250, 500)
-    ]
+    arms += [Arm(f"{cpu_us} us", {**ONE_ROW, "cpu_us": float(cpu_us)}, SESSIONS) for cpu_us in (250, 500)]
     with bench.run(MACHINE, arms, transactions=TRANSACTIONS) as evidence:
         return [
             Part("commits a write", evidence.of_arm(per_write, "waits", "one row"), 3, 8),

@@ -20,9 +20,8 @@ def measure(bench: Bench) -> list[Part]:
     with bench.run(MACHINE, arms, transactions=300) as evidence:
         return [
             Part("sync / write, cores to spare", evidence.of_arm(over, "waits", "spare"), 1, 2),
-            Part("sync / write, 40 sessions on 2 cores", evidence.of_arm(over, "waits", "starved"),
-                 low=4),
-        ]  # fmt: skip
+            Part("sync / write, 40 sessions on 2 cores", evidence.of_arm(over, "waits", "starved"), low=4),
+        ]
 
 
 CLAIM = Claim(

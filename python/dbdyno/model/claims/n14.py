@@ -15,11 +15,14 @@ def measure(bench: Bench) -> list[Part]:
     arms = [Arm(name, WORK, 1, {"storage.redo": place}) for name, place in PLACES.items()]
     with bench.run(MACHINE, arms, transactions=1_000) as evidence:
         return [
-            Part("both / flash, the slower", evidence.ratio("avg(elapsed_ns)", "waits", "both",
-                 "flash", WRITE), 0.98, 1.05),
-            Part("both / disk, the faster", evidence.ratio("avg(elapsed_ns)", "waits", "both",
-                 "disk", WRITE), low=1.5),
-        ]  # fmt: skip
+            Part(
+                "both / flash, the slower",
+                evidence.ratio("avg(elapsed_ns)", "waits", "both", "flash", WRITE),
+                0.98,
+                1.05,
+            ),
+            Part("both / disk, the faster", evidence.ratio("avg(elapsed_ns)", "waits", "both", "disk", WRITE), low=1.5),
+        ]
 
 
 CLAIM = Claim(

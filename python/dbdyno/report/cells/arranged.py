@@ -33,8 +33,12 @@ def _column(name: str, label: str, unit: str = "text") -> Row:
 
 
 def _table(title: str, columns: Sequence[Row], rows: Sequence[Row]) -> Row:
-    return {"title": title, "columns": list(columns), "rows": list(rows[:ROWS_MOST]),
-            "left_out": max(0, len(rows) - ROWS_MOST)}  # fmt: skip
+    return {
+        "title": title,
+        "columns": list(columns),
+        "rows": list(rows[:ROWS_MOST]),
+        "left_out": max(0, len(rows) - ROWS_MOST),
+    }
 
 
 def _by_family(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
@@ -50,18 +54,23 @@ def _by_family(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
 def _titled(columns: Callable[[list[Row]], list[Row]], rows: Sequence[Row]) -> Iterator[Row]:
     for family, own in _by_family(rows):
         title = next((str(row["family"]) for row in own if row.get("family")), family)
-        yield {"name": f"f-{family.lower()}", "title": title[:1].upper() + title[1:],
-               "tables": [_table("", columns(own), own)]}  # fmt: skip
+        yield {
+            "name": f"f-{family.lower()}",
+            "title": title[:1].upper() + title[1:],
+            "tables": [_table("", columns(own), own)],
+        }
 
 
 def _show(model: Analysis) -> Iterator[Row]:
     cells = reading.entries(model, "cells")
     rows = [
-        {**row, "all": _whole(row),
-         **{f"c{at}": (row.get("values") or {}).get(cell.get("name"))
-            for at, cell in enumerate(cells)}}
+        {
+            **row,
+            "all": _whole(row),
+            **{f"c{at}": (row.get("values") or {}).get(cell.get("name")) for at, cell in enumerate(cells)},
+        }
         for row in reading.entries(model, "rows")
-    ]  # fmt: skip
+    ]
 
     def columns(own: list[Row]) -> list[Row]:
         heads = [
@@ -70,9 +79,13 @@ def _show(model: Analysis) -> Iterator[Row]:
         ]
         item = [_column("object", "object")] if any(row.get("object") for row in own) else []
         return [
-            _column("metric", "metric"), *item, *heads, _column("all", "all", "words"),
-            _column("unit", "unit"), _column("description", "meaning"),
-        ]  # fmt: skip
+            _column("metric", "metric"),
+            *item,
+            *heads,
+            _column("all", "all", "words"),
+            _column("unit", "unit"),
+            _column("description", "meaning"),
+        ]
 
     yield from _titled(columns, rows)
 
@@ -90,23 +103,41 @@ def _whole(row: Row) -> str:
 def _diff(model: Analysis) -> Iterator[Row]:
     log = reading.dig(model, "flash_log")
     if log:
-        yield {"name": "flash-log", "title": "Who was first", "tables": [_log_table(log)],
-               "about": "The interval is Wilson's, as if writes were independent: the true one is "
-               "wider.",
-               "notes": [] if log.get("identity_holds") else [
-                   "Disk first + flash first is not FL_IO_W: the counters are of several moments."]}  # fmt: skip  # noqa: E501
+        yield {
+            "name": "flash-log",
+            "title": "Who was first",
+            "tables": [_log_table(log)],
+            "about": "The interval is Wilson's, as if writes were independent: the true one is wider.",
+            "notes": []
+            if log.get("identity_holds")
+            else ["Disk first + flash first is not FL_IO_W: the counters are of several moments."],
+        }
     latencies = reading.entries(model, "latencies")
     if latencies:
         places = _places(latencies)
-        columns = [_column("metric", "latency"), *places, _column("value", "value", "number4"),
-                   _column("unit", "unit"), _column("requests", "requests", "digits")]  # fmt: skip
-        yield {"name": "latencies", "title": "Latencies", "tables": [_table("", columns, latencies)],  # noqa: E501
-               "about": "The difference of the times over the difference of the requests."}  # fmt: skip  # noqa: E501
+        columns = [
+            _column("metric", "latency"),
+            *places,
+            _column("value", "value", "number4"),
+            _column("unit", "unit"),
+            _column("requests", "requests", "digits"),
+        ]
+        yield {
+            "name": "latencies",
+            "title": "Latencies",
+            "tables": [_table("", columns, latencies)],
+            "about": "The difference of the times over the difference of the requests.",
+        }
 
     def columns_of(own: list[Row]) -> list[Row]:
-        return [_column("metric", "metric"), *_places(own), _column("delta", "difference", "digits"),  # noqa: E501
-                _column("per_s", "per second", "number4"), _column("unit", "unit"),
-                _column("description", "meaning")]  # fmt: skip
+        return [
+            _column("metric", "metric"),
+            *_places(own),
+            _column("delta", "difference", "digits"),
+            _column("per_s", "per second", "number4"),
+            _column("unit", "unit"),
+            _column("description", "meaning"),
+        ]
 
     yield from _titled(columns_of, [row for row in reading.entries(model, "rows") if row["delta"]])
     without = reading.entries(model, "without")
@@ -119,12 +150,17 @@ def _places(rows: Sequence[Row]) -> list[Row]:
 
 
 def _log_table(log: Mapping[str, Any]) -> Row:
-    heads = (("writes", "redo writes", "digits"), ("disk_first", "disk first", "digits"),
-             ("flash_first", "flash first", "digits"), ("flash_share", "share of flash", "share"),
-             ("flash_share_low", "95 % from", "share"), ("flash_share_high", "to", "share"),
-             ("prevented_outliers", "outliers prevented", "digits"),
-             ("actual_outliers", "on both", "digits"),
-             ("flash_only_outliers", "on flash only", "digits"))  # fmt: skip
+    heads = (
+        ("writes", "redo writes", "digits"),
+        ("disk_first", "disk first", "digits"),
+        ("flash_first", "flash first", "digits"),
+        ("flash_share", "share of flash", "share"),
+        ("flash_share_low", "95 % from", "share"),
+        ("flash_share_high", "to", "share"),
+        ("prevented_outliers", "outliers prevented", "digits"),
+        ("actual_outliers", "on both", "digits"),
+        ("flash_only_outliers", "on flash only", "digits"),
+    )
     rows = [
         {"what": label, "value": _log_value(log.get(name), unit)}
         for name, label, unit in heads
@@ -150,26 +186,34 @@ def _without(entries: Sequence[Row]) -> Row:
         {"cell": cell, "counters": number, "why": _REASONS.get(verdict, verdict)}
         for (cell, verdict), number in told.items()
     ]
-    columns = [_column("cell", "cell"), _column("counters", "counters", "count"),
-               _column("why", "why")]  # fmt: skip
+    columns = [_column("cell", "cell"), _column("counters", "counters", "count"), _column("why", "why")]
     return _table("", columns, rows)
 
 
 def _skew(model: Analysis) -> Iterator[Row]:
     rows = [
-        {**row, "of": f"{row.get('n_siblings')} {row.get('siblings')}",
-         "word": "differs" if row.get("differs") else ""}
+        {**row, "of": f"{row.get('n_siblings')} {row.get('siblings')}", "word": "differs" if row.get("differs") else ""}
         for row in reading.entries(model, "rows")
-    ]  # fmt: skip
+    ]
     columns = [
-        _column("name", "which"), _column("metric", "metric"), _column("of", "siblings"),
-        _column("ratio", "times the median", "times"), _column("low", "95 % from", "times"),
-        _column("high", "to", "times"), _column("rounds", "intervals", "count"),
-        _column("q", "q", "p"), _column("word", ""),
-    ]  # fmt: skip
+        _column("name", "which"),
+        _column("metric", "metric"),
+        _column("of", "siblings"),
+        _column("ratio", "times the median", "times"),
+        _column("low", "95 % from", "times"),
+        _column("high", "to", "times"),
+        _column("rounds", "intervals", "count"),
+        _column("q", "q", "p"),
+        _column("word", ""),
+    ]
     about = (
         "The mean log ratio of each sibling to the median of its kind, over the rounds; Student's "
         "t; all tests under one false-discovery control (Benjamini and Hochberg)."
     )
-    yield {"name": "siblings", "title": "Siblings", "about": about, "figures": ["cells_skew"],
-           "tables": [_table("", columns, rows)] if rows else []}  # fmt: skip
+    yield {
+        "name": "siblings",
+        "title": "Siblings",
+        "about": about,
+        "figures": ["cells_skew"],
+        "tables": [_table("", columns, rows)] if rows else [],
+    }

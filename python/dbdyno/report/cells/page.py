@@ -18,8 +18,16 @@ _KINDS = {
     "diff": "What the storage cells did",
     "skew": "Storage cells and disks against their siblings",
 }
-_TONES = {"look": "bad", "to know": "doubt", "ok": "good", "differs": "bad", "alike": "good",
-          "too short": "doubt", "in part": "doubt", "whole": "good"}  # fmt: skip
+_TONES = {
+    "look": "bad",
+    "to know": "doubt",
+    "ok": "good",
+    "differs": "bad",
+    "alike": "good",
+    "too short": "doubt",
+    "in part": "doubt",
+    "whole": "good",
+}
 LEVELS = {"bad": "look", "doubt": "to know", "good": "good", "even": "fact"}
 """A finding's level and the word that stands for it."""
 
@@ -85,9 +93,7 @@ def _chips(facts: Mapping[str, Any]) -> list[str]:
 
 def _title(model: Analysis) -> str:
     cells = [str(cell.get("name")) for cell in reading.entries(model, "cells")]
-    cells = cells or sorted(
-        {str(r.get("cell")) for r in reading.entries(model, "rows")} - {"None", ""}
-    )
+    cells = cells or sorted({str(r.get("cell")) for r in reading.entries(model, "rows")} - {"None", ""})
     few = ", ".join(cells[:4])
     return f"{few} and {len(cells) - 4} more" if len(cells) > 4 else few or "storage cells"
 
@@ -103,9 +109,7 @@ def _verdict(model: Analysis) -> dict[str, str]:
         word = "differs" if number else "alike"
         return {"word": word, "why": f"{number} of {model.get('tested')} siblings differ"}
     problems = said(model)
-    if model.get("page") == "diff" and not any(
-        r.get("delta") for r in reading.entries(model, "rows")
-    ):
+    if model.get("page") == "diff" and not any(r.get("delta") for r in reading.entries(model, "rows")):
         return {"word": "in part", "why": "no counter has a difference"}
     if problems:
         return {"word": "in part", "why": f"{len(problems)} cells are not here whole"}
@@ -117,10 +121,10 @@ def said(model: Analysis) -> list[base.View]:
     given = reading.entries(model, "findings")
     if not given:
         given = [
-            {"level": "doubt", "text": f"{cell.get('name')}: {cell['problem']}",
-             "next": cell.get("next_step")}
-            for cell in reading.entries(model, "cells") if cell.get("problem")
-        ] + [{"level": "doubt", "text": text} for text in reading.strings(model, "problems")]  # fmt: skip  # noqa: E501
+            {"level": "doubt", "text": f"{cell.get('name')}: {cell['problem']}", "next": cell.get("next_step")}
+            for cell in reading.entries(model, "cells")
+            if cell.get("problem")
+        ] + [{"level": "doubt", "text": text} for text in reading.strings(model, "problems")]
     return [
         {
             "tone": level if (level := str(one.get("level"))) in LEVELS else "even",

@@ -85,9 +85,7 @@ TRACE = tuple(
     )
 )
 SNAPSHOT = (snapshot_series.FIGURE,)
-OWN: dict[str, tuple[Figure, ...]] = {
-    "trace": TRACE, "snapshot": SNAPSHOT, "model": (), "cells": ()
-}  # fmt: skip
+OWN: dict[str, tuple[Figure, ...]] = {"trace": TRACE, "snapshot": SNAPSHOT, "model": (), "cells": ()}
 """Kinds of page that have figures of their own."""
 FORMATS = ("png", "svg")
 _PAPER = "white"
@@ -100,8 +98,13 @@ def order(kind: str, model: Mapping[str, Any] | None = None) -> tuple[Figure, ..
     one about cells those of the families of metrics that its model holds."""
     if kind == "cells":
         own = dict(model or {})
-        return (cells_rounds.FIGURE, *cells_series.figures(own), *cells_map.figures(own),
-                cells_skew.FIGURE, cells_changes.FIGURE)  # fmt: skip
+        return (
+            cells_rounds.FIGURE,
+            *cells_series.figures(own),
+            *cells_map.figures(own),
+            cells_skew.FIGURE,
+            cells_changes.FIGURE,
+        )
     if kind in OWN:
         return OWN[kind]
     return tuple(sorted(ORDER, key=lambda figure: figure.name != kind))
@@ -141,9 +144,7 @@ def draw_all(
             yield figure, chart
 
 
-def write_figures(
-    analysis: Mapping[str, Any], directory: Path | str, formats: Iterable[str] = FORMATS
-) -> list[Path]:
+def write_figures(analysis: Mapping[str, Any], directory: Path | str, formats: Iterable[str] = FORMATS) -> list[Path]:
     """Writes each figure in each format as `<directory>/<name>.<format>`.
 
     A `png` has twice the pixels. The directory is made where needed; a file is complete or not
@@ -155,9 +156,7 @@ def write_figures(
     wanted = list(dict.fromkeys(formats))
     for name in wanted:
         if name not in FORMATS:
-            raise ReportError(
-                f"expected one of {', '.join(FORMATS)}, found {name!r}", where="formats"
-            )
+            raise ReportError(f"expected one of {', '.join(FORMATS)}, found {name!r}", where="formats")
     folder = Path(directory)
     written = []
     for figure, chart in draw_all(analysis):
@@ -183,9 +182,7 @@ def write_figure(analysis: Mapping[str, Any], path: Path | str) -> Path:
         spec = chart.properties(background=_PAPER, padding=16).to_dict(validate=False)
         write_whole(target, _encoded(spec, name))
         return target
-    raise ReportError(
-        "there is no figure of it", where=str(path), next_step="write to .html, .csv or .json"
-    )
+    raise ReportError("there is no figure of it", where=str(path), next_step="write to .html, .csv or .json")
 
 
 def _encoded(spec: dict[str, Any], name: str) -> bytes:

@@ -104,9 +104,7 @@ def seconds_ticks(low: float, high: float, most: int) -> list[float]:
     """Ticks on whole seconds, minutes or hours where the range is long enough for them."""
     for step in (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400):
         if (high - low) / step <= most and (high - low) >= 3:
-            return [
-                float(at * step) for at in range(math.ceil(low / step), math.floor(high / step) + 1)
-            ]
+            return [float(at * step) for at in range(math.ceil(low / step), math.floor(high / step) + 1)]
     return linear_ticks(low, high, most)
 
 
@@ -116,10 +114,7 @@ def labelled(ticks: Sequence[float], label: Label) -> dict[str, Any]:
     The label is looked up by the nearest tick, because a scale may hand back 0.30000000000000004
     for 0.3.
     """
-    near = (
-        f"abs(datum.value - {tick!r}) <= {abs(tick) * 1e-9!r} ? {json.dumps(label(tick))} : "
-        for tick in ticks
-    )
+    near = (f"abs(datum.value - {tick!r}) <= {abs(tick) * 1e-9!r} ? {json.dumps(label(tick))} : " for tick in ticks)
     return {"values": list(ticks), "labelExpr": "".join(near) + "''"}
 
 

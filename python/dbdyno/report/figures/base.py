@@ -32,9 +32,7 @@ def data(values: list[dict[str, Any]]) -> Any:
     """
     import altair as alt
 
-    return alt.InlineData(
-        values=json.dumps(values, allow_nan=False), format=alt.JsonDataFormat(type="json")
-    )
+    return alt.InlineData(values=json.dumps(values, allow_nan=False), format=alt.JsonDataFormat(type="json"))
 
 
 def arm_scale(analysis: Analysis) -> Any:
@@ -58,9 +56,7 @@ def arm_colour(analysis: Analysis, shown: list[str], look: Look, **legend: Any) 
     return alt.Color(
         "arm:N",
         scale=arm_scale(analysis),
-        legend={"values": shown, "columns": look.columns(shown, 4), **legend}
-        if len(shown) > 1
-        else None,
+        legend={"values": shown, "columns": look.columns(shown, 4), **legend} if len(shown) > 1 else None,
     )
 
 
@@ -92,9 +88,7 @@ def ratio_domain(analysis: Analysis, ratios: list[float]) -> tuple[float, float]
     return axes.padded([*given, 1 + matters, 1 / (1 + matters)], 0.08, log=True)
 
 
-def ratio_y(
-    analysis: Analysis, ratios: list[float], look: Look, title: str, *, most: int = 7
-) -> dict[str, Any]:
+def ratio_y(analysis: Analysis, ratios: list[float], look: Look, title: str, *, most: int = 7) -> dict[str, Any]:
     """Options of a logarithmic axis of ratios, labelled as changes or as factors."""
 
     low, high = ratio_domain(analysis, ratios)
@@ -113,11 +107,7 @@ def ratio_ground(analysis: Analysis) -> list[Any]:
     matters = reading.threshold(analysis)
     if matters:
         band = alt.Chart(data([{"from": 1 / (1 + matters), "to": 1 + matters}]))
-        ground.append(
-            band.mark_rect(color=theme.BAND, opacity=0.16).encode(
-                y=alt.Y("from:Q"), y2=alt.Y2("to")
-            )
-        )
+        ground.append(band.mark_rect(color=theme.BAND, opacity=0.16).encode(y=alt.Y("from:Q"), y2=alt.Y2("to")))
     line = alt.Chart(data([{"one": 1}])).mark_rule(color=theme.INK, strokeWidth=1)
     return [*ground, line.encode(y=alt.Y("one:Q"))]
 

@@ -42,9 +42,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(alt.vconcat(*charts, spacing=22), FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _layers(
-    analysis: Analysis, points: list[dict[str, Any]], x: Any, title: str, look: theme.Look
-) -> list[Any]:
+def _layers(analysis: Analysis, points: list[dict[str, Any]], x: Any, title: str, look: theme.Look) -> list[Any]:
     """One panel: the ground, the mean with its interval, the blocks."""
     import altair as alt
 
@@ -60,14 +58,10 @@ def _layers(
     dots = {"x": x, "y": y, "color": colour, "description": alt.Description("tip:N")}
     return [
         *base.ratio_ground(analysis),
-        mean.mark_rect(opacity=0.2).encode(
-            y=alt.Y("low:Q", **axis), y2=alt.Y2("high"), color=colour
-        ),
+        mean.mark_rect(opacity=0.2).encode(y=alt.Y("low:Q", **axis), y2=alt.Y2("high"), color=colour),
         mean.mark_rule(strokeWidth=1.8).encode(y=alt.Y("mean:Q", **axis), color=colour),
         plain.mark_point(filled=True, size=34, opacity=0.9, aria=True).encode(**dots),
-        marked.mark_point(filled=False, size=60, shape="diamond", opacity=1, aria=True).encode(
-            **dots
-        ),
+        marked.mark_point(filled=False, size=60, shape="diamond", opacity=1, aria=True).encode(**dots),
         marked.mark_text(dy=-11, fontSize=10, limit=120).encode(x=x, y=y, text=alt.Text("mark:N")),
     ]
 

@@ -25,10 +25,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 def _row(row: dict[str, Any]) -> dict[str, Any]:
     name = fmt.line(row.get("metric"), 44)
     word = fmt.line(row.get("decision"))
-    ends = {
-        key: min(max(fmt.number(row.get(key)) or 1.0, 1 / FARTHEST), FARTHEST)
-        for key in ("ratio", "low", "high")
-    }
+    ends = {key: min(max(fmt.number(row.get(key)) or 1.0, 1 / FARTHEST), FARTHEST) for key in ("ratio", "low", "high")}
     told = f"{fmt.change(row.get('ratio'))} ({fmt.interval(row.get('low'), row.get('high'))})"
     return {"name": name, **ends, "tip": f"{name}: {told}, {word}", "pale": row.get("pale")}
 

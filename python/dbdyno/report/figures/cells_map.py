@@ -59,26 +59,41 @@ def _panel(one: dict[str, Any], look: theme.Look) -> Any | None:
     for field in fields:
         field["level"] = scale.level(field["value"])
     wide = look.plot if look.narrow else look.width // 2 - look.left - 22
-    axis = {"title": "disk", "labelAngle": 0, "domain": False, "ticks": False, "labelOverlap": True,
-            "labelExpr": NUMBER}  # fmt: skip
-    title = {"text": fmt.line(one.get("name")), "subtitle": fmt.line(one.get("meaning"), 64),
-             "fontSize": 12, "fontWeight": 600, "subtitleFontSize": 11, "offset": 6,
-             "anchor": "start", "frame": "group"}  # fmt: skip
+    axis = {
+        "title": "disk",
+        "labelAngle": 0,
+        "domain": False,
+        "ticks": False,
+        "labelOverlap": True,
+        "labelExpr": NUMBER,
+    }
+    title = {
+        "text": fmt.line(one.get("name")),
+        "subtitle": fmt.line(one.get("meaning"), 64),
+        "fontSize": 12,
+        "fontWeight": 600,
+        "subtitleFontSize": 11,
+        "offset": 6,
+        "anchor": "start",
+        "frame": "group",
+    }
     return (
         alt.Chart(
-            base.data(fields), width=wide, height=len(cells) * shades.row_height(len(cells)),
+            base.data(fields),
+            width=wide,
+            height=len(cells) * shades.row_height(len(cells)),
             title=title,
         )
         .mark_rect(aria=len(fields) <= 900)
         .encode(
-            x=alt.X("disk:N", sort=disks, axis=axis,
-                    scale={"domain": disks, "paddingInner": 0.08}),
-            y=alt.Y("cell:N", sort=cells, axis=shades.row_axis(cells, look),
-                    scale={"domain": cells, "paddingInner": 0.12}),
+            x=alt.X("disk:N", sort=disks, axis=axis, scale={"domain": disks, "paddingInner": 0.08}),
+            y=alt.Y(
+                "cell:N", sort=cells, axis=shades.row_axis(cells, look), scale={"domain": cells, "paddingInner": 0.12}
+            ),
             color=scale.colour(one.get("unit"), look, columns=4),
             description=alt.Description("tip:N"),
         )
-    )  # fmt: skip
+    )
 
 
 def _fields(one: dict[str, Any]) -> list[dict[str, Any]]:

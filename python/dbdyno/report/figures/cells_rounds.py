@@ -10,9 +10,12 @@ from dbdyno.report.figures import axes, base, shades, theme
 from dbdyno.report.reading import Analysis
 
 COLOURS = {
-    "collected": theme.HEAT[1], "not refreshed": theme.GRID, "restart": theme.OTHERS[2],
-    "half an answer": theme.OTHERS[3], "no answer": theme.OTHERS[0],
-}  # fmt: skip
+    "collected": theme.HEAT[1],
+    "not refreshed": theme.GRID,
+    "restart": theme.OTHERS[2],
+    "half an answer": theme.OTHERS[3],
+    "no answer": theme.OTHERS[0],
+}
 ROUNDS_MOST = 2000
 
 
@@ -26,32 +29,39 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     if rounds < 2 or not cells:
         return None
     labels = shades.short_names([fmt.line(cell.get("name"), 40) for cell in cells])
-    rows = [
-        {**run, "cell": label}
-        for label, cell in zip(labels, cells, strict=True)
-        for run in _runs(cell, names)
-    ]
+    rows = [{**run, "cell": label} for label, cell in zip(labels, cells, strict=True) for run in _runs(cell, names)]
     shown = [name for name in names if any(row["state"] == name for row in rows)]
     ticks = [t for t in axes.linear_ticks(1, rounds, 6 if look.narrow else 12) if t == int(t)]
     chart = (
-        alt.Chart(base.data(rows), width=look.plot,
-                  height=len(labels) * shades.row_height(len(labels)))
+        alt.Chart(base.data(rows), width=look.plot, height=len(labels) * shades.row_height(len(labels)))
         .mark_rect(aria=len(rows) <= ROUNDS_MOST)
         .encode(
-            x=alt.X("from:Q", scale={"domain": [0.5, rounds + 0.5], "nice": False, "zero": False},
-                    axis={"title": "round", **axes.labelled(ticks, lambda v: f"{v:.0f}")}),
+            x=alt.X(
+                "from:Q",
+                scale={"domain": [0.5, rounds + 0.5], "nice": False, "zero": False},
+                axis={"title": "round", **axes.labelled(ticks, lambda v: f"{v:.0f}")},
+            ),
             x2=alt.X2("to"),
-            y=alt.Y("cell:N", sort=labels, axis=shades.row_axis(labels, look),
-                    scale={"domain": labels, "paddingInner": 0.12}),
+            y=alt.Y(
+                "cell:N",
+                sort=labels,
+                axis=shades.row_axis(labels, look),
+                scale={"domain": labels, "paddingInner": 0.12},
+            ),
             color=alt.Color(
-                "state:N", sort=shown,
+                "state:N",
+                sort=shown,
                 scale={"domain": shown, "range": [COLOURS.get(n, theme.FAINT) for n in shown]},
-                legend={"symbolType": "square", "symbolSize": 150, "symbolStrokeWidth": 0,
-                        "columns": look.columns(shown, 5)},
+                legend={
+                    "symbolType": "square",
+                    "symbolSize": 150,
+                    "symbolStrokeWidth": 0,
+                    "columns": look.columns(shown, 5),
+                },
             ),
             description=alt.Description("tip:N"),
         )
-    )  # fmt: skip
+    )
     return theme.finish(chart, FIGURE.title, FIGURE.how_to_read, look)
 
 

@@ -18,8 +18,7 @@ from dbdyno.report.reading import Analysis
 
 LINES_MOST = 6
 TIPS_MOST = 240
-COLOURS = (theme.OTHERS[4], theme.OTHERS[0], theme.OTHERS[1], theme.OTHERS[2], theme.OTHERS[3],
-           theme.OTHERS[5])  # fmt: skip
+COLOURS = (theme.OTHERS[4], theme.OTHERS[0], theme.OTHERS[1], theme.OTHERS[2], theme.OTHERS[3], theme.OTHERS[5])
 LINES = (
     "Each step is the mean between two collections of a cell, by the cell's own clock. No line: "
     "nothing new was collected, nothing was asked for, or the counters began anew."
@@ -73,17 +72,25 @@ def steps_of(panel: dict[str, Any]) -> Iterator[dict[str, Any]]:
             last = row["to_s"]
             cell = fmt.line(own.get("cell"), 40)
             yield {
-                "cell": cell, "run": f"{at}-{run}", "from": row["from_s"], "to": row["to_s"],
+                "cell": cell,
+                "run": f"{at}-{run}",
+                "from": row["from_s"],
+                "to": row["to_s"],
                 "value": row["value"],
-                "tip": f"{cell}, {axes.seconds_label(round(row['from_s']))}: "
-                       f"{shades.words(row['value'], unit)}",
-            }  # fmt: skip
+                "tip": f"{cell}, {axes.seconds_label(round(row['from_s']))}: {shades.words(row['value'], unit)}",
+            }
 
 
 def _title(panel: dict[str, Any], look: theme.Look) -> dict[str, Any]:
     words = f"{panel.get('name')}  ·  {panel.get('meaning')}"
-    return {"text": fmt.line(words, 52 if look.narrow else 118), "fontSize": 12, "offset": 4,
-            "anchor": "start", "frame": "group", "fontWeight": "normal"}  # fmt: skip
+    return {
+        "text": fmt.line(words, 52 if look.narrow else 118),
+        "fontSize": 12,
+        "offset": 4,
+        "anchor": "start",
+        "frame": "group",
+        "fontWeight": "normal",
+    }
 
 
 def _below(ends: tuple[float, float], look: theme.Look) -> dict[str, Any]:
@@ -91,9 +98,7 @@ def _below(ends: tuple[float, float], look: theme.Look) -> dict[str, Any]:
     return {"title": "time since the recording began", **axes.labelled(ticks, axes.seconds_label)}
 
 
-def _lines(
-    panel: dict[str, Any], ends: tuple[float, float], look: theme.Look, is_last: bool
-) -> Any:
+def _lines(panel: dict[str, Any], ends: tuple[float, float], look: theme.Look, is_last: bool) -> Any:
     import altair as alt
 
     steps = list(steps_of(panel))
@@ -103,12 +108,14 @@ def _lines(
     unit = panel.get("unit")
     y_axis = {**base.y_title("", look), **axes.labelled(ticks, lambda v: shades.label(v, unit))}
     colour = alt.Color(
-        "cell:N", sort=names,
+        "cell:N",
+        sort=names,
         scale={"domain": names, "range": [COLOURS[at % len(COLOURS)] for at in range(len(names))]},
         legend={"columns": look.columns(names, 6)} if len(names) > 1 else None,
-    )  # fmt: skip
-    x = alt.X("at:Q", scale={"domain": ends, "nice": False, "zero": False},
-              axis=_below(ends, look) if is_last else None)  # fmt: skip
+    )
+    x = alt.X(
+        "at:Q", scale={"domain": ends, "nice": False, "zero": False}, axis=_below(ends, look) if is_last else None
+    )
     y = alt.Y("value:Q", scale={"domain": [0, top * 1.06], "nice": False}, axis=y_axis)
     lines = alt.Chart(base.data(corners(steps))).mark_line(
         interpolate="step-after", strokeWidth=1.8, strokeJoin="round"
@@ -131,9 +138,7 @@ def corners(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return corners
 
 
-def _raster(
-    panel: dict[str, Any], ends: tuple[float, float], look: theme.Look, is_last: bool
-) -> Any:
+def _raster(panel: dict[str, Any], ends: tuple[float, float], look: theme.Look, is_last: bool) -> Any:
     import altair as alt
 
     steps = list(steps_of(panel))
@@ -147,17 +152,24 @@ def _raster(
     unit = panel.get("unit")
     return (
         alt.Chart(
-            base.data(steps), width=look.plot, title=_title(panel, look),
+            base.data(steps),
+            width=look.plot,
+            title=_title(panel, look),
             height=len(names) * shades.row_height(len(names)),
         )
         .mark_rect(clip=True, aria=len(steps) <= 4 * TIPS_MOST, strokeWidth=0.7)
         .encode(
-            x=alt.X("from:Q", scale={"domain": ends, "nice": False, "zero": False},
-                    axis=_below(ends, look) if is_last else None),
+            x=alt.X(
+                "from:Q",
+                scale={"domain": ends, "nice": False, "zero": False},
+                axis=_below(ends, look) if is_last else None,
+            ),
             x2=alt.X2("to"),
-            y=alt.Y("cell:N", sort=names, scale={"domain": names, "paddingInner": 0.08},
-                    axis=shades.row_axis(names, look)),
-            color=scale.colour(unit, look), stroke=scale.stroke(),
+            y=alt.Y(
+                "cell:N", sort=names, scale={"domain": names, "paddingInner": 0.08}, axis=shades.row_axis(names, look)
+            ),
+            color=scale.colour(unit, look),
+            stroke=scale.stroke(),
             description=alt.Description("tip:N"),
         )
-    )  # fmt: skip
+    )

@@ -40,19 +40,22 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     x = alt.X(
         "zero:Q",
         scale={"domain": [low, high], "nice": False},
-        axis={"title": "difference per execution", "grid": True,
-              **axes.labelled(ticks, axes.duration_label)},
-    )  # fmt: skip
+        axis={"title": "difference per execution", "grid": True, **axes.labelled(ticks, axes.duration_label)},
+    )
     y = alt.Y(
-        "name:N", sort=[row["name"] for row in rows], scale={"paddingInner": 0.35},
-        axis={"title": None, "labelLimit": left - 12, "minExtent": left - 8,
-              "maxExtent": left - 8},
-    )  # fmt: skip
+        "name:N",
+        sort=[row["name"] for row in rows],
+        scale={"paddingInner": 0.35},
+        axis={"title": None, "labelLimit": left - 12, "minExtent": left - 8, "maxExtent": left - 8},
+    )
     chart = alt.Chart(base.data(rows))
     bars = chart.mark_bar(aria=True).encode(
-        x=x, x2=alt.X2("difference"), y=y, color=alt.Color("colour:N", scale=None),
+        x=x,
+        x2=alt.X2("difference"),
+        y=y,
+        color=alt.Color("colour:N", scale=None),
         description=alt.Description("tip:N"),
-    )  # fmt: skip
+    )
     layers = [bars]
     sides: tuple[tuple[str, Any, int], ...] = (("more", "left", 4), ("less", "right", -4))
     for side, align, dx in sides:

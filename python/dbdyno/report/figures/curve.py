@@ -83,12 +83,7 @@ def _layers(frame: list[_Curve], x: Any, width: float, look: theme.Look) -> list
     }
     y = alt.Y("y:Q", **upright)
     layers: list[Any] = [layer for curve in frame for layer in _period(curve.given, width)]
-    above = [
-        point | {"colour": curve.colours[0]}
-        for curve in frame
-        for point in curve.points
-        if point["y"] > top
-    ]
+    above = [point | {"colour": curve.colours[0]} for curve in frame for point in curve.points if point["y"] > top]
     for curve in frame:
         dots, line = curve.colours
         inside = alt.Chart(base.data([point for point in curve.points if point["y"] <= top]))
@@ -117,9 +112,9 @@ def _legend(frame: list[_Curve], look: theme.Look) -> list[Any]:
         words = fmt.line(curve.name, 34 if look.narrow else 70)
         text = alt.Chart(base.data([{"words": f"● {words}"}]))
         marks.append(
-            text.mark_text(
-                align="left", baseline="top", color=curve.colours[0], fontWeight=600
-            ).encode(**base.placed(x=10, y=8 + 17 * at), text=alt.Text("words:N"))
+            text.mark_text(align="left", baseline="top", color=curve.colours[0], fontWeight=600).encode(
+                **base.placed(x=10, y=8 + 17 * at), text=alt.Text("words:N")
+            )
         )
     return marks
 
@@ -153,9 +148,7 @@ def _points(curve: dict[str, Any], key: str) -> list[dict[str, Any]]:
     return [{"x": row["redo_bytes"], "y": row["elapsed_ns"]} for row in found]
 
 
-def _top(
-    bins: list[dict[str, Any]], points: list[dict[str, Any]], fit: list[dict[str, Any]]
-) -> float:
+def _top(bins: list[dict[str, Any]], points: list[dict[str, Any]], fit: list[dict[str, Any]]) -> float:
     """The upper end: medians, fit and nine in ten of the bins' spreads decide, so that neither a
     stall nor a bin of few commits flattens the curve."""
     spreads = sorted(row["high"] for row in bins)
@@ -193,11 +186,7 @@ def _period(curve: dict[str, Any], width: float) -> list[Any]:
     if not curve.get("found") or period is None or not 0 < period <= width or width / period > 40:
         return []
     lines = [{"x": period * at} for at in range(1, int(width / period) + 1)]
-    return [
-        alt.Chart(base.data(lines))
-        .mark_rule(color=theme.FAINT, strokeDash=[3, 4])
-        .encode(x=alt.X("x:Q"))
-    ]
+    return [alt.Chart(base.data(lines)).mark_rule(color=theme.FAINT, strokeDash=[3, 4]).encode(x=alt.X("x:Q"))]
 
 
 def _x_axis(given: Any, width: float, look: theme.Look) -> dict[str, Any]:

@@ -13,11 +13,7 @@ def draw(model: Model, column: str, look: theme.Look = theme.WIDE) -> Any:
     """The chart of a model made by `dbdyno.stats.plots.density`."""
     import altair as alt
 
-    rows = [
-        {"group": group["name"], "x": x, "y": y}
-        for group in model["groups"]
-        for x, y in group["points"]
-    ]
+    rows = [{"group": group["name"], "x": x, "y": y} for group in model["groups"] for x, y in group["points"]]
     names = [group["name"] for group in model["groups"]]
     low, high = min(r["x"] for r in rows), max(r["x"] for r in rows)
     most = max(r["y"] for r in rows)

@@ -72,9 +72,7 @@ def _rail(analysis: Analysis, names: dict[int, str], shown: set[str]) -> list[di
     return marks
 
 
-def _rail_chart(
-    analysis: Analysis, rail: list[dict[str, Any]], shown: list[str], x: Any, look: theme.Look
-) -> Any:
+def _rail_chart(analysis: Analysis, rail: list[dict[str, Any]], shown: list[str], x: Any, look: theme.Look) -> Any:
     import altair as alt
 
     y = alt.Y("arm:N", sort=shown, axis=None)

@@ -24,9 +24,19 @@ def layers(rows: Sequence[dict[str, Any]], title: str, look: theme.Look) -> Any:
     }
     names = [row["name"] for row in rows]
     left = LEFT_NARROW if look.narrow else LEFT
-    y = alt.Y("name:N", sort=names, scale={"domain": names},
-              axis={"title": None, "labelLimit": left - 24, "minExtent": left, "maxExtent": left,
-                    "domain": False, "ticks": False})  # fmt: skip
+    y = alt.Y(
+        "name:N",
+        sort=names,
+        scale={"domain": names},
+        axis={
+            "title": None,
+            "labelLimit": left - 24,
+            "minExtent": left,
+            "maxExtent": left,
+            "domain": False,
+            "ticks": False,
+        },
+    )
     line = alt.Chart(base.data([{"one": 1}])).mark_rule(color=theme.INK, strokeWidth=1)
     parts = [line.encode(x=alt.X("one:Q", **x))]
     for pale, colour in ((True, theme.FAINT), (False, theme.OTHERS[0])):
@@ -35,9 +45,7 @@ def layers(rows: Sequence[dict[str, Any]], title: str, look: theme.Look) -> Any:
             continue
         chart = alt.Chart(base.data(own))
         parts += [
-            chart.mark_rule(strokeWidth=2.4, color=colour).encode(
-                x=alt.X("low:Q", **x), x2=alt.X2("high"), y=y
-            ),
+            chart.mark_rule(strokeWidth=2.4, color=colour).encode(x=alt.X("low:Q", **x), x2=alt.X2("high"), y=y),
             chart.mark_point(filled=True, size=60, color=colour, opacity=1, aria=True).encode(
                 x=alt.X("ratio:Q", **x), y=y, description=alt.Description("tip:N")
             ),

@@ -28,10 +28,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         cell["level"] = sum(cell["count"] >= level for level in levels) - 1
     cells.sort(key=lambda cell: cell["level"])
     frame = _Frame(ends, times, levels, 170 if len(shown) <= 2 else 118, look)
-    panels = [
-        _panel(name, [cell for cell in cells if cell["arm"] == name], frame, name == shown[-1])
-        for name in shown
-    ]
+    panels = [_panel(name, [cell for cell in cells if cell["arm"] == name], frame, name == shown[-1]) for name in shown]
     stacked = alt.vconcat(*panels, spacing=12).resolve_scale(color="shared")
     return theme.finish(stacked, FIGURE.title, FIGURE.how_to_read, look)
 

@@ -15,9 +15,7 @@ def group_colour(names: list[str], look: theme.Look) -> Any:
     return alt.Color(
         "group:N",
         scale={"domain": names, "range": theme.arm_colours(len(names), 0)},
-        legend={"columns": look.columns(names, 4), "offset": base.LEGEND_OVER_TITLE}
-        if len(names) > 1
-        else None,
+        legend={"columns": look.columns(names, 4), "offset": base.LEGEND_OVER_TITLE} if len(names) > 1 else None,
     )
 
 

@@ -84,9 +84,7 @@ def draw(model: Model, x: str, y: str, look: theme.Look = theme.WIDE) -> Any:
         layers.append(dots.encode(x=at_x, y=at_y))
     if model["line"]:
         line = [{"x": a, "y": b} for a, b in model["line"]]
-        drawn = alt.Chart(base.data(line)).mark_line(
-            color=theme.OTHERS[0], strokeWidth=2, clip=True
-        )
+        drawn = alt.Chart(base.data(line)).mark_line(color=theme.OTHERS[0], strokeWidth=2, clip=True)
         layers.append(drawn.encode(x=at_x, y=at_y))
     layered = alt.layer(*layers, width=look.plot, height=look.height(380))
     words = f"{model['n']:,} rows. The line is the least squares fit" + (

@@ -40,11 +40,19 @@ class Scale:
         levels = list(range(len(theme.HEAT)))
         named = {float(at): label(self.top * at / len(levels), unit) for at in levels}
         legend = {
-            "orient": "bottom", "direction": "horizontal", "title": "from", "titleAnchor": "start",
-            "symbolType": "square", "symbolSize": 110, "symbolStrokeWidth": 0, "offset": 4,
-            "columns": 4 if look.narrow else columns, "columnPadding": 10, "values": levels,
+            "orient": "bottom",
+            "direction": "horizontal",
+            "title": "from",
+            "titleAnchor": "start",
+            "symbolType": "square",
+            "symbolSize": 110,
+            "symbolStrokeWidth": 0,
+            "offset": 4,
+            "columns": 4 if look.narrow else columns,
+            "columnPadding": 10,
+            "values": levels,
             "labelExpr": axes.labelled(list(named), named.__getitem__)["labelExpr"],
-        }  # fmt: skip
+        }
         return alt.Color("level:O", scale=self._shades(), legend=legend)
 
     def stroke(self) -> Any:
@@ -82,10 +90,16 @@ def row_axis(names: Sequence[str], look: theme.Look) -> dict[str, Any]:
     high = row_height(len(names))
     every = 1 if high >= 12 else 2
     return {
-        "title": None, "domain": False, "ticks": False, "grid": False,
-        "values": list(names[::every]), "labelFontSize": 10 if high >= 12 else 8,
-        "labelLimit": look.left - 8, "minExtent": look.left - 6, "maxExtent": look.left - 6,
-    }  # fmt: skip
+        "title": None,
+        "domain": False,
+        "ticks": False,
+        "grid": False,
+        "values": list(names[::every]),
+        "labelFontSize": 10 if high >= 12 else 8,
+        "labelLimit": look.left - 8,
+        "minExtent": look.left - 6,
+        "maxExtent": look.left - 6,
+    }
 
 
 def label(value: float, unit: Any) -> str:

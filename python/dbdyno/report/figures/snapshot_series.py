@@ -33,27 +33,28 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     panels = []
     for metric in shown:
         is_last = metric is shown[-1]
-        below = {"title": "time since the first snapshot",
-                 **axes.labelled(ticks, axes.seconds_label)}  # fmt: skip
+        below = {"title": "time since the first snapshot", **axes.labelled(ticks, axes.seconds_label)}
         points = _points(metric, at, first)
         top = max((p["value"] for p in points), default=0) or 1
         y_axis = {**base.y_title("", look), **_ticks(metric, top)}
         panels.append(
             alt.Chart(
-                base.data(points), width=look.plot, height=look.height(64),
-                title={"text": metric["label"], "fontSize": 12, "offset": 4, "anchor": "start",
-                       "frame": "group"},
+                base.data(points),
+                width=look.plot,
+                height=look.height(64),
+                title={"text": metric["label"], "fontSize": 12, "offset": 4, "anchor": "start", "frame": "group"},
             )
             .mark_rect(color=theme.OTHERS[1], aria=len(points) < 200)
             .encode(
-                x=alt.X("from:Q", scale={"domain": ends, "nice": False, "zero": False},
-                        axis=below if is_last else None),
+                x=alt.X(
+                    "from:Q", scale={"domain": ends, "nice": False, "zero": False}, axis=below if is_last else None
+                ),
                 x2=alt.X2("to"),
                 y=alt.Y("zero:Q", scale={"domain": [0, top * 1.08], "nice": False}, axis=y_axis),
                 y2=alt.Y2("value"),
                 description=alt.Description("tip:N"),
             )
-        )  # fmt: skip
+        )
     return theme.finish(alt.vconcat(*panels, spacing=12), FIGURE.title, FIGURE.how_to_read, look)
 
 

@@ -48,19 +48,23 @@ def _points(sweep: dict[str, Any]) -> list[dict[str, Any]]:
             tip = f"{name}, {fmt.significant(x)}: {fmt.rate(rate)}"
             tip += f" ({fmt.rate(point.get('per_s_low'))} to {fmt.rate(point.get('per_s_high'))})"
             tip += f", {fmt.duration(time)} each"
-            found.append({
-                "curve": name, "x": x, "rate": rate, "time": time, "tip": tip,
-                "rate_low": fmt.number(point.get("per_s_low")) or rate,
-                "rate_high": fmt.number(point.get("per_s_high")) or rate,
-                "time_low": fmt.number(point.get("mean_low_ns")) or time,
-                "time_high": fmt.number(point.get("mean_high_ns")) or time,
-            })  # fmt: skip
+            found.append(
+                {
+                    "curve": name,
+                    "x": x,
+                    "rate": rate,
+                    "time": time,
+                    "tip": tip,
+                    "rate_low": fmt.number(point.get("per_s_low")) or rate,
+                    "rate_high": fmt.number(point.get("per_s_high")) or rate,
+                    "time_low": fmt.number(point.get("mean_low_ns")) or time,
+                    "time_high": fmt.number(point.get("mean_high_ns")) or time,
+                }
+            )
     return found
 
 
-def _panel(
-    points: list[dict[str, Any]], what: str, look: theme.Look, title: str, names: list[str]
-) -> dict[str, Any]:
+def _panel(points: list[dict[str, Any]], what: str, look: theme.Look, title: str, names: list[str]) -> dict[str, Any]:
     """What a panel needs but its horizontal axis; both are logarithmic, so that doubling one by
     doubling the other is a straight line."""
     ends = [point[key] for point in points for key in (f"{what}_low", f"{what}_high")]
@@ -68,15 +72,12 @@ def _panel(
     label = axes.duration_label if what == "time" else _rate_label
     upright = {
         "scale": {"type": "log", "domain": [low, high], "nice": False},
-        "axis": {**base.y_title(title, look),
-                 **axes.labelled(axes.log_ticks(low, high, 7), label)},
-    }  # fmt: skip
+        "axis": {**base.y_title(title, look), **axes.labelled(axes.log_ticks(low, high, 7), label)},
+    }
     return {"points": points, "what": what, "upright": upright, "names": names}
 
 
-def _lay_x(
-    panel: dict[str, Any], points: list[dict[str, Any]], title: str | None, look: theme.Look
-) -> None:
+def _lay_x(panel: dict[str, Any], points: list[dict[str, Any]], title: str | None, look: theme.Look) -> None:
     import altair as alt
 
     places = sorted({point["x"] for point in points})
@@ -86,9 +87,7 @@ def _lay_x(
     named = {"title": title, **axes.labelled(ticks, lambda x: f"{x:g}")}
     if title is None:
         named |= {"labels": False}
-    x = alt.X(
-        "x:Q", scale={"type": "log", "domain": [low, high], "nice": False, "base": 2}, axis=named
-    )
+    x = alt.X("x:Q", scale={"type": "log", "domain": [low, high], "nice": False, "base": 2}, axis=named)
     what, names, upright = panel["what"], panel["names"], panel["upright"]
     palette = [theme.BASELINE, *theme.OTHERS]
     colour = alt.Color(
@@ -100,10 +99,9 @@ def _lay_x(
     )
     dash = alt.StrokeDash(
         "curve:N",
-        scale={"domain": names, "range": [_DASHES[at // len(palette) % 3]
-                                          for at in range(len(names))]},
+        scale={"domain": names, "range": [_DASHES[at // len(palette) % 3] for at in range(len(names))]},
         legend=None,
-    )  # fmt: skip
+    )
     y = alt.Y(f"{what}:Q", **upright)
     rows = alt.Chart(base.data(panel["points"]))
     layers = [

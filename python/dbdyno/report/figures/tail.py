@@ -62,9 +62,7 @@ def _points(analysis: Analysis) -> list[dict[str, Any]]:
     return points
 
 
-def _marks(
-    analysis: Analysis, names: dict[int, str], low: float, high: float, rarest: float
-) -> list[dict[str, Any]]:
+def _marks(analysis: Analysis, names: dict[int, str], low: float, high: float, rarest: float) -> list[dict[str, Any]]:
     """The arms' own quantiles as dots on their lines."""
     marks = []
     for arm in reading.entries(analysis, "arms"):

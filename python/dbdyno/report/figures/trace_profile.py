@@ -82,18 +82,17 @@ def _labels(bars: list[dict[str, Any]]) -> str:
     """A lookup from the bars' identifiers to their names; names go in as JSON text."""
     import json
 
-    looked = "".join(
-        f"datum.value === {json.dumps(b['id'])} ? {_quoted(b['name'])} : " for b in bars
-    )
+    looked = "".join(f"datum.value === {json.dumps(b['id'])} ? {_quoted(b['name'])} : " for b in bars)
     return looked + "''"
 
 
 def _quoted(name: str) -> str:
     """A name as a text of Vega's expression language: all but plain characters are escaped."""
     return (
-        '"' + "".join(c if c.isalnum() or c in " *#_-.,:" else f"\\u{ord(c):04x}"
-                      for c in name if ord(c) < 0x10000) + '"'
-    )  # fmt: skip
+        '"'
+        + "".join(c if c.isalnum() or c in " *#_-.,:" else f"\\u{ord(c):04x}" for c in name if ord(c) < 0x10000)
+        + '"'
+    )
 
 
 def _cells(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -104,12 +103,16 @@ def _cells(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         most = max((b[3] for b in buckets), default=0) or 1
         for low, high, count, total in buckets:
             shade = min(len(theme.HEAT) - 1, int(total / most * (len(theme.HEAT) - 1)))
-            cells.append({
-                "id": f"{at:03d}", "low": max(low, 100), "high": max(high, 1000),
-                "colour": theme.HEAT[shade],
-                "tip": f"{fmt.duration(low, 1)} to {fmt.duration(high, 1)}: {fmt.count(count)} ×, "
-                       f"{fmt.duration(total)}",
-            })  # fmt: skip
+            cells.append(
+                {
+                    "id": f"{at:03d}",
+                    "low": max(low, 100),
+                    "high": max(high, 1000),
+                    "colour": theme.HEAT[shade],
+                    "tip": f"{fmt.duration(low, 1)} to {fmt.duration(high, 1)}: {fmt.count(count)} ×, "
+                    f"{fmt.duration(total)}",
+                }
+            )
     return cells
 
 
@@ -125,9 +128,7 @@ def _skew(cells: list[dict[str, Any]], order: list[str], width: int, height: Any
         alt.Chart(base.data(cells), width=width, height=height)
         .mark_rect(aria=True, stroke=theme.PAPER)
         .encode(
-            x=alt.X(
-                "low:Q", scale={"type": "log", "domain": [low, high], "nice": False}, axis=axis
-            ),
+            x=alt.X("low:Q", scale={"type": "log", "domain": [low, high], "nice": False}, axis=axis),
             x2=alt.X2("high"),
             y=alt.Y("id:N", sort=order, axis=None, scale={"domain": order, "paddingInner": 0.3}),
             color=alt.Color("colour:N", scale=None),

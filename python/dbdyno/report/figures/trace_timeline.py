@@ -34,11 +34,11 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     shown = [name for name in order if name != IDLE]
     height = look.height({1: 240, 2: 150, 3: 110}.get(len(sessions), 64))
     colour = alt.Color(
-        "class:N", sort=shown,
+        "class:N",
+        sort=shown,
         scale={"domain": shown, "range": [_colour(name) for name in shown]},
-        legend={"symbolType": "square", "symbolSize": 150, "symbolStrokeWidth": 0,
-                "columns": look.columns(shown, 8)},
-    )  # fmt: skip
+        legend={"symbolType": "square", "symbolSize": 150, "symbolStrokeWidth": 0, "columns": look.columns(shown, 8)},
+    )
     panels = []
     for session, part in zip(sessions, parts, strict=True):
         is_last = session is sessions[-1]
@@ -47,19 +47,23 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         y_axis = {**base.y_title("", look), **axes.labelled([0, 0.5, 1.0], axes.percent_label)}
         panels.append(
             alt.Chart(
-                base.data(part), width=look.plot, height=height,
-                title={"text": name, "fontSize": 12, "offset": 4, "anchor": "start",
-                       "frame": "group"},
+                base.data(part),
+                width=look.plot,
+                height=height,
+                title={"text": name, "fontSize": 12, "offset": 4, "anchor": "start", "frame": "group"},
             )
             .mark_rect(aria=len(part) < 400, clip=True)
             .encode(
-                x=alt.X("from:Q", scale={"domain": ends, "nice": False, "zero": False},
-                        axis=below if is_last else None),
+                x=alt.X(
+                    "from:Q", scale={"domain": ends, "nice": False, "zero": False}, axis=below if is_last else None
+                ),
                 x2=alt.X2("to"),
                 y=alt.Y("low:Q", scale={"domain": [0, 1], "nice": False}, axis=y_axis),
-                y2=alt.Y2("high"), color=colour, description=alt.Description("tip:N"),
+                y2=alt.Y2("high"),
+                color=colour,
+                description=alt.Description("tip:N"),
             )
-        )  # fmt: skip
+        )
     stacked = alt.vconcat(*panels, spacing=10).resolve_scale(color="shared")
     return theme.finish(stacked, FIGURE.title, FIGURE.how_to_read, look)
 
@@ -68,9 +72,7 @@ def _colour(name: str) -> str:
     return theme.SOFT if name == REST else theme.class_colour(name)
 
 
-def _parts(
-    session: dict[str, Any], order: list[str], every: float, origin: int
-) -> list[dict[str, Any]]:
+def _parts(session: dict[str, Any], order: list[str], every: float, origin: int) -> list[dict[str, Any]]:
     """Per interval its classes, laid on top of each other, as shares of the interval."""
     parts = []
     for entry in session["bins"]:
@@ -80,11 +82,16 @@ def _parts(
             share = (entry["classes"].get(name) or 0.0) / every
             if share <= 0.0005 or name == IDLE:
                 continue
-            parts.append({
-                "class": name, "from": start, "to": start + every / 1e9, "low": reached,
-                "high": min(reached + share, 1.0),
-                "tip": f"{axes.seconds_label(round(start, 6))}: {name} {fmt.percent(share)}",
-            })  # fmt: skip
+            parts.append(
+                {
+                    "class": name,
+                    "from": start,
+                    "to": start + every / 1e9,
+                    "low": reached,
+                    "high": min(reached + share, 1.0),
+                    "tip": f"{axes.seconds_label(round(start, 6))}: {name} {fmt.percent(share)}",
+                }
+            )
             reached += share
     return parts
 

@@ -28,17 +28,17 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     x = alt.X(
         "from:Q",
         scale={"domain": [0, whole], "nice": False},
-        axis={"title": "time, inclusive", "orient": "top",
-              **axes.labelled(ticks, axes.duration_label)},
-    )  # fmt: skip
-    y = alt.Y(
-        "level:O", axis=None, scale={"domain": list(range(deepest + 1)), "paddingInner": 0.04}
+        axis={"title": "time, inclusive", "orient": "top", **axes.labelled(ticks, axes.duration_label)},
     )
+    y = alt.Y("level:O", axis=None, scale={"domain": list(range(deepest + 1)), "paddingInner": 0.04})
     chart = alt.Chart(base.data(boxes))
     bars = chart.mark_bar(stroke=theme.PAPER, strokeWidth=1, aria=True).encode(
-        x=x, x2=alt.X2("to"), y=y, color=alt.Color("colour:N", scale=None),
+        x=x,
+        x2=alt.X2("to"),
+        y=y,
+        color=alt.Color("colour:N", scale=None),
         description=alt.Description("tip:N"),
-    )  # fmt: skip
+    )
     named = alt.Chart(base.data([box for box in boxes if box["words"]]))
     text = named.mark_text(align="left", dx=4, fontSize=11).encode(
         x=x, y=y, text=alt.Text("words:N"), color=alt.Color("ink:N", scale=None)
@@ -64,13 +64,18 @@ def _boxes(nodes: list[dict[str, Any]], whole: float, width: int) -> list[dict[s
         own = fmt.number(node.get("self_share")) or 0.0
         shade = min(len(theme.HEAT) - 1, int(max(own, 0.0) * (len(theme.HEAT) + 1)))
         letters = int((pixels - 10) / 6.1)
-        boxes.append({
-            "from": start, "to": start + span, "level": level, "colour": theme.HEAT[shade],
-            "ink": theme.PAPER if shade >= 3 else theme.INK,
-            "words": fmt.line(name, letters) if letters >= 6 else "",
-            "tip": f"{fmt.line(node.get('statement'))}: {fmt.duration(span)}, own "
-                   f"{fmt.duration(node.get('self_elapsed_ns'))}, {fmt.line(name, 80)}",
-        })  # fmt: skip
+        boxes.append(
+            {
+                "from": start,
+                "to": start + span,
+                "level": level,
+                "colour": theme.HEAT[shade],
+                "ink": theme.PAPER if shade >= 3 else theme.INK,
+                "words": fmt.line(name, letters) if letters >= 6 else "",
+                "tip": f"{fmt.line(node.get('statement'))}: {fmt.duration(span)}, own "
+                f"{fmt.duration(node.get('self_elapsed_ns'))}, {fmt.line(name, 80)}",
+            }
+        )
     return [box for box in boxes if "hidden" not in box]
 
 

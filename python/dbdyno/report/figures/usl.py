@@ -29,9 +29,7 @@ def draw(model: Model, x: str, y: str, look: theme.Look = theme.WIDE) -> Any:
     if model["peak"]:
         words = f"peak {number_label(model['peak'][1])} at {number_label(model['peak'][0])}"
         mark = alt.Chart(base.data([{"x": model["peak"][0], "y": model["peak"][1], "w": words}]))
-        layers.append(
-            mark.mark_text(dy=-12, color=theme.INK).encode(x=at_x, y=at_y, text=alt.Text("w:N"))
-        )
+        layers.append(mark.mark_text(dy=-12, color=theme.INK).encode(x=at_x, y=at_y, text=alt.Text("w:N")))
     layered = alt.layer(*layers, width=look.plot, height=look.height(340))
     how = "Points are measured; the curve is the fitted law, drawn a quarter beyond them."
     return theme.finish(layered, f"Scalability: {y} over {x}", how, look)

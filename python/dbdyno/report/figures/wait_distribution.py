@@ -42,8 +42,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
             if bucket["count"]
         ]
         is_last = key == "total_ns"
-        axis = {"title": "length of a wait, logarithmic", "grid": True,
-                **base.duration_axis(low, high, look)}  # fmt: skip
+        axis = {"title": "length of a wait, logarithmic", "grid": True, **base.duration_axis(low, high, look)}
         ticks = axes.linear_ticks(0, max(bar["share"] for bar in bars) or 1, 4)
         panels.append(
             alt.Chart(base.data(bars), width=look.plot, height=look.height(130))

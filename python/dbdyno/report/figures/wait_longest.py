@@ -26,8 +26,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         {
             "at": (row["started_ns"] - start) / 1e9,
             "ns": max(row["elapsed_ns"], 1),
-            "tip": f"{fmt.duration(row['elapsed_ns'], 4)}, {fmt.line(row.get('file') or '', 60)}:"
-            f"{row.get('line')}",
+            "tip": f"{fmt.duration(row['elapsed_ns'], 4)}, {fmt.line(row.get('file') or '', 60)}:{row.get('line')}",
         }
         for row in given
     ]
@@ -38,9 +37,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         scale={"domain": ends, "nice": False, "zero": False},
         axis={
             "title": "time since the first wait",
-            **axes.labelled(
-                axes.seconds_ticks(*ends, 5 if look.narrow else 10), axes.seconds_label
-            ),
+            **axes.labelled(axes.seconds_ticks(*ends, 5 if look.narrow else 10), axes.seconds_label),
         },
     )
     y = alt.Y(
@@ -61,9 +58,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         "opacity": 0.75,
         "color": theme.OTHERS[0],
     }
-    layers = [
-        top.mark_point(aria=True, **look_of).encode(x=x, y=y, description=alt.Description("tip:N"))
-    ]
+    layers = [top.mark_point(aria=True, **look_of).encode(x=x, y=y, description=alt.Description("tip:N"))]
     if len(points) > TIPS_MOST:
         layers.insert(0, chart.mark_point(**look_of).encode(x=x, y=y))
     plot = alt.layer(*layers, width=look.plot, height=look.height(260))

@@ -9,8 +9,11 @@ from dbdyno.report import reading
 from dbdyno.report.figures import axes, base, theme
 from dbdyno.report.reading import Analysis
 
-LINES = (("longest", "max_ns", theme.OTHERS[0]), ("p99", "p99_ns", theme.OTHERS[2]),
-         ("mean", "mean_ns", theme.OTHERS[1]))  # fmt: skip
+LINES = (
+    ("longest", "max_ns", theme.OTHERS[0]),
+    ("p99", "p99_ns", theme.OTHERS[2]),
+    ("mean", "mean_ns", theme.OTHERS[1]),
+)
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -27,17 +30,23 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     x_scale = {"domain": ends, "nice": False, "zero": False}
     below = {"title": "time since the first wait", **axes.labelled(ticks, axes.seconds_label)}
     points = [
-        {"at": (row["at_ns"] - start) / 1e9 + every / 2, "ns": max(row[key], 1), "line": name,
-         "tip": f"{axes.seconds_label(round((row['at_ns'] - start) / 1e9, 3))}: {name} "
-                f"{fmt.duration(row[key])}"}
-        for row in rows for name, key, _ in LINES
-    ]  # fmt: skip
+        {
+            "at": (row["at_ns"] - start) / 1e9 + every / 2,
+            "ns": max(row[key], 1),
+            "line": name,
+            "tip": f"{axes.seconds_label(round((row['at_ns'] - start) / 1e9, 3))}: {name} {fmt.duration(row[key])}",
+        }
+        for row in rows
+        for name, key, _ in LINES
+    ]
     low, high = axes.padded([point["ns"] for point in points], 0.05, log=True)
     names = [name for name, _, _ in LINES]
     colour = alt.Color(
-        "line:N", sort=names, scale={"domain": names, "range": [c for _, _, c in LINES]},
+        "line:N",
+        sort=names,
+        scale={"domain": names, "range": [c for _, _, c in LINES]},
         legend={"offset": base.LEGEND_OVER_TITLE},
-    )  # fmt: skip
+    )
     chart = alt.Chart(base.data(points))
     y = alt.Y(
         "ns:Q",
@@ -62,13 +71,17 @@ def _counts(rows: list[dict[str, Any]], start: int, every: float, x: Any, look: 
     import altair as alt
 
     bars = [
-        {"from": (row["at_ns"] - start) / 1e9, "to": (row["at_ns"] - start) / 1e9 + every,
-         "count": row["count"], "zero": 0, "tip": f"{fmt.count(row['count'])} waits"}
+        {
+            "from": (row["at_ns"] - start) / 1e9,
+            "to": (row["at_ns"] - start) / 1e9 + every,
+            "count": row["count"],
+            "zero": 0,
+            "tip": f"{fmt.count(row['count'])} waits",
+        }
         for row in rows
-    ]  # fmt: skip
+    ]
     most = max(bar["count"] for bar in bars)
-    axis = {**base.y_title("waits per interval", look),
-            **axes.labelled(axes.linear_ticks(0, most, 3), fmt.count)}  # fmt: skip
+    axis = {**base.y_title("waits per interval", look), **axes.labelled(axes.linear_ticks(0, most, 3), fmt.count)}
     return (
         alt.Chart(base.data(bars), width=look.plot, height=look.height(80))
         .mark_rect(color=theme.BASELINE, aria=True)

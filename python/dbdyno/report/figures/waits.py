@@ -88,9 +88,7 @@ def _parts(analysis: Analysis) -> list[dict[str, Any]]:
             what = f"{row['class']}, {row['event']}" if is_named else row["class"]
             tip = f"{arm}: {what} {fmt.percent(row['share'])}"
             ink = theme.INK if row["class"].lower() == "idle" else theme.PAPER
-            parts.append(
-                row | {"from": reached, "to": reached + row["share"], "tip": tip, "ink": ink}
-            )
+            parts.append(row | {"from": reached, "to": reached + row["share"], "tip": tip, "ink": ink})
             reached += row["share"]
     return parts
 

@@ -19,11 +19,12 @@ def view(model: Analysis) -> base.View:
     """Tables of text, sentences and the device."""
     return {
         "title": fmt.line(model.get("title") or "a fit"),
-        "tables": [table for table in (_quality(model), _quantiles(model), _lags(model),
-                                       _regimes(model)) if table["rows"]],
+        "tables": [
+            table for table in (_quality(model), _quantiles(model), _lags(model), _regimes(model)) if table["rows"]
+        ],
         "sentences": [fmt.line(text, 400) for text in reading.strings(model, "sentences")],
         "toml": fmt.text(model.get("toml") or ""),
-    }  # fmt: skip
+    }
 
 
 def _share(value: Any, digits: int = 1) -> str:
@@ -64,7 +65,7 @@ def _quality(model: Analysis) -> base.View:
                 ("mean gap of log quantiles (W1)", "log_w1"),
             )
         ],
-    }  # fmt: skip
+    }
 
 
 def _quantiles(model: Analysis) -> base.View:
@@ -72,11 +73,17 @@ def _quantiles(model: Analysis) -> base.View:
         "title": "Quantiles",
         "columns": ["quantile", "measured", "95 % low", "95 % high", "table's error", "floor"],
         "rows": [
-            [f"p{(row['p'] or 0) * 100:g}", _us(row["us"]), _us(row["low"]), _us(row["high"]),
-             _share(row["error"]), _share(row["floor"])]
+            [
+                f"p{(row['p'] or 0) * 100:g}",
+                _us(row["us"]),
+                _us(row["low"]),
+                _us(row["high"]),
+                _share(row["error"]),
+                _share(row["floor"]),
+            ]
             for row in rows(model)
         ],
-    }  # fmt: skip
+    }
 
 
 def _lags(model: Analysis) -> base.View:
@@ -84,11 +91,10 @@ def _lags(model: Analysis) -> base.View:
         "title": "Likeness of log latencies (autocorrelation)",
         "columns": ["requests apart", "measured", "one table", "regimes"],
         "rows": [
-            [fmt.count(row.get("lag")), _plain(row.get("measured")), "0.000",
-             _plain(row.get("regimes"))]
+            [fmt.count(row.get("lag")), _plain(row.get("measured")), "0.000", _plain(row.get("regimes"))]
             for row in reading.entries(model, "lags")
         ],
-    }  # fmt: skip
+    }
 
 
 def _regimes(model: Analysis) -> base.View:
@@ -96,12 +102,17 @@ def _regimes(model: Analysis) -> base.View:
         "title": "Regimes",
         "columns": ["regime", "share of requests", "p50", "p99", "mean stay", "requests in a stay"],
         "rows": [
-            [name, _share(row.get("share")).lstrip("+"), _us(row.get("p50_us")),
-             _us(row.get("p99_us")), fmt.duration((fmt.number(row.get("stay_ms")) or 0) * 1e6),
-             fmt.count(round(fmt.number(row.get("stay_requests")) or 0))]
+            [
+                name,
+                _share(row.get("share")).lstrip("+"),
+                _us(row.get("p50_us")),
+                _us(row.get("p99_us")),
+                fmt.duration((fmt.number(row.get("stay_ms")) or 0) * 1e6),
+                fmt.count(round(fmt.number(row.get("stay_requests")) or 0)),
+            ]
             for name, row in zip(("usual", "slow"), reading.entries(model, "regimes"), strict=False)
         ],
-    }  # fmt: skip
+    }
 
 
 def print_page(model: Analysis, page: Console) -> None:

@@ -13,9 +13,18 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 COLUMNS = (
-    "claim", "title", "quantity", "unit", "value", "low", "high", "band_low", "band_high",
-    "verdict", "source",
-)  # fmt: skip
+    "claim",
+    "title",
+    "quantity",
+    "unit",
+    "value",
+    "low",
+    "high",
+    "band_low",
+    "band_high",
+    "verdict",
+    "source",
+)
 TONES = {"holds": "good", "does not hold": "bad", "cannot tell": "doubt"}
 SIGNS = {"holds": "+", "does not hold": "-", "cannot tell": "?"}
 

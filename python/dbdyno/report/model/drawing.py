@@ -105,9 +105,7 @@ def tree(model: Analysis) -> list[str]:
     return lines
 
 
-def _branch(
-    found: dict[str, Node], name: str, indent: str, lines: list[str], shown: set[str]
-) -> None:
+def _branch(found: dict[str, Node], name: str, indent: str, lines: list[str], shown: set[str]) -> None:
     shown.add(name)
     below = found[name].below
     for at, (part, word) in enumerate(below):
@@ -206,8 +204,7 @@ def _box(node: Node, lines: list[str], place: tuple[float, float, float]) -> str
         f' fill="{theme.INK}">{escape(fmt.line(node.name, 24))}</text>'
     ]
     text += [
-        f'<text x="{x + _PAD:.1f}" y="{y + _PAD + 11 + _LINE * at:.1f}"'
-        f' fill="{theme.SOFT}">{escape(line)}</text>'
+        f'<text x="{x + _PAD:.1f}" y="{y + _PAD + 11 + _LINE * at:.1f}" fill="{theme.SOFT}">{escape(line)}</text>'
         for at, line in enumerate(lines, 1)
     ]
     return (

@@ -30,12 +30,16 @@ def parameters(model: Analysis) -> base.View | None:
     groups: dict[str, list[dict[str, Any]]] = {}
     for entry in reading.entries(model, "parameters"):
         section, _, key = fmt.line(entry.get("path") or "").rpartition(".")
-        groups.setdefault(section, []).append({
-            "key": key, "value": value_text(entry.get("value")),
-            "unit": fmt.line(entry.get("unit") or ""),
-            "given": bool(entry.get("given")), "meaning": fmt.line(entry.get("meaning") or "", 300),
-            "source": fmt.line(entry.get("source") or "", 300),
-        })  # fmt: skip
+        groups.setdefault(section, []).append(
+            {
+                "key": key,
+                "value": value_text(entry.get("value")),
+                "unit": fmt.line(entry.get("unit") or ""),
+                "given": bool(entry.get("given")),
+                "meaning": fmt.line(entry.get("meaning") or "", 300),
+                "source": fmt.line(entry.get("source") or "", 300),
+            }
+        )
     return {"groups": [{"name": n, "rows": r} for n, r in groups.items()]} if groups else None
 
 
@@ -54,10 +58,7 @@ def value_text(value: Any) -> str:
 
 def rows(model: Analysis) -> list[dict[str, Any]]:
     """One row per parameter."""
-    return [
-        {name: entry.get(name) for name in COLUMNS}
-        for entry in reading.entries(model, "parameters")
-    ]
+    return [{name: entry.get(name) for name in COLUMNS} for entry in reading.entries(model, "parameters")]
 
 
 def print_page(model: Analysis, page: Console) -> None:

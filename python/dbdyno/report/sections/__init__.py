@@ -15,10 +15,25 @@ from dbdyno.report.sections.base import Section
 __all__ = ["ORDER", "Section", "order"]
 
 ORDER = (
-    "verdict", "arms", "logs", "pictures", "correlation", "metrics", "race", "databases",
-    "devices", "contributions", "lines", "tails", "classical", "statements", "gates", "method",
-    "engine", "run",
-)  # fmt: skip
+    "verdict",
+    "arms",
+    "logs",
+    "pictures",
+    "correlation",
+    "metrics",
+    "race",
+    "databases",
+    "devices",
+    "contributions",
+    "lines",
+    "tails",
+    "classical",
+    "statements",
+    "gates",
+    "method",
+    "engine",
+    "run",
+)
 """The sections of a run's page. They and what they draw with are imported when a page is made."""
 
 OWN = {

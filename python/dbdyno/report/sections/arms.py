@@ -10,9 +10,18 @@ from dbdyno.report.reading import Analysis
 from dbdyno.report.sections import base
 
 COLUMNS = (
-    "sessions", "operations", "errors", "per second", "mean", "std dev", "p50", "p90", "p99",
-    "p99.9", "slowest",
-)  # fmt: skip
+    "sessions",
+    "operations",
+    "errors",
+    "per second",
+    "mean",
+    "std dev",
+    "p50",
+    "p90",
+    "p99",
+    "p99.9",
+    "slowest",
+)
 
 
 def view(analysis: Analysis) -> base.View | None:

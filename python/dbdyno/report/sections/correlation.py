@@ -24,8 +24,7 @@ def view(analysis: Analysis) -> base.View | None:
                 "spearman": fmt.significant(row.get("spearman"), 2),
                 "q": fmt.probability(row.get("q")),
                 "pearson": fmt.significant(row.get("pearson"), 2),
-                "interval": f"{fmt.significant(row.get('low'), 2)} to "
-                f"{fmt.significant(row.get('high'), 2)}",
+                "interval": f"{fmt.significant(row.get('low'), 2)} to {fmt.significant(row.get('high'), 2)}",
                 "p": fmt.log10_probability(row.get("pearson_log10_p")),
             }
             for row in reading.entries(found, "rows")

@@ -15,15 +15,9 @@ def view(analysis: Analysis) -> base.View | None:
     if not facts and not settings:
         return None
     return {
-        "facts": [
-            (fmt.line(name), fmt.line("–" if fact is None else fact))
-            for name, fact in facts.items()
-        ],
+        "facts": [(fmt.line(name), fmt.line("–" if fact is None else fact)) for name, fact in facts.items()],
         "settings": [
-            tuple(
-                fmt.line("" if row.get(key) is None else row[key])
-                for key in ("name", "value", "source")
-            )
+            tuple(fmt.line("" if row.get(key) is None else row[key]) for key in ("name", "value", "source"))
             for row in settings
         ],
     }

@@ -34,9 +34,7 @@ def view(analysis: Analysis) -> base.View | None:
                 "reach": reach,
             }
         )
-    levels = {
-        fmt.percent(row.get("level"), 3, trim=True) for row in rows if row.get("level") is not None
-    }
+    levels = {fmt.percent(row.get("level"), 3, trim=True) for row in rows if row.get("level") is not None}
     return {
         "tables": tables,
         "level": levels.pop() if len(levels) == 1 else "",
@@ -75,9 +73,7 @@ def _reach(rows: list[dict[str, Any]], matters: float | None) -> float:
     One wide interval must not flatten the others: 1.7 times the median reach; what goes on is cut.
     """
     ends = [[fmt.number(row.get(key)) for key in ("ratio", "low", "high")] for row in rows]
-    farthest = sorted(
-        max((abs(math.log(end)) for end in three if end and end > 0), default=0.0) for three in ends
-    )
+    farthest = sorted(max((abs(math.log(end)) for end in three if end and end > 0), default=0.0) for three in ends)
     middle = farthest[len(farthest) // 2]
     return max(1.7 * middle, math.log1p(3 * (matters or 0.02)))
 

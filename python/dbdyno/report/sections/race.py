@@ -30,10 +30,7 @@ def view(analysis: Analysis) -> base.View | None:
                 "prevented": fmt.count(row.get("prevented")),
                 "actual": fmt.count(row.get("outliers")),
                 "flash_only": fmt.count(row.get("flash_outliers")),
-                "passed": [
-                    f"{fmt.line(why)} {fmt.count(n)}"
-                    for why, n in (row.get("passed") or {}).items()
-                ],
+                "passed": [f"{fmt.line(why)} {fmt.count(n)}" for why, n in (row.get("passed") or {}).items()],
                 "served": fmt.duration(row.get("served_ns")),
                 "request": fmt.duration(row.get("request_ns")),
             }

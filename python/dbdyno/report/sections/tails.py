@@ -43,9 +43,7 @@ def _exceed(given: dict[str, Any], names: list[str]) -> str:
     if len(shares) != 2:
         return ""
     limit = fmt.duration(given.get("threshold_ns"))
-    told = " and ".join(
-        f"{fmt.percent(share)} in {name}" for share, name in zip(shares, names, strict=True)
-    )
+    told = " and ".join(f"{fmt.percent(share)} in {name}" for share, name in zip(shares, names, strict=True))
     sentence = f"Longer than {limit}, the p99 of {names[0]}: {told}"
     if found.get("difference") is None:
         return sentence + "."

@@ -65,7 +65,7 @@ def _time(at_us: Any) -> str:
 
 def _aas(value: Any) -> str:
     given = fmt.number(value)
-    return fmt.NONE if given is None else fmt.significant(given, 3) if given >= 1 else f"{given:.2f}"  # fmt: skip  # noqa: E501
+    return fmt.NONE if given is None else fmt.significant(given, 3) if given >= 1 else f"{given:.2f}"
 
 
 _SHOWN: dict[str, Callable[[Any], str]] = {
@@ -121,8 +121,11 @@ def _chips(facts: Mapping[str, Any]) -> list[str]:
     names = facts.get("databases") or []
     found = [engine]
     if names:
-        found.append(fmt.line("databases " + ", ".join(map(str, names)), 60) if len(names) > 1
-                     else f"database {fmt.line(names[0], 40)}")  # fmt: skip
+        found.append(
+            fmt.line("databases " + ", ".join(map(str, names)), 60)
+            if len(names) > 1
+            else f"database {fmt.line(names[0], 40)}"
+        )
     if (facts.get("snapshots") or 0) > 2:
         found.append(f"{facts['snapshots']} snapshots")
     return [one for one in found if one]

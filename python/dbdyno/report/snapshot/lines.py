@@ -38,12 +38,10 @@ def _head(model: Analysis, out: Console) -> None:
     shown = cells.head(model)
     ends = " → ".join(shown["ends"])
     out.print(console.plain(f"{shown['title']}", "bold") + Text(f"  {ends}"))
-    facts = " · ".join([*([f"elapsed {shown['elapsed']}"] if shown["elapsed"] else []),
-                        *shown["chips"]])  # fmt: skip
+    facts = " · ".join([*([f"elapsed {shown['elapsed']}"] if shown["elapsed"] else []), *shown["chips"]])
     out.print(console.plain(facts, "dim"))
     verdict = shown["verdict"]
-    out.print(Text(f"verdict: {verdict['word']}", style=_STYLES[verdict["tone"]])
-              + Text(f"  {shown['why']}"))  # fmt: skip
+    out.print(Text(f"verdict: {verdict['word']}", style=_STYLES[verdict["tone"]]) + Text(f"  {shown['why']}"))
 
 
 def section(section: Analysis, out: Console) -> None:
@@ -98,9 +96,7 @@ def _mark(row: Analysis) -> Any:
     return console.plain("" if word in (None, "ok") else str(word), "yellow")
 
 
-def _fitting(
-    shown: list[dict[str, Any]], body: list[list[str]], width: int
-) -> tuple[list[int], list[str]]:
+def _fitting(shown: list[dict[str, Any]], body: list[list[str]], width: int) -> tuple[list[int], list[str]]:
     """The columns that fit, from the left; the labels of the others."""
     kept: list[int] = []
     used = 0

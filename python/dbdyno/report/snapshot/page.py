@@ -64,20 +64,20 @@ def _table(table: Analysis) -> base.View:
         rows.append(
             {
                 "cells": [
-                    {"text": cells.cell(row, column), "left": column["unit"] in cells.LEFT,
-                     "sql": column["name"] == "text"}
+                    {
+                        "text": cells.cell(row, column),
+                        "left": column["unit"] in cells.LEFT,
+                        "sql": column["name"] == "text",
+                    }
                     for column in shown
                 ],
                 "verdict": "" if word in (None, "ok") else fmt.line(word),
                 "why": fmt.line(row.get("why") or ""),
             }
-        )  # fmt: skip
+        )
     return {
         "title": fmt.line(table.get("title") or ""),
-        "columns": [
-            {"label": fmt.line(column["label"]), "left": column["unit"] in cells.LEFT}
-            for column in shown
-        ],
+        "columns": [{"label": fmt.line(column["label"]), "left": column["unit"] in cells.LEFT} for column in shown],
         "rows": rows,
         "left_out": fmt.count(table["left_out"]) if table.get("left_out") else "",
     }

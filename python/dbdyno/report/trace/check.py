@@ -25,8 +25,7 @@ def view(model: Analysis) -> base.View | None:
     return {
         "files": [_file(file) for file in files],
         "refused": [
-            {"path": fmt.line(r.get("path") or ""), "sentence": fmt.line(r.get("sentence") or "")}
-            for r in refused
+            {"path": fmt.line(r.get("path") or ""), "sentence": fmt.line(r.get("sentence") or "")} for r in refused
         ],
         "answer": answer(model),
     }
@@ -82,8 +81,7 @@ def _closes(closes: Any) -> list[str]:
     cpu, inside, unaccounted = told("cpu", "wait_inside", "unaccounted")
     word = "The time closes" if closes.get("closes", True) else "The time does not close"
     return [
-        f"{word}: {whole} s = {calls} in calls + {between} in waits between them + {rest} that "
-        "nothing explains",
+        f"{word}: {whole} s = {calls} in calls + {between} in waits between them + {rest} that nothing explains",
         f"Calls: {calls} s = {cpu} CPU + {inside} in waits + {unaccounted} unaccounted for",
     ]
 
@@ -110,10 +108,7 @@ def rows(model: Analysis) -> list[dict[str, Any]]:
     """One row per file and reason of what was left unread; a clean file has one row."""
     found: list[dict[str, Any]] = []
     for file in reading.entries(model, "checked"):
-        head = {
-            name: file.get(name)
-            for name in ("path", "format", "version", "level", "bytes", "lines")
-        }
+        head = {name: file.get(name) for name in ("path", "format", "version", "level", "bytes", "lines")}
         for unread in file.get("unread") or [{}]:
             first = unread.get("first") or {}
             found.append(
@@ -124,8 +119,7 @@ def rows(model: Analysis) -> list[dict[str, Any]]:
     for refused in reading.entries(model, "refused"):
         names = found[0] if found else {"path": None, "reason": None, "sample": None}
         found.append(
-            dict.fromkeys(names)
-            | {"path": refused.get("path"), "reason": "refused", "sample": refused.get("sentence")}
+            dict.fromkeys(names) | {"path": refused.get("path"), "reason": "refused", "sample": refused.get("sentence")}
         )
     return found
 
@@ -136,8 +130,7 @@ def print_page(model: Analysis, page: Console) -> None:
     if shown is None:
         return
     styles = {"good": "bold green", "doubt": "bold yellow", "bad": "bold red"}
-    page.print(console.plain(shown["answer"]["words"].capitalize() + ".",
-                             styles[shown["answer"]["tone"]]))  # fmt: skip
+    page.print(console.plain(shown["answer"]["words"].capitalize() + ".", styles[shown["answer"]["tone"]]))
     for file in shown["files"]:
         page.print()
         page.print(console.plain(file["path"], "bold"))

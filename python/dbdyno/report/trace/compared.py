@@ -31,12 +31,10 @@ def _print_contributions(analysis: Analysis, page: Console) -> None:
         return
     short = [fmt.line(name, 14) for name in shown["names"]]
     names = [*short, "difference"] if page.width >= 72 else ["difference"]
-    table = console.table("What made the difference, per execution", [""], names, narrowest=24,
-                          padding=(0, 2, 0, 0))  # fmt: skip
+    table = console.table("What made the difference, per execution", [""], names, narrowest=24, padding=(0, 2, 0, 0))
     table.add_column("", no_wrap=True)
     for row in shown["rows"][:_LINES_MOST]:
-        numbers = [row["base"], row["value"], row["difference"]] if len(names) > 1 else [
-            row["difference"]]  # fmt: skip
+        numbers = [row["base"], row["value"], row["difference"]] if len(names) > 1 else [row["difference"]]
         style = "red" if row["part"] > 0 else "green"
         cells = [console.plain(cell) for cell in (row["name"], *numbers)]
         table.add_row(*cells, console.plain(_sided(row["part"]), style))
@@ -69,11 +67,9 @@ def _print_lines(analysis: Analysis, page: Console) -> None:
             if wide:
                 cells += [console.plain(mean) for mean in row["means"]]
             if row["only"]:
-                table.add_row(*cells, console.plain(row["only"], "yellow"), "",
-                              console.plain(row["difference"]), "")  # fmt: skip
+                table.add_row(*cells, console.plain(row["only"], "yellow"), "", console.plain(row["difference"]), "")
                 continue
-            table.add_row(*cells, *_judged(row["mean"]), console.plain(row["difference"]),
-                          _word(row["per_execution"]))  # fmt: skip
+            table.add_row(*cells, *_judged(row["mean"]), console.plain(row["difference"]), _word(row["per_execution"]))
         left = len(part["rows"]) - _LINES_MOST
         page.print()
         page.print(table)
@@ -104,10 +100,7 @@ def print_tails(analysis: Analysis, page: Console) -> None:
     for sentence in shown["sentences"]:
         console.item(page, "•", console.plain(sentence))
     short = [fmt.line(name, 14) for name in shown["names"]]
-    table = console.table("", ["quantile"], [*short, "change"], narrowest=10,
-                          padding=(0, 2, 0, 0))  # fmt: skip
+    table = console.table("", ["quantile"], [*short, "change"], narrowest=10, padding=(0, 2, 0, 0))
     for row in shown["rows"]:
-        table.add_row(
-            *(console.plain(cell) for cell in (row["name"], *row["times"], row["change"]))
-        )
+        table.add_row(*(console.plain(cell) for cell in (row["name"], *row["times"], row["change"])))
     page.print(table)

@@ -39,9 +39,7 @@ def view(model: Analysis) -> base.View | None:
 
 def rows(model: Analysis) -> list[dict[str, Any]]:
     """One row per event."""
-    return [
-        {name: event.get(name) for name in COLUMNS} for event in reading.entries(model, "events")
-    ]
+    return [{name: event.get(name) for name in COLUMNS} for event in reading.entries(model, "events")]
 
 
 def print_page(model: Analysis, page: Console) -> None:

@@ -137,9 +137,7 @@ def print_warnings(model: Analysis, page: Console) -> None:
     left = len(shown["warnings"]) - _WARNINGS_MOST
     if left > 0:
         noun = "warning" if left == 1 else "warnings"
-        console.item(
-            page, "!", console.plain(f"{left} more {noun}; --format json has all", "yellow")
-        )
+        console.item(page, "!", console.plain(f"{left} more {noun}; --format json has all", "yellow"))
 
 
 SECTION = base.Section("trace_head", "Trace", view)

@@ -15,8 +15,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 COLUMNS = (
-    "count", "total_ns", "share", "mean_ns", "min_ns", "p50_ns", "p99_ns", "max_ns",
-)  # fmt: skip
+    "count",
+    "total_ns",
+    "share",
+    "mean_ns",
+    "min_ns",
+    "p50_ns",
+    "p99_ns",
+    "max_ns",
+)
 CALLS = ("count", "elapsed_ns", "cpu_ns", "self_elapsed_ns", "self_cpu_ns", "rows")
 _STYLES = {"cpu": "green", "unaccounted": "yellow", "between": "yellow", "wait": "cyan"}
 _LEAST, _BELOW = 1000, 2
@@ -221,8 +228,7 @@ def print_page(model: Analysis, page: Console) -> None:
         return
     columns = [(title, key) for title, key, least in _SHOWN if page.width >= least]
     heading = "Where the time went" + (f", by {', '.join(shown['by'])}" if shown["by"] else "")
-    table = console.table(heading, [""], [title for title, _ in columns], narrowest=29,
-                          padding=(0, 2, 0, 0))  # fmt: skip
+    table = console.table(heading, [""], [title for title, _ in columns], narrowest=29, padding=(0, 2, 0, 0))
     if shown["decades"]:
         ends = f"{shown['decades'][0]}…"
         table.add_column(ends, no_wrap=True)
@@ -230,9 +236,7 @@ def print_page(model: Analysis, page: Console) -> None:
         table.columns[number].justify = "left" if not title else "right"
     for row in shown["rows"]:
         style = _STYLES.get(row["what"], "")
-        cells = [
-            characters.bar(row["width"], 10) if key == "bar" else row[key] for _, key in columns
-        ]
+        cells = [characters.bar(row["width"], 10) if key == "bar" else row[key] for _, key in columns]
         named = console.plain(row["name"], style)
         drawn = [console.plain(row["skew"], style)] if shown["decades"] else []
         table.add_row(named, *(console.plain(cell) for cell in cells), *drawn)
@@ -257,8 +261,7 @@ def _print_calls(model: Analysis, page: Console) -> None:
     columns = ["count", "elapsed", "CPU", "self", "self CPU", "rows"]
     if page.width < 84:
         columns.remove("self CPU")
-    table = console.table("Database calls, seconds", ["kind"], columns, narrowest=10,
-                          padding=(0, 2, 0, 0))  # fmt: skip
+    table = console.table("Database calls, seconds", ["kind"], columns, narrowest=10, padding=(0, 2, 0, 0))
     for row in found["rows"]:
         cells = [row[name.lower().replace(" ", "_")] for name in columns]
         table.add_row(*(console.plain(cell) for cell in (row["kind"], *cells)))
@@ -272,8 +275,9 @@ def print_skew(model: Analysis, page: Console) -> None:
     for row in shown["rows"]:
         if not row["buckets"]:
             continue
-        table = console.table(row["name"], ["from … to"], ["count", "seconds", "share"],
-                              narrowest=18, padding=(0, 2, 0, 0))  # fmt: skip
+        table = console.table(
+            row["name"], ["from … to"], ["count", "seconds", "share"], narrowest=18, padding=(0, 2, 0, 0)
+        )
         table.add_column("", no_wrap=True)
         table.add_column("mean", justify="right", no_wrap=True)
         for bucket in row["buckets"]:

@@ -15,15 +15,26 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FIGURES = ("count", "elapsed", "CPU", "disk", "query", "current", "rows")
-_KEYS = ("calls", "elapsed_ns", "cpu_ns", "physical_reads", "consistent_reads", "current_reads",
-         "rows")  # fmt: skip
+_KEYS = ("calls", "elapsed_ns", "cpu_ns", "physical_reads", "consistent_reads", "current_reads", "rows")
 _LONGEST = 4000
 _LINES = 5
 _RELATIVES = 4
 COLUMNS = (
-    "statement", "sqlid", "depth", "executions", "calls", "elapsed_ns", "cpu_ns", "wait_ns",
-    "inclusive_ns", "physical_reads", "consistent_reads", "current_reads", "rows", "misses",
-)  # fmt: skip
+    "statement",
+    "sqlid",
+    "depth",
+    "executions",
+    "calls",
+    "elapsed_ns",
+    "cpu_ns",
+    "wait_ns",
+    "inclusive_ns",
+    "physical_reads",
+    "consistent_reads",
+    "current_reads",
+    "rows",
+    "misses",
+)
 
 
 def view(model: Analysis) -> base.View | None:
@@ -79,9 +90,7 @@ def _facts(entry: dict[str, Any], variants: int) -> list[str]:
 
 
 def _step(name: str, step: dict[str, Any]) -> base.View:
-    cells = [
-        seconds(step.get(key)) if key.endswith("_ns") else fmt.count(step.get(key)) for key in _KEYS
-    ]
+    cells = [seconds(step.get(key)) if key.endswith("_ns") else fmt.count(step.get(key)) for key in _KEYS]
     return {"step": name, "cells": cells}
 
 
@@ -268,8 +277,7 @@ def _print_steps(title: str, entry: base.View, page: Console) -> None:
 def _print_waits(title: str, waits: list[base.View], page: Console) -> None:
     if not waits:
         return
-    names = ["count", "seconds", "p50", "p99", "max"] if page.width >= 90 else [
-        "count", "seconds", "p99", "max"]  # fmt: skip
+    names = ["count", "seconds", "p50", "p99", "max"] if page.width >= 90 else ["count", "seconds", "p99", "max"]
     table = console.table("", [title], names, narrowest=28, padding=(0, 2, 0, 0))
     for wait in waits:
         cells = [wait["event"], *(wait[name] for name in names)]

@@ -102,8 +102,9 @@ def print_page(model: Analysis, page: Console) -> None:
 
 
 def _print_key(shown: base.View, page: Console) -> None:
-    table = console.table(f"Every {shown['every']}", ["class"], ["seconds", "share"],
-                          narrowest=16, padding=(0, 2, 0, 0))  # fmt: skip
+    table = console.table(
+        f"Every {shown['every']}", ["class"], ["seconds", "share"], narrowest=16, padding=(0, 2, 0, 0)
+    )
     for entry in shown["classes"]:
         sign = console.plain(f"{entry['letter']} ", entry["style"])
         sign.append(entry["class"])
@@ -143,9 +144,7 @@ def _bar(classes: dict[str, float], order: list[str], every: float, room: int) -
     return words
 
 
-def _print_strips(
-    model: Analysis, shown: base.View, sessions: list[dict[str, Any]], page: Console
-) -> None:
+def _print_strips(model: Analysis, shown: base.View, sessions: list[dict[str, Any]], page: Console) -> None:
     """One line per session: in each interval the letter of the class with most time."""
     first = min((entry["bin"] for row in sessions for entry in row["bins"]), default=0)
     last = max((entry["bin"] for row in sessions for entry in row["bins"]), default=0)
@@ -157,9 +156,7 @@ def _print_strips(
     note = f"one sign is {fmt.duration((model.get('every_ns') or 0) * per)}, from {start} on"
     page.print(console.plain(f"{note}: what took most of it, work before waiting", "dim"))
     for about, row in zip(shown["sessions"], sessions, strict=True):
-        words = console.plain("").append(
-            f"{fmt.line(about['name'], width):<{width}}  ", style="dim"
-        )
+        words = console.plain("").append(f"{fmt.line(about['name'], width):<{width}}  ", style="dim")
         cells: dict[int, dict[str, float]] = {}
         for entry in row["bins"]:
             cell = cells.setdefault((entry["bin"] - first) // per, {})

@@ -15,9 +15,21 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 COLUMNS = (
-    "level", "call", "line", "statement", "calls", "elapsed_ns", "self_elapsed_ns", "cpu_ns",
-    "self_cpu_ns", "self_wait_ns", "rows", "physical_reads", "consistent_reads", "current_reads",
-)  # fmt: skip
+    "level",
+    "call",
+    "line",
+    "statement",
+    "calls",
+    "elapsed_ns",
+    "self_elapsed_ns",
+    "cpu_ns",
+    "self_cpu_ns",
+    "self_wait_ns",
+    "rows",
+    "physical_reads",
+    "consistent_reads",
+    "current_reads",
+)
 _EVENTS = 3
 
 
@@ -35,10 +47,7 @@ def view(model: Analysis) -> base.View | None:
     ]
     return {
         "facts": facts,
-        "nodes": [
-            {**_node(node), "branch": branch}
-            for node, branch in zip(nodes, _branches(nodes), strict=True)
-        ],
+        "nodes": [{**_node(node), "branch": branch} for node, branch in zip(nodes, _branches(nodes), strict=True)],
     }
 
 
@@ -132,9 +141,7 @@ def print_page(model: Analysis, page: Console) -> None:
             cells.append(console.plain(characters.bar(node["width"], 8)))
         table.add_row(
             *cells,
-            _words(
-                node, page.width - (48 if page.width >= 110 else 38 if page.width >= 90 else 28)
-            ),
+            _words(node, page.width - (48 if page.width >= 110 else 38 if page.width >= 90 else 28)),
         )
     page.print(table)
 

@@ -15,9 +15,21 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 COLUMNS = (
-    "elapsed_ns", "started_ns", "event", "session", "statement", "inside", "p1", "p2", "p3",
-    "parameters", "object_id", "file", "line", "byte_offset",
-)  # fmt: skip
+    "elapsed_ns",
+    "started_ns",
+    "event",
+    "session",
+    "statement",
+    "inside",
+    "p1",
+    "p2",
+    "p3",
+    "parameters",
+    "object_id",
+    "file",
+    "line",
+    "byte_offset",
+)
 _SHOWN_MOST = 20
 _BUCKETS_MOST = 24
 _TIMES_MOST = 30
@@ -51,9 +63,7 @@ def _quantile(row: dict[str, Any]) -> base.View:
     return {
         "name": fmt.quantile_name(float(row.get("q") or 0.0)),
         "value": fmt.duration(row.get("value_ns")) if known else fmt.NONE,
-        "interval": f"{ends[0]} to {ends[1]}"
-        if known
-        else f"needs {fmt.count(row.get('needs'))} waits",
+        "interval": f"{ends[0]} to {ends[1]}" if known else f"needs {fmt.count(row.get('needs'))} waits",
     }
 
 
@@ -123,11 +133,7 @@ def parameters(row: dict[str, Any]) -> str:
     """A wait's parameters with their names: `file#=10 block#=43953 blocks=1`."""
     names = fmt.line(row.get("parameters") or "").split(",")
     values = [row.get(key) for key in ("p1", "p2", "p3")]
-    pairs = [
-        f"{name or 'p'}={value}"
-        for name, value in zip(names, values, strict=False)
-        if value is not None
-    ]
+    pairs = [f"{name or 'p'}={value}" for name, value in zip(names, values, strict=False) if value is not None]
     return " ".join(pairs)
 
 
@@ -185,8 +191,7 @@ def _print_histogram(model: Analysis, page: Console) -> None:
     buckets = histogram(model)
     if not buckets:
         return
-    table = console.table("Distribution, logarithmic", ["from"], ["waits"], narrowest=8,
-                          padding=(0, 2, 0, 0))  # fmt: skip
+    table = console.table("Distribution, logarithmic", ["from"], ["waits"], narrowest=8, padding=(0, 2, 0, 0))
     table.add_column("", no_wrap=True)
     table.add_column("of time", justify="right", no_wrap=True)
     room = max(10, min(60, page.width - 40))
@@ -216,8 +221,7 @@ def _print_series(model: Analysis, page: Console) -> None:
             page.print(console.plain(f"{name:>8} {strip} {top}"))
         return
     names = ["count", "seconds", "mean", "p99", "max"]
-    table = console.table(f"Over time, every {shown['every']}", ["from"], names, narrowest=8,
-                          padding=(0, 2, 0, 0))  # fmt: skip
+    table = console.table(f"Over time, every {shown['every']}", ["from"], names, narrowest=8, padding=(0, 2, 0, 0))
     for row in every:
         table.add_row(*(console.plain(row[name]) for name in ("at", *names)))
     page.print(table)

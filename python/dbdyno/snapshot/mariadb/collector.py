@@ -149,24 +149,14 @@ class MariadbCollector:
 
     def _with_own(self, counts: list[tuple[Any, ...]]) -> View:
         """The counts, with those of our own session when they were read and now, at the end."""
-        ended = dict(
-            self._rows(
-                "select lower(variable_name), variable_value from information_schema.session_status"
-            )
-        )
-        rows = [
-            (name, value, own, None if own is None else float(ended[name]))
-            for name, value, own in counts
-        ]
-        return View(
-            "global_status", "status", STATUS, rows, appearance="fixed", elapsed_ns=self._spent
-        )
+        ended = dict(self._rows("select lower(variable_name), variable_value from information_schema.session_status"))
+        rows = [(name, value, own, None if own is None else float(ended[name])) for name, value, own in counts]
+        return View("global_status", "status", STATUS, rows, appearance="fixed", elapsed_ns=self._spent)
 
     def _settings(self) -> View:
         started = time.perf_counter_ns()
         rows = self._rows(
-            "select lower(variable_name), variable_value from information_schema.global_variables"
-            " order by 1"
+            "select lower(variable_name), variable_value from information_schema.global_variables order by 1"
         )
         kept = [row for row in rows if not VOLATILE.fullmatch(row[0])]
         spent = time.perf_counter_ns() - started
@@ -177,9 +167,7 @@ class MariadbCollector:
         try:
             found = known(source, self._probed(source.name))
             wanted = ", ".join(sql for sql, _ in found)
-            rows = self._rows(
-                f"select {wanted} from performance_schema.{source.name} where {source.where}"
-            )
+            rows = self._rows(f"select {wanted} from performance_schema.{source.name} where {source.where}")
         except driver().Error as error:
             if lost(error):
                 raise
@@ -189,9 +177,7 @@ class MariadbCollector:
             columns = (*columns, LIFE)
             rows = [(*row, lives.get((row[0], row[1]))) for row in rows]
         spent = time.perf_counter_ns() - started
-        return View(
-            source.name, source.scope, columns, rows, appearance=source.appearance, elapsed_ns=spent
-        )
+        return View(source.name, source.scope, columns, rows, appearance=source.appearance, elapsed_ns=spent)
 
     def _lives(self) -> dict[tuple[str, str], int]:
         """InnoDB's number of each table; empty where PROCESS is missing."""

@@ -48,9 +48,7 @@ def address(dsn: str) -> Address:
         parts = urlsplit(dsn)
         port = parts.port
     except ValueError as error:
-        raise SnapshotError(
-            f"the connection string cannot be read: {error}", next_step=_EXAMPLE
-        ) from error
+        raise SnapshotError(f"the connection string cannot be read: {error}", next_step=_EXAMPLE) from error
     given: dict[str, Any] = {"host": parts.hostname or "localhost", "port": port or PORT}
     if parts.username:
         given["user"] = unquote(parts.username)
@@ -102,8 +100,7 @@ def connect(where: Address, options: Options) -> Any:
             )
         with contextlib.suppress(pymysql.Error):  # where we may: our own session is not accounted
             cursor.execute(
-                "update performance_schema.threads set instrumented = 'NO'"
-                " where processlist_id = connection_id()"
+                "update performance_schema.threads set instrumented = 'NO' where processlist_id = connection_id()"
             )
         lock_s = max(1, ceil(options.lock_timeout_ms / 1000))
         cursor.execute(
@@ -119,9 +116,7 @@ def driver() -> Any:
     try:
         import pymysql
     except ImportError as error:
-        raise SnapshotError(
-            "MariaDB needs the driver PyMySQL", next_step="pip install 'dbdyno[mariadb]'"
-        ) from error
+        raise SnapshotError("MariaDB needs the driver PyMySQL", next_step="pip install 'dbdyno[mariadb]'") from error
     return pymysql
 
 

@@ -49,11 +49,7 @@ def _take_own_out(interval: Interval) -> None:
     once; of two sessions it is the rest of the first, its farewell, the beginning of the second."""
     before, after = interval.before.facts, interval.after.facts
     same = before.get("session") == after.get("session")
-    own = (
-        "own - own_before"
-        if same
-        else "own_end_before - own_before + own + (name = 'questions')::int"
-    )
+    own = "own - own_before" if same else "own_end_before - own_before + own + (name = 'questions')::int"
     interval.connection.execute(
         f"update global_status set value = value - ({own}) where verdict = 'ok' and value >= {own}"
     )

@@ -28,8 +28,11 @@ _COUNTERS = {
     "innodb_row_lock_waits": "lock_waits",
     "created_tmp_disk_tables": "disk_tables",
 }
-_STATES = {"threads_connected": "sessions", "threads_running": "active",
-           "innodb_row_lock_current_waits": "wait for locks"}  # fmt: skip
+_STATES = {
+    "threads_connected": "sessions",
+    "threads_running": "active",
+    "innodb_row_lock_current_waits": "wait for locks",
+}
 
 
 _STATUS = (
@@ -109,7 +112,7 @@ class MariadbLive:
         unknown = [one for one in statements if one not in self._texts]
         if unknown:
             marks = ", ".join(["%s"] * len(unknown))
-            sql = f"select digest, min(digest_text) from {_DIGESTS} where digest in ({marks}) group by 1"  # noqa: E501
+            sql = f"select digest, min(digest_text) from {_DIGESTS} where digest in ({marks}) group by 1"
             self._texts |= {str(one): str(text) for one, text in self._rows(sql, unknown)}
         return self._texts
 

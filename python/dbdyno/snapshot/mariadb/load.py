@@ -105,7 +105,7 @@ def _databases(interval: Interval) -> list[Row]:
     digests = "(select '' as database, 0 as calls where false)"
     if interval.has(STATEMENTS.name):
         interval.table(STATEMENTS.name)
-        digests = f"(select SCHEMA_NAME as database, sum(COUNT_STAR) as calls from {STATEMENTS.name} group by 1)"  # noqa: E501
+        digests = f"(select SCHEMA_NAME as database, sum(COUNT_STAR) as calls from {STATEMENTS.name} group by 1)"
     return interval.query(
         f"""with t as (select OBJECT_SCHEMA as database, sum(COUNT_FETCH) as f,
             sum(COUNT_INSERT) as i, sum(COUNT_UPDATE) as u, sum(COUNT_DELETE) as d,
@@ -127,9 +127,7 @@ def _boundaries(interval: Interval) -> list[str]:
     for end in (interval.before, interval.after):
         count = end.facts.get("long_transactions")
         if count:
-            notes.append(
-                f"{count} transactions were open for more than 5 s in snapshot {end.number}"
-            )
+            notes.append(f"{count} transactions were open for more than 5 s in snapshot {end.number}")
     return notes
 
 
@@ -150,10 +148,7 @@ def profile(interval: Interval, top: int) -> dict[str, Any]:
                 "unit": unit,
             }
         )
-    shown = columns(
-        "what:text per_second:number:per_second per_statement:number:per_statement total:number"
-        " unit:text:"
-    )
+    shown = columns("what:text per_second:number:per_second per_statement:number:per_statement total:number unit:text:")
     return section(
         "profile",
         "Load profile",
@@ -180,18 +175,14 @@ def tables(interval: Interval, top: int) -> dict[str, Any]:
           + COUNT_DELETE > 0 order by tuples_pct desc nulls last, 1""",
         TABLES,
     )
-    shown = columns(
-        "table:text tuples_pct:ratio fetched inserted updated deleted fetch_time:ns change_time:ns"
-    )
+    shown = columns("table:text tuples_pct:ratio fetched inserted updated deleted fetch_time:ns change_time:ns")
     return section(
         "tables",
         title,
         [table("", shown, rows, top=top)],
         about="rows that went over the handler; the times include waiting for locks and disk",
-        not_measured=[
-            lacking("hits and reads by table", "MariaDB counts pages for the server only")
-        ],
-    )  # fmt: skip
+        not_measured=[lacking("hits and reads by table", "MariaDB counts pages for the server only")],
+    )
 
 
 def indexes(interval: Interval, top: int) -> dict[str, Any]:
@@ -217,13 +208,11 @@ def indexes(interval: Interval, top: int) -> dict[str, Any]:
         "indexes",
         "Indexes",
         [
-            table("Most read", columns("index:text table:text rows_read read_time:ns rows_changed"),
-                  used, top=top),
-            table("Not read in this interval", columns("index:text table:text read_ever"), unused,
-                  top=top),
+            table("Most read", columns("index:text table:text rows_read read_time:ns rows_changed"), used, top=top),
+            table("Not read in this interval", columns("index:text table:text read_ever"), unused, top=top),
         ],
         about="read_ever: since the server started. A unique index guards even unread.",
-    )  # fmt: skip
+    )
 
 
 def files(interval: Interval, top: int) -> dict[str, Any]:

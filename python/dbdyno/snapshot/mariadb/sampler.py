@@ -105,10 +105,11 @@ def _looking(*, digests: bool, waits: bool) -> str:
         )
     return (
         f"select {fields}, sum(x.trx_state = 'LOCK WAIT') from information_schema.processlist p"
-        " left join information_schema.innodb_trx x on x.trx_mysql_thread_id = p.id" + joins +
-        f" where p.id <> connection_id() and (p.command not in {_IDLE}"
+        " left join information_schema.innodb_trx x on x.trx_mysql_thread_id = p.id"
+        + joins
+        + f" where p.id <> connection_id() and (p.command not in {_IDLE}"
         "  or p.command = 'Sleep' and x.trx_id is not null)"
-    )  # fmt: skip
+    )
 
 
 _WAITERS = _csv(
@@ -163,13 +164,9 @@ class Sampler(Poller):
         connection = connect(self._address, Options(statement_timeout_ms=STATEMENT_TIMEOUT_MS))
         with connection.cursor() as cursor:
             cursor.execute("set session group_concat_max_len = 16777216")
-            cursor.execute(
-                "select name from performance_schema.setup_consumers where enabled = 'YES'"
-            )
+            cursor.execute("select name from performance_schema.setup_consumers where enabled = 'YES'")
             on = {name for (name,) in cursor.fetchall()}
-        self._sql = _looking(
-            digests="events_statements_current" in on, waits="events_waits_current" in on
-        )
+        self._sql = _looking(digests="events_statements_current" in on, waits="events_waits_current" in on)
         return connection
 
     def _look(self, conn: Any) -> None:

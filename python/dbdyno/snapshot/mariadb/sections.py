@@ -48,12 +48,11 @@ def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
         (Metric("tps", "transactions", "per_s", True), rate("com_commit", "com_rollback")),
         (Metric("blocks", "pages asked for", "per_s"), rate("innodb_buffer_pool_read_requests")),
         (Metric("reads", "pages read", "per_s", False), rate("innodb_buffer_pool_reads")),
-        (Metric("changes", "rows changed", "per_s"),
-         rate("handler_write", "handler_update", "handler_delete")),
+        (Metric("changes", "rows changed", "per_s"), rate("handler_write", "handler_update", "handler_delete")),
         (Metric("redo", "redo written", "bytes_per_s"), rate("innodb_os_log_written")),
         (Metric("lock_waits", "row lock waits", "per_s", False), rate("innodb_row_lock_waits")),
         (Metric("hitrate", "hit rate", "ratio", True), load.ratio_of_hits(found)),
-    ]  # fmt: skip
+    ]
 
 
 def waits(interval: Interval, top: int) -> dict[str, Any]:
@@ -79,9 +78,8 @@ def waits(interval: Interval, top: int) -> dict[str, Any]:
         by_class = sorted(sums.values(), key=lambda one: -one["aas"])
         tables += [
             table("By class", columns("class:text aas:aas share:ratio"), by_class),
-            table("By event", columns("event:text class:text aas:aas share:ratio seen"), rows,
-                  top=top),
-        ]  # fmt: skip
+            table("By event", columns("event:text class:text aas:aas share:ratio seen"), rows, top=top),
+        ]
         notes.append(f"{looks} looks, one every {interval.seconds / looks:.2g} s")
     else:
         why = "the sessions were not sampled in this interval"
@@ -89,10 +87,12 @@ def waits(interval: Interval, top: int) -> dict[str, Any]:
     facts = interval.after.facts
     if not facts.get("waits_current"):
         lacks.append(
-            lacking("file access and latches of single sessions: they are in CPU",
-                    "the consumer events_waits_current is off",
-                    CONSUMER.format("events_waits_current"))
-        )  # fmt: skip
+            lacking(
+                "file access and latches of single sessions: they are in CPU",
+                "the consumer events_waits_current is off",
+                CONSUMER.format("events_waits_current"),
+            )
+        )
     if not interval.missing(WAITS):
         timed = interval.query(
             f"""select EVENT_NAME as event, COUNT_STAR as waits, SUM_TIMER_WAIT as time,
@@ -104,25 +104,35 @@ def waits(interval: Interval, top: int) -> dict[str, Any]:
         tables.append(table("Timed by the server", shown, timed, top=top))
     if not facts.get("waits_timed"):
         lacks.append(
-            lacking("latches (wait/synch)", "no such instrument is on",
-                    "enable wait/synch/% in performance_schema.setup_instruments; it costs")
-        )  # fmt: skip
-    return section("waits", "Waits by class and event", tables,
-                   about="aas: average active sessions, as sampled. A session that waits for"
-                   " nothing the server tells of counts as CPU.",
-                   not_measured=lacks, notes=notes)  # fmt: skip
+            lacking(
+                "latches (wait/synch)",
+                "no such instrument is on",
+                "enable wait/synch/% in performance_schema.setup_instruments; it costs",
+            )
+        )
+    return section(
+        "waits",
+        "Waits by class and event",
+        tables,
+        about="aas: average active sessions, as sampled. A session that waits for"
+        " nothing the server tells of counts as CPU.",
+        not_measured=lacks,
+        notes=notes,
+    )
 
 
 _SQL = (
     ("By time", "time", "statement:text share:ratio time:ns calls mean:ns rows_examined"),
     ("By calls", "calls", "statement:text calls time:ns mean:ns rows_sent rows_affected"),
-    ("By rows examined", "rows_examined",
-     "statement:text rows_examined rows_sent calls no_index:count:without_index"),
+    ("By rows examined", "rows_examined", "statement:text rows_examined rows_sent calls no_index:count:without_index"),
     ("By lock time", "lock_time", "statement:text lock_time:ns calls time:ns"),
-    ("By temporary tables on disk", "disk_tables",
-     "statement:text disk_tables:count:disk_tables temp_tables:count:temp_tables calls"),
+    (
+        "By temporary tables on disk",
+        "disk_tables",
+        "statement:text disk_tables:count:disk_tables temp_tables:count:temp_tables calls",
+    ),
     ("By errors", "errors", "statement:text errors calls"),
-)  # fmt: skip
+)
 
 
 def statements(interval: Interval, top: int) -> dict[str, Any]:
@@ -145,8 +155,7 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
     texts: dict[str, str] = {}
     if interval.after.file("statement_texts"):
         source = interval.ends("statement_texts")[1]
-        texts = {row["d"]: row["q"] for row in
-                 interval.query(f"select DIGEST as d, query as q from {source}")}  # fmt: skip
+        texts = {row["d"]: row["q"] for row in interval.query(f"select DIGEST as d, query as q from {source}")}
     rows = [
         row | {"begins": beginning(texts.get(row["statement"]))}
         for row in rows
@@ -158,9 +167,7 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
         tables.append(table(heading, sql_columns(spec), first, top=top))
         shown |= dict.fromkeys(row["statement"] for row in first[:top])
     told = [{"statement": one, "text": texts.get(one)} for one in shown if one != OTHER]
-    lost = interval.query(
-        f"select DIGEST as name, verdict, why from {view} where verdict <> 'ok' order by 2, 1"
-    )
+    lost = interval.query(f"select DIGEST as name, verdict, why from {view} where verdict <> 'ok' order by 2, 1")
     notes = []
     if any(row["statement"] == OTHER for row in rows):
         notes.append("the table of digests was full: raise performance_schema_digests_size")
@@ -170,12 +177,11 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
         [
             *tables,
             table("Texts", columns("statement:text text:text"), told),
-            table("Difference not known", columns("name:text verdict:text why:text"), lost,
-                  top=top),
+            table("Difference not known", columns("name:text verdict:text why:text"), lost, top=top),
         ],
         about="share: of all statements' time. Statements are counted when they end.",
         notes=notes,
-    )  # fmt: skip
+    )
 
 
 def locks(interval: Interval, top: int) -> dict[str, Any]:
@@ -184,9 +190,7 @@ def locks(interval: Interval, top: int) -> dict[str, Any]:
     counted = {
         "deadlocks": found.get("innodb_deadlocks"),
         "row_lock_waits": found.get("innodb_row_lock_waits"),
-        "waited": None
-        if found.get("innodb_row_lock_time") is None
-        else (found["innodb_row_lock_time"] or 0) * 1e6,
+        "waited": None if found.get("innodb_row_lock_time") is None else (found["innodb_row_lock_time"] or 0) * 1e6,
         "verdict": interval.verdict("status").word,
     }
     source, looks = interval.samples("blocked", BLOCKED)
@@ -220,8 +224,9 @@ def settings(interval: Interval, top: int) -> dict[str, Any]:
         where a.value is distinct from b.value order by 1"""
     )
     shown = columns("setting:text before:text after:text")
-    return section("settings", "Settings that changed", [table("", shown, rows)],
-                   notes=[] if rows else ["no setting changed"])  # fmt: skip
+    return section(
+        "settings", "Settings that changed", [table("", shown, rows)], notes=[] if rows else ["no setting changed"]
+    )
 
 
 def changes(interval: Interval, top: int) -> dict[str, Any]:

@@ -23,8 +23,7 @@ from dbdyno.snapshot.view import Column, Options, View, unread
 if TYPE_CHECKING:
     from dbdyno.snapshot.store import Snapshot
 
-ORDER = ("sysstat", "sys_time_model", "system_event", "event_histogram_micro",
-         "segment_statistics", "sql", "parameter")  # fmt: skip
+ORDER = ("sysstat", "sys_time_model", "system_event", "event_histogram_micro", "segment_statistics", "sql", "parameter")
 TEXTS = "statement_texts"
 TEXT_COLUMNS = (
     Column("sql_id", "key", "text", "VARCHAR"),
@@ -122,9 +121,13 @@ class OracleCollector:
             return unread(asked.view, asked.scope, said(error), f"grant {asked.grants}")
         spent = time.perf_counter_ns() - started
         return View(
-            asked.view, asked.scope, asked.columns, rows, appearance=asked.appearance,
+            asked.view,
+            asked.scope,
+            asked.columns,
+            rows,
+            appearance=asked.appearance,
             elapsed_ns=spent,
-        )  # fmt: skip
+        )
 
     def _texts(self, statements: View, before: Snapshot | None) -> View:
         known = _known(before)

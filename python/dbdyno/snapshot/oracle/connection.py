@@ -40,9 +40,7 @@ def address(dsn: str) -> Address:
         parts = urlsplit(dsn)
         port = parts.port or PORT
     except ValueError as error:
-        raise SnapshotError(
-            f"the connection string cannot be read: {error}", next_step=_EXAMPLE
-        ) from error
+        raise SnapshotError(f"the connection string cannot be read: {error}", next_step=_EXAMPLE) from error
     service = unquote(parts.path.strip("/"))
     if not parts.hostname or not service:
         raise SnapshotError("the connection string names no host or no service", next_step=_EXAMPLE)
@@ -67,9 +65,7 @@ def address(dsn: str) -> Address:
     offered = [one.removeprefix(LICENSED) for one in names() if one.startswith(LICENSED)]
     for one in licensed:
         if one not in offered:
-            raise SnapshotError(
-                f"licensed={one}: there is no such view here", next_step=f"one of {offered}"
-            )
+            raise SnapshotError(f"licensed={one}: there is no such view here", next_step=f"one of {offered}")
     user = f"{given['user']}@" if "user" in given else ""
     place = f"{parts.hostname}:{port}/{service}"
     return Address(given, f"oracle://{user}{place}", place, tuple(licensed))

@@ -32,9 +32,7 @@ _PROFILE = (
     ("commits", "user commits", "count", 1),
     ("rollbacks", "user rollbacks", "count", 1),
 )
-_THROUGHPUT = columns(
-    "database:text tps:per_s hitrate:ratio lio_ps:per_s rd_ps:per_s rows_ps:per_s changes_ps:per_s"
-)
+_THROUGHPUT = columns("database:text tps:per_s hitrate:ratio lio_ps:per_s rd_ps:per_s rows_ps:per_s changes_ps:per_s")
 
 
 def sections(interval: Interval, top: int) -> list[dict[str, Any]]:
@@ -53,9 +51,7 @@ def counts(interval: Interval) -> dict[str, int | None]:
     """Statistics and the time model (us) over the interval, by name; None where not known."""
     rows = interval.query("select name, value from sysstat", "sysstat")
     if interval.has("sys_time_model"):
-        rows += interval.query(
-            "select stat_name as name, value from sys_time_model", "sys_time_model"
-        )
+        rows += interval.query("select stat_name as name, value from sys_time_model", "sys_time_model")
     return {row["name"]: row["value"] for row in rows}
 
 
@@ -136,8 +132,7 @@ def profile(interval: Interval, top: int) -> dict[str, Any]:
             }
         )
     shown = columns(
-        "what:text per_second:number:per_second per_transaction:number:per_transaction"
-        " total:number unit:text:"
+        "what:text per_second:number:per_second per_transaction:number:per_transaction total:number unit:text:"
     )
     return section("profile", "Load profile", [table("", shown, rows)])
 
@@ -156,14 +151,19 @@ def waits(interval: Interval, top: int) -> dict[str, Any]:
         "system_event",
     )
     cpu = counts(interval).get("DB CPU")
-    events.append({"event": "DB CPU", "wait_class": None, "waits": None, "mean": None,
-                   "time": None if cpu is None else cpu * 1000})  # fmt: skip
+    events.append(
+        {
+            "event": "DB CPU",
+            "wait_class": None,
+            "waits": None,
+            "mean": None,
+            "time": None if cpu is None else cpu * 1000,
+        }
+    )
     whole = sum(row["time"] or 0 for row in events)
     sums: dict[str, Row] = {}
     for row in events:
-        row["class"] = wait_class(
-            row["wait_class"], None if row["event"] == "DB CPU" else row["event"]
-        )
+        row["class"] = wait_class(row["wait_class"], None if row["event"] == "DB CPU" else row["event"])
         row["share"] = (row["time"] or 0) / whole if whole and row["time"] is not None else None
         own = sums.setdefault(row["class"], {"class": row["class"], "time": 0, "share": 0.0})
         own["time"] += row["time"] or 0
@@ -174,16 +174,21 @@ def waits(interval: Interval, top: int) -> dict[str, Any]:
         "waits",
         title,
         [
-            table("By class", columns("class:text time:ns aas:aas share:ratio"),
-                  sorted(sums.values(), key=lambda row: -row["time"])),
-            table("By event", columns("event:text class:text waits time:ns mean:ns share:ratio"),
-                  events, top=top),
-            table("By length", columns("event:text length:text waits share:ratio"),
-                  _lengths(interval, [row["event"] for row in events[:5]])),
+            table(
+                "By class",
+                columns("class:text time:ns aas:aas share:ratio"),
+                sorted(sums.values(), key=lambda row: -row["time"]),
+            ),
+            table("By event", columns("event:text class:text waits time:ns mean:ns share:ratio"), events, top=top),
+            table(
+                "By length",
+                columns("event:text length:text waits share:ratio"),
+                _lengths(interval, [row["event"] for row in events[:5]]),
+            ),
             *_sampled(interval, top),
         ],
         about="foreground sessions; share: of the waits and the CPU time together",
-    )  # fmt: skip
+    )
 
 
 def _lengths(interval: Interval, events: list[str]) -> list[Row]:
@@ -259,20 +264,17 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
         tables.append(table(heading, sql_columns(spec), first, top=top))
         shown |= dict.fromkeys(row["statement"] for row in first[:top])
     told = [{"statement": one, "text": texts.get(one)} for one in shown]
-    lost = interval.query(
-        "select sql_id as name, verdict, why from sql where verdict <> 'ok' order by 2, 1"
-    )
+    lost = interval.query("select sql_id as name, verdict, why from sql where verdict <> 'ok' order by 2, 1")
     return section(
         "sql",
         "Top SQL",
         [
             *tables,
             table("Texts", columns("statement:text text:text"), told),
-            table("Difference not known", columns("name:text verdict:text why:text"), lost,
-                  top=top),
+            table("Difference not known", columns("name:text verdict:text why:text"), lost, top=top),
         ],
         about="share: of the elapsed time of all statements still in the shared pool",
-    )  # fmt: skip
+    )
 
 
 def segments(interval: Interval, top: int) -> dict[str, Any]:

@@ -107,11 +107,7 @@ class PostgresCollector:
             _begin(main)
             views = [joined(CLUSTER[0], [reader.read(CLUSTER[0])])]  # first: the time of the rates
             self._facts = facts.read(main)
-            views += [
-                joined(source, [reader.read(source)])
-                for source in CLUSTER[1:]
-                if reader.has(source.name)
-            ]
+            views += [joined(source, [reader.read(source)]) for source in CLUSTER[1:] if reader.has(source.name)]
             views += self._statements(reader, before)
             wanted = self._databases(main)
             own = [one for one in wanted if one[1] == main.info.dbname]
@@ -172,9 +168,7 @@ class PostgresCollector:
         except (psycopg.Error, Error) as error:
             self._problem("objects", database[1], str(error).strip().splitlines()[0])
 
-    def _objects(
-        self, reader: Reader, database: tuple[int, str], parts: dict[str, list[Part]]
-    ) -> None:
+    def _objects(self, reader: Reader, database: tuple[int, str], parts: dict[str, list[Part]]) -> None:
         for source in DATABASE:
             part = reader.read(source, database)
             parts.setdefault(source.name, []).append(part)

@@ -136,9 +136,7 @@ def _reset_databases(interval: Interval) -> Iterator[tuple[tuple[str, str | None
     for row in rows:
         if not row["fell"] and _was_kept(interval, row["datid"]):
             continue
-        verdict = Verdict(
-            "reset", f"pg_stat_reset() in {row['datname']} at {moment_us(row['at'])}", row["at"]
-        )
+        verdict = Verdict("reset", f"pg_stat_reset() in {row['datname']} at {moment_us(row['at'])}", row["at"])
         for scope in ("database", "objects"):
             yield (scope, str(row["datid"])), verdict
 
@@ -169,9 +167,7 @@ def _databases(interval: Interval) -> list[int]:
     return [int(row["datid"]) for row in rows]
 
 
-def _unread_databases(
-    interval: Interval, judged: Verdicts
-) -> Iterator[tuple[tuple[str, str | None], Verdict]]:
+def _unread_databases(interval: Interval, judged: Verdicts) -> Iterator[tuple[tuple[str, str | None], Verdict]]:
     """Databases, or single views of one, that only one of the ends has."""
     if not interval.has("pg_stat_database"):
         return
@@ -203,9 +199,9 @@ def _statements(interval: Interval, cluster: Verdict | None) -> Verdict | None:
         return _by_info(*interval.ends(info), interval)
     before, after = interval.ends(view)
     keys = ", ".join(quoted(c.name) for c in interval.after.columns(view) if c.kind == "key")
-    gone = interval.query(
-        f"select count(*) as n from (select {keys} from {before} except select {keys} from {after})"
-    )[0]["n"]
+    gone = interval.query(f"select count(*) as n from (select {keys} from {before} except select {keys} from {after})")[
+        0
+    ]["n"]
     if gone:
         return Verdict("evicted", f"{gone} entries of pg_stat_statements were pushed out or reset")
     return None
@@ -243,7 +239,7 @@ def refine(interval: Interval, view: str) -> None:
             f" and g.indexrelname = {view}.indexrelname)"
         )
     if view in ("pg_stat_user_tables", "pg_statio_user_tables"):
-        indexes = interval.table("pg_stat_user_indexes") if interval.has("pg_stat_user_indexes") else None  # fmt: skip  # noqa: E501
+        indexes = interval.table("pg_stat_user_indexes") if interval.has("pg_stat_user_indexes") else None
         sums = [c.name for c in interval.after.columns(view) if c.kind == "sum"]
         if indexes is not None and sums:
             interval.connection.execute(

@@ -25,8 +25,17 @@ def is_ours(text: str) -> bool:
 
 _QUERIES: tuple[tuple[tuple[str, ...], LiteralString], ...] = (
     (
-        ("at_us", "started_us", "in_recovery", "version", "version_num", "block_bytes", "role",
-         "database", "loaded_us"),
+        (
+            "at_us",
+            "started_us",
+            "in_recovery",
+            "version",
+            "version_num",
+            "block_bytes",
+            "role",
+            "database",
+            "loaded_us",
+        ),
         "select (extract(epoch from clock_timestamp()) * 1000000)::bigint,"
         " (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint,"
         " pg_is_in_recovery(), current_setting('server_version'),"
@@ -55,7 +64,7 @@ _QUERIES: tuple[tuple[tuple[str, ...], LiteralString], ...] = (
         " (extract(epoch from clock_timestamp() - min(xact_start)) * 1000000)::bigint, count(*)"
         " from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()",
     ),
-)  # fmt: skip
+)
 
 
 def read(connection: Connection) -> dict[str, Any]:

@@ -25,9 +25,16 @@ OWN_COMMITS = 3
 """Transactions of ours in each reading."""
 
 _COUNTERS = (
-    "commits", "rollbacks", "hits", "reads", "rows", "changes", "temp_bytes", "deadlocks",
+    "commits",
+    "rollbacks",
+    "hits",
+    "reads",
+    "rows",
+    "changes",
+    "temp_bytes",
+    "deadlocks",
     "wal_bytes",
-)  # fmt: skip
+)
 _SQL = """
 select sum(xact_commit), sum(xact_rollback), sum(blks_hit), sum(blks_read),
   sum(tup_returned + tup_fetched), sum(tup_inserted + tup_updated + tup_deleted),
@@ -73,9 +80,7 @@ class PostgresLive:
             )
             self._connection.cursor_factory = MarkedCursor
         except TargetError as error:
-            raise SnapshotError(
-                error.message, where=error.where, next_step=error.next_step
-            ) from error
+            raise SnapshotError(error.message, where=error.where, next_step=error.next_step) from error
         self.lacks: list[str] = []
         self._texts: dict[str, str] = {}
         self._readings = 0
@@ -117,8 +122,9 @@ class PostgresLive:
                 where=self._target.safe_dsn,
                 next_step="start again when it is up",
             ) from error
-        values = {name: None if value is None else float(value)
-                  for name, value in zip(_COUNTERS, row or (), strict=True)}  # fmt: skip
+        values = {
+            name: None if value is None else float(value) for name, value in zip(_COUNTERS, row or (), strict=True)
+        }
         looks = self._sampler.samples if self._sampler else 0
         own = self._readings * OWN_COMMITS + looks
         self._readings += 1

@@ -25,9 +25,7 @@ def throughput(interval: Interval, top: int) -> dict[str, Any]:
     view = "pg_stat_database"
     missing = interval.missing(view)
     if missing:
-        return section(
-            "throughput", "Database throughput", not_measured=[lacking("throughput", *missing)]
-        )
+        return section("throughput", "Database throughput", not_measured=[lacking("throughput", *missing)])
     rows = _rows(interval)
     return section(
         "throughput",
@@ -40,11 +38,14 @@ def throughput(interval: Interval, top: int) -> dict[str, Any]:
             untimed(interval, "time of reads and writes"),
             None
             if "active_time" in interval.columns(view)
-            else lacking("active sessions by database", "this version has no active_time",
-                         "PostgreSQL 14 or later; or sample: dbdyno snap watch"),
+            else lacking(
+                "active sessions by database",
+                "this version has no active_time",
+                "PostgreSQL 14 or later; or sample: dbdyno snap watch",
+            ),
         ],
         notes=_boundaries(interval),
-    )  # fmt: skip
+    )
 
 
 def _rows(interval: Interval) -> list[Row]:
@@ -92,8 +93,9 @@ def _boundaries(interval: Interval) -> list[str]:
     return notes
 
 
-_PROFILE = columns("what:text per_second:number:per_second per_transaction:number:per_transaction"
-                   " total:number unit:text:")  # fmt: skip
+_PROFILE = columns(
+    "what:text per_second:number:per_second per_transaction:number:per_transaction total:number unit:text:"
+)
 
 _LINES = (
     ("DB time (active sessions)", "active_time", "ns", 1e6),
@@ -138,15 +140,11 @@ def profile(interval: Interval, top: int) -> dict[str, Any]:
         "Load profile",
         [table("", _PROFILE, _profile_rows(interval, values, totals))],
         about="all databases together; a transaction is a commit or a rollback",
-        notes=[]
-        if totals["whole"]
-        else ["a database without a known difference is left out of these sums"],
+        notes=[] if totals["whole"] else ["a database without a known difference is left out of these sums"],
     )
 
 
-def _profile_rows(
-    interval: Interval, values: list[tuple[str, Any, str, float]], totals: Row
-) -> list[Row]:
+def _profile_rows(interval: Interval, values: list[tuple[str, Any, str, float]], totals: Row) -> list[Row]:
     done = (totals["transactions committed"] or 0) + (totals["transactions rolled back"] or 0)
     rows = []
     for label, total, unit, factor in values:
@@ -170,8 +168,7 @@ def _log(interval: Interval) -> list[tuple[str, Any, str, float]]:
     found: list[tuple[str, Any, str, float]] = [("WAL written (by position)", written, "bytes", 1)]
     if interval.has("pg_stat_wal"):
         row = interval.query("select wal_records, wal_fpi from pg_stat_wal", "pg_stat_wal")[0]
-        found += [("WAL records", row["wal_records"], "count", 1),
-                  ("full page images", row["wal_fpi"], "count", 1)]  # fmt: skip
+        found += [("WAL records", row["wal_records"], "count", 1), ("full page images", row["wal_fpi"], "count", 1)]
     return found
 
 
@@ -185,5 +182,4 @@ def _calls(interval: Interval) -> list[tuple[str, Any, str, float]]:
         f"select sum(calls) as calls, sum({name}) as time from pg_stat_statements {top}",
         "pg_stat_statements",
     )[0]
-    return [("statements executed", row["calls"], "count", 1),
-            ("time in statements", row["time"], "ns", 1e6)]  # fmt: skip
+    return [("statements executed", row["calls"], "count", 1), ("time in statements", row["time"], "ns", 1e6)]

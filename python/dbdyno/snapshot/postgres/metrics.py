@@ -18,11 +18,10 @@ _DATABASE = (
     (Metric("blocks", "blocks asked for", "per_s"), "sum(blks_hit + blks_read)"),
     (Metric("reads", "blocks read", "per_s", False), "sum(blks_read)"),
     (Metric("rows", "rows returned and fetched", "per_s"), "sum(tup_returned + tup_fetched)"),
-    (Metric("changes", "rows changed", "per_s"),
-     "sum(tup_inserted + tup_updated + tup_deleted)"),
+    (Metric("changes", "rows changed", "per_s"), "sum(tup_inserted + tup_updated + tup_deleted)"),
     (Metric("temp", "temporary files", "bytes_per_s", False), "sum(temp_bytes)"),
     (Metric("deadlocks", "deadlocks", "per_s", False), "sum(deadlocks)"),
-)  # fmt: skip
+)
 
 
 def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
@@ -32,10 +31,7 @@ def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
     view = "pg_stat_database"
     if interval.has(view):
         has = interval.columns(view)
-        parts = [
-            sql if "active_time" not in sql or "active_time" in has else "null"
-            for _, sql in _DATABASE
-        ]
+        parts = [sql if "active_time" not in sql or "active_time" in has else "null" for _, sql in _DATABASE]
         row = interval.query(
             f"select {', '.join(f'{sql} as m{at}' for at, sql in enumerate(parts))},"
             " sum(blks_hit) / nullif(sum(blks_hit + blks_read), 0) as hitrate,"
@@ -87,7 +83,6 @@ def _sampled(interval: Interval) -> list[tuple[Metric, float | None]]:
     if not looks:
         return []
     waiting = interval.query(
-        f"select count(*) as n from {source} where kind = 'client backend' and state = 'active'"
-        " and event is not null"
+        f"select count(*) as n from {source} where kind = 'client backend' and state = 'active' and event is not null"
     )[0]["n"]
     return [(Metric("waiting", "sessions that wait", "aas", False), waiting / looks)]

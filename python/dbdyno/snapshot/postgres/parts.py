@@ -52,8 +52,7 @@ def own_transactions(interval: Interval) -> dict[str, int]:
 def unknown(interval: Interval, view: str, name: str, top: int) -> dict[str, Any]:
     """The rows of a view whose difference is not known, each with its verdict and why."""
     rows = interval.query(
-        f"select {name} as name, verdict, why from {view}"
-        " where verdict <> 'ok' order by verdict, name",
+        f"select {name} as name, verdict, why from {view} where verdict <> 'ok' order by verdict, name",
         view,
     )
     shown = columns("name:text verdict:text why:text")
@@ -63,10 +62,7 @@ def unknown(interval: Interval, view: str, name: str, top: int) -> dict[str, Any
 def relation_name(alias: str = "", database: bool = False) -> str:
     """SQL for schema.table, the schema public left out; with the database where several are."""
     at = f"{alias}." if alias else ""
-    plain = (
-        f"case when {at}schemaname = 'public' then {at}relname"
-        f" else {at}schemaname || '.' || {at}relname end"
-    )
+    plain = f"case when {at}schemaname = 'public' then {at}relname else {at}schemaname || '.' || {at}relname end"
     return f"{at}datname || ': ' || {plain}" if database else plain
 
 

@@ -15,21 +15,18 @@ if TYPE_CHECKING:
 VIEW = "pg_stat_statements"
 
 _ORDERS = (
-    ("By time", "time", "statement:text calls time:ns share:ratio mean:ns sd:ns rows"
-                        " database:text"),
-    ("By calls", "calls", "statement:text calls share_calls:ratio:share time:ns mean:ns rows"
-                          " database:text"),
-    ("By blocks read", "reads", "statement:text reads share_reads:ratio:share hits read_time:ns"
-                                " calls time:ns database:text"),
-    ("By blocks asked for", "blocks", "statement:text blocks reads hitrate:ratio calls time:ns"
-                                      " database:text"),
-    ("By WAL", "wal", "statement:text wal:bytes share_wal:ratio:share records fpi calls time:ns"
-                      " database:text"),
-    ("By temporary blocks", "temp", "statement:text temp share_temp:ratio:share calls time:ns"
-                                    " database:text"),
-    ("By planning time", "plan", "statement:text plans plan:ns:plan_time calls time:ns"
-                                 " database:text"),
-)  # fmt: skip
+    ("By time", "time", "statement:text calls time:ns share:ratio mean:ns sd:ns rows database:text"),
+    ("By calls", "calls", "statement:text calls share_calls:ratio:share time:ns mean:ns rows database:text"),
+    (
+        "By blocks read",
+        "reads",
+        "statement:text reads share_reads:ratio:share hits read_time:ns calls time:ns database:text",
+    ),
+    ("By blocks asked for", "blocks", "statement:text blocks reads hitrate:ratio calls time:ns database:text"),
+    ("By WAL", "wal", "statement:text wal:bytes share_wal:ratio:share records fpi calls time:ns database:text"),
+    ("By temporary blocks", "temp", "statement:text temp share_temp:ratio:share calls time:ns database:text"),
+    ("By planning time", "plan", "statement:text plans plan:ns:plan_time calls time:ns database:text"),
+)
 
 
 def statements(interval: Interval, top: int) -> dict[str, Any]:
@@ -40,9 +37,7 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
         return section("sql", title, not_measured=[lacking("statements", *missing)])
     rows = _rows(interval)
     ours = [row for row in rows if is_ours(row["text"] or "")]
-    rows = [
-        row | {"begins": beginning(row["text"])} for row in rows if not is_ours(row["text"] or "")
-    ]
+    rows = [row | {"begins": beginning(row["text"])} for row in rows if not is_ours(row["text"] or "")]
     tables = []
     shown: dict[str, Row] = {}
     for heading, order, spec in _ORDERS:
@@ -73,8 +68,7 @@ def _rows(interval: Interval) -> list[Row]:
     top = "d.toplevel is not false" if "toplevel" in has else "true"
     planned = setting(interval, "pg_stat_statements.track_planning") == "on"
     keys = [k for k in ("userid", "dbid", "queryid", "toplevel") if k in has]
-    on = {end: " and ".join(f"{end}.{quoted(k)} is not distinct from d.{quoted(k)}" for k in keys)
-          for end in "ab"}  # fmt: skip
+    on = {end: " and ".join(f"{end}.{quoted(k)} is not distinct from d.{quoted(k)}" for k in keys) for end in "ab"}
     before, after = interval.ends(VIEW)
     interval.table(VIEW)
     names, texts = _names(interval), _texts(interval)
@@ -117,9 +111,7 @@ def _names(interval: Interval) -> str:
 
 def _texts(interval: Interval) -> str:
     """A relation with the texts known at the end of the interval."""
-    if "statement_texts" in interval.after.views and not interval.after.views[
-        "statement_texts"
-    ].get("problem"):
+    if "statement_texts" in interval.after.views and not interval.after.views["statement_texts"].get("problem"):
         return interval.ends("statement_texts")[1]
     return "(select null::bigint as queryid, null::varchar as query where false)"
 
@@ -130,20 +122,22 @@ def _not_measured(interval: Interval, rows: list[Row]) -> list[dict[str, Any] | 
     return [
         None
         if planning == "on" or "plans" not in has
-        else lacking("planning time", "pg_stat_statements.track_planning is off",
-                     "pg_stat_statements.track_planning = on"),
+        else lacking(
+            "planning time", "pg_stat_statements.track_planning is off", "pg_stat_statements.track_planning = on"
+        ),
         untimed(interval, "time of reads"),
         None
         if "wal_bytes" in has
         else lacking("WAL by statement", "this version counts none", "PostgreSQL 13 or later"),
-        None
-        if "statement_texts" in interval.after.views
-        else lacking("texts", "they were left out (--redact)"),
+        None if "statement_texts" in interval.after.views else lacking("texts", "they were left out (--redact)"),
         None
         if interval.after.facts.get("monitor") is not False
-        else lacking("statements of other roles", "the role may not see them",
-                     f"grant pg_monitor to {interval.after.facts.get('role')}"),
-    ]  # fmt: skip
+        else lacking(
+            "statements of other roles",
+            "the role may not see them",
+            f"grant pg_monitor to {interval.after.facts.get('role')}",
+        ),
+    ]
 
 
 def _notes(interval: Interval, ours: list[Row]) -> list[str]:

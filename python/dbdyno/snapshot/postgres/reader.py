@@ -140,10 +140,15 @@ def joined(source: Source, parts: Sequence[Part]) -> View:
     scope_by = "datid" if source.scope == "objects" else source.scope_by
     if not whole:
         return View(
-            source.name, source.scope, (), [], scope_by, source.appearance, elapsed,
-            parts[0].problem, parts[0].next_step,
-        )  # fmt: skip
+            source.name,
+            source.scope,
+            (),
+            [],
+            scope_by,
+            source.appearance,
+            elapsed,
+            parts[0].problem,
+            parts[0].next_step,
+        )
     data = b"".join(part.data for part in whole)
-    return View(
-        source.name, source.scope, whole[0].columns, data, scope_by, source.appearance, elapsed
-    )
+    return View(source.name, source.scope, whole[0].columns, data, scope_by, source.appearance, elapsed)

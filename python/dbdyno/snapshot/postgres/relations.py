@@ -10,10 +10,7 @@ from dbdyno.snapshot.postgres.parts import present, relation_name, several_datab
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
 
-_MOST = columns(
-    "table:text tuples_pct:ratio tab_hitpct:ratio idx_hitpct:ratio tab_read tab_hit idx_read"
-    " idx_hit"
-)
+_MOST = columns("table:text tuples_pct:ratio tab_hitpct:ratio idx_hitpct:ratio tab_read tab_hit idx_read idx_hit")
 _ACCESS = columns(
     "table:text seq_scans seq_rows idx_scans idx_rows inserted updated hot:ratio:hot_updates"
     " deleted live dead size:bytes"
@@ -110,9 +107,7 @@ def indexes(interval: Interval, top: int) -> dict[str, Any]:
         ],
         about="not scanned: neither primary key nor unique nor constraint, no scan in the interval;"
         " scans_ever: since the statistics began",
-        notes=["an index that is idle here may serve queries on a standby"]
-        if unused and not started
-        else [],
+        notes=["an index that is idle here may serve queries on a standby"] if unused and not started else [],
     )
 
 
@@ -121,10 +116,7 @@ def _unused(interval: Interval, relation: str) -> list[dict[str, Any]]:
     join = ""
     if interval.has("pg_class"):
         size = f"c.relpages * {_block(interval)}"
-        join = (
-            f"left join {interval.table('pg_class')} c"
-            " on c.datid = x.datid and c.oid = x.indexrelid"
-        )
+        join = f"left join {interval.table('pg_class')} c on c.datid = x.datid and c.oid = x.indexrelid"
     after = interval.ends("pg_stat_user_indexes")[1]
     return interval.query(
         f"""select x.indexrelname as index, {relation} as "table", {size} as size,
@@ -136,8 +128,9 @@ def _unused(interval: Interval, relation: str) -> list[dict[str, Any]]:
         where x.verdict = 'ok' and x.idx_scan = 0 and not p.indisunique and not p.indisprimary
           and not p.indisexclusion
         order by r.idx_scan = 0 desc, size desc nulls last, index""",
-        "pg_stat_user_indexes", "pg_index",
-    )  # fmt: skip
+        "pg_stat_user_indexes",
+        "pg_index",
+    )
 
 
 _VACUUM = columns(
@@ -174,18 +167,20 @@ def vacuum(interval: Interval, top: int) -> dict[str, Any]:
         "Vacuum",
         [
             table("", _VACUUM, rows, top=top),
-            table("Most dead rows", columns("table:text dead dead_before live"), _dead(interval),
-                  top=min(top, 5)),
+            table("Most dead rows", columns("table:text dead dead_before live"), _dead(interval), top=min(top, 5)),
             table("Wrap-around", _AGE, _ages(interval)),
         ],
         not_measured=[
             None
             if "total_vacuum_time" in has
-            else lacking("time of vacuum and analyze", "this version does not add it up",
-                         "PostgreSQL 18 or later; or log_autovacuum_min_duration"),
+            else lacking(
+                "time of vacuum and analyze",
+                "this version does not add it up",
+                "PostgreSQL 18 or later; or log_autovacuum_min_duration",
+            ),
         ],
         notes=quiet,
-    )  # fmt: skip
+    )
 
 
 def _dead(interval: Interval) -> list[dict[str, Any]]:
@@ -205,5 +200,6 @@ def _ages(interval: Interval) -> list[dict[str, Any]]:
             as oldest_table, max(frozen_age) as age, max(frozen_age) / 2146483648 as "limit"
         from pg_class c left join pg_stat_user_tables t on t.datid = c.datid and t.relid = c.oid
         where frozen_age is not null group by 1 order by age desc""",
-        "pg_class", "pg_stat_user_tables",
-    )  # fmt: skip
+        "pg_class",
+        "pg_stat_user_tables",
+    )

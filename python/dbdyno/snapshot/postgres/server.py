@@ -78,28 +78,33 @@ def log(interval: Interval, top: int) -> dict[str, Any]:
         tables.append(table(title, _VALUES, rows))
     has = interval.columns("pg_stat_wal")
     if "wal_sync_time" in has and setting(interval, "track_wal_io_timing") != "on":
-        lacks.append(lacking("time of WAL writes and syncs", "track_wal_io_timing is off",
-                             "track_wal_io_timing = on"))  # fmt: skip
+        lacks.append(lacking("time of WAL writes and syncs", "track_wal_io_timing is off", "track_wal_io_timing = on"))
     return section("wal", "WAL and checkpoints", tables, not_measured=lacks)
 
 
 Lines = dict[str, tuple[str, str, float]]
 _WAL: Lines = {
-    "wal_records": ("records", "count", 1), "wal_fpi": ("full page images", "count", 1),
-    "wal_bytes": ("bytes", "bytes", 1), "wal_buffers_full": ("buffers full", "count", 1),
-    "wal_write": ("writes", "count", 1), "wal_sync": ("syncs", "count", 1),
-    "wal_write_time": ("time of writes", "ns", 1e6), "wal_sync_time": ("time of syncs", "ns", 1e6),
-}  # fmt: skip
+    "wal_records": ("records", "count", 1),
+    "wal_fpi": ("full page images", "count", 1),
+    "wal_bytes": ("bytes", "bytes", 1),
+    "wal_buffers_full": ("buffers full", "count", 1),
+    "wal_write": ("writes", "count", 1),
+    "wal_sync": ("syncs", "count", 1),
+    "wal_write_time": ("time of writes", "ns", 1e6),
+    "wal_sync_time": ("time of syncs", "ns", 1e6),
+}
 _CHECKPOINTER: Lines = {
-    "num_timed": ("timed", "count", 1), "num_requested": ("requested", "count", 1),
+    "num_timed": ("timed", "count", 1),
+    "num_requested": ("requested", "count", 1),
     "num_done": ("done", "count", 1),
     "restartpoints_timed": ("restartpoints timed", "count", 1),
     "restartpoints_req": ("restartpoints requested", "count", 1),
     "restartpoints_done": ("restartpoints done", "count", 1),
-    "write_time": ("time of writes", "ns", 1e6), "sync_time": ("time of syncs", "ns", 1e6),
+    "write_time": ("time of writes", "ns", 1e6),
+    "sync_time": ("time of syncs", "ns", 1e6),
     "buffers_written": ("buffers written", "count", 1),
     "slru_written": ("SLRU buffers written", "count", 1),
-}  # fmt: skip
+}
 _BGWRITER: Lines = {
     "checkpoints_timed": ("checkpoints timed", "count", 1),
     "checkpoints_req": ("checkpoints requested", "count", 1),
@@ -172,8 +177,7 @@ _STANDBYS = columns(
     "application:text client:text state:text sync:text sent:bytes:behind_sent"
     " replayed:bytes:behind_replayed replay_lag:ns"
 )
-_SLOTS = columns("slot:text type:text active:text keeps:bytes:WAL_kept keeps_before:bytes:before"
-                 " status:text")  # fmt: skip
+_SLOTS = columns("slot:text type:text active:text keeps:bytes:WAL_kept keeps_before:bytes:before status:text")
 
 
 def replication(interval: Interval, top: int) -> dict[str, Any]:
@@ -204,10 +208,11 @@ def replication(interval: Interval, top: int) -> dict[str, Any]:
     role = "a standby" if interval.after.facts.get("in_recovery") else "a primary"
     notes = [f"this server is {role}"] + ([] if standbys else ["no standby is connected"])
     return section(
-        "replication", "Replication",
+        "replication",
+        "Replication",
         [table("Standbys", _STANDBYS, standbys), table("Slots", _SLOTS, slots), _logical(interval)],
         notes=notes,
-    )  # fmt: skip
+    )
 
 
 def _logical(interval: Interval) -> dict[str, Any] | None:
@@ -250,8 +255,9 @@ def settings(interval: Interval, top: int) -> dict[str, Any]:
         row |= {end: shown_value(row["setting"], row[end]) for end in ("before", "after")}
     pending = interval.query(f"select name from {after} where pending_restart order by name")
     notes = [f"{row['name']} waits for a restart" for row in pending]
-    return section("settings", title, [table("", _SETTINGS, rows)],
-                   notes=notes if notes or rows else ["no setting changed"])  # fmt: skip
+    return section(
+        "settings", title, [table("", _SETTINGS, rows)], notes=notes if notes or rows else ["no setting changed"]
+    )
 
 
 def changes(interval: Interval, top: int) -> dict[str, Any]:
@@ -273,9 +279,12 @@ def changes(interval: Interval, top: int) -> dict[str, Any]:
         )
         rows += _renamed(interval, kind, view, name)
     shown = columns("kind:text name:text change:text verdict:text")
-    return section("changes", "Objects created, dropped, renamed",
-                   [table("", shown, rows, top=max(top, 20))],
-                   notes=[] if rows else ["none"])  # fmt: skip
+    return section(
+        "changes",
+        "Objects created, dropped, renamed",
+        [table("", shown, rows, top=max(top, 20))],
+        notes=[] if rows else ["none"],
+    )
 
 
 def _renamed(interval: Interval, kind: str, view: str, name: str) -> list[Row]:

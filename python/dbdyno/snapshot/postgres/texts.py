@@ -49,9 +49,7 @@ ORDERS: tuple[tuple[str, ...], ...] = (
 )
 """Columns that a report orders by; of each group the server has one at most."""
 
-_QUOTED = re.compile(
-    r"(?:[eE]|[uU]&)?'(?:[^'\\]|''|\\.)*'|(\$[A-Za-z_]*\$).*?\1|\"(?:[^\"]|\"\")*\"", re.S
-)
+_QUOTED = re.compile(r"(?:[eE]|[uU]&)?'(?:[^'\\]|''|\\.)*'|(\$[A-Za-z_]*\$).*?\1|\"(?:[^\"]|\"\")*\"", re.S)
 _NUMBER = re.compile(r"(?<![\w$.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?\b", re.I)
 _LIST = re.compile(r"\(\s*\?(?:\s*,\s*\?)*\s*(?:/\*, \.\.\. \*/\s*)?\)")
 
@@ -135,7 +133,7 @@ def _of(before: Snapshot | None) -> dict[int, str]:
     path = before.file(NAME) if before else None
     if path is None or not path.exists():
         return {}
-    return {int(i): str(t) for i, t in _query("select queryid, query from read_parquet(?)", [str(path)])}  # fmt: skip  # noqa: E501
+    return {int(i): str(t) for i, t in _query("select queryid, query from read_parquet(?)", [str(path)])}
 
 
 def _query(sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:

@@ -34,8 +34,7 @@ class Source:
 
 
 CLUSTER: tuple[Source, ...] = (
-    Source("pg_stat_database", ("datid",), "database", scope_by="datid",
-           where="datid is not null"),
+    Source("pg_stat_database", ("datid",), "database", scope_by="datid", where="datid is not null"),
     Source("pg_stat_database_conflicts", ("datid",), "database", scope_by="datid"),
     Source("pg_stat_bgwriter", (), "shared", "fixed"),
     Source("pg_stat_checkpointer", (), "shared", "fixed"),
@@ -46,15 +45,31 @@ CLUSTER: tuple[Source, ...] = (
     Source("pg_stat_lock", ("locktype",), "shared", "fixed"),
     Source("pg_stat_replication_slots", ("slot_name",), "shared"),
     Source("pg_stat_subscription_stats", ("subid",), "shared"),
-    Source("pg_stat_replication", ("pid",), "now", states=True,
-           skip=frozenset({"usesysid", "client_hostname"})),
+    Source("pg_stat_replication", ("pid",), "now", states=True, skip=frozenset({"usesysid", "client_hostname"})),
     Source("pg_stat_wal_receiver", ("pid",), "now", states=True, skip=frozenset({"conninfo"})),
     Source("pg_replication_slots", ("slot_name",), "now", states=True),
     Source("pg_stat_progress_vacuum", ("pid",), "now", states=True),
-    Source("pg_settings", ("name",), "now", states=True,
-           skip=frozenset({"short_desc", "extra_desc", "min_val", "max_val", "enumvals",
-                           "sourcefile", "sourceline", "boot_val", "reset_val", "category"})),
-)  # fmt: skip
+    Source(
+        "pg_settings",
+        ("name",),
+        "now",
+        states=True,
+        skip=frozenset(
+            {
+                "short_desc",
+                "extra_desc",
+                "min_val",
+                "max_val",
+                "enumvals",
+                "sourcefile",
+                "sourceline",
+                "boot_val",
+                "reset_val",
+                "category",
+            }
+        ),
+    ),
+)
 """Read once for the whole cluster."""
 
 DATABASE: tuple[Source, ...] = (
@@ -70,15 +85,46 @@ DATABASE: tuple[Source, ...] = (
         "now",
         where="relkind in ('r', 'm', 'i', 't') and relnamespace <> 11",
         states=True,
-        skip=frozenset({"relname", "relnamespace", "reltype", "reloftype", "relowner", "relam",
-                        "reltablespace", "relisshared", "relpersistence", "relnatts", "relchecks",
-                        "relhasrules", "relhastriggers", "relhassubclass", "relrowsecurity",
-                        "relforcerowsecurity", "relispopulated", "relreplident", "relispartition",
-                        "relrewrite", "relfrozenxid", "relminmxid", "relacl", "reloptions",
-                        "relpartbound", "relhasindex", "relallvisible", "relallfrozen"}),
+        skip=frozenset(
+            {
+                "relname",
+                "relnamespace",
+                "reltype",
+                "reloftype",
+                "relowner",
+                "relam",
+                "reltablespace",
+                "relisshared",
+                "relpersistence",
+                "relnatts",
+                "relchecks",
+                "relhasrules",
+                "relhastriggers",
+                "relhassubclass",
+                "relrowsecurity",
+                "relforcerowsecurity",
+                "relispopulated",
+                "relreplident",
+                "relispartition",
+                "relrewrite",
+                "relfrozenxid",
+                "relminmxid",
+                "relacl",
+                "reloptions",
+                "relpartbound",
+                "relhasindex",
+                "relallvisible",
+                "relallfrozen",
+            }
+        ),
         extra=(
-            ("case when relfrozenxid::text <> '0' then age(relfrozenxid) end", "frozen_age",
-             "gauge", "count", "BIGINT"),
+            (
+                "case when relfrozenxid::text <> '0' then age(relfrozenxid) end",
+                "frozen_age",
+                "gauge",
+                "count",
+                "BIGINT",
+            ),
         ),
     ),
     Source(
@@ -87,33 +133,61 @@ DATABASE: tuple[Source, ...] = (
         "now",
         where="indrelid >= 16384",
         states=True,
-        skip=frozenset({"indrelid", "indnatts", "indnkeyatts", "indimmediate", "indisclustered",
-                        "indcheckxmin", "indisready", "indislive", "indisreplident", "indkey",
-                        "indcollation", "indclass", "indoption", "indexprs", "indpred",
-                        "indnullsnotdistinct"}),
+        skip=frozenset(
+            {
+                "indrelid",
+                "indnatts",
+                "indnkeyatts",
+                "indimmediate",
+                "indisclustered",
+                "indcheckxmin",
+                "indisready",
+                "indislive",
+                "indisreplident",
+                "indkey",
+                "indcollation",
+                "indclass",
+                "indoption",
+                "indexprs",
+                "indpred",
+                "indnullsnotdistinct",
+            }
+        ),
     ),
-)  # fmt: skip
+)
 """Read in each database; the database's oid becomes the first key."""
 
 STATEMENTS = Source(
-    "pg_stat_statements", ("userid", "dbid", "queryid", "toplevel"), "statements", "entry",
-    where="queryid is not null", skip=frozenset({"query"}),
-)  # fmt: skip
+    "pg_stat_statements",
+    ("userid", "dbid", "queryid", "toplevel"),
+    "statements",
+    "entry",
+    where="queryid is not null",
+    skip=frozenset({"query"}),
+)
 STATEMENTS_INFO = Source("pg_stat_statements_info", (), "statements_info", "fixed")
 
 GAUGES = frozenset(
     {
-        "numbackends", "op_bytes", "n_live_tup", "n_dead_tup", "n_mod_since_analyze",
-        "n_ins_since_vacuum", "blks_exists", "mean_exec_time", "stddev_exec_time",
-        "mean_plan_time", "stddev_plan_time", "mean_time", "stddev_time", "dealloc",
+        "numbackends",
+        "op_bytes",
+        "n_live_tup",
+        "n_dead_tup",
+        "n_mod_since_analyze",
+        "n_ins_since_vacuum",
+        "blks_exists",
+        "mean_exec_time",
+        "stddev_exec_time",
+        "mean_plan_time",
+        "stddev_plan_time",
+        "mean_time",
+        "stddev_time",
+        "dealloc",
     }
-)  # fmt: skip
+)
 """Numbers in the views above that do not accumulate."""
 
-SUMS = frozenset(
-    {"idx_scan", "idx_tup_fetch", "idx_blks_read", "idx_blks_hit", "tidx_blks_read",
-     "tidx_blks_hit"}
-)  # fmt: skip
+SUMS = frozenset({"idx_scan", "idx_tup_fetch", "idx_blks_read", "idx_blks_hit", "tidx_blks_read", "tidx_blks_hit"})
 """Of a table: added up over its indexes, so that they fall when one is dropped."""
 
 LIFETIME = {
@@ -139,8 +213,7 @@ def known(source: Source, probed: Sequence[tuple[str, str]]) -> list[tuple[str, 
         if name in source.skip:
             continue
         found.append((_expression(name, kind_of_type), _column(source, name, kind_of_type, names)))
-    found += [(sql, Column(name, kind, unit, kind_of)) for sql, name, kind, unit, kind_of
-              in source.extra]  # fmt: skip
+    found += [(sql, Column(name, kind, unit, kind_of)) for sql, name, kind, unit, kind_of in source.extra]
     return found
 
 

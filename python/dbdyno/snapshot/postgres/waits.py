@@ -36,8 +36,7 @@ def activity(interval: Interval) -> int:
     )
     seen = connection.execute("select distinct type, name, client from active").fetchall()
     connection.execute(
-        "create or replace temp table classes (type varchar, name varchar, client boolean,"
-        " class varchar)"
+        "create or replace temp table classes (type varchar, name varchar, client boolean, class varchar)"
     )
     if seen:
         connection.executemany(
@@ -73,9 +72,7 @@ def waits(interval: Interval, top: int) -> dict[str, Any]:
         from active left join {texts} t on t.queryid = statement
         where client and {_ACTIVE} group by 1, 2 order by aas desc"""
     )
-    idle = interval.query(
-        f"select count(*) / {looks} as aas from active where client and not ({_ACTIVE})"
-    )[0]["aas"]
+    idle = interval.query(f"select count(*) / {looks} as aas from active where client and not ({_ACTIVE})")[0]["aas"]
     notes = [f"{looks} looks, one every {interval.seconds / looks:.2g} s"]
     if idle:
         notes.append(f"{idle:.2f} sessions were idle in a transaction, on average")
@@ -86,12 +83,13 @@ def waits(interval: Interval, top: int) -> dict[str, Any]:
             table("By class", _CLASSES, counted("class")),
             table("By event", _EVENTS, counted("name as event, type, class"), top=top),
             table("By statement", _BY_SQL, by_sql, top=top),
-            table("Background processes", _BACKGROUND,
-                  counted("kind as process, name as event", "not client"), top=top),
+            table(
+                "Background processes", _BACKGROUND, counted("kind as process, name as event", "not client"), top=top
+            ),
         ],
         about="aas: average active sessions, as sampled; CPU: active and not waiting",
         notes=notes,
-    )  # fmt: skip
+    )
 
 
 _WHO = columns(
@@ -133,9 +131,11 @@ def locks(interval: Interval, top: int) -> dict[str, Any]:
             " where deadlocks + conflicts > 0 order by deadlocks desc",
             "pg_stat_database",
         )
-    calm = [] if rows or found else ["no deadlock, no conflict"] + (
-        ["no look found a session that waited for a lock"] if looks else []
-    )  # fmt: skip
+    calm = (
+        []
+        if rows or found
+        else ["no deadlock, no conflict"] + (["no look found a session that waited for a lock"] if looks else [])
+    )
     return section(
         "locks",
         "Locks, and who blocked whom",

@@ -25,8 +25,7 @@ BLOCKS = 20
 
 def arms(text: str) -> list[Arm]:
     """The arms with and without a flash log, as `--set flash_log=` names them."""
-    return [Arm(f"flash log {level.name}", settings=level.settings)
-            for level in chosen(LEVELS, text, "flash_log")]  # fmt: skip
+    return [Arm(f"flash log {level.name}", settings=level.settings) for level in chosen(LEVELS, text, "flash_log")]
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:

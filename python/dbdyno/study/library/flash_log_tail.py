@@ -34,9 +34,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
             transactions=500 if quick else max(commits // BLOCKS, 1),
             warmup_transactions=100,
         ),
-        judge=Judge(
-            headline="p99.9", operation="commit", longest=longest // 20 if quick else longest
-        ),
+        judge=Judge(headline="p99.9", operation="commit", longest=longest // 20 if quick else longest),
     )
 
 
@@ -47,8 +45,7 @@ STUDY = Study(
     "million commits with and 4 million without a flash log. The 10,000 longest of all 8 million "
     "are looked at apart.",
     targets="models with storage cells: --target model:exadata-x2 by default",
-    source="Guy Harrison, 2012: the 10,000 longest of 8 million 'log file sync' waits, 40 sessions "
-    "(E10)",
+    source="Guy Harrison, 2012: the 10,000 longest of 8 million 'log file sync' waits, 40 sessions (E10)",
     found_there="Extreme outliers, 291,780 us among waits of about 1,000 us, were gone or reduced "
     "with the flash log. The source shows a picture and gives no counts.",
     factors=(

@@ -32,8 +32,7 @@ _TEMPLATES: tuple[tuple[str, int, str], ...] = (
     (
         "long range",
         6,
-        "select count(*), sum(amount), max(amount) from {table}"
-        " where id between :at and :at + 5000;",
+        "select count(*), sum(amount), max(amount) from {table} where id between :at and :at + 5000;",
     ),
     ("update by key", 10, "update {table} set amount = amount + 1 where id = :at;"),
     ("grouping", 2, "select kind, avg(amount) from {table} group by kind;"),
@@ -78,11 +77,7 @@ def _workload(kind: str) -> Workload:
             where="--set workload",
             next_step="mix makes a load of its own; watch takes the statements that others run",
         )
-    scripts = [
-        _script(number, rows, *template)
-        for number, rows in enumerate(ROWS)
-        for template in _TEMPLATES
-    ]
+    scripts = [_script(number, rows, *template) for number, rows in enumerate(ROWS) for template in _TEMPLATES]
     tables = [sql for number, rows in enumerate(ROWS) for sql in _table(number, rows)]
     return Workload(
         scripts,

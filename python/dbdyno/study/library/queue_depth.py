@@ -28,12 +28,8 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
             setting("sd_max_throttle", options["sd_max_throttle"]),
             sessions(options["jobs"], "job"),
         ),
-        workload=Workload(
-            kind="scan-jobs", parameters={"io_bytes": 1 << 20, "bytes": 16 << 20, "shared": False}
-        ),
-        schedule=Schedule(
-            blocks=3 if quick else 6, transactions=4 if quick else 12, warmup_transactions=1
-        ),
+        workload=Workload(kind="scan-jobs", parameters={"io_bytes": 1 << 20, "bytes": 16 << 20, "shared": False}),
+        schedule=Schedule(blocks=3 if quick else 6, transactions=4 if quick else 12, warmup_transactions=1),
         judge=Judge(headline="throughput"),
     )
 

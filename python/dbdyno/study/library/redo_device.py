@@ -41,8 +41,7 @@ STUDY = Study(
     workload="Each session changes a row (512 bytes of redo) and commits, without pause "
     "(commit-loop). Arms: redo on the disk and on the flash of the machine, at 1 and 10 sessions.",
     targets="models: --target model:sas-and-flash by default",
-    source="Guy Harrison, 2011: redo on flash and on SAS disks, updates and commits at 1 and 10 "
-    "sessions (E6)",
+    source="Guy Harrison, 2011: redo on flash and on SAS disks, updates and commits at 1 and 10 sessions (E6)",
     found_there="With redo blocks of 512 bytes flash was about 4 times slower at 1 session and "
     "almost 20 times at 10. The source has no figures beside these two.",
     factors=(

@@ -26,9 +26,7 @@ TABLES = {
     "large": Level("large table", parameters={"blocks": 40_000}),
     "small": Level("small table", parameters={"blocks": 1_000}),
 }
-MODES = {
-    mode: Level(mode, {"cells.flash_cache.mode": mode}) for mode in ("write-through", "write-back")
-}
+MODES = {mode: Level(mode, {"cells.flash_cache.mode": mode}) for mode in ("write-through", "write-back")}
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:

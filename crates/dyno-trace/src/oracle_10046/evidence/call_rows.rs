@@ -127,10 +127,8 @@ pub fn columns(rows: &[Kept], file: u32, names: &Names<'_>) -> Vec<Values> {
 
 fn in_order(to: Columns, parents: Vec<i64>, file: u32, len: usize, arm: &str) -> Vec<Values> {
     let Columns { mut kind, mut statement, mut lob_type, numbers, tiny, .. } = to;
-    let [started, elapsed, cpu, rows, physical, consistent, current, own @ ..] =
-        numbers.map(Values::I64);
-    let [own_elapsed, own_cpu, own_wait, own_physical, own_consistent, own_current, rest @ ..] =
-        own;
+    let [started, elapsed, cpu, rows, physical, consistent, current, own @ ..] = numbers.map(Values::I64);
+    let [own_elapsed, own_cpu, own_wait, own_physical, own_consistent, own_current, rest @ ..] = own;
     let [plan, lob_bytes, user, line, offset, tim, number] = rest;
     let [misses, depth, goal, close_type] = tiny.map(Values::U8);
     let ids = match number {

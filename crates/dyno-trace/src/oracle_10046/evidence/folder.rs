@@ -96,8 +96,7 @@ pub struct Folder {
 impl Folder {
     /// Opens the parts of the small tables in a folder, which is made where it is missing.
     pub fn create(dir: &Path) -> Result<Self, EvidenceError> {
-        let open =
-            |table: &Small| Table::create(dir, table.name(), table.columns()).map(Mutex::new);
+        let open = |table: &Small| Table::create(dir, table.name(), table.columns()).map(Mutex::new);
         let small = Small::ALL.iter().map(open).collect::<Result<_, _>>()?;
         Ok(Self { dir: dir.to_owned(), small })
     }
@@ -113,13 +112,7 @@ impl Folder {
     }
 
     /// Opens a part of a large table: `<folder>/f<file>-<number>`.
-    pub fn part(
-        &self,
-        table: &str,
-        columns: &[Column],
-        file: u32,
-        number: u32,
-    ) -> Result<Table, EvidenceError> {
+    pub fn part(&self, table: &str, columns: &[Column], file: u32, number: u32) -> Result<Table, EvidenceError> {
         Table::create(&self.dir.join(table), &format!("f{file:06}-{number:06}"), columns)
     }
 

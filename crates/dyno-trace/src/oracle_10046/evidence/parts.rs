@@ -23,12 +23,7 @@ pub struct Parts {
 
 impl Parts {
     /// No part yet.
-    pub fn new(
-        folder: Arc<Folder>,
-        name: &'static str,
-        columns: &'static [Column],
-        file: u32,
-    ) -> Self {
+    pub fn new(folder: Arc<Folder>, name: &'static str, columns: &'static [Column], file: u32) -> Self {
         Self { folder, name, columns, file, number: 0, open: None }
     }
 

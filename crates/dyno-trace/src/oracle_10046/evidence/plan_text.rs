@@ -6,8 +6,7 @@
 use dyno_evidence::NONE;
 
 /// Names of the figures, in the order of [`PlanText::figures`].
-pub const FIGURES: [&str; 10] =
-    ["cr", "pr", "pw", "str", "time", "cost", "size", "card", "dr", "dw"];
+pub const FIGURES: [&str; 10] = ["cr", "pr", "pw", "str", "time", "cost", "size", "card", "dr", "dw"];
 
 /// A STAT line's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,29 +77,11 @@ mod tests {
         );
         assert_eq!(
             figures("SORT (cr=6 pr=0 pw=0 str=1 time=248us cost=10 size=411 card=3)"),
-            [
-                ("cr", 6),
-                ("pr", 0),
-                ("pw", 0),
-                ("str", 1),
-                ("time", 248),
-                ("cost", 10),
-                ("size", 411),
-                ("card", 3)
-            ]
+            [("cr", 6), ("pr", 0), ("pw", 0), ("str", 1), ("time", 248), ("cost", 10), ("size", 411), ("card", 3)]
         );
         assert_eq!(
             figures("X (cr=1 pr=0 pw=0 str=1 time=120 dr=5 dw=6 us cost=2)"),
-            [
-                ("cr", 1),
-                ("pr", 0),
-                ("pw", 0),
-                ("str", 1),
-                ("time", 120),
-                ("cost", 2),
-                ("dr", 5),
-                ("dw", 6)
-            ]
+            [("cr", 1), ("pr", 0), ("pw", 0), ("str", 1), ("time", 120), ("cost", 2), ("dr", 5), ("dw", 6)]
         );
     }
 

@@ -322,9 +322,7 @@ impl SmallRows {
                 .i64(row.at.place.line)
                 .i64(row.at.place.byte_offset)
                 .u32(row.at.session + base)
-                .word(row.kind.map_or(99, |kind| kind as u32), |_| {
-                    row.kind.map_or("header", stamp_word).to_owned()
-                })
+                .word(row.kind.map_or(99, |kind| kind as u32), |_| row.kind.map_or("header", stamp_word).to_owned())
                 .bytes(&row.value)
                 .i64(row.at.at_ns)
                 .i64(row.zone)

@@ -74,8 +74,7 @@ impl Columns {
         for kept in stretch {
             let row = &kept.row;
             let known = names.events.get(row.event as usize);
-            self.event
-                .push(row.event, |_| known.map_or_else(String::new, |(name, _)| name.clone()));
+            self.event.push(row.event, |_| known.map_or_else(String::new, |(name, _)| name.clone()));
             let class = if row.think { IDLE } else { known.map_or(OTHER, |(_, class)| *class) };
             self.class.push(u32::from(class), |at| CLASSES[at as usize].to_owned());
             let word = |at: u32| names.parameters.get(at as usize).cloned().unwrap_or_default();
@@ -92,8 +91,7 @@ impl Columns {
         for (column, number) in self.numbers.iter_mut().zip(NUMBERS) {
             column.extend(stretch.iter().map(number));
         }
-        let owner =
-            |kept: &Kept| if kept.owner == u64::MAX { NONE } else { row_id(file, kept.owner) };
+        let owner = |kept: &Kept| if kept.owner == u64::MAX { NONE } else { row_id(file, kept.owner) };
         self.owners.extend(stretch.iter().map(owner));
         self.depth.extend(stretch.iter().map(|kept| kept.depth));
         self.session.extend(stretch.iter().map(|kept| kept.row.session));

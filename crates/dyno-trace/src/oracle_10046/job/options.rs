@@ -32,15 +32,12 @@ impl JobOptions {
     /// From JSON: `files` (paths, or `{"path", "arm"}`), `think_time_ns`, `binds`, `threads`,
     /// `centiseconds`.
     pub fn from_json(text: &str) -> Result<Self, JobError> {
-        let json: Json =
-            serde_json::from_str(text).map_err(|e| JobError::Options(e.to_string()))?;
-        let files =
-            json["files"].as_array().ok_or_else(|| wrong("files: a list of paths is needed"))?;
+        let json: Json = serde_json::from_str(text).map_err(|e| JobError::Options(e.to_string()))?;
+        let files = json["files"].as_array().ok_or_else(|| wrong("files: a list of paths is needed"))?;
         let file = |file: &Json| match file {
             Json::String(path) => Ok((path.clone(), String::new())),
             other => {
-                let path =
-                    other["path"].as_str().ok_or_else(|| wrong("files: a path is needed"))?;
+                let path = other["path"].as_str().ok_or_else(|| wrong("files: a path is needed"))?;
                 Ok((path.to_owned(), other["arm"].as_str().unwrap_or_default().to_owned()))
             }
         };
@@ -68,12 +65,7 @@ impl JobOptions {
 
     pub(super) fn reading(&self, file: u32, statements: bool) -> Reading {
         let unit = |centiseconds| if centiseconds { CENTISECOND_NS } else { MICROSECOND_NS };
-        Reading {
-            file,
-            unit_ns: self.centiseconds.map(unit),
-            think_time_ns: self.think_time_ns,
-            statements,
-        }
+        Reading { file, unit_ns: self.centiseconds.map(unit), think_time_ns: self.think_time_ns, statements }
     }
 }
 
@@ -85,12 +77,8 @@ pub fn request_from_json(text: &str) -> Result<Request, JobError> {
         let field = |name: &Json| {
             let name = name.as_str().unwrap_or_default();
             Field::to_group_by(name).ok_or_else(|| {
-                let known: Vec<&str> =
-                    Field::ALL[..Field::ALL.len() - 2].iter().map(|(n, _)| *n).collect();
-                JobError::Options(format!(
-                    "by: there is no {name:?}\n  next: choose from {}",
-                    known.join(", ")
-                ))
+                let known: Vec<&str> = Field::ALL[..Field::ALL.len() - 2].iter().map(|(n, _)| *n).collect();
+                JobError::Options(format!("by: there is no {name:?}\n  next: choose from {}", known.join(", ")))
             })
         };
         request.by = by.iter().map(field).collect::<Result<_, JobError>>()?;

@@ -46,9 +46,7 @@ impl Told {
     pub(super) fn refuse(&mut self, error: &JobError) {
         match error {
             JobError::Refused { refusal } => self.refused.push(refusal_json(refusal)),
-            other => self
-                .refused
-                .push(json!({"path": null, "sentence": other.to_string(), "next_step": null})),
+            other => self.refused.push(json!({"path": null, "sentence": other.to_string(), "next_step": null})),
         }
     }
 

@@ -17,13 +17,7 @@ pub(super) struct Found {
 /// The bind that begins at `start` with its first line (or with a further line, where a stamp stood
 /// in between: its number is `NONE`), and where the next line begins. `None`: more bytes are
 /// needed. `keep`: take it apart; else only find its end.
-pub(super) fn bind(
-    bytes: &[u8],
-    start: usize,
-    closed: bool,
-    keep: bool,
-    faults: &mut Faults,
-) -> Option<Found> {
+pub(super) fn bind(bytes: &[u8], start: usize, closed: bool, keep: bool, faults: &mut Faults) -> Option<Found> {
     let mut lines = Lines::new(bytes, start, closed);
     let (_, first_end, mut next) = lines.next()?;
     let mut count = u32::from(bytes[next - 1] == b'\n');

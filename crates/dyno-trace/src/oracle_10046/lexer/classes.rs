@@ -47,10 +47,7 @@ impl Class {
     /// Whether the line begins a record that tells where time went or what ran: no such line is
     /// part of a bind's value, nor of a text whose end is lost.
     pub(super) fn is_record(self) -> bool {
-        !matches!(
-            self,
-            Class::Bind | Class::BindRest | Class::Blank | Class::HeaderStart | Class::Other
-        )
+        !matches!(self, Class::Bind | Class::BindRest | Class::Blank | Class::HeaderStart | Class::Other)
     }
 }
 
@@ -142,11 +139,7 @@ fn indented(line: &[u8]) -> Class {
         b"toid ptr value=",
         b"oacdef = ",
     ];
-    if rests.into_iter().any(|rest| text.starts_with(rest)) {
-        Class::BindRest
-    } else {
-        Class::Other
-    }
+    if rests.into_iter().any(|rest| text.starts_with(rest)) { Class::BindRest } else { Class::Other }
 }
 
 /// `Bind#12` since 10g, `bind 12: ...` before.
@@ -174,9 +167,7 @@ pub(super) fn second_record(line: &[u8]) -> Option<usize> {
         (longest > 0).then_some(longest)
     });
     let others: [&[u8]; 3] = [b"*** 20", b"XCTEND rlbk=", b"====================="];
-    let by_text = others
-        .into_iter()
-        .filter_map(|text| memchr::memmem::find(line.get(1..)?, text).map(|at| at + 1));
+    let by_text = others.into_iter().filter_map(|text| memchr::memmem::find(line.get(1..)?, text).map(|at| at + 1));
     let zeros = memchr::memchr(0, line).filter(|at| *at > 0);
     by_cursor.take(1).chain(by_text).chain(zeros).min()
 }

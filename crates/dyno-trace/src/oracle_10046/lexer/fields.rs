@@ -37,9 +37,7 @@ impl<'a> Iterator for Fields<'a> {
             return None;
         }
         let name_start = self.at;
-        let stop = |from: usize, what: u8| {
-            memchr::memchr(what, &line[from..]).map_or(line.len(), |found| from + found)
-        };
+        let stop = |from: usize, what: u8| memchr::memchr(what, &line[from..]).map_or(line.len(), |found| from + found);
         let equals = memchr::memchr2(b'=', self.separator, &line[name_start..]);
         let Some(equals) = equals.map(|e| name_start + e).filter(|e| line[*e] == b'=') else {
             let end = stop(name_start, self.separator);

@@ -44,15 +44,7 @@ pub(super) fn stat(rest: &[u8], stop: usize, base: usize, memo: &mut Memo) -> Op
     expect!(rest, at, b" op='");
     let end = stop - usize::from(rest.get(stop.checked_sub(1)?)? == &b'\r');
     let close = end.checked_sub(1).filter(|close| *close >= at && rest[*close] == b'\'')?;
-    Some(Stat {
-        cursor,
-        id,
-        cnt,
-        pid,
-        pos,
-        obj: if negative { -obj } else { obj },
-        op: text(base, at, close),
-    })
+    Some(Stat { cursor, id, cnt, pid, pos, obj: if negative { -obj } else { obj }, op: text(base, at, close) })
 }
 
 /// The head line of PARSING IN CURSOR as 11g and later write it.

@@ -85,15 +85,7 @@ impl Lexer {
     pub fn new(options: Options) -> Self {
         // Places in a batch have 32 bits.
         let options = Options { cap: options.cap.clamp(16, 1 << 30), ..options };
-        Lexer {
-            options,
-            state: State::default(),
-            tail: Vec::new(),
-            patience: 0,
-            file: 0,
-            offset: 0,
-            line: 1,
-        }
+        Lexer { options, state: State::default(), tail: Vec::new(), patience: 0, file: 0, offset: 0, line: 1 }
     }
 
     /// The same for file number `file`.

@@ -8,9 +8,7 @@ use super::numbers::Memo;
 use super::state::{Carry, State};
 use super::texts::End;
 use super::{Options, binds, calls, heads, singles, stamps, texts, waits};
-use crate::oracle_10046::record::{
-    Batch, Cursor, Placed, Reason, Record, Stamp, StampKind, Text, Unread,
-};
+use crate::oracle_10046::record::{Batch, Cursor, Placed, Reason, Record, Stamp, StampKind, Text, Unread};
 
 /// Lexes `batch.bytes` until `until` is reached or passed, or until a record needs
 /// more bytes than there are (`last`: there are no more). Gives the place up to which it came, and
@@ -150,9 +148,7 @@ impl Scan<'_> {
         let start = self.at;
         let (mut end, next) = match memchr::memchr(b'\n', &bytes[start..]) {
             Some(found) => (start + found, start + found + 1),
-            None if self.last && bytes.len() - start < self.options.cap => {
-                (bytes.len(), bytes.len())
-            }
+            None if self.last && bytes.len() - start < self.options.cap => (bytes.len(), bytes.len()),
             None => return None,
         };
         while end > start && bytes[end - 1] == b'\r' {
@@ -346,8 +342,7 @@ impl Scan<'_> {
         }
         if let Some(cursor) = cursor {
             let cursor = Cursor { sql, ..cursor };
-            let record =
-                if parse_error { Record::ParseError(cursor) } else { Record::Cursor(cursor) };
+            let record = if parse_error { Record::ParseError(cursor) } else { Record::Cursor(cursor) };
             self.push(line.start, record);
         }
         self.line += memchr::memchr_iter(b'\n', &self.bytes[line.start..next]).count() as u32;

@@ -10,8 +10,7 @@ pub(super) fn stat(line: &[u8], base: usize) -> Careful<Stat> {
     let mut faults = Faults::default();
     let end = digits_end(line, 6);
     let cursor = faults.cursor(&line[6..end]);
-    let mut stat =
-        Stat { cursor, id: NONE, cnt: NONE, pid: NONE, pos: NONE, obj: NONE, op: Text::default() };
+    let mut stat = Stat { cursor, id: NONE, cnt: NONE, pid: NONE, pos: NONE, obj: NONE, op: Text::default() };
     let op = memchr::memmem::find(line, b" op='");
     let close = memchr::memrchr(b'\'', line);
     let head = match (op, close) {
@@ -87,9 +86,7 @@ pub(super) fn xct(line: &[u8]) -> Careful<Xct> {
         faults.note(Reason::Torn);
     }
     match (rollback, read_only) {
-        (Some(rollback), Some(read_only)) if faults.0.is_none() => {
-            (Some(Xct { rollback, read_only, tim }), faults)
-        }
+        (Some(rollback), Some(read_only)) if faults.0.is_none() => (Some(Xct { rollback, read_only, tim }), faults),
         _ => {
             faults.note(Reason::Torn);
             (None, faults)
@@ -129,8 +126,7 @@ pub(super) fn cursor(line: &[u8], base: usize, parse_error: bool) -> Careful<Cur
         sql: Text::default(),
     };
     let cursor_whole = faults.0.is_none();
-    let text =
-        |field: &Field| Text { start: (base + field.start) as u32, len: field.value.len() as u32 };
+    let text = |field: &Field| Text { start: (base + field.start) as u32, len: field.value.len() as u32 };
     let colon = usize::from(line.get(end) == Some(&b':'));
     for field in Fields::new(line, end + colon, b' ') {
         match field.name {

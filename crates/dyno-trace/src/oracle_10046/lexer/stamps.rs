@@ -35,8 +35,7 @@ const PIECES: [(&[u8], StampKind); 4] = [
 
 /// A `*** ` line; `base` is where it begins in the batch.
 pub(super) fn stamp(line: &[u8], base: usize) -> Stamp {
-    let text =
-        |start: usize, end: usize| Text { start: (base + start) as u32, len: (end - start) as u32 };
+    let text = |start: usize, end: usize| Text { start: (base + start) as u32, len: (end - start) as u32 };
     let mut stamp = Stamp {
         kind: StampKind::Unknown,
         value: text(0, line.len()),
@@ -123,11 +122,7 @@ fn moment(text: &[u8]) -> Option<Moment> {
     let (hour, minute, second) = (number(11, 2)?, number(14, 2)?, number(17, 2)?);
     let separators = [text[4], text[7], text[10], text[13], text[16]];
     let known = matches!(&separators, b"--T::" | b"-- ::" | b".....");
-    let in_range = (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && hour < 24
-        && minute < 60
-        && second < 62;
+    let in_range = (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second < 62;
     if !known || !in_range {
         return None;
     }
@@ -179,8 +174,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let months = (month + 9) % 12;
     let in_year = (153 * months + 2) / 5 + day - 1;
-    year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + in_year
-        - 719_468
+    year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + in_year - 719_468
 }
 
 #[cfg(test)]

@@ -120,8 +120,7 @@ fn scan(bytes: &[u8], start: usize, len: i64, crlf: bool, closed: bool) -> End {
         if let Some(record) = record {
             let hopeless = !crlf || bare > len || tries >= TRIES || next - record > PATIENCE;
             if hopeless {
-                return first
-                    .map_or(End::Lost { next: record }, |(text, next)| End::Found { text, next });
+                return first.map_or(End::Lost { next: record }, |(text, next)| End::Found { text, next });
             }
         } else if tries >= TRIES {
             break;

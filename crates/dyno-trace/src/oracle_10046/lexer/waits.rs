@@ -107,13 +107,7 @@ pub(super) fn careful(line: &[u8], base: usize) -> Careful<Wait> {
     (wait.filter(|_| faults.0.is_none()), faults)
 }
 
-fn body(
-    line: &[u8],
-    base: usize,
-    cursor_end: usize,
-    cursor: u64,
-    faults: &mut Faults,
-) -> Option<Wait> {
+fn body(line: &[u8], base: usize, cursor_end: usize, cursor: u64, faults: &mut Faults) -> Option<Wait> {
     let torn = |faults: &mut Faults| {
         faults.note(Reason::Torn);
         None
@@ -162,9 +156,7 @@ fn body(
 /// The value behind the last `name` in `rest`, if no blank follows it, and where the name begins.
 fn last_field<'a>(rest: &'a [u8], name: &[u8]) -> (Option<&'a [u8]>, usize) {
     match memchr::memmem::rfind(rest, name) {
-        Some(at) if !rest[at + name.len()..].contains(&b' ') => {
-            (Some(&rest[at + name.len()..]), at)
-        }
+        Some(at) if !rest[at + name.len()..].contains(&b' ') => (Some(&rest[at + name.len()..]), at),
         _ => (None, rest.len()),
     }
 }

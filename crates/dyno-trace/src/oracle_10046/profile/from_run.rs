@@ -91,12 +91,7 @@ impl Run<'_> {
         Ok(names)
     }
 
-    fn calls(
-        &self,
-        file: u32,
-        names: &mut Names,
-        summing: &mut Summing,
-    ) -> Result<Owners, EvidenceError> {
+    fn calls(&self, file: u32, names: &mut Names, summing: &mut Summing) -> Result<Owners, EvidenceError> {
         let mut owners = Owners::new();
         let columns = [
             "kind",
@@ -118,8 +113,7 @@ impl Run<'_> {
         ];
         for path in parts_of(self.dir, "calls", file)? {
             each(&path, &columns, |rows| {
-                let ((kinds, kind_words), (statements, keys)) =
-                    (rows.words("kind")?, rows.words("statement")?);
+                let ((kinds, kind_words), (statements, keys)) = (rows.words("kind")?, rows.words("statement")?);
                 let (sessions, contexts) = (rows.u32s("session")?, rows.u32s("context")?);
                 let (depth, misses) = (rows.u8s("depth")?, rows.u8s("misses")?);
                 let mut numbers = Vec::new();
@@ -169,13 +163,7 @@ impl Run<'_> {
         Ok(owners)
     }
 
-    fn waits(
-        &self,
-        file: u32,
-        names: &mut Names,
-        owners: &Owners,
-        summing: &mut Summing,
-    ) -> Result<(), EvidenceError> {
+    fn waits(&self, file: u32, names: &mut Names, owners: &Owners, summing: &mut Summing) -> Result<(), EvidenceError> {
         let columns = [
             "event",
             "statement",
@@ -193,8 +181,7 @@ impl Run<'_> {
         ];
         for path in parts_of(self.dir, "waits", file)? {
             each(&path, &columns, |rows| {
-                let ((events, words), (statements, keys)) =
-                    (rows.words("event")?, rows.words("statement")?);
+                let ((events, words), (statements, keys)) = (rows.words("event")?, rows.words("statement")?);
                 let (sessions, contexts) = (rows.u32s("session")?, rows.u32s("context")?);
                 let (think, mut numbers) = (rows.bools("think")?, Vec::new());
                 for name in &columns[5..] {
@@ -210,13 +197,10 @@ impl Run<'_> {
                 for at in 0..rows.len() {
                     let [wait, call, started_ns, elapsed_ns, object, parameters @ ..]: [i64; 8] =
                         std::array::from_fn(|n| numbers[n][at]);
-                    let owner =
-                        if call == NONE { self.late.get(&wait).copied() } else { Some(call) };
+                    let owner = if call == NONE { self.late.get(&wait).copied() } else { Some(call) };
                     let running = owner.map(|owner| (owner & ((1 << 40) - 1)) as usize);
-                    let (kind, depth) = running
-                        .and_then(|number| owners.get(number))
-                        .copied()
-                        .unwrap_or((u16::MAX, u8::MAX));
+                    let (kind, depth) =
+                        running.and_then(|number| owners.get(number)).copied().unwrap_or((u16::MAX, u8::MAX));
                     let event = words.get(events[at] as usize).and_then(|e| names.events.get(e));
                     let key = keys.get(statements[at] as usize);
                     let item = Item {
@@ -279,12 +263,8 @@ fn blank() -> CallRow {
 pub fn profile_run(run: &Path, request: &Request) -> Result<String, EvidenceError> {
     let files = files(run)?;
     let needs = |needed: bool| if needed { files.as_slice() } else { &[] };
-    let mut of = Run {
-        dir: run,
-        request,
-        texts: HashMap::new(),
-        late: late_owners(run, needs(request.needs_owners()))?,
-    };
+    let mut of =
+        Run { dir: run, request, texts: HashMap::new(), late: late_owners(run, needs(request.needs_owners()))? };
     if request.needs_statements() {
         of.texts = super::super::writer::texts(run)?;
     }

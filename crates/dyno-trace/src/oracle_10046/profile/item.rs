@@ -90,9 +90,7 @@ impl Dictionary {
     /// Name of the class of an item.
     pub fn class(&self, what: What) -> &'static str {
         let number = match what {
-            What::Wait(number) => {
-                self.events.get(number as usize).map_or(OTHER, |(_, class)| *class)
-            }
+            What::Wait(number) => self.events.get(number as usize).map_or(OTHER, |(_, class)| *class),
             What::Think => IDLE,
             What::Cpu => CPU,
             What::Unaccounted => OTHER,
@@ -103,9 +101,10 @@ impl Dictionary {
     /// Name of a call's kind.
     pub fn kind(&self, kind: u16) -> &str {
         let kind = usize::from(kind);
-        KINDS.get(kind).copied().unwrap_or_else(|| {
-            self.lob_calls.get(kind.wrapping_sub(KINDS.len())).map_or("", |name| name)
-        })
+        KINDS
+            .get(kind)
+            .copied()
+            .unwrap_or_else(|| self.lob_calls.get(kind.wrapping_sub(KINDS.len())).map_or("", |name| name))
     }
 
     fn context(&self, number: u32, field: Field) -> Value<'_> {
@@ -124,9 +123,7 @@ impl Dictionary {
             _ if number == NO_STATEMENT => Value::Missing,
             None => Value::Missing,
             Some((key, _)) if field == Field::Statement => Value::Text(key),
-            Some((key, force)) => {
-                Value::Text(self.forces.get(*force as usize).map_or(key.as_str(), |text| text))
-            }
+            Some((key, force)) => Value::Text(self.forces.get(*force as usize).map_or(key.as_str(), |text| text)),
         }
     }
 
@@ -172,9 +169,7 @@ impl Dictionary {
             },
             Field::Kind => i64::from(item.kind),
             Field::Statement => i64::from(item.statement),
-            Field::Force => {
-                self.statements.get(&item.statement).map_or(-1, |(_, force)| i64::from(*force))
-            }
+            Field::Force => self.statements.get(&item.statement).map_or(-1, |(_, force)| i64::from(*force)),
             Field::Module | Field::Action | Field::Client | Field::Service | Field::Container => {
                 i64::from(item.context)
             }

@@ -21,29 +21,18 @@ pub struct Request {
 
 impl Default for Request {
     fn default() -> Self {
-        Self {
-            by: vec![Field::Event],
-            filter: None,
-            from_ns: None,
-            to_ns: None,
-            depth: None,
-            top: None,
-        }
+        Self { by: vec![Field::Event], filter: None, from_ns: None, to_ns: None, depth: None, top: None }
     }
 }
 
 impl Request {
     /// Whether some items do not count.
     pub fn leaves_out(&self) -> bool {
-        self.filter.is_some()
-            || self.from_ns.is_some()
-            || self.to_ns.is_some()
-            || self.depth.is_some()
+        self.filter.is_some() || self.from_ns.is_some() || self.to_ns.is_some() || self.depth.is_some()
     }
 
     pub(super) fn uses(&self, is: impl Fn(Field) -> bool + Copy) -> bool {
-        self.by.iter().any(|field| is(*field))
-            || self.filter.as_ref().is_some_and(|filter| filter.uses(is))
+        self.by.iter().any(|field| is(*field)) || self.filter.as_ref().is_some_and(|filter| filter.uses(is))
     }
 
     /// Whether statements have to be told apart.

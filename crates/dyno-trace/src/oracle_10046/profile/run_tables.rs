@@ -96,10 +96,7 @@ pub(super) fn unread(run: &Path) -> Result<Map<String, Json>, EvidenceError> {
     Ok(counts.into_iter().map(|(reason, count)| (reason, json!(count))).collect())
 }
 
-pub(super) fn late_owners(
-    run: &Path,
-    files: &[(u32, String, i64, i64)],
-) -> Result<HashMap<i64, i64>, EvidenceError> {
+pub(super) fn late_owners(run: &Path, files: &[(u32, String, i64, i64)]) -> Result<HashMap<i64, i64>, EvidenceError> {
     let mut late = HashMap::new();
     for (file, ..) in files {
         for path in parts_of(run, "links", *file)? {

@@ -8,8 +8,8 @@ use super::super::accounting::Account;
 use super::super::evidence::narrow;
 use super::super::filter::{Field, Value};
 use super::{
-    BETWEEN, CPU_NAME, DECADES, Dictionary, Item, KIND_SUMS, KindSum, Line, Request, Summing,
-    THINK, UNACCOUNTED, What, bounds_of,
+    BETWEEN, CPU_NAME, DECADES, Dictionary, Item, KIND_SUMS, KindSum, Line, Request, Summing, THINK, UNACCOUNTED, What,
+    bounds_of,
 };
 
 /// A value of a key, once the file's numbers are gone.
@@ -58,10 +58,7 @@ fn what_word(what: What) -> &'static str {
 
 fn name_of(what: What, dictionary: &Dictionary) -> String {
     match what {
-        What::Wait(number) => dictionary
-            .events
-            .get(number as usize)
-            .map_or_else(String::new, |(name, _)| name.clone()),
+        What::Wait(number) => dictionary.events.get(number as usize).map_or_else(String::new, |(name, _)| name.clone()),
         What::Think => THINK.to_owned(),
         What::Cpu => CPU_NAME.to_owned(),
         What::Unaccounted => UNACCOUNTED.to_owned(),
@@ -177,12 +174,7 @@ fn row(key: &Key, told: &Told, by: &[Field], elapsed_ns: i128) -> Json {
     }
     let mut histogram = Vec::new();
     if line.negative.count > 0 {
-        histogram.push(json!([
-            line.min_ns(),
-            0,
-            line.negative.count,
-            narrow(line.negative.total_ns)
-        ]));
+        histogram.push(json!([line.min_ns(), 0, line.negative.count, narrow(line.negative.total_ns)]));
     }
     for (at, (count, total)) in line.decades.iter().enumerate().take(DECADES) {
         if *count > 0 {
@@ -220,8 +212,7 @@ pub fn profile_json(profile: &Profile, request: &Request) -> Map<String, Json> {
         total += told.line.total_ns();
     }
     let elapsed = profile.account.elapsed_ns;
-    let rows: Vec<Json> =
-        lines[..kept].iter().map(|(key, told)| row(key, told, &request.by, elapsed)).collect();
+    let rows: Vec<Json> = lines[..kept].iter().map(|(key, told)| row(key, told, &request.by, elapsed)).collect();
     let calls: Vec<Json> = profile.kinds.iter().map(|(kind, sum)| kind_row(kind, sum)).collect();
     let mut told = Map::new();
     let mut put = |name: &str, value: Json| {
@@ -235,15 +226,9 @@ pub fn profile_json(profile: &Profile, request: &Request) -> Map<String, Json> {
     put("rows", Json::Array(rows));
     put("calls", Json::Array(calls));
     put("left_out_by_top", json!({"count": count, "total_ns": narrow(total)}));
-    let shown = |key: &String| {
-        lines[..kept].iter().any(|(k, _)| k.parts.contains(&Part::Text(key.clone())))
-    };
-    let texts: Map<String, Json> = profile
-        .texts
-        .iter()
-        .filter(|(key, _)| shown(key))
-        .map(|(key, text)| (key.clone(), json!(text)))
-        .collect();
+    let shown = |key: &String| lines[..kept].iter().any(|(k, _)| k.parts.contains(&Part::Text(key.clone())));
+    let texts: Map<String, Json> =
+        profile.texts.iter().filter(|(key, _)| shown(key)).map(|(key, text)| (key.clone(), json!(text))).collect();
     put("statements", Json::Object(texts));
     told
 }

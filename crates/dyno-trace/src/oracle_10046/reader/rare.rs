@@ -65,12 +65,7 @@ impl<S: Sink> Reader<S> {
     }
 
     #[cold]
-    pub(super) fn tell_statement(
-        &mut self,
-        text: Option<&[u8]>,
-        cursor: Option<&Cursor>,
-        at: Belongs,
-    ) {
+    pub(super) fn tell_statement(&mut self, text: Option<&[u8]>, cursor: Option<&Cursor>, at: Belongs) {
         let key = self.statements.key(at.statement);
         let first = self.statements.news() == News::InRun;
         let new = NewStatement { number: at.statement, key: &key, text, first };

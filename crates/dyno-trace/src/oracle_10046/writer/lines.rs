@@ -69,15 +69,7 @@ pub fn calls(rows: &Rows, style: &Style) -> Result<Vec<String>, EvidenceError> {
     let ((kinds, words), (types, type_words)) = (rows.words("kind")?, rows.words("lob_type")?);
     let cursors = rows.u64s("cursor")?;
     let (cpu, elapsed) = (rows.i64s("cpu_ns")?, rows.i64s("elapsed_ns")?);
-    let names = [
-        "physical_reads",
-        "consistent_reads",
-        "current_reads",
-        "rows",
-        "plan_hash",
-        "tim",
-        "lob_bytes",
-    ];
+    let names = ["physical_reads", "consistent_reads", "current_reads", "rows", "plan_hash", "tim", "lob_bytes"];
     let mut numbers = Vec::new();
     for name in names {
         numbers.push(rows.i64s(name)?);
@@ -102,8 +94,7 @@ pub fn calls(rows: &Rows, style: &Style) -> Result<Vec<String>, EvidenceError> {
         } else {
             format!("{kind} #{}:", cursors[at])
         };
-        let dep =
-            if kind.starts_with("LOB") || kind == "RPC EXEC" { NONE } else { tiny(depth[at]) };
+        let dep = if kind.starts_with("LOB") || kind == "RPC EXEC" { NONE } else { tiny(depth[at]) };
         let fields = [
             ("c", c),
             ("e", e),
@@ -125,13 +116,11 @@ pub fn calls(rows: &Rows, style: &Style) -> Result<Vec<String>, EvidenceError> {
 }
 
 /// Columns that [`waits`] needs.
-pub const WAITS: [&str; 9] =
-    ["cursor", "event", "elapsed_ns", "parameters", "p1", "p2", "p3", "object_id", "tim"];
+pub const WAITS: [&str; 9] = ["cursor", "event", "elapsed_ns", "parameters", "p1", "p2", "p3", "object_id", "tim"];
 
 /// WAIT.
 pub fn waits(rows: &Rows, style: &Style) -> Result<Vec<String>, EvidenceError> {
-    let ((events, event_words), (names, name_words)) =
-        (rows.words("event")?, rows.words("parameters")?);
+    let ((events, event_words), (names, name_words)) = (rows.words("event")?, rows.words("parameters")?);
     let (cursors, elapsed) = (rows.u64s("cursor")?, rows.i64s("elapsed_ns")?);
     let values = [rows.i64s("p1")?, rows.i64s("p2")?, rows.i64s("p3")?];
     let (objects, tims) = (rows.i64s("object_id")?, rows.i64s("tim")?);
@@ -217,13 +206,7 @@ pub fn plans(rows: &Rows) -> Result<Vec<String>, EvidenceError> {
     let (pos, obj) = (rows.i64s("position")?, rows.i64s("object_id")?);
     let line = |at: usize| {
         let mut text = format!("STAT #{}", cursors[at]);
-        let fields = [
-            ("id", id[at]),
-            ("cnt", cnt[at]),
-            ("pid", pid[at]),
-            ("pos", pos[at]),
-            ("obj", obj[at]),
-        ];
+        let fields = [("id", id[at]), ("cnt", cnt[at]), ("pid", pid[at]), ("pos", pos[at]), ("obj", obj[at])];
         spaced(&mut text, &fields);
         format!("{text} op='{}'\n", texts[at].as_deref().unwrap_or_default())
     };
@@ -287,8 +270,7 @@ pub const STAMPS: [&str; 6] = ["kind", "value", "wall_ns", "zone_min", "digits",
 /// `***` lines, APPNAME, and headers in mid-file.
 pub fn stamps(rows: &Rows) -> Result<Vec<String>, EvidenceError> {
     let ((kinds, words), values) = (rows.words("kind")?, rows.texts("value")?);
-    let (walls, zones, digits) =
-        (rows.i64s("wall_ns")?, rows.i64s("zone_min")?, rows.u8s("digits")?);
+    let (walls, zones, digits) = (rows.i64s("wall_ns")?, rows.i64s("zone_min")?, rows.u8s("digits")?);
     let containers = rows.texts("container")?;
     let line = |at: usize| {
         let kind = words.get(kinds[at] as usize).map_or("", |word| word);

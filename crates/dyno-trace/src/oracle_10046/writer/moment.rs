@@ -32,8 +32,7 @@ pub fn moment(wall_ns: i64, zone_min: i64, digits: u8) -> String {
     let second = seconds.rem_euclid(86_400);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     let between = if zone_min == NONE && digits <= 3 { ' ' } else { 'T' };
-    let mut text =
-        format!("{year:04}-{month:02}-{day:02}{between}{hour:02}:{minute:02}:{second:02}");
+    let mut text = format!("{year:04}-{month:02}-{day:02}{between}{hour:02}:{minute:02}:{second:02}");
     if digits > 0 {
         let digits = digits.min(9);
         let fraction = nanos / 10i64.pow(9 - u32::from(digits));

@@ -30,12 +30,7 @@ pub struct Stream<'a> {
 
 impl<'a> Stream<'a> {
     /// The rows of `file` in these parts, which are in order.
-    pub fn new(
-        parts: Vec<PathBuf>,
-        columns: &[&'static str],
-        file: u32,
-        render: Render<'a>,
-    ) -> Self {
+    pub fn new(parts: Vec<PathBuf>, columns: &[&'static str], file: u32, render: Render<'a>) -> Self {
         let mut columns = columns.to_vec();
         columns.extend(["file", "line", "byte_offset"]);
         let (parts, waiting) = (parts.into(), VecDeque::new());
@@ -52,9 +47,7 @@ impl<'a> Stream<'a> {
                 continue;
             }
             let texts = (self.render)(&rows)?;
-            for (((file, line), byte_offset), text) in
-                files.into_iter().zip(lines).zip(offsets).zip(texts)
-            {
+            for (((file, line), byte_offset), text) in files.into_iter().zip(lines).zip(offsets).zip(texts) {
                 if file == self.file {
                     self.waiting.push_back(Piece { line, byte_offset, text });
                 }
