@@ -20,7 +20,7 @@ HELPER_PACKAGES = ("dbdyno", "psycopg", "asyncssh")
 
 def python_command(module: str, *arguments: str) -> list[str]:
     """The command that runs a module of ours in an interpreter of its own; start it with `python_environment`."""
-    if not os.path.isabs(sys.executable or ""):
+    if not Path(sys.executable or "").is_absolute():
         raise RuntimeError(f"the interpreter has no absolute path: {sys.executable!r}")
     return [sys.executable, "-P", "-m", module, *arguments]
 
@@ -44,7 +44,7 @@ def find_program(name: str, path: str | None = None) -> Path | None:
 
 def search_folders(path: str) -> list[Path]:
     """The folders of a PATH, without those that depend on the current folder."""
-    return [Path(part) for part in path.split(os.pathsep) if os.path.isabs(part)]
+    return [folder for part in path.split(os.pathsep) if (folder := Path(part)).is_absolute()]
 
 
 def _places() -> list[str]:

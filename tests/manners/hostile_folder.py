@@ -5,7 +5,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-PACKAGES = ("psycopg", "psycopg_binary", "asyncssh", "cryptography", "duckdb", "numpy", "click", "rich", "dbdyno_plugin")
+PACKAGES = (
+    "psycopg",
+    "psycopg_binary",
+    "asyncssh",
+    "cryptography",
+    "duckdb",
+    "numpy",
+    "click",
+    "rich",
+    "dbdyno_plugin",
+)
 PROGRAMS = ("postgres", "initdb", "pg_ctl", "pg_config", "ssh", "sh", "git", "lsblk", "chromium")
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 import click
 
 from dbdyno.errors import Error
+from dbdyno.files import share, write_output
 
 FORMATS = ("table", "csv", "json", "jsonl")
 _DIGITS = r"[-+−]?(?:\d[\d,\u202f]*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?(?:[\s\u202f]?%)?"
@@ -28,6 +29,14 @@ folder_option = click.option(
     default=Path("runs"),
     show_default=True,
     help="Folder with the runs.",
+)
+
+share_option = click.option(
+    "--share",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda ctx, option, value: share(value),
+    help="Let others read what is recorded (within the umask); without it only you can.",
 )
 
 
@@ -64,11 +73,15 @@ def show_rows(rows: list[dict[str, Any]], form: str | None, output: Path | None,
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file; an error names it."""
+    """Writes a file whole; an error names it."""
     try:
-        path.write_text(text, encoding="utf-8")
+        write_output(path, text.encode())
     except OSError as error:
-        raise Error(f"cannot be written: {error.strerror}", where=str(path)) from error
+        raise Error(
+            f"cannot be written: {error.strerror}",
+            where=str(path),
+            next_step="choose another place, or make room there; without -o the text goes to stdout",
+        ) from error
 
 
 def _text(rows: list[dict[str, Any]], form: str, title: str, terminal: bool) -> str:

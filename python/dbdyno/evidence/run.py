@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -24,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import EvidenceError
-from dbdyno.evidence.files import read_json, sync_folder, write_json
+from dbdyno.evidence.files import read_json, write_json
+from dbdyno.files import make_folder, make_inner_folder, sync_folder
 
 SCHEMA = 1
 DEFAULT_FOLDER = Path("runs")
@@ -107,7 +109,8 @@ class Run:
     def add_block(self, block: Block) -> None:
         """Makes a block whole: the last file of a block to be written."""
         folder = self.path / "blocks"
-        folder.mkdir(exist_ok=True)
+        if not folder.is_dir():
+            make_inner_folder(folder)
         write_json(folder / f"{block.name}.json", asdict(block))
 
     def blocks(self) -> list[Block]:
@@ -125,6 +128,8 @@ class Run:
 
     def drop_leftovers(self) -> None:
         """Removes what a killed run left aside, and parts without a block record."""
+        for file in self.path.glob("**/.*.tmp"):
+            shutil.rmtree(file) if file.is_dir() else file.unlink()
         whole = {block.name for block in self.blocks()}
         for kind in ("calls", "waits", "metrics"):
             for file in (self.path / kind).glob("b*.parquet*"):
@@ -140,7 +145,7 @@ def new_run(folder: Path, title: str, manifest: dict[str, Any], *, name: str | N
     slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40] or "run"
     path = folder / (name or f"{now:%Y-%m-%dT%H-%M-%SZ}-{slug}-{secrets.token_hex(2)}")
     try:
-        path.mkdir(parents=True, exist_ok=False)
+        make_folder(path)
         for made in (folder, folder.absolute().parent):
             sync_folder(made)
     except OSError as error:

@@ -21,6 +21,7 @@ from typing import Any
 
 from dbdyno.errors import SnapshotError
 from dbdyno.evidence.files import read_json, write_json
+from dbdyno.files import make_inner_folder
 from dbdyno.snapshot.difference import literal
 from dbdyno.snapshot.model import columns, section, table
 from dbdyno.snapshot.report import SCHEMA, facts_of_end
@@ -310,7 +311,8 @@ def keep_baseline(store: Store, name: str, part: Period) -> dict[str, Any]:
             next_step="begin with a letter; letters, digits, - and _",
         )
     folder = store.folder / "baselines"
-    folder.mkdir(exist_ok=True)
+    if not folder.is_dir():
+        make_inner_folder(folder)
     kept = {
         "name": name,
         "target": part.chain[0].target,

@@ -24,6 +24,7 @@ from typing import Any
 
 from dbdyno.errors import EvidenceError, SnapshotError
 from dbdyno.evidence.files import read_json, write_json
+from dbdyno.files import make_folder, make_inner_folder
 from dbdyno.snapshot.parquet import Writer
 from dbdyno.snapshot.view import Column, View
 
@@ -171,13 +172,14 @@ class Store:
     def _reserve(self) -> tuple[int, Path]:
         """A number that nobody has: the folder is made here or by nobody."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                make_folder(self.folder)
             taken = [int(p.name) for p in self.folder.glob("[0-9]*") if p.name.isdigit()]
             number = max(taken, default=0) + 1
             while True:
                 folder = self.folder / f"{number:06d}"
                 with contextlib.suppress(FileExistsError):
-                    folder.mkdir()
+                    make_inner_folder(folder)
                     return number, folder
                 number += 1
         except OSError as error:
