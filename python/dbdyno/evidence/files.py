@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +29,13 @@ def write_json(path: Path, value: Any) -> None:
     write_whole(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def read_json(path: Path) -> Any:
-    """Reads a JSON file; raises `EvidenceError` with file, line and column."""
+def read_json(path: Path, objects: type[dict[str, Any]] = dict) -> Any:
+    """Reads a JSON file, its objects as `objects`; raises `EvidenceError` with file, line and column."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise EvidenceError("is no file", where=str(path))
+            return json.loads(file.read(), object_hook=objects)
     except OSError as error:
         raise EvidenceError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except ValueError as error:
@@ -39,3 +44,5 @@ def read_json(path: Path) -> Any:
             where=str(path),
             next_step="the file was changed or torn by something else; restore it from a copy",
         ) from error
+    except RecursionError as error:
+        raise EvidenceError("is nested too deeply for JSON of ours", where=str(path)) from error

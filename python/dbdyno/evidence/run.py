@@ -26,10 +26,37 @@ from typing import Any
 
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.files import read_json, write_json
+from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.files import make_folder, make_inner_folder, sync_folder
 
 SCHEMA = 1
 DEFAULT_FOLDER = Path("runs")
+
+
+DAMAGED = "the file was changed by something else; restore it from a copy"
+KINDS: dict[str, type] = {
+    "arms": list,
+    "id": str,
+    "iorm": dict,
+    "kind": str,
+    "plan": dict,
+    "process": dict,
+    "resumed": list,
+    "seed": int,
+    "started_at": str,
+    "status": str,
+    "target": dict,
+    "title": str,
+    "verdict": dict,
+}
+"""What a manifest holds under its names, where it has them."""
+
+
+class Manifest(dict[str, Any]):
+    """What a manifest says, at every depth; what it lacks is an `EvidenceError`, since it is a file like any other."""
+
+    def __missing__(self, name: str) -> Any:
+        raise EvidenceError(f"the manifest lacks {name!r}", next_step=DAMAGED)
 
 
 @dataclass(frozen=True)
@@ -79,13 +106,16 @@ class Run:
                 where=str(path),
                 next_step="`dbdyno runs` lists the runs",
             )
-        manifest = read_json(manifest_path)
+        manifest = read_json(manifest_path, Manifest)
         if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
             found = manifest.get("schema") if isinstance(manifest, dict) else type(manifest)
             raise EvidenceError(
                 f"has evidence schema {found}; this dbdyno reads schema {SCHEMA}",
                 where=str(manifest_path),
             )
+        for name, kind in KINDS.items():
+            if name in manifest and not isinstance(manifest[name], kind):
+                raise EvidenceError(f"has no {kind.__name__} as {name!r}", where=str(manifest_path), next_step=DAMAGED)
         return cls(path, manifest)
 
     @property
@@ -103,11 +133,13 @@ class Run:
 
     def save(self, **changes: Any) -> None:
         """Puts changes into the manifest and writes it whole."""
+        refuse_foreign(self.path)
         self.manifest.update(changes)
         write_json(self.path / "manifest.json", self.manifest)
 
     def add_block(self, block: Block) -> None:
         """Makes a block whole: the last file of a block to be written."""
+        refuse_foreign(self.path)
         folder = self.path / "blocks"
         if not folder.is_dir():
             make_inner_folder(folder)
@@ -128,6 +160,7 @@ class Run:
 
     def drop_leftovers(self) -> None:
         """Removes what a killed run left aside, and parts without a block record."""
+        refuse_foreign(self.path)
         for file in self.path.glob("**/.*.tmp"):
             shutil.rmtree(file) if file.is_dir() else file.unlink()
         whole = {block.name for block in self.blocks()}

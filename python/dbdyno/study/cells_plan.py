@@ -76,7 +76,7 @@ def plan_of(run: Run) -> CellsPlan:
     """The plan of a run on cells, from its manifest."""
     common, iorm = run.manifest["plan"], run.manifest["iorm"]
     return CellsPlan(
-        hosts=common["dsn"].removeprefix(CELLS),
+        hosts=str(common["dsn"]).removeprefix(CELLS),
         databases=tuple(iorm["databases"]),
         arms=tuple(iorm["on"]),
         turn_ns=run.manifest["turn_ns"],
