@@ -23,10 +23,12 @@ from dbdyno.target.guardian import Guardian
 LONG_S = 120.0
 
 
-def asked(rig: Rig, *words: str, answer: str = "") -> subprocess.CompletedProcess[str]:
-    """A command of dbdyno, started in the folder with the rig's runs."""
+def asked(rig: Rig, *words: str, answer: str = "", named: bool = True) -> subprocess.CompletedProcess[str]:
+    """A command of dbdyno, started in the folder with the rig's runs; where it goes on from a run the way is named."""
+    goes_on = named and ("restore" in words or "--resume" in words)
+    ways = ["--key", str(rig.served.key), "--known-hosts", str(rig.served.known_hosts)] if goes_on else []
     return subprocess.run(
-        [sys.executable, "-m", "dbdyno", *words],
+        [sys.executable, "-m", "dbdyno", *words, *ways],
         cwd=rig.served.known_hosts.parent,
         input=answer,
         text=True,
@@ -79,6 +81,9 @@ def test_the_plans_are_restored_from_the_folder_of_a_run_whose_machine_stopped(r
     assert changed != before
     assert run.status == "aborted"
 
+    silent = asked(rig, "cells", "restore", "last", "--dry-run", named=False)
+    assert silent.returncode == 2
+    assert f"in a way of its own: --key {rig.served.key}" in silent.stderr
     dry = asked(rig, "cells", "restore", "last", "--dry-run")
     assert dry.returncode == 0, dry.stderr
     name = f"127.0.0.1:{rig.served.ports[1]}"

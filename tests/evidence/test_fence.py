@@ -107,7 +107,9 @@ def test_the_library_has_the_same_fence(run: Run, attack: str) -> None:
     assert not (run.path / "report.html").exists()
 
 
-@pytest.mark.parametrize("read", ["describe calls", "summarize calls", "show tables", "from calls limit 1", "values (1)"])
+@pytest.mark.parametrize(
+    "read", ["describe calls", "summarize calls", "show tables", "from calls limit 1", "values (1)"]
+)
 def test_what_only_reads_is_let_through(run: Run, read: str) -> None:
     assert query(run, read)[1]
 

@@ -26,7 +26,9 @@ from dbdyno.study.execute import resume
 from dbdyno.study.plan import plan_from_dict
 from dbdyno.study.plan_file import parse_plan
 
-PLAN = parse_plan('title = "t"\n[[workload.scripts]]\nname = "s"\ntext = "select 1;"\n[[arm]]\nname = "a"\n', "p").to_dict()
+PLAN = parse_plan(
+    'title = "t"\n[[workload.scripts]]\nname = "s"\ntext = "select 1;"\n[[arm]]\nname = "a"\n', "p"
+).to_dict()
 CELL = {"address": "cel01", "port": 22, "user": "celladmin", "name": "cel01", "found": [], "ours": [[]]}
 REACH = {"keys": [], "known_hosts": None, "jump": None, "timeout_s": 30.0, "parallel": 64, "config": True}
 NOBODY = 65534
@@ -149,13 +151,13 @@ def test_addresses_that_a_user_may_type_are_let_through(address: str) -> None:
 
 def test_what_a_manifest_lacks_is_named(run: Run) -> None:
     (run.path / "manifest.json").write_text(json.dumps({"schema": 1, "iorm": {}, "plan": {}}))
-    with pytest.raises(EvidenceError, match="lacks 'databases'|lacks 'dsn'"):
+    with pytest.raises(EvidenceError, match=r"lacks 'databases'|lacks 'dsn'"):
         plan_of(Run.open(run.path))
 
 
 def test_json_without_end_is_no_crash(run: Run) -> None:
     (run.path / "manifest.json").write_text("[" * 100_000)
-    with pytest.raises(EvidenceError, match="nested too deeply|not whole JSON"):
+    with pytest.raises(EvidenceError, match=r"nested too deeply|not whole JSON"):
         Run.open(run.path)
 
 
@@ -202,7 +204,14 @@ def read_all(path: Path) -> None:
 def attack(path: Path, seed: int, junk: Any) -> None:
     dice = random.Random(seed)
     first = manifest(schema=1, status="running", process={"pid": 1, "started": None})
-    block = {"index": 0, "kind": "measure", "started_ns": 1, "ended_ns": 2, "rows": 3, "slices": [{"arm": 0, "slice": 0}]}
+    block = {
+        "index": 0,
+        "kind": "measure",
+        "started_ns": 1,
+        "ended_ns": 2,
+        "rows": 3,
+        "slices": [{"arm": 0, "slice": 0}],
+    }
     (path / "manifest.json").write_text(json.dumps(mutated(first, dice, junk)))
     (path / "blocks" / "b000000.json").write_text(json.dumps(mutated(block, dice, junk)))
     if dice.random() < 0.2:
@@ -247,10 +256,23 @@ def test_a_damaged_store_of_snapshots_is_an_error_with_words_and_never_a_crash(
     place = tmp_path_factory.getbasetemp() / "store"
     (place / "000001").mkdir(parents=True, exist_ok=True)
     (place / "baselines").mkdir(exist_ok=True)
-    view = {"scope": "server", "scope_by": "", "appearance": "", "elapsed_ns": 1, "columns": [["a", "key", "", "BIGINT"]]}
+    view = {
+        "scope": "server",
+        "scope_by": "",
+        "appearance": "",
+        "elapsed_ns": 1,
+        "columns": [["a", "key", "", "BIGINT"]],
+    }
     whole = {
-        **{"schema": 1, "number": 1, "engine": "postgres", "target": "a", "at": "2026-01-01T00:00:00+00:00", "at_ns": 1},
-        **{"note": "", "facts": {"problems": []}, "cost": {}},
+        "schema": 1,
+        "number": 1,
+        "engine": "postgres",
+        "target": "a",
+        "at": "2026-01-01T00:00:00+00:00",
+        "at_ns": 1,
+        "note": "",
+        "facts": {"problems": []},
+        "cost": {},
         "views": {"v": {**view, "rows": 1, "file": "000001/v.parquet", "digest": "x"}},
     }
     dice = random.Random(seed)

@@ -15,6 +15,7 @@ a full disk, a torn part (reported and left out). Does not survive: a lost disk.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -57,6 +58,15 @@ class Manifest(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         raise EvidenceError(f"the manifest lacks {name!r}", next_step=DAMAGED)
+
+
+@contextlib.contextmanager
+def reading(what: str, where: str | None = None) -> Iterator[None]:
+    """Turns what Python says of values of the wrong kind into an `EvidenceError`: they come from a file."""
+    try:
+        yield
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:
+        raise EvidenceError(f"holds no {what} that can be read: {error}", where=where, next_step=DAMAGED) from error
 
 
 @dataclass(frozen=True)
@@ -247,8 +257,10 @@ def _alive(process: dict[str, Any]) -> bool:
 
 
 def _block(record: Any, file: Path) -> Block:
-    try:
+    with reading("block record", str(file)):
         slices = [SliceRecord(**s) for s in record.pop("slices")]
-        return Block(slices=slices, **record)
-    except (TypeError, AttributeError, KeyError) as error:
-        raise EvidenceError(f"is no block record: {error}", where=str(file)) from error
+        block = Block(slices=slices, **record)
+        numbers = (block.index, block.started_ns, block.ended_ns, block.rows, *(s.arm for s in slices))
+        if not all(type(number) is int for number in (*numbers, *(s.slice for s in slices))):
+            raise TypeError("a number is none")
+        return block

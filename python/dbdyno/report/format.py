@@ -16,7 +16,10 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
-from dbdyno.visible import line, text
+from dbdyno import visible
+
+line = visible.line
+text = visible.text
 
 THIN = "\u202f"
 NONE = "–"

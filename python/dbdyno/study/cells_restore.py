@@ -17,7 +17,7 @@ from dbdyno.cells.hosts import Host
 from dbdyno.cells.iorm_plan import IormPlan
 from dbdyno.cells.iorm_switch import PlanUndo
 from dbdyno.cells.ssh import Access
-from dbdyno.errors import CellsError
+from dbdyno.errors import CellsError, EvidenceError
 from dbdyno.evidence.run import Run, list_runs
 from dbdyno.visible import line
 
@@ -28,7 +28,8 @@ PATIENCE_S = 20.0
 def undo_of(run: Run) -> PlanUndo:
     """What puts the plans back that a run found, from its folder; raises `CellsError` for a run
     that has changed no cell."""
-    wire = run.manifest.get("iorm", {}).get("undo")
+    held = run.manifest.get("iorm")
+    wire = held.get("undo") if isinstance(held, dict) else None
     if not isinstance(wire, dict) or wire.get("type") != "PlanUndo":
         raise CellsError(
             "has changed no plan of storage cells: there is nothing to restore",
@@ -38,7 +39,7 @@ def undo_of(run: Run) -> PlanUndo:
     try:
         cells = tuple(_cell(cell) for cell in wire["cells"])
         reach = dict(wire["reach"])
-    except (TypeError, ValueError, KeyError, AttributeError, CellsError) as error:
+    except (TypeError, ValueError, KeyError, AttributeError, CellsError, EvidenceError) as error:
         raise CellsError(
             f"its manifest does not say what was changed: {error}",
             where=run.id,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from dbdyno.errors import EvidenceError, PlanError
+from dbdyno.errors import PlanError
+from dbdyno.evidence.run import reading
 
 Value = str | int | float | bool
 HEADLINES = ("throughput", "mean", "p50", "p90", "p99", "p99.9")
@@ -209,13 +210,8 @@ def is_model(target: str | None) -> bool:
 
 def plan_from_dict(value: dict[str, Any]) -> Plan:
     """The plan that `Plan.to_dict` wrote; raises `EvidenceError` for anything else."""
-    try:
+    with reading("plan", "the manifest"):
         return _plan_from_dict(value)
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise EvidenceError(
-            f"the manifest holds no plan that can be read: {error}",
-            next_step="the file was changed by something else; restore it from a copy",
-        ) from error
 
 
 def _plan_from_dict(value: dict[str, Any]) -> Plan:
