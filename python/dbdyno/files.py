@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 PRIVATE = 0o700
+SHARED = 0o755
 READ_WRITE = 0o066
 READ_ONLY = 0o044
 _SHARED: ContextVar[bool] = ContextVar("shared", default=False)
@@ -32,7 +33,7 @@ def share(shared: bool = True) -> None:
 def make_folder(path: Path) -> None:
     """Makes a folder for evidence, 0700 unless it is to be shared, and those above it. Raises FileExistsError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.mkdir(mode=0o777 if _SHARED.get() else PRIVATE)
+    path.mkdir(mode=SHARED if _SHARED.get() else PRIVATE)
 
 
 def make_inner_folder(path: Path) -> None:

@@ -56,6 +56,15 @@ def test_a_run_folder_that_is_shared_can_be_read_and_not_written_by_others(tmp_p
     assert {mode(path) for path in run.path.rglob("*") if path.is_file()} == {0o644}
 
 
+def test_a_shared_run_is_not_writable_by_the_group_under_any_umask_and_can_be_gone_on_with(tmp_path: Path) -> None:
+    os.umask(0o002)
+    files.share()
+    run = new_run(tmp_path / "runs", "x", {})
+    run.save(title="again")
+    run.add_block(Block(0, "measure", 1, 2, 3, []))
+    assert {mode(path) for path in run.path.rglob("*")} == {0o755, 0o644}
+
+
 def test_a_folder_that_is_opened_later_shares_what_is_written_from_then_on(tmp_path: Path) -> None:
     run = new_run(tmp_path / "runs", "x", {})
     run.path.chmod(0o755)
