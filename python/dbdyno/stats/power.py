@@ -8,6 +8,7 @@ sqrt(n) / s (Cohen 1988, chapter 2). Everything here works on the log of the rat
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -93,3 +94,41 @@ def blocks_needed(
         too_few, high = (too_few, middle) if enough(middle) else (middle, high)
     needed = math.ceil(high * inflation)
     return needed if needed <= BLOCKS_MOST else None
+
+
+#: Beyond this number of blocks no promise is made: less noise helps more than more blocks.
+PROMISED_MOST = 1_000
+#: Power at which both ends of a question are met: a difference is shown with 90 %, and none is
+#: shown to be none (two one-sided tests, each with 90 %) with at least 80 %.
+TELLING_POWER = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRange:
+    """How many blocks a question takes, from the least to the most that the spread allows. None:
+    over 1,000."""
+
+    low: int | None
+    high: int | None
+
+
+def blocks_to_tell(
+    sd_log: float, blocks: float, effect: float, *, level: float = 0.95, inflation: float = 1.0
+) -> BlockRange:
+    """The number of blocks, in all, that tell a difference `effect` from none in four of five runs,
+    whichever is true.
+
+    The spread is known from `blocks` (effective) blocks only, so the number is an interval: that of
+    the variance, (n - 1) s^2 over the chi-square quantiles at `level`, put through the number of
+    blocks. In a share `level` of cases the number for the true spread lies in it.
+    """
+    from scipy import special
+
+    df = blocks - 1
+    if df <= 0 or not sd_log >= 0.0:
+        return BlockRange(None, None)
+    ends = (0.5 + level / 2, 0.5 - level / 2)
+    spreads = [sd_log * math.sqrt(df / (2.0 * float(special.gammaincinv(df / 2, at)))) for at in ends]
+    numbers = [blocks_needed(sd, effect, level=level, power=TELLING_POWER, inflation=inflation) for sd in spreads]
+    low, high = (number if number is not None and number <= PROMISED_MOST else None for number in numbers)
+    return BlockRange(low, high)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno.decisions import WITHHOLDING
+
 
 @dataclass(frozen=True)
 class Key:
@@ -224,6 +226,14 @@ VERDICT = (
         None,
         low=0,
         high=10_000_000,
+    ),
+    Key(
+        "accept",
+        "texts",
+        'gates that may fail without withholding the verdict, such as ["work"] where the arms are\n'
+        "meant to do different work",
+        None,
+        choices=WITHHOLDING,
     ),
 )
 
