@@ -61,12 +61,14 @@ class Planted:
             no_stall([Stall(3, 3.0, 4.0)] if self.stall else [], 0.5),
         ]
         against = [gate for gate in self.gates if gate.withholds]
-        compared = compare_blocks(base, other, higher_is_better=False, metric="mean", label="mean latency")
+        compared = compare_blocks(
+            base, other, higher_is_better=False, metric="mean", label="mean latency", resamples=0
+        )
         without = {"b": Withheld(against[0].reason)} if against else {}
         return decide({"b": [compared]}, baseline="a", headline="mean", withheld=without)
 
 
-def share(planted: Planted, word: str, experiments: int = 150) -> float:
+def share(planted: Planted, word: str, experiments: int = 100) -> float:
     return sum(planted.verdict(seed).decision == word for seed in range(experiments)) / experiments
 
 
@@ -232,11 +234,11 @@ def test_every_decision_has_its_word_colour_and_exit_codes() -> None:
 
 
 def test_a_metric_off_zero_that_cannot_be_told_says_why() -> None:
-    rng = np.random.default_rng(11)
+    rng = np.random.default_rng(12)
     logs = rng.normal(0, 0.03, 20)
-    logs += 0.0155 - logs.mean()
+    logs += 0.0150 - logs.mean()
     weak = compare_blocks(np.ones(20), np.exp(logs), higher_is_better=False, metric="p90", label="p90")
-    assert weak.p < 0.05
+    assert 0.02 < weak.p < 0.05
     noise = [
         compare_blocks(np.ones(20), np.exp(rng.normal(0, 0.05, 20)), higher_is_better=False, metric=f"m{i}")
         for i in range(4)
