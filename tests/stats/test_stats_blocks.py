@@ -54,7 +54,8 @@ def planted(effect: float, spread: float, blocks: int, *, higher_is_better: bool
             0.06,
             False,
             "unclear",
-            "cannot tell: 1.0 % slower (95 % 1.8 % faster to 3.9 % slower); telling 2 % from none takes 58 to 208 blocks in all",
+            "cannot tell: 1.0 % slower (95 % 1.8 % faster to 3.9 % slower); "
+            "telling 2 % from none takes 58 to 208 blocks in all",
         ),
     ],
 )

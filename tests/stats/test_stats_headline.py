@@ -61,9 +61,7 @@ class Planted:
             no_stall([Stall(3, 3.0, 4.0)] if self.stall else [], 0.5),
         ]
         against = [gate for gate in self.gates if gate.withholds]
-        compared = compare_blocks(
-            base, other, higher_is_better=False, metric="mean", label="mean latency", resamples=0
-        )
+        compared = compare_blocks(base, other, higher_is_better=False, metric="mean", label="mean latency", resamples=0)
         without = {"b": Withheld(against[0].reason)} if against else {}
         return decide({"b": [compared]}, baseline="a", headline="mean", withheld=without)
 

@@ -60,7 +60,8 @@ class Gate:
     def reason(self) -> str:
         """Why there is no verdict, as a sentence."""
         said = self.because or self.text
-        return said[:1].upper() + said[1:] + "."
+        begins_with_name = bool(self.arm) and said.startswith(self.arm)
+        return (said if begins_with_name else said[:1].upper() + said[1:]) + "."
 
 
 def equal_work(what: str, arm: str, value: float, base: str, base_value: float) -> Gate:
