@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -75,7 +75,8 @@ def command(
 
     A set of traces is a folder, a file, a quoted pattern, or an imported run; a period of
     snapshots is snap:FIRST..LAST or snap:BASELINE; a recording is a run of `cells record`. Exit 1
-    when an arm is slower than the base, or a metric of the second period or recording worse.
+    when an arm is slower than the base or has no verdict because a check failed, or a metric of the
+    second period or recording is worse; 2 when every transaction of an arm failed.
 
     \b
     dbdyno compare last
@@ -103,8 +104,7 @@ def command(
         return
     analysis = analyse(runs[0]) if len(runs) == 1 else analyse_pair(*runs)
     show_analysis(analysis, form, output)
-    if analysis["verdict"]["decision"] == "slower":
-        raise click.exceptions.Exit(1)
+    end_with_verdict(analysis, "compare")
 
 
 def _source(name: str, folder: Path) -> Run | str:
@@ -142,8 +142,7 @@ def _compare_traces(
         analysis = compare_traces(base, other, question)
         show_analysis(analysis, form, output)
         end_with([*base.refused, *other.refused], [*base.broken, *other.broken])
-    if analysis["verdict"]["decision"] == "slower":
-        raise click.exceptions.Exit(1)
+    end_with_verdict(analysis, "compare")
 
 
 def _compare_periods(
@@ -212,6 +211,14 @@ def _differing(one: str, other: str) -> tuple[str, str]:
     common = one[: next((at for at, (a, b) in enumerate(pairs) if a != b), min(map(len, (one, other))))]
     cut = max(common.rfind(sign) for sign in "_-./ ") + 1
     return one[cut:], other[cut:]
+
+
+def end_with_verdict(analysis: dict[str, Any], command: Literal["run", "compare"]) -> None:
+    """Ends the command with the exit code of the verdict, where that is not 0."""
+    from dbdyno.decisions import exit_code
+
+    if code := exit_code(analysis["verdict"], command):
+        raise click.exceptions.Exit(code)
 
 
 def show_analysis(analysis: dict[str, Any], form: str | None, output: Path | None) -> None:

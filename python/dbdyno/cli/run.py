@@ -61,7 +61,8 @@ def command(
     yes: bool,
     **ways: Any,
 ) -> None:
-    """Run a study or a plan: arms in random order, every latency kept, a verdict at the end.
+    """Run a study or a plan: arms in random order, every latency kept, a verdict at the end. Exit 1
+    when a check failed that withholds the verdict, 2 when every transaction of an arm failed.
 
     \b
     dbdyno run redo-size                      a built-in study on an embedded engine
@@ -216,8 +217,9 @@ def _options(settings: tuple[str, ...]) -> dict[str, str]:
 
 
 def show(run: Run) -> None:
-    """Analyses a run, writes its report, and prints the verdict."""
-    from dbdyno.cli.compare import print_analysis
+    """Analyses a run, writes its report, and prints the verdict; exit 1 where there is none because
+    a check failed, 2 where every transaction of an arm failed."""
+    from dbdyno.cli.compare import end_with_verdict, print_analysis
     from dbdyno.report.html import write_html
     from dbdyno.study.analyse import analyse
 
@@ -226,3 +228,4 @@ def show(run: Run) -> None:
     write_html(analysis, report)
     print_analysis(analysis)
     click.echo(f"report: {report}")
+    end_with_verdict(analysis, "run")

@@ -21,6 +21,7 @@ from dbdyno.study.stopping import Stopping, ending
 
 if TYPE_CHECKING:
     from dbdyno.study.progress import Progress
+    from dbdyno.study.schedule import Timing
     from dbdyno.target.guardian import Guardian
     from dbdyno.target.postgres import Postgres
 
@@ -94,11 +95,18 @@ def resume(run: Run, progress: Progress | None = None, *, target: str | None = N
         stopping, guardian, ready = _opened(stack, plan, int(run.manifest["seed"]))
         if ready.timing.switch != run.manifest["switch"]:
             raise PlanError("the engine would switch arms in another way than before", where=run.id)
+        ready = ready.retimed(_kept(ready.timing, run))
         run.drop_leftovers()
         times = [*run.manifest.get("resumed", []), len(run.blocks())]
         run.save(status="running", process=this_process(), resumed=times)
         _carry_out(run, ready, guardian, stopping, progress, _spec(ready, len(times)))
     return run
+
+
+def _kept(how: Timing, run: Run) -> Timing:
+    """The lengths that a run's slices or turns had grown to, so that all its blocks are alike."""
+    grown = {key: run.manifest[key] for key in ("slice_ns", "turn_ns") if run.manifest.get(key)}
+    return replace(how, **grown)
 
 
 def refuse_ended(run: Run) -> None:
@@ -142,7 +150,7 @@ def _carry_out(
             ready.seconds() * len(todo) / len(ready.blocks),
         )
         try:
-            runner.go(todo)
+            runner.go([block.index for block in todo])
         finally:
             progress.end()
 

@@ -82,13 +82,14 @@ class Watch:
 @dataclass(frozen=True)
 class Judge:
     """How the verdict is reached; `operation` is the kind of call whose time is compared, `longest`
-    how many of the longest of two arms are looked at apart."""
+    how many of the longest of two arms are looked at apart, `accept` the gates that only warn."""
 
     level: float = 0.95
     threshold: float = 0.02
     headline: str | None = None
     operation: str = "transaction"
     longest: int = 0
+    accept: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
