@@ -23,6 +23,7 @@ COMMANDS = {
     "plan": ("dbdyno.cli.plan", "Write an example plan; say what a plan would do."),
     "probe": ("dbdyno.cli.probe", "Put real files under the I/O of a log writer."),
     "report": ("dbdyno.cli.report", "Render the report of a run again."),
+    "restore": ("dbdyno.cli.restore", "Put back the server settings that a killed run left changed."),
     "run": ("dbdyno.cli.run", "Run a study or a plan: arms in random order, every latency kept."),
     "runs": ("dbdyno.cli.runs", "List the runs."),
     "snap": ("dbdyno.cli.snap", "Snapshots of a live engine, and what happened between two."),

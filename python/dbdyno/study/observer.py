@@ -131,6 +131,12 @@ class Observer:
             _core.write_metrics(folder / "metrics", name, _columns(self.metrics))
         self.metrics = []
 
+    def forget(self) -> None:
+        """Drops what was seen of a block that does not count."""
+        for watcher in self.watchers:
+            watcher.take()
+        self.metrics = []
+
     def write_statements(self, folder: Path) -> None:
         """Writes the texts of the statements whose counters were read, once, at the end."""
         from dbdyno.evidence.tables import write_table

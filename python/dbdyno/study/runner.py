@@ -20,12 +20,21 @@ from dbdyno.evidence.run import Block, Run, SliceRecord
 from dbdyno.study.objects import turn_sql
 from dbdyno.study.prepare import Prepared
 from dbdyno.study.schedule import PlannedBlock, Turn
+from dbdyno.study.server_settings import OtherValueError, read_back
+from dbdyno.study.stopping import Interrupted
 
 if TYPE_CHECKING:
     from dbdyno.study.observer import Observer
     from dbdyno.study.progress import Progress
     from dbdyno.study.stopping import Stopping
     from dbdyno.target.guardian import Guardian
+
+
+BLOCK_TRIES = 3
+"""How often a block is run before somebody else's changes of settings end the run."""
+
+STOP_S = 30.0
+"""How long a load that was told to stop is waited for."""
 
 
 class Runner:
@@ -68,6 +77,17 @@ class Runner:
         return self.ready.timing.in_slices or len(self.ready.arms) == 1
 
     def _block(self, planned: PlannedBlock) -> None:
+        """Runs a block; one with a turn under another value than its arm's is run again."""
+        for again in range(BLOCK_TRIES - 1):
+            try:
+                self._try_block(planned, again)
+            except OtherValueError as error:
+                self.progress.note(f"block {planned.index} is run again: {error.message}")
+            else:
+                return
+        self._try_block(planned, BLOCK_TRIES - 1)
+
+    def _try_block(self, planned: PlannedBlock, again: int) -> None:
         name = f"b{planned.index:06d}"
         canaries = self.observer.canaries()
         self.load.begin_block(self.run.path / "calls", name)
@@ -76,6 +96,7 @@ class Runner:
             pieces = self._turns(planned)
         except BaseException:
             self.load.abandon_block()
+            self.observer.forget()
             raise
         ended = time.time_ns()
         rows = self.load.end_block()
@@ -88,7 +109,7 @@ class Runner:
             ended_ns=ended,
             rows=rows,
             slices=[SliceRecord(t.arm, t.slice, t.counts, t.watched) for t in planned.turns],
-            marks=_marks(report),
+            marks=[*_marks(report), *(["run again: a setting was changed in between"] if again else [])],
             report=report,
             canaries=canaries,
         )
@@ -109,8 +130,10 @@ class Runner:
                 continue
             for arm, own in itertools.groupby(turns, key=lambda turn: turn.arm):
                 self.stopping.check()
-                with self._in_force(arm), self.observer.stretch(planned.index, self._name(arm)):
-                    pieces.append(self._load(planned, list(own)))
+                with self._in_force(arm):
+                    with self.observer.stretch(planned.index, self._name(arm)):
+                        pieces.append(self._load(planned, list(own)))
+                    read_back(self.ready, arm)
         self.observer.watch(True)
         return pieces
 
@@ -131,10 +154,12 @@ class Runner:
                         ready.changes,
                         guardian=self.guardian,
                         allow_alter_system=self.ready.plan.alter_system,
+                        run=str(self.run.path.resolve()),
                     )
                 )
+            read_back(self.ready, number)
             before, after = ready.arm.before_sql, ready.arm.after_sql
-            stack.enter_context(turn_sql(before, after, ready.target, self.guardian))
+            stack.enter_context(turn_sql(before, after, ready.target, self.guardian, self.stopping))
             self.load.connect(number)
             try:
                 yield
@@ -156,8 +181,13 @@ class Runner:
         thread = threading.Thread(target=work, name="load", daemon=True)
         thread.start()
         arms = ", ".join(dict.fromkeys(self._name(t.arm) for t in turns))
+        stop_by = None
         while thread.is_alive():
             thread.join(0.2)
+            if self.stopping.asked:
+                stop_by = stop_by or time.monotonic() + STOP_S
+                if time.monotonic() > stop_by:
+                    raise Interrupted
             self.progress.tick(planned.index, planned.kind, arms, self.load.progress())
         if failure:
             raise failure[0]

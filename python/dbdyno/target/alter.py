@@ -100,12 +100,12 @@ def _on_own_engine(
             for change in changes:
                 _alter(conn, change.name, change.value)
         engine.restart() if restart else engine.reload()
-        _await_in_force(target, {change.name: change.value for change in changes})
+        await_in_force(target, {change.name: change.value for change in changes})
         yield
     finally:
         engine.write_auto_conf(saved)
         engine.restart() if restart or not engine.running else engine.reload()
-        _await_in_force(target, {fact.name: fact.setting for fact in before.values()})
+        await_in_force(target, {fact.name: fact.setting for fact in before.values()})
 
 
 @contextlib.contextmanager
@@ -129,7 +129,7 @@ def _on_other_engine(
         for change in changes:
             _alter(conn, change.name, change.value)
         conn.execute("select pg_reload_conf()")
-        _await_in_force(target, {change.name: change.value for change in changes})
+        await_in_force(target, {change.name: change.value for change in changes})
         yield
     finally:
         conn.close()
@@ -140,7 +140,7 @@ def _on_other_engine(
                     "settings could not be put back yet: " + "; ".join(problems),
                     next_step=f"{guardian.goes_on(undo)}. By hand: {'; '.join(undo.statements)}",
                 )
-            _await_in_force(target, {fact.name: fact.setting for fact in before.values()})
+            await_in_force(target, {fact.name: fact.setting for fact in before.values()})
             with contextlib.closing(target.connect()) as check:
                 _compare_entries(entries, read_entries(check, before.values()))
             guardian.discard(number)
@@ -218,7 +218,16 @@ def _compare_entries(wanted: dict[str, str | None], found: dict[str, str | None]
         )
 
 
-def _await_in_force(target: Postgres, wanted: dict[str, str]) -> None:
+def other_values(target: Postgres, wanted: Mapping[str, str]) -> str:
+    """What a new session sees instead of the wanted values, as a sentence; empty where all is well."""
+    with contextlib.closing(target.connect()) as conn:
+        facts = read_facts(conn, wanted).values()
+    return "; ".join(
+        _why_not_in_force(fact, wanted[fact.name]) for fact in facts if not _in_force(fact, wanted[fact.name])
+    )
+
+
+def await_in_force(target: Postgres, wanted: dict[str, str]) -> None:
     """Until new sessions see the values.
 
     Raises `TargetError` when they do not within `IN_FORCE_S`.
