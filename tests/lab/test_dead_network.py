@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +17,6 @@ from lab_help import TWO_ARMS, until
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from dbdyno.errors import TargetError
-from dbdyno.study.stopping import Stopping
 from dbdyno.target import session
 from dbdyno.target.postgres import Postgres
 from dbdyno.target.session import NoAnswer, StopAsked, open_session
@@ -88,22 +88,24 @@ def test_a_watcher_on_a_silent_network_can_be_stopped(network, through):
     assert watcher.samples - seen <= 2
 
 
+DEAF = """
+import contextlib, os, signal, threading
+from dbdyno.study.stopping import Stopping
+def deaf():
+    while True:
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait(60)
+with Stopping():
+    threading.Timer(0.2, lambda: [os.kill(os.getpid(), signal.SIGTERM) for _ in range(2)]).start()
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    deaf()
+"""
+
+
 def test_the_second_signal_ends_a_process_whose_main_thread_is_deaf():
-    pid = os.fork()
-    if pid == 0:
-        with Stopping() as stopping:
-            os.kill(os.getpid(), signal.SIGTERM)
-            stopping.on_ask = None
-            signal.pthread_sigmask(signal.SIG_BLOCK, [])
-            for number in (signal.SIGTERM, signal.SIGTERM):
-                os.kill(os.getpid(), number)
-            with contextlib.suppress(KeyboardInterrupt):
-                time.sleep(60)
-            while True:  # deaf: it swallows what the signal raised
-                with contextlib.suppress(KeyboardInterrupt):
-                    time.sleep(60)
-    _, status = os.waitpid(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 130
+    done = subprocess.run([sys.executable, "-c", DEAF], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 130, done.stderr
+    assert "ended at once" in done.stderr
 
 
 @pytest.mark.parametrize("signals", [1, 2])

@@ -142,7 +142,7 @@ def _carry_out(
     whole = {block.index for block in run.blocks()}
     todo = [b for b in ready.blocks if b.index not in whole or (whole and b.kind == "warmup")]
     with ending(run), server_errors(), settled(run, ready, guardian), _objects(ready, guardian, stopping):
-        observer = Observer(ready)
+        observer = Observer(ready, stopping.is_asked)
         runner = Runner(ready, run, guardian, stopping, progress, observer, spec)
         progress.begin(
             run.id,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 BLOCK_TRIES = 3
 """How often a block is run before somebody else's changes of settings end the run."""
 
-STOP_S = 30.0
+STOP_S = 10.0
 """How long a load that was told to stop is waited for."""
 
 
