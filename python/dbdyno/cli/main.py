@@ -34,6 +34,10 @@ COMMANDS = {
 }
 
 
+DRIVERS = ("psycopg", "pymysql", "oracledb")
+"""Errors of these that reach the end mean that a server went away in between."""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called, not when help is printed.
 
@@ -103,6 +107,12 @@ def entry() -> NoReturn:
     except Exception as error:
         if debug:
             raise
+        if type(error).__module__.partition(".")[0] in DRIVERS:
+            said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            click.echo(
+                f"dbdyno: the server broke off: {said}\n  next: look at the server's log, then run again", err=True
+            )
+            sys.exit(2)
         click.echo(
             f"dbdyno: a fault in dbdyno itself: {type(error).__name__}: {error}\n"
             "  next: run the command again with `dbdyno --debug ...` and report what it prints",
