@@ -4,7 +4,7 @@ A `Bench` has a server of its own behind a network that can fail, and a folder f
 starts a run that alters a setting of that server, does one thing to it at a random moment, waits for
 the end of everything, and says how it ended. What must never be is raised as `BrokenError`:
 
-    hung                  nothing has happened for `PATIENCE_S`, and the run has not ended
+    hung                  nothing has happened for `HUNG_S`, and the run has not ended
     an internal error     a traceback, or the sentence that asks to report it
     a setting left        changed, without a record that the next run refuses
     evidence lost         a whole block that cannot be read, or one that is there twice
@@ -33,6 +33,9 @@ from dbdyno.study.measures import measure
 from dbdyno.target.embedded import EmbeddedPostgres
 
 PATIENCE_S = 120.0
+HUNG_S = 600.0
+"""Longer than a busy machine needs to analyse a run and to draw its report, during which nothing is told."""
+
 SETTING = "wal_writer_delay"
 PLAN = """title = "faults"
 [target]
@@ -163,14 +166,14 @@ class Injection:
         return outcome + self.settle()
 
     def await_end(self) -> int:
-        """The run's exit code. It hangs where nothing at all has happened for `PATIENCE_S`; a slow
+        """The run's exit code. It hangs where nothing at all has happened for `HUNG_S`; a slow
         machine does not make it hang."""
         seen, since = "", time.monotonic()
         while (code := self.running.poll()) is None:
             now = self.errors() + str(sorted(path.name for path in self.folder.glob("runs/*/*/*")))
             if now != seen:
                 seen, since = now, time.monotonic()
-            if time.monotonic() - since > PATIENCE_S:
+            if time.monotonic() - since > HUNG_S:
                 raise BrokenError(f"hung\n{self.errors()}")
             time.sleep(0.05)
         return code
