@@ -17,7 +17,8 @@ from dbdyno.cells.hosts import Host
 from dbdyno.cells.ssh import Access, Fleet
 
 Facts = dict[str, dict[str, str]]
-"""By the name of a cell's column: fact (`cell.releaseVersion`) to its text."""
+"""By the name of a cell: fact (`cell.releaseVersion`) to its text."""
+FactsOf = dict[Host, dict[str, str]]
 
 SINGLE = {
     "cell": ("name", "id", "makeModel", "releaseVersion", "cellVersion", "flashCacheMode", "cpuCount", "status"),
@@ -32,19 +33,19 @@ COUNTED = {
 OWN_NAME = "cell.name"
 
 
-def ask(hosts: Sequence[Host], access: Access) -> Facts:
+def ask(hosts: Sequence[Host], access: Access) -> FactsOf:
     """The facts of every cell that answers."""
     return asyncio.run(_ask(list(hosts), access))
 
 
-async def _ask(hosts: list[Host], access: Access) -> Facts:
-    found: Facts = {}
+async def _ask(hosts: list[Host], access: Access) -> FactsOf:
+    found: FactsOf = {}
     async with Fleet(hosts, access) as fleet:
         for kind in (*SINGLE, *COUNTED):
             for answer in await fleet.run(f"cellcli -e list {kind} detail"):
                 if answer.problem is None:
                     details = read_any(answer.output).details
-                    found.setdefault(answer.host.name, {}).update(facts_of(kind, details))
+                    found.setdefault(answer.host, {}).update(facts_of(kind, details))
                 else:  # it would cost its time-out again
                     hosts.remove(answer.host)
     return found

@@ -105,6 +105,7 @@ class _Reader:
             self.values = {}
         if tag == "context":
             self.cell = attributes.get("cell") or self.cell
+            self.found.own_name = self.found.own_name or attributes.get("cell", "")
             began = attributes.get("ossStartTimestamp", "")
             began_ns = _moment_ns(began)
             if began_ns is not None:
@@ -213,6 +214,7 @@ def _context(value: dict[str, Any], cell: str, found: Listing) -> str:
     for at in (value.get("context"), value):
         if isinstance(at, dict) and isinstance(at.get("cell"), str) and at["cell"]:
             cell = visible(at["cell"])
+            found.own_name = found.own_name or cell
             began_ns = _moment_ns(str(at.get("ossStartTimestamp", "")))
             if began_ns is not None:
                 found.started_ns[cell] = began_ns

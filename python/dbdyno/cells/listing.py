@@ -79,13 +79,14 @@ class CellError:
 class Listing:
     """All that was found in a text. `details` are the objects of DETAIL listings: attribute to
     text, with the cell under the key '' where it is known; `started_ns` when the cell service of
-    a cell began, since 1970, where the text says so."""
+    a cell began, since 1970, where the text says so; `own_name` what the cell calls itself, where a document says so."""
 
     readings: list[Reading] = field(default_factory=list)
     started_ns: dict[str, int] = field(default_factory=dict)
     details: list[dict[str, str]] = field(default_factory=list)
     errors: list[CellError] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
+    own_name: str = ""
 
 
 def visible(text: str) -> str:
