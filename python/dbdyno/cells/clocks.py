@@ -62,8 +62,9 @@ def clock_of(asked_ns: Sequence[int], collected_ns: Sequence[int]) -> Clock:
 def clocks_of(asked: Mapping[int, int], times: Mapping[str, Mapping[int, int]]) -> dict[str, Clock]:
     """The clocks of cells, from when each round was asked for and the newest time of collection in it."""
     return {
-        cell: clock_of([asked[block] for block in own if block in asked], [own[block] for block in own if block in asked])
-        for cell, own in times.items()
+        cell: clock_of([asked[block] for block in own], list(own.values()))
+        for cell, seen in times.items()
+        if (own := {block: at_ns for block, at_ns in seen.items() if block in asked})
     }
 
 

@@ -111,6 +111,7 @@ def collect_once(
     told: Told | None = None,
 ) -> Collection:
     """One collection, from code that is not asynchronous; each cell once, under its own name."""
+
     async def work() -> Collection:
         async with Fleet(hosts, access) as fleet:
             return await collect(fleet, mask=mask, describe=describe, told=told)

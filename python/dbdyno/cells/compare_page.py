@@ -27,7 +27,7 @@ from dbdyno.cells.compare_parts import (
     section,
     table,
 )
-from dbdyno.cells.configuration import OWN_NAME, Facts
+from dbdyno.cells.configuration import Facts
 from dbdyno.cells.identity import known_as
 from dbdyno.cells.intervals import MISSING, Intervals, intervals_of
 from dbdyno.cells.record import all_rounds, cells_of

@@ -51,6 +51,30 @@ async def _ask(hosts: list[Host], access: Access) -> FactsOf:
     return found
 
 
+_TELLING = (
+    ("iormplan", ("dbPlan", "catPlan", "objective")),
+    ("cell", ("makeModel", "releaseVersion", "cellVersion", "flashCacheMode")),
+    ("griddisk", ("asmModeStatus", "cachingPolicy", "asmDiskGroupName", "availableTo")),
+    ("celldisk", ("diskType",)),
+    ("flashcache", ("effectiveCacheSize",)),
+    ("flashlog", ("effectiveSize",)),
+)
+"""Attributes that only one kind of object has, in the order in which they are looked for."""
+
+
+def kind_of(details: Mapping[str, str]) -> str:
+    """What kind of object a DETAIL listing shows, by its attributes; '' for none of those that are facts."""
+    return next((kind for kind, names in _TELLING if any(name in details for name in names)), "")
+
+
+def facts_in(details: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """The facts in DETAIL listings of one cell, of whatever kinds."""
+    kinds: dict[str, list[Mapping[str, str]]] = {}
+    for entry in details:
+        kinds.setdefault(kind_of(entry), []).append(entry)
+    return {name: text for kind, own in kinds.items() if kind for name, text in facts_of(kind, own).items()}
+
+
 def facts_of(kind: str, details: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """The facts in a DETAIL listing of one kind of object."""
     if kind in SINGLE:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.cells.aggregate import own_names

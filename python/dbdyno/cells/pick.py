@@ -48,6 +48,4 @@ def pick_of(
 ) -> Pick:
     """What the options of a command want; raises `CellsError` for what is no regular expression."""
     names = tuple(name.strip().lower() for name in (databases or "").split(",") if name.strip())
-    return Pick(
-        pattern_of(mask), pattern_of(exclude, "--exclude"), pattern_of(item, "--object"), names
-    )
+    return Pick(pattern_of(mask), pattern_of(exclude, "--exclude"), pattern_of(item, "--object"), names)

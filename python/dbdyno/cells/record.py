@@ -226,8 +226,8 @@ def cells_of(run: Run) -> list[str]:
     """The cells that were asked, each once under its own name, whether or not they ever answered."""
     known = known_as(run.manifest)
     called = {way: name for name, ways in run.manifest.get("addresses", {}).items() for way in ways}
-    asked = [*run.manifest.get("cells", []), *(cell for block in run.blocks() for cell in block.report.get("cells", {}))]
-    names = (called.get(cell, known.get(cell, cell)) for cell in asked)
+    told = (cell for block in run.blocks() for cell in block.report.get("cells", {}))
+    names = (called.get(cell, known.get(cell, cell)) for cell in (*run.manifest.get("cells", []), *told))
     return list(dict.fromkeys(name for name in names if name))
 
 

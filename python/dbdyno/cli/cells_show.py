@@ -123,7 +123,9 @@ def _columns(
         wanted = [name.strip() for name in chosen.split(",") if name.strip()]
         for name in wanted:
             if name not in names:
-                raise CellsError(f"{name!r} is none of the cells", where="--cell", next_step=f"they are {', '.join(names)}")
+                raise CellsError(
+                    f"{name!r} is none of the cells", where="--cell", next_step=f"they are {', '.join(names)}"
+                )
         return wanted
     if by == "object" or per_cell:
         return per_cell
