@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbdyno.cells.collect import Collection, pattern_of
 from dbdyno.cells.listing import Reading
@@ -30,6 +30,19 @@ class Pick:
         if self.item and not self.item.fullmatch(reading.object):
             return False
         return not self.databases or self._of_database(reading)
+
+    def wants_name(self, name: str) -> bool:
+        """Whether a quantity is wanted by its name; a latency also by that of its time: CD_IO_TM_R_SM is wanted,
+        and CD_IO_TM_R_SM_RQ is what it gives."""
+        names = (name, name.removesuffix("_RQ"))
+        if self.exclude and any(self.exclude.fullmatch(one) for one in names):
+            return False
+        return self.mask is None or any(self.mask.fullmatch(one) for one in names)
+
+    @property
+    def by_object(self) -> Pick:
+        """The part that picks objects: what names leave out may still be needed, as the requests of a latency."""
+        return replace(self, mask=None, exclude=None)
 
     def _of_database(self, reading: Reading) -> bool:
         item = reading.object.lower()
