@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -16,7 +17,7 @@ from dbdyno.errors import CellsError
 
 def watched(rounds, **more):
     since = Since()
-    pages = [watch_page(since, one, other, **more) for one, other in zip(rounds, rounds[1:], strict=False)]
+    pages = [watch_page(since, one, other, **more) for one, other in itertools.pairwise(rounds)]
     return pages[-1]
 
 

@@ -67,19 +67,13 @@ def import_files(files: Sequence[Path], out: Path, *, cell: str = "") -> Importe
             beside.setdefault(column.host.name, []).extend(column.listing.details)
     if not columns:
         raise _no_metric(files, refused)
-    rounds = _rounds(columns)
     watch = Watch()
-    rounds[0].alerts = {own: told for own, seen in beside.items() if (told := watch.take(own, seen))}
+    alerted = {own: told for own, seen in beside.items() if (told := watch.take(own, seen))}
     facts = {own: said for own, seen in beside.items() if (said := facts_in(seen))}
-    names = list(dict.fromkeys([*(column.host.name for column in columns), *rounds[0].alerts, *facts]))
-    run = new_recording(out, [Host(name, name) for name in names], Pace())
-    if facts:
-        run.save(configuration={"first": facts})
-    with ThreadPoolExecutor(WRITERS) as pool:  # what takes long is the disk's word for each round
-        values = sum(pool.map(keep, repeat(run), range(len(rounds)), rounds))
+    run, rounds, values = recording_of(columns, out, alerted, facts)
     run.save(status="complete", ended="imported", files=[file.name for file in files])
-    alerts = sum(len(told) for told in rounds[0].alerts.values())
-    return Imported(run, len(rounds), values, unread, errors, refused, alerts, len(facts))
+    alerts = sum(len(told) for told in alerted.values())
+    return Imported(run, rounds, values, unread, errors, refused, alerts, len(facts))
 
 
 def _no_metric(files: Sequence[Path], refused: Sequence[CellsError]) -> CellsError:
@@ -91,6 +85,24 @@ def _no_metric(files: Sequence[Path], refused: Sequence[CellsError]) -> CellsErr
         where=", ".join(str(file) for file in files),
         next_step="import them together with what `list metriccurrent` or `list metrichistory` printed",
     )
+
+
+def recording_of(
+    columns: Sequence[Column],
+    out: Path,
+    alerts: dict[str, list[dict[str, str]]] | None = None,
+    facts: dict[str, dict[str, str]] | None = None,
+) -> tuple[Run, int, int]:
+    """Columns of any times as a new run folder, with its rounds and values; alerts stand in the first round."""
+    rounds = _rounds([one for column in columns for one in _collections(column, column.asked_ns)])
+    rounds[0].alerts = alerts or {}
+    names = list(dict.fromkeys([*(column.host.name for column in columns), *(alerts or {}), *(facts or {})]))
+    run = new_recording(out, [Host(name, name) for name in names], Pace())
+    if facts:
+        run.save(configuration={"first": facts})
+    with ThreadPoolExecutor(WRITERS) as pool:  # what takes long is the disk's word for each round
+        values = sum(pool.map(keep, repeat(run), range(len(rounds)), rounds))
+    return run, len(rounds), values
 
 
 def _collections(column: Column, now: int) -> Iterable[Column]:

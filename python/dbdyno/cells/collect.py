@@ -89,7 +89,7 @@ async def collect(
     """
     pattern = pattern_of(mask)
     answers = await fleet.run(CURRENT, told=told)
-    plain = [at for at, answer in enumerate(answers) if _knows_no_xml(answer)]
+    plain = [at for at, answer in enumerate(answers) if knows_no_xml(answer)]
     if plain:
         again = Fleet([answers[at].host for at in plain], fleet.access)
         async with again:
@@ -135,19 +135,27 @@ def pattern_of(mask: str | None, option: str = "--mask") -> re.Pattern[str] | No
         ) from error
 
 
-def column_of(host: Host, listing: Listing, pattern: re.Pattern[str] | None, answer: Answer | None = None) -> Column:
-    """A listing as the column of a cell: named after it, filtered, its problems in words."""
+def column_of(
+    host: Host,
+    listing: Listing,
+    pattern: re.Pattern[str] | None,
+    answer: Answer | None = None,
+    *,
+    history: bool = False,
+) -> Column:
+    """A listing as the column of a cell: named after it, filtered, its problems in words. In one of `history` a
+    metric comes once for each time of collection, and none at all is no fault."""
     kept = [r for r in listing.readings if pattern is None or pattern.fullmatch(r.name)]
     everything = listing.readings
     rates = [r._replace(cell=host.name) for r in listing.readings if weighs(r.name)]
     listing.readings = [r._replace(cell=host.name) for r in kept]
     problem, step = (answer.problem, answer.next_step) if answer else (None, None)
-    if answer:
+    if answer and not history:
         problem = problem or _once_each(listing)
     if listing.errors:
         first = listing.errors[0]
         problem = problem or f"{first.code}: {first.message}"
-    elif answer and not problem and not everything and (answer.code or not listing.unread):
+    elif answer and not problem and not everything and (answer.code or not (listing.unread or history)):
         said = (answer.errors or answer.output).strip().split("\n")[0][:80]
         problem = f"no metrics (exit {answer.code}){f': {visible(said)}' if said else ''}"
         step = "is the user allowed to run cellcli there?"
@@ -178,7 +186,7 @@ def _column(answer: Answer, pattern: re.Pattern[str] | None) -> Column:
     return column_of(answer.host, read_any(answer.output, answer.host.name), pattern, answer)
 
 
-def _knows_no_xml(answer: Answer) -> bool:
+def knows_no_xml(answer: Answer) -> bool:
     """Whether the cell refused the option and not the question."""
     return answer.problem is None and bool(
         re.search(r"CELL-0(?:1504|1521)|unknown option|invalid option", answer.output, re.I)

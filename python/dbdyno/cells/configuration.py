@@ -35,10 +35,12 @@ OWN_NAME = "cell.name"
 
 def ask(hosts: Sequence[Host], access: Access) -> FactsOf:
     """The facts of every cell that answers."""
-    return asyncio.run(_ask(list(hosts), access))
+    return asyncio.run(asked(hosts, access))
 
 
-async def _ask(hosts: list[Host], access: Access) -> FactsOf:
+async def asked(hosts: Sequence[Host], access: Access) -> FactsOf:
+    """The same, from code that is asynchronous."""
+    hosts = list(hosts)
     found: FactsOf = {}
     async with Fleet(hosts, access) as fleet:
         for kind in (*SINGLE, *COUNTED):

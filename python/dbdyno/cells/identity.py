@@ -125,5 +125,6 @@ def _same(one: Column, other: Column) -> bool:
     """Whether nothing speaks against two answers being of one cell."""
     if None not in (one.started_ns, other.started_ns) and one.started_ns != other.started_ns:
         return False
-    values = {(r.name, r.object, r.at_ns): r.value for r in one.everything if r.at_ns is not None}
-    return all(values.get((r.name, r.object, r.at_ns), r.value) == r.value for r in other.everything)
+    values = {(r.name, r.object, r.at_ns): r.value for r in one.everything}
+    dated = (reading for reading in other.everything if reading.at_ns is not None)
+    return all(values.get((r.name, r.object, r.at_ns), r.value) == r.value for r in dated)

@@ -57,8 +57,8 @@ def read_text(text: str, cell: str = "") -> Listing:
         whose, name, item, value, unit, at = match.groups()
         number = float(value.replace(",", ""))
         at_ns = moment_ns(at) if at else None
-        odd = (unit and unit not in UNITS) or item in ODD or is_disk(name)
-        odd = odd or (item and _NAME.fullmatch(item) and metric(item).known)
+        odd = bool(unit and unit not in UNITS) or item in ODD or is_disk(name)
+        odd = odd or bool(item and _NAME.fullmatch(item) and metric(item).known)
         if isinf(number) or odd or (at and at_ns is None) or doubtful(value, unit or ""):
             line += _between(text, start, match.end(), line, rest)
             last = match.end() + 1
