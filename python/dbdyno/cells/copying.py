@@ -40,7 +40,7 @@ class Copy:
         folder = self.folder if self.folder.startswith("/") else f"./{self.folder}"
         aside, place = (shlex.quote(f"{folder}/{name}") for name in (f".{self.name}.{secrets.token_hex(6)}", self.name))
         return (
-            f"umask 077; trap 'rm -f -- '{shlex.quote(aside)} EXIT; set -C; cat > {aside}"
+            f"cd || exit; umask 077; trap 'rm -f -- '{shlex.quote(aside)} EXIT; set -C; cat > {aside}"
             f' && [ "$(wc -c < {aside})" -eq {len(self.data)} ]'
             f" && chmod {self.mode:04o} {aside} && mv -f -- {aside} {place}"
         )

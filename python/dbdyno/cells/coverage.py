@@ -79,7 +79,7 @@ def _cell(
 ) -> dict[str, Any]:
     states = []
     last: int | None = None
-    silent_since, silent_s = None, 0.0
+    silent_since, silent_s = blocks[0].started_ns, 0.0
     problems: dict[str, int] = {}
     for block, told in zip(blocks, said_of(run, blocks, name), strict=True):
         at_ns = times.get(block.index)
@@ -88,8 +88,7 @@ def _cell(
         if told.get("problem"):
             problems[told["problem"]] = problems.get(told["problem"], 0) + 1
         if at_ns is None or at_ns == last:
-            since = silent_since if silent_since is not None else block.started_ns
-            silent_s = max(silent_s, (block.started_ns - since) / 1e9)
+            silent_s = max(silent_s, (block.started_ns - silent_since) / 1e9)
         else:
             silent_since = block.started_ns
         last = last if at_ns is None else at_ns

@@ -8,6 +8,7 @@ the rest are counts of what the cells themselves said.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ ALERTS_MOST = 5
 LEVELS = ("bad", "doubt", "good", "even")
 BYPASS_SHARE = 0.01
 """Redo writes past the flash log beyond this share are to be looked at."""
+_IN_ROUNDS = re.compile(r" \(in \d+ rounds\)$")
 _CLOCK_NEXT = "date -u; chronyc tracking # on the cell, and here"
 _SILENT_NEXT = "cellcli -e list cell attributes msStatus, cellsrvStatus"
 Row = dict[str, Any]
@@ -56,7 +58,7 @@ def _dead(covered: Row) -> Iterator[Row]:
         if first >= rounds:
             continue
         since = f"in any of {rounds} rounds" if first == 0 else f"from round {first + 1} of {rounds} to the end"
-        why = f" ({cell['problems'][-1]})" if cell["problems"] else ""
+        why = f" ({_IN_ROUNDS.sub('', cell['problems'][-1])})" if cell["problems"] else ""
         after = " after that" if first else ""
         yield _finding(
             "dead",
@@ -139,7 +141,8 @@ def _errors(objects: Objects) -> Iterator[Row]:
 
 
 def _coverage(covered: Row) -> Iterator[Row]:
-    rounds, cells = covered["rounds"], covered["cells"]
+    rounds, nothing = covered["rounds"], covered["states"].index("no answer")
+    cells = [cell for cell in covered["cells"] if _first_silent(cell["states"], nothing)]  # of dead ones all is said
     began = [
         f"{cell['name']} before round {restart['round']} ({restart['how']})"
         for cell in cells
@@ -157,7 +160,7 @@ def _coverage(covered: Row) -> Iterator[Row]:
             f"{cell['name']} in {cell['counts'][state]}"
             f"{f' ({first})' if (first := next(iter(cell['problems']), '')) else ''}"
             for cell in cells
-            if cell["counts"][state]
+            if cell["counts"][state] > (rounds - _first_silent(cell["states"], nothing) if state == "no answer" else 0)
         ]
         if lacking:
             yield _finding(
