@@ -74,8 +74,8 @@ def intervals_of(rounds: Sequence[Collection]) -> Intervals:
     kept = refreshed(rounds)
     cells = list(dict.fromkeys(c.host.name for one in rounds for c in one.columns))
     # The middle cell's: a clock that is an hour off dates nothing.
-    ends = [statistics.median_low(_times(one).values()) for one in (kept[0], kept[-1])]
-    made = Intervals(sorted(cells), len(kept) - 1, len(rounds), *ends)
+    first_ns, last_ns = (statistics.median_low(_times(one).values()) for one in (kept[0], kept[-1]))
+    made = Intervals(sorted(cells), len(kept) - 1, len(rounds), first_ns, last_ns)
     for at, one in enumerate(kept):
         for reading in one.readings:
             if metric(reading.name).kind == "gauge":
