@@ -9,6 +9,7 @@ import click
 
 from dbdyno.cli.cells_options import access_of, hosts_from, reach_options
 from dbdyno.cli.cells_record import seconds
+from dbdyno.cli.output import share_option
 
 WEEK_S = 7 * 86_400
 
@@ -16,6 +17,7 @@ WEEK_S = 7 * 86_400
 @click.command()
 @reach_options
 @click.option("--last", default="2h", show_default=True, metavar="TIME", callback=seconds, help="How far back.")
+@share_option
 @click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="The run folder to be made.")
 def command(last: float, out: Path, **reach: Any) -> None:
     """The last hours of every cell as a recording, from the history that cells keep of each minute (LIST

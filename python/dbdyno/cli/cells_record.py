@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.cli.cells_options import access_of, hosts_from, reach_options, tell_problems, tell_twice
+from dbdyno.cli.output import share_option
 
 if TYPE_CHECKING:
     from dbdyno.cells.collect import Collection
@@ -29,6 +30,7 @@ every_option = click.option(
 @reach_options
 @every_option
 @click.option("--for", "lasting", metavar="TIME", callback=seconds, help="How long; without it until Ctrl-C.")
+@share_option
 @click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="The run folder to be made.")
 def command(every: float, lasting: float | None, out: Path, **reach: Any) -> None:
     """Keeps every metric of every cell as evidence: a round at once, then one every so often.

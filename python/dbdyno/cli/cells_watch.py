@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from dbdyno.cli.cells_options import (
     tell_twice,
 )
 from dbdyno.cli.cells_record import every_option, seconds
-from dbdyno.cli.output import show_rows
+from dbdyno.cli.output import heading, show_rows
 
 if TYPE_CHECKING:
     from dbdyno.cells.collect import Collection
@@ -88,7 +87,7 @@ def _print(page: dict[str, Any], collection: Collection, top: int | None, form: 
             click.echo(json.dumps({"at": at, **row}, ensure_ascii=False))
         return
     ages = age_words(show_page(collection))
-    click.secho(f"{at}  {'; '.join(ages)}", bold=sys.stdout.isatty())
+    heading(f"{at}  {'; '.join(ages)}")
     if rows:
         show_rows(_lines(rows), "table", None)
     tell_without(page["without"])
