@@ -57,6 +57,7 @@ def render_text(analysis: Mapping[str, Any], *, width: int, color: bool) -> str:
     def draw(page: Console) -> None:
         for part in (
             _verdict,
+            _answer,
             _arms,
             _metrics,
             _blocks,
@@ -274,6 +275,14 @@ def _correlation(analysis: Analysis, page: Console) -> None:
         table.add_row(*(console.plain(cell) for cell in cells))
     page.print()
     page.print(table)
+
+
+def _answer(analysis: Analysis, page: Console) -> None:
+    """Two sets of traces: the numbers and the statements behind the verdict."""
+    if analysis["kind"] == "traces":
+        from dbdyno.report.trace.compared import print_answer
+
+        print_answer(analysis, page)
 
 
 def _traces(analysis: Analysis, page: Console) -> None:
