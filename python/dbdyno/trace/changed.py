@@ -124,7 +124,7 @@ def rows_of(found: dict[str, Change], judged: dict[str, Any], response_ns: Seque
     `judged` has the comparison of the time per execution by key, where both sets have several.
     """
     least = 0.005 * max(response_ns)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for key, change in found.items():
         times = change.time_ns()
         difference = times[1] - times[0]

@@ -92,7 +92,7 @@ def _row(
     sides: tuple[dict[str, Any], ...],
     scales: tuple[float, float],
 ) -> dict[str, Any]:
-    told = []
+    told: list[dict[str, Any]] = []
     for side, scale in zip(sides, scales, strict=True):
         line = side.get(name)
         total = line["total_ns"] if line else 0

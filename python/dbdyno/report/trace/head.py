@@ -22,6 +22,7 @@ KINDS = {
     "tree": "Recursion tree of one execution",
     "timeline": "Timeline of sessions",
     "check": "Check of traces",
+    "report": "Trace report",
 }
 
 
