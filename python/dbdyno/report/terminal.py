@@ -32,6 +32,7 @@ _STYLES = {"good": "green", "bad": "red", "even": "blue", "doubt": "yellow"}
 _STATIONS = 6
 _STRIP = 21
 _BARS = 8
+_WARNINGS_MOST = 6
 # The columns of the arms, the most telling first: as many as fit.
 _ARM_COLUMNS = (
     "per second",
@@ -300,10 +301,13 @@ def _gates(analysis: Analysis, page: Console) -> None:
     view = gates.view(analysis) or {"gates": [], "warnings": []}
     if view["warnings"]:
         page.print()
-    for warning in view["warnings"]:
+    for warning in view["warnings"][:_WARNINGS_MOST]:
         console.item(page, "!", Text(warning["text"], style="yellow"))
         if warning["next"]:
             console.item(page, " ", console.plain(f"next: {warning['next']}"))
+    left = len(view["warnings"]) - _WARNINGS_MOST
+    if left > 0:
+        console.item(page, "!", Text(f"{left} more; --format json has all", style="yellow"))
 
 
 def _foot(analysis: Analysis, page: Console) -> None:

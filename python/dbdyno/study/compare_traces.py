@@ -22,6 +22,7 @@ from dbdyno.trace.causes import Explained, contributions, explain
 from dbdyno.trace.changed import rows_of
 from dbdyno.trace.lines import compare_lines, enough, judge, metric_row
 from dbdyno.trace.pairs import Pairs, pair
+from dbdyno.trace.plans import plans_of
 from dbdyno.trace.reasons import reasons
 from dbdyno.trace.same import match
 from dbdyno.trace.source import Traces
@@ -74,6 +75,8 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
     why = reasons(explained, asked.names)
     once = _once(sets, explained) if unit == "batch" and not asked.event else 0.0
     whole = [v.astype("uint64") for v in values]
+    changed = rows_of(explained.changes, _judged(sets, explained, asked), explained.response_ns)
+    _add_steps(sets, changed)
     model: dict[str, Any] = {
         "schema": SCHEMA,
         "kind": "traces",
@@ -81,7 +84,7 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
         "verdict": traces_verdict.verdict(verdict, blocks, asked, explained, why, once),
         "account": traces_page.account(explained),
         "reasons": why,
-        "changes": rows_of(explained.changes, _judged(sets, explained, asked), explained.response_ns),
+        "changes": changed,
         "pairs": _pairs(pairs, numbers) if pairs and unit == "pair" else [],
         "arms": [
             traces_page.arm(at, *about, asked)
@@ -231,6 +234,18 @@ def _judged(sets: Sets, explained: Explained, asked: Question) -> dict[str, Any]
         key: metric_row(enough(decide_one(comparison, q)))
         for (key, comparison), q in zip(found.items(), qs, strict=True)
     }
+
+
+def _add_steps(sets: Sets, changed: list[dict[str, Any]]) -> None:
+    """Puts the steps of both plans to each statement whose plan changed."""
+    for at, traces in enumerate(sets):
+        traces.connection.execute("create or replace temp table keys as select statement, key from matched")
+        for row in changed:
+            plans = plans_of(traces, row["statement"]) if "plan" in row["what"] and row["sides"][at] else []
+            if plans:
+                main = row["sides"][at]["plans"][0] if row["sides"][at]["plans"] else ""
+                chosen = next((plan for plan in plans if str(plan["plan_hash"]) == main), plans[0])
+                row["sides"][at]["steps"] = chosen["lines"]
 
 
 def _pairs(pairs: Pairs, numbers: tuple[dict[str, Any], dict[str, Any]]) -> list[dict[str, Any]]:

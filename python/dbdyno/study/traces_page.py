@@ -48,7 +48,13 @@ def arm(at: int, traces: Traces, blocks: Blocks, own: Account, values: Any, aske
     return {
         "index": at,
         "name": asked.names[at],
-        "description": f"{about['files']} files, {about['sessions']} sessions, {seconds:.3g} s of session time",
+        "description": ", ".join(
+            [
+                _number(about["files"], "file"),
+                _number(about["sessions"], "session"),
+                f"{seconds:.3g} s of session time",
+            ]
+        ),
         "changes": {},
         "sessions": about["sessions"],
         "rate_per_s": None,
@@ -63,6 +69,10 @@ def arm(at: int, traces: Traces, blocks: Blocks, own: Account, values: Any, aske
         "quantiles_ns": {name: float(np.quantile(values, q)) for name, q in QUANTILES.items()},
         "max_ns": float(values[-1]),
     }
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _errors(traces: Traces) -> int:
@@ -139,7 +149,7 @@ def run(sets: tuple[Traces, Traces], blocks: tuple[Blocks, Blocks], asked: Quest
         "tool_version": sets[1].manifest.get("tool_version"),
         "seed": None,
         "blocks_planned": None,
-        "blocks_whole": min(blocks[0].count, blocks[1].count),
+        "blocks_whole": None if blocks[0].unit == "batch" and not asked.event else min(b.count for b in blocks),
         "warmup_blocks": None,
         "switch": None,
         "slice_ms": None,

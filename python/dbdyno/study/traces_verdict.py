@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.stats.words import FACTOR_FROM, duration, factor, interval, percent
-from dbdyno.trace.page import warnings
+from dbdyno.trace.page import merged, warnings
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
@@ -185,10 +185,13 @@ def warnings_of(
     pairs: Pairs | None,
 ) -> list[dict[str, Any]]:
     """What the readers said, and what to keep in mind of these two sets."""
+    sides = [merged(warnings(traces)) for traces in sets]
+    both = [warning["text"] for warning in sides[0] if warning in sides[1]]
     found: list[dict[str, Any]] = [
-        {**warning, "text": f"{name}: {warning['text']}"}
-        for name, traces in zip(asked.names, sets, strict=True)
-        for warning in warnings(traces)
+        {**warning, "text": f"{' and '.join(asked.names) if warning['text'] in both else name}: {warning['text']}"}
+        for name, side in zip(asked.names, sides, strict=True)
+        for warning in side
+        if warning["text"] not in both or name == asked.names[0]
     ]
     if pairs and pairs.alone:
         more = f" and {len(pairs.alone) - ALONE} more" if len(pairs.alone) > ALONE else ""

@@ -98,7 +98,8 @@ def _binds(traces: Traces, key: str) -> list[dict[str, Any]]:
           where k.key = $1 and c.kind = 'exec'),
         bound as (
           select b.number, b.value, b.data_type, m.call, m.elapsed_ns, m.file, m.line
-          from binds b asof join mine m on b.file = m.file and b.cursor = m.cursor and b.line <= m.line),
+          from binds b asof join mine m on b.file = m.file and b.cursor = m.cursor and b.line <= m.line
+          where b.number is not null),
         chosen as (select distinct call, elapsed_ns from bound order by elapsed_ns desc, call limit {BINDS})
         select call, any_value(elapsed_ns) as elapsed_ns, any_value(file) as file, any_value(line) as line,
                list(number order by number) as numbers, list(value order by number) as values

@@ -18,6 +18,8 @@ FIGURES = (
     ("hard_parses", "hard parses"),
 )
 """What is shown of each statement, per execution of its own."""
+_SELDOM = {"fetches": "fetches", "hard_parses": "hard parses"}
+"""Shown only where it changed in some statement."""
 _WORDS = {
     "new": "new",
     "gone": "gone",
@@ -38,15 +40,17 @@ def view(analysis: Analysis) -> base.View | None:
         return None
     names = reading.arm_names(analysis)
     shown = [names.get(0, "A"), names.get(1, "B")]
+    changed = {name for row in given for name in row.get("what") or []}
+    figures = [pair for pair in FIGURES if pair[0] not in _SELDOM or _SELDOM[pair[0]] in changed]
     return {
         "names": shown,
         "per": account.basis(analysis),
-        "figures": [label for _, label in FIGURES],
-        "rows": [_row(row, shown) for row in given],
+        "figures": [label for _, label in figures],
+        "rows": [_row(row, shown, [name for name, _ in figures]) for row in given],
     }
 
 
-def _row(row: dict[str, Any], names: list[str]) -> base.View:
+def _row(row: dict[str, Any], names: list[str], figures: list[str]) -> base.View:
     sides = row.get("sides") or [None, None]
     what = [_WORDS.get(name, fmt.line(name)) for name in row.get("what") or []]
     only = next((names[at] for at in (0, 1) if sides[1 - at] is None), "")
@@ -58,14 +62,28 @@ def _row(row: dict[str, Any], names: list[str]) -> base.View:
         "difference": fmt.difference(row.get("difference_ns")),
         "executions": [fmt.count((side or {}).get("executions")) for side in sides],
         "plans": [", ".join(map(fmt.line, (side or {}).get("plans") or [])) for side in sides],
-        "cells": [[_cell(side, name) for name, _ in FIGURES] for side in sides],
+        "cells": [[_cell(side, name) for name in figures] for side in sides],
         "judged": _judged(row.get("time")),
+        "steps": [_steps(side) for side in sides] if "plan" in (row.get("what") or []) else [],
     }
 
 
 def _cell(side: dict[str, Any] | None, name: str) -> str:
     value = reading.dig(side, "per_execution", name)
     return fmt.duration(value) if name.endswith("_ns") else fmt.significant(value)
+
+
+def _steps(side: dict[str, Any] | None) -> list[base.View]:
+    """A plan's steps: level, operation, and what it saw at first."""
+    return [
+        {
+            "level": step.get("level") or 0,
+            "operation": fmt.line(step.get("operation") or ""),
+            "rows": fmt.count(step.get("rows_first")),
+            "buffers": fmt.significant(step.get("cr")),
+        }
+        for step in (side or {}).get("steps") or []
+    ]
 
 
 def _judged(metric: dict[str, Any] | None) -> base.View | None:

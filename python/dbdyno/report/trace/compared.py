@@ -16,6 +16,7 @@ _STYLES = {"good": "green", "bad": "red", "even": "blue", "doubt": "yellow"}
 _SHORT = {"Cannot tell": "?"}
 _LINES_MOST = 8
 _CHANGES_MOST = 5
+_STEPS_MOST = 8
 _HALF = 10
 
 
@@ -55,6 +56,12 @@ def _print_changes(analysis: Analysis, page: Console) -> None:
         for name, executions, cells in zip(names, row["executions"], row["cells"], strict=True):
             table.add_row(*(console.plain(cell) for cell in (f"  {name}", executions, *cells[:most])))
         page.print(table)
+        for name, steps in zip(names, row["steps"], strict=False):
+            for at, step in enumerate(steps[:_STEPS_MOST]):
+                words = f"  {name if not at else ' ' * len(name)}  {'  ' * step['level']}{step['operation']}"
+                page.print(console.plain(words[: page.width], "dim"))
+            if len(steps) > _STEPS_MOST:
+                page.print(console.plain(f"  {len(steps) - _STEPS_MOST} more steps", "dim"))
     left = len(shown["rows"]) - _CHANGES_MOST
     if left > 0:
         page.print(console.plain(f"{left} more; --format json or -o FILE.html shows all", "dim"))

@@ -82,7 +82,7 @@ def _bound(given: dict[str, Any]) -> base.View:
     return {
         "elapsed": fmt.duration(given.get("elapsed_ns")),
         "place": place(given.get("file"), given.get("line")),
-        "values": [f"#{number} = {'NULL' if value is None else fmt.line(value, 80)}" for number, value in pairs],
+        "values": [f"Bind#{number} = {'NULL' if value is None else fmt.line(value, 80)}" for number, value in pairs],
     }
 
 
