@@ -42,7 +42,7 @@ def report_page(traces: Traces, request: Request | None = None) -> dict[str, Any
 
     by_event = profile.Request()
     found = json.loads(_core.profile_run(traces.run.path, by_event.as_json()))
-    whole = profile.page_of(found, by_event, [traces.run.path])
+    whole = profile.page_of(found, by_event, [str(traces.run.path)])
     listed = statements.statements_page(traces, statements.Request(asked.top, asked.sort, asked.merge_literals))
     for entry in listed["statements"]:
         entry["binds"] = _binds(traces, entry["statement"])
