@@ -37,12 +37,15 @@ class Request:
 
 def report_page(traces: Traces, request: Request | None = None) -> dict[str, Any]:
     """The page; raises `TraceError` as the pages of its parts do."""
-    asked = request or Request()
     from dbdyno import _core
 
     by_event = profile.Request()
     found = json.loads(_core.profile_run(traces.run.path, by_event.as_json()))
-    whole = profile.page_of(found, by_event, [str(traces.run.path)])
+    return page_below(profile.page_of(found, by_event, [str(traces.run.path)]), traces, request or Request())
+
+
+def page_below(whole: dict[str, Any], traces: Traces, asked: Request) -> dict[str, Any]:
+    """The page below a profile."""
     listed = statements.statements_page(traces, statements.Request(asked.top, asked.sort, asked.merge_literals))
     for entry in listed["statements"]:
         entry["binds"] = _binds(traces, entry["statement"])
