@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno.cli.output import folder_option, show_rows, write_text
+from dbdyno.cli.output import echo_own, folder_option, show_rows, write_text
 from dbdyno.cli.pages import form_of, page_options, show_page
 from dbdyno.errors import CellsError, TraceError
 from dbdyno.evidence import Run, find_run
@@ -227,11 +227,11 @@ def show_analysis(analysis: dict[str, Any], form: str | None, output: Path | Non
         write_html(analysis, output)
         click.echo(str(output))
     elif form == "html":
-        click.echo(render_html(analysis))
+        echo_own(render_html(analysis) + "\n")
     elif form == "json" or (form is None and output is not None and output.suffix == ".json"):
         text = json.dumps(analysis, indent=1, ensure_ascii=False) + "\n"
         if output is None:
-            click.echo(text, nl=False)
+            echo_own(text)
         else:
             write_text(output, text)
     elif form in (None, "table") and output is None:
@@ -247,4 +247,4 @@ def print_analysis(analysis: dict[str, Any]) -> None:
     terminal = sys.stdout.isatty()
     color = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     width = shutil.get_terminal_size().columns if terminal else 100
-    click.echo(render_text(analysis, width=width, color=color), nl=False)
+    echo_own(render_text(analysis, width=width, color=color))

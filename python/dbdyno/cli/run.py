@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.cli.cells_options import way_options
+from dbdyno.cli.output import share_option
 from dbdyno.errors import PlanError
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Folder for the run.",
 )
+@share_option
 @click.option("--quick", is_flag=True, help="A short run: fewer blocks, wider intervals.")
 @click.option("--aa", is_flag=True, help="One arm against itself: the noise floor.")
 @click.option("--resume", "resume_name", metavar="RUN", help="Finish a run that was cut short.")

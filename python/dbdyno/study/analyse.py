@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.errors import EvidenceError, StatsError
 from dbdyno.evidence.files import write_json
 from dbdyno.evidence.run import Block, Run
+from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.study import pictures
 from dbdyno.study.measures import QUANTILES, ArmMeasures, Measures, measure
 from dbdyno.study.over_time import over_time
@@ -51,7 +52,8 @@ def analyse(run: Run) -> dict[str, Any]:
         for text in dict.fromkeys(broken)
     ]
     model = cleaned(model)
-    with contextlib.suppress(EvidenceError):  # a full or read-only disk: the model can be made again
+    with contextlib.suppress(EvidenceError):  # a full disk, somebody else's folder: the model can be made again
+        refuse_foreign(run.path)
         write_json(run.path / "analysis.json", model)
         brief = {key: model["verdict"][key] for key in ("decision", "headline")}
         if run.manifest.get("verdict") != brief:

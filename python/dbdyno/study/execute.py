@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import PlanError
 from dbdyno.evidence.run import Run, new_run, this_process
+from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.study.execute_host import refuse_resume
 from dbdyno.study.objects import workload_objects
 from dbdyno.study.plan import Arm, Plan, plan_from_dict
@@ -76,6 +77,12 @@ def resume(run: Run, progress: Progress | None = None, *, target: str | None = N
     refuse_ended(run)
     refuse_resume(run)
     plan = plan_from_dict(run.manifest["plan"])
+    if run.manifest["plan"].get("secrets_left_out"):
+        raise PlanError(
+            "cannot go on: its SQL held secrets, and those were not kept",
+            where=run.id,
+            next_step="run the plan anew from its file",
+        )
     if plan.on_model:
         from dbdyno.study.modelled import resume_on_model
 
@@ -95,7 +102,8 @@ def resume(run: Run, progress: Progress | None = None, *, target: str | None = N
 
 
 def refuse_ended(run: Run) -> None:
-    """Raises `PlanError` for a run that is not cut: whole, or still at work."""
+    """Raises `PlanError` for a run that is not cut: whole, or still at work; `EvidenceError` for somebody else's."""
+    refuse_foreign(run.path)
     if run.status == "complete":
         raise PlanError("is complete; there is nothing to resume", where=run.id)
     if run.status == "running":
