@@ -95,6 +95,21 @@ fn a_run_that_would_outlast_virtual_time_is_refused() {
     assert!(told.contains("virtual time would pass 30 days"), "{told}");
 }
 
+#[test]
+fn buffers_that_are_hot_at_once_do_not_send_a_search_round_for_ever() {
+    let update = json!({"kind": "update-loop", "blocks": 100});
+    let buffers = "[database.buffers]\nbuffers = 8\nhot_touches = 1";
+    let spec = json!({
+        "machine": machine("", buffers), "seed": 1, "transactions": 50,
+        "arms": [{"name": "a", "sessions": 2, "workload": update}],
+    });
+    let folder = std::env::temp_dir().join(format!("dyno-hot-{}", std::process::id()));
+    let done = Run::new(&spec.to_string()).unwrap().block(0, &folder, &Control::default()).unwrap();
+    std::fs::remove_dir_all(&folder).ok();
+    assert_eq!(done.report.arms[0].transactions, 100);
+    assert!(refusal(&machine("", "[database.buffers]\nhot_touches = 0")).contains("from 1 to"));
+}
+
 /// A number from a range: one of its ends, or between them by order of size.
 fn number(dice: &mut Stream, (low, high): (f64, f64), whole: bool) -> f64 {
     let low_above_0 = if low > 0.0 { low } else { 1e-3_f64.min(high) };

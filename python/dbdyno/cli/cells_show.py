@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from dbdyno.cli.cells_options import access_of, hosts_from, reach_options, tell_problems
-from dbdyno.cli.output import show_rows, write_text
-from dbdyno.cli.pages import FORMATS, form_of
+from dbdyno.cli.output import form_of, show_rows, write_text
+from dbdyno.cli.pages import FORMATS
 from dbdyno.cli.pages import show_page as show_whole
 
 MANY = 8
@@ -72,9 +72,9 @@ def command(
     from dbdyno.cells.collect import collect_once
     from dbdyno.cells.show import flat_rows, show_page, table_rows
 
+    kind = form_of(form, output, FORMATS)
     found = collect_once(hosts_from(reach), access_of(reach), mask=mask, describe=desc)
     page = show_page(found, by=by)
-    kind = form_of(form, output)
     if kind == "html":
         show_whole(page, kind, output)
     elif kind == "json":

@@ -80,14 +80,16 @@ def cli(debug: bool) -> None:
 
 def entry() -> NoReturn:
     """The console script: runs the command and turns every ending into an exit code."""
+    from dbdyno.cli.signals import INTERRUPTED, Listener
+
     debug = "--debug" in sys.argv
     try:
+        Listener().start()
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()
-    except click.exceptions.Abort:
-        code = 130
-    except KeyboardInterrupt:
-        code = 130
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        code = INTERRUPTED
     except click.ClickException as error:
         error.show()
         code = 2
@@ -99,7 +101,9 @@ def entry() -> NoReturn:
             raise
         click.echo(f"dbdyno: {error}", err=True)
         code = 2
-    except Exception as error:
+    except BaseException as error:  # the core's panics are no Exceptions
+        if isinstance(error, SystemExit | GeneratorExit):
+            raise
         if debug:
             raise
         click.echo(

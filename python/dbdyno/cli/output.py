@@ -47,16 +47,27 @@ def written_as(formats: Sequence[str], suffixes: str = "") -> Callable[[F], F]:
 format_options = written_as(FORMATS)
 
 
+def form_of(form: str | None, output: Path | None, forms: Sequence[str], otherwise: str = "table") -> str:
+    """The form asked for: by name, else by the suffix of the file, else `otherwise`.
+
+    Raises:
+        Error: the suffix names none of `forms`; a file of another kind than it says is not written.
+    """
+    if form is not None or output is None:
+        return form or otherwise
+    word = output.suffix.removeprefix(".").lower()
+    word = "table" if word in ("txt", "text") and "table" in forms else word
+    if word in forms:
+        return word
+    found = f"the suffix of {output} names no format" if word else f"{output} has no suffix that names a format"
+    suffixes = ", ".join(f".{'txt' if known == 'table' else known}" for known in forms)
+    raise Error(found, next_step=f"write to one of {suffixes}; or name the format by --format")
+
+
 def show_rows(rows: list[dict[str, Any]], form: str | None, output: Path | None, *, title: str = "") -> None:
     """Writes rows as a table, CSV, JSON or JSON lines to stdout or a file."""
-    if form is None and output is not None:
-        form = output.suffix.removeprefix(".")
-        if form not in FORMATS:
-            raise Error(
-                f"the suffix of {output} names no format",
-                next_step=f"add --format with one of {', '.join(FORMATS)}",
-            )
-    text = _text(rows, form or "table", title, sys.stdout.isatty() and output is None)
+    form = form_of(form, output, FORMATS)
+    text = _text(rows, form, title, sys.stdout.isatty() and output is None)
     if output is None:
         click.echo(text, nl=not text.endswith("\n"))
     else:
@@ -97,7 +108,7 @@ def _table(rows: list[dict[str, Any]], names: list[str], title: str, terminal: b
     out = io.StringIO()
     columns = {name: [row[name] for row in rows] for name in names}
     whole = {name: _stays_whole(values) for name, values in columns.items()}
-    width = shutil.get_terminal_size().columns if terminal else 200
+    width = shutil.get_terminal_size((200, 24)).columns if not terminal else shutil.get_terminal_size().columns
     needed = sum(
         max(len(name), *(len(_cell(value)) for value in values)) + 2 if whole[name] else TEXT_LEAST
         for name, values in columns.items()

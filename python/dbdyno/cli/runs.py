@@ -13,10 +13,11 @@ from dbdyno.evidence import Run, list_runs
 
 @click.command("runs")
 @folder_option
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show the last N runs.")
 @format_options
-def command(folder: Path, form: str | None, output: Path | None) -> None:
+def command(folder: Path, limit: int | None, form: str | None, output: Path | None) -> None:
     """List the runs, oldest first."""
-    rows = [_row(run) for run in list_runs(folder)]
+    rows = [_row(run) for run in list(list_runs(folder))[-(limit or 0) :]]
     if not rows and form in (None, "table"):
         click.echo(f"no runs below {folder}/; `dbdyno run redo-size` makes one", err=True)
         return

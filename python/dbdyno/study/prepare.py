@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -56,9 +57,11 @@ class Prepared:
         return json.dumps({"seed": self.seed, "protocol": self.plan.workload.protocol, "arms": arms})
 
     def seconds(self) -> float:
-        """How long the blocks take if nothing waits."""
-        turns = [turn for block in self.blocks for turn in block.turns]
-        return sum((turn.length_ns or 0) / 1e9 for turn in turns)
+        """How long the blocks take if nothing waits; blocks of a kind take equally long."""
+        count = Counter(block.kind for block in self.blocks)
+        one = {block.kind: block for block in self.blocks}
+        lasting = {kind: sum((turn.length_ns or 0) / 1e9 for turn in block.turns) for kind, block in one.items()}
+        return sum(count[kind] * seconds for kind, seconds in lasting.items())
 
 
 @contextlib.contextmanager

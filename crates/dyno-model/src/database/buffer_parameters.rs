@@ -48,7 +48,8 @@ impl BufferParameters {
             "Oracle: touch counts since 8i, least recently used before",
         ),
         parameter("hot_pct", "hot part of the list", "Oracle: _db_percent_hot_default, 50").within(0.0, 100.0),
-        parameter("hot_touches", "touches that make a buffer hot", "Oracle: _db_aging_hot_criteria, 2"),
+        parameter("hot_touches", "touches that make a buffer hot", "Oracle: _db_aging_hot_criteria, 2")
+            .within(1.0, 1e6),
         parameter("touch_s", "no two touches count within this time", "Oracle: _db_aging_touch_time, 3 s"),
         parameter("scan_pct", "part searched for a clean buffer", "Oracle: _db_block_max_scan_pct, 40")
             .within(0.0, 100.0),

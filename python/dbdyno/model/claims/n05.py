@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import Claim, Part
+from dbdyno.model.claims.base import MECHANISM, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
 
 MACHINE = "sas-and-flash"
@@ -34,6 +34,7 @@ CLAIM = Claim(
     "N5",
     "Redo in blocks of 512 bytes: flash is at least 3 times slower than disk, more with sessions",
     "Harrison 2011 (E6): about 4 times at 1 session, almost 20 times at 10",
+    MECHANISM,
     measure,
     (
         "Flash has pages of 4 KB inside: a write of 512 bytes is a read of the page and a program,"
