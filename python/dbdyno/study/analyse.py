@@ -17,6 +17,7 @@ from dbdyno.evidence.files import write_json
 from dbdyno.evidence.run import Block, Run
 from dbdyno.study import pictures
 from dbdyno.study.measures import QUANTILES, ArmMeasures, Measures, measure
+from dbdyno.study.over_time import over_time
 
 if TYPE_CHECKING:
     from dbdyno.stats.blocks import BlockComparison
@@ -80,6 +81,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
             "blocks": [],
             "heatmap": [] if on_model(run) else pictures.heatmap(connection, measures),
             "waits": pictures.waits(connection, measures),
+            "over_time": [] if on_model(run) else over_time(connection, measures),
             "curve": None,
         },
         "method": method(run),

@@ -191,7 +191,7 @@ def waits(connection: Any, measures: Measures) -> list[dict[str, Any]]:
     """Time of the load's sessions at work by class and event, per arm, in blocks that count: shares
     of what was sampled, or, where every wait was timed, of the transactions' time, with what no
     wait covers as CPU. An idle session is not counted."""
-    if not _has(connection, "waits"):
+    if not has_table(connection, "waits"):
         return []
     blocks = [block.index for block in measures.arms[0].blocks]
     rows = connection.execute(
@@ -256,7 +256,8 @@ def statements(connection: Any, measures: Measures) -> list[dict[str, Any]]:
     ]
 
 
-def _has(connection: Any, table: str) -> bool:
+def has_table(connection: Any, table: str) -> bool:
+    """Whether the evidence holds rows of this table."""
     found = connection.execute("select count(*) from duckdb_views() where view_name = $1", [table]).fetchone()
     return bool(found[0])
 
