@@ -13,6 +13,7 @@ from typing import ClassVar, NoReturn
 
 import click
 
+from dbdyno import visible
 from dbdyno.errors import Error
 
 COMMANDS = {
@@ -83,6 +84,7 @@ def entry() -> NoReturn:
     from dbdyno.cli.signals import INTERRUPTED, Listener
 
     debug = "--debug" in sys.argv
+    visible.install()
     try:
         Listener().start()
         code = cli.main(standalone_mode=False)
@@ -90,6 +92,8 @@ def entry() -> NoReturn:
     except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         code = INTERRUPTED
+    except SystemExit as ending:  # how click ends where nobody reads on, which is no error
+        code = 0 if type(sys.stdout).__name__.endswith("PacifyFlushWrapper") else ending.code
     except click.ClickException as error:
         error.show()
         code = 2

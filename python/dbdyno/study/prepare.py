@@ -10,12 +10,12 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import PlanError, TargetError
 from dbdyno.study.plan import Arm, Plan
-from dbdyno.study.schedule import PlannedBlock, Timing, blocks, timing
+from dbdyno.study.schedule import PlannedBlock, Timing, blocks, lasting_s, timing
 
 if TYPE_CHECKING:
     from dbdyno.target.guardian import Guardian
@@ -56,12 +56,18 @@ class Prepared:
         arms = [_arm_spec(self.plan, ready) for ready in self.arms]
         return json.dumps({"seed": self.seed, "protocol": self.plan.workload.protocol, "arms": arms})
 
-    def seconds(self) -> float:
-        """How long the blocks take if nothing waits; blocks of a kind take equally long."""
-        count = Counter(block.kind for block in self.blocks)
-        one = {block.kind: block for block in self.blocks}
-        lasting = {kind: sum((turn.length_ns or 0) / 1e9 for turn in block.turns) for kind, block in one.items()}
-        return sum(count[kind] * seconds for kind, seconds in lasting.items())
+    def seconds(self, operation_ns: list[float] | None = None, first: int = 0) -> float:
+        """How long the blocks from `first` on take, where a transaction of each arm takes `operation_ns`;
+        without that, if it takes next to nothing. Blocks of a kind take equally long."""
+        sessions = [self.plan.sessions_of(own.arm) for own in self.arms]
+        count = Counter(block.kind for block in self.blocks[first:])
+        one = {block.kind: block for block in self.blocks[first:]}
+        asked = operation_ns or [0.0] * len(sessions)
+        return sum(count[kind] * lasting_s(block.turns, asked, sessions) for kind, block in one.items())
+
+    def retimed(self, how: Timing) -> Prepared:
+        """The same with other lengths; the order follows from them and the seed."""
+        return replace(self, timing=how, blocks=blocks(self.plan, how, self.seed))
 
 
 @contextlib.contextmanager
