@@ -240,7 +240,7 @@ def show_analysis(analysis: dict[str, Any], form: str | None, output: Path | Non
             write_text(output, text)
     elif kind == "table" and output is None:
         print_analysis(analysis)
-    elif kind == "table":
+    elif kind == "table" and output is not None:
         from dbdyno.report.terminal import render_text
 
         write_text(output, render_text(analysis, width=100, color=False))

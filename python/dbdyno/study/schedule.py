@@ -61,10 +61,14 @@ class PlannedBlock:
     arms: int
     how: Timing
     seed: int
+    given: list[Turn] | None = None
 
     @property
     def turns(self) -> list[Turn]:
-        """Its turns in their order, drawn anew each time: always the same."""
+        """Its turns in their order, drawn anew each time: always the same. `given` stands for them where
+        they were chosen otherwise."""
+        if self.given is not None:
+            return self.given
         if self.kind == "overhead":
             return _watching(self.how, self._dice(self.number))
         arms = list(range(self.arms))
