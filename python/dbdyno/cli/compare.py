@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from dbdyno.cli.output import echo_own, folder_option, show_rows, write_text
-from dbdyno.cli.pages import form_of, page_options, show_page
+from dbdyno.cli.output import echo_own, folder_option, form_of, show_rows, write_text
+from dbdyno.cli.pages import FORMATS, page_options, show_page
 from dbdyno.errors import CellsError, TraceError
 from dbdyno.evidence import Run, find_run
 
@@ -188,7 +188,7 @@ def _compare_cells(
     threshold, mask, accept, everything = asked
     one, other = recordings((runs[0], runs[1]), _shown(names), mask=mask)
     model = compare_page(one, other, threshold=threshold, decide=accept, everything=everything)
-    if form_of(form, output) in ("csv", "jsonl"):
+    if (form or (output.suffix.lower() if output else "")) in ("csv", "jsonl", ".csv", ".jsonl"):
         show_rows(model["rows"], form, output)
     else:
         show_page(model, form, output)
@@ -227,24 +227,29 @@ def end_with_verdict(analysis: dict[str, Any], command: Literal["run", "compare"
 
 def show_analysis(analysis: dict[str, Any], form: str | None, output: Path | None) -> None:
     """Writes an analysis in the form asked for: by name, else by the suffix of the file."""
+    kind = form_of(form, output, FORMATS)
     from dbdyno.report.flat import rows
     from dbdyno.report.html import render_html, write_html
 
-    if output is not None and form_of(form, output) == "html":
+    if kind == "html" and output is not None:
         write_html(analysis, output)
         click.echo(str(output))
-    elif form == "html":
+    elif kind == "html":
         echo_own(render_html(analysis) + "\n")
-    elif form == "json" or (form is None and output is not None and output.suffix == ".json"):
+    elif kind == "json":
         text = json.dumps(analysis, indent=1, ensure_ascii=False) + "\n"
         if output is None:
             echo_own(text)
         else:
             write_text(output, text)
-    elif form in (None, "table") and output is None:
+    elif kind == "table" and output is None:
         print_analysis(analysis)
+    elif kind == "table" and output is not None:
+        from dbdyno.report.terminal import render_text
+
+        write_text(output, render_text(analysis, width=100, color=False))
     else:
-        show_rows(rows(analysis), form, output)
+        show_rows(rows(analysis), kind, output)
 
 
 def print_analysis(analysis: dict[str, Any]) -> None:
