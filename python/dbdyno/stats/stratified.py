@@ -29,6 +29,7 @@ from dbdyno.stats import power
 from dbdyno.stats.blocks import BlockComparison, decide_one, independence
 
 Floats = NDArray[np.float64]
+BLOCKS_LEAST = 5
 RATIO_LEAST = 1e-3
 """Ends of an interval are not told beyond this, either way."""
 
@@ -110,9 +111,12 @@ def compare_totals(
         lag1=math.nan,
         inflation=max(a.inflation, b.inflation),
         effective_blocks=df + 1,
+        least_p=0.0,  # the number of calls, not the order of the arms, sets what can be shown
+        blocks_least=BLOCKS_LEAST,
         smallest_visible=power.smallest_visible(df + 1, error, level=level),
         blocks_needed=power.blocks_needed(spread, threshold, level=level) if known else None,
-        more_blocks=None,
+        tell_low=None,
+        tell_high=None,
         decision="unclear",
         words="",
     )
