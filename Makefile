@@ -8,7 +8,7 @@ CARGO ?= cargo
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CORE := python/dbdyno/_core.abi3.so
 
-.PHONY: help setup setup-test build demo test test-rust test-python test-waiting test-others matrix soak bench lint format clean
+.PHONY: help setup setup-test build demo test test-rust test-python test-waiting test-others matrix soak bench lint audit format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -68,6 +68,9 @@ lint: setup  ## formatting, lints and types; warnings are errors
 	$(BIN)/ruff format --check python tests benches
 	$(BIN)/ruff check python tests benches
 	$(BIN)/mypy
+
+audit:  ## dependencies: licences, sources, duplicates, advisories; says what could not be checked
+	@tools/audit
 
 format:  ## put the code in form
 	$(CARGO) fmt

@@ -54,6 +54,17 @@ def hosts_of(texts: Sequence[str], *, user: str | None = None) -> list[Host]:
     return _told_apart(list(found.values()))
 
 
+def checked(address: object, port: object, user: object) -> Host:
+    """The cell of an address that comes from a file and not from the command line, under the same rules as --hosts.
+    Raises `CellsError`."""
+    port_fits = port is None or (isinstance(port, int) and not isinstance(port, bool) and 0 < port < 65536)
+    word = f"[{address}]" if isinstance(address, str) and ":" in address else str(address)
+    match = _HOST.fullmatch(f"{user}@{word}" if user is not None else word)
+    if not isinstance(address, str) or not port_fits or match is None or match["port"]:
+        raise CellsError(f"{address!r}, port {port!r}, user {user!r} is no host", next_step="nothing was reached")
+    return Host(address, address, port if isinstance(port, int) else None, match["user"])
+
+
 def _named(word: str, where: str) -> list[Host]:
     if not word:
         return []

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.output import share_option
+
 SHOWN = 20
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@share_option
 @click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="The run folder to be made.")
 @click.option("--cell", default="", metavar="NAME", help="Whose FILES are, where neither they nor their names say.")
 def command(files: tuple[Path, ...], out: Path, cell: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.cli.cells_options import access_of, hosts_from, reach_options, tell_problems
+from dbdyno.cli.output import heading, share_option
 
 if TYPE_CHECKING:
     from dbdyno.cells.collect import Collection
@@ -32,6 +32,7 @@ _every = click.option(
 @reach_options
 @_every
 @click.option("--for", "lasting", metavar="TIME", callback=seconds, help="How long; without it until Ctrl-C.")
+@share_option
 @click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="The run folder to be made.")
 def command(every: float, lasting: float | None, out: Path, **reach: Any) -> None:
     """Keeps every metric of every cell as evidence: a round at once, then one every so often.
@@ -91,7 +92,7 @@ def watch(every: float, lasting: float | None, mask: str | None, by: str, top: i
             if before is None:
                 click.echo(f"{len(collection.readings):,} values; differences from the next round on", err=True)
             else:
-                click.secho(f"{time.strftime('%H:%M:%S')}", bold=sys.stdout.isatty())
+                heading(time.strftime("%H:%M:%S"))
                 print_moved(diff_page(before, collection, by=by), top)
             before = collection
 

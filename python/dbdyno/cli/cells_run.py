@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.cli.cells_options import access_of, confirm, hosts_from, reach_options
+from dbdyno.cli.output import heading
 
 if TYPE_CHECKING:
     from dbdyno.cells.commands import Command, Group
@@ -122,7 +123,7 @@ async def _send(
             sent.append((one, answers))
             if apart is not None:
                 if len(commands) > 1:
-                    click.secho(f"> {one.text}", bold=True)
+                    heading(f"> {one.text}")
                 groups = regrouped(answers, own)
                 if len(groups) > 1 and own is None and not apart:
                     own = await fleet.own_names([a.host for a in answers if not a.problem])
@@ -174,7 +175,7 @@ def _show(answers: Sequence[Answer], groups: Sequence[Group], apart: bool) -> No
                 click.echo(f"{answer.host.name}: {line.strip()}", err=True)
     for group in groups:
         if not apart:
-            click.secho(names_of(group.cells, len(answers)), bold=True)
+            heading(names_of(group.cells, len(answers)))
             if group.output:
                 click.echo(group.output)
         if group.problem:

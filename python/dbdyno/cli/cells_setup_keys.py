@@ -104,6 +104,7 @@ def _install(hosts: Sequence[Host], key: Path, reach: dict[str, Any]) -> list[Ho
     system's ssh; returns where all of that failed."""
     from dbdyno.cells.keys import install_command, install_with_ssh
     from dbdyno.cells.ssh import run_everywhere
+    from dbdyno.processes import find_program
 
     text = Path(f"{key}.pub").read_text(encoding="utf-8")
     left = list(hosts)
@@ -116,10 +117,14 @@ def _install(hosts: Sequence[Host], key: Path, reach: dict[str, Any]) -> list[Ho
             if answer.problem is None and answer.code == 0:
                 click.echo(f"{answer.host.name}: the key is there")
                 left.remove(answer.host)
+    ssh = find_program("ssh")
+    if left and ssh is None:
+        click.echo("dbdyno: there is no ssh in the folders of PATH, which could ask for a password", err=True)
+        return left
     for host in list(left):
         click.echo(f"{host.name}: not yet let in; ssh may ask for the password", err=True)
         visit = install_with_ssh(host, text, reach["known_hosts"], access_of(reach))
-        if subprocess.run(visit, check=False).returncode == 0:
+        if subprocess.run(visit, executable=ssh, check=False).returncode == 0:
             click.echo(f"{host.name}: the key is there now")
             left.remove(host)
     return left

@@ -13,6 +13,7 @@ from typing import ClassVar, NoReturn
 
 import click
 
+from dbdyno import visible
 from dbdyno.errors import Error
 
 COMMANDS = {
@@ -86,6 +87,7 @@ def cli(debug: bool) -> None:
 def entry() -> NoReturn:
     """The console script: runs the command and turns every ending into an exit code."""
     debug = "--debug" in sys.argv
+    visible.install()
     try:
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()
@@ -93,6 +95,8 @@ def entry() -> NoReturn:
         code = 130
     except KeyboardInterrupt:
         code = 130
+    except SystemExit as ending:  # how click ends where nobody reads on, which is no error
+        code = 0 if type(sys.stdout).__name__.endswith("PacifyFlushWrapper") else ending.code
     except click.ClickException as error:
         error.show()
         code = 2

@@ -79,7 +79,7 @@ def resume_on_cells(
         raise PlanError("goes on with its own cells; leave --target out", where=run.id)
     refuse_ended(run)
     undo = undo_of(run)
-    access = way_of(undo, access_of(ways))
+    access = way_of(run, undo, access_of(ways))
     plan = plan_of(run)
     found = survey(plan, list(undo.reached(access, ways["user"]).found), access)
     if not _agreed(plan, found, run.path.parent, dry_run, yes):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.output import share_option
 from dbdyno.cli.snap_options import options_of, store_option, target_options
 
 
@@ -17,6 +18,7 @@ from dbdyno.cli.snap_options import options_of, store_option, target_options
 @click.option(
     "--sample", default="1s", show_default=True, metavar="TIME", help="Look at the sessions so often; 0 for never."
 )
+@share_option
 @store_option
 def command(
     dsn: str,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dbdyno.errors import PlanError
+from dbdyno.evidence.run import reading
 from dbdyno.study.factors import words
 from dbdyno.study.plan import CELLS, Arm, Judge, Plan, Schedule, Watch, Workload
 
@@ -73,17 +74,18 @@ class CellsPlan:
 
 
 def plan_of(run: Run) -> CellsPlan:
-    """The plan of a run on cells, from its manifest."""
-    common, iorm = run.manifest["plan"], run.manifest["iorm"]
-    return CellsPlan(
-        hosts=common["dsn"].removeprefix(CELLS),
-        databases=tuple(iorm["databases"]),
-        arms=tuple(iorm["on"]),
-        turn_ns=run.manifest["turn_ns"],
-        patience_s=iorm["patience_s"],
-        kind=run.manifest["kind"],
-        schedule=Schedule(blocks=run.manifest["blocks_planned"], warmup_blocks=0),
-    )
+    """The plan of a run on cells, from its manifest; raises `EvidenceError` where that holds none."""
+    with reading("plan for cells", run.id):
+        common, iorm = run.manifest["plan"], run.manifest["iorm"]
+        return CellsPlan(
+            hosts=str(common["dsn"]).removeprefix(CELLS),
+            databases=tuple(str(name) for name in iorm["databases"]),
+            arms=tuple(bool(on) for on in iorm["on"]),
+            turn_ns=int(run.manifest["turn_ns"]),
+            patience_s=float(iorm["patience_s"]),
+            kind=str(run.manifest["kind"]),
+            schedule=Schedule(blocks=int(run.manifest["blocks_planned"]), warmup_blocks=0),
+        )
 
 
 def is_cells(target: str | None) -> bool:

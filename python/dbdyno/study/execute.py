@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import PlanError
 from dbdyno.evidence.run import Run, new_run, this_process
+from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.study.execute_host import refuse_resume
 from dbdyno.study.objects import workload_objects
 from dbdyno.study.plan import Arm, Plan, plan_from_dict
@@ -27,6 +28,7 @@ from dbdyno.study.stopping import Stopping, ending
 
 if TYPE_CHECKING:
     from dbdyno.study.progress import Progress
+    from dbdyno.study.schedule import Timing
     from dbdyno.target.guardian import Guardian
     from dbdyno.target.postgres import Postgres
 
@@ -83,6 +85,12 @@ def resume(run: Run, progress: Progress | None = None, *, target: str | None = N
     refuse_ended(run)
     refuse_resume(run)
     plan = plan_from_dict(run.manifest["plan"])
+    if run.manifest["plan"].get("secrets_left_out"):
+        raise PlanError(
+            "cannot go on: its SQL held secrets, and those were not kept",
+            where=run.id,
+            next_step="run the plan anew from its file",
+        )
     if plan.on_model:
         from dbdyno.study.modelled import resume_on_model
 
@@ -95,6 +103,7 @@ def resume(run: Run, progress: Progress | None = None, *, target: str | None = N
         refuse_other_befores(run, ready)
         if ready.timing.switch != run.manifest["switch"]:
             raise PlanError("the engine would switch arms in another way than before", where=run.id)
+        ready = ready.retimed(_kept(ready.timing, run))
         run.drop_leftovers()
         times = [*run.manifest.get("resumed", []), len(run.blocks())]
         run.save(status="running", process=this_process(), resumed=times)
@@ -102,8 +111,15 @@ def resume(run: Run, progress: Progress | None = None, *, target: str | None = N
     return run
 
 
+def _kept(how: Timing, run: Run) -> Timing:
+    """The lengths that a run's slices or turns had grown to, so that all its blocks are alike."""
+    grown = {key: run.manifest[key] for key in ("slice_ns", "turn_ns") if run.manifest.get(key)}
+    return replace(how, **grown)
+
+
 def refuse_ended(run: Run) -> None:
-    """Raises `PlanError` for a run that is not cut: whole, or still at work."""
+    """Raises `PlanError` for a run that is not cut: whole, or still at work; `EvidenceError` for somebody else's."""
+    refuse_foreign(run.path)
     if run.status == "complete":
         raise PlanError("is complete; there is nothing to resume", where=run.id)
     if run.status == "running":
@@ -151,7 +167,7 @@ def _carry_out(
             ready.seconds() * len(todo) / len(ready.blocks),
         )
         try:
-            runner.go(todo)
+            runner.go([block.index for block in todo])
         finally:
             progress.end()
 

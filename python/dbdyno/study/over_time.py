@@ -12,7 +12,8 @@ from collections import defaultdict
 from typing import Any
 
 from dbdyno.study.measures import Measures
-from dbdyno.study.pictures import has_table, moments
+from dbdyno.study.pictures import has_table
+from dbdyno.study.timeline import timeline
 
 _CPU_IDLE = ("cpu_idle", "cpu_iowait")
 _PARTITIONS = r"^(loop|ram|dm-|md|sr|zram)|^(nvme\d+n\d+p|mmcblk\d+p)\d+$|^([sv]d|xvd)[a-z]+\d+$"
@@ -42,7 +43,7 @@ def over_time(connection: Any, measures: Measures) -> list[dict[str, Any]]:
     them), `at_s`, `seconds` (how long the stretch was), `value`. Empty where nothing was read."""
     blocks = measures.arms[0].blocks
     numbers = {arm.name: at for at, arm in enumerate(measures.arms)}
-    at_s = moments(blocks)
+    at_s = timeline(blocks).begins_s
     started = {block.index: block.started_ns for block in blocks}
     points: dict[tuple[str, str, int | None], list[tuple[float, float, float]]] = defaultdict(list)
     for (arm, block), own in sorted(_stretches(connection, list(started)).items(), key=lambda it: it[1]["began"]):

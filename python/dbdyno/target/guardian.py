@@ -36,6 +36,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from dbdyno.errors import TargetError
+from dbdyno.processes import python_command, python_environment
 from dbdyno.target.put_back import Claims, put_back_all, told, undo_lasts
 from dbdyno.target.undo import SqlUndo, Undo, from_wire, to_wire
 
@@ -201,17 +202,13 @@ class Guardian:
 
 
 def _spawn(journal: Path | None) -> subprocess.Popen[bytes]:
-    package_parent = str(Path(__file__).resolve().parents[2])
-    paths = [package_parent, *filter(None, [os.environ.get("PYTHONPATH")])]
-    command = [sys.executable, "-m", "dbdyno.target.guardian", str(os.getpid())]
-    if journal is not None:
-        command.append(str(journal.resolve()))
+    kept = [] if journal is None else [str(journal.resolve())]
     return subprocess.Popen(
-        command,
+        python_command("dbdyno.target.guardian", str(os.getpid()), *kept),
         bufsize=0,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        env=python_environment(),
         start_new_session=True,
     )
 
