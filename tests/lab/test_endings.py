@@ -23,12 +23,12 @@ after_sql = "insert into marks values ('after')"
 
 def test_a_reloaded_setting_is_in_force_in_its_arm_and_put_back(lab, dsn):
     before = delay(dsn)
-    script = "select 1 / (current_setting('wal_writer_delay') <> '500ms')::int;"
+    script = "select 1 / (current_setting('wal_writer_delay') <> '500ms' or random() < 0.5)::int;"
     plan = reloading(lab, script=script, blocks=2)
-    lab("run", plan)
+    lab("run", plan, code=1)
     sql = "select arm, count(error) as failed, count(*) as n from calls group by all order by arm"
     rows = json.loads(lab("sql", sql, "--format", "json").stdout)
-    assert [row["failed"] for row in rows] == [0, rows[1]["n"]], "in force in one arm only"
+    assert rows[0]["failed"] == 0 < rows[1]["failed"] < rows[1]["n"], "in force in one arm only"
     assert delay(dsn) == before
 
 

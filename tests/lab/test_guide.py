@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from conftest import Lab
-
 from dbdyno.study.plan_new import example_plan
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guide.md").read_text()
