@@ -208,7 +208,7 @@ def test_a_block_in_which_no_cell_counts_is_no_block(tmp_path: Path):
     gone = {"cel01": "cannot be reached", "cel02": "not refreshed"}
     model = analyse(made(tmp_path, blocks(4), wrong={0: gone}))
     assert model["run"]["blocks_whole"] == 3
-    assert "3 blocks, 1 more could not be used" in str(model["gates"])
+    assert "1 of 4 blocks gave no number" in str(model["gates"])
     with pytest.raises(EvidenceError, match="no whole block that counts"):
         analyse(made(tmp_path, blocks(1), wrong={0: gone}))
 
