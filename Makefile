@@ -55,7 +55,7 @@ matrix: setup  ## the snapshot tests on PostgreSQL 12 to 18, binaries through Ma
 	tools/matrix
 
 soak: setup  ## long tests: memory over 50 million operations, 350 faults, fuzzing of traces, thousands of models
-	DYNO_SWARM=2000 $(CARGO) test --release --quiet -p dyno-model --test swarm --test run_swarm
+	DYNO_SWARM=2000 $(CARGO) test --release --quiet -p dyno-model --test swarm --test run_swarm --test accepted
 	$(CARGO) test --release --quiet -p dyno-trace -- --ignored --nocapture
 	$(BIN)/python -m pytest -s -m soak -o addopts=-q tests
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from dbdyno.cli.output import folder_option, show_rows, write_text
-from dbdyno.cli.pages import FORMATS, form_of, show_page
+from dbdyno.cli.output import folder_option, form_of, show_rows, write_text
+from dbdyno.cli.pages import FORMATS, show_page
 
 
 @click.command()
@@ -58,9 +58,9 @@ def command(
     from dbdyno.cells.catalogue import family_words
     from dbdyno.cells.diff import diff_page, side
 
+    kind = form_of(form, output, FORMATS)
     sides = [side(name, mask=mask, runs=folder) for name in (before, after)]
     page = diff_page(*sides, by=by)
-    kind = form_of(form, output)
     rows = [row for row in page["rows"] if everything or row["delta"]]
     if kind == "html":
         titled = [{**row, "family": family_words(row["metric"])} for row in page["rows"]]

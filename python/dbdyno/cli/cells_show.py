@@ -20,8 +20,8 @@ from dbdyno.cli.cells_options import (
     tell_problems,
     tell_twice,
 )
-from dbdyno.cli.output import show_rows, write_text
-from dbdyno.cli.pages import FORMATS, form_of
+from dbdyno.cli.output import form_of, show_rows, write_text
+from dbdyno.cli.pages import FORMATS
 from dbdyno.cli.pages import show_page as show_whole
 from dbdyno.errors import CellsError
 
@@ -87,12 +87,12 @@ def command(
     from dbdyno.cells.collect import collect_once
     from dbdyno.cells.show import age_words, flat_rows, show_page, table_rows
 
+    kind = form_of(form, output, FORMATS)
     mask, pick = reach["mask"], pick_from(reach)
     found = collect_once(hosts_from(reach), access_of(reach), describe=desc)
     tell_twice(found)
     pick.apply(found)
     page = show_page(found, by=by)
-    kind = form_of(form, output)
     if kind == "html":
         show_whole(page, kind, output)
     elif kind == "json":

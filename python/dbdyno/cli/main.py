@@ -86,15 +86,17 @@ def cli(debug: bool) -> None:
 
 def entry() -> NoReturn:
     """The console script: runs the command and turns every ending into an exit code."""
+    from dbdyno.cli.signals import INTERRUPTED, Listener
+
     debug = "--debug" in sys.argv
     visible.install()
     try:
+        Listener().start()
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()
-    except click.exceptions.Abort:
-        code = 130
-    except KeyboardInterrupt:
-        code = 130
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        code = INTERRUPTED
     except SystemExit as ending:  # how click ends where nobody reads on, which is no error
         code = 0 if type(sys.stdout).__name__.endswith("PacifyFlushWrapper") else ending.code
     except click.ClickException as error:
@@ -108,7 +110,9 @@ def entry() -> NoReturn:
             raise
         click.echo(f"dbdyno: {error}", err=True)
         code = 2
-    except Exception as error:
+    except BaseException as error:  # the core's panics are no Exceptions
+        if isinstance(error, SystemExit | GeneratorExit):
+            raise
         if debug:
             raise
         if type(error).__module__.partition(".")[0] in DRIVERS:

@@ -88,29 +88,33 @@ def no_formula(value: Any) -> Any:
 format_options = written_as(FORMATS)
 
 
+def form_of(form: str | None, output: Path | None, forms: Sequence[str], otherwise: str = "table") -> str:
+    """The form asked for: by name, else by the suffix of the file, else `otherwise`.
+
+    Raises:
+        Error: the suffix names none of `forms`; a file of another kind than it says is not written.
+    """
+    if form is not None or output is None:
+        return form or otherwise
+    word = output.suffix.removeprefix(".").lower()
+    word = "table" if word in ("txt", "text") and "table" in forms else word
+    if word in forms:
+        return word
+    found = f"the suffix of {output} names no format" if word else f"{output} has no suffix that names a format"
+    suffixes = ", ".join(f".{'txt' if known == 'table' else known}" for known in forms)
+    raise Error(found, next_step=f"write to one of {suffixes}; or name the format by --format")
+
+
 def show_rows(rows: list[dict[str, Any]], form: str | None, output: Path | None, *, title: str = "") -> None:
     """Writes rows as a table, CSV, JSON or JSON lines to stdout or a file."""
-    form = form_by_suffix(form, output)
-    text = _text(rows, form or "table", title, sys.stdout.isatty() and output is None)
+    kind = form_of(form, output, FORMATS)
+    text = _text(rows, kind, title, sys.stdout.isatty() and output is None)
     if output is not None:
         write_text(output, text)
-    elif form in (None, "table") or sys.stdout.isatty():
+    elif kind == "table" or sys.stdout.isatty():
         click.echo(text, nl=not text.endswith("\n"))
     else:
         echo_own(text if text.endswith("\n") else text + "\n")
-
-
-def form_by_suffix(form: str | None, output: Path | None) -> str | None:
-    """The form asked for, else that of the file's suffix; None where neither says."""
-    if form is not None or output is None:
-        return form
-    named = output.suffix.removeprefix(".")
-    if named not in FORMATS:
-        raise Error(
-            f"the suffix of {output} names no format",
-            next_step=f"add --format with one of {', '.join(FORMATS)}",
-        )
-    return named
 
 
 def stream_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], form: str, output: Path | None) -> None:
@@ -215,7 +219,7 @@ def _table(rows: list[dict[str, Any]], names: list[str], title: str, terminal: b
     out = io.StringIO()
     columns = {name: [row[name] for row in rows] for name in names}
     whole = {name: _stays_whole(values) for name, values in columns.items()}
-    width = shutil.get_terminal_size().columns if terminal else 200
+    width = shutil.get_terminal_size((200, 24)).columns if not terminal else shutil.get_terminal_size().columns
     needed = sum(
         max(len(name), *(len(_cell(value)) for value in values)) + 2 if whole[name] else TEXT_LEAST
         for name, values in columns.items()

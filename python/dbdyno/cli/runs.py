@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
 @click.command("runs")
 @folder_option
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show the last N runs.")
 @format_options
-def command(folder: Path, form: str | None, output: Path | None) -> None:
+def command(folder: Path, limit: int | None, form: str | None, output: Path | None) -> None:
     """List the runs, oldest first."""
     from dbdyno.target.leftovers import sources
 
     left = {one.run: one.record for one in sources(folder) if one.record.state != "held"}
     rows = []
-    for run in list_runs(folder):
+    for run in list(list_runs(folder))[-(limit or 0) :]:
         record = left.get(run.path.resolve())
         column = {"left": _left(record) if record else ""} if left else {}
         rows.append(_row(run) | column)

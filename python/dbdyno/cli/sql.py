@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbdyno.cli.output import STREAMED, folder_option, form_by_suffix, format_options, show_rows, stream_rows
+from dbdyno.cli.output import FORMATS, STREAMED, folder_option, form_of, format_options, show_rows, stream_rows
 from dbdyno.evidence import find_run
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def command(query: str, run_name: str, top: int, folder: Path, form: str | None,
     """
     from dbdyno.evidence.query import Answer
 
-    form = form_by_suffix(form, output) or "table"
+    form = form_of(form, output, FORMATS)
     with Answer(find_run(run_name, folder), query) as answer:
         for sentence in answer.broken:
             click.echo(f"warning: left out: {sentence}", err=True)

@@ -160,6 +160,11 @@ class Run:
         files = sorted((self.path / "blocks").glob("b*.json"))
         return [_block(read_json(file), file) for file in files]
 
+    def is_barren(self) -> bool:
+        """Whether the run ended before its first block: refused by the server when it connected, say."""
+        planned = "blocks_planned" in self.manifest
+        return planned and self.status == "aborted" and not any((self.path / "blocks").glob("b*.json"))
+
     def measured_blocks(self) -> int:
         """How many whole blocks count."""
         return sum(block.kind == "measure" for block in self.blocks())
@@ -212,12 +217,13 @@ def list_runs(folder: Path) -> Iterator[Run]:
 
 
 def find_run(text: str, folder: Path) -> Run:
-    """A run by its path, its name, the end or beginning of its name, or 'last'."""
+    """A run by its path, its name, the end or beginning of its name, or 'last': the last one that has
+    evidence or is still at work."""
     if (Path(text) / "manifest.json").is_file():
         return Run.open(Path(text))
     runs = list(list_runs(folder))
     if text == "last" and runs:
-        return runs[-1]
+        return next((run for run in reversed(runs) if not run.is_barren()), runs[-1])
     matches = [r for r in runs if r.id == text] or [r for r in runs if r.id.endswith(text) or r.id.startswith(text)]
     if len(matches) == 1:
         return matches[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -56,11 +57,13 @@ class Prepared:
         return json.dumps({"seed": self.seed, "protocol": self.plan.workload.protocol, "arms": arms})
 
     def seconds(self, operation_ns: list[float] | None = None, first: int = 0) -> float:
-        """How long the blocks from `first` on take, where a transaction of each arm takes
-        `operation_ns`; without that, if it takes next to nothing."""
-        turns = [turn for block in self.blocks[first:] for turn in block.turns]
+        """How long the blocks from `first` on take, where a transaction of each arm takes `operation_ns`;
+        without that, if it takes next to nothing. Blocks of a kind take equally long."""
         sessions = [self.plan.sessions_of(own.arm) for own in self.arms]
-        return lasting_s(turns, operation_ns or [0.0] * len(sessions), sessions)
+        count = Counter(block.kind for block in self.blocks[first:])
+        one = {block.kind: block for block in self.blocks[first:]}
+        asked = operation_ns or [0.0] * len(sessions)
+        return sum(count[kind] * lasting_s(block.turns, asked, sessions) for kind, block in one.items())
 
     def retimed(self, how: Timing) -> Prepared:
         """The same with other lengths; the order follows from them and the seed."""

@@ -149,7 +149,7 @@ class Runner:
         pieces: list[dict[str, Any]] = []
         for at in range(0, len(planned.turns), quad):
             turns = planned.turns[at : at + quad]
-            pieces += self._stretches(replace(planned, turns=turns))
+            pieces += self._stretches(replace(planned, given=turns))
             done += turns
             if time.monotonic() - began > 2 * whole_s:
                 break
