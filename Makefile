@@ -54,7 +54,7 @@ test-others:
 matrix: setup  ## the snapshot tests on PostgreSQL 12 to 18, binaries through Maven
 	tools/matrix
 
-soak: setup  ## long tests: memory over 50 million operations, fuzzing of traces, thousands of models
+soak: setup  ## long tests: memory over 50 million operations, 350 faults, fuzzing of traces, thousands of models
 	DYNO_SWARM=2000 $(CARGO) test --release --quiet -p dyno-model --test swarm --test run_swarm --test accepted
 	$(CARGO) test --release --quiet -p dyno-trace -- --ignored --nocapture
 	$(BIN)/python -m pytest -s -m soak -o addopts=-q tests

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dbdyno.errors import CellsError
@@ -28,10 +28,10 @@ _MOST = 10_000
 
 @dataclass(frozen=True)
 class Host:
-    """A cell to be reached. `name` is what its column is called; `port` and `user` are None where
-    the user's SSH configuration decides."""
+    """A cell to be reached. `name` is what its column is called, and tells no two apart; `port` and `user` are
+    None where the user's SSH configuration decides."""
 
-    name: str
+    name: str = field(compare=False)
     address: str
     port: int | None = None
     user: str | None = None

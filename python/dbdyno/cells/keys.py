@@ -147,6 +147,17 @@ def install_command(public: str) -> str:
     )
 
 
+def remove_command(public: str) -> str:
+    """What is run on a cell to take the key away: every line that holds it, whatever its comment; the others, the
+    modes and the owner stay. Nothing is written where it is not there."""
+    blob = shlex.quote(" ".join(public.split()[:2]))
+    file = "~/.ssh/authorized_keys"
+    return (
+        f"[ ! -e {file} ] || ! grep -qF -e {blob} {file} || {{ umask 077; t=$(mktemp ~/.ssh/.keys.XXXXXX) &&"
+        f' cp -p {file} "$t" && {{ grep -vF -e {blob} {file} > "$t"; [ $? -le 1 ]; }} && mv -f "$t" {file}; }}'
+    )
+
+
 def install_with_ssh(host: Host, public: str, known_hosts: Path, access: Access | None = None) -> list[str]:
     """The system's ssh with that command: it may ask for the password on the terminal. Jump hosts
     and the file of SSH configuration are those of `access`."""

@@ -30,7 +30,9 @@ def command(files: tuple[Path, ...], out: Path, cell: str) -> None:
     from dbdyno.cells.archive import import_files
 
     made = import_files(files, out, cell=cell)
-    click.echo(f"{made.run.path}: {made.values:,} values in {made.rounds:,} round(s)", err=True)
+    beside = f", {made.alerts:,} alert(s)" if made.alerts else ""
+    beside += f", what {made.described} cell(s) are" if made.described else ""
+    click.echo(f"{made.run.path}: {made.values:,} values in {made.rounds:,} round(s){beside}", err=True)
     for error in made.refused:
         click.echo(f"dbdyno: {error}", err=True)
     for file, told in made.errors[:SHOWN]:

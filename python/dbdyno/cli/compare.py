@@ -28,6 +28,7 @@ CELLS = "cells"
 @click.argument("names", metavar="RUN|TRACES|SNAP [RUN|TRACES|SNAP]", nargs=-1, required=True)
 @folder_option
 @click.option("--event", metavar="NAME", help="Traces: judge the waits of this event.")
+@click.option("--pair", metavar="REGEX", help="Traces: pair the files whose names agree in this, such as 'ms-(\\d+)'.")
 @click.option("--merge-literals", is_flag=True, help="Traces: literals make no other statement.")
 @click.option(
     "--think-time",
@@ -60,6 +61,7 @@ def command(
     names: tuple[str, ...],
     folder: Path,
     event: str | None,
+    pair: str | None,
     merge_literals: bool,
     think_time: str,
     threshold: float,
@@ -81,6 +83,8 @@ def command(
     \b
     dbdyno compare last
     dbdyno compare before/ after/ -o verdict.html
+    dbdyno compare good_ora_12.trc bad_ora_34.trc
+    dbdyno compare before/ after/ --pair 'job-(\\d+)'
     dbdyno compare 'a/*.trc' 'b/*.trc' --event 'log file sync'
     dbdyno compare snap:1..12 snap:13..24
     """
@@ -94,7 +98,7 @@ def command(
         return
     sources = [_source(name, folder) for name in names]
     if any(isinstance(source, str) for source in sources):
-        asked = (event, merge_literals, threshold)
+        asked = (event, merge_literals, threshold, pair)
         _compare_traces(names, sources, asked, think_time, form, output)
         return
     runs = [source for source in sources if isinstance(source, Run)]
@@ -121,7 +125,7 @@ def _source(name: str, folder: Path) -> Run | str:
 def _compare_traces(
     names: tuple[str, ...],
     sources: list[Run | str],
-    asked: tuple[str | None, bool, float],
+    asked: tuple[str | None, bool, float, str | None],
     think_time: str,
     form: str | None,
     output: Path | None,
@@ -136,9 +140,9 @@ def _compare_traces(
             where=" ".join(names),
             next_step="name two sets of traces; `dbdyno trace profile` looks at one",
         )
-    event, merge_literals, threshold = asked
+    event, merge_literals, threshold, pair = asked
     with opened([paths[0]], think_time) as base, opened([paths[1]], think_time) as other:
-        question: Question = Question(_shown(names), event, merge_literals, threshold=threshold)
+        question: Question = Question(_shown(names), event, merge_literals, threshold=threshold, pair=pair)
         analysis = compare_traces(base, other, question)
         show_analysis(analysis, form, output)
         end_with([*base.refused, *other.refused], [*base.broken, *other.broken])

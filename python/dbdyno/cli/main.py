@@ -24,6 +24,7 @@ COMMANDS = {
     "plan": ("dbdyno.cli.plan", "Write an example plan; say what a plan would do."),
     "probe": ("dbdyno.cli.probe", "Put real files under the I/O of a log writer."),
     "report": ("dbdyno.cli.report", "Render the report of a run again."),
+    "restore": ("dbdyno.cli.restore", "Put back the server settings that a killed run left changed."),
     "run": ("dbdyno.cli.run", "Run a study or a plan: arms in random order, every latency kept."),
     "runs": ("dbdyno.cli.runs", "List the runs."),
     "snap": ("dbdyno.cli.snap", "Snapshots of a live engine, and what happened between two."),
@@ -32,6 +33,10 @@ COMMANDS = {
     "studies": ("dbdyno.cli.studies", "List the built-in studies, or show one."),
     "trace": ("dbdyno.cli.trace", "Read traces: where did the time go, closed to the microsecond."),
 }
+
+
+DRIVERS = ("psycopg", "pymysql", "oracledb")
+"""Errors of these that reach the end mean that a server went away in between."""
 
 
 class LazyGroup(click.Group):
@@ -110,6 +115,12 @@ def entry() -> NoReturn:
             raise
         if debug:
             raise
+        if type(error).__module__.partition(".")[0] in DRIVERS:
+            said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            click.echo(
+                f"dbdyno: the server broke off: {said}\n  next: look at the server's log, then run again", err=True
+            )
+            sys.exit(2)
         click.echo(
             f"dbdyno: a fault in dbdyno itself: {type(error).__name__}: {error}\n"
             "  next: run the command again with `dbdyno --debug ...` and report what it prints",

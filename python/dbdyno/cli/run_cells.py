@@ -92,9 +92,10 @@ def _agreed(plan: CellsPlan, found: Survey, folder: Path, dry_run: bool, yes: bo
     plans of an earlier run below `folder` are still in force."""
     from dbdyno.cli.cells_options import confirm
     from dbdyno.study.cells_restore import refuse_cut
-    from dbdyno.study.cells_survey import describe
+    from dbdyno.study.cells_survey import describe, refuse_held
 
     refuse_cut(folder, found.found)
+    refuse_held(plan, found)
     if dry_run:
         click.echo(describe(plan, found), nl=False)
         click.echo("nothing was changed")

@@ -72,12 +72,13 @@ def opened(
     begin: str | None = None,
     end: str | None = None,
     depth: int | None = None,
+    binds: bool = False,
 ) -> Iterator[Traces]:
     """The traces, with what does not fit left out; tells what was refused."""
     from dbdyno.trace.source import open_traces
     from dbdyno.trace.where import restrict
 
-    with progress() as shown, open_traces(files, options_of(think_time), shown) as traces:
+    with progress() as shown, open_traces(files, options_of(think_time, binds=binds), shown) as traces:
         if shown is not None:
             shown(0, 0)
         tell_refused(traces.refused)

@@ -32,7 +32,7 @@ def whole_parts(run: Run, table: str) -> tuple[list[Path], list[str]]:
         for block in run.blocks():
             path = run.path / table / f"{block.name}.parquet"
             if not path.exists():
-                if table == "calls":
+                if table == "calls" and has_calls(run):
                     broken.append(f"{path}: the part of block {block.index} is missing")
                 continue
             try:
@@ -42,6 +42,12 @@ def whole_parts(run: Run, table: str) -> tuple[list[Path], list[str]]:
             else:
                 parts.append(path)
     return parts, broken
+
+
+def has_calls(run: Run) -> bool:
+    """Whether the run had a load of its own, every block of which then has a part of calls: not a recording of
+    cells, nor a run on cells, whose load is their databases' own."""
+    return run.manifest.get("kind") != "cells" and "iorm" not in run.manifest
 
 
 def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:

@@ -137,7 +137,7 @@ class Run:
     def status(self) -> str:
         """'running', 'complete' or 'aborted'; a run whose process is gone is aborted."""
         status = str(self.manifest.get("status", "aborted"))
-        if status == "running" and not _alive(self.manifest.get("process", {})):
+        if status == "running" and not is_alive(self.manifest.get("process", {})):
             return "aborted"
         return status
 
@@ -234,22 +234,26 @@ def find_run(text: str, folder: Path) -> Run:
     )
 
 
-def this_process() -> dict[str, Any]:
-    """What tells this process from a later one with the same number."""
-    return {"pid": os.getpid(), "started": _started(os.getpid())}
+def this_process(pid: int | None = None) -> dict[str, Any]:
+    """What tells this process (or another one) from a later one with the same number."""
+    pid = pid or os.getpid()
+    return {"pid": pid, "started": _started(pid)}
 
 
 def _started(pid: int) -> str | None:
-    """The kernel's start time of a process (ticks since boot), with the boot's own id."""
+    """The kernel's start time of a process (ticks since boot), with the boot's own id; None for one
+    that has ended and only waits to be noticed."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return None
-    return f"{boot}:{stat.rsplit(')', 1)[1].split()[19]}"
+    state, *fields = stat.rsplit(")", 1)[1].split()
+    return None if state == "Z" else f"{boot}:{fields[18]}"
 
 
-def _alive(process: dict[str, Any]) -> bool:
+def is_alive(process: dict[str, Any]) -> bool:
+    """Whether the process that `this_process` described still runs."""
     pid = process.get("pid")
     if not isinstance(pid, int):
         return False

@@ -33,6 +33,7 @@ _STYLES = {"good": "green", "bad": "red", "even": "blue", "doubt": "yellow"}
 _STATIONS = 6
 _STRIP = 21
 _BARS = 8
+_WARNINGS_MOST = 6
 # The columns of the arms, the most telling first: as many as fit.
 _ARM_COLUMNS = (
     "per second",
@@ -58,6 +59,7 @@ def render_text(analysis: Mapping[str, Any], *, width: int, color: bool) -> str:
     def draw(page: Console) -> None:
         for part in (
             _verdict,
+            _answer,
             _arms,
             _errors,
             _metrics,
@@ -294,6 +296,14 @@ def _correlation(analysis: Analysis, page: Console) -> None:
     page.print(table)
 
 
+def _answer(analysis: Analysis, page: Console) -> None:
+    """Two sets of traces: the numbers and the statements behind the verdict."""
+    if analysis["kind"] == "traces":
+        from dbdyno.report.trace.compared import print_answer
+
+        print_answer(analysis, page)
+
+
 def _traces(analysis: Analysis, page: Console) -> None:
     """What two sets of traces differ in, line by line."""
     if analysis["kind"] == "traces":
@@ -317,10 +327,13 @@ def _gates(analysis: Analysis, page: Console) -> None:
         console.item(page, "✗", Text(f"check failed: {gate['text']}{effect}", style="red" if effect else "yellow"))
         if gate["next"]:
             console.item(page, " ", console.plain(f"next: {gate['next']}"))
-    for warning in view["warnings"]:
+    for warning in view["warnings"][:_WARNINGS_MOST]:
         console.item(page, "!", Text(warning["text"], style="yellow"))
         if warning["next"]:
             console.item(page, " ", console.plain(f"next: {warning['next']}"))
+    left = len(view["warnings"]) - _WARNINGS_MOST
+    if left > 0:
+        console.item(page, "!", Text(f"{left} more; --format json has all", style="yellow"))
     if unknown:
         console.item(page, "?", console.plain(f"not known: {', '.join(unknown)}", "dim"))
 

@@ -124,21 +124,20 @@ class Store:
         return Snapshot(self.folder, found)
 
     def between(self, first: Snapshot, last: Snapshot) -> list[Snapshot]:
-        """The snapshots of a target from one to another, both included, in order of time. Only
-        manifests of numbers between the two are opened."""
+        """The snapshots of a target from one to another, both included, by number: clocks step,
+        numbers do not. Only manifests of numbers between the two are opened."""
         inside = (
             manifest
             for manifest in self.folder.glob("[0-9]*/manifest.json")
             if first.number <= int(manifest.parent.name) <= last.number
         )
         found = [self._open(manifest) for manifest in inside]
-        chain = [one for one in found if one.target == first.target and first.at_ns <= one.at_ns <= last.at_ns]
-        return sorted(chain, key=lambda one: (one.at_ns, one.number))
+        return sorted((one for one in found if one.target == first.target), key=lambda one: one.number)
 
     def of(self, target: str | None) -> list[Snapshot]:
-        """All snapshots of a target (None: of all), in order of time."""
+        """All snapshots of a target (None: of all), by number."""
         found = [one for one in self if target is None or one.target == target]
-        return sorted(found, key=lambda one: (one.at_ns, one.number))
+        return sorted(found, key=lambda one: one.number)
 
     def last(self, target: str) -> Snapshot | None:
         """The latest snapshot of a target."""

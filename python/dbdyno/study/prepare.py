@@ -216,9 +216,10 @@ def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
                 where=f"arm {arm.name!r}, {error.where or target.safe_dsn}",
                 next_step=error.next_step,
             ) from error
-    if target.pooled and any(change.how == "session" for change in changes):
+    if target.pooled and any(change.how in ("session", "reload") for change in changes):
         raise TargetError(
-            "a connection pooler stands between: settings of a session would reach other sessions",
+            "a connection pooler stands between: settings of a session would reach other sessions,"
+            " and the lock on those of the server would be anybody's",
             where=f"arm {arm.name!r} on {target.safe_dsn}",
             next_step="connect to the server itself, past the pooler",
         )

@@ -22,6 +22,8 @@ from dbdyno.study.growth import regrown, told
 from dbdyno.study.objects import turn_sql
 from dbdyno.study.prepare import Prepared
 from dbdyno.study.schedule import PlannedBlock, Turn
+from dbdyno.study.server_settings import OtherValueError, read_back
+from dbdyno.study.stopping import Interrupted
 from dbdyno.study.timeline import STEP, RunClock
 
 if TYPE_CHECKING:
@@ -29,6 +31,13 @@ if TYPE_CHECKING:
     from dbdyno.study.progress import Progress
     from dbdyno.study.stopping import Stopping
     from dbdyno.target.guardian import Guardian
+
+
+BLOCK_TRIES = 3
+"""How often a block is run before somebody else's changes of settings end the run."""
+
+STOP_S = 10.0
+"""How long a load that was told to stop is waited for."""
 
 
 class Runner:
@@ -78,6 +87,17 @@ class Runner:
         return self.ready.timing.in_slices or len(self.ready.arms) == 1
 
     def _block(self, planned: PlannedBlock) -> None:
+        """Runs a block; one with a turn under another value than its arm's is run again."""
+        for again in range(BLOCK_TRIES - 1):
+            try:
+                self._try_block(planned, again)
+            except OtherValueError as error:
+                self.progress.note(f"block {planned.index} is run again: {error.message}")
+            else:
+                return
+        self._try_block(planned, BLOCK_TRIES - 1)
+
+    def _try_block(self, planned: PlannedBlock, again: int) -> None:
         name = f"b{planned.index:06d}"
         canaries = self.observer.canaries()
         self.load.begin_block(self.run.path / "calls", name)
@@ -86,6 +106,7 @@ class Runner:
             turns, pieces = self._turns(planned)
         except BaseException:
             self.load.abandon_block()
+            self.observer.forget()
             raise
         ended = self.clock.now_ns()
         rows = self.load.end_block()
@@ -98,7 +119,7 @@ class Runner:
             ended_ns=ended,
             rows=rows,
             slices=[SliceRecord(t.arm, t.slice, t.counts, t.watched) for t in turns],
-            marks=_marks(report),
+            marks=[*_marks(report), *(["run again: a setting was changed in between"] if again else [])],
             report=report,
             canaries=canaries,
         )
@@ -147,8 +168,10 @@ class Runner:
                 continue
             for arm, own in itertools.groupby(turns, key=lambda turn: turn.arm):
                 self.stopping.check()
-                with self._in_force(arm), self.observer.stretch(planned.index, self._name(arm)):
-                    pieces.append(self._load(planned, list(own)))
+                with self._in_force(arm):
+                    with self.observer.stretch(planned.index, self._name(arm)):
+                        pieces.append(self._load(planned, list(own)))
+                    read_back(self.ready, arm)
         self.observer.watch(True)
         return pieces
 
@@ -169,10 +192,12 @@ class Runner:
                         ready.changes,
                         guardian=self.guardian,
                         allow_alter_system=self.ready.plan.alter_system,
+                        run=str(self.run.path.resolve()),
                     )
                 )
+            read_back(self.ready, number)
             before, after = ready.arm.before_sql, ready.arm.after_sql
-            stack.enter_context(turn_sql(before, after, ready.target, self.guardian))
+            stack.enter_context(turn_sql(before, after, ready.target, self.guardian, self.stopping))
             self.load.connect(number)
             try:
                 yield
@@ -194,8 +219,13 @@ class Runner:
         thread = threading.Thread(target=work, name="load", daemon=True)
         thread.start()
         arms = ", ".join(dict.fromkeys(self._name(t.arm) for t in turns))
+        stop_by = None
         while thread.is_alive():
             thread.join(0.2)
+            if self.stopping.asked:
+                stop_by = stop_by or time.monotonic() + STOP_S
+                if time.monotonic() > stop_by:
+                    raise Interrupted
             self.progress.tick(planned.index, planned.kind, arms, self.load.progress())
         if failure:
             raise failure[0]

@@ -16,6 +16,8 @@ __all__ = ["ORDER", "Section", "order"]
 
 ORDER = (
     "verdict",
+    "account",
+    "changes",
     "arms",
     "errors",
     "logs",
