@@ -23,7 +23,7 @@ fn machine(disk: &str, more: &str) -> String {
 }
 
 fn refusal(text: &str) -> String {
-    Machine::parse(text).map(|_| String::new()).unwrap_or_else(|error| error.to_string())
+    Machine::parse(text).map_or_else(|error| error.to_string(), |_| String::new())
 }
 
 #[test]

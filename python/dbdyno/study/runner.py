@@ -144,11 +144,12 @@ class Runner:
         if planned.kind != "warmup" or not self.ready.timing.in_slices:
             return planned.turns, self._stretches(planned)
         quad, began = 2 * len(self.ready.arms), time.monotonic()
-        whole_s = sum(turn.length_ns or 0 for turn in planned.turns) / 1e9
+        planned_turns = planned.turns
+        whole_s = sum(turn.length_ns or 0 for turn in planned_turns) / 1e9
         done: list[Turn] = []
         pieces: list[dict[str, Any]] = []
-        for at in range(0, len(planned.turns), quad):
-            turns = planned.turns[at : at + quad]
+        for at in range(0, len(planned_turns), quad):
+            turns = planned_turns[at : at + quad]
             pieces += self._stretches(replace(planned, given=turns))
             done += turns
             if time.monotonic() - began > 2 * whole_s:
