@@ -11,7 +11,7 @@ from dbdyno.cli.cells_options import access_of, confirm, hosts_from, reach_optio
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @reach_options
 @click.option("-d", "--to", "folder", default=".", show_default=True, metavar="FOLDER", help="Folder on the cells.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
