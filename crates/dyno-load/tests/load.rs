@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::sync::Arc;
 use common::{Block, load, millis, run, server, transactions};
 use dyno_evidence::NONE;
 use dyno_load::{Length, Slice};
@@ -284,7 +285,7 @@ fn session_sql_and_timeout_hold_on_every_new_connection() {
     let block = run(&mut load(&server.spec("setup", script, more)), &transactions(2)).expect("runs");
     assert_eq!(block.errors("exec"), ["", "57014", "", "57014"]);
     let bad = server.spec("bad-setup", "select 1;", json!({"session_sql": ["set no_such = 1"]}));
-    let error = load(&bad).connect(0).expect_err("is refused").to_string();
+    let error = load(&bad).connect(0, &Arc::default()).expect_err("is refused").to_string();
     assert!(error.contains("arm bad-setup, session SQL `set no_such = 1`: ERROR"), "{error}");
 }
 
