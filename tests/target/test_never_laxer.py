@@ -124,9 +124,7 @@ def test_ours_accepts_nothing_that_libpq_refuses_over_the_whole_product(
 
 
 @pytest.mark.parametrize("mode", ["require", "verify-ca", "verify-full"])
-def test_ours_trusts_no_certificate_that_libpq_does_not(
-    server: HostileServer, folder: Path, mode: str
-) -> None:
+def test_ours_trusts_no_certificate_that_libpq_does_not(server: HostileServer, folder: Path, mode: str) -> None:
     server.ask, server.tls = "trust", True
     roots = ["right.crt", "wrong.crt", "expired.crt", "middle.crt", "both.crt", "plain.crt", "self.crt"]
     lists = ["", "revoked.crl", "none.crl", "expired.crl", "other.crl"]
@@ -176,7 +174,6 @@ def test_what_libpq_accepts_and_we_implement_ours_accepts_too(
         ("ed25519-signed", "scram-plus", {"sslmode": "require"}, "cannot be bound"),
         ("rsa", "trust", {"sslmode": "verify-ca"}, "need an sslrootcert"),
         ("rsa", "trust", {"sslmode": "require", "sslrootcert": "system"}, "verify-full"),
-        ("rsa", "trust", {"sslnegotiation": "direct", "sslmode": "prefer"}, "sslmode require"),
     ],
 )
 def test_an_attack_is_refused_in_words(

@@ -279,7 +279,8 @@ mod tests {
             let found = contradiction(more).unwrap_or_default();
             assert!(found.contains(expected), "{more}: {found:?}");
         }
-        for more in ["", r#", "sslmode": "verify-full", "sslrootcert": "system""#, r#", "channel_binding": "require""#] {
+        for more in ["", r#", "sslmode": "verify-full", "sslrootcert": "system""#, r#", "channel_binding": "require""#]
+        {
             assert_eq!(contradiction(more), None, "{more}");
         }
     }

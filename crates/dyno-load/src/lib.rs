@@ -41,6 +41,8 @@ mod plan;
 pub mod probe;
 mod reactor;
 mod record;
+#[doc(hidden)]
+pub mod rehearse;
 mod require_auth;
 mod run;
 mod schedule;
@@ -53,11 +55,11 @@ mod tally;
 mod wire;
 mod worker;
 
-pub use error::LoadError;
-pub use run::{Length, Load, Slice};
 pub use connection::{
     ChannelBinding, ConnectionSpec, Liveness, Password, RequireAuth, SslMode, SslNegotiation, TlsVersion,
 };
+pub use error::LoadError;
+pub use run::{Length, Load, Slice};
 pub use spec::{ArmSpec, ClockBase, LoadSpec, Protocol, ScriptSpec};
 pub use tally::{ArmReport, BlockReport};
 pub use wire::{ServerError, WireError};

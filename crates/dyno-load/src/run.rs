@@ -10,9 +10,9 @@
 //! ```
 
 use std::num::NonZero;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use dyno_evidence::CallsWriter;
@@ -175,7 +175,11 @@ impl Load {
         progress: &AtomicU64,
     ) -> Result<BlockReport, LoadError> {
         for slice in slices {
-            self.connect(slice.arm.into(), stop)?;
+            match self.connect(slice.arm.into(), stop) {
+                // Told to stop: the block ends by itself.
+                Err(_) if stop.load(Ordering::Relaxed) => break,
+                other => other?,
+            }
         }
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let threads = threads(self.seats.len(), cores);

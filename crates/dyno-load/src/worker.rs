@@ -130,12 +130,7 @@ struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     /// Takes the turn, if the arm has this session.
-    async fn take(
-        self,
-        seat: Option<&'a mut Seat>,
-        out: &mut Output<'_>,
-        tally: &mut Tally,
-    ) -> Result<(), LoadError> {
+    async fn take(self, seat: Option<&'a mut Seat>, out: &mut Output<'_>, tally: &mut Tally) -> Result<(), LoadError> {
         let Some(seat) = seat else { return Ok(()) };
         self.activity.begin(self.slice.arm);
         std::mem::swap(&mut out.tally, tally);
@@ -157,8 +152,18 @@ impl<'a> Turn<'a> {
         // Between its slices the session listened to its other connections.
         seat.link.as_mut().into_iter().for_each(Link::doubt);
         let before = out.tally.transactions();
-        let mut runner =
-            Runner { shared, arm, arm_number: slice.arm, slice: slice.slice, seat, out, activity, pulse, registry, token };
+        let mut runner = Runner {
+            shared,
+            arm,
+            arm_number: slice.arm,
+            slice: slice.slice,
+            seat,
+            out,
+            activity,
+            pulse,
+            registry,
+            token,
+        };
         let mut progress = Progress { counted: before, shown_ns: start };
         let last = match &shared.arrivals[usize::from(slice.arm)] {
             Some(arrivals) => open_loop(&mut runner, slice, start, arrivals, &mut progress).await,

@@ -97,11 +97,7 @@ fn an_end_that_came_while_another_arm_was_at_work_is_seen() {
     second["name"] = "b".into();
     spec["arms"].as_array_mut().expect("arms").push(second);
     let slices: Vec<dyno_load::Slice> = (0..6)
-        .map(|slice| dyno_load::Slice {
-            arm: (slice % 2) as u16,
-            slice,
-            length: dyno_load::Length::Transactions(1),
-        })
+        .map(|slice| dyno_load::Slice { arm: (slice % 2) as u16, slice, length: dyno_load::Length::Transactions(1) })
         .collect();
     let block = run(&mut load(&spec), &slices).expect("goes on");
     assert_eq!(block.report.arms[1].errors, 0);
@@ -240,9 +236,12 @@ fn a_row_that_is_too_long_to_keep_is_an_error_of_its_statement() {
         frame(b'Z', b"I"),
     ]
     .concat();
-    let port = serve(move |_, mut stream| {
-        while stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) && stream.write_all(&rows).is_ok() {}
-    });
+    let port =
+        serve(
+            move |_, mut stream| {
+                while stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) && stream.write_all(&rows).is_ok() {}
+            },
+        );
     let mut spec = spec(port, json!({}));
     spec["arms"][0]["scripts"] = json!([{"name": "s", "text": "select v from t \\gset\n"}]);
     let block = run(&mut load(&spec), &transactions(2)).expect("runs");

@@ -2,11 +2,11 @@
 
 mod common;
 
-use std::sync::Arc;
 use common::{Block, load, millis, run, server, transactions};
 use dyno_evidence::NONE;
 use dyno_load::{Length, Slice};
 use serde_json::json;
+use std::sync::Arc;
 
 #[test]
 fn a_closed_loop_keeps_one_row_per_transaction_without_gaps_or_overlaps() {

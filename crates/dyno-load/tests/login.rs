@@ -2,10 +2,10 @@
 
 mod common;
 
-use std::sync::Arc;
 use common::{Server, binaries, load, run, server, transactions};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Tries to log in and run; the error in words if that fails.
 fn attempt(server: &Server, connection: &Value) -> Result<(), String> {

@@ -56,12 +56,19 @@ class Runner:
         """Runs the blocks; raises `Interrupted` when asked to stop, other errors as they come."""
         if self._lasting():
             for arm in range(len(self.ready.arms)):
-                self.load.connect(arm)
+                self._connect(arm)
         with self.observer:
             for block in todo:
                 self.stopping.check()
                 self._block(block)
             self.observer.write_statements(self.run.path)
+
+    def _connect(self, arm: int) -> None:
+        try:
+            self.load.connect(arm)
+        except TargetError:
+            self.stopping.check()  # what a wish to stop cut short is no failure
+            raise
 
     def _lasting(self) -> bool:
         """Whether the sessions of all arms stay open side by side."""
@@ -135,7 +142,7 @@ class Runner:
                 )
             before, after = ready.arm.before_sql, ready.arm.after_sql
             stack.enter_context(turn_sql(before, after, ready.target, self.guardian))
-            self.load.connect(number)
+            self._connect(number)
             try:
                 yield
             finally:

@@ -11,7 +11,9 @@
 
 use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{ChannelBinding as Binding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256};
+use postgres_protocol::authentication::sasl::{
+    ChannelBinding as Binding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
+};
 use postgres_protocol::message::frontend;
 
 use super::WireError;
@@ -60,7 +62,11 @@ impl Greeter<'_> {
             None => true, // not spoken: refused anyway
         };
         if !allowed {
-            return Err(WireError::Auth(format!("{}; require_auth={} does not allow it", asked(kind), spec.require_auth)));
+            return Err(WireError::Auth(format!(
+                "{}; require_auth={} does not allow it",
+                asked(kind),
+                spec.require_auth
+            )));
         }
         if spec.channel_binding == ChannelBinding::Require && kind != SASL && !proved.bound {
             let words = format!("{}; channel_binding=require allows SCRAM-SHA-256-PLUS only", asked(kind));

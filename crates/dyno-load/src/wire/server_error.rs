@@ -67,9 +67,8 @@ impl ServerError {
         if !matches!(error.severity.as_str(), "FATAL" | "PANIC") {
             error.severity = "ERROR".into();
         }
-        let is_state = |code: &str| {
-            code.len() == 5 && code.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
-        };
+        let is_state =
+            |code: &str| code.len() == 5 && code.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
         if !is_state(&error.code) {
             error.code = "XX000".into();
         }

@@ -203,11 +203,7 @@ pub enum Socket {
 
 impl Socket {
     /// Opens a socket without TLS.
-    pub fn open(
-        spec: &ConnectionSpec,
-        patience: &Patience,
-        severed: &Arc<AtomicBool>,
-    ) -> Result<Self, WireError> {
+    pub fn open(spec: &ConnectionSpec, patience: &Patience, severed: &Arc<AtomicBool>) -> Result<Self, WireError> {
         let stream = dial::open(spec, patience)?;
         Ok(Self::Plain(Wire::new(stream, patience.clone(), Arc::clone(severed))))
     }

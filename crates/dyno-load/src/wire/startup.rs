@@ -50,12 +50,13 @@ impl Dialler {
             (a, b) => a.or(b),
         };
         let patience = Patience::new(limit, stop);
-        let mut greeter = Greeter {
-            spec: &self.spec,
-            socket: self.open(&patience, severed)?,
-            inbox: Inbox::before_login(),
-            out: BytesMut::new(),
-        };
+        self.log_in(self.open(&patience, severed)?, stop)
+    }
+
+    /// Logs in on a connected socket.
+    pub fn log_in(&self, socket: Socket, stop: &Arc<AtomicBool>) -> Result<Link, WireError> {
+        let inbox = Inbox::before_login();
+        let mut greeter = Greeter { spec: &self.spec, socket, inbox, out: BytesMut::new() };
         greeter.start()?;
         greeter.authenticate()?;
         let (process, key) = greeter.settle()?;

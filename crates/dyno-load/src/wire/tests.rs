@@ -14,8 +14,8 @@ use super::link::Link;
 use super::startup::Dialler;
 use super::{ServerError, WireError};
 use crate::LoadError;
-use crate::reactor::{Pulse, finish};
 use crate::connection::{ChannelBinding, ConnectionSpec, RequireAuth, SslMode};
+use crate::reactor::{Pulse, finish};
 
 /// One step of the server.
 enum Act {
@@ -212,7 +212,10 @@ fn dribbled_bytes_do_not_prolong_the_time_to_connect() {
     for (mode, acts) in [
         (SslMode::Disable, vec![Act::Greeting, Act::Drip(notices)]),
         // A record of TLS that never comes to its end.
-        (SslMode::Require, vec![Act::Greeting, Act::Send(b"S".to_vec()), Act::Drip([&[22, 3, 3, 63, 0][..], &[2; 9000]].concat())]),
+        (
+            SslMode::Require,
+            vec![Act::Greeting, Act::Send(b"S".to_vec()), Act::Drip([&[22, 3, 3, 63, 0][..], &[2; 9000]].concat())],
+        ),
     ] {
         let (mut spec, server) = serve(acts);
         spec.sslmode = mode;
@@ -287,8 +290,12 @@ fn a_missing_password_is_named_as_such_and_none_is_ever_shown() {
     assert!(shown.contains("none was given\n  next: give a password for this user"), "{shown}");
     server.join().expect("ends");
 
-    let refusal =
-        error_of(outcome(vec![Act::Greeting, auth(5, &[1; 4]), Act::Message, Act::Send(refusal("FATAL", "28P01", "no"))]));
+    let refusal = error_of(outcome(vec![
+        Act::Greeting,
+        auth(5, &[1; 4]),
+        Act::Message,
+        Act::Send(refusal("FATAL", "28P01", "no")),
+    ]));
     assert!(!refusal.contains("password"), "{refusal}");
 }
 

@@ -52,15 +52,8 @@ impl Facts {
         let (not_before_s, after) = time(validity)?;
         let (not_after_s, _) = time(after)?;
         let self_issued = issuer == subject;
-        let mut facts = Self {
-            self_issued,
-            not_before_s,
-            not_after_s,
-            version_1,
-            usage: None,
-            authority: None,
-            serves: None,
-        };
+        let mut facts =
+            Self { self_issued, not_before_s, not_after_s, version_1, usage: None, authority: None, serves: None };
         while let Some((&tag, _)) = rest.split_first() {
             let (value, after) = element(rest, tag)?;
             if tag == 0xa3 {
