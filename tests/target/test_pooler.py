@@ -58,7 +58,7 @@ def _bouncer(engine: EmbeddedPostgres, folder: Path, mode: str) -> tuple[subproc
 @pytest.fixture(params=["transaction", "session"])
 def pooled(request: pytest.FixtureRequest, engine: EmbeddedPostgres) -> Iterator[tuple[str, Postgres]]:
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
-        os.chmod(name, 0o755)
+        Path(name).chmod(0o755)
         process, given = _bouncer(engine, Path(name), request.param)
         try:
             yield request.param, Postgres.open(make_conninfo("", **given))

@@ -20,6 +20,7 @@ from dbdyno.trace.source import open_traces
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 import chromium
+import drawn
 
 HOSTILE = "</script><img src=x onerror=alert(1)>'\"--&amp;{{7*7}}\u2028\u202e\x1b[31m\x00${x}`'];//"
 PAGES = ("profile", "sql", "events", "waits", "tree", "timeline")
@@ -83,6 +84,12 @@ def test_a_page_opens_quietly_and_fits(browser, request, tmp_path, which, name, 
     root = "document.documentElement"
     assert page.evaluate(f"{root}.scrollWidth") <= page.evaluate(f"{root}.clientWidth")
     assert page.evaluate("document.querySelectorAll('img').length") == 0
+
+
+@pytest.mark.skipif(chromium.find() is None, reason="no browser found")
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_on_a_page_collides_is_clipped_or_torn(browser, models, tmp_path, name: str):
+    assert drawn.faults(browser, write_html(models[name], tmp_path / "page.html")) == []
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -8,11 +8,11 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from dbdyno.cli.output import folder_option, show_rows, write_text
+from dbdyno.cli.output import echo_own, folder_option, show_rows, write_text
 from dbdyno.cli.pages import form_of, page_options, show_page
 from dbdyno.errors import CellsError, TraceError
 from dbdyno.evidence import Run, find_run
@@ -75,7 +75,8 @@ def command(
 
     A set of traces is a folder, a file, a quoted pattern, or an imported run; a period of
     snapshots is snap:FIRST..LAST or snap:BASELINE; a recording is a run of `cells record`. Exit 1
-    when an arm is slower than the base, or a metric of the second period or recording worse.
+    when an arm is slower than the base or has no verdict because a check failed, or a metric of the
+    second period or recording is worse; 2 when every transaction of an arm failed.
 
     \b
     dbdyno compare last
@@ -103,8 +104,7 @@ def command(
         return
     analysis = analyse(runs[0]) if len(runs) == 1 else analyse_pair(*runs)
     show_analysis(analysis, form, output)
-    if analysis["verdict"]["decision"] == "slower":
-        raise click.exceptions.Exit(1)
+    end_with_verdict(analysis, "compare")
 
 
 def _source(name: str, folder: Path) -> Run | str:
@@ -142,8 +142,7 @@ def _compare_traces(
         analysis = compare_traces(base, other, question)
         show_analysis(analysis, form, output)
         end_with([*base.refused, *other.refused], [*base.broken, *other.broken])
-    if analysis["verdict"]["decision"] == "slower":
-        raise click.exceptions.Exit(1)
+    end_with_verdict(analysis, "compare")
 
 
 def _compare_periods(
@@ -214,6 +213,14 @@ def _differing(one: str, other: str) -> tuple[str, str]:
     return one[cut:], other[cut:]
 
 
+def end_with_verdict(analysis: dict[str, Any], command: Literal["run", "compare"]) -> None:
+    """Ends the command with the exit code of the verdict, where that is not 0."""
+    from dbdyno.decisions import exit_code
+
+    if code := exit_code(analysis["verdict"], command):
+        raise click.exceptions.Exit(code)
+
+
 def show_analysis(analysis: dict[str, Any], form: str | None, output: Path | None) -> None:
     """Writes an analysis in the form asked for: by name, else by the suffix of the file."""
     from dbdyno.report.flat import rows
@@ -223,11 +230,11 @@ def show_analysis(analysis: dict[str, Any], form: str | None, output: Path | Non
         write_html(analysis, output)
         click.echo(str(output))
     elif form == "html":
-        click.echo(render_html(analysis))
+        echo_own(render_html(analysis) + "\n")
     elif form == "json" or (form is None and output is not None and output.suffix == ".json"):
         text = json.dumps(analysis, indent=1, ensure_ascii=False) + "\n"
         if output is None:
-            click.echo(text, nl=False)
+            echo_own(text)
         else:
             write_text(output, text)
     elif form in (None, "table") and output is None:
@@ -243,4 +250,4 @@ def print_analysis(analysis: dict[str, Any]) -> None:
     terminal = sys.stdout.isatty()
     color = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     width = shutil.get_terminal_size().columns if terminal else 100
-    click.echo(render_text(analysis, width=width, color=color), nl=False)
+    echo_own(render_text(analysis, width=width, color=color))

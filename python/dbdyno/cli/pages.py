@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from dbdyno.cli.output import show_rows, write_text, written_as
+from dbdyno.cli.output import echo_own, show_rows, write_text, written_as
 from dbdyno.errors import Error
 
 FORMATS = ("table", "csv", "json", "jsonl", "html")
@@ -42,7 +42,7 @@ def show_page(model: dict[str, Any], form: str | None, output: Path | None, **wo
         from dbdyno.report.html import render_html, write_html
 
         if output is None:
-            click.echo(render_html(model))
+            echo_own(render_html(model) + "\n")
         else:
             write_html(model, output)
     elif kind in DRAWN and output is not None:
@@ -64,9 +64,9 @@ def show_page(model: dict[str, Any], form: str | None, output: Path | None, **wo
 
 
 def put(text: str, output: Path | None) -> None:
-    """Writes text to a file or to stdout."""
+    """Writes a page to a file or to stdout."""
     if output is None:
-        click.echo(text, nl=False)
+        echo_own(text)
     else:
         write_text(output, text)
 

@@ -56,8 +56,11 @@ def command(run_name: str, form: str | None, output: Path | None, figures: Path 
             return
     kind = form_of(form, output) if form or output else "html"
     if kind == "html":
+        from dbdyno.evidence.trust import refuse_foreign
         from dbdyno.report.html import write_html
 
+        if output is None:
+            refuse_foreign(run.path)
         place = output or run.path / "report.html"
         write_html(model, place)
         click.echo(str(place))

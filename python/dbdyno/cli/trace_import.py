@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.output import share_option
 from dbdyno.cli.trace_options import (
     end_with,
     files_argument,
@@ -28,6 +29,7 @@ from dbdyno.errors import TraceError
     metavar="RUN",
     help="The run folder to make.",
 )
+@share_option
 @click.option("--title", default="", help="A title for it.")
 @click.option("--binds", is_flag=True, help="Keep bind values: they are often personal data.")
 @click.option("--force", is_flag=True, help="Put it in the place of an earlier import.")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dbdyno.visible import own
+
 if TYPE_CHECKING:
     from dbdyno.trace.job import Options, Progress
     from dbdyno.trace.source import Traces
@@ -117,7 +119,7 @@ def progress() -> Iterator[Progress | None]:
         else:
             text = f"reading {done / total:4.0%}, {done / seconds / 1e6:.0f} MB/s"
         if text or written:
-            sys.stderr.write(f"\r{text:<40}" + ("\r" if not text else ""))
+            own(sys.stderr).write(f"\r{text:<40}" + ("\r" if not text else ""))
             sys.stderr.flush()
             written = bool(text)
 

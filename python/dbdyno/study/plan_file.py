@@ -192,9 +192,10 @@ class _Reader:
         if not keys.matches(key, value):
             found = f"{value!r}"[:60]
             self.fail(f"{name} must be {keys.TYPE_WORDS[key.type]}, found {found}", where, key.name, at)
-        if key.choices and value not in key.choices:
+        wrong = [item for item in (value if isinstance(value, list) else [value]) if item not in key.choices]
+        if key.choices and wrong:
             self.fail(
-                f"{name} must be one of {', '.join(key.choices)}, found {value!r}",
+                f"{name} must be one of {', '.join(key.choices)}, found {wrong[0]!r}",
                 where,
                 key.name,
                 at,

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno.decisions import WITHHOLDING
+
 
 @dataclass(frozen=True)
 class Key:
@@ -98,7 +100,7 @@ WORKLOAD = (
         "SQL before the first block, once",
         '["""create table orders as\n'
         "select i as id, random() * 100 as amount\n"
-        'from generate_series(1, 400000) i""", "vacuum analyze orders"]',
+        'from generate_series(1, 100000) i""", "vacuum analyze orders"]',
     ),
     Key("teardown", "texts", "SQL at the end, whatever happens", '["drop table orders"]'),
     Key(
@@ -225,6 +227,14 @@ VERDICT = (
         low=0,
         high=10_000_000,
     ),
+    Key(
+        "accept",
+        "texts",
+        'gates that may fail without withholding the verdict, such as ["work"] where the arms are\n'
+        "meant to do different work",
+        None,
+        choices=WITHHOLDING,
+    ),
 )
 
 ARM = (
@@ -234,7 +244,7 @@ ARM = (
         "settings",
         "settings",
         "server settings of this arm; on a model its parameters",
-        '{work_mem = "4MB"}',
+        '{work_mem = "1MB"}',
     ),
     Key("parameters", "values", "other parameters of the typed workload", None),
     Key("against", "str", "the arm it is compared with, if not the first; its own name: none", None),

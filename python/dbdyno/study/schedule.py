@@ -9,12 +9,14 @@ first equally often (random order and its mirror image in the next block).
 
 from __future__ import annotations
 
+import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbdyno.study.plan import Plan, Schedule
 
 SECOND = 1_000_000_000
+MS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class Timing:
         return self.switch == "slices"
 
 
+GROWN_MOST_NS = 10 * SECOND
+"""Slices and turns grow to this by themselves; a plan may ask for more."""
 _TURN_NS = {"slices": SECOND, "turns": 2 * SECOND, "reload": 5 * SECOND, "restart": 15 * SECOND}
 _SETTLE_NS = {"slices": 0, "turns": SECOND // 5, "reload": SECOND, "restart": 3 * SECOND}
 
@@ -71,6 +75,34 @@ def timing(schedule: Schedule, switch: str) -> Timing:
         )
     settle = schedule.settle_ns if schedule.settle_ns is not None else _SETTLE_NS[switch]
     return Timing(switch, min(schedule.slice_ns, turn), turn, None, settle)
+
+
+def grown(how: Timing, needed_ns: float) -> Timing:
+    """The timing with slices (or turns) of at least `needed_ns`, as far as they grow by themselves.
+    A turn that is counted in transactions stays."""
+    wanted = min(math.ceil(needed_ns / MS) * MS, GROWN_MOST_NS)
+    if how.turn_ns is None:
+        return how
+    if not how.in_slices:
+        return replace(how, turn_ns=max(how.turn_ns, wanted))
+    length = max(how.slice_ns, wanted)
+    return replace(how, slice_ns=length, turn_ns=max(how.turn_ns, 2 * length))
+
+
+def lasting_s(turns: list[Turn], operation_ns: list[float], sessions: list[int]) -> float:
+    """How long turns take, where `operation_ns` is what a transaction of each arm takes.
+
+    No transaction begins after a turn's end, and the turn lasts until the last one is over: of s
+    sessions at random places in theirs the longest has s / (s + 1) of it left on average.
+    """
+    whole = 0.0
+    for turn in turns:
+        one, s = operation_ns[turn.arm], sessions[turn.arm]
+        if turn.length_ns is not None:
+            whole += max(one, turn.length_ns + one * s / (s + 1))
+        elif turn.transactions is not None:
+            whole += one * math.ceil(turn.transactions / s)
+    return whole / 1e9
 
 
 def blocks(plan: Plan, how: Timing, seed: int) -> list[PlannedBlock]:
@@ -123,9 +155,11 @@ def _turns(order: list[int], how: Timing) -> list[Turn]:
 
 
 def _watching(how: Timing, dice: random.Random) -> list[Turn]:
-    """The base arm with and without the watcher, in ABBA quads of a quarter of a second."""
+    """The base arm with and without the watcher, in ABBA quads: four of quarters of a second, or
+    fewer of slices that are longer."""
+    length = max(SECOND // 4, how.slice_ns if how.in_slices else 0)
     order: list[bool] = []
-    for _ in range(4):
+    for _ in range(max(1, SECOND // length)):
         half = dice.sample([True, False], 2)
         order += half + half[::-1]
-    return [Turn(0, at, SECOND // 4, None, watched=watched) for at, watched in enumerate(order)]
+    return [Turn(0, at, length, None, watched=watched) for at, watched in enumerate(order)]

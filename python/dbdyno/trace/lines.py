@@ -206,4 +206,6 @@ def metric_row(c: BlockComparison) -> dict[str, Any]:
         "words": c.words,
         "smallest_visible": c.smallest_visible,
         "blocks_needed": c.blocks_needed,
+        "tell_low": c.tell_low,
+        "tell_high": c.tell_high,
     }

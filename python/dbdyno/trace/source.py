@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.errors import TraceError
 from dbdyno.evidence.run import SCHEMA, Run, this_process
 from dbdyno.evidence.trace_tables import KIND
+from dbdyno.files import make_folder
 from dbdyno.trace.job import Options, Progress, run_job, uninterrupted
 from dbdyno.trace.names import imported, nothing_read
 
@@ -122,7 +123,7 @@ def import_traces(
     """
     options = options or Options()
     try:
-        out.mkdir(parents=True, exist_ok=False)
+        make_folder(out)
     except OSError as error:
         raise TraceError(
             f"the folder cannot be made: {error.strerror}",

@@ -17,6 +17,7 @@ __all__ = ["ORDER", "Section", "order"]
 ORDER = (
     "verdict",
     "arms",
+    "errors",
     "logs",
     "pictures",
     "correlation",
