@@ -51,7 +51,7 @@ fn serve(client: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> u16 {
     port
 }
 
-fn spec(port: u16, more: Value) -> Value {
+fn spec(port: u16, more: &Value) -> Value {
     let mut arm = json!({"name": "a", "sessions": 1,
         "connection": {"host": "127.0.0.1", "port": port, "user": "u", "dbname": "d", "sslmode": "disable"},
         "scripts": [{"name": "s", "text": "select 1;"}]});
@@ -76,7 +76,7 @@ fn an_end_that_comes_together_with_the_last_bytes_is_seen() {
             drop(stream.write_all(&answer()[..12]));
             // Dropped: the end of the stream follows at once.
         });
-        let block = run(&mut load(&spec(port, json!({}))), &transactions(3)).expect("goes on");
+        let block = run(&mut load(&spec(port, &json!({}))), &transactions(3)).expect("goes on");
         assert_eq!((block.report.reconnects, block.report.arms[0].errors), (1, 1));
     }
 }
@@ -92,7 +92,7 @@ fn an_end_that_came_while_another_arm_was_at_work_is_seen() {
             answer_all(&stream);
         }
     });
-    let mut spec = spec(port, json!({}));
+    let mut spec = spec(port, &json!({}));
     let mut second = spec["arms"][0].clone();
     second["name"] = "b".into();
     spec["arms"].as_array_mut().expect("arms").push(second);
@@ -123,7 +123,7 @@ fn stop_within_a_flood(seed: usize) -> Duration {
         drop(stream.read(&mut [0; 4096]));
         flood(&stream, seed);
     });
-    let mut load = load(&spec(port, json!({"sessions": 1 + seed % 9})));
+    let mut load = load(&spec(port, &json!({"sessions": 1 + seed % 9})));
     let stop = Arc::new(AtomicBool::new(false));
     thread::scope(|scope| {
         let stopper = scope.spawn(|| {
@@ -166,7 +166,7 @@ fn a_flood_leaves_the_other_sessions_of_its_thread_their_turn() {
         let _ = sender.send(number);
         while stream.write_all(&answer()).is_ok() && stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {}
     });
-    let mut load = load(&spec(port, json!({"sessions": sessions})));
+    let mut load = load(&spec(port, &json!({"sessions": sessions})));
     let stop = Arc::new(AtomicBool::new(false));
     thread::scope(|scope| {
         let stop = &stop;
@@ -195,7 +195,7 @@ fn an_answer_that_is_overdue_ends_the_connection_and_not_the_run() {
         drop(stream.write_all(&[frame(b'C', b"SET\0"), frame(b'Z', b"I")].concat()));
         answer_all(&stream);
     });
-    let block = run(&mut load(&spec(port, json!({"statement_timeout_ms": 1}))), &transactions(2)).expect("goes on");
+    let block = run(&mut load(&spec(port, &json!({"statement_timeout_ms": 1}))), &transactions(2)).expect("goes on");
     assert_eq!((block.report.reconnects, block.report.arms[0].errors), (1, 1));
     let words = block.report.arms[0].first_error.as_deref().unwrap_or_default();
     assert!(words.contains("no answer within the limit"), "{words}");
@@ -205,7 +205,7 @@ fn an_answer_that_is_overdue_ends_the_connection_and_not_the_run() {
 fn connecting_to_a_silent_server_without_a_time_limit_ends_with_the_wish_to_stop() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("bound").port();
-    let mut spec = spec(port, json!({}));
+    let mut spec = spec(port, &json!({}));
     spec["arms"][0]["connection"]["connect_timeout_s"] = 0.into();
     let stop = Arc::new(AtomicBool::new(false));
     let mut load = load(&spec);
@@ -242,7 +242,7 @@ fn a_row_that_is_too_long_to_keep_is_an_error_of_its_statement() {
                 while stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) && stream.write_all(&rows).is_ok() {}
             },
         );
-    let mut spec = spec(port, json!({}));
+    let mut spec = spec(port, &json!({}));
     spec["arms"][0]["scripts"] = json!([{"name": "s", "text": "select v from t \\gset\n"}]);
     let block = run(&mut load(&spec), &transactions(2)).expect("runs");
     assert_eq!(block.errors("transaction"), ["54000", "54000"]);

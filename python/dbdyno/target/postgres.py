@@ -88,7 +88,7 @@ class Postgres:
             if self._options.get("gssencmode") == "prefer":
                 # The load cannot encrypt by GSSAPI: neither may the connection that vouches for it.
                 self._parameters["gssencmode"] = "disable"
-                with contextlib.closing(psycopg.connect(**self._arguments(CONTROL_NAME))) as conn:
+                with contextlib.closing(open_session(self._arguments(CONTROL_NAME))) as conn:
                     self._resolve(conn)
         except (psycopg.Error, UnicodeError) as error:
             raise self._no_answer(error) from None

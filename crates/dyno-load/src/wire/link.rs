@@ -44,6 +44,16 @@ enum Parsed {
     Yes,
 }
 
+/// Whether to read without waiting for an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum More {
+    No,
+    /// The last read left something.
+    Yes,
+    /// An event may have been missed: until the socket is found empty.
+    UntilEmpty,
+}
+
 /// The result that a script keeps. Switched on per command, because copying costs.
 #[derive(Debug, Default)]
 pub struct Capture {
@@ -64,10 +74,8 @@ pub struct Capture {
 pub struct Link {
     socket: Socket,
     inbox: Inbox,
-    /// There may be bytes that no event will tell of.
-    more: bool,
-    /// The same until the socket is found empty: an event may have been another connection's.
-    doubt: bool,
+    /// Whether there may be bytes that no event will tell of.
+    more: More,
     /// Reads in a row that left more to read.
     reads: u32,
     out: Vec<u8>,
@@ -96,8 +104,7 @@ impl Link {
         Self {
             socket,
             inbox,
-            more: true,
-            doubt: true,
+            more: More::UntilEmpty,
             reads: 0,
             out: Vec::with_capacity(1 << 10),
             parsed: Vec::new(),
@@ -239,22 +246,26 @@ impl Link {
     /// together with the last bytes, in one event: then it is read until there is no more.
     #[inline]
     async fn receive(&mut self, pulse: &Pulse) -> Result<bool, WireError> {
-        if !std::mem::take(&mut self.more) {
+        if self.more == More::No {
             self.reads = 0;
             pulse.readable().await;
-            self.doubt |= pulse.take_ended();
+            if pulse.take_ended() {
+                self.more = More::UntilEmpty;
+            }
         } else if self.reads >= READS_MAX {
             self.reads = 0;
             pulse.give_way().await;
         }
         match self.inbox.fill(&mut self.socket) {
-            Ok(more) => {
+            Ok(full) => {
                 self.reads += 1;
-                self.more = more || self.doubt || self.socket.holds_bytes();
+                if self.more != More::UntilEmpty {
+                    self.more = if full || self.socket.holds_bytes() { More::Yes } else { More::No };
+                }
                 Ok(true)
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                (self.doubt, self.reads) = (false, 0);
+                (self.more, self.reads) = (More::No, 0);
                 Ok(false)
             }
             Err(e) => Err(e.into()),
@@ -264,7 +275,7 @@ impl Link {
     /// Other connections of the same session were listened to meanwhile: an event of this one may
     /// have been taken for theirs.
     pub fn doubt(&mut self) {
-        (self.more, self.doubt) = (true, true);
+        self.more = More::UntilEmpty;
     }
 
     /// The next event in the bytes that have come.
@@ -273,9 +284,8 @@ impl Link {
         let rows = self.capture.on;
         loop {
             let wanted = |tag| match tag {
-                b'2' | b'n' | b'N' | b'S' | b'A' | b't' | b'H' | b'd' | b'c' | b'3' => Keep::Nothing,
                 b'D' | b'T' if rows => Keep::Start(CAPTURE_BYTES_MAX),
-                b'D' | b'T' => Keep::Nothing,
+                b'2' | b'n' | b'N' | b'S' | b'A' | b't' | b'H' | b'd' | b'c' | b'3' | b'D' | b'T' => Keep::Nothing,
                 b'E' => Keep::Start(ERROR_BYTES),
                 // Nobody called a function: refused below.
                 b'V' => Keep::Start(0),

@@ -123,15 +123,12 @@ impl Facts {
 
 /// A `UTCTime` or `GeneralizedTime` in seconds since the UNIX epoch, and the rest.
 fn time(der: &[u8]) -> Option<(i64, &[u8])> {
-    let (text, rest, century) = match element(der, 0x17) {
-        Some((text, rest)) => {
-            let year = digits(text.get(..2)?)?;
-            (text.get(2..)?, rest, if year >= 50 { 1900 + year } else { 2000 + year })
-        }
-        None => {
-            let (text, rest) = element(der, 0x18)?;
-            (text.get(4..)?, rest, digits(text.get(..4)?)?)
-        }
+    let (text, rest, year) = if let Some((text, rest)) = element(der, 0x17) {
+        let year = digits(text.get(..2)?)?;
+        (text.get(2..)?, rest, if year >= 50 { 1900 + year } else { 2000 + year })
+    } else {
+        let (text, rest) = element(der, 0x18)?;
+        (text.get(4..)?, rest, digits(text.get(..4)?)?)
     };
     if text.len() != 11 || text[10] != b'Z' {
         return None;
@@ -139,7 +136,7 @@ fn time(der: &[u8]) -> Option<(i64, &[u8])> {
     let mut parts = text[..10].chunks_exact(2).map(digits);
     let mut next = || parts.next().flatten();
     let (month, day, hour, minute, second) = (next()?, next()?, next()?, next()?, next()?);
-    let days = days_since_epoch(century, month, day);
+    let days = days_since_epoch(year, month, day);
     Some((((days * 24 + hour) * 60 + minute) * 60 + second, rest))
 }
 
