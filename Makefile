@@ -57,6 +57,9 @@ matrix: setup  ## the snapshot tests on PostgreSQL 12 to 18, binaries through Ma
 soak: setup  ## long tests: memory over 50 million operations, 350 faults, fuzzing of traces, thousands of models
 	DYNO_SWARM=2000 $(CARGO) test --release --quiet -p dyno-model --test swarm --test run_swarm --test accepted
 	$(CARGO) test --release --quiet -p dyno-trace -- --ignored --nocapture
+	$(CARGO) test --release --quiet -p dyno-load --test dead_server -- --ignored --nocapture
+	tools/fuzz wire_client
+	tools/fuzz script
 	$(BIN)/python -m pytest -s -m soak -o addopts=-q tests
 
 bench: setup  ## figures of docs/performance.md

@@ -20,8 +20,9 @@ from dbdyno.target.embedded import EmbeddedPostgres
 from dbdyno.target.postgres import Postgres, open_target, shown_value
 
 SPEC_KEYS = {
-    *("host", "port", "user", "password", "dbname", "sslmode", "sslrootcert", "options"),
-    *("application_name", "connect_timeout_s"),
+    *("host", "hostaddr", "port", "user", "password", "dbname", "options", "application_name", "connect_timeout_s"),
+    *("sslmode", "sslsni", "sslnegotiation", "ssl_min_protocol_version", "ssl_max_protocol_version"),
+    *("channel_binding", "require_auth", "liveness"),
 }
 
 
@@ -84,8 +85,31 @@ def test_of_several_hosts_the_one_that_answered_is_taken(engine: EmbeddedPostgre
 def test_hostaddr_is_where_the_load_goes(engine: EmbeddedPostgres) -> None:
     given = {**engine.tcp_conninfo(), "host": "some.name.invalid", "hostaddr": "127.0.0.1"}
     target = Postgres.open(make_conninfo("", **given))
-    assert target.conninfo()["host"] == "127.0.0.1"
+    spec = target.conninfo()
+    # The name is what a certificate is made out to.
+    assert (spec["host"], spec["hostaddr"]) == ("some.name.invalid", "127.0.0.1")
     target.connect().close()
+
+
+def test_another_engines_scheme_is_told_what_runs_here() -> None:
+    with pytest.raises(TargetError, match="experiments run on PostgreSQL, and mysql:// is none") as raised:
+        Postgres.open("mysql://root:hunter2@127.0.0.1/d")
+    assert "snap take" in str(raised.value.next_step)
+    assert "hunter2" not in str(raised.value)
+
+
+def test_an_option_from_the_environment_reaches_the_load(
+    engine: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGREQUIREAUTH", "scram-sha-256")
+    target = Postgres.open(make_conninfo("", **engine.tcp_conninfo()))
+    assert target.conninfo()["require_auth"] == "scram-sha-256"
+    assert target.libpq_parameters()["require_auth"] == "scram-sha-256"
+    monkeypatch.setenv("PGREQUIREPEER", "postgres")
+    refused = Postgres.open(make_conninfo("", **engine.tcp_conninfo()))
+    assert "requirepeer" in str(refused.can("read"))
+    with pytest.raises(TargetError, match="requirepeer"):
+        refused.conninfo()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@
 //! to a Parquet part, and the CPU of writing is counted.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use dyno_evidence::{CallsWriter, read_calls};
@@ -36,11 +37,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             "scripts": [{"name": "bench", "text": std::fs::read_to_string(script)?}]}]
     });
     let mut load = Load::new(&LoadSpec::from_json(&spec.to_string())?)?;
-    load.connect(0)?;
+    load.connect(0, &Arc::default())?;
     let dir = std::env::temp_dir().join(format!("dyno-bench-{}", std::process::id()));
     let mut writer = CallsWriter::create(&dir, "bench", &load.arm_names(), load.statement_names())?;
     let slice = Slice { arm: 0, slice: 0, length: Length::DurationNs((seconds * 1e9) as u64) };
-    let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (stop, progress) = (Arc::new(AtomicBool::new(false)), AtomicU64::new(0));
     let cpu_start = process_cpu_ns();
     let report = load.run(0, &[slice], &mut writer, &stop, &progress)?;
     let rows = writer.finish()?;

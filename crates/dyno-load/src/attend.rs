@@ -1,6 +1,5 @@
 //! The caller's thread while a block runs: it keeps the rows, and ends what blocks.
 
-use std::sync::atomic::AtomicU16;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -8,13 +7,14 @@ use dyno_evidence::{Call, CallsWriter};
 
 use crate::LoadError;
 use crate::record::{ErrorCodes, HELD_ROWS, Pool};
-use crate::shared::Shared;
-use crate::wire::socket;
+use crate::shared::{Activity, Shared};
 
 /// How often it looks at the wish to stop.
 const LOOK: Duration = Duration::from_millis(25);
 /// From the wish to stop to the cancel requests.
 const CANCEL_AFTER: Duration = Duration::from_millis(250);
+/// How long one cancel request may take.
+const CANCEL_TRY: Duration = Duration::from_millis(300);
 /// From the wish to stop to closed sockets.
 const CLOSE_AFTER: Duration = Duration::from_millis(600);
 
@@ -56,15 +56,16 @@ impl<'a> Keeper<'a> {
     }
 }
 
-/// Takes full buffers until all threads are done; ends blocked reads when told to stop.
+/// Takes full buffers until all threads are done; ends blocked reads when told to stop, and answers
+/// that are overdue.
 pub fn attend(
     shared: &Shared<'_>,
     receiver: &Receiver<Vec<Call>>,
-    active: &[AtomicU16],
+    activities: &[Activity],
     keeper: &mut Keeper<'_>,
 ) -> Result<(), LoadError> {
     let mut halted_at: Option<Instant> = None;
-    let mut step = 0;
+    let mut cancelled = false;
     let mut kept = Ok(());
     loop {
         match receiver.recv_timeout(LOOK) {
@@ -78,18 +79,27 @@ pub fn attend(
             Err(RecvTimeoutError::Disconnected) => return kept,
         }
         if !shared.halted() {
+            shared.end_overdue(activities);
             continue;
         }
-        let since = halted_at.get_or_insert_with(Instant::now).elapsed();
-        if step == 0 && since >= CANCEL_AFTER {
-            step = 1;
-            shared.each_active(active, |arm, handle| {
-                // A server that does not take it is told by the closed socket.
-                let _ = socket::cancel(&arm.spec.connection, handle.process, handle.key);
-            });
-        } else if step == 1 && since >= CLOSE_AFTER {
-            step = 2;
-            shared.each_active(active, |_, handle| handle.control.shut_down());
+        let halted_at = *halted_at.get_or_insert_with(Instant::now);
+        if halted_at.elapsed() >= CLOSE_AFTER {
+            // At every look: a session may just have been connected again.
+            shared.each_active(activities, |_, handle| handle.control.shut_down());
+        } else if !cancelled && halted_at.elapsed() >= CANCEL_AFTER {
+            cancelled = true;
+            cancel(shared, activities, halted_at + CLOSE_AFTER);
         }
     }
+}
+
+/// Asks the server to cancel what it does, as long as there is time.
+fn cancel(shared: &Shared<'_>, activities: &[Activity], until: Instant) {
+    shared.each_active(activities, |dialler, handle| {
+        let left = until.saturating_duration_since(Instant::now());
+        if handle.key != 0 && !left.is_zero() {
+            // A server that does not take it is told by the closed socket.
+            let _ = dialler.cancel(handle.process, handle.key, left.min(CANCEL_TRY));
+        }
+    });
 }

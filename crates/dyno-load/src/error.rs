@@ -5,7 +5,7 @@ use std::io;
 use dyno_evidence::EvidenceError;
 use dyno_script::ScriptError;
 
-use crate::spec::ConnectionSpec;
+use crate::connection::ConnectionSpec;
 use crate::wire::WireError;
 
 /// The load cannot start or cannot go on.
@@ -42,7 +42,7 @@ pub enum LoadError {
         next: String,
     },
     /// No connection.
-    #[error("cannot connect to {place}: {source}\n  next: {next}")]
+    #[error("cannot connect to {place}: {}\n  next: {next}", .source.words(place))]
     Connect {
         /// Host, port, user, database.
         place: String,
@@ -52,7 +52,10 @@ pub enum LoadError {
         next: String,
     },
     /// A statement of `session_sql` failed on a new connection.
-    #[error("arm {arm}, session SQL `{sql}`: {source}\n  next: correct the statement or give the role the right")]
+    #[error(
+        "arm {arm}, session SQL `{sql}`: {}\n  next: correct the statement or give the role the right",
+        .source.words(sql)
+    )]
     SessionSql {
         /// The arm.
         arm: String,
@@ -63,7 +66,8 @@ pub enum LoadError {
     },
     /// A lost connection did not come back.
     #[error(
-        "lost the connection to {place} and could not reconnect within {waited_s} s: {source}\n  next: see the server's log for why it ended"
+        "lost the connection to {place} and could not reconnect within {waited_s} s: {}\n  next: see the server's log for why it ended",
+        .source.words(place)
     )]
     Reconnect {
         /// Host, port, user, database.
@@ -102,6 +106,10 @@ impl LoadError {
         }
     }
 
+    pub(crate) fn session_sql(arm: &str, sql: &str, source: WireError) -> Self {
+        Self::SessionSql { arm: arm.into(), sql: sql.into(), source: Box::new(source) }
+    }
+
     pub(crate) fn connect(connection: &ConnectionSpec, source: WireError) -> Self {
         let next = next_step(connection, &source).to_owned();
         Self::Connect { place: connection.place(), source: Box::new(source), next }
@@ -120,8 +128,14 @@ fn next_step(connection: &ConnectionSpec, error: &WireError) -> &'static str {
             "check the host, the port and the network in between"
         }
         WireError::NoPassword => "give a password for this user",
+        WireError::Stopped => "run it again when there is time",
+        WireError::Exposed(_) => {
+            "use sslmode=require or stronger, or scram-sha-256 in pg_hba.conf; require_auth=password sends it all the same"
+        }
         WireError::Tls(_) => "check sslmode and sslrootcert against the server's certificate",
-        WireError::Auth(_) => "use one of trust, password, md5 or scram-sha-256 in pg_hba.conf",
+        WireError::Auth(_) => {
+            "check that this is the right server, and its pg_hba.conf (trust, password, md5 or scram-sha-256)"
+        }
         WireError::Protocol(_) => "check that a PostgreSQL server listens on this port",
         WireError::Server(e) => match e.code.as_str() {
             "28P01" => "check the user and the password",

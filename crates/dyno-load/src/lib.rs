@@ -27,12 +27,13 @@
 //! Text results only. `COPY FROM STDIN` is refused. `\redo` looks at the log of the whole engine,
 //! so other sessions' redo is in it, and it starts anew in each slice. While one session of a
 //! thread connects again, the thread's others wait. Client certificates and GSSAPI are not
-//! supported.
+//! supported. A row that a script keeps has at most 1 MiB.
 
 #![allow(clippy::doc_markdown)] // names of products and settings
 
 mod attend;
 mod clock;
+mod connection;
 mod error;
 mod gate;
 mod pipeline;
@@ -40,6 +41,9 @@ mod plan;
 pub mod probe;
 mod reactor;
 mod record;
+#[doc(hidden)]
+pub mod rehearse;
+mod require_auth;
 mod run;
 mod schedule;
 mod session;
@@ -51,8 +55,11 @@ mod tally;
 mod wire;
 mod worker;
 
+pub use connection::{
+    ChannelBinding, ConnectionSpec, Liveness, Password, RequireAuth, SslMode, SslNegotiation, TlsVersion,
+};
 pub use error::LoadError;
 pub use run::{Length, Load, Slice};
-pub use spec::{ArmSpec, ClockBase, ConnectionSpec, LoadSpec, Password, Protocol, ScriptSpec, SslMode};
+pub use spec::{ArmSpec, ClockBase, LoadSpec, Protocol, ScriptSpec};
 pub use tally::{ArmReport, BlockReport};
 pub use wire::{ServerError, WireError};

@@ -112,6 +112,13 @@ impl Runner<'_, '_, '_> {
     /// Sends what is queued and reads an answer for each item; the first failure is the outcome.
     async fn exchange(&mut self, now: &mut i64) -> Ended {
         *now = self.clock().now_ns();
+        self.activity.ask(*now);
+        let ended = self.exchange_sent(now).await;
+        self.activity.answered();
+        ended
+    }
+
+    async fn exchange_sent(&mut self, now: &mut i64) -> Ended {
         let sent = *now;
         let Some(link) = self.seat.link.as_mut() else {
             return self.failure(Err(WireError::Closed), usize::MAX);
@@ -125,6 +132,7 @@ impl Runner<'_, '_, '_> {
                 Item::Command(index) => {
                     let answer = self.answer().await;
                     *now = self.clock().now_ns();
+                    self.activity.ask(*now);
                     let lost = self.command_row(answer, index, sent, *now);
                     if let Some(ended) = lost {
                         return ended;

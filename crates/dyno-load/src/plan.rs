@@ -99,6 +99,9 @@ pub struct SqlPlan {
     pub store: Option<Store>,
 }
 
+/// From the end of a statement by the server's clock to our giving it up [ms].
+const ANSWER_GRACE_MS: u64 = 10_000;
+
 /// Numbers for names.
 #[derive(Default)]
 struct Names {
@@ -140,6 +143,24 @@ impl Plan {
 }
 
 impl ArmPlan {
+    /// What each new session runs before its work.
+    pub fn session_sql(&self) -> Vec<String> {
+        let timeout = self.spec.statement_timeout_ms.map(|ms| format!("set statement_timeout = {ms}"));
+        self.spec.session_sql.iter().cloned().chain(timeout.filter(|_| !self.spec.pooled)).collect()
+    }
+
+    /// How long a session waits for an answer, if there is a limit to statements [ns].
+    pub fn answer_limit_ns(&self) -> Option<i64> {
+        let limit_ms = self.spec.statement_timeout_ms?.saturating_add(ANSWER_GRACE_MS);
+        Some(i64::try_from(limit_ms.saturating_mul(1_000_000)).unwrap_or(i64::MAX))
+    }
+
+    /// Text that stands in the evidence anyway and may be repeated in words about an error.
+    pub fn known_text(&self) -> String {
+        let scripts = self.spec.scripts.iter().map(|script| script.text.as_str());
+        scripts.chain(self.spec.session_sql.iter().map(String::as_str)).collect::<Vec<_>>().join("\n")
+    }
+
     fn new(spec: &ArmSpec, seed: u64, protocol: Protocol, names: &mut Names) -> Result<Self, LoadError> {
         let failed = |source| LoadError::Script { arm: spec.name.clone(), source };
         let mut compiler = Compiler::new();

@@ -10,7 +10,9 @@
 //! is woken twice per round trip, also when the server takes the request out of the buffer.
 //!
 //! Events are edge-triggered: one per arrival. A session reads until less came than it had room
-//! for, so the next arrival is a new event; a session that finds nothing to read just waits on.
+//! for, so the next arrival is a new event; a session that finds nothing to read just waits on. The
+//! end of a stream may arrive together with its last bytes, in one event: the event says so, and the
+//! session reads until the end ([`Pulse::take_ended`]).
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -34,13 +36,15 @@ const NAP_NS: i64 = 50_000_000;
 #[derive(Debug)]
 pub struct Pulse {
     ready: Cell<bool>,
+    ended: Cell<bool>,
     wake_ns: Cell<i64>,
     blocking: bool,
 }
 
 impl Default for Pulse {
     fn default() -> Self {
-        Self { ready: Cell::new(false), wake_ns: Cell::new(NEVER), blocking: false }
+        let (ready, ended) = (Cell::new(false), Cell::new(false));
+        Self { ready, ended, wake_ns: Cell::new(NEVER), blocking: false }
     }
 }
 
@@ -57,6 +61,25 @@ impl Pulse {
             if self.ready.take() || self.blocking { Poll::Ready(()) } else { Poll::Pending }
         };
         poll_fn(news).await;
+    }
+
+    /// Whether the other side ended a stream since this was last asked.
+    #[inline]
+    pub fn take_ended(&self) -> bool {
+        self.ended.take()
+    }
+
+    /// Lets the other sessions of the thread have their turn.
+    #[cold]
+    pub async fn give_way(&self) {
+        if self.blocking {
+            return;
+        }
+        self.wake_ns.set(0);
+        let again = |_: &mut Context<'_>| {
+            if self.wake_ns.get() == NEVER { Poll::Ready(()) } else { Poll::Pending }
+        };
+        poll_fn(again).await;
     }
 
     /// Waits until `target_ns` or until `halted`; returns the time then.
@@ -131,6 +154,9 @@ impl Reactor {
             for event in &self.events {
                 if let Some(pulse) = pulses.get(event.token().0) {
                     pulse.ready.set(true);
+                    if event.is_read_closed() {
+                        pulse.ended.set(true);
+                    }
                     step(event.token().0, &mut left);
                 }
             }

@@ -10,10 +10,9 @@
 //! ```
 
 use std::num::NonZero;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use dyno_evidence::CallsWriter;
@@ -27,7 +26,7 @@ use crate::plan::{ArmPlan, Plan};
 use crate::record::{self, ErrorCodes, Pool, Recorder};
 use crate::schedule::Arrivals;
 use crate::session::Seat;
-use crate::shared::{Handles, Shared, open};
+use crate::shared::{Activity, Handles, Shared, open};
 use crate::spec::LoadSpec;
 use crate::tally::{ArmReport, BlockReport};
 use crate::wire::startup::Dialler;
@@ -113,21 +112,39 @@ impl Load {
         &self.plan.statements
     }
 
-    /// Opens the sessions of an arm that are not open, and runs `session_sql` on each.
-    pub fn connect(&mut self, arm: usize) -> Result<(), LoadError> {
+    /// Logs in to the server of each arm once and out again: what one of its sessions would be
+    /// refused for is known before anything is written.
+    pub fn try_connect(&mut self, stop: &Arc<AtomicBool>) -> Result<(), LoadError> {
+        for arm in 0..self.plan.arms.len() {
+            self.prepare_dialler(arm)?;
+            let Some(dialler) = &self.diallers[arm] else { continue };
+            let link = dialler.connect(None, stop, &Arc::default());
+            link.map_err(|e| LoadError::connect(dialler.spec(), e))?.terminate();
+        }
+        Ok(())
+    }
+
+    fn prepare_dialler(&mut self, arm: usize) -> Result<(), LoadError> {
         let plan = self.arm(arm)?;
         if self.diallers[arm].is_none() {
             let connection = &plan.spec.connection;
             let dialler = Dialler::new(connection);
             self.diallers[arm] = Some(dialler.map_err(|e| LoadError::connect(connection, e))?);
         }
+        Ok(())
+    }
+
+    /// Opens the sessions of an arm that are not open, and runs `session_sql` on each; `stop` ends
+    /// it.
+    pub fn connect(&mut self, arm: usize, stop: &Arc<AtomicBool>) -> Result<(), LoadError> {
+        self.prepare_dialler(arm)?;
         let plan = &self.plan.arms[arm];
         let dialler = &self.diallers[arm];
         for (row, handles) in self.seats.iter_mut().zip(&self.handles) {
             if let (Some(seat), Some(dialler)) = (row[arm].as_mut(), dialler)
                 && seat.link.is_none()
             {
-                open(plan, dialler, seat, &handles[arm], None)?;
+                open(plan, dialler, seat, &handles[arm], None, stop)?;
             }
         }
         Ok(())
@@ -157,11 +174,15 @@ impl Load {
         block: u32,
         slices: &[Slice],
         writer: &mut CallsWriter,
-        stop: &AtomicBool,
+        stop: &Arc<AtomicBool>,
         progress: &AtomicU64,
     ) -> Result<BlockReport, LoadError> {
         for slice in slices {
-            self.connect(slice.arm.into())?;
+            match self.connect(slice.arm.into(), stop) {
+                // Told to stop: the block ends by itself.
+                Err(_) if stop.load(Ordering::Relaxed) => break,
+                other => other?,
+            }
         }
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let threads = threads(self.seats.len(), cores);
@@ -242,14 +263,14 @@ fn run_threads(
     keeper: &mut Keeper<'_>,
 ) -> Result<Vec<Result<Outcome, LoadError>>, LoadError> {
     let rows = record::buffer_rows(seats.len());
-    let active: Vec<AtomicU16> = seats.iter().map(|_| AtomicU16::new(0)).collect();
+    let activities: Vec<Activity> = seats.iter().map(|_| Activity::default()).collect();
     let pool = keeper.pool();
     thread::scope(|scope| {
         let (sender, receiver) = sync_channel(record::WAITING_BUFFERS);
         let mut crews: Vec<Vec<Desk<'_>>> = (0..threads).map(|_| Vec::new()).collect();
-        for (session, (row, active)) in seats.iter_mut().zip(&active).enumerate() {
+        for (session, (row, activity)) in seats.iter_mut().zip(&activities).enumerate() {
             let recorder = Recorder::new(rows, pool, sender.clone());
-            crews[session % threads].push(Desk::new(row, active, recorder));
+            crews[session % threads].push(Desk::new(row, activity, recorder));
         }
         drop(sender);
         let mut running = Vec::with_capacity(threads);
@@ -265,7 +286,7 @@ fn run_threads(
                 }
             }
         }
-        attend(shared, &receiver, &active, keeper)?;
+        attend(shared, &receiver, &activities, keeper)?;
         let joined =
             running.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         Ok(joined.collect())

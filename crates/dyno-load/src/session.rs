@@ -14,7 +14,7 @@ use crate::pipeline::Batch;
 use crate::plan::{ArmPlan, ScriptPlan, SqlPlan};
 use crate::reactor::Pulse;
 use crate::record::Recorder;
-use crate::shared::Shared;
+use crate::shared::{Activity, Shared};
 use crate::steps::running;
 use crate::tally::Tally;
 use crate::wire::link::{Event, Link};
@@ -62,6 +62,7 @@ pub struct Runner<'a, 'o, 'r> {
     pub slice: u32,
     pub seat: &'a mut Seat,
     pub out: &'o mut Output<'r>,
+    pub activity: &'a Activity,
     /// What this session waits for.
     pub pulse: &'a Pulse,
     /// Where a new connection is announced, and under which number.
@@ -184,11 +185,13 @@ impl<'a> Runner<'a, '_, '_> {
     pub(crate) async fn call(&mut self, script: &ScriptPlan, index: usize, now: &mut i64) -> Ended {
         let command = &self.arm.commands[index];
         let started = *now;
+        self.activity.ask(started);
         let reply = if command.store.is_some() {
             self.store_trip(command, index).await
         } else {
             self.trip(command, index).await
         };
+        self.activity.answered();
         *now = self.clock().now_ns();
         let (rows, ended) = match reply {
             Ok(Ok(rows)) => (rows, Ended::Well),
@@ -246,7 +249,7 @@ impl<'a> Runner<'a, '_, '_> {
                 if error.code == "26000" {
                     self.seat.link.as_mut().into_iter().for_each(|link| link.forget(index));
                 }
-                self.out.tally.note_error(|| error.to_string());
+                self.out.tally.note_error(|| error.words(&self.arm.known_text()));
                 let retry = matches!(error.code.as_str(), "40001" | "40P01");
                 Ended::Failed { code: shared.codes.number(&error.code), retry }
             }
@@ -255,7 +258,7 @@ impl<'a> Runner<'a, '_, '_> {
                 if shared.stopped() {
                     return Ended::Cut;
                 }
-                self.out.tally.note_error(|| error.to_string());
+                self.out.tally.note_error(|| error.words(&self.arm.known_text()));
                 Ended::Lost { code: shared.codes.number(error.code()) }
             }
         }
@@ -266,7 +269,9 @@ impl<'a> Runner<'a, '_, '_> {
     async fn roll_back(&mut self, ended: Ended, now: &mut i64) -> Ended {
         let started = *now;
         let Some(link) = self.seat.link.as_mut() else { return ended };
+        self.activity.ask(started);
         let reply = link.run("rollback", self.pulse).await.map(|error| error.map_or(Ok(NONE), Err));
+        self.activity.answered();
         *now = self.clock().now_ns();
         let outcome = self.failure(reply, usize::MAX);
         let row = self.row(self.shared.plan.rollback, CallKind::Rollback, started, outcome.code());

@@ -11,13 +11,11 @@
 //! ```
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt;
-use std::path::PathBuf;
-use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::LoadError;
+use crate::connection::ConnectionSpec;
 
 /// Everything a [`Load`](crate::Load) needs.
 #[derive(Debug, Clone, Deserialize)]
@@ -87,9 +85,12 @@ pub struct ArmSpec {
     /// Variables of the scripts, as `pgbench -D`.
     #[serde(default)]
     pub variables: BTreeMap<String, String>,
-    /// `statement_timeout` of each session [ms].
+    /// `statement_timeout` of each session [ms]; 10 s later the session gives up by itself.
     #[serde(default)]
     pub statement_timeout_ms: Option<u64>,
+    /// A pooler hands each transaction to another server process: nothing is set in a session.
+    #[serde(default)]
+    pub pooled: bool,
 }
 
 fn one() -> u8 {
@@ -111,107 +112,6 @@ pub struct ScriptSpec {
 
 fn one_weight() -> u32 {
     1
-}
-
-/// Where and as whom to connect.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ConnectionSpec {
-    /// A host name, an address, or the folder of a Unix socket.
-    pub host: String,
-    /// Port, also of a Unix socket.
-    #[serde(default = "default_port")]
-    pub port: u16,
-    /// Role.
-    pub user: String,
-    /// Password, if the server asks for one.
-    #[serde(default)]
-    pub password: Option<Password>,
-    /// Database.
-    pub dbname: String,
-    /// How much TLS.
-    #[serde(default)]
-    pub sslmode: SslMode,
-    /// PEM file of trusted roots; the system's when absent or `system`.
-    #[serde(default)]
-    pub sslrootcert: Option<PathBuf>,
-    /// Command-line options for the server process.
-    #[serde(default)]
-    pub options: Option<String>,
-    /// Shown in `pg_stat_activity`.
-    #[serde(default = "default_application")]
-    pub application_name: String,
-    /// Give up connecting after this many seconds; 0 waits for ever.
-    #[serde(default = "default_timeout")]
-    pub connect_timeout_s: u64,
-}
-
-fn default_port() -> u16 {
-    5432
-}
-
-fn default_application() -> String {
-    "dbdyno".into()
-}
-
-fn default_timeout() -> u64 {
-    10
-}
-
-impl ConnectionSpec {
-    /// Whether `host` is the folder of a Unix socket.
-    pub fn is_unix(&self) -> bool {
-        self.host.starts_with('/')
-    }
-
-    /// The time allowed for connecting; `None` is without limit.
-    pub fn connect_timeout(&self) -> Option<Duration> {
-        (self.connect_timeout_s > 0).then(|| Duration::from_secs(self.connect_timeout_s))
-    }
-
-    /// The place in words for messages; never with the password.
-    pub fn place(&self) -> String {
-        format!("host {}, port {}, user {}, database {}", self.host, self.port, self.user, self.dbname)
-    }
-}
-
-/// How much TLS, as libpq's `sslmode`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SslMode {
-    /// Never.
-    Disable,
-    /// If the server offers it.
-    #[default]
-    Prefer,
-    /// Always; the certificate is checked only against a given `sslrootcert`.
-    Require,
-    /// Always, from a trusted authority.
-    VerifyCa,
-    /// Always, from a trusted authority and for this host name.
-    VerifyFull,
-}
-
-/// A secret: readable by the handshake only, never printed.
-#[derive(Clone, Deserialize)]
-#[serde(transparent)]
-pub struct Password(String);
-
-impl Password {
-    /// Wraps a secret.
-    pub fn new(secret: impl Into<String>) -> Self {
-        Self(secret.into())
-    }
-
-    pub(crate) fn reveal(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
-}
-
-impl fmt::Debug for Password {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(hidden)")
-    }
 }
 
 impl LoadSpec {
@@ -264,16 +164,19 @@ impl ArmSpec {
         if self.latency_limit_ns.is_some() && self.rate_per_s.is_none() {
             return fail("latency_limit_ns needs an open loop", "give rate_per_s too");
         }
-        if self.connection.host.is_empty() || self.connection.user.is_empty() {
-            return fail("the connection has no host or no user", "give both");
+        match self.connection.contradiction() {
+            Some(words) => fail(words, "correct the connection string"),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::connection::SslMode;
 
     const GOOD: &str = r#"{"seed": 7, "arms": [{"name": "a", "sessions": 1,
         "connection": {"host": "h", "user": "u", "dbname": "d", "password": "geheim"},

@@ -6,13 +6,21 @@ use dyno_script::{Store, Value};
 
 use crate::plan::SqlPlan;
 use crate::session::{Ended, Reply, Runner};
-use crate::wire::link::Event;
+use crate::wire::link::{CAPTURE_BYTES_MAX, Event};
 use crate::wire::message::{column_names, columns};
 use crate::wire::{ServerError, WireError};
 
 /// SQLSTATE for `\gset` without a row, and with more than one: those that PL/pgSQL has for it.
 const NO_ROW: &str = "P0002";
 const MANY_ROWS: &str = "P0003";
+
+/// SQLSTATE for a row that is longer than a script can keep: program limit exceeded.
+const TOO_LONG: &str = "54000";
+
+#[cold]
+fn too_long() -> ServerError {
+    ServerError::ours(TOO_LONG, format!("\\gset: a row or its description has more than {CAPTURE_BYTES_MAX} bytes"))
+}
 
 impl Runner<'_, '_, '_> {
     /// One round trip whose result goes into variables.
@@ -27,6 +35,10 @@ impl Runner<'_, '_, '_> {
                 Event::Done { rows } => {
                     last = std::mem::take(&mut link.capture.rows);
                     reply = reply.map(|_| rows);
+                    if link.capture.too_long {
+                        reply = reply.and(Err(too_long().into()));
+                        continue;
+                    }
                     self.name_columns(command, index)?;
                     if all_rows && last > 0 {
                         self.take_row(index)?;
@@ -35,6 +47,9 @@ impl Runner<'_, '_, '_> {
                 Event::Failed(error) => reply = reply.and(Err(error)),
                 Event::Ready => {
                     link.capture.on = false;
+                    if link.capture.too_long {
+                        return Ok(reply.and(Err(too_long().into())));
+                    }
                     break;
                 }
             }
@@ -56,6 +71,7 @@ impl Runner<'_, '_, '_> {
         let symbols = &self.arm.symbols;
         link.capture.on = true;
         link.capture.rows = 0;
+        link.capture.too_long = false;
         link.capture.description.clear();
         let protocol = self.arm.protocol;
         link.queue(&command.statement, index, protocol, &self.seat.scope, |v| symbols.name(v));
@@ -99,7 +115,9 @@ impl Runner<'_, '_, '_> {
     pub(crate) async fn read_redo(&mut self, index: usize, now: &mut i64) -> Ended {
         let command = &self.arm.commands[index];
         let started = *now;
+        self.activity.ask(started);
         let reply = self.redo_trip(command, index).await;
+        self.activity.answered();
         *now = self.clock().now_ns();
         let ended = match reply {
             Ok(Ok((inserted, flushed))) => {

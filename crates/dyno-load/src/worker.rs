@@ -1,7 +1,7 @@
 //! One thread: it serves some sessions of every arm, slice after slice.
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicI64, AtomicU16, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,8 +17,9 @@ use crate::record::Recorder;
 use crate::run::{Length, Slice};
 use crate::schedule::{Arrivals, Bound};
 use crate::session::{Output, Redo, Runner, Seat};
-use crate::shared::Shared;
+use crate::shared::{Activity, Shared};
 use crate::tally::Tally;
+use crate::wire::link::Link;
 
 /// How often finished transactions are added to the caller's counter.
 const PROGRESS_NS: i64 = 20_000_000;
@@ -48,8 +49,8 @@ pub struct Outcome {
 /// One session number at a thread.
 pub struct Desk<'a> {
     seats: &'a mut [Option<Seat>],
-    /// 1 + number of the arm at work, 0 for none; for who ends blocked sessions.
-    active: &'a AtomicU16,
+    /// For who ends blocked sessions.
+    activity: &'a Activity,
     out: Output<'a>,
     tallies: Vec<Tally>,
     pulse: Pulse,
@@ -57,10 +58,10 @@ pub struct Desk<'a> {
 
 impl<'a> Desk<'a> {
     /// A desk for these seats, one per arm or none.
-    pub fn new(seats: &'a mut [Option<Seat>], active: &'a AtomicU16, recorder: Recorder<'a>) -> Self {
+    pub fn new(seats: &'a mut [Option<Seat>], activity: &'a Activity, recorder: Recorder<'a>) -> Self {
         let out = Output { recorder, tally: Tally::default(), reconnects: 0, batch: Batch::new(), only_rows: NONE };
         let tallies = seats.iter().map(|_| Tally::default()).collect();
-        Self { seats, active, out, tallies, pulse: Pulse::default() }
+        Self { seats, activity, out, tallies, pulse: Pulse::default() }
     }
 }
 
@@ -101,12 +102,13 @@ fn run_slices(shared: &Shared<'_>, slices: &[Slice], desks: &mut [Desk<'_>]) -> 
         let mut sessions: Vec<Session<'_>> = Vec::with_capacity(desks.len());
         let mut pulses = Vec::with_capacity(desks.len());
         for (token, desk) in desks.iter_mut().enumerate() {
-            let Desk { seats, active, out, tallies, pulse } = desk;
+            let Desk { seats, activity, out, tallies, pulse } = desk;
             let arm = usize::from(slice.arm);
             let (seat, tally, pulse) = (seats[arm].as_mut(), &mut tallies[arm], &*pulse);
             pulses.push(pulse);
-            let turn = Turn { shared, slice, start, pulse, registry: &registry, token };
-            sessions.push(Box::pin(turn.take(seat, active, out, tally)));
+            let activity = *activity;
+            let turn = Turn { shared, slice, start, activity, pulse, registry: &registry, token };
+            sessions.push(Box::pin(turn.take(seat, out, tally)));
         }
         shared.clock.sleep_until(start, || shared.halted());
         let results = reactor.run(&shared.clock, sessions, &pulses).map_err(LoadError::Reactor)?;
@@ -120,6 +122,7 @@ struct Turn<'a> {
     shared: &'a Shared<'a>,
     slice: &'a Slice,
     start: i64,
+    activity: &'a Activity,
     pulse: &'a Pulse,
     registry: &'a Registry,
     token: usize,
@@ -127,19 +130,13 @@ struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     /// Takes the turn, if the arm has this session.
-    async fn take(
-        self,
-        seat: Option<&'a mut Seat>,
-        active: &AtomicU16,
-        out: &mut Output<'_>,
-        tally: &mut Tally,
-    ) -> Result<(), LoadError> {
+    async fn take(self, seat: Option<&'a mut Seat>, out: &mut Output<'_>, tally: &mut Tally) -> Result<(), LoadError> {
         let Some(seat) = seat else { return Ok(()) };
-        active.store(self.slice.arm + 1, Ordering::Release);
+        self.activity.begin(self.slice.arm);
         std::mem::swap(&mut out.tally, tally);
         let result = self.play(seat, out).await;
         std::mem::swap(&mut out.tally, tally);
-        active.store(0, Ordering::Release);
+        self.activity.end();
         if result.is_err() {
             // The other sessions of this thread end, too.
             self.shared.abort();
@@ -148,13 +145,25 @@ impl<'a> Turn<'a> {
     }
 
     async fn play(&self, seat: &'a mut Seat, out: &mut Output<'_>) -> Result<(), LoadError> {
-        let Self { shared, slice, start, pulse, registry, token } = *self;
+        let Self { shared, slice, start, activity, pulse, registry, token } = *self;
         let arm = &shared.plan.arms[usize::from(slice.arm)];
         // Other arms write redo too: what the log grew by since an earlier slice is not ours.
         seat.redo = Redo::default();
+        // Between its slices the session listened to its other connections.
+        seat.link.as_mut().into_iter().for_each(Link::doubt);
         let before = out.tally.transactions();
-        let mut runner =
-            Runner { shared, arm, arm_number: slice.arm, slice: slice.slice, seat, out, pulse, registry, token };
+        let mut runner = Runner {
+            shared,
+            arm,
+            arm_number: slice.arm,
+            slice: slice.slice,
+            seat,
+            out,
+            activity,
+            pulse,
+            registry,
+            token,
+        };
         let mut progress = Progress { counted: before, shown_ns: start };
         let last = match &shared.arrivals[usize::from(slice.arm)] {
             Some(arrivals) => open_loop(&mut runner, slice, start, arrivals, &mut progress).await,

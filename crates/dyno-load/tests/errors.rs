@@ -4,6 +4,7 @@ mod common;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -172,9 +173,9 @@ fn a_wish_to_stop_ends_a_long_query_within_a_second() {
     {
         let name = format!("stop-{frozen}-{}", script.len());
         let mut load = load(&server.spec(&name, script, json!({"sessions": 1})));
-        load.connect(0).expect("connects");
+        load.connect(0, &Arc::default()).expect("connects");
         let backend = server.backend(&name);
-        let stop = AtomicBool::new(false);
+        let stop = Arc::new(AtomicBool::new(false));
         let (block, took) = thread::scope(|scope| {
             let stopper = scope.spawn(|| {
                 thread::sleep(Duration::from_millis(150));
@@ -219,9 +220,42 @@ fn a_script_that_cannot_work_is_an_error_with_its_line() {
 fn a_load_can_run_again_after_it_was_stopped() {
     let Some(server) = server() else { return };
     let mut load = load(&server.spec("again", "select 1;", json!({"sessions": 2})));
-    let stop = AtomicBool::new(true);
+    let stop = Arc::new(AtomicBool::new(true));
     let block = run_until(&mut load, &millis(1_000), &stop).expect("ends well");
     assert!(block.report.interrupted && block.kind("transaction").is_empty());
     let block = run(&mut load, &transactions(10)).expect("runs");
     assert_eq!(block.report.arms[0].transactions, 10);
+}
+
+#[test]
+fn no_value_of_a_row_reaches_the_evidence_by_an_error() {
+    let Some(server) = server() else { return };
+    server.sql(
+        "create table vault (id text primary key, n int check (n < 10)); insert into vault values ('hunter2', 1); \
+         create function shout() returns void language plpgsql as \
+         $$ begin raise unique_violation using message = 'hunter2 is broke', detail = 'hunter2', hint = 'hunter2'; end $$",
+    );
+    let cases = [
+        ("insert into vault select id, n from vault;", "vault_pkey"),
+        ("insert into vault select id || '!', n + 99 from vault;", "vault_n_check"),
+        ("select id::int from vault;", "22P02"),
+        ("select id::timestamp from vault;", "22007"),
+        ("select ('{' || id)::int[] from vault;", "22P02"),
+        ("select ('{' || id)::jsonb from vault;", "22P02"),
+        ("select shout();", "23505"),
+        ("select set_config(id, 'x', false) from vault;", "42704"),
+    ];
+    for (script, kept) in cases {
+        for protocol in ["prepared", "simple"] {
+            let mut spec = server.spec("vault", script, json!({}));
+            spec["protocol"] = protocol.into();
+            let block = run(&mut load(&spec), &transactions(1)).expect("runs");
+            let shown = format!("{:?}", block.report);
+            assert!(!shown.contains("hunter"), "{shown}");
+            assert!(shown.contains(kept), "{script}: {shown}");
+        }
+    }
+    let spec = server.spec("vault", "select 1;", json!({"session_sql": ["select id::int from vault"]}));
+    let error = load(&spec).connect(0, &Arc::default()).expect_err("fails");
+    assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
 }

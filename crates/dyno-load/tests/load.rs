@@ -6,6 +6,7 @@ use common::{Block, load, millis, run, server, transactions};
 use dyno_evidence::NONE;
 use dyno_load::{Length, Slice};
 use serde_json::json;
+use std::sync::Arc;
 
 #[test]
 fn a_closed_loop_keeps_one_row_per_transaction_without_gaps_or_overlaps() {
@@ -284,7 +285,7 @@ fn session_sql_and_timeout_hold_on_every_new_connection() {
     let block = run(&mut load(&server.spec("setup", script, more)), &transactions(2)).expect("runs");
     assert_eq!(block.errors("exec"), ["", "57014", "", "57014"]);
     let bad = server.spec("bad-setup", "select 1;", json!({"session_sql": ["set no_such = 1"]}));
-    let error = load(&bad).connect(0).expect_err("is refused").to_string();
+    let error = load(&bad).connect(0, &Arc::default()).expect_err("is refused").to_string();
     assert!(error.contains("arm bad-setup, session SQL `set no_such = 1`: ERROR"), "{error}");
 }
 

@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ fn a_stall_is_seen_by_all_who_arrive_during_it() {
     let Some(server) = server() else { return };
     let (run_ms, stall_ms) = (1_500, 300);
     let mut load = load(&server.spec("stalled", "select 1;", json!({"rate_per_s": 1_000.0})));
-    load.connect(0).expect("connects");
+    load.connect(0, &Arc::default()).expect("connects");
     let backend = server.backend("stalled");
     let block = thread::scope(|scope| {
         scope.spawn(|| {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dyno_evidence::CallsWriter;
 use dyno_load::{Length, LoadSpec, Slice};
@@ -23,7 +23,7 @@ struct State {
 pub(crate) struct Load {
     state: Mutex<State>,
     arms: Vec<String>,
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
     progress: AtomicU64,
 }
 
@@ -45,14 +45,20 @@ impl Load {
         Ok(Self {
             state: Mutex::new(State { load, writer: None }),
             arms,
-            stop: AtomicBool::new(false),
+            stop: Arc::default(),
             progress: AtomicU64::new(0),
         })
     }
 
+    /// Logs in to the server of each arm once and out again; raises `TargetError` where one of its
+    /// sessions would be refused.
+    fn try_connect(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.state().load.try_connect(&self.stop)).map_err(|e| raise(py, "TargetError", &e.to_string()))
+    }
+
     /// Opens the sessions of an arm (again, where they were closed).
     fn connect(&self, py: Python<'_>, arm: usize) -> PyResult<()> {
-        py.detach(|| self.state().load.connect(arm)).map_err(|e| raise(py, "TargetError", &e.to_string()))
+        py.detach(|| self.state().load.connect(arm, &self.stop)).map_err(|e| raise(py, "TargetError", &e.to_string()))
     }
 
     /// Closes the sessions of an arm.
@@ -110,7 +116,7 @@ impl Load {
         self.state().writer = None;
     }
 
-    /// Ends a running `run` soon; callable from another thread.
+    /// Ends a running `run` or `connect` soon; callable from another thread.
     fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }

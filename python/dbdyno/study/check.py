@@ -31,6 +31,7 @@ def describe_prepared(ready: Prepared) -> str:
     for number, arm in enumerate(ready.arms):
         lines += _arm(plan, arm, number)
     lines += ["", f"switch: {_switch(ready)}"]
+    lines += [line for note in ready.notes for line in _wrap(f"note: {note}")]
     counted = sum(block.kind == "measure" for block in ready.blocks)
     warm = sum(block.kind == "warmup" for block in ready.blocks)
     watching = sum(block.kind == "overhead" for block in ready.blocks)

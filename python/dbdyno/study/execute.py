@@ -75,6 +75,8 @@ def start(plan: Plan, folder: Path, progress: Progress | None = None, *, seed: i
         stopping, guardian, ready = _opened(stack, plan, seed, folder)
         run = new_run(folder, plan.title, _manifest(ready))
         progress.note(f"seed {ready.seed}; evidence in {run.path}")
+        for note in ready.notes:
+            progress.note(note)
         _carry_out(run, ready, guardian, stopping, progress, _spec(ready, 0))
     return run
 
@@ -193,6 +195,7 @@ def _manifest(ready: Prepared) -> dict[str, Any]:
         **common_facts(plan, ready.seed),
         "switch": how.switch,
         "switch_reason": ready.reason,
+        "notes": list(ready.notes),
         "slice_ns": how.slice_ns if how.in_slices else None,
         "turn_ns": how.turn_ns,
         "blocks_planned": sum(block.kind == "measure" for block in ready.blocks),
@@ -235,6 +238,7 @@ def _arm(ready: Prepared, number: int) -> dict[str, Any]:
         "description": own.arm.description,
         "sessions": ready.plan.sessions_of(own.arm),
         "rate_per_s": ready.plan.rate_of(own.arm),
+        "protocol": own.protocol,
         "target": own.target.safe_dsn,
         "changes": {change.name: change.value for change in own.changes},
         "how": {change.name: change.how for change in own.changes},

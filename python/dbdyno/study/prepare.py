@@ -34,6 +34,7 @@ class ReadyArm:
     arm: Arm
     target: Postgres
     changes: list[SettingChange]
+    protocol: str = "prepared"
 
     def server_changes(self) -> list[SettingChange]:
         """Changes that the whole server sees."""
@@ -50,6 +51,7 @@ class Prepared:
     timing: Timing
     blocks: list[PlannedBlock]
     reason: str
+    notes: tuple[str, ...] = ()
 
     def load_spec(self) -> str:
         """The specification for the load generator, as JSON. Holds passwords: keep it in memory."""
@@ -109,6 +111,7 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
     plan = compiled(plan)
     check_scripts(plan)
     arms = [_ready(arm, target, plan) for arm, target in zip(plan.arms, targets, strict=True)]
+    arms, notes = _past_poolers(arms)
     switch, reason = choose_switch(plan, arms)
     how = timing(plan.schedule, switch)
     if seed is None:
@@ -116,9 +119,20 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
     for ready in arms:
         check_workload(plan, ready)
     check_room(plan, arms, how)
-    prepared = Prepared(plan, seed, arms, how, blocks(plan, how, seed), reason)
-    _core.Load(prepared.load_spec())  # refuses what it could not run; connects nothing
+    prepared = Prepared(plan, seed, arms, how, blocks(plan, how, seed), reason, notes)
+    # Refuses what it could not run, and what the server or its certificate would refuse to the load.
+    _core.Load(prepared.load_spec()).try_connect()
     return prepared
+
+
+def _past_poolers(arms: list[ReadyArm]) -> tuple[list[ReadyArm], tuple[str, ...]]:
+    """The arms with a protocol that works behind their poolers, the same for all, and a note."""
+    from dbdyno.target.pooler import REASON, keeps_prepared
+
+    behind = {id(ready.target): ready.target for ready in arms if ready.target.pooled and ready.protocol == "prepared"}
+    if all(keeps_prepared(target) for target in behind.values()):
+        return arms, ()
+    return [replace(ready, protocol="extended") if ready.protocol == "prepared" else ready for ready in arms], (REASON,)
 
 
 def choose_switch(plan: Plan, arms: list[ReadyArm]) -> tuple[str, str]:
@@ -228,7 +242,7 @@ def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
         if step and "allow it" in step:
             step = f"set alter_system = true under [target]: {step}"
         raise TargetError(refused.message, where=f"arm {arm.name!r}", next_step=step)
-    return ReadyArm(arm, target, changes)
+    return ReadyArm(arm, target, changes, arm.protocol or plan.workload.protocol)
 
 
 def _arm_spec(plan: Plan, ready: ReadyArm) -> dict[str, Any]:
@@ -253,5 +267,6 @@ def _arm_spec(plan: Plan, ready: ReadyArm) -> dict[str, Any]:
         "max_tries": work.max_tries,
         "variables": {"scale": str(work.scale), **work.variables},
         "statement_timeout_ms": max(1, timeout // 10**6) if timeout else None,
-        **({"protocol": arm.protocol} if arm.protocol else {}),
+        "protocol": ready.protocol,
+        "pooled": ready.target.pooled,
     }

@@ -70,7 +70,7 @@ class Runner:
         they come."""
         if self._lasting():
             for arm in range(len(self.ready.arms)):
-                self.load.connect(arm)
+                self._connect(arm)
         began = time.monotonic()
         before = float(self.run.manifest.get("wall_s", 0.0))
         try:
@@ -81,6 +81,13 @@ class Runner:
                 self.observer.write_statements(self.run.path)
         finally:
             self.run.manifest["wall_s"] = before + time.monotonic() - began
+
+    def _connect(self, arm: int) -> None:
+        try:
+            self.load.connect(arm)
+        except TargetError:
+            self.stopping.check()  # what a wish to stop cut short is no failure
+            raise
 
     def _lasting(self) -> bool:
         """Whether the sessions of all arms stay open side by side."""
@@ -198,7 +205,7 @@ class Runner:
             read_back(self.ready, number)
             before, after = ready.arm.before_sql, ready.arm.after_sql
             stack.enter_context(turn_sql(before, after, ready.target, self.guardian, self.stopping))
-            self.load.connect(number)
+            self._connect(number)
             try:
                 yield
             finally:

@@ -25,6 +25,7 @@ from dbdyno.target.guardian import Guardian
 from dbdyno.target.host import file_system, host_facts, server_is_here
 from dbdyno.target.setting_values import SettingValue
 from dbdyno.target.undo import SqlUndo
+from dbdyno.target.wire_options import load_connection, refusal
 
 if TYPE_CHECKING:
     import psycopg
@@ -41,6 +42,17 @@ where source not in ('default', 'override', 'client', 'session') order by name
 """
 
 _HIDDEN = re.compile(r"(passphrase|secret|token|_command$|^primary_conninfo$|password(?!_enc))")
+
+# Keywords that each connection sets by itself, or that libpq has used up.
+_OWN_WORDS = {
+    "application_name",
+    "fallback_application_name",
+    "client_encoding",
+    "service",
+    "servicefile",
+    "target_session_attrs",
+    "load_balance_hosts",
+}
 
 _PROBES: dict[str, LiteralString] = {
     "version": "select version()",
@@ -73,6 +85,11 @@ class Postgres:
         try:
             with contextlib.closing(open_session(self._arguments(CONTROL_NAME))) as conn:
                 self._resolve(conn)
+            if self._options.get("gssencmode") == "prefer":
+                # The load cannot encrypt by GSSAPI: neither may the connection that vouches for it.
+                self._parameters["gssencmode"] = "disable"
+                with contextlib.closing(open_session(self._arguments(CONTROL_NAME))) as conn:
+                    self._resolve(conn)
         except (psycopg.Error, UnicodeError) as error:
             raise self._no_answer(error) from None
 
@@ -82,6 +99,12 @@ class Postgres:
         import psycopg
         from psycopg.conninfo import conninfo_to_dict
 
+        scheme = re.match(r"([a-z][a-z0-9+.-]*)://", dsn, re.I)
+        if scheme and scheme[1].lower() not in ("postgres", "postgresql"):
+            raise TargetError(
+                f"experiments run on PostgreSQL, and {scheme[1]}:// is none",
+                next_step="write postgresql://user@host:port/database; `dbdyno snap take` reads other engines",
+            )
         try:
             given = conninfo_to_dict(dsn)
         except (psycopg.Error, UnicodeError) as error:
@@ -120,21 +143,11 @@ class Postgres:
         return {**self._parameters, "application_name": CONTROL_NAME}
 
     def conninfo(self) -> dict[str, Any]:
-        """The `connection` object of a load specification: concrete values, password included."""
-        known = self._parameters
-        sslmode = known.get("sslmode", "prefer")
-        return {
-            "host": self._reached if sslmode != "verify-full" else known["host"],
-            "port": int(known["port"]),
-            "user": known["user"],
-            "password": known.get("password"),
-            "dbname": known["dbname"],
-            "sslmode": "prefer" if sslmode == "allow" else sslmode,
-            "sslrootcert": known.get("sslrootcert"),
-            "options": known.get("options"),
-            "application_name": "dbdyno",
-            "connect_timeout_s": max(1, int(known["connect_timeout"])),
-        }
+        """The `connection` object of a load specification: concrete values, password included.
+
+        Raises `TargetError` where the load's client cannot honour an option.
+        """
+        return load_connection({**self._options, **self._parameters}, encrypted=self._encrypted)
 
     def connect(
         self,
@@ -164,7 +177,8 @@ class Postgres:
         try:
             conn = open_session(self._arguments(application_name), answer_s=_answer_s(statement_timeout_ms), stop=stop)
             for name, value in wanted.items():
-                if value is not None:
+                # Behind a pooler a setting would stay with a server process that others get.
+                if value is not None and not self.pooled:
                     conn.execute("select /* dbdyno */ set_config(%s, %s, false)", [name, str(value)])
             conn.autocommit = autocommit
         except psycopg.Error as error:
@@ -201,8 +215,9 @@ class Postgres:
 
     def can(self, kind: str) -> str | None:
         """None if a workload of this kind can run here, else why not: read, write, schema, redo."""
-        if self._parameters.get("sslcert"):
-            return "the load generator does not send client certificates (sslcert)"
+        refused = refusal(self._options)
+        if refused:
+            return refused
         if kind == "read":
             return None
         with contextlib.closing(self.connect()) as conn:
@@ -269,17 +284,23 @@ class Postgres:
                 where=info.host,
                 next_step="use PostgreSQL 10 or later",
             )
-        for option in conn.pgconn.info:
-            if option.keyword in (b"sslmode", b"sslrootcert", b"sslcert", b"options") and option.val:
-                self._parameters[option.keyword.decode()] = option.val.decode()
+        # What came from the environment or a service file holds for every later connection, too, also
+        # for those that the guardian makes in a process of its own.
+        self._options = {o.keyword.decode(): o.val.decode() for o in conn.pgconn.info if o.val is not None}
+        default = {o.keyword.decode(): (o.compiled or b"").decode() for o in conn.pgconn.info}
+        for keyword, value in self._options.items():
+            if keyword not in _OWN_WORDS and value and value != default[keyword]:
+                self._parameters[keyword] = value
+        self._encrypted = bool(conn.pgconn.ssl_in_use)
         self._parameters.update(host=info.host, port=str(info.port), user=info.user, dbname=info.dbname)
         if info.password:
             self._parameters["password"] = info.password
+        if not info.host.startswith("/") and info.hostaddr:
+            # A name may have several addresses: load and control meet the same server.
+            self._parameters["hostaddr"] = info.hostaddr
         row = conn.execute("select /* dbdyno */ pg_backend_pid()").fetchone()
         self.pooled = row is not None and row[0] != info.backend_pid
-        self._reached = info.host
-        if "hostaddr" in self._parameters:
-            self._reached = self._parameters["hostaddr"] = info.hostaddr
+        self._reached = self._parameters.get("hostaddr", info.host)
 
     def _no_answer(self, error: Exception) -> TargetError:
         if self.engine is not None and not self.engine.running:

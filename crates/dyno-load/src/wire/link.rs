@@ -7,12 +7,19 @@ use std::os::fd::{AsFd, BorrowedFd};
 use dyno_evidence::NONE;
 use dyno_script::{Scope, VarId};
 
-use super::message::{self, Inbox, Message};
+use super::message::{self, Inbox, Keep, Message};
 use super::socket::{Control, Socket};
 use super::statement::{FLUSH, SYNC, Statement, write_text_query};
 use super::{ServerError, WireError};
 use crate::reactor::Pulse;
 use crate::spec::Protocol;
+
+/// Longest row and longest description of columns that a script can keep [bytes].
+pub const CAPTURE_BYTES_MAX: usize = 1 << 20;
+/// What is read of an error; its message stands near its beginning.
+const ERROR_BYTES: usize = 16 << 10;
+/// Reads in a row that fill the buffer, before other sessions get their turn.
+const READS_MAX: u32 = 64;
 
 /// What the server reports, one per command and one per `Sync` or simple query.
 #[derive(Debug)]
@@ -37,6 +44,16 @@ enum Parsed {
     Yes,
 }
 
+/// Whether to read without waiting for an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum More {
+    No,
+    /// The last read left something.
+    Yes,
+    /// An event may have been missed: until the socket is found empty.
+    UntilEmpty,
+}
+
 /// The result that a script keeps. Switched on per command, because copying costs.
 #[derive(Debug, Default)]
 pub struct Capture {
@@ -48,6 +65,8 @@ pub struct Capture {
     pub row: Vec<u8>,
     /// Rows since the command's beginning.
     pub rows: u64,
+    /// Something was longer than [`CAPTURE_BYTES_MAX`].
+    pub too_long: bool,
 }
 
 /// One logged-in connection.
@@ -55,8 +74,10 @@ pub struct Capture {
 pub struct Link {
     socket: Socket,
     inbox: Inbox,
-    /// There may be bytes that no event will tell of.
-    more: bool,
+    /// Whether there may be bytes that no event will tell of.
+    more: More,
+    /// Reads in a row that left more to read.
+    reads: u32,
     out: Vec<u8>,
     parsed: Vec<Parsed>,
     /// Statements whose `ParseComplete` is to come, each with the number of its batch.
@@ -83,7 +104,8 @@ impl Link {
         Self {
             socket,
             inbox,
-            more: true,
+            more: More::UntilEmpty,
+            reads: 0,
             out: Vec::with_capacity(1 << 10),
             parsed: Vec::new(),
             asked: VecDeque::new(),
@@ -195,10 +217,11 @@ impl Link {
         if !matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
             return Err(error.into());
         }
+        let mut reads = 0;
         loop {
             match self.step() {
                 Ok(Some(_)) => {}
-                Ok(None) if self.inbox.fill(&mut self.socket).is_ok() => {}
+                Ok(None) if reads < READS_MAX && self.inbox.fill(&mut self.socket).is_ok() => reads += 1,
                 Err(reason @ WireError::Server(_)) => return Err(reason),
                 Ok(None) | Err(_) => return Err(WireError::Closed),
             }
@@ -217,19 +240,42 @@ impl Link {
     }
 
     /// Waits for bytes, unless there may be some at once, and reads once. Returns whether any came.
+    ///
+    /// A read that comes back short has emptied the socket, and the next arrival is a new event: one
+    /// system call less per round trip. The end of the stream is the exception, since it can arrive
+    /// together with the last bytes, in one event: then it is read until there is no more.
     #[inline]
     async fn receive(&mut self, pulse: &Pulse) -> Result<bool, WireError> {
-        if !std::mem::take(&mut self.more) {
+        if self.more == More::No {
+            self.reads = 0;
             pulse.readable().await;
+            if pulse.take_ended() {
+                self.more = More::UntilEmpty;
+            }
+        } else if self.reads >= READS_MAX {
+            self.reads = 0;
+            pulse.give_way().await;
         }
         match self.inbox.fill(&mut self.socket) {
-            Ok(more) => {
-                self.more = more || self.socket.holds_bytes();
+            Ok(full) => {
+                self.reads += 1;
+                if self.more != More::UntilEmpty {
+                    self.more = if full || self.socket.holds_bytes() { More::Yes } else { More::No };
+                }
                 Ok(true)
             }
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                (self.more, self.reads) = (More::No, 0);
+                Ok(false)
+            }
             Err(e) => Err(e.into()),
         }
+    }
+
+    /// Other connections of the same session were listened to meanwhile: an event of this one may
+    /// have been taken for theirs.
+    pub fn doubt(&mut self) {
+        self.more = More::UntilEmpty;
     }
 
     /// The next event in the bytes that have come.
@@ -238,9 +284,12 @@ impl Link {
         let rows = self.capture.on;
         loop {
             let wanted = |tag| match tag {
-                b'2' | b'n' | b'N' | b'S' | b'A' | b't' | b'H' | b'd' | b'c' | b'3' => false,
-                b'D' | b'T' => rows,
-                _ => true,
+                b'D' | b'T' if rows => Keep::Start(CAPTURE_BYTES_MAX),
+                b'2' | b'n' | b'N' | b'S' | b'A' | b't' | b'H' | b'd' | b'c' | b'3' | b'D' | b'T' => Keep::Nothing,
+                b'E' => Keep::Start(ERROR_BYTES),
+                // Nobody called a function: refused below.
+                b'V' => Keep::Start(0),
+                _ => Keep::All,
             };
             let Some(message) = self.inbox.next(wanted)? else { return Ok(None) };
             match message.tag {
@@ -256,7 +305,7 @@ impl Link {
                     }
                     return Ok(Some(Event::Ready));
                 }
-                tag if wanted(tag) => {
+                tag if wanted(tag) != Keep::Nothing => {
                     if let Some(event) = self.rare(&message)? {
                         return Ok(Some(event));
                     }
@@ -280,6 +329,7 @@ impl Link {
 
     #[cold]
     fn rare(&mut self, message: &Message) -> Result<Option<Event>, WireError> {
+        self.capture.too_long |= message.cut && matches!(message.tag, b'D' | b'T');
         let body = self.inbox.bytes(&message.body);
         match message.tag {
             b'1' => {
@@ -342,8 +392,8 @@ impl Link {
     }
 
     /// From now on a reactor waits for this connection.
-    pub fn unblock(&self) -> Result<(), WireError> {
-        self.socket.unblock()
+    pub fn unblock(&mut self) {
+        self.socket.set_patience(None);
     }
 
     /// Says goodbye.

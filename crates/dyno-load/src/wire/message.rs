@@ -1,20 +1,33 @@
 //! Cuts the server's bytes into messages: one buffer per connection, no allocation per message.
 //!
 //! A message is a type byte, a length that counts itself, and a body. Bodies nobody needs are
-//! skipped in place, so a large result never has to fit into the buffer. What is too long to be
-//! true for its type is refused at once instead of being waited for.
+//! skipped in place, so a large result never has to fit into the buffer; of others a beginning is
+//! kept. What is too long to be true for its type is refused at once instead of being waited for,
+//! and before the login nothing is true that is long. The buffer grows with the bytes that have come,
+//! never with what a header claims.
 
-use std::fmt;
 use std::io::{self, Read};
 use std::ops::Range;
 
 use super::WireError;
 
 const START_BYTES: usize = 16 << 10;
-/// Longest body of a message that carries no data; libpq draws the line at the same place.
+/// Longest body of a message that carries no data, and of any message before the login; libpq draws
+/// the line at the same place.
 const SHORT_BYTES_MAX: usize = 30_000;
 /// Longest body at all: the server cannot make longer ones.
 const LONG_BYTES_MAX: usize = 1 << 30;
+
+/// How much of a body is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing, however long.
+    Nothing,
+    /// So many bytes of its beginning at most.
+    Start(usize),
+    /// All; only for types that are short.
+    All,
+}
 
 /// One message: its type and where its body is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +36,8 @@ pub struct Message {
     pub tag: u8,
     /// The place of the body for [`Inbox::bytes`]; empty when it was not wanted.
     pub body: Range<usize>,
+    /// Whether there was more of it than was wanted.
+    pub cut: bool,
 }
 
 /// Incoming bytes of one connection. Reading is the caller's: [`Inbox::fill`].
@@ -35,19 +50,30 @@ pub struct Inbox {
     skip: usize,
     /// Bytes that the next message needs in all.
     need: usize,
+    /// Longest body that is believed.
+    limit: usize,
 }
 
 impl Default for Inbox {
     fn default() -> Self {
-        Self { buffer: vec![0; START_BYTES], head: 0, tail: 0, skip: 0, need: 5 }
+        Self { buffer: vec![0; START_BYTES], head: 0, tail: 0, skip: 0, need: 5, limit: LONG_BYTES_MAX }
     }
 }
 
 impl Inbox {
-    /// The next message, or `None` when more bytes are needed. The body of a type that is not
-    /// `wanted` is dropped, however long.
+    /// For a server that has not let us in: it has nothing long to say.
+    pub fn before_login() -> Self {
+        Self { limit: SHORT_BYTES_MAX, ..Self::default() }
+    }
+
+    /// From now on messages may be long.
+    pub fn logged_in(&mut self) {
+        self.limit = LONG_BYTES_MAX;
+    }
+
+    /// The next message, or `None` when more bytes are needed.
     #[inline]
-    pub fn next(&mut self, wanted: impl Fn(u8) -> bool) -> Result<Option<Message>, WireError> {
+    pub fn next(&mut self, wanted: impl Fn(u8) -> Keep) -> Result<Option<Message>, WireError> {
         if self.skip > 0 {
             self.drop_body(self.skip);
             if self.skip > 0 {
@@ -59,22 +85,25 @@ impl Inbox {
             return Ok(None);
         };
         let length = u32::from_be_bytes([a, b, c, d]) as usize;
-        if length < 4 || length - 4 > limit_bytes(tag)? {
+        if length < 4 || length - 4 > limit_bytes(tag)?.min(self.limit) {
             let tag = char::from(tag);
             return Err(WireError::Protocol(format!("message {tag:?} of {length} bytes")));
         }
-        let start = self.head + 5;
-        if !wanted(tag) {
-            self.head = start;
-            self.drop_body(length - 4);
-            return Ok(Some(Message { tag, body: start..start }));
-        }
-        if self.tail - self.head < length + 1 {
-            self.need = length + 1;
+        let (start, length) = (self.head + 5, length - 4);
+        let kept = match wanted(tag) {
+            Keep::Nothing => 0,
+            Keep::Start(bytes) => length.min(bytes),
+            Keep::All => length,
+        };
+        if self.tail - start < kept {
+            self.need = kept + 5;
             return Ok(None);
         }
-        self.head += length + 1;
-        Ok(Some(Message { tag, body: start..self.head }))
+        self.head = start + kept;
+        if kept < length {
+            self.drop_body(length - kept);
+        }
+        Ok(Some(Message { tag, body: start..start + kept, cut: kept < length }))
     }
 
     /// The bytes of a body; only until the next [`Inbox::fill`].
@@ -90,7 +119,7 @@ impl Inbox {
             (self.head, self.tail) = (0, 0);
         }
         if self.head + self.need > self.buffer.len() {
-            self.make_room();
+            self.make_room()?;
         }
         loop {
             let room = self.buffer.len() - self.tail;
@@ -106,14 +135,18 @@ impl Inbox {
         }
     }
 
+    /// Moves what there is to the front; doubles the buffer where it is full.
     #[cold]
-    fn make_room(&mut self) {
+    fn make_room(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.head..self.tail, 0);
         self.tail -= self.head;
         self.head = 0;
-        if self.need > self.buffer.len() {
-            self.buffer.resize(self.need.next_power_of_two(), 0);
+        let full = self.buffer.len();
+        if self.tail == full {
+            self.buffer.try_reserve_exact(full).map_err(|_| io::ErrorKind::OutOfMemory)?;
+            self.buffer.resize(2 * full, 0);
         }
+        Ok(())
     }
 
     #[inline]
@@ -196,69 +229,6 @@ pub fn column_names(body: &[u8]) -> Result<Vec<String>, WireError> {
     Ok(names)
 }
 
-/// What the server says when it refuses.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ServerError {
-    /// `ERROR`, `FATAL`, `PANIC`, not translated.
-    pub severity: String,
-    /// SQLSTATE.
-    pub code: String,
-    /// The message.
-    pub message: String,
-    /// More about it.
-    pub detail: Option<String>,
-    /// The server's own advice.
-    pub hint: Option<String>,
-}
-
-impl ServerError {
-    /// From the body of an `ErrorResponse`; whatever is missing stays empty.
-    pub fn parse(body: &[u8]) -> Self {
-        let mut error = Self::default();
-        let mut localised = String::new();
-        for field in body.split(|&b| b == 0) {
-            let Some((kind, text)) = field.split_first() else { continue };
-            let text = String::from_utf8_lossy(text).into_owned();
-            match kind {
-                b'S' => localised = text,
-                b'V' => error.severity = text,
-                b'C' => error.code = text,
-                b'M' => error.message = text,
-                b'D' => error.detail = Some(text),
-                b'H' => error.hint = Some(text),
-                _ => {}
-            }
-        }
-        if error.severity.is_empty() {
-            error.severity = localised;
-        }
-        if error.code.len() != 5 {
-            error.code = "XX000".into();
-        }
-        error
-    }
-
-    /// A refusal of our own, in the form of the server's.
-    pub fn ours(code: &str, message: String) -> Self {
-        Self { severity: "ERROR".into(), code: code.into(), message, ..Self::default() }
-    }
-
-    /// Whether the server ends the connection after it.
-    pub fn is_fatal(&self) -> bool {
-        matches!(self.severity.as_str(), "FATAL" | "PANIC")
-    }
-}
-
-impl fmt::Display for ServerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} (SQLSTATE {})", self.severity, self.message, self.code)?;
-        if let Some(detail) = &self.detail {
-            write!(f, "; {detail}")?;
-        }
-        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "; hint: {hint}"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,20 +264,10 @@ mod tests {
         assert_eq!(tag_rows(b""), None);
     }
 
-    #[test]
-    fn an_error_keeps_its_fields() {
-        let body = b"SFEHLER\0VERROR\0C23505\0Mduplicate\0DKey (id)=(1)\0Htry 2\0\0";
-        let error = ServerError::parse(body);
-        assert_eq!(error.code, "23505");
-        assert!(!error.is_fatal());
-        assert_eq!(error.to_string(), "ERROR: duplicate (SQLSTATE 23505); Key (id)=(1); hint: try 2");
-        assert_eq!(ServerError::parse(b"junk").code, "XX000");
-    }
-
     /// Reads until there is a message or the bytes end.
-    fn read(inbox: &mut Inbox, source: &mut impl Read, wanted: bool) -> Result<Message, WireError> {
+    fn read(inbox: &mut Inbox, source: &mut impl Read, keep: Keep) -> Result<Message, WireError> {
         loop {
-            if let Some(message) = inbox.next(|_| wanted)? {
+            if let Some(message) = inbox.next(|_| keep)? {
                 return Ok(message);
             }
             inbox.fill(source)?;
@@ -317,16 +277,42 @@ mod tests {
     #[test]
     fn garbage_is_refused_at_once() {
         for bytes in [&b"HTTP/1.1 400 Bad"[..], &b"\x16\x03\x01\x02\x00"[..], &b"Z\0\0\0\x03"[..]] {
-            let result = read(&mut Inbox::default(), &mut Torn(bytes, 64), true);
+            let result = read(&mut Inbox::default(), &mut Torn(bytes, 64), Keep::All);
             assert!(matches!(result, Err(WireError::Protocol(_))), "{result:?}");
         }
+    }
+
+    #[test]
+    fn five_bytes_cost_no_more_than_five_bytes() {
+        let mut claim = vec![b'E'];
+        claim.extend_from_slice(&(1_u32 << 30).to_be_bytes());
+        let refused = read(&mut Inbox::before_login(), &mut Torn(&claim, 64), Keep::All);
+        assert!(matches!(refused, Err(WireError::Protocol(_))), "{refused:?}");
+        for tag in [b'E', b'D', b'T', b'N'] {
+            claim[0] = tag;
+            let mut inbox = Inbox::default();
+            let waiting = read(&mut inbox, &mut Torn(&claim, 64), Keep::All);
+            assert!(matches!(waiting, Err(WireError::Closed)), "{waiting:?}");
+            assert_eq!(inbox.buffer.len(), START_BYTES);
+        }
+    }
+
+    #[test]
+    fn the_buffer_grows_with_what_has_come() {
+        let bytes = frame(b'D', &vec![7; 300_000]);
+        let mut inbox = Inbox::default();
+        let torn = read(&mut inbox, &mut Torn(&bytes[..100_000], 9_000), Keep::All);
+        assert!(matches!(torn, Err(WireError::Closed)) && inbox.buffer.len() < 200_000, "{}", inbox.buffer.len());
+        let mut inbox = Inbox::default();
+        let whole = read(&mut inbox, &mut Torn(&bytes, 9_000), Keep::Start(5_000)).expect("a message");
+        assert_eq!((whole.body.len(), whole.cut, inbox.buffer.len()), (5_000, true, START_BYTES));
     }
 
     #[test]
     fn the_end_in_the_middle_of_a_message_is_a_closed_connection() {
         let bytes = frame(b'C', b"SELECT 1\0");
         for cut in 0..bytes.len() {
-            let result = read(&mut Inbox::default(), &mut Torn(&bytes[..cut], 3), true);
+            let result = read(&mut Inbox::default(), &mut Torn(&bytes[..cut], 3), Keep::All);
             assert!(matches!(result, Err(WireError::Closed)), "{cut}: {result:?}");
         }
     }
@@ -344,26 +330,32 @@ mod tests {
             let mut inbox = Inbox::default();
             let mut source = Torn(&bytes, portion);
             for (index, &len) in bodies.iter().enumerate() {
-                let wanted = skip >> index & 1 == 0;
-                let message = read(&mut inbox, &mut source, wanted).expect("a message");
+                let keep = [Keep::All, Keep::Nothing, Keep::Start(1_000)][usize::from(skip >> index) % 3];
+                let message = read(&mut inbox, &mut source, keep).expect("a message");
                 prop_assert_eq!(message.tag, b'D');
                 let body = inbox.bytes(&message.body);
-                prop_assert_eq!(body.len(), if wanted { len } else { 0 });
+                let kept = match keep {
+                    Keep::Nothing => 0,
+                    Keep::Start(bytes) => len.min(bytes),
+                    Keep::All => len,
+                };
+                prop_assert_eq!((body.len(), message.cut), (kept, kept < len));
                 prop_assert!(body.iter().all(|&b| b == len as u8));
             }
-            let last = read(&mut inbox, &mut source, true).expect("a message");
+            let last = read(&mut inbox, &mut source, Keep::All).expect("a message");
             prop_assert_eq!((last.tag, inbox.bytes(&last.body)), (b'Z', &b"I"[..]));
         }
 
         #[test]
         fn no_bytes_make_the_parsers_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = tag_rows(&bytes);
-            let _ = ServerError::parse(&bytes);
+            let _ = crate::wire::ServerError::parse(&bytes);
             let _ = column_names(&bytes);
             let _ = columns(&bytes).count();
             let mut inbox = Inbox::default();
             let mut source = Torn(&bytes, 200);
-            while read(&mut inbox, &mut source, bytes.len() % 2 == 0).is_ok() {}
+            let keep = [Keep::All, Keep::Nothing, Keep::Start(3)][bytes.len() % 3];
+            while read(&mut inbox, &mut source, keep).is_ok() {}
         }
     }
 }

@@ -1,21 +1,27 @@
 //! PostgreSQL's wire protocol, version 3.
 //!
-//! [`socket`] moves bytes, [`tls`] decides whom to trust, [`startup`] logs in, [`message`] cuts the
-//! incoming bytes into messages without allocating, [`statement`] holds outgoing messages that are
-//! encoded once, and [`link`] is one logged-in connection.
+//! [`dial`] opens sockets and [`socket`] moves bytes, [`tls`] encrypts and [`trust`] decides whom to
+//! trust, [`startup`] and [`auth`] log in, [`message`] cuts the incoming bytes into messages without
+//! allocating, [`server_error`] says what may be kept of an error, [`statement`] holds outgoing
+//! messages that are encoded once, and [`link`] is one logged-in connection.
 
+mod auth;
+mod dial;
 pub mod link;
 pub mod message;
+pub mod server_error;
 pub mod socket;
 pub mod startup;
 pub mod statement;
 #[cfg(test)]
 mod tests;
 pub mod tls;
+mod trust;
+mod x509;
 
 use std::io;
 
-pub use message::ServerError;
+pub use server_error::ServerError;
 
 /// Why a connection could not be made or is no longer usable.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +35,9 @@ pub enum WireError {
     /// The server did not answer in time.
     #[error("the server did not answer in time")]
     Timeout,
+    /// The connection was ended here: no answer in time, or a wish to stop.
+    #[error("given up here: told to stop, or no answer within the limit")]
+    Stopped,
     /// The server said no.
     #[error("{0}")]
     Server(Box<ServerError>),
@@ -38,6 +47,9 @@ pub enum WireError {
     /// An authentication method that is not supported, or one that went wrong.
     #[error("authentication: {0}")]
     Auth(String),
+    /// The server asks for a secret where everybody in between could read it.
+    #[error("authentication: {0}")]
+    Exposed(String),
     /// The server asks for a password and there is none.
     #[error("the server asks for a password and none was given")]
     NoPassword,
@@ -56,6 +68,14 @@ impl WireError {
             _ => "08006",
         }
     }
+
+    /// In words without values; `known` is text that may be repeated.
+    pub fn words(&self, known: &str) -> String {
+        match self {
+            Self::Server(error) => error.words(known),
+            other => other.to_string(),
+        }
+    }
 }
 
 impl From<io::Error> for WireError {
@@ -63,6 +83,7 @@ impl From<io::Error> for WireError {
         match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Self::Timeout,
             io::ErrorKind::UnexpectedEof => Self::Closed,
+            io::ErrorKind::ConnectionAborted => Self::Stopped,
             _ => match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
                 Some(tls) => Self::Tls(tls.to_string()),
                 None => Self::Io(error),

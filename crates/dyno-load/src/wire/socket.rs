@@ -1,91 +1,256 @@
 //! Sockets: Unix, TCP and TLS over TCP behind one `Read + Write`.
 //!
-//! A socket blocks, with a time limit, until its session is logged in; from then on it returns at
-//! once and a reactor waits. Who must end a session from outside uses its [`Control`].
+//! Two manners. Until its session is logged in, a socket waits as ordinary sockets do, but in short
+//! naps between which its [`Patience`] is asked: one deadline for all of the dialogue, however the
+//! bytes dribble in, and an end when the caller wants to stop. From then on it returns at once and a
+//! reactor waits. In both manners a socket is of no use any more from the moment that its
+//! [`Control`] is shut down: a kernel goes on handing out bytes that a flooding peer sends.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-use super::{WireError, tls};
-use crate::spec::ConnectionSpec;
+use super::{WireError, dial, tls, x509};
+use crate::connection::ConnectionSpec;
 
 /// The bytes of the protocol's request for TLS: its length and its code.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
-/// The protocol's code for a cancel request.
-const CANCEL_CODE: u32 = 80_877_102;
+/// Longest wait without asking whether to go on.
+const NAP: Duration = Duration::from_millis(50);
+
+/// How long a login may take, and who may end it early.
+#[derive(Debug, Clone)]
+pub struct Patience {
+    /// `None` is without limit.
+    pub deadline: Option<Instant>,
+    /// The caller's wish to stop.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Patience {
+    /// So much time from now on.
+    pub fn new(limit: Option<Duration>, stop: &Arc<AtomicBool>) -> Self {
+        Self { deadline: limit.map(|limit| Instant::now() + limit), stop: Arc::clone(stop) }
+    }
+
+    fn check(&self) -> io::Result<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => Err(io::ErrorKind::TimedOut.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits in naps until the socket is ready for these.
+    pub fn wait(&self, socket: &impl AsFd, flags: PollFlags) -> io::Result<()> {
+        loop {
+            self.check()?;
+            let left = self.deadline.map_or(NAP, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if poll(socket, flags, left.min(NAP))? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Waits at most so long; whether the socket is ready.
+fn poll(socket: &impl AsFd, flags: PollFlags, limit: Duration) -> io::Result<bool> {
+    // A timeout of 0 would spin.
+    let limit = limit.max(Duration::from_millis(1));
+    let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
+    match rustix::event::poll(&mut [PollFd::new(socket, flags)], Some(&limit)) {
+        Ok(count) => Ok(count > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// The operating system's socket; never blocks by itself.
+#[derive(Debug)]
+pub enum Stream {
+    /// A Unix socket.
+    Unix(UnixStream),
+    /// TCP.
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(s) => s.read(buf),
+            Self::Tcp(s) => s.read(buf),
+        }
+    }
+
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(s) => s.write(buf),
+            Self::Tcp(s) => s.write(buf),
+        }
+    }
+
+    fn try_clone(&self) -> io::Result<Self> {
+        match self {
+            Self::Unix(s) => s.try_clone().map(Self::Unix),
+            Self::Tcp(s) => s.try_clone().map(Self::Tcp),
+        }
+    }
+
+    fn shut_down(&self) {
+        // The peer may be gone already, which is what is wanted.
+        let _ = match self {
+            Self::Unix(s) => s.shutdown(Shutdown::Both),
+            Self::Tcp(s) => s.shutdown(Shutdown::Both),
+        };
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(s) => s.as_fd(),
+            Self::Tcp(s) => s.as_fd(),
+        }
+    }
+}
+
+/// A socket with its manner of waiting.
+#[derive(Debug)]
+pub struct Wire {
+    stream: Stream,
+    /// Waits with it while there is one.
+    patience: Option<Patience>,
+    severed: Arc<AtomicBool>,
+}
+
+impl Wire {
+    /// A socket that waits; it must not block by itself.
+    pub fn new(stream: Stream, patience: Patience, severed: Arc<AtomicBool>) -> Self {
+        Self { stream, patience: Some(patience), severed }
+    }
+
+    fn check(&self) -> io::Result<()> {
+        if self.severed.load(Ordering::Relaxed) { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
+    }
+
+    /// After an attempt that failed: waits where that is the manner, else gives the error back.
+    #[cold]
+    fn pause(&self, error: io::Error, flags: PollFlags) -> io::Result<()> {
+        match (error.kind(), &self.patience) {
+            (io::ErrorKind::Interrupted, _) => Ok(()),
+            (io::ErrorKind::WouldBlock, Some(patience)) => patience.wait(&self.stream, flags),
+            _ => Err(error),
+        }
+    }
+}
+
+impl AsFd for Wire {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+impl Read for Wire {
+    #[inline]
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            self.check()?;
+            if let Some(patience) = &self.patience {
+                patience.check()?;
+            }
+            match self.stream.read(buf) {
+                Err(e) => self.pause(e, PollFlags::IN)?,
+                done => return done,
+            }
+        }
+    }
+}
+
+impl Write for Wire {
+    #[inline]
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        loop {
+            self.check()?;
+            match self.stream.write(buf) {
+                Err(e) => self.pause(e, PollFlags::OUT)?,
+                done => return done,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// A connected socket.
 #[derive(Debug)]
 pub enum Socket {
-    /// A Unix socket.
-    Unix(UnixStream),
-    /// Plain TCP.
-    Tcp(TcpStream),
+    /// In the clear.
+    Plain(Wire),
     /// TLS over TCP.
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+    Tls(Box<StreamOwned<ClientConnection, Wire>>),
 }
 
 impl Socket {
     /// Opens a socket without TLS.
-    pub fn open(spec: &ConnectionSpec, limit: Option<Duration>) -> Result<Self, WireError> {
-        let socket = if spec.is_unix() {
-            let path: PathBuf = [&spec.host, &format!(".s.PGSQL.{}", spec.port)].iter().collect();
-            Self::Unix(UnixStream::connect(path).map_err(WireError::Io)?)
-        } else {
-            Self::Tcp(open_tcp(spec, limit)?)
-        };
-        socket.set_limit(limit)?;
-        Ok(socket)
+    pub fn open(spec: &ConnectionSpec, patience: &Patience, severed: &Arc<AtomicBool>) -> Result<Self, WireError> {
+        let stream = dial::open(spec, patience)?;
+        Ok(Self::Plain(Wire::new(stream, patience.clone(), Arc::clone(severed))))
     }
 
-    /// Asks the server for TLS and takes it if offered; `Ok(false)` leaves a plain socket.
-    pub fn upgrade(self, spec: &ConnectionSpec, config: &Arc<ClientConfig>) -> Result<(Self, bool), WireError> {
-        let Self::Tcp(mut stream) = self else { return Ok((self, false)) };
-        stream.write_all(&SSL_REQUEST)?;
+    /// Asks the server whether it speaks TLS.
+    pub fn offers_tls(&mut self) -> Result<bool, WireError> {
+        self.write_all(&SSL_REQUEST)?;
         let mut answer = [0];
-        stream.read_exact(&mut answer)?;
+        self.read_exact(&mut answer)?;
         match answer[0] {
-            b'S' => {
-                let connection = tls::handshake(spec, config, &mut stream)?;
-                Ok((Self::Tls(Box::new(StreamOwned::new(connection, stream))), true))
-            }
-            b'N' => Ok((Self::Tcp(stream), false)),
-            // A server older than 7.0, or none that speaks this protocol.
+            b'S' => Ok(true),
+            b'N' => Ok(false),
+            // An error message could be anybody's: nothing of it is read or shown.
             other => Err(WireError::Protocol(format!("answer 0x{other:02x} to the TLS request"))),
         }
     }
 
-    /// Limits how long a read or write may block; `None` is without limit.
-    pub fn set_limit(&self, limit: Option<Duration>) -> Result<(), WireError> {
-        let set = |r: io::Result<()>, w: io::Result<()>| r.and(w).map_err(WireError::Io);
+    /// Begins TLS.
+    pub fn encrypt(self, spec: &ConnectionSpec, config: &Arc<ClientConfig>) -> Result<Self, WireError> {
+        let Self::Plain(mut wire) = self else { return Ok(self) };
+        let connection = tls::handshake(spec, config, &mut wire)?;
+        Ok(Self::Tls(Box::new(StreamOwned::new(connection, wire))))
+    }
+
+    /// Whether nobody in between can read.
+    pub fn is_encrypted(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
+    fn wire(&self) -> &Wire {
         match self {
-            Self::Unix(s) => set(s.set_read_timeout(limit), s.set_write_timeout(limit)),
-            Self::Tcp(s) => set(s.set_read_timeout(limit), s.set_write_timeout(limit)),
-            Self::Tls(s) => set(s.sock.set_read_timeout(limit), s.sock.set_write_timeout(limit)),
+            Self::Plain(wire) => wire,
+            Self::Tls(tls) => &tls.sock,
         }
     }
 
-    /// Makes reads and writes return at once; a [`Reactor`](crate::reactor::Reactor) waits.
-    pub fn unblock(&self) -> Result<(), WireError> {
+    /// Changes how long it waits; `None`: not at all, a [`Reactor`](crate::reactor::Reactor) does.
+    pub fn set_patience(&mut self, patience: Option<Patience>) {
         match self {
-            Self::Unix(s) => s.set_nonblocking(true),
-            Self::Tcp(s) => s.set_nonblocking(true),
-            Self::Tls(s) => s.sock.set_nonblocking(true),
+            Self::Plain(wire) => wire.patience = patience,
+            Self::Tls(tls) => tls.sock.patience = patience,
         }
-        .map_err(WireError::Io)
     }
 
     /// Whether bytes may be ready although the operating system knows of none.
     pub fn holds_bytes(&self) -> bool {
-        matches!(self, Self::Tls(_))
+        self.is_encrypted()
     }
 
     /// Sends all bytes, waiting for room where there is none.
@@ -109,39 +274,36 @@ impl Socket {
     fn wait_for_room(&self, error: io::Error) -> io::Result<()> {
         match error.kind() {
             io::ErrorKind::Interrupted => Ok(()),
-            io::ErrorKind::WouldBlock => {
-                rustix::event::poll(&mut [PollFd::new(self, PollFlags::OUT)], None)?;
-                Ok(())
-            }
+            // In naps: the next attempt sees whether the connection was ended meanwhile.
+            io::ErrorKind::WouldBlock => poll(self, PollFlags::OUT, NAP).map(|_| ()),
             _ => Err(error),
         }
     }
 
-    /// The certificate's hash that SCRAM can be bound to, if this is TLS.
-    pub fn end_point_hash(&self) -> Option<Vec<u8>> {
+    /// The server's certificate, if this is TLS.
+    pub fn certificate(&self) -> Option<&[u8]> {
         match self {
-            Self::Tls(s) => tls::end_point_hash(s.conn.peer_certificates()?.first()?),
-            _ => None,
+            Self::Tls(s) => s.conn.peer_certificates()?.first().map(AsRef::as_ref),
+            Self::Plain(_) => None,
         }
     }
 
-    /// A second handle to end blocked reads from another thread.
+    /// The certificate's hash that SCRAM can be bound to, if this is TLS and there is one.
+    pub fn end_point_hash(&self) -> Option<Vec<u8>> {
+        x509::end_point_hash(self.certificate()?)
+    }
+
+    /// A second handle to end the connection from another thread.
     pub fn control(&self) -> Result<Control, WireError> {
-        Ok(match self {
-            Self::Unix(s) => Control::Unix(s.try_clone().map_err(WireError::Io)?),
-            Self::Tcp(s) => Control::Tcp(s.try_clone().map_err(WireError::Io)?),
-            Self::Tls(s) => Control::Tcp(s.sock.try_clone().map_err(WireError::Io)?),
-        })
+        let wire = self.wire();
+        let stream = wire.stream.try_clone().map_err(WireError::Io)?;
+        Ok(Control { stream: Some(stream), severed: Arc::clone(&wire.severed) })
     }
 }
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Unix(s) => s.as_fd(),
-            Self::Tcp(s) => s.as_fd(),
-            Self::Tls(s) => s.sock.as_fd(),
-        }
+        self.wire().as_fd()
     }
 }
 
@@ -149,8 +311,7 @@ impl Read for Socket {
     #[inline]
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Unix(s) => s.read(buf),
-            Self::Tcp(s) => s.read(buf),
+            Self::Plain(s) => s.read(buf),
             Self::Tls(s) => s.read(buf),
         }
     }
@@ -160,69 +321,37 @@ impl Write for Socket {
     #[inline]
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Unix(s) => s.write(buf),
-            Self::Tcp(s) => s.write(buf),
+            Self::Plain(s) => s.write(buf),
             Self::Tls(s) => s.write(buf),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::Unix(s) => s.flush(),
-            Self::Tcp(s) => s.flush(),
+            Self::Plain(s) => s.flush(),
             Self::Tls(s) => s.flush(),
         }
     }
 }
 
-/// The handle of another thread on a session's socket.
+/// The handle of another thread on a session's socket, made before the socket is.
 #[derive(Debug)]
-pub enum Control {
-    /// A Unix socket.
-    Unix(UnixStream),
-    /// TCP, with or without TLS above.
-    Tcp(TcpStream),
+pub struct Control {
+    stream: Option<Stream>,
+    severed: Arc<AtomicBool>,
 }
 
 impl Control {
-    /// Ends the connection: a blocked read returns at once.
+    /// For a socket that is about to be opened.
+    pub fn ahead(severed: &Arc<AtomicBool>) -> Self {
+        Self { stream: None, severed: Arc::clone(severed) }
+    }
+
+    /// Ends the connection: nothing is read from it or written to it any more.
     pub fn shut_down(&self) {
-        // The peer may be gone already, which is what is wanted.
-        let _ = match self {
-            Self::Unix(s) => s.shutdown(Shutdown::Both),
-            Self::Tcp(s) => s.shutdown(Shutdown::Both),
-        };
-    }
-}
-
-/// Asks the server, on a connection of its own, to cancel what a session is doing.
-pub fn cancel(spec: &ConnectionSpec, process: u32, key: u32) -> Result<(), WireError> {
-    let limit = Some(Duration::from_millis(300));
-    let mut socket = Socket::open(spec, limit)?;
-    let mut message = [0; 16];
-    for (slot, word) in message.chunks_exact_mut(4).zip([16, CANCEL_CODE, process, key]) {
-        slot.copy_from_slice(&word.to_be_bytes());
-    }
-    socket.write_all(&message)?;
-    Ok(())
-}
-
-fn open_tcp(spec: &ConnectionSpec, limit: Option<Duration>) -> Result<TcpStream, WireError> {
-    let deadline = limit.map(|limit| Instant::now() + limit);
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
-    for address in (spec.host.as_str(), spec.port).to_socket_addrs().map_err(WireError::Io)? {
-        let tried = match deadline.map(|d| d.saturating_duration_since(Instant::now())) {
-            Some(Duration::ZERO) => return Err(WireError::Timeout),
-            Some(left) => TcpStream::connect_timeout(&address, left),
-            None => TcpStream::connect(address),
-        };
-        match tried {
-            Ok(stream) => {
-                stream.set_nodelay(true).map_err(WireError::Io)?;
-                return Ok(stream);
-            }
-            Err(e) => last = e,
+        self.severed.store(true, Ordering::Relaxed);
+        if let Some(stream) = &self.stream {
+            stream.shut_down();
         }
     }
-    Err(last.into())
 }

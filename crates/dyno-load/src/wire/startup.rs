@@ -1,23 +1,22 @@
 //! From a socket to a session: TLS, start-up message, authentication, first `ReadyForQuery`.
-//!
-//! Methods: trust, password, md5, SCRAM-SHA-256, and SCRAM-SHA-256-PLUS over TLS. A server that
-//! accepts SCRAM without proving that it knows the password is refused.
 
 use std::io::Write;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use bytes::BytesMut;
-use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256};
 use postgres_protocol::message::frontend;
 use rustls::ClientConfig;
 
 use super::link::Link;
-use super::message::Inbox;
-use super::socket::Socket;
+use super::message::{Inbox, Keep};
+use super::socket::{Patience, Socket};
 use super::{ServerError, WireError, tls};
-use crate::spec::{ConnectionSpec, Password, SslMode};
+use crate::connection::{ConnectionSpec, SslMode, SslNegotiation};
+
+/// The protocol's code for a cancel request.
+const CANCEL_CODE: u32 = 80_877_102;
 
 /// Knows how to make connections of one arm.
 #[derive(Debug)]
@@ -37,43 +36,67 @@ impl Dialler {
         &self.spec
     }
 
-    /// Opens a socket and logs in, within the specification's limit and `limit`.
-    pub fn connect(&self, limit: Option<Duration>) -> Result<Link, WireError> {
+    /// Opens a socket and logs in, within the specification's limit and `limit`; `stop` and
+    /// `severed` end it at any point. The session's socket still waits, without limit, until
+    /// [`Link::unblock`].
+    pub fn connect(
+        &self,
+        limit: Option<Duration>,
+        stop: &Arc<AtomicBool>,
+        severed: &Arc<AtomicBool>,
+    ) -> Result<Link, WireError> {
         let limit = match (self.spec.connect_timeout(), limit) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        let mut greeter = Greeter {
-            spec: &self.spec,
-            socket: self.open(limit)?,
-            inbox: Inbox::default(),
-            out: BytesMut::new(),
-            deadline: limit.map(|limit| Instant::now() + limit),
-        };
+        let patience = Patience::new(limit, stop);
+        self.log_in(self.open(&patience, severed)?, stop)
+    }
+
+    /// Logs in on a connected socket.
+    pub fn log_in(&self, socket: Socket, stop: &Arc<AtomicBool>) -> Result<Link, WireError> {
+        let inbox = Inbox::before_login();
+        let mut greeter = Greeter { spec: &self.spec, socket, inbox, out: BytesMut::new() };
         greeter.start()?;
         greeter.authenticate()?;
         let (process, key) = greeter.settle()?;
-        greeter.socket.set_limit(None)?;
+        greeter.inbox.logged_in();
+        greeter.socket.set_patience(Some(Patience::new(None, stop)));
         Ok(Link::new(greeter.socket, greeter.inbox, process, key))
     }
 
-    fn open(&self, limit: Option<Duration>) -> Result<Socket, WireError> {
-        let socket = Socket::open(&self.spec, limit)?;
+    /// Asks the server, on a connection of its own, to cancel what a session is doing. The session's
+    /// key travels as protected as the session.
+    pub fn cancel(&self, process: u32, key: u32, limit: Duration) -> Result<(), WireError> {
+        let never = Arc::new(AtomicBool::new(false));
+        let mut socket = self.open(&Patience::new(Some(limit), &never), &never)?;
+        let mut message = [0; 16];
+        for (slot, word) in message.chunks_exact_mut(4).zip([16, CANCEL_CODE, process, key]) {
+            slot.copy_from_slice(&word.to_be_bytes());
+        }
+        socket.write_all(&message)?;
+        socket.flush()?;
+        Ok(())
+    }
+
+    fn open(&self, patience: &Patience, severed: &Arc<AtomicBool>) -> Result<Socket, WireError> {
+        let mut socket = Socket::open(&self.spec, patience, severed)?;
         let Some(config) = &self.tls else { return Ok(socket) };
-        let (socket, encrypted) = socket.upgrade(&self.spec, config)?;
-        if encrypted || self.spec.sslmode == SslMode::Prefer {
+        if self.spec.sslnegotiation == SslNegotiation::Direct || socket.offers_tls()? {
+            return socket.encrypt(&self.spec, config);
+        }
+        if self.spec.sslmode == SslMode::Prefer {
             return Ok(socket);
         }
         Err(WireError::Tls("the server offers none and sslmode asks for it".into()))
     }
 }
 
-struct Greeter<'a> {
-    spec: &'a ConnectionSpec,
-    socket: Socket,
+pub(super) struct Greeter<'a> {
+    pub(super) spec: &'a ConnectionSpec,
+    pub(super) socket: Socket,
     inbox: Inbox,
-    out: BytesMut,
-    deadline: Option<Instant>,
+    pub(super) out: BytesMut,
 }
 
 impl Greeter<'_> {
@@ -91,23 +114,17 @@ impl Greeter<'_> {
         self.send()
     }
 
-    fn send(&mut self) -> Result<(), WireError> {
+    pub(super) fn send(&mut self) -> Result<(), WireError> {
         self.socket.write_all(&self.out)?;
+        self.socket.flush()?;
         self.out.clear();
         Ok(())
     }
 
     /// The next message that matters: not a notice, and an error as an error.
-    fn receive(&mut self) -> Result<(u8, Vec<u8>), WireError> {
+    pub(super) fn receive(&mut self) -> Result<(u8, Vec<u8>), WireError> {
         loop {
-            if let Some(deadline) = self.deadline {
-                let left = deadline.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return Err(WireError::Timeout);
-                }
-                self.socket.set_limit(Some(left))?;
-            }
-            let Some(message) = self.inbox.next(|_| true)? else {
+            let Some(message) = self.inbox.next(|tag| if tag == b'N' { Keep::Nothing } else { Keep::All })? else {
                 self.inbox.fill(&mut self.socket)?;
                 continue;
             };
@@ -117,80 +134,6 @@ impl Greeter<'_> {
                 b'E' => return Err(ServerError::parse(body).into()),
                 tag => return Ok((tag, body.to_vec())),
             }
-        }
-    }
-
-    /// Answers the server's questions until it is content.
-    fn authenticate(&mut self) -> Result<(), WireError> {
-        loop {
-            let (kind, data) = self.question()?;
-            match kind {
-                0 => return Ok(()),
-                3 => self.answer(frontend::password_message)?,
-                5 => {
-                    let salt =
-                        *data.first_chunk::<4>().ok_or_else(|| WireError::Protocol("md5 without salt".into()))?;
-                    let user = self.spec.user.clone();
-                    self.answer(|password, out| {
-                        let hash = md5_hash(user.as_bytes(), password, salt);
-                        frontend::password_message(hash.as_bytes(), out)
-                    })?;
-                }
-                10 => self.scram(&data)?,
-                other => return Err(WireError::Auth(unsupported(other))),
-            }
-        }
-    }
-
-    fn question(&mut self) -> Result<(u32, Vec<u8>), WireError> {
-        match self.receive()? {
-            (b'R', body) if body.len() >= 4 => {
-                let kind = u32::from_be_bytes([body[0], body[1], body[2], body[3]]);
-                Ok((kind, body[4..].to_vec()))
-            }
-            (tag, _) => Err(WireError::Protocol(format!("message {:?} during authentication", char::from(tag)))),
-        }
-    }
-
-    fn password(&self) -> Result<&[u8], WireError> {
-        self.spec.password.as_ref().map(Password::reveal).ok_or(WireError::NoPassword)
-    }
-
-    fn answer(&mut self, encode: impl FnOnce(&[u8], &mut BytesMut) -> std::io::Result<()>) -> Result<(), WireError> {
-        let mut out = BytesMut::new();
-        encode(self.password()?, &mut out)?;
-        self.out = out;
-        self.send()
-    }
-
-    fn scram(&mut self, mechanisms: &[u8]) -> Result<(), WireError> {
-        let offers = |name: &str| mechanisms.split(|&b| b == 0).any(|m| m == name.as_bytes());
-        let hash = self.socket.end_point_hash();
-        let (mechanism, binding) = match hash {
-            Some(hash) if offers(SCRAM_SHA_256_PLUS) => {
-                (SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(hash))
-            }
-            Some(_) if offers(SCRAM_SHA_256) => (SCRAM_SHA_256, ChannelBinding::unrequested()),
-            None if offers(SCRAM_SHA_256) => (SCRAM_SHA_256, ChannelBinding::unsupported()),
-            _ => {
-                let offered = String::from_utf8_lossy(mechanisms).replace('\0', " ");
-                return Err(WireError::Auth(format!("only SASL {}", offered.trim())));
-            }
-        };
-        let failed = |e: std::io::Error| WireError::Auth(format!("SCRAM: {e}"));
-        let mut scram = ScramSha256::new(self.password()?, binding);
-        frontend::sasl_initial_response(mechanism, scram.message(), &mut self.out)?;
-        self.send()?;
-        scram.update(&self.expect(11)?).map_err(failed)?;
-        frontend::sasl_response(scram.message(), &mut self.out)?;
-        self.send()?;
-        scram.finish(&self.expect(12)?).map_err(failed)
-    }
-
-    fn expect(&mut self, kind: u32) -> Result<Vec<u8>, WireError> {
-        match self.question()? {
-            (found, data) if found == kind => Ok(data),
-            (found, _) => Err(WireError::Auth(format!("SCRAM: step {found} instead of {kind}"))),
         }
     }
 
@@ -212,15 +155,4 @@ impl Greeter<'_> {
             }
         }
     }
-}
-
-fn unsupported(kind: u32) -> String {
-    let name = match kind {
-        2 => "Kerberos V5",
-        6 => "SCM credential",
-        7 | 8 => "GSSAPI",
-        9 => "SSPI",
-        _ => return format!("the server asks for method {kind}, which is not supported"),
-    };
-    format!("the server asks for {name}, which is not supported")
 }

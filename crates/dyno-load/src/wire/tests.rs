@@ -3,6 +3,8 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -12,8 +14,8 @@ use super::link::Link;
 use super::startup::Dialler;
 use super::{ServerError, WireError};
 use crate::LoadError;
+use crate::connection::{ChannelBinding, ConnectionSpec, RequireAuth, SslMode};
 use crate::reactor::{Pulse, finish};
-use crate::spec::{ConnectionSpec, Password, SslMode};
 
 /// One step of the server.
 enum Act {
@@ -27,8 +29,12 @@ enum Act {
     Send(Vec<u8>),
     /// Sends bytes one by one with a pause in between.
     Dribble(Vec<u8>),
+    /// Sends bytes one by one until the client gives up.
+    Drip(Vec<u8>),
     /// Waits until the client gives up.
     Silence,
+    /// The same, and not a byte comes.
+    Nothing,
 }
 
 fn frame(tag: u8, body: &[u8]) -> Vec<u8> {
@@ -67,18 +73,11 @@ fn serve(acts: Vec<Act>) -> (ConnectionSpec, JoinHandle<()>) {
             perform(&mut client, act);
         }
     });
-    let spec = ConnectionSpec {
-        host: "127.0.0.1".into(),
-        port,
-        user: "md5_user".into(),
-        password: Some(Password::new("password")),
-        dbname: "d".into(),
-        sslmode: SslMode::Disable,
-        sslrootcert: None,
-        options: None,
-        application_name: String::new(),
-        connect_timeout_s: 1,
-    };
+    let spec = format!(
+        r#"{{"host": "127.0.0.1", "port": {port}, "user": "md5_user", "password": "password", "dbname": "d",
+            "sslmode": "disable", "application_name": "", "connect_timeout_s": 1}}"#
+    );
+    let spec: ConnectionSpec = serde_json::from_str(&spec).expect("is good");
     (spec, server)
 }
 
@@ -99,7 +98,16 @@ fn perform(client: &mut TcpStream, act: Act) {
                 thread::sleep(Duration::from_micros(200));
             }
         }
+        Act::Drip(bytes) => {
+            for byte in bytes {
+                if client.write_all(&[byte]).is_err() {
+                    return;
+                }
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
         Act::Silence => drop(client.read(&mut [0; 64])),
+        Act::Nothing => assert!(client.read(&mut [0; 64]).is_ok_and(|count| count == 0), "something was answered"),
     }
 }
 
@@ -113,7 +121,7 @@ fn read_message(client: &mut TcpStream) -> (u8, Vec<u8>) {
 }
 
 fn connect(spec: &ConnectionSpec) -> Result<Link, WireError> {
-    Dialler::new(spec)?.connect(None)
+    Dialler::new(spec)?.connect(None, &Arc::default(), &Arc::default())
 }
 
 /// The sockets of these tests block, so nothing has to be waited for.
@@ -142,7 +150,96 @@ fn md5_and_cleartext_answer_with_the_right_bytes() {
     let acts = vec![Act::Greeting, auth(5, &[0x2a, 0x3d, 0x8f, 0xe0]), Act::Expect(b'p', md5), Act::Send(welcome())];
     outcome(acts).expect("connects");
     let acts = vec![Act::Greeting, auth(3, &[]), Act::Expect(b'p', b"password\0".to_vec()), Act::Send(welcome())];
-    outcome(acts).expect("connects");
+    let (mut spec, server) = serve(acts);
+    spec.require_auth = allow("password");
+    connect(&spec).expect("connects");
+    server.join().expect("the server's expectations hold");
+}
+
+fn allow(methods: &str) -> RequireAuth {
+    RequireAuth::try_from(methods.to_owned()).expect("is good")
+}
+
+#[test]
+fn a_password_in_the_clear_is_for_encrypted_connections() {
+    let error = outcome(vec![Act::Greeting, auth(3, &[]), Act::Silence]).expect_err("is refused");
+    assert!(matches!(error, WireError::Exposed(_)), "{error}");
+}
+
+#[test]
+fn nothing_is_answered_that_the_user_does_not_allow() {
+    let plus = || auth(10, b"SCRAM-SHA-256\0SCRAM-SHA-256-PLUS\0\0");
+    let cases: Vec<(&str, ChannelBinding, Act, &str)> = vec![
+        ("scram-sha-256", ChannelBinding::Prefer, auth(3, &[]), "require_auth=scram-sha-256 does not allow it"),
+        ("scram-sha-256", ChannelBinding::Prefer, auth(5, &[1; 4]), "require_auth=scram-sha-256 does not allow it"),
+        ("scram-sha-256", ChannelBinding::Prefer, auth(0, &[]), "let us in without asking; require_auth"),
+        ("!md5", ChannelBinding::Prefer, auth(5, &[1; 4]), "require_auth=!md5"),
+        ("!none", ChannelBinding::Prefer, auth(0, &[]), "without asking"),
+        ("", ChannelBinding::Require, auth(5, &[1; 4]), "channel_binding=require allows"),
+        ("", ChannelBinding::Require, auth(0, &[]), "channel_binding=require allows"),
+        ("", ChannelBinding::Require, auth(10, b"SCRAM-SHA-256\0\0"), "offers no SCRAM-SHA-256-PLUS"),
+        ("", ChannelBinding::Disable, plus(), "on an unencrypted connection"),
+        ("", ChannelBinding::Prefer, plus(), "on an unencrypted connection"),
+    ];
+    for (methods, binding, act, expected) in cases {
+        let (mut spec, server) = serve(vec![Act::Greeting, act, Act::Nothing]);
+        (spec.require_auth, spec.channel_binding) = (allow(methods), binding);
+        let error = connect(&spec).expect_err("is refused").to_string();
+        assert!(error.contains(expected), "{error:?} should contain {expected:?}");
+        server.join().expect("not a byte was answered");
+    }
+}
+
+#[test]
+fn a_question_is_answered_once() {
+    let hash = || auth(5, &[0x2a, 0x3d, 0x8f, 0xe0]);
+    let error = outcome(vec![Act::Greeting, hash(), Act::Message, hash(), Act::Nothing]).expect_err("is refused");
+    assert!(error.to_string().contains("although it had its answer"), "{error}");
+}
+
+#[test]
+fn a_long_message_before_the_login_is_refused_by_its_head() {
+    let mut claim = vec![b'E'];
+    claim.extend_from_slice(&(1_u32 << 30).to_be_bytes());
+    let error = outcome(vec![Act::Greeting, Act::Send(claim), Act::Nothing]).expect_err("is refused");
+    assert!(matches!(error, WireError::Protocol(_)), "{error}");
+}
+
+#[test]
+fn dribbled_bytes_do_not_prolong_the_time_to_connect() {
+    let mut notices = Vec::new();
+    (0..40).for_each(|_| notices.extend(frame(b'N', &[0; 200])));
+    for (mode, acts) in [
+        (SslMode::Disable, vec![Act::Greeting, Act::Drip(notices)]),
+        // A record of TLS that never comes to its end.
+        (
+            SslMode::Require,
+            vec![Act::Greeting, Act::Send(b"S".to_vec()), Act::Drip([&[22, 3, 3, 63, 0][..], &[2; 9000]].concat())],
+        ),
+    ] {
+        let (mut spec, server) = serve(acts);
+        spec.sslmode = mode;
+        let error = connect(&spec).expect_err("times out");
+        assert!(matches!(error, WireError::Timeout), "{error:?}");
+        server.join().expect("ends when the client has gone");
+    }
+}
+
+#[test]
+fn a_connection_without_a_time_limit_ends_when_it_is_told_to() {
+    let (mut spec, server) = serve(vec![Act::Silence]);
+    spec.connect_timeout_s = 0;
+    let stop = Arc::new(AtomicBool::new(false));
+    thread::scope(|scope| {
+        let dialler = Dialler::new(&spec).expect("no roots");
+        let dial = scope.spawn({
+            let stop = Arc::clone(&stop);
+            move || dialler.connect(None, &stop, &Arc::default())
+        });
+        stop.store(true, Ordering::Relaxed);
+        assert!(matches!(dial.join().expect("no panic"), Err(WireError::Stopped)));
+    });
+    server.join().expect("ends");
 }
 
 #[test]
@@ -159,7 +256,7 @@ fn what_goes_wrong_at_login_is_said_clearly() {
         (vec![Act::Greeting, auth(7, &[])], "the server asks for GSSAPI, which is not supported"),
         (vec![Act::Greeting, auth(99, &[])], "the server asks for method 99"),
         (vec![Act::Greeting, auth(5, &[1])], "md5 without salt"),
-        (vec![Act::Greeting, auth(10, b"OAUTHBEARER\0\0")], "only SASL OAUTHBEARER"),
+        (vec![Act::Greeting, auth(10, b"OAUTHBEARER\0\0")], "SASL OAUTHBEARER only"),
         (vec![Act::Greeting, Act::Silence], "did not answer in time"),
         (vec![Act::Greeting, Act::Send(frame(b'R', &[0; 4])), Act::Send(frame(b'D', &[0, 0]))], "before the session"),
     ];
@@ -186,15 +283,19 @@ fn scram_is_refused_unless_the_server_proves_itself() {
 
 #[test]
 fn a_missing_password_is_named_as_such_and_none_is_ever_shown() {
-    let (mut spec, server) = serve(vec![Act::Greeting, auth(3, &[])]);
+    let (mut spec, server) = serve(vec![Act::Greeting, auth(5, &[1; 4])]);
     spec.password = None;
     let error = connect(&spec).expect_err("fails");
     let shown = LoadError::connect(&spec, error).to_string();
     assert!(shown.contains("none was given\n  next: give a password for this user"), "{shown}");
     server.join().expect("ends");
 
-    let refusal =
-        error_of(outcome(vec![Act::Greeting, auth(3, &[]), Act::Message, Act::Send(refusal("FATAL", "28P01", "no"))]));
+    let refusal = error_of(outcome(vec![
+        Act::Greeting,
+        auth(5, &[1; 4]),
+        Act::Message,
+        Act::Send(refusal("FATAL", "28P01", "no")),
+    ]));
     assert!(!refusal.contains("password"), "{refusal}");
 }
 

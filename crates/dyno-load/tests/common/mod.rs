@@ -12,6 +12,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -241,11 +242,11 @@ pub struct Block {
 
 /// Runs one block and reads its evidence back.
 pub fn run(load: &mut Load, slices: &[Slice]) -> Result<Block, LoadError> {
-    run_until(load, slices, &AtomicBool::new(false))
+    run_until(load, slices, &Arc::default())
 }
 
 /// Runs one block until its end or until `stop`.
-pub fn run_until(load: &mut Load, slices: &[Slice], stop: &AtomicBool) -> Result<Block, LoadError> {
+pub fn run_until(load: &mut Load, slices: &[Slice], stop: &Arc<AtomicBool>) -> Result<Block, LoadError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let dir = std::env::temp_dir().join(format!("dyno-calls-{}-{number}", std::process::id()));

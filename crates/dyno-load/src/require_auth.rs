@@ -1,0 +1,129 @@
+//! libpq's `require_auth`: which ways of asking who we are the server may use. A list of methods,
+//! or of methods that are ruled out (`!password,!md5`); never both.
+
+use serde::Deserialize;
+
+/// A way of asking, as `require_auth` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// The password in the clear.
+    Password,
+    /// A salted MD5 hash.
+    Md5,
+    /// Kerberos; not spoken here, but it may be named.
+    Gss,
+    /// Kerberos on Windows; not spoken here.
+    Sspi,
+    /// SCRAM, with or without channel binding.
+    Scram,
+    /// A bearer token; not spoken here.
+    Oauth,
+    /// No question at all, as with `trust`.
+    None,
+}
+
+const METHODS: [(&str, Method); 7] = [
+    ("password", Method::Password),
+    ("md5", Method::Md5),
+    ("gss", Method::Gss),
+    ("sspi", Method::Sspi),
+    ("scram-sha-256", Method::Scram),
+    ("oauth", Method::Oauth),
+    ("none", Method::None),
+];
+
+/// What the server may ask; everything, where the user said nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct RequireAuth {
+    text: String,
+    /// A bit per entry of [`METHODS`].
+    allowed: u8,
+    negative: bool,
+}
+
+impl Default for RequireAuth {
+    fn default() -> Self {
+        Self { text: String::new(), allowed: u8::MAX, negative: true }
+    }
+}
+
+impl RequireAuth {
+    /// Whether the server may use this method.
+    pub fn allows(&self, method: Method) -> bool {
+        self.allowed & bit(method) != 0
+    }
+
+    /// Whether the user asked for this method by name.
+    pub fn names(&self, method: Method) -> bool {
+        !self.negative && self.allows(method)
+    }
+}
+
+/// As the user wrote it.
+impl std::fmt::Display for RequireAuth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+fn bit(method: Method) -> u8 {
+    METHODS.iter().position(|(_, known)| *known == method).map_or(0, |at| 1 << at)
+}
+
+impl TryFrom<String> for RequireAuth {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        let negative = text.starts_with('!');
+        let mut allowed = if negative { u8::MAX } else { 0 };
+        for part in text.split(',') {
+            let name = part.strip_prefix('!');
+            if name.is_some() != negative {
+                return Err(format!("require_auth {text:?}: methods and ruled-out methods (!) cannot be mixed"));
+            }
+            let name = name.unwrap_or(part);
+            let Some(&(_, method)) = METHODS.iter().find(|(known, _)| *known == name) else {
+                let known: Vec<&str> = METHODS.iter().map(|(known, _)| *known).collect();
+                return Err(format!("require_auth: no method {name:?}; there are {}", known.join(", ")));
+            };
+            if (allowed & bit(method) != 0) != negative {
+                return Err(format!("require_auth {text:?} names {name} twice"));
+            }
+            allowed ^= bit(method);
+        }
+        Ok(Self { text, allowed, negative })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<RequireAuth, String> {
+        RequireAuth::try_from(text.to_owned())
+    }
+
+    #[test]
+    fn a_list_allows_what_it_names_and_a_negative_list_the_rest() {
+        let scram = parse("scram-sha-256").expect("parses");
+        assert!(scram.allows(Method::Scram) && scram.names(Method::Scram));
+        assert!(!scram.allows(Method::Password) && !scram.allows(Method::None));
+        let rest = parse("!password,!md5").expect("parses");
+        assert!(rest.allows(Method::None) && rest.allows(Method::Scram) && !rest.allows(Method::Md5));
+        assert!(!rest.names(Method::Scram));
+        assert!(!parse("!none").expect("parses").allows(Method::None));
+        assert!(parse("").expect("parses").allows(Method::Password));
+        assert!(!RequireAuth::default().names(Method::Password));
+    }
+
+    #[test]
+    fn what_libpq_refuses_is_refused() {
+        for bad in ["md5,!password", "!password,md5", "md5,md5", "!md5,!md5", "none,none", "scram", "md5,", " md5"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

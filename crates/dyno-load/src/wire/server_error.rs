@@ -1,0 +1,264 @@
+//! What the server says when it refuses, and what of it may be kept.
+//!
+//! A message can hold a value of a row: `invalid input syntax for type integer: "…"`. Evidence holds
+//! no values, so of an error these are kept:
+//!
+//! - its SQLSTATE and severity;
+//! - the names of constraint, table, column and type, which the server sends as fields of their own;
+//! - its message, in which everything in quotes is replaced by `…` that is neither such a name nor
+//!   part of the text that stands in the evidence anyway (the script, the SQL of the session), and
+//!   every word with a digit that is not part of that text either. In errors of class 22 (data)
+//!   whatever is in quotes is a value.
+//!
+//! DETAIL, HINT and CONTEXT are not even read. Messages that somebody's own code makes (RAISE, other
+//! procedural languages, foreign data) can be anything and are left out as a whole.
+
+use std::fmt::{self, Write};
+
+/// Longest message that is kept [characters].
+const WORDS_MAX: usize = 300;
+const QUOTES: [char; 10] = ['"', '\'', '`', '«', '»', '„', '“', '”', '‘', '’'];
+/// Classes of SQLSTATE whose messages are not PostgreSQL's own.
+const FOREIGN_CLASSES: [&str; 4] = ["P0", "38", "39", "HV"];
+/// Beginnings of the server's routines that pass on a message of somebody's code, whatever its
+/// SQLSTATE.
+const FOREIGN_ROUTINES: [&str; 5] = ["exec_stmt_", "PLy_", "plperl", "pltcl", "croak"];
+
+/// What the server says when it refuses.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ServerError {
+    /// `ERROR`, `FATAL` or `PANIC`, not translated.
+    pub severity: String,
+    /// SQLSTATE.
+    pub code: String,
+    /// The constraint that was violated.
+    pub constraint: Option<String>,
+    message: String,
+    /// Names of objects, from fields that hold nothing else.
+    names: Vec<String>,
+    foreign: bool,
+}
+
+impl ServerError {
+    /// From the body of an `ErrorResponse`; whatever is missing stays empty.
+    pub fn parse(body: &[u8]) -> Self {
+        let mut error = Self::default();
+        let (mut localised, mut routine) = (String::new(), String::new());
+        for field in body.split(|&b| b == 0) {
+            let Some((kind, text)) = field.split_first() else { continue };
+            let text = String::from_utf8_lossy(text).into_owned();
+            match kind {
+                b'S' => localised = text,
+                b'V' => error.severity = text,
+                b'C' => error.code = text,
+                b'M' => error.message = text,
+                b'R' => routine = text,
+                b'n' => {
+                    error.constraint = Some(text.clone());
+                    error.names.push(text);
+                }
+                b's' | b't' | b'c' | b'd' => error.names.push(text),
+                _ => {}
+            }
+        }
+        if error.severity.is_empty() {
+            error.severity = localised;
+        }
+        if !matches!(error.severity.as_str(), "FATAL" | "PANIC") {
+            error.severity = "ERROR".into();
+        }
+        let is_state =
+            |code: &str| code.len() == 5 && code.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
+        if !is_state(&error.code) {
+            error.code = "XX000".into();
+        }
+        error.foreign = FOREIGN_CLASSES.iter().any(|class| error.code.starts_with(class))
+            || FOREIGN_ROUTINES.iter().any(|beginning| routine.starts_with(beginning));
+        error
+    }
+
+    /// A refusal of our own, in the form of the server's; its message holds no value.
+    pub fn ours(code: &str, message: String) -> Self {
+        Self { severity: "ERROR".into(), code: code.into(), message, ..Self::default() }
+    }
+
+    /// Whether the server ends the connection after it.
+    pub fn is_fatal(&self) -> bool {
+        matches!(self.severity.as_str(), "FATAL" | "PANIC")
+    }
+
+    /// The error in one line without values; `known` is text that may be repeated.
+    pub fn words(&self, known: &str) -> String {
+        let message =
+            if self.foreign { "(a message of the server's own code, left out)".into() } else { self.message(known) };
+        format!("{}: {message} (SQLSTATE {})", self.severity, self.code)
+    }
+
+    fn message(&self, known: &str) -> String {
+        let mut out = String::new();
+        let mut rest = self.message.as_str();
+        while let Some((before, quote, inside)) = next_quote(rest) {
+            plain(before, known, &mut out);
+            let quoted = inside.find(|c| QUOTES.contains(&c)).map(|end| inside.split_at(end));
+            let Some((text, after)) = quoted.filter(|(text, _)| self.may_show(text, known)) else {
+                // The value may hold quotes itself: it goes up to the last of them.
+                let end = inside.rfind(|c| QUOTES.contains(&c)).map_or(inside.len(), |at| at);
+                out.push(quote);
+                out.push('…');
+                rest = &inside[end..];
+                let closing = rest.chars().next();
+                out.extend(closing);
+                rest = &rest[closing.map_or(0, char::len_utf8)..];
+                continue;
+            };
+            let closing = after.chars().next();
+            out.push(quote);
+            out.push_str(text);
+            out.extend(closing);
+            rest = &after[closing.map_or(0, char::len_utf8)..];
+        }
+        plain(rest, known, &mut out);
+        out.chars().map(|c| if c.is_control() { ' ' } else { c }).take(WORDS_MAX).collect()
+    }
+
+    fn may_show(&self, text: &str, known: &str) -> bool {
+        let is_name = self.names.iter().any(|name| name == text);
+        is_name || (!self.code.starts_with("22") && !text.trim().is_empty() && known.contains(text))
+    }
+}
+
+/// Text up to the next opening quote, the quote, and what follows. An apostrophe is none.
+fn next_quote(text: &str) -> Option<(&str, char, &str)> {
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        let apostrophe = matches!(c, '\'' | '’') && before.is_alphanumeric();
+        if QUOTES.contains(&c) && !apostrophe {
+            return Some((&text[..at], c, &text[at + c.len_utf8()..]));
+        }
+        before = c;
+    }
+    None
+}
+
+/// Text outside of quotes: words with a digit may be values.
+fn plain(text: &str, known: &str, out: &mut String) {
+    for word in text.split_inclusive(char::is_whitespace) {
+        let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
+        if bare.contains(|c: char| c.is_numeric()) && !known.contains(bare) {
+            let start = word.find(bare).unwrap_or(0);
+            // Writing into a string does not fail.
+            let _ = write!(out, "{}…{}", &word[..start], &word[start + bare.len()..]);
+        } else {
+            out.push_str(word);
+        }
+    }
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words(""))
+    }
+}
+
+/// Without values, too.
+impl fmt::Debug for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn error(fields: &[(char, &str)]) -> ServerError {
+        let mut body = Vec::new();
+        for (kind, text) in fields {
+            body.extend_from_slice(format!("{kind}{text}\0").as_bytes());
+        }
+        body.push(0);
+        ServerError::parse(&body)
+    }
+
+    #[test]
+    fn detail_and_hint_are_dropped_and_the_constraint_is_kept() {
+        let error = error(&[
+            ('S', "FEHLER"),
+            ('V', "ERROR"),
+            ('C', "23505"),
+            ('M', "duplicate key value violates unique constraint \"once_pkey\""),
+            ('D', "Key (id)=(4711) already exists."),
+            ('H', "try 4712"),
+            ('W', "SQL statement \"insert 4711\""),
+            ('n', "once_pkey"),
+        ]);
+        assert_eq!(error.constraint.as_deref(), Some("once_pkey"));
+        assert!(!error.is_fatal());
+        assert_eq!(
+            error.to_string(),
+            "ERROR: duplicate key value violates unique constraint \"once_pkey\" (SQLSTATE 23505)"
+        );
+        assert!(!format!("{error:?}").contains("471"));
+    }
+
+    #[test]
+    fn a_value_in_a_message_is_left_out_in_whatever_quotes() {
+        let secret = "hunter";
+        for message in [
+            "invalid input syntax for type integer: \"hunter\"",
+            "invalid input syntax for type integer: \"a\" hunter \"b\"",
+            "ungültige Eingabesyntax für Typ integer: »hunter«",
+            "syntaxe invalide pour l'entier : « hunter »",
+            "malformed array literal: \"{hunter\"",
+            "unterminated quoted string at or near \"'hunter\"",
+            "it is not 'hunter'",
+            "could not open \"hunter",
+        ] {
+            for code in ["22P02", "42601", "XX000"] {
+                let words = error(&[('V', "ERROR"), ('C', code), ('M', message)]).words("select integer");
+                assert!(!words.contains(secret), "{words}");
+                assert!(words.contains('…') && words.contains(code), "{words}");
+            }
+        }
+    }
+
+    #[test]
+    fn words_of_the_script_stay_readable() {
+        let error = error(&[('V', "ERROR"), ('C', "42P01"), ('M', "relation \"accounts\" does not exist at 17")]);
+        let known = "select v from accounts where id = :id";
+        assert_eq!(error.words(known), "ERROR: relation \"accounts\" does not exist at … (SQLSTATE 42P01)");
+        assert_eq!(error.words(""), "ERROR: relation \"…\" does not exist at … (SQLSTATE 42P01)");
+    }
+
+    #[test]
+    fn what_a_servers_own_code_says_is_left_out() {
+        for fields in [
+            [('C', "P0001"), ('M', "client hunter is broke"), ('R', "")],
+            [('C', "23505"), ('M', "client hunter is broke"), ('R', "exec_stmt_raise")],
+            [('C', "38000"), ('M', "ValueError: hunter"), ('R', "PLy_elog_impl")],
+        ] {
+            let words = error(&fields).words("hunter");
+            assert!(!words.contains("hunter") && words.contains("left out"), "{words}");
+        }
+    }
+
+    #[test]
+    fn neither_code_nor_severity_carries_a_message() {
+        let error = error(&[('V', "hunter"), ('S', "hunter"), ('C', "hunt!"), ('M', "\u{1b}]0;title\u{7}")]);
+        assert_eq!((error.severity.as_str(), error.code.as_str()), ("ERROR", "XX000"));
+        assert!(!error.to_string().contains('\u{1b}'));
+        assert_eq!(ServerError::parse(b"junk").code, "XX000");
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_survives_in_an_error_about_data(value in "[a-zA-Z0-9\"'« ]{4,40}") {
+            let marked = format!("hunter{value}hunter");
+            let message = format!("invalid input syntax for type integer: \"{marked}\"");
+            let words = error(&[('C', "22P02"), ('M', &message)]).words(&value);
+            prop_assert!(!words.contains("hunter"), "{}", words);
+        }
+    }
+}
