@@ -95,7 +95,7 @@ class Run:
     def status(self) -> str:
         """'running', 'complete' or 'aborted'; a run whose process is gone is aborted."""
         status = str(self.manifest.get("status", "aborted"))
-        if status == "running" and not _alive(self.manifest.get("process", {})):
+        if status == "running" and not is_alive(self.manifest.get("process", {})):
             return "aborted"
         return status
 
@@ -195,7 +195,8 @@ def _started(pid: int) -> str | None:
     return f"{boot}:{stat.rsplit(')', 1)[1].split()[19]}"
 
 
-def _alive(process: dict[str, Any]) -> bool:
+def is_alive(process: dict[str, Any]) -> bool:
+    """Whether the process that `this_process` described still runs on this machine."""
     pid = process.get("pid")
     if not isinstance(pid, int):
         return False

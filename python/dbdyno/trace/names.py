@@ -30,7 +30,7 @@ def imported(names: Sequence[str]) -> Run | None:
             next_step="name one imported run, or trace files only",
         )
     from dbdyno.evidence.run import Run
-    from dbdyno.evidence.trace_tables import KIND
+    from dbdyno.evidence.trace_tables import KIND, require_whole
 
     run = Run.open(folders[0])
     if run.manifest.get("kind") != KIND:
@@ -39,6 +39,7 @@ def imported(names: Sequence[str]) -> Run | None:
             where=str(folders[0]),
             next_step="`dbdyno trace import FILES --out RUN` makes one",
         )
+    require_whole(run)
     return run
 
 

@@ -4,7 +4,7 @@
         traces.connection.execute("select count(*) from waits")
 
 A temporary import lies in the system's temporary folder (`TMPDIR` names another) and is removed
-when the question is answered, also after Ctrl-C.
+when the question is answered, also after Ctrl-C and SIGTERM.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import TraceError
-from dbdyno.evidence.run import SCHEMA, Run, this_process
+from dbdyno.errors import EvidenceError, TraceError
+from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
-from dbdyno.trace.job import Options, Progress, run_job, uninterrupted
+from dbdyno.trace.job import Options, Progress, cleaned_up, run_job, uninterrupted
 from dbdyno.trace.names import imported, nothing_read
 
 if TYPE_CHECKING:
@@ -73,13 +73,26 @@ def open_traces(
         with connection:
             yield Traces(run, connection, [], broken)
         return
-    with contextlib.ExitStack() as stack:
+    with cleaned_up(), contextlib.ExitStack() as stack:
         with uninterrupted():
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="dbdyno-trace-"))
-        run, refused = import_into(Path(folder), names, options or Options(), progress)
+        run, refused = _import_aside(Path(folder), names, options or Options(), progress)
         connection, broken = connect(run)
         with connection:
             yield Traces(run, connection, refused, broken)
+
+
+def _import_aside(
+    folder: Path, names: Sequence[str], options: Options, progress: Progress | None
+) -> tuple[Run, list[dict[str, str]]]:
+    """The temporary import; a full disk is told as that of the temporary folder."""
+    try:
+        return import_into(folder, names, options, progress)
+    except EvidenceError as error:
+        raise TraceError(
+            f"the temporary import could not be written: {error.message.splitlines()[0]}",
+            next_step=f"free space in {folder.parent}, or name a folder on another disk with TMPDIR",
+        ) from error
 
 
 def import_into(
@@ -114,31 +127,23 @@ def import_traces(
     options: Options | None = None,
     title: str = "",
     progress: Progress | None = None,
+    replace: bool = False,
 ) -> tuple[Run, list[dict[str, str]]]:
     """Imports traces into the new folder `out`; returns the run and the refusals.
 
-    The manifest says `running` from the beginning, `complete` at the end, `aborted` when it was
-    interrupted. Raises `TraceError`.
+    The folder is made aside and renamed when it is whole: an import that ends half done, however it
+    ends, leaves no run. `replace` puts it in the place of an earlier import, which stays until then.
+    Raises `TraceError`.
     """
+    from dbdyno.trace.aside import in_place
+
     options = options or Options()
-    try:
-        out.mkdir(parents=True, exist_ok=False)
-    except OSError as error:
-        raise TraceError(
-            f"the folder cannot be made: {error.strerror}",
-            where=str(out),
-            next_step="choose another place with --out",
-        ) from error
-    run = Run(out, {"schema": SCHEMA, "kind": KIND, "format": FORMAT, "title": title})
-    run.save(status="running", started_at=_now(), process=this_process())
-    try:
-        done, refused = import_into(out, names, options, progress)
-    except BaseException:
-        run.save(status="aborted")
-        raise
-    title = title or _title(done.manifest)
-    run.save(**{**done.manifest, "title": title, "refused": refused, "status": "complete"})
-    return run, refused
+    with cleaned_up(), in_place(out, replace=replace) as aside:
+        done, refused = import_into(aside, names, options, progress)
+        title = title or _title(done.manifest)
+        whole = Run(aside, {**done.manifest, "title": title, "refused": refused})
+        whole.save(status="complete")
+    return Run(out, whole.manifest), refused
 
 
 def manifest_of(found: dict[str, Any], options: Options) -> dict[str, Any]:
