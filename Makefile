@@ -57,6 +57,9 @@ matrix: setup  ## the snapshot tests on PostgreSQL 12 to 18, binaries through Ma
 soak: setup  ## long tests: memory over 50 million operations, fuzzing of traces, thousands of models
 	DYNO_SWARM=2000 $(CARGO) test --release --quiet -p dyno-model --test swarm --test run_swarm
 	$(CARGO) test --release --quiet -p dyno-trace -- --ignored --nocapture
+	tools/fuzz-corpus
+	tools/fuzz read_trace
+	tools/fuzz read_archive
 	$(BIN)/python -m pytest -s -m soak -o addopts=-q tests
 
 bench: setup  ## figures of docs/performance.md

@@ -39,6 +39,7 @@ def command(files: tuple[str, ...], out: Path, title: str, binds: bool, force: b
     dbdyno trace import traces/ --out runs/batch
     dbdyno sql "select event, count(*) from waits group by event" --run runs/batch
     """
+    from dbdyno.trace.names import torn_records
     from dbdyno.trace.source import import_traces
 
     options = options_of(think_time, binds=binds)
@@ -50,7 +51,7 @@ def command(files: tuple[str, ...], out: Path, title: str, binds: bool, force: b
     counted = ", ".join(f"{totals[n]} {n}" for n in ("calls", "waits") if n in totals)
     click.echo(f"{out}" + (f": {counted}" if counted else ""))
     click.echo(f"next: dbdyno trace profile {out}", err=True)
-    end_with(refused)
+    end_with(refused, torn=torn_records(run.manifest["unread"]))
 
 
 def _may_replace(out: Path, force: bool) -> bool:

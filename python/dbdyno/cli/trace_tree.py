@@ -47,4 +47,4 @@ def command(
         raise click.UsageError("give one of --call, --statement and --line")
     with opened(files, think_time) as traces:
         show_page(tree_page(traces, Request(call, statement, place, calls)), form, output)
-        end_with(traces.refused, traces.broken)
+        end_with(traces.refused, traces.broken, traces.torn)

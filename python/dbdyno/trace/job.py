@@ -28,13 +28,13 @@ _ENDING = (signal.SIGTERM, signal.SIGHUP)
 class Options:
     """How traces are read: when a wait for the client is think time, and what is kept.
 
-    `centiseconds` overrides the unit of the file (8i), where the header does not tell it.
+    `tim_unit_ns` is the unit of the files' times where neither header nor stamps tell it, or tell it wrong.
     """
 
     think_time_ns: int = 1_000_000_000
     binds: bool = False
     threads: int | None = None
-    centiseconds: bool | None = None
+    tim_unit_ns: int | None = None
 
     def as_json(self, files: Sequence[str]) -> str:
         """The core's own form."""
@@ -44,7 +44,7 @@ class Options:
                 "think_time_ns": self.think_time_ns,
                 "binds": self.binds,
                 "threads": self.threads,
-                "centiseconds": self.centiseconds,
+                "tim_unit_ns": self.tim_unit_ns,
             }
         )
 

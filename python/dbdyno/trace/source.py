@@ -10,6 +10,7 @@ when the question is answered, also after Ctrl-C and SIGTERM.
 from __future__ import annotations
 
 import contextlib
+import functools
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from dbdyno.errors import EvidenceError, TraceError
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
 from dbdyno.trace.job import Options, Progress, cleaned_up, run_job, uninterrupted
-from dbdyno.trace.names import imported, nothing_read
+from dbdyno.trace.names import imported, nothing_read, torn_records
 
 if TYPE_CHECKING:
     import duckdb
@@ -31,12 +32,14 @@ FORMAT = "oracle 10046"
 
 @dataclass(frozen=True)
 class Traces:
-    """Opened traces. `refused` are files that could not be read: `path` and `sentence`."""
+    """Opened traces. `refused` are files that could not be read: `path` and `sentence`; `torn` counts
+    records that could not be read, of files, not of an import, which told it when it was made."""
 
     run: Run
     connection: duckdb.DuckDBPyConnection
     refused: list[dict[str, str]] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
+    torn: int = 0
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -51,10 +54,11 @@ class Traces:
 
     def path_of(self, file: int | None) -> str:
         """The name of a file by its number."""
-        for entry in self.manifest.get("files", []):
-            if entry.get("file") == file:
-                return str(entry.get("path", ""))
-        return ""
+        return self._paths.get(file, "")
+
+    @functools.cached_property
+    def _paths(self) -> dict[int | None, str]:
+        return {entry.get("file"): str(entry.get("path", "")) for entry in self.manifest.get("files", [])}
 
 
 @contextlib.contextmanager
@@ -79,7 +83,7 @@ def open_traces(
         run, refused = _import_aside(Path(folder), names, options or Options(), progress)
         connection, broken = connect(run)
         with connection:
-            yield Traces(run, connection, refused, broken)
+            yield Traces(run, connection, refused, broken, torn_records(run.manifest["unread"]))
 
 
 def _import_aside(
@@ -163,7 +167,7 @@ def manifest_of(found: dict[str, Any], options: Options) -> dict[str, Any]:
         "options": {
             "think_time_ns": options.think_time_ns,
             "binds": options.binds,
-            "centiseconds": options.centiseconds,
+            "tim_unit_ns": options.tim_unit_ns,
         },
     }
 

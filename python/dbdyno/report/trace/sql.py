@@ -59,7 +59,7 @@ def _statement(at: int, entry: dict[str, Any]) -> base.View:
         "facts": _facts(entry, len(variants)),
         "share": share(entry.get("share")),
         "width": max(0.0, min(fmt.number(entry.get("share")) or 0.0, 1.0)),
-        "steps": [_step(step["step"], step) for step in entry.get("steps") or []],
+        **_steps(entry),
         "total": _step("total", entry.get("total") or {}),
         "inclusive": _inclusive(entry.get("total") or {}),
         "inside": [_wait(wait) for wait in entry.get("waits") or [] if wait.get("inside")],
@@ -92,6 +92,15 @@ def _facts(entry: dict[str, Any], variants: int) -> list[str]:
 def _step(name: str, step: dict[str, Any]) -> base.View:
     cells = [seconds(step.get(key)) if key.endswith("_ns") else fmt.count(step.get(key)) for key in _KEYS]
     return {"step": name, "cells": cells}
+
+
+def _steps(entry: dict[str, Any]) -> base.View:
+    """The steps that the total holds, and apart those that it does not: tkprof has no line for CLOSE."""
+    steps = [_step(step["step"], step) for step in entry.get("steps") or []]
+    return {
+        "steps": [step for step in steps if step["step"] != "close"],
+        "apart": [step for step in steps if step["step"] == "close"],
+    }
 
 
 def _inclusive(total: dict[str, Any]) -> str:
@@ -191,7 +200,7 @@ def totals(model: Analysis) -> base.View | None:
         "tables": [
             {
                 "title": f"{title}: {fmt.count(given[name].get('statements'))}",
-                "steps": [_step(step["step"], step) for step in given[name].get("steps") or []],
+                **_steps(given[name]),
                 "total": _step("total", given[name].get("total") or {}),
             }
             for name, title in titles.items()
@@ -271,6 +280,8 @@ def _print_steps(title: str, entry: base.View, page: Console) -> None:
         table.add_row(*(console.plain(cell) for cell in (step["step"], *step["cells"])))
     total = entry["total"]
     table.add_row(*(console.plain(cell, "bold") for cell in (total["step"], *total["cells"])))
+    for step in entry["apart"]:
+        table.add_row(*(console.plain(cell, "dim") for cell in (step["step"], *step["cells"])))
     page.print(table)
 
 
