@@ -248,7 +248,11 @@ def print_page(model: Analysis, page: Console) -> None:
         columns = [(title, key) for title, key in columns if key not in left]
     heading = "Where the time went" + (f", by {', '.join(shown['by'])}" if shown["by"] else "")
     table = console.table(
-        heading, [""], [*(title for title, _ in columns), *(name.replace("_", " ") for name in shown["sums"])], narrowest=29, padding=(0, 2, 0, 0)
+        heading,
+        [""],
+        [*(title for title, _ in columns), *(name.replace("_", " ") for name in shown["sums"])],
+        narrowest=29,
+        padding=(0, 2, 0, 0),
     )
     draws = bool(shown["decades"]) and not shown["sums"]
     if draws:

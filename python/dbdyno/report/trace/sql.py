@@ -19,6 +19,8 @@ _KEYS = ("calls", "elapsed_ns", "cpu_ns", "physical_reads", "consistent_reads", 
 _LONGEST = 4000
 _LINES = 5
 _RELATIVES = 4
+CARDS_MOST = 200
+"""So many statements are printed with all that is known of them."""
 COLUMNS = (
     "statement",
     "sqlid",
@@ -225,14 +227,27 @@ def print_page(model: Analysis, page: Console) -> None:
     """Findings first, then the statements, then the totals."""
     _print_findings(model, page)
     shown = view(model)
-    for entry in (shown or {"statements": []})["statements"]:
+    entries = (shown or {"statements": []})["statements"]
+    for entry in entries[:CARDS_MOST]:
         _print_statement(entry, page)
+    if len(entries) > CARDS_MOST:
+        _print_brief(entries[CARDS_MOST:], page)
     if shown and shown["left_out"]:
         page.print(console.plain(shown["left_out"], "dim"))
         page.print()
     for table in (totals(model) or {"tables": []})["tables"]:
         _print_steps(table["title"], table, page)
         page.print()
+
+
+def _print_brief(entries: list[base.View], page: Console) -> None:
+    """A line each for statements beyond the first: what they cost, and how their text begins."""
+    page.print(console.plain("A line each for the rest; JSON and HTML have all of each", "dim"))
+    for entry in entries:
+        cells = entry["total"]["cells"]
+        head = f"{entry['number']:>6}. {entry['share']:>6}  {cells[1]:>12} s  {cells[0]:>8} calls  "
+        page.out((head + fmt.line(f"{entry['name']}  {entry['text'][:200]}", max(page.width - len(head), 20))).rstrip())
+    page.print()
 
 
 def _print_findings(model: Analysis, page: Console) -> None:
