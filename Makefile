@@ -8,7 +8,7 @@ CARGO ?= cargo
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CORE := python/dbdyno/_core.abi3.so
 
-.PHONY: help setup setup-test build demo test test-rust test-python test-waiting test-others matrix soak bench lint format clean
+.PHONY: help setup setup-test build demo test test-rust test-python test-waiting test-others matrix soak bench lint audit format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -54,8 +54,8 @@ test-others:
 matrix: setup  ## the snapshot tests on PostgreSQL 12 to 18, binaries through Maven
 	tools/matrix
 
-soak: setup  ## long tests: memory over 50 million operations, fuzzing of traces, thousands of models
-	DYNO_SWARM=2000 $(CARGO) test --release --quiet -p dyno-model --test swarm --test run_swarm
+soak: setup  ## long tests: memory over 50 million operations, 350 faults, fuzzing of traces, thousands of models
+	DYNO_SWARM=2000 $(CARGO) test --release --quiet -p dyno-model --test swarm --test run_swarm --test accepted
 	$(CARGO) test --release --quiet -p dyno-trace -- --ignored --nocapture
 	tools/fuzz-corpus
 	tools/fuzz read_trace
@@ -71,6 +71,9 @@ lint: setup  ## formatting, lints and types; warnings are errors
 	$(BIN)/ruff format --check python tests benches
 	$(BIN)/ruff check python tests benches
 	$(BIN)/mypy
+
+audit:  ## dependencies: licences, sources, duplicates, advisories; says what could not be checked
+	@tools/audit
 
 format:  ## put the code in form
 	$(CARGO) fmt

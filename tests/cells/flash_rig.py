@@ -44,7 +44,7 @@ class Rig:
         return hosts_of([self.served.hosts], user="celladmin")
 
     def plan(self, **given: str) -> CellsPlan:
-        options = {"database": "ORCL", "turn": "60s", **given}
+        options = {"database": "ORCL", "turn": "60s", "held": "ours", **given}
         return cells_study("flash-log", f"cells:{self.served.hosts}", options, blocks=2)
 
     def survey(self, plan: CellsPlan) -> Survey:
@@ -76,6 +76,8 @@ class Rig:
             "database=orcl",
             "--set",
             "turn=60s",
+            "--set",
+            "held=ours",
             *more,
         ]
 

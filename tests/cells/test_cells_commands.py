@@ -14,7 +14,7 @@ from test_cells_diff import AFTER, BEFORE
 from dbdyno.cli.cells_diff import command as diff
 from dbdyno.cli.cells_import import command as import_
 from dbdyno.cli.cells_record import command as record
-from dbdyno.cli.cells_record import watch
+from dbdyno.cli.cells_watch import command as watch
 from dbdyno.evidence.run import Run
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import time
+
+import pytest
 
 from dbdyno.cells.documents import read_any
 
@@ -105,3 +108,17 @@ def test_what_stands_before_a_document_is_read_as_text_and_listed_where_it_is_no
     assert [(one.line, one.text) for one in found.unread] == [(1, "Welcome to the cell")]
     quoted = read_any("FL_IO_W FLASHLOG 7\nsee <?xml\n")
     assert ([r.value for r in quoted.readings], len(quoted.unread)) == ([7.0], 1)
+
+
+@pytest.mark.parametrize("unit", ["<?xml", "x <?xml\n", "<?xml \n", "x<?xml", "\t<cli-output"])
+def test_reading_xml_takes_time_in_proportion_to_its_length(unit: str):
+    """In CPU time, of four times the text: about four times as long, not sixteen."""
+
+    def cpu_s(count: int) -> float:
+        text = unit * count
+        began = time.process_time()
+        read_any(text)
+        return time.process_time() - began
+
+    cpu_s(1000)
+    assert min(cpu_s(80_000) for _ in range(3)) < 9 * max(min(cpu_s(20_000) for _ in range(3)), 0.01)

@@ -10,6 +10,8 @@ import random
 import re
 from pathlib import Path
 
+from click.testing import CliRunner
+from recordings import redo, rounds_of, run_of
 from rig_help import any_rack, rack
 
 from dbdyno.cells.archive import import_files
@@ -20,6 +22,7 @@ from dbdyno.cells.listing import Reading
 from dbdyno.cells.numbers import digits
 from dbdyno.cells.rates import changes
 from dbdyno.cells.record import all_rounds
+from dbdyno.cli.main import cli
 from dbdyno.rig.cell import Cell
 from dbdyno.rig.rack import Rack
 
@@ -130,3 +133,9 @@ def test_identities_hold_in_what_was_archived_and_imported(tmp_path: Path):
             assert found["FC_IO_RQ_W"] == sum(found[f"FC_IO_RQ_W_{part}"] for part in parts)
             checked += 1
     assert checked > 12
+
+
+def test_sql_on_a_whole_recording_warns_of_no_missing_part(tmp_path: Path):
+    run = run_of(tmp_path / "rec", rounds_of(3, redo))
+    found = CliRunner().invoke(cli, ["sql", "select count(*) as n from metrics", "--run", str(run.path)])
+    assert (found.exit_code, found.stderr) == (0, "")

@@ -17,9 +17,9 @@ from click.testing import CliRunner, Result
 from ssh_server import Behaviour, Rig, breaks_off, hangs, servers
 
 from dbdyno.cli.cells_record import command as record
-from dbdyno.cli.cells_record import watch
 from dbdyno.cli.cells_run import command as run
 from dbdyno.cli.cells_show import command as show
+from dbdyno.cli.cells_watch import command as watch
 from dbdyno.evidence.run import Run
 
 GOOD = 38

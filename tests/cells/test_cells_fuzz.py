@@ -6,19 +6,30 @@ The texts begin as what modelled cells print, in every form there is, and are th
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
 import os
 import random
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from rig_help import cell
 from test_cells_cellsrvstat import SAMPLE
 
+from dbdyno.cells.alerts import Watch
+from dbdyno.cells.commands import regrouped, script_of, shell_script_of
+from dbdyno.cells.configuration import facts_in
+from dbdyno.cells.diff import from_file
 from dbdyno.cells.documents import read_any
+from dbdyno.cells.hosts import Host, hosts_of
+from dbdyno.cells.iorm_plan import plan_of
 from dbdyno.cells.listing import Listing
+from dbdyno.cells.ssh import Answer
+from dbdyno.errors import CellsError
 
 NASTY = [
     "\x00",
@@ -157,6 +168,63 @@ def fuzz(texts: int, seed: int, *, seconds: float = math.inf) -> int:
     return texts
 
 
+def other_readers(folder: Path) -> dict[str, Callable[[str], object]]:
+    """Whatever else reads what a cell, or a user, has written: each refuses with an error of ours, or reads."""
+
+    def from_a_file(read: Callable[[Path], object]) -> Callable[[str], object]:
+        def work(text: str) -> object:
+            file = folder / "given"
+            file.write_bytes(text.encode("utf-8", "surrogatepass"))
+            return read(file)
+
+        return work
+
+    return {
+        "plan": lambda text: plan_of(text, "cel01"),
+        "alerts": lambda text: Watch().take("cel01", read_any(text).details),
+        "facts": lambda text: facts_in(read_any(text).details),
+        "regrouped": lambda text: regrouped(
+            [Answer(Host(name, name), output=one) for name, one in (("a", text), ("b", text[::2]), ("c", text))]
+        ),
+        "hosts": lambda text: hosts_of([text.replace("@", "")]),
+        "group": from_a_file(lambda file: hosts_of([f"@{file}"])),
+        "script": from_a_file(script_of),
+        "shell script": from_a_file(shell_script_of),
+        "file": from_a_file(from_file),
+    }
+
+
+def fuzz_others(texts: int, seed: int, folder: Path, *, seconds: float = math.inf) -> int:
+    """Gives broken texts to each of them, so many or for so long; how many."""
+    print(f"seed {seed}")
+    dice = random.Random(seed)
+    readers = other_readers(folder)
+    end = time.monotonic() + seconds
+    for count in range(texts):
+        if time.monotonic() > end:
+            return count
+        text, name = broken(dice), dice.choice(list(readers))
+        began = time.process_time()
+        try:
+            with contextlib.suppress(CellsError):
+                readers[name](text)
+        except Exception:
+            print(f"after {count} texts, {name}: {text!r}")
+            raise
+        assert time.process_time() - began < 1.0, f"{name}: {len(text)} characters: {text!r}"
+    return texts
+
+
+def test_no_text_breaks_the_other_readers_of_cells(tmp_path: Path):
+    fuzz_others(300, random.randrange(2**32), tmp_path)
+
+
+@pytest.mark.soak
+def test_no_text_breaks_the_other_readers_of_cells_for_minutes(tmp_path: Path):
+    seed = int(os.environ.get("DYNO_FUZZ_SEED", random.randrange(2**32)))
+    print(fuzz_others(10**9, seed, tmp_path, seconds=float(os.environ.get("DYNO_FUZZ_S", "60"))), "texts")
+
+
 def test_no_text_of_a_cell_breaks_the_readers():
     fuzz(800, random.randrange(2**32))
 
@@ -182,6 +250,10 @@ def test_no_text_of_a_cell_breaks_the_readers_for_minutes():
         "\n" * 200_000,
         "1," * 100_000,
         "FL_IO_W FLASHLOG " + "9" * 300_000,
+        "[a@b" + "x" * 200_000,
+        "1_1 2012-10-12T14:33:45-04:00 " * 10_000,
+        "FL_IO_W Cumulative FLASHLOG 5 normal\n" * 5_000,
+        "name: FL_IO_W\nmetricValue: 5\n" * 5_000,
     ],
     ids=lambda text: text[:12],
 )

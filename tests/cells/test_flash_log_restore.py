@@ -23,10 +23,12 @@ from dbdyno.target.guardian import Guardian
 LONG_S = 120.0
 
 
-def asked(rig: Rig, *words: str, answer: str = "") -> subprocess.CompletedProcess[str]:
-    """A command of dbdyno, started in the folder with the rig's runs."""
+def asked(rig: Rig, *words: str, answer: str = "", named: bool = True) -> subprocess.CompletedProcess[str]:
+    """A command of dbdyno, started in the folder with the rig's runs; where it goes on from a run the way is named."""
+    goes_on = named and ("restore" in words or "--resume" in words)
+    ways = ["--key", str(rig.served.key), "--known-hosts", str(rig.served.known_hosts)] if goes_on else []
     return subprocess.run(
-        [sys.executable, "-m", "dbdyno", *words],
+        [sys.executable, "-m", "dbdyno", *words, *ways],
         cwd=rig.served.known_hosts.parent,
         input=answer,
         text=True,
@@ -79,6 +81,9 @@ def test_the_plans_are_restored_from_the_folder_of_a_run_whose_machine_stopped(r
     assert changed != before
     assert run.status == "aborted"
 
+    silent = asked(rig, "cells", "restore", "last", "--dry-run", named=False)
+    assert silent.returncode == 2
+    assert f"in a way of its own: --key {rig.served.key}" in silent.stderr
     dry = asked(rig, "cells", "restore", "last", "--dry-run")
     assert dry.returncode == 0, dry.stderr
     name = f"127.0.0.1:{rig.served.ports[1]}"
@@ -239,7 +244,7 @@ def test_what_restoring_needs_is_on_disk_before_the_first_plan_is_changed(
     found = rig.survey(rig.plan()).found
     run = rig.run(rig.plan(), tmp_path)
     names, manifest = at_first[0]
-    aside = names.index(str(run.path / "manifest.json.tmp"))
+    aside = next(at for at, name in enumerate(names) if name.startswith(str(run.path / ".manifest.json.")))
     assert str(run.path) in names[aside:]
     assert str(tmp_path) in names
     undo = undo_of(Run(run.path, manifest))

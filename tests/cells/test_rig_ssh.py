@@ -8,6 +8,7 @@ import random
 import re
 import shlex
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from rig_help import access, passing, rack, serving
+from rig_help import access, cell, passing, rack, serving
 
 from dbdyno.cells.collect import collect_once
 from dbdyno.cells.hosts import hosts_of
@@ -200,3 +201,31 @@ def test_a_machine_without_cells_or_a_wrong_workload_is_an_error():
         )
         assert found.returncode == 2
         assert "fault in dbdyno" not in found.stderr
+
+
+def test_the_key_of_modelled_cells_is_never_readable_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Made with its mode, and not through a link that waits in its place."""
+    target = tmp_path / "elsewhere"
+    target.write_text("mine")
+    folder = tmp_path / "rig"
+    folder.mkdir()
+    (folder / "id_ed25519").symlink_to(target)
+    opened = []
+    real = os.open
+
+    def watched(path, flags, mode=0o777, **more):
+        opened.append((str(path), flags, mode))
+        return real(path, flags, mode, **more)
+
+    monkeypatch.setattr(os, "open", watched)
+    previous = os.umask(0)
+    try:
+        with serving([cell()], folder) as served:
+            assert served.key is not None
+            assert stat.S_IMODE(served.key.lstat().st_mode) == 0o600
+    finally:
+        os.umask(previous)
+    flags, mode = next((flags, mode) for path, flags, mode in opened if path.endswith("id_ed25519"))
+    assert mode == 0o600
+    assert flags & os.O_EXCL
+    assert target.read_text() == "mine"

@@ -1,3 +1,42 @@
 """What several tests of the laboratory share."""
 
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
 TWO_ARMS = '[[arm]]\nname = "base"\n[[arm]]\nname = "other"\nsettings = {work_mem = "8MB"}\n'
+RELOAD = """[[arm]]
+name = "base"
+[[arm]]
+name = "slow writer"
+settings = {wal_writer_delay = "500ms"}
+"""
+
+
+def until(condition: Callable[[], Any], seconds: float = 15) -> bool:
+    """Whether it comes true in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def reloading(lab, **more) -> str:
+    plan = lab.plan(RELOAD, **more)
+    path = lab.folder / plan
+    path.write_text(path.read_text().replace("[workload]", "alter_system = true\n[workload]"))
+    return plan
+
+
+def delay(dsn: str) -> tuple[str, int]:
+    """The setting in force and how often it stands in postgresql.auto.conf."""
+    with psycopg.connect(dsn) as conn:
+        value = conn.execute("show wal_writer_delay").fetchone()[0]
+        entries = conn.execute("select count(*) from pg_file_settings where name = 'wal_writer_delay'").fetchone()[0]
+        return value, entries

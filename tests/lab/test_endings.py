@@ -10,14 +10,8 @@ import time
 
 import psycopg
 import pytest
-from lab_help import TWO_ARMS
+from lab_help import TWO_ARMS, delay, reloading, until
 
-RELOAD = """[[arm]]
-name = "base"
-[[arm]]
-name = "slow writer"
-settings = {wal_writer_delay = "500ms"}
-"""
 AFTER = """[[arm]]
 name = "base"
 [[arm]]
@@ -25,30 +19,6 @@ name = "marked"
 before_sql = "insert into marks values ('before')"
 after_sql = "insert into marks values ('after')"
 """
-
-
-def reloading(lab, **more) -> str:
-    plan = lab.plan(RELOAD, **more)
-    path = lab.folder / plan
-    path.write_text(path.read_text().replace("[workload]", "alter_system = true\n[workload]"))
-    return plan
-
-
-def delay(dsn: str) -> tuple[str, int]:
-    """The setting in force and how often it stands in postgresql.auto.conf."""
-    with psycopg.connect(dsn) as conn:
-        value = conn.execute("show wal_writer_delay").fetchone()[0]
-        entries = conn.execute("select count(*) from pg_file_settings where name = 'wal_writer_delay'").fetchone()[0]
-        return value, entries
-
-
-def until(condition, seconds: float = 15) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_a_reloaded_setting_is_in_force_in_its_arm_and_put_back(lab, dsn):

@@ -113,7 +113,7 @@ def test_turns_counted_in_transactions(lab):
 
 def test_errors_of_the_engine_are_rows_with_their_sqlstate(lab):
     script = "\\set n random(0, 1)\nselect 1 / :n::int;"
-    lab("run", lab.plan(TWO_ARMS, script=script))
+    lab("run", lab.plan(TWO_ARMS, script=script), code=1)
     sql = "select error, count(*) as n from calls where kind = 'transaction' group by all order by 1"
     rows = json.loads(lab("sql", sql, "--format", "json").stdout)
     assert {row["error"] for row in rows} == {None, "22012"}
@@ -193,7 +193,7 @@ def test_unequal_work_is_found(lab):
         '[[arm]]\nname = "ten"\n[[arm]]\nname = "twenty"\n'
         "scripts = [{text = '''select * from generate_series(1, 20);'''}]\n"
     )
-    lab("run", lab.plan(arms, script="select * from generate_series(1, 10);"))
+    lab("run", lab.plan(arms, script="select * from generate_series(1, 10);"), code=1)
     model = json.loads(lab("compare", "last", "--format", "json").stdout)
     gate = next(gate for gate in model["gates"] if gate["name"].startswith("equal"))
     assert gate["ok"] is False

@@ -12,6 +12,7 @@ import pytest
 
 from dbdyno._core import check_script
 from dbdyno.cli.main import COMMANDS, cli
+from dbdyno.decisions import ANSWERS, RULES
 from dbdyno.model.machine import parsed
 from dbdyno.study import plan_keys
 from dbdyno.study.plan_file import parse_plan, read_plan
@@ -185,3 +186,11 @@ def test_the_evidence_page_has_every_column(table: str) -> None:
     part = page("evidence.md").split(f"\n## {table}\n")[1].split("\n## ")[0]
     for column in columns:
         assert re.search(rf"^\|[^|]*`{column}`", part, re.MULTILINE), column
+
+
+def test_the_tables_of_decisions_and_gates_are_those_of_the_code():
+    text = page("method.md")
+    for a in ANSWERS.values():
+        assert f"| {a.name} | {a.word} | {a.tone} | {a.exit_of_run} | {a.exit_of_compare} | {a.when} |" in text
+    for rule in RULES.values():
+        assert f"| {rule.code} | {rule.effect} | {rule.fails} |" in text

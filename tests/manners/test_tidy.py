@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "report": {"report"},
 }
 MAY_IMPORT["cli"] = {"cli", *MAY_IMPORT}
-EVERYBODY = {"errors", "_core", "dsn"}
+EVERYBODY = {"errors", "_core", "decisions", "dsn", "files", "processes", "visible"}
 CRATES = {
     "dyno-evidence": set(),
     "dyno-script": set(),

@@ -70,10 +70,34 @@ def test_independent_latencies_get_one_table():
 
 def test_waits_and_calls_of_a_run(tmp_path: Path):
     model_run(tmp_path, 5, transactions=40)
-    waits = run("made", "--event", "log file sync", "--runs", str(tmp_path), "--format", "json")
-    assert json.loads(waits.output)["n"] == 480
+    waits = run("made", "--event", "log file sync", "--arm", "off", "--runs", str(tmp_path), "--format", "json")
+    assert json.loads(waits.output)["n"] == 240
     some = run("made", "--calls", "commit", "--where", "arm = 'off'", "--runs", str(tmp_path), "--format", "json")
     assert json.loads(some.output)["n"] == 240
+
+
+def test_arms_are_not_pooled_into_one_device(tmp_path: Path):
+    model_run(tmp_path, 5, transactions=40)
+    error = run("made", "--calls", "commit", "--runs", str(tmp_path)).exception
+    assert isinstance(error, ModelError)
+    assert "2 arms together" in str(error)
+    assert "--arm" in str(error)
+    one = run("made", "--calls", "commit", "--arm", "off", "--runs", str(tmp_path), "--format", "json")
+    assert json.loads(one.output)["n"] == 240
+
+
+def test_sampled_waits_are_no_latencies(tmp_path: Path):
+    import duckdb
+
+    path = tmp_path / "waits.parquet"
+    with duckdb.connect() as made:
+        made.execute(
+            "copy (select 'WALSync' as event, 'sampled' as fidelity, 100_000_000::bigint as elapsed_ns"
+            f" from range(500)) to '{path}' (format parquet)"
+        )
+    error = run(str(path), "--column", "elapsed_ns", "--unit", "ns").exception
+    assert isinstance(error, ModelError)
+    assert "sampled" in str(error)
 
 
 def test_what_cannot_be_is_told_with_the_next_step(table: Path, tmp_path: Path):

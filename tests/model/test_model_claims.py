@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from dbdyno.cli.main import cli
 from dbdyno.errors import ModelError
 from dbdyno.model.claims import NAMES, claims, hold
-from dbdyno.model.claims.base import Claim, Part, interval, told, verdict
+from dbdyno.model.claims.base import BASES, LOAD_CHOSEN, Claim, Part, interval, told, verdict
 from dbdyno.model.claims.bench import Arm, Bench
 
 DOCS = Path(__file__).parents[2] / "docs" / "model.md"
@@ -41,7 +41,7 @@ def test_a_quantity_holds_only_if_the_whole_interval_lies_in_the_band():
 
 def test_a_claim_is_as_good_as_its_worst_quantity():
     def of(*parts: Part) -> str:
-        return str(told(Claim("N0", "made", "made", lambda _: []), parts)["verdict"])
+        return str(told(Claim("N0", "made", "made", "mechanism", lambda _: []), parts)["verdict"])
 
     good, bad = Part("a", [2.0, 2.1], low=1), Part("b", [2.0, 2.1], low=9)
     unknown, beside = Part("c", [0.0, 4.0], low=1), Part("for comparison", [7.0, 7.1])
@@ -49,6 +49,37 @@ def test_a_claim_is_as_good_as_its_worst_quantity():
     assert of(good, unknown) == "cannot tell"
     assert of(good, unknown, bad) == "does not hold"
     assert of() == "cannot tell"
+
+
+def test_a_verdict_that_other_dice_might_change_is_not_steady():
+    def steady(*values: float) -> object:
+        claim = Claim("N0", "made", "made", "mechanism", lambda _: [])
+        return told(claim, [Part("a", values, low=1.0)])["steady"]
+
+    assert steady(2.0, 2.1, 2.05)
+    assert not steady(1.05, 1.1, 1.08), "clears 1 at 95 %, not at 99.9 %"
+    assert not steady(0.9, 1.1, 1.0)
+    assert steady(0.1, 0.11, 0.1)
+
+
+def test_a_claim_is_measured_until_its_verdict_is_steady(monkeypatch: pytest.MonkeyPatch):
+    asked = []
+
+    def measure(bench: Bench) -> list[Part]:
+        asked.append(bench.replications)
+        return [Part("a", [1.2 + 0.2 * (-1) ** number for number in range(bench.replications)], low=1.0)]
+
+    claim = Claim("N0", "made", "made", "mechanism", measure)
+    monkeypatch.setattr("dbdyno.model.claims.claims", lambda _: [claim])
+    (found,) = hold(["N0"], replications=2)["claims"]
+    assert asked == [2, 4, 8, 16]
+    assert (found["verdict"], found["steady"], found["replications"]) == ("holds", True, 16)
+
+
+def test_each_row_says_what_agreement_is_worth():
+    assert {claim.basis for claim in claims()} <= set(BASES)
+    chosen = {claim.name for claim in claims() if claim.basis == LOAD_CHOSEN}
+    assert chosen == {"N3", "N4", "N8", "N11"}
 
 
 def test_all_fifteen_are_there_with_source_and_bands():

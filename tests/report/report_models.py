@@ -249,12 +249,12 @@ def traces() -> Model:
     """Two sets of traces: commits take longer, one event is new."""
     model = experiment()
     model["kind"] = "traces"
-    mine = {"per_execution_ns": 250_000.0}
+    mine = {"scaled_ns": 250_000.0}
     sides = [
         {"count": 900, "total_ns": 450_000_000, "max_ns": 900_000, "mean_ns": 500_000.0, **mine},
         {"count": 900, "total_ns": 540_000_000, "max_ns": 9_000_000, "mean_ns": 600_000.0, **mine},
     ]
-    nothing = {"count": 0, "total_ns": 0, "max_ns": None, "mean_ns": None, "per_execution_ns": 0.0}
+    nothing = {"count": 0, "total_ns": 0, "max_ns": None, "mean_ns": None, "scaled_ns": 0.0}
     judged = [
         {**row, "metric": name} for row, name in zip(model["metrics"], ("mean", "per_execution", "p99"), strict=False)
     ]
@@ -273,6 +273,39 @@ def traces() -> Model:
         line,
         {**line, "name": "latch free", "only_in": 1, "sides": [nothing, sides[1]], "metrics": []},
         {**line, **statement, "difference_ns": -3.0},
+    ]
+    counts = {"executions": 900, "calls": 40_112, "round_trips": 1_800, "rows": 0, "hard_parses": 3, "commits": 900}
+    model["account"] = {
+        "basis": "run",
+        "has_response": True,
+        "response_ns": [9.7e9, 252e9],
+        "database_ns": [4.1e9, 4.0e9],
+        "sides": [{**counts, "think_ns": 0}, {**counts, "think_ns": 3_000_000_000}],
+    }
+    per = {"time_ns": 1e6, "gets": 20.0, "reads": 0.5, "rows": 100.0, "fetches": 2.0, "hard_parses": 0.01}
+    side = {"executions": 900, "time_ns": 9e8, "plans": ["1111"], "per_execution": per}
+    step = {"level": 0, "operation": "TABLE ACCESS FULL ORDERS", "rows_first": 100, "cr": 2_000.0}
+    model["changes"] = [
+        {
+            "statement": "6v48b7j2tc4a0",
+            "text": "select item, price from order_lines where order_id = :1",
+            "texts": [1, 1],
+            "depth": 0,
+            "what": ["plan", "gets"],
+            "difference_ns": 2e9,
+            "sides": [side, {**side, "plans": ["9999"], "steps": [step, {**step, "level": 1}]}],
+            "time": judged[0],
+        },
+        {
+            "statement": "4xn8755d4fd5z",
+            "text": "insert into audit_log values (:1, :2)",
+            "texts": [0, 1],
+            "depth": 1,
+            "what": ["new"],
+            "difference_ns": 4e8,
+            "sides": [None, side],
+            "time": None,
+        },
     ]
     model["tails"] = {
         "threshold_ns": 900_000.0,

@@ -100,6 +100,8 @@ def make_metrics(dice: np.random.Generator, at: int, arm: Model, base: Model, fa
                 ),
                 "smallest_visible": noise * 1.4,
                 "blocks_needed": 84 if decision == "unclear" else None,
+                "tell_low": 52 if decision == "unclear" else None,
+                "tell_high": 190 if decision == "unclear" else None,
             }
         )
     return rows
@@ -114,6 +116,7 @@ def make_figures(dice: np.random.Generator, waits: list[np.ndarray[Any, Any]], m
         "blocks": [],
         "heatmap": [],
         "waits": [],
+        "over_time": make_over_time(len(waits)),
         "curve": None,
     }
     for at, took in enumerate(waits):
@@ -164,6 +167,19 @@ def make_figures(dice: np.random.Generator, waits: list[np.ndarray[Any, Any]], m
                 }
             )
     return figures
+
+
+def make_over_time(arms: int) -> list[Model]:
+    at_s = [2.0 * at for at in range(BLOCKS)]
+    host = (("CPU busy", "share", 0.81), ("disk writes", "bytes/s", 4.1e7), ("transactions", "1/s", 812.0))
+    whole = {"at_s": at_s, "seconds": [1.9] * BLOCKS}
+    shares = [{"measure": "failed transactions", "unit": "share", "arm": at, "level": 0.01 * at} for at in range(arms)]
+    return [
+        {k: v for k, v in row.items() if k != "level"}
+        | whole
+        | {"value": [row["level"] * (1 + 0.1 * (at % 3)) for at in range(BLOCKS)]}
+        for row in (*({"measure": m, "unit": u, "arm": None, "level": v} for m, u, v in host), *shares)
+    ]
 
 
 def make_heat(at: int, took: np.ndarray[Any, Any]) -> Model:

@@ -32,6 +32,7 @@ def test_the_figures_come_in_the_order_of_the_report(experiment, curve):
         "blocks",
         "heatmap",
         "waits",
+        "over_time",
     ]
     assert next(figures.draw_all(curve))[0].name == "curve"
 
@@ -72,6 +73,7 @@ def test_titles_say_what_to_see_and_how_to_read_it():
 
 
 DEGENERATE = {
+    "over_time": [{"measure": "redo", "unit": "bytes/s", "arm": None, "at_s": [0], "seconds": [0], "value": [1]}],
     "distribution": [{"arm": 0, "low_ns": [1000], "high_ns": [1000], "share": [1.0]}],
     "quantile_ratio": [{"arm": 1, "quantile": [0.5], "ratio": [1.0], "low": [None], "high": None}],
     "tail": [{"arm": 0, "exceed_share": [1.0], "elapsed_ns": [5]}],

@@ -72,7 +72,8 @@ def test_the_sections_come_in_the_order_that_a_reader_needs(experiment_page):
         "run",
     ]
     assert seen.all("figure", "id") == [
-        f"figure-{name}" for name in ("distribution", "quantile_ratio", "tail", "blocks", "heatmap", "waits")
+        f"figure-{name}"
+        for name in ("distribution", "quantile_ratio", "tail", "blocks", "heatmap", "waits", "over_time")
     ]
 
 
@@ -94,7 +95,7 @@ def test_hostile_text_changes_nothing_but_the_words(kind):
     tame = Reader(render_html(kind_of_model()))
     hostile = Reader(render_html(report_models.hostile(kind)))
     plain = {tag for tag, _ in tame.tags}
-    assert {tag for tag, _ in hostile.tags} <= plain | {"small"}
+    assert {tag for tag, _ in hostile.tags} <= plain | {"small", "tspan"}
     assert "img" not in plain
     assert hostile.raw["script#"] == tame.raw["script#"]
     assert not any(name.startswith("on") for _, given in hostile.tags for name in given)
@@ -148,7 +149,7 @@ def test_headings_go_down_one_step_at_a_time(any_page):
 def test_the_figures_for_paper_and_phone_are_there_with_words_for_a_screen_reader(experiment_page):
     seen = Reader(experiment_page)
     labels = [given.get("aria-label") for tag, given in seen.tags if given.get("role") == "img"]
-    assert len(labels) == 12
+    assert len(labels) == 14
     assert all(label and "." in label for label in labels)
 
 

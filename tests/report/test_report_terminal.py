@@ -34,7 +34,7 @@ def test_the_essentials_are_there(experiment):
         "2 × error 40001",
         "+6.1 % to +7.4 %",
         "cannot tell",
-        "20, needs 84",
+        "20, needs 52 to 190",
         "●━",
         "next: Lower the rate",
         "2026-11-21T10-02-11Z-work-mem-7f3a",

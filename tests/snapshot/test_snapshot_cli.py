@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -11,6 +13,10 @@ from snapshot_help import Lab, settle
 
 from dbdyno.cli.main import cli
 from dbdyno.errors import Error
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
+import chromium
+import drawn
 
 
 def run(lab: Lab, *words: str):
@@ -53,6 +59,9 @@ def test_every_form_holds_the_same_numbers(two: Lab, tmp_path):
     page = tmp_path / "r.html"
     assert run(two, "report", "1", "2", "-o", str(page)).exit_code == 0
     assert "Most accessed tables" in page.read_text()
+    if chromium.find() is not None:
+        with chromium.Browser() as browser:
+            assert drawn.faults(browser, page) == []
     narrow = CliRunner().invoke(
         cli,
         ["snap", "report", "1", "2"],

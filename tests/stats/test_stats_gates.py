@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dbdyno.stats import Gate, gates
+from dbdyno.decisions import RULES
+from dbdyno.stats import Gate, gates, gates_in_time
+from dbdyno.stats.gates_in_time import Stall
+from dbdyno.stats.gates_lost import ARRIVALS, ERRORS, Lost, lost_alike, lost_alone
 
 RNG = np.random.default_rng(4)
 LONG = np.sort(RNG.lognormal(13, 0.6, 50_000)).astype(np.int64)
@@ -20,19 +25,28 @@ HOURS = np.arange(20.0)
 RISING = 100 * np.exp(0.01 * HOURS) * np.exp(RNG.normal(0, 0.01, 20))
 
 
+STEADY = np.full(20, 7.0) * np.exp(RNG.normal(0, 0.02, 20))
+
+
 @pytest.mark.parametrize(
     ("gate", "text"),
     [
-        (gates.equal_work("rows", {"a": 10.0, "b": 10.05}), "all arms: 10 rows per operation"),
-        (gates.equal_work("rows", {"a": 0.0, "b": 0.0}), "all arms: 0 rows"),
+        (gates.equal_work("rows", "b", 10.05, "a", 10.0), "b and a: 10 rows per operation"),
+        (gates.equal_work("rows", "b", 0.0, "a", 0.0), "b and a: 0 rows"),
         (gates.generator_lag(5, 1000, worst_ns=2e6), "0.5 % of 1000 arrivals started late, at"),
-        (gates.given_up(0, 1000), "0 of 1000"),
         (gates.truncation({"a": LONG, "b": LATER}), "no wall"),
-        (gates.drift("median", np.full(20, 7.0) + RNG.normal(0, 0.1, 20), HOURS), "over the run"),
-        (gates.independent_blocks(STEADY_RATIOS), "autocorrelation"),
-        (gates.enough_blocks(20, missing=1), "20 blocks, 1 more could not be used"),
+        (gates_in_time.drift("median", STEADY, HOURS), "20 blocks show"),
+        (gates_in_time.independent_blocks(STEADY_RATIOS), "autocorrelation"),
+        (gates_in_time.steady_difference("b", "a", RNG.normal(0.1, 0.01, 20), HOURS, 0.02), "b against a"),
+        (gates_in_time.no_stall([], 0.5), "no gap of 0.5 s"),
+        (gates_in_time.clock_kept([(3, 0.002)]), "agree"),
+        (gates.enough_blocks(6, 0.95), "6 blocks"),
+        (gates.blocks_missing(20, 1), "1 of 21 blocks gave no number"),
+        (gates.operations_enough("a", 12.0, "slice"), "holds 12 transactions"),
         (gates.tail_support("p99", 0.99, [1000, 2000]), "at least 1000 operations"),
         (gates.modality("a", LONG), "mvalue 2.0"),
+        (lost_alone(Lost("b", 5, 100), ERRORS), "5.0 % of b's transactions failed"),
+        (lost_alike(Lost("b", 200, 10_000), Lost("a", 150, 10_000), ERRORS, 0.02), "1.5 % of a's"),
     ],
     ids=lambda value: value.name if isinstance(value, Gate) else "",
 )
@@ -40,51 +54,128 @@ def test_sound_numbers_pass(gate: Gate, text: str) -> None:
     assert gate.ok is True
     assert text in gate.text
     assert gate.next == ""
+    assert not gate.withholds
 
 
 @pytest.mark.parametrize(
-    ("gate", "text"),
+    ("gate", "text", "withholds"),
     [
         (
-            gates.equal_work("redo bytes", {"a": 500.0, "b": 620.0}),
+            gates.equal_work("redo bytes", "b", 620.0, "a", 500.0),
             "b has 620 redo bytes per operation, a 500",
+            True,
         ),
-        (gates.generator_lag(50, 1000), "5.0 % of 1000 arrivals started late"),
-        (gates.given_up(3, 1000), "3 of 1000 arrivals were given up"),
-        (gates.truncation({"a": np.minimum(LONG, 1_500_000)}), "lie at 1.50 ms, the maximum"),
-        (gates.truncation({"a": LONG, "b": LONG}), "the maxima of two arms agree"),
-        (gates.drift("median", RISING, HOURS), "+"),
-        (gates.independent_blocks(np.cumsum(STEADY_RATIOS)), "mean difference over these blocks"),
-        (gates.enough_blocks(4), "4 blocks"),
-        (gates.enough_blocks(20, missing=9), "9 more could not be used"),
-        (gates.tail_support("p99.9", 0.999, [900, 20_000]), "p99.9 needs 10000"),
-        (gates.modality("a", TWO_MODES), "several modes"),
+        (gates.generator_lag(50, 1000), "5.0 % of 1000 arrivals started late", False),
+        (gates.truncation({"a": np.minimum(LONG, 1_500_000)}), "lie at 1.50 ms, the maximum", False),
+        (gates.truncation({"a": LONG, "b": LONG}), "the maxima of two arms agree", False),
+        (gates_in_time.drift("median", RISING, HOURS), "median drifted +", False),
+        (gates_in_time.independent_blocks(np.cumsum(STEADY_RATIOS)), "mean difference over these", False),
+        (gates.enough_blocks(5, 0.95), "5 blocks; a verdict at 95 % takes at least 6", False),
+        (gates.enough_blocks(7, 0.99), "at least 8", False),
+        (gates.blocks_missing(11, 9), "9 of 20 blocks gave no number", False),
+        (gates.operations_enough("a", 1.0, "slice"), "holds 1 transactions of each session", False),
+        (gates.tail_support("p99.9", 0.999, [900, 20_000]), "p99.9 needs 10000", False),
+        (gates.modality("a", TWO_MODES), "several modes", False),
+        (gates_in_time.no_stall([Stall(7, 31.2, 3.1)], 0.5), "for 3.1 s in block 7, 31 s into the run", False),
+        (gates_in_time.clock_kept([(4, -3600.0)]), "stepped by -3.6e+03 s before block 4", False),
+        (lost_alone(Lost("b", 50, 100, "SQLSTATE 22012"), ERRORS), "50.0 % of b's transactions failed", True),
+        (
+            lost_alike(Lost("b", 300, 10_000), Lost("a", 100, 10_000), ERRORS, 0.02),
+            "3.0 % of b's transactions failed, 1.0 % of a's",
+            True,
+        ),
+        (lost_alone(Lost("b", 60, 100), ARRIVALS), "60.0 % of b's arrivals were given up", True),
     ],
     ids=lambda value: value.name if isinstance(value, Gate) else "",
 )
-def test_doubtful_numbers_fail_and_name_the_next_step(gate: Gate, text: str) -> None:
+def test_doubtful_numbers_fail_and_name_the_next_step(gate: Gate, text: str, withholds: bool) -> None:
     assert gate.ok is False
     assert text in gate.text
     assert gate.next
+    assert gate.withholds is withholds
 
 
 @pytest.mark.parametrize(
     "gate",
     [
-        gates.equal_work("rows", {"a": 10.0, "b": math.nan}),
+        gates.equal_work("rows", "b", math.nan, "a", 10.0),
         gates.generator_lag(0, 0),
-        gates.given_up(0, 0),
         gates.truncation({"a": LONG[:100]}),
-        gates.drift("median", [1.0, 2.0], [0.0, 1.0]),
-        gates.independent_blocks([0.1, 0.2]),
+        gates_in_time.drift("median", [1.0, 2.0], [0.0, 1.0]),
+        gates_in_time.independent_blocks([0.1, 0.2]),
+        gates_in_time.steady_difference("b", "a", [0.1, 0.2], [0.0, 1.0], 0.02),
+        gates.operations_enough("a", math.nan, "turn"),
         gates.tail_support("p99", 0.99, []),
         gates.modality("a", LONG[:10]),
+        lost_alone(Lost("b", 0, 0), ERRORS),
+        lost_alike(Lost("b", 1, 60), Lost("a", 0, 60), ERRORS, 0.02),
     ],
     ids=lambda gate: gate.name,
 )
 def test_what_cannot_be_checked_says_so(gate: Gate) -> None:
     assert gate.ok is None
     assert gate.text
+
+
+def test_every_gate_has_a_rule() -> None:
+    sources = [Path(gates.__file__).parent, Path(gates.__file__).parents[1] / "study"]
+    codes = {
+        code
+        for folder in sources
+        for file in folder.glob("*.py")
+        if "gate" in file.name or "verdict" in file.name
+        for code in re.findall(r'\bcode="([^"]+)"', file.read_text())
+    }
+    assert codes | {ERRORS.code, ARRIVALS.code, "level"} == set(RULES)
+
+
+class TestDrift:
+    def test_a_drift_of_60_percent_with_8_noisy_blocks_does_not_hold(self) -> None:
+        """It said "no drift holds: +59.6 %": p was above 1 %, for want of blocks."""
+        values = 100 * np.exp(np.linspace(0, 0.7, 8) + np.tile([0.25, -0.25], 4))
+        gate = gates_in_time.drift("latency", values, np.arange(8.0))
+        assert gate.ok is False
+        assert "cannot be certain" in gate.text
+        assert not gate.withholds
+
+    def test_a_check_without_power_says_not_known_and_what_it_could_see(self) -> None:
+        values = 100 * np.exp(np.tile([0.5, -0.5], 4))
+        gate = gates_in_time.drift("latency", values, np.arange(8.0))
+        assert gate.ok is None
+        assert "8 blocks show" in gate.text
+
+    def test_a_level_that_doubled_takes_the_verdict_away_a_canary_does_not(self) -> None:
+        values = 100 * np.exp(np.linspace(0, math.log(2), 20) + RNG.normal(0, 0.02, 20))
+        level = gates_in_time.drift("mean latency", values, HOURS, is_level=True)
+        assert level.withholds
+        assert "two states of the machine" in level.reason
+        assert not gates_in_time.drift("CPU canary", values, HOURS).withholds
+
+    def test_a_fall_counts_as_much_as_a_rise(self) -> None:
+        falling = 100 * np.exp(np.linspace(0, -3.7, 8) + RNG.normal(0, 1.0, 8))
+        assert gates_in_time.drift("fsync canary", falling, np.arange(8.0)).ok is False
+
+    def test_what_it_says_it_sees_it_sees_in_four_of_five_cases(self) -> None:
+        rng, seen = np.random.default_rng(3), 0
+        visible = gates_in_time.trend(rng.normal(0, 0.1, 12), np.arange(12.0))
+        assert visible is not None
+        scale = 0.1 * visible.visible / (visible.visible or 1)
+        reach = 3.169 + 0.879  # t at 99.5 % and 80 %, 10 degrees of freedom
+        spread = scale * 11 / math.sqrt(float(((np.arange(12.0) - 5.5) ** 2).sum()))
+        for _ in range(400):
+            logs = np.arange(12.0) / 11 * reach * spread + rng.normal(0, scale, 12)
+            found = gates_in_time.trend(logs, np.arange(12.0))
+            seen += found is not None and found.certain
+        assert 0.72 <= seen / 400 <= 0.88
+
+
+def test_a_difference_that_changes_its_sign_is_no_difference() -> None:
+    logs = np.linspace(-0.2, 0.3, 20) + RNG.normal(0, 0.02, 20)
+    gate = gates_in_time.steady_difference("b", "a", logs, HOURS, 0.02)
+    assert gate.withholds
+    assert "changed its sign during the run" in gate.reason
+    growing = np.linspace(0.2, 0.6, 20) + RNG.normal(0, 0.02, 20)
+    assert gates_in_time.steady_difference("b", "a", growing, HOURS, 0.02).ok is True
 
 
 @pytest.mark.parametrize("tail", ["exponential", "normal", "lognormal", "pareto"])

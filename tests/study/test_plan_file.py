@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import PlanError
+from dbdyno.study import plan_keys as keys
 from dbdyno.study.plan import plan_from_dict
 from dbdyno.study.plan_file import duration_ns, parse_plan, read_plan
 from dbdyno.study.plan_new import example_plan
@@ -162,3 +163,74 @@ def test_a_plan_that_is_not_there_names_the_next_step(tmp_path: Path):
     (tmp_path / "latin.toml").write_bytes(b"title = '\xe9'")
     with pytest.raises(PlanError, match="UTF-8"):
         read_plan(tmp_path / "latin.toml")
+
+
+def _limited() -> list[object]:
+    tables = {**keys.TABLES, "arm": keys.ARM, "script": keys.SCRIPT}
+    numbers = ("int", "float", "duration")
+    return [
+        pytest.param(key, id=f"{name}.{key.name}") for name, own in tables.items() for key in own if key.type in numbers
+    ]
+
+
+@pytest.mark.parametrize("key", _limited())
+def test_every_number_of_a_plan_has_both_limits(key: keys.Key):
+    assert key.low is not None
+    assert key.high is not None
+    assert keys.limits(key)
+
+
+def schedule(line: str, arms: int = 2) -> str:
+    text = f'title = "t"\n[workload]\nscripts = [{{text = "select 1;"}}]\n[schedule]\n{line}\n'
+    return text + "".join(f'[[arm]]\nname = "a{at}"\n' for at in range(arms))
+
+
+@pytest.mark.parametrize("turn", ["99999999h", "10h", "61min", "0s", "1us"])
+def test_a_turn_out_of_its_limits_is_refused_with_them(turn: str):
+    with pytest.raises(PlanError, match="must be from 1ms to 1h") as caught:
+        parse_plan(schedule(f'turn = "{turn}"'), Path("p.toml"))
+    assert caught.value.where == "p.toml:5"
+
+
+def test_no_settling_can_be_asked_for():
+    assert parse_plan(schedule('settle = "0s"'), Path("p.toml")).schedule.settle_ns == 0
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e300"])
+def test_a_threshold_that_is_no_number_is_refused(value: str):
+    text = schedule("").replace("[[arm]]", f"[verdict]\nthreshold = {value}\n[[arm]]", 1)
+    with pytest.raises(PlanError, match=r"verdict.threshold must be from 0.0001 to 10"):
+        parse_plan(text, Path("p.toml"))
+
+
+def test_more_slices_than_can_be_kept_apart_are_refused():
+    with pytest.raises(PlanError, match="144,000 slices in a block; at most 100,000") as caught:
+        parse_plan(schedule('turn = "1h"'), Path("p.toml"))
+    assert "longer" in str(caught.value.next_step)
+    assert parse_plan(schedule('turn = "1h"\nswitch = "turns"'), Path("p.toml"))
+
+
+def test_more_arms_than_a_plan_may_have_are_refused():
+    with pytest.raises(PlanError, match="at most 256"):
+        parse_plan(schedule("", arms=257), Path("p.toml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "table"),
+    [
+        ("sessions = 2", "[load] or [[arm]]"),
+        ("threshold = 0.1", "[verdict]"),
+        ('scripts = "x"', "[workload] or [[arm]]"),
+        ('question = "why?"', "the top, before the first table"),
+    ],
+)
+def test_a_misplaced_key_says_where_it_belongs(text: str, table: str):
+    with pytest.raises(PlanError, match="is no key of") as caught:
+        parse_plan(schedule(text), Path("p.toml"))
+    assert caught.value.next_step == f"move it to {table}"
+
+
+def test_a_key_before_the_first_table_says_where_it_belongs():
+    with pytest.raises(PlanError, match="'blocks' is no key of the top") as caught:
+        parse_plan("blocks = 3\n" + schedule(""), Path("p.toml"))
+    assert caught.value.next_step == "move it to [schedule]"

@@ -86,3 +86,19 @@ def test_an_arms_share_of_a_block_is_the_same_for_all():
             for turn in block.turns:
                 share[turn.arm] += turn.length_ns
             assert set(share.values()) == {1_000_000_000}
+
+
+def test_looking_at_a_large_plan_draws_no_order():
+    """100,000 blocks of 20,000 slices each are two thousand million turns."""
+    p = plan(2, '[schedule]\nblocks = 100000\nturn = "500s"\nslice = "50ms"\n')
+    planned = blocks(p, timing(p.schedule, "slices"), 1)
+    assert len(planned) == 100_004
+    assert len(planned[-1].turns) == 20_000
+
+
+def test_a_block_has_the_same_order_each_time_and_whatever_comes_before_it():
+    short, long = (plan(2, f"[schedule]\nblocks = {count}\n") for count in (5, 50))
+    how = timing(short.schedule, "slices")
+    few, many = (blocks(p, how, 4) for p in (short, long))
+    assert order(few) == order(many[: len(few)])
+    assert few[-1].turns == few[-1].turns

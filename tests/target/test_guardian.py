@@ -21,8 +21,10 @@ from target_help import eventually, show
 from dbdyno.errors import TargetError
 from dbdyno.target.embedded import EmbeddedPostgres
 from dbdyno.target.guardian import Guardian
+from dbdyno.target.owed import read
 from dbdyno.target.postgres import Postgres
-from dbdyno.target.undo import ServerUndo, SqlUndo, from_wire, server_processes, to_wire
+from dbdyno.target.put_back import RETRY_FOR_S, Claims, put_back_all
+from dbdyno.target.undo import Attempt, ServerUndo, SqlUndo, from_wire, server_processes, to_wire
 
 CHILD = Path(__file__).parent / "target_child.py"
 SETTING = "checkpoint_timeout"
@@ -238,3 +240,59 @@ def test_a_server_that_does_not_answer_is_a_problem_not_an_exception() -> None:
     (problem,) = SqlUndo("settings", nowhere, ("select 1",), patience_s=0).carry_out()
     assert problem.startswith("settings: ")
     assert "hunter2" not in problem
+
+
+def test_the_guardian_goes_on_for_hours_where_the_server_is_away() -> None:
+    """The server answers at the third try; before that the guardian says once that it goes on."""
+    answers = [Attempt(("settings x: no answer",), 0, True)] * 2 + [Attempt((), 2, False)]
+    told: list[str] = []
+    slept: list[float] = []
+    undo = Scripted("settings x", {}, ("select 1",), lasting=True)
+    Scripted.answers = iter(answers)
+    assert put_back_all([undo], Claims(), told.append, sleep=slept.append) == []
+    assert slept == [1.0, 2.0]
+    assert "not put back yet: settings x: no answer; trying again for 24 h" in told[0]
+    assert told[1:] == ["put back: settings x (try 3)"]
+
+
+def test_the_guardian_gives_up_after_a_day_and_says_so() -> None:
+    told: list[str] = []
+    now = [0.0]
+    Scripted.answers = iter([Attempt(("settings x: no answer",), 0, True)] * 5000)
+    undo = Scripted("settings x", {}, ("select 1",), lasting=True)
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    assert put_back_all([undo], Claims(), told.append, clock=lambda: now[0], sleep=sleep)
+    assert now[0] == pytest.approx(RETRY_FOR_S, abs=120)
+    assert told[-1].startswith("gave up: settings x: no answer (try 1")
+    assert len(told) == pytest.approx(25, abs=2), "once an hour"
+
+
+def test_the_guardian_puts_back_when_a_dead_server_comes_back(open_folder: Path, owed_apart: Path) -> None:
+    """Runner killed while the server is down: not after 30 s, but when it is up again."""
+    with EmbeddedPostgres(workdir=open_folder) as engine:
+        target = Postgres.open(make_conninfo("", **engine.tcp_conninfo()))
+        child = Child("hold", **given_for(engine, open_folder / "journal"))
+        assert child.says()["in_force"]
+        engine.stop()
+        child.process.kill()
+        child.process.wait(30)
+        child.out.close()
+        (record,) = owed_apart.glob("*.json")
+        assert eventually(lambda: (known := read(record)) is not None and known.tries > 0, 30)
+        assert read(record).state == "retrying"  # type: ignore[union-attr]
+        engine.start()
+        assert eventually(lambda: not guardians_of(child.process.pid), 60)
+        assert eventually(lambda: show(target, SETTING) == "5min")
+        assert not record.exists()
+
+
+class Scripted(SqlUndo):
+    """An undo whose attempts end as `answers` say."""
+
+    answers: Iterator[Attempt] = iter(())
+
+    def attempt(self, **_: Any) -> Attempt:  # type: ignore[override]
+        return next(self.answers)

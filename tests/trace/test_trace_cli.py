@@ -109,7 +109,7 @@ def test_ten_thousand_longest_are_rows_with_file_and_line(runs: Path):
 def test_compare_ends_with_1_when_the_second_is_slower(runs: Path):
     done = dbdyno("compare", runs / "before", runs / "after")
     assert done.returncode == 1
-    assert "after is" in done.stdout and "slower" in done.stdout
+    assert "SLOWER  after took" in done.stdout and "a log file sync takes" in done.stdout
     assert dbdyno("compare", runs / "after", runs / "before").returncode == 0
     assert dbdyno("compare", "before", "after", "--runs", runs).returncode == 1
 

@@ -39,20 +39,22 @@ def metric(row: dict, name: str) -> dict:
     return next(m for m in row["metrics"] if m["metric"] == name)
 
 
-def test_the_verdict_is_on_the_time_per_execution(slower: dict):
+def test_the_verdict_leads_with_response_and_database_time(slower: dict):
     assert slower["verdict"]["decision"] == "slower"
-    assert "6 and 6 sessions" in slower["verdict"]["headline"]
-    head = slower["metrics"][0]
-    assert head["metric"] == "per_execution"
-    assert head["low"] < 1.12 < head["high"]
+    assert "of response time. Database time: " in slower["verdict"]["headline"]
+    assert "over 6 and 6 sessions" in slower["verdict"]["sentences"][-1]
+    response, database = slower["metrics"][:2]
+    assert (response["metric"], database["metric"]) == ("response", "database")
+    assert response["label"] == "response time per execution"
+    assert response["low"] < 1.058 < response["high"], "with the round trips"
+    assert database["low"] < 1.123 < database["high"], "without them"
 
 
 def test_what_made_the_difference_is_named_and_adds_up(slower: dict):
     assert slower["figures"]["contributions"][0]["name"] == "log file sync"
-    assert "log file sync +" in slower["verdict"]["sentences"][1]
+    assert "a log file sync takes " in slower["verdict"]["sentences"][0]
     parts = sum(row["value_ns"] for row in slower["figures"]["contributions"])
-    head = slower["metrics"][0]
-    assert parts == pytest.approx(head["value"], rel=0.01), "geometric mean over equal sessions"
+    assert parts == pytest.approx(slower["account"]["response_ns"][1])
 
 
 def test_line_by_line_only_the_commit_is_slower(slower: dict):

@@ -14,15 +14,16 @@ from trace_profile_json import line, profile
 from dbdyno.report import figures
 from dbdyno.report.html import render_html, write_html
 from dbdyno.report.trace import render_text, rows
-from dbdyno.trace import statements, timeline, tree, waits
+from dbdyno.trace import report, statements, timeline, tree, waits
 from dbdyno.trace.profile import Request, page_of
 from dbdyno.trace.source import open_traces
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 import chromium
+import drawn
 
 HOSTILE = "</script><img src=x onerror=alert(1)>'\"--&amp;{{7*7}}\u2028\u202e\x1b[31m\x00${x}`'];//"
-PAGES = ("profile", "sql", "events", "waits", "tree", "timeline")
+PAGES = ("profile", "sql", "events", "waits", "tree", "timeline", "report")
 
 
 def pages_of(folder: Path) -> dict[str, dict[str, Any]]:
@@ -34,6 +35,7 @@ def pages_of(folder: Path) -> dict[str, dict[str, Any]]:
             "waits": waits.waits_page(opened, waits.Request(events=("*",), longest=400)),
             "tree": tree.tree_page(opened, tree.Request()),
             "timeline": timeline.timeline_page(opened),
+            "report": report.page_below(page_of(profile(), Request(), ["a.trc"]), opened, report.Request(share=0)),
         }
 
 
@@ -83,6 +85,12 @@ def test_a_page_opens_quietly_and_fits(browser, request, tmp_path, which, name, 
     root = "document.documentElement"
     assert page.evaluate(f"{root}.scrollWidth") <= page.evaluate(f"{root}.clientWidth")
     assert page.evaluate("document.querySelectorAll('img').length") == 0
+
+
+@pytest.mark.skipif(chromium.find() is None, reason="no browser found")
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_on_a_page_collides_is_clipped_or_torn(browser, models, tmp_path, name: str):
+    assert drawn.faults(browser, write_html(models[name], tmp_path / "page.html")) == []
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -27,7 +27,7 @@ pub struct CallsWriter {
 }
 
 impl CallsWriter {
-    /// Opens `<dir>/<name>.parquet.tmp`; `arms` and `statements` are what the numbers in a
+    /// Opens `<dir>/<name>.parquet`, aside; `arms` and `statements` are what the numbers in a
     /// [`Call`] stand for.
     pub fn create(dir: &Path, name: &str, arms: &[String], statements: &[String]) -> Result<Self, EvidenceError> {
         let schema = schema();

@@ -27,6 +27,7 @@ mod column;
 mod error;
 mod metrics;
 mod part;
+pub mod private;
 mod read;
 pub mod table;
 mod table_read;

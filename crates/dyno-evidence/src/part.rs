@@ -15,6 +15,7 @@ use parquet::schema::types::ColumnPath;
 use zstd::bulk::Compressor;
 
 use crate::EvidenceError;
+use crate::private::{aside_of, create_file, create_folder};
 use crate::words::{WordsColumn, is_words};
 
 /// Rows after which a row group is closed: the most that a writer keeps in memory.
@@ -37,7 +38,7 @@ pub(crate) struct Shape<'a> {
     pub durable: bool,
 }
 
-/// A part being written: `<name>.parquet.tmp`, renamed to `<name>.parquet` by [`Part::finish`].
+/// A part being written: `<name>.parquet.<random>.tmp`, renamed to `<name>.parquet` by [`Part::finish`].
 pub(crate) struct Part {
     writer: Option<Writer>,
     aside: PathBuf,
@@ -62,10 +63,20 @@ impl Part {
 
     /// Opens the part with its columns stored in a given way.
     pub(crate) fn shaped(dir: &Path, name: &str, schema: SchemaRef, shape: &Shape<'_>) -> Result<Self, EvidenceError> {
-        fs::create_dir_all(dir).map_err(|e| EvidenceError::io(dir, e))?;
+        create_folder(dir).map_err(|e| EvidenceError::io(dir, e))?;
         let place = dir.join(format!("{name}.parquet"));
-        let aside = dir.join(format!("{name}.parquet.tmp"));
-        let file = File::create(&aside).map_err(|e| EvidenceError::io(&aside, e))?;
+        let aside = aside_of(&place);
+        let file = create_file(&aside).map_err(|e| EvidenceError::io(&aside, e))?;
+        Self::onto(file, aside, place, schema, shape)
+    }
+
+    fn onto(
+        file: File,
+        aside: PathBuf,
+        place: PathBuf,
+        schema: SchemaRef,
+        shape: &Shape<'_>,
+    ) -> Result<Self, EvidenceError> {
         let writer = Writer::create(file, schema, shape).map_err(|e| EvidenceError::parquet(&aside, e))?;
         Ok(Self { writer: Some(writer), aside, place, rows: 0, durable: shape.durable })
     }
@@ -249,4 +260,41 @@ fn properties(shape: &Shape<'_>) -> WriterProperties {
 fn delta(builder: WriterPropertiesBuilder, column: &str) -> WriterPropertiesBuilder {
     let path = ColumnPath::from(column);
     builder.set_column_dictionary_enabled(path.clone(), false).set_column_encoding(path, Encoding::DELTA_BINARY_PACKED)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::fs::OpenOptions;
+    use std::sync::Arc;
+
+    use arrow_array::Int64Array;
+    use arrow_schema::{DataType, Field, Schema};
+
+    use super::*;
+
+    /// The part is small: its bytes leave the buffer only with the footer.
+    #[test]
+    fn a_disk_that_is_full_at_the_footer_reads_as_a_full_disk() {
+        let dir = std::env::temp_dir().join(format!("dyno-part-full-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let aside = dir.join("p.tmp");
+        fs::write(&aside, "").unwrap();
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]));
+        let shape = Shape {
+            deltas: &[],
+            plain: &[],
+            unsorted: &[],
+            row_group_rows: ROW_GROUP_ROWS,
+            page_statistics: true,
+            durable: true,
+        };
+        let mut part = Part::onto(full, aside, dir.join("p.parquet"), Arc::clone(&schema), &shape).unwrap();
+        part.write(&RecordBatch::try_new(schema, vec![Arc::new(Int64Array::from(vec![1]))]).unwrap()).unwrap();
+        let error = part.finish().unwrap_err();
+        assert!(matches!(error, EvidenceError::Io { .. }), "{error}");
+        assert!(error.to_string().contains("dbdyno run --resume"), "{error}");
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0, "what was begun is taken away");
+        fs::remove_dir_all(dir).unwrap();
+    }
 }

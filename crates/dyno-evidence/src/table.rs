@@ -125,7 +125,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Opens `<dir>/<name>.parquet.tmp`.
+    /// Opens `<dir>/<name>.parquet`, aside.
     pub fn create(dir: &Path, name: &str, columns: &[Column]) -> Result<Self, EvidenceError> {
         let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
         let named =

@@ -134,7 +134,7 @@ pub struct WaitsWriter {
 }
 
 impl WaitsWriter {
-    /// Opens `<dir>/<name>.parquet.tmp`; the lists are what the numbers in a [`WaitRow`] stand for.
+    /// Opens `<dir>/<name>.parquet`, aside; the lists are what the numbers in a [`WaitRow`] stand for.
     pub fn create(
         dir: &Path,
         name: &str,

@@ -96,19 +96,3 @@ proptest! {
         }
     }
 }
-
-/// The part is small: its bytes leave the buffer only with the footer.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_disk_that_is_full_at_the_footer_reads_as_a_full_disk() {
-    let dir = folder("full");
-    fs::create_dir_all(&dir).unwrap();
-    std::os::unix::fs::symlink("/dev/full", dir.join("p.parquet.tmp")).unwrap();
-    let mut part = CallsWriter::create(&dir, "p", &words(&["a"]), &words(&["s"])).unwrap();
-    part.push(&[Call::new()], &[]).unwrap();
-    let error = part.finish().unwrap_err();
-    assert!(matches!(error, EvidenceError::Io { .. }), "{error}");
-    assert!(error.to_string().contains("dbdyno run --resume"), "{error}");
-    assert_eq!(fs::read_dir(&dir).unwrap().count(), 0, "what was begun is taken away");
-    fs::remove_dir_all(dir).unwrap();
-}

@@ -68,6 +68,8 @@ pub struct Load {
     arrivals: Vec<Option<Mutex<Arrivals>>>,
     codes: ErrorCodes,
     pool: Pool,
+    /// One for all blocks: a step of the wall clock between them is none in the evidence.
+    clock: Clock,
 }
 
 impl Load {
@@ -97,6 +99,7 @@ impl Load {
             plan,
             codes: ErrorCodes::default(),
             pool: Pool::default(),
+            clock: Clock::new(),
         })
     }
 
@@ -170,7 +173,7 @@ impl Load {
             codes: &self.codes,
             gate: Gate::new(threads),
             quota: Quota::default(),
-            clock: Clock::new(),
+            clock: self.clock,
             block,
             progress,
             stop,

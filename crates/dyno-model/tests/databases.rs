@@ -241,7 +241,7 @@ fn a_database_beside_that_cannot_be_is_named_with_its_line() {
         (load, "kind = \"sort\"\nkeys = 3", "line 4", "`keys`", "area_kb"),
         (load, "kind = \"sort\"\nsessions = 0", "line 4", "from 1 to 65535", "20"),
         (load, "kind = \"commit-loop\"\nredo_bytes = \"many\"", "line 4", "many", "4KiB"),
-        (load, "kind = \"key-lookup\"\nkeys = 0", "line 4", "found 0", "1 or more"),
+        (load, "kind = \"key-lookup\"\nkeys = 0", "line 4", "from 1 to 4294967295, found 0", "default"),
         ("[databases.ORCL.workload]", "kind = \"sort\"", "line 2", "`ORCL`", "letters"),
         ("[databases.\"a b\".workload]", "kind = \"sort\"", "line 2", "`a b`", "letters"),
         ("[databases.B]\ncors = 2", "[databases.B.workload]\nkind = \"sort\"", "line 3", "`cors`", "`cores`"),

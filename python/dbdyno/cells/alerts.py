@@ -8,7 +8,7 @@ changed. A cell that does not answer to this is none the worse for it: its metri
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -52,19 +52,30 @@ class Watch:
                 found[answer.host.name] = new
         return found
 
-    def _new(self, cell: str, details: list[dict[str, str]], since_ns: int) -> list[Alert]:
+    def take(self, cell: str, details: Sequence[dict[str, str]]) -> list[Alert]:
+        """The alerts among what a cell printed, whenever they began, that were not told before."""
+        return self._new(cell, [entry for entry in details if is_alert(entry)], None)
+
+    def _new(self, cell: str, details: Sequence[dict[str, str]], since_ns: int | None) -> list[Alert]:
         known = self.known.setdefault(cell, set())
         found = []
         for entry in details:
             alert = {name: entry[name].strip('" ') for name in KEPT if entry.get(name)}
             began_ns = moment_ns(alert.get("beginTime", ""))
-            if not alert.get("name") or (began_ns or since_ns) < since_ns - BEFORE_NS:
+            if not alert.get("name"):
+                continue
+            if since_ns is not None and (began_ns or since_ns) < since_ns - BEFORE_NS:
                 continue
             key = tuple(sorted(alert.items()))
             if key not in known:
                 known.add(key)
                 found.append(alert)
         return found
+
+
+def is_alert(details: Mapping[str, str]) -> bool:
+    """Whether what a cell printed is an alert."""
+    return "severity" in details and ("beginTime" in details or "alertMessage" in details)
 
 
 def moment_ns(text: str) -> int | None:

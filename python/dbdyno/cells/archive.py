@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 
+from dbdyno.cells.alerts import Watch
 from dbdyno.cells.collect import Collection, Column
+from dbdyno.cells.configuration import facts_in
 from dbdyno.cells.diff import from_file
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.listing import CellError, Listing, Unread
@@ -28,7 +30,7 @@ WRITERS = 8
 @dataclass
 class Imported:
     """What an import made: the run, its rounds and values, what was not understood, what cells
-    said that they could not do, and the files that hold nothing."""
+    said that they could not do, the files that hold nothing, alerts, and cells that were described."""
 
     run: Run
     rounds: int
@@ -36,6 +38,8 @@ class Imported:
     unread: list[tuple[Path, Unread]]
     errors: list[tuple[Path, CellError]]
     refused: list[CellsError]
+    alerts: int = 0
+    described: int = 0
 
 
 def import_files(files: Sequence[Path], out: Path, *, cell: str = "") -> Imported:
@@ -48,9 +52,10 @@ def import_files(files: Sequence[Path], out: Path, *, cell: str = "") -> Importe
     errors: list[tuple[Path, CellError]] = []
     refused: list[CellsError] = []
     columns: list[Column] = []
+    beside: dict[str, list[dict[str, str]]] = {}
     for file in files:
         try:
-            found = from_file(file, cell=cell)
+            found = from_file(file, cell=cell, details=True)
         except CellsError as error:
             refused.append(error)
             continue
@@ -59,15 +64,45 @@ def import_files(files: Sequence[Path], out: Path, *, cell: str = "") -> Importe
             unread += [(file, entry) for entry in column.listing.unread]
             errors += [(file, told) for told in column.listing.errors]
             columns += _collections(column, now)
+            beside.setdefault(column.host.name, []).extend(column.listing.details)
     if not columns:
-        raise refused[0]
-    rounds = _rounds(columns)
-    names = list(dict.fromkeys(column.host.name for column in columns))
+        raise _no_metric(files, refused)
+    watch = Watch()
+    alerted = {own: told for own, seen in beside.items() if (told := watch.take(own, seen))}
+    facts = {own: said for own, seen in beside.items() if (said := facts_in(seen))}
+    run, rounds, values = recording_of(columns, out, alerted, facts)
+    run.save(status="complete", ended="imported", files=[file.name for file in files])
+    alerts = sum(len(told) for told in alerted.values())
+    return Imported(run, rounds, values, unread, errors, refused, alerts, len(facts))
+
+
+def _no_metric(files: Sequence[Path], refused: Sequence[CellsError]) -> CellsError:
+    """That there is nothing to make a recording of: alerts and configuration go with metrics."""
+    if refused:
+        return refused[0]
+    return CellsError(
+        "hold alerts or configuration and no metric",
+        where=", ".join(str(file) for file in files),
+        next_step="import them together with what `list metriccurrent` or `list metrichistory` printed",
+    )
+
+
+def recording_of(
+    columns: Sequence[Column],
+    out: Path,
+    alerts: dict[str, list[dict[str, str]]] | None = None,
+    facts: dict[str, dict[str, str]] | None = None,
+) -> tuple[Run, int, int]:
+    """Columns of any times as a new run folder, with its rounds and values; alerts stand in the first round."""
+    rounds = _rounds([one for column in columns for one in _collections(column, column.asked_ns)])
+    rounds[0].alerts = alerts or {}
+    names = list(dict.fromkeys([*(column.host.name for column in columns), *(alerts or {}), *(facts or {})]))
     run = new_recording(out, [Host(name, name) for name in names], Pace())
+    if facts:
+        run.save(configuration={"first": facts})
     with ThreadPoolExecutor(WRITERS) as pool:  # what takes long is the disk's word for each round
         values = sum(pool.map(keep, repeat(run), range(len(rounds)), rounds))
-    run.save(status="complete", ended="imported", files=[file.name for file in files])
-    return Imported(run, len(rounds), values, unread, errors, refused)
+    return run, len(rounds), values
 
 
 def _collections(column: Column, now: int) -> Iterable[Column]:

@@ -186,6 +186,9 @@ _STATISTIC_COUNTERS = re.compile(
 )
 
 
+_ERRORS = re.compile(r"ERRS|FAILED|DROP|RESENT|ACTUAL_OUTLIERS|SKIP_OUTLIERS|RETRY")
+
+
 @dataclass(frozen=True)
 class Metric:
     """One metric: its name, whose it is, kind (counter, gauge, rate, transition, unknown), unit
@@ -198,6 +201,11 @@ class Metric:
     meaning: str
     rule: str
     known: bool
+
+    @property
+    def counts_errors(self) -> bool:
+        """Whether more of it is worse, whatever the load: errors, failures, what was dropped or sent again."""
+        return bool(_ERRORS.search(self.name))
 
 
 @functools.cache

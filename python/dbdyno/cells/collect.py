@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from dbdyno.cells.aggregate import weighs
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.hosts import Host
+from dbdyno.cells.identity import Names
 from dbdyno.cells.listing import Listing, Reading, visible
 from dbdyno.cells.ssh import Access, Answer, Fleet
 from dbdyno.errors import CellsError
@@ -30,7 +31,8 @@ Told = Callable[[Answer], None]
 @dataclass
 class Column:
     """One cell's readings. `problem` says what went wrong, if only a part of it is here; `rates`
-    are its requests per second, also those that the mask left out: latencies need them."""
+    are its requests per second, also those that the mask left out: latencies need them; `everything` is all that
+    it said, whatever the mask."""
 
     host: Host
     listing: Listing
@@ -39,6 +41,7 @@ class Column:
     problem: str | None = None
     next_step: str | None = None
     rates: list[Reading] = field(default_factory=list)
+    everything: list[Reading] = field(default_factory=list)
 
     @property
     def readings(self) -> list[Reading]:
@@ -53,11 +56,13 @@ class Column:
 
 @dataclass
 class Collection:
-    """One collection from all cells, a column each, in the order of the hosts."""
+    """One collection from all cells, a column each, in the order of the hosts. `twice` are sentences on cells
+    that were reached in several ways."""
 
     columns: list[Column]
     descriptions: dict[str, str] = field(default_factory=dict)
     alerts: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    twice: list[str] = field(default_factory=list)
 
     @property
     def readings(self) -> list[Reading]:
@@ -84,7 +89,7 @@ async def collect(
     """
     pattern = pattern_of(mask)
     answers = await fleet.run(CURRENT, told=told)
-    plain = [at for at, answer in enumerate(answers) if _knows_no_xml(answer)]
+    plain = [at for at, answer in enumerate(answers) if knows_no_xml(answer)]
     if plain:
         again = Fleet([answers[at].host for at in plain], fleet.access)
         async with again:
@@ -105,16 +110,18 @@ def collect_once(
     describe: bool = False,
     told: Told | None = None,
 ) -> Collection:
-    """One collection, from code that is not asynchronous."""
+    """One collection, from code that is not asynchronous; each cell once, under its own name."""
 
     async def work() -> Collection:
         async with Fleet(hosts, access) as fleet:
             return await collect(fleet, mask=mask, describe=describe, told=told)
 
-    return asyncio.run(work())
+    found = asyncio.run(work())
+    Names().take(found)
+    return found
 
 
-def pattern_of(mask: str | None) -> re.Pattern[str] | None:
+def pattern_of(mask: str | None, option: str = "--mask") -> re.Pattern[str] | None:
     """The mask as a pattern that must match the whole name, in any case; raises `CellsError`."""
     if not mask:
         return None
@@ -123,24 +130,32 @@ def pattern_of(mask: str | None) -> re.Pattern[str] | None:
     except re.error as error:
         raise CellsError(
             f"{mask!r} is no regular expression: {error}",
-            where="--mask",
+            where=option,
             next_step="'FC_IO_RQ_R.*' is one; '.*' stands for anything",
         ) from error
 
 
-def column_of(host: Host, listing: Listing, pattern: re.Pattern[str] | None, answer: Answer | None = None) -> Column:
-    """A listing as the column of a cell: named after it, filtered, its problems in words."""
+def column_of(
+    host: Host,
+    listing: Listing,
+    pattern: re.Pattern[str] | None,
+    answer: Answer | None = None,
+    *,
+    history: bool = False,
+) -> Column:
+    """A listing as the column of a cell: named after it, filtered, its problems in words. In one of `history` a
+    metric comes once for each time of collection, and none at all is no fault."""
     kept = [r for r in listing.readings if pattern is None or pattern.fullmatch(r.name)]
-    everything = len(listing.readings)
+    everything = listing.readings
     rates = [r._replace(cell=host.name) for r in listing.readings if weighs(r.name)]
     listing.readings = [r._replace(cell=host.name) for r in kept]
     problem, step = (answer.problem, answer.next_step) if answer else (None, None)
-    if answer:
+    if answer and not history:
         problem = problem or _once_each(listing)
     if listing.errors:
         first = listing.errors[0]
         problem = problem or f"{first.code}: {first.message}"
-    elif answer and not problem and not everything and (answer.code or not listing.unread):
+    elif answer and not problem and not everything and (answer.code or not (listing.unread or history)):
         said = (answer.errors or answer.output).strip().split("\n")[0][:80]
         problem = f"no metrics (exit {answer.code}){f': {visible(said)}' if said else ''}"
         step = "is the user allowed to run cellcli there?"
@@ -151,7 +166,7 @@ def column_of(host: Host, listing: Listing, pattern: re.Pattern[str] | None, ans
             f"{lines} line{'s' * (lines > 1)} not understood, the first is line {worst.line}: {worst.text[:60]!r}"
         )
     asked_ns, seconds = (answer.asked_ns, answer.seconds) if answer else (0, 0.0)
-    return Column(host, listing, asked_ns, seconds, problem, step, rates)
+    return Column(host, listing, asked_ns, seconds, problem, step, rates, everything)
 
 
 def _once_each(listing: Listing) -> str | None:
@@ -171,7 +186,7 @@ def _column(answer: Answer, pattern: re.Pattern[str] | None) -> Column:
     return column_of(answer.host, read_any(answer.output, answer.host.name), pattern, answer)
 
 
-def _knows_no_xml(answer: Answer) -> bool:
+def knows_no_xml(answer: Answer) -> bool:
     """Whether the cell refused the option and not the question."""
     return answer.problem is None and bool(
         re.search(r"CELL-0(?:1504|1521)|unknown option|invalid option", answer.output, re.I)

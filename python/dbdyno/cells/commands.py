@@ -31,6 +31,8 @@ VERBS = (
     "revoke",
 )
 _COMMENT = re.compile(r"(?:--|#|rem(?:ark)?\b).*", re.IGNORECASE)
+COUNTER = re.compile(r"(?<![\w.:/,-])\d[\d,]*(?:\.\d+)?(?![\w.:/,-])")
+"""A number that stands alone: no part of a name, a time, a version or a size."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -63,14 +65,37 @@ def command_of(text: str, where: str = "command") -> Command:
     return Command(text, where, verb in LOOKING)
 
 
-def script_of(path: Path) -> list[Command]:
-    """The commands of a file: one a line, a `-` at the end goes on in the next; comments begin
-    with --, # or REM. Raises `CellsError` with the line of what is no command."""
+def shell_script_of(path: Path) -> list[Command]:
+    """The lines of a file for the shell, one command each: empty lines and comments (#) are left out, a backslash
+    at the end goes on in the next. Raises `CellsError` for a file that holds none."""
+    commands = []
+    held, first = "", 0
+    for number, line in enumerate(_lines(path), 1):
+        if not held and (not line.strip() or line.lstrip().startswith("#")):
+            continue
+        first = first if held else number
+        if line.endswith("\\"):
+            held += line[:-1]
+            continue
+        commands.append(Command(held + line, f"{path}:{first}", looks=False))
+        held = ""
+    if held or not commands:
+        raise CellsError("ends in the middle of a command" if held else "holds no command", where=str(path))
+    return commands
+
+
+def _lines(path: Path) -> list[str]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        return path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise CellsError(f"cannot be read: {reason}", where=str(path)) from error
+
+
+def script_of(path: Path) -> list[Command]:
+    """The commands of a file: one a line, a `-` at the end goes on in the next; comments begin
+    with --, # or REM. Raises `CellsError` with the line of what is no command."""
+    lines = _lines(path)
     commands = []
     held, first = "", 0
     for number, line in enumerate(lines, 1):
@@ -103,20 +128,50 @@ class Group:
 def regrouped(answers: Iterable[Answer], own: Mapping[Host, str] | None = None) -> list[Group]:
     """Equal answers together, in the order of first appearance. A cell's own name in its answer is
     shown as <cell> where that makes it equal to another's: `own`, as the cells call themselves, or
-    the name by which they were reached."""
-    found: dict[tuple[str, str | None], list[Answer]] = {}
+    the name by which they were reached. Answers that differ in counters alone are equal, too: then the least and
+    the most of each stands in its place."""
+    found: dict[tuple[str, str | None, int | None], list[tuple[Answer, str]]] = {}
     for answer in answers:
         name = (own or {}).get(answer.host) or answer.host.address.split(".")[0]
-        found.setdefault((_without(name, answer.output), answer.problem), []).append(answer)
+        text = _without(name, answer.output)
+        found.setdefault((COUNTER.sub("\0", text), answer.problem, answer.code), []).append((answer, text))
     return [
         Group(
-            [answer.host.name for answer in alike],
-            visible(alike[0].output.rstrip() if len(alike) == 1 else text),
-            problem or failure(alike[0]),
-            alike[0].next_step,
+            [answer.host.name for answer, _ in alike],
+            visible(alike[0][0].output.rstrip() if len(alike) == 1 else spans([text for _, text in alike])),
+            problem or failure(alike[0][0]),
+            alike[0][0].next_step,
         )
-        for (text, problem), alike in found.items()
+        for (_, problem, _), alike in found.items()
     ]
+
+
+def spans(texts: Sequence[str]) -> str:
+    """Texts that differ in numbers alone as one, the least and the most in the place of each that differs."""
+    columns = zip(*(COUNTER.findall(text) for text in texts), strict=True)
+    ends = iter([(min(own, key=_number), max(own, key=_number)) for own in columns])
+
+    def span(_: re.Match[str]) -> str:
+        low, high = next(ends)
+        return low if low == high else f"{low}..{high}"
+
+    return COUNTER.sub(span, texts[0])
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def left_out(pattern: re.Pattern[str], answers: Iterable[Answer]) -> dict[str, int]:
+    """Takes the lines that match (whole or in part) out of the answers; how many there were on each cell."""
+    found = {}
+    for answer in answers:
+        lines = answer.output.splitlines(keepends=True)
+        kept = [line for line in lines if not pattern.search(line)]
+        if len(kept) < len(lines):
+            found[answer.host.name] = len(lines) - len(kept)
+            answer.output = "".join(kept)
+    return found
 
 
 def failure(answer: Answer) -> str | None:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 LEVEL = 0.05
 THRESHOLD = 0.02
-_ERRORS = re.compile(r"ERRS|FAILED|DROP|RESENT|ACTUAL_OUTLIERS|SKIP_OUTLIERS|RETRY")
 _SCALE = {"us": (1e3, "ns"), "ms": (1e6, "ns"), "MB": (2.0**20, "bytes"), "KB": (1024.0, "bytes")}
 Floats = list[float]
 Both = tuple[Intervals, Intervals]
@@ -143,7 +142,7 @@ def _over(both: Both, name: str, cell: str, item: str | None) -> Iterator[Row]:
     unit = both[0].units.get(name) or metric(name).unit
     scale, shown = _SCALE.get(unit, (1.0, "1/s"))
     sums = [_sums(side, _keys(side, name, cell, item), requests if latency else ()) for side in both]
-    higher = False if latency or _ERRORS.search(name) else None
+    higher = False if latency or metric(name).counts_errors else None
     label = f"{name}_RQ" if latency else name
     yield _row(
         sums,

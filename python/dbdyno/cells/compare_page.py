@@ -27,10 +27,10 @@ from dbdyno.cells.compare_parts import (
     section,
     table,
 )
-from dbdyno.cells.configuration import OWN_NAME, Facts
-from dbdyno.cells.hosts import Host
+from dbdyno.cells.configuration import Facts
+from dbdyno.cells.identity import known_as
 from dbdyno.cells.intervals import MISSING, Intervals, intervals_of
-from dbdyno.cells.record import all_rounds
+from dbdyno.cells.record import all_rounds, cells_of
 from dbdyno.errors import CellsError
 from dbdyno.evidence.run import Run
 
@@ -52,6 +52,8 @@ class Recording:
     found: Intervals
     first: Facts
     last: Facts
+    silent: tuple[str, ...] = ()
+    """Cells that were asked and gave nothing in any round."""
 
     @property
     def facts(self) -> Facts:
@@ -65,14 +67,15 @@ def recordings(
     """Two runs of kind `cells` as sides; raises `CellsError` where one has no two rounds."""
     rounds = [_rounds(run, mask) for run in runs]
     facts = [run.manifest.get("configuration") or {} for run in runs]
-    _rename(rounds, [known.get("first", {}) for known in facts])
     found = []
-    for name, own, known in zip(names, rounds, facts, strict=True):
-        called = {c.host.address: c.host.name for one in own for c in one.columns}
+    for name, run, own, known in zip(names, runs, rounds, facts, strict=True):
+        called = known_as(run.manifest)
         first, last = (
             {called.get(cell, cell): entry for cell, entry in known.get(end, {}).items()} for end in ("first", "last")
         )
-        found.append(Recording(name, intervals_of(own), first, last))
+        made = intervals_of(own)
+        silent = tuple(cell for cell in cells_of(run) if cell not in made.cells)
+        found.append(Recording(name, made, first, last, silent))
     return found[0], found[1]
 
 
@@ -91,22 +94,6 @@ def _rounds(run: Run, mask: str | None) -> list[Collection]:
             next_step="record longer: dbdyno cells record --for 15min",
         )
     return rounds
-
-
-def _rename(rounds: Sequence[Sequence[Collection]], facts: Sequence[Facts]) -> None:
-    """Cells that were reached by other addresses, yet call themselves alike, are the same."""
-    cells = [{c.host.name for one in own for c in one.columns} for own in rounds]
-    names = [{cell: known[OWN_NAME] for cell, known in side.items() if OWN_NAME in known} for side in facts]
-    if cells[0] == cells[1] or set(names[0].values()) != set(names[1].values()):
-        return
-    for found, own in zip(cells, names, strict=True):
-        if found != set(own) or len(set(own.values())) < len(own):
-            return
-    for side, own in zip(rounds, names, strict=True):
-        for column in (column for one in side for column in one.columns):
-            name = own[column.host.name]
-            column.host = Host(name, column.host.address)
-            column.listing.readings = [r._replace(cell=name) for r in column.readings]
 
 
 def compare_page(
@@ -353,7 +340,15 @@ def _warnings(
 ) -> list[dict[str, str]]:
     from dbdyno.stats.ratios import ROUNDS_LEAST
 
-    found = []
+    found = [
+        _warning(
+            "cells.dead",
+            f"{listed(side.silent)} gave nothing in any round of {side.name}: no number here has it",
+            f"dbdyno report {side.name}",
+        )
+        for side in (one, other)
+        if side.silent
+    ]
     if unlike and not allowed:
         names = listed(list(dict.fromkeys(str(row["what"]) for row in unlike)))
         found.append(

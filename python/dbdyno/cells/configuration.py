@@ -17,7 +17,8 @@ from dbdyno.cells.hosts import Host
 from dbdyno.cells.ssh import Access, Fleet
 
 Facts = dict[str, dict[str, str]]
-"""By the name of a cell's column: fact (`cell.releaseVersion`) to its text."""
+"""By the name of a cell: fact (`cell.releaseVersion`) to its text."""
+FactsOf = dict[Host, dict[str, str]]
 
 SINGLE = {
     "cell": ("name", "id", "makeModel", "releaseVersion", "cellVersion", "flashCacheMode", "cpuCount", "status"),
@@ -32,22 +33,48 @@ COUNTED = {
 OWN_NAME = "cell.name"
 
 
-def ask(hosts: Sequence[Host], access: Access) -> Facts:
+def ask(hosts: Sequence[Host], access: Access) -> FactsOf:
     """The facts of every cell that answers."""
-    return asyncio.run(_ask(list(hosts), access))
+    return asyncio.run(asked(hosts, access))
 
 
-async def _ask(hosts: list[Host], access: Access) -> Facts:
-    found: Facts = {}
+async def asked(hosts: Sequence[Host], access: Access) -> FactsOf:
+    """The same, from code that is asynchronous."""
+    hosts = list(hosts)
+    found: FactsOf = {}
     async with Fleet(hosts, access) as fleet:
         for kind in (*SINGLE, *COUNTED):
             for answer in await fleet.run(f"cellcli -e list {kind} detail"):
                 if answer.problem is None:
                     details = read_any(answer.output).details
-                    found.setdefault(answer.host.name, {}).update(facts_of(kind, details))
+                    found.setdefault(answer.host, {}).update(facts_of(kind, details))
                 else:  # it would cost its time-out again
                     hosts.remove(answer.host)
     return found
+
+
+_TELLING = (
+    ("iormplan", ("dbPlan", "catPlan", "objective")),
+    ("cell", ("makeModel", "releaseVersion", "cellVersion", "flashCacheMode")),
+    ("griddisk", ("asmModeStatus", "cachingPolicy", "asmDiskGroupName", "availableTo")),
+    ("celldisk", ("diskType",)),
+    ("flashcache", ("effectiveCacheSize",)),
+    ("flashlog", ("effectiveSize",)),
+)
+"""Attributes that only one kind of object has, in the order in which they are looked for."""
+
+
+def kind_of(details: Mapping[str, str]) -> str:
+    """What kind of object a DETAIL listing shows, by its attributes; '' for none of those that are facts."""
+    return next((kind for kind, names in _TELLING if any(name in details for name in names)), "")
+
+
+def facts_in(details: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """The facts in DETAIL listings of one cell, of whatever kinds."""
+    kinds: dict[str, list[Mapping[str, str]]] = {}
+    for entry in details:
+        kinds.setdefault(kind_of(entry), []).append(entry)
+    return {name: text for kind, own in kinds.items() if kind for name, text in facts_of(kind, own).items()}
 
 
 def facts_of(kind: str, details: Sequence[Mapping[str, str]]) -> dict[str, str]:

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.cells.clocks import Clock
+from dbdyno.cells.record import said_of
 from dbdyno.cells.series import Measured
 
 if TYPE_CHECKING:
-    from dbdyno.evidence.run import Run
+    from dbdyno.evidence.run import Block, Run
 
 COLLECTED, OLD, RESTART, HALF, NOTHING = (
     "collected",
@@ -32,7 +34,10 @@ def coverage(found: Measured) -> dict[str, Any]:
     blocks = found.run.blocks()
     times = _times(found)
     resets = dict(_resets(found))
-    cells = [_cell(cell, blocks, times.get(cell, {}), resets.get(cell, {})) for cell in found.cells]
+    cells = [_cell(found.run, blocks, cell, times.get(cell, {}), resets.get(cell, {})) for cell in found.cells]
+    for cell in cells:
+        clock = found.clocks.get(cell["name"], Clock())
+        cell["clock"] = {"ahead_s": clock.ahead_s, "certain": clock.certain, "words": clock.words}
     late = [cell["name"] for cell in cells if cell["silent_s"] >= SILENT_S]
     return {
         "rounds": len(blocks),
@@ -69,21 +74,21 @@ def _resets(found: Measured) -> Iterator[tuple[str, dict[int, str]]]:
     yield from by_cell.items()
 
 
-def _cell(name: str, blocks: Sequence[Any], times: Mapping[int, int], resets: Mapping[int, str]) -> dict[str, Any]:
+def _cell(
+    run: Run, blocks: Sequence[Block], name: str, times: Mapping[int, int], resets: Mapping[int, str]
+) -> dict[str, Any]:
     states = []
     last: int | None = None
-    silent_since, silent_s = None, 0.0
+    silent_since, silent_s = blocks[0].started_ns, 0.0
     problems: dict[str, int] = {}
-    for block in blocks:
-        told = block.report.get("cells", {}).get(name, {})
+    for block, told in zip(blocks, said_of(run, blocks, name), strict=True):
         at_ns = times.get(block.index)
         state = _state(at_ns, last, told.get("problem"), block.index in resets)
         states.append(state)
         if told.get("problem"):
             problems[told["problem"]] = problems.get(told["problem"], 0) + 1
         if at_ns is None or at_ns == last:
-            since = silent_since if silent_since is not None else block.started_ns
-            silent_s = max(silent_s, (block.started_ns - since) / 1e9)
+            silent_s = max(silent_s, (block.started_ns - silent_since) / 1e9)
         else:
             silent_since = block.started_ns
         last = last if at_ns is None else at_ns

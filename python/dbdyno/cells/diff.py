@@ -44,11 +44,12 @@ def side(text: str, *, mask: str | None = None, runs: Path = Path("runs")) -> Co
     return found
 
 
-def from_file(path: Path, *, mask: str | None = None, cell: str = "") -> Collection:
+def from_file(path: Path, *, mask: str | None = None, cell: str = "", details: bool = False) -> Collection:
     """What CellCLI or cellsrvstat printed, kept in a file, as it is or packed; a column per cell
-    that it names. `cell` is whose it is where it names none; else that is the file's name."""
+    that it names. `cell` is whose it is where it names none; else that is the file's name. With `details` a file
+    of alerts and configuration alone is one, too."""
     listing = read_any(text_of(path), cell or cell_of(path))
-    if not listing.readings:
+    if not listing.readings and not (details and listing.details):
         first = listing.unread[0] if listing.unread else None
         seen = f"; line {first.line} is {first.text[:60]!r}" if first else ""
         raise CellsError(
@@ -62,6 +63,8 @@ def from_file(path: Path, *, mask: str | None = None, cell: str = "") -> Collect
         by_cell.setdefault(reading.cell, Listing()).readings.append(reading)
     for told in listing.errors:
         by_cell.setdefault(told.cell, Listing()).errors.append(told)
+    for entry in listing.details:
+        by_cell.setdefault(entry.get("", cell or cell_of(path)), Listing()).details.append(entry)
     columns = []
     for name, own in by_cell.items():
         own.started_ns = {c: at for c, at in listing.started_ns.items() if c == name}

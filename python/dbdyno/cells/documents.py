@@ -15,10 +15,17 @@ from xml.etree import ElementTree
 
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.cellsrvstat import is_cellsrvstat, read_cellsrvstat
+from dbdyno.cells.details import is_metric
 from dbdyno.cells.listing import CellError, Listing, Reading, Unread, moment_ns, read_text, visible
 from dbdyno.cells.numbers import number_and_unit
 
+MOST_UNREAD = 10_000
+"""So many places that are not understood in one answer are enough to say what is wrong with it."""
 _FLAT = re.compile(r'\{[^{}]{0,4000}"metricValue"[^{}]{0,4000}\}')
+
+_JSON = re.compile(r"\{\s*(?:[\"}]|$)|\[\s*(?:[\[{\"\]\d-]|$)")
+"""How JSON begins; a prompt such as `[oracle@db01 ~]$` begins otherwise."""
+_BEGINS = tuple(re.compile(rf"^[\ufeff \t]*+{mark}", re.MULTILINE) for mark in (r"<\?xml", "<cli-output"))
 
 _WHOSE = re.compile(r'"cell"\s*:\s*"([^"\\]+)"')
 
@@ -35,7 +42,7 @@ def read_any(text: str, cell: str = "") -> Listing:
     begin = _document_at(text)
     if begin is not None:
         return read_xml(text, cell, begin)
-    if head.startswith(("{", "[")):
+    if _JSON.match(head):
         return read_json(text, cell)
     if is_cellsrvstat(text):
         return read_cellsrvstat(text, cell)
@@ -44,13 +51,9 @@ def read_any(text: str, cell: str = "") -> Listing:
 
 def _document_at(text: str) -> int | None:
     """Where the line begins with which XML does; None where there is none."""
-    for mark in ("<?xml", "<cli-output"):
-        at = text.find(mark)
-        while at >= 0:
-            begin = text.rfind("\n", 0, at) + 1
-            if not text[begin:at].strip("\ufeff \t"):
-                return begin
-            at = text.find(mark, at + 1)
+    for mark in _BEGINS:
+        if match := mark.search(text):
+            return match.start()
     return None
 
 
@@ -58,11 +61,16 @@ def read_xml(text: str, cell: str = "", begin: int = 0) -> Listing:
     """Reads `<cli-output>`; several documents one after the other are read one by one. What stands
     before `begin` is read as text."""
     found = read_text(text[:begin], cell)
+    line, counted = 1, 0
     while begin < len(text):
         end = text.find("<?xml", begin + 1)
         end = len(text) if end < 0 else end
         body = text[begin:end].lstrip()
-        line = text.count("\n", 0, end - len(body)) + 1
+        line += text.count("\n", counted, end - len(body))
+        counted = end - len(body)
+        if len(found.unread) >= MOST_UNREAD:
+            found.unread.append(Unread(line, body[:200], "and what follows is not read: too much before it is no XML"))
+            break
         _document(body.rstrip(), cell, line, found)
         begin = end
     return found
@@ -105,6 +113,7 @@ class _Reader:
             self.values = {}
         if tag == "context":
             self.cell = attributes.get("cell") or self.cell
+            self.found.own_name = self.found.own_name or attributes.get("cell", "")
             began = attributes.get("ossStartTimestamp", "")
             began_ns = _moment_ns(began)
             if began_ns is not None:
@@ -126,7 +135,7 @@ class _Reader:
     def _item(self, tag: str) -> None:
         text = self.text.strip()
         code, _, words = text.partition(":")
-        if _is_metric(self.values):
+        if is_metric(self.values):
             _metric(self.values, self.cell, self.line, self.found)
         elif self.values:
             whose = {"": self.cell} if self.cell else {}
@@ -136,11 +145,6 @@ class _Reader:
         elif text:
             why = f"an element <{tag}> of text"
             self.found.unread.append(Unread(self.line, text[:200], why))
-
-
-def _is_metric(values: dict[str, Any]) -> bool:
-    """An alert has a metric's value too, that of its moment."""
-    return "metricValue" in values and "alertSequenceID" not in values
 
 
 def _metric(values: dict[str, Any], cell: str, line: int, found: Listing) -> None:
@@ -213,6 +217,7 @@ def _context(value: dict[str, Any], cell: str, found: Listing) -> str:
     for at in (value.get("context"), value):
         if isinstance(at, dict) and isinstance(at.get("cell"), str) and at["cell"]:
             cell = visible(at["cell"])
+            found.own_name = found.own_name or cell
             began_ns = _moment_ns(str(at.get("ossStartTimestamp", "")))
             if began_ns is not None:
                 found.started_ns[cell] = began_ns
@@ -226,7 +231,7 @@ def _walk(value: Any, cell: str, line: int, found: Listing) -> None:
             _walk(entry, cell, line, found)
     elif isinstance(value, dict):
         cell = _context(value, cell, found)
-        if _is_metric(value):
+        if is_metric(value):
             _metric(value, cell, line, found)
         elif "name" in value and not any(isinstance(v, dict | list) for v in value.values()):
             texts = {visible(str(key)): visible(str(entry)) for key, entry in value.items()}

@@ -8,6 +8,7 @@ the rest are counts of what the cells themselves said.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ ALERTS_MOST = 5
 LEVELS = ("bad", "doubt", "good", "even")
 BYPASS_SHARE = 0.01
 """Redo writes past the flash log beyond this share are to be looked at."""
+_IN_ROUNDS = re.compile(r" \(in \d+ rounds\)$")
+_CLOCK_NEXT = "date -u; chronyc tracking # on the cell, and here"
 _SILENT_NEXT = "cellcli -e list cell attributes msStatus, cellsrvStatus"
 Row = dict[str, Any]
 Objects = Sequence[tuple[str, str, str, str, float, float, float]]
@@ -30,6 +33,8 @@ Objects = Sequence[tuple[str, str, str, str, float, float, float]]
 def findings(found: Measured, covered: Row, skew: Row, log: Row | None, objects: Objects) -> list[Row]:
     """All findings: {code, level, text, next}; in order of level, then as they are found."""
     said = [
+        *_dead(covered),
+        *_clocks(covered),
         *_alerts(found),
         *_errors(objects),
         *_configuration(found.run),
@@ -37,11 +42,54 @@ def findings(found: Measured, covered: Row, skew: Row, log: Row | None, objects:
         *_skew(skew),
         *_flash_log(log),
     ]
-    return sorted(said, key=lambda one: LEVELS.index(one["level"]))
+    return sorted(said, key=lambda one: (one["code"] != "dead", LEVELS.index(one["level"])))
 
 
 def _finding(code: str, level: str, text: str, step: str = "") -> Row:
     return {"code": code, "level": level, "text": text, "next": step}
+
+
+def _dead(covered: Row) -> Iterator[Row]:
+    """Cells that gave nothing at all, and those that gave nothing any more: before anything else, since every
+    number of the page is without them."""
+    rounds = covered["rounds"]
+    for cell in covered["cells"]:
+        first = _first_silent(cell["states"], covered["states"].index("no answer"))
+        if first >= rounds:
+            continue
+        since = f"in any of {rounds} rounds" if first == 0 else f"from round {first + 1} of {rounds} to the end"
+        why = f" ({_IN_ROUNDS.sub('', cell['problems'][-1])})" if cell["problems"] else ""
+        after = " after that" if first else ""
+        yield _finding(
+            "dead",
+            "bad",
+            f"{cell['name']} gave nothing {since}{why}: the numbers below are without it{after}.",
+            f"dbdyno cells show --hosts {cell['name']}",
+        )
+
+
+def _first_silent(states: Sequence[int], nothing: int) -> int:
+    """The first of the rounds without an answer that last to the end."""
+    first = len(states)
+    while first and states[first - 1] == nothing:
+        first -= 1
+    return first
+
+
+def _clocks(covered: Row) -> Iterator[Row]:
+    """Clocks that are off: the cells' times then fit neither each other nor anything else."""
+    alike: dict[tuple[str, bool], list[str]] = {}
+    for cell in covered["cells"]:
+        if cell["clock"]["words"]:
+            alike.setdefault((cell["clock"]["words"], cell["clock"]["certain"]), []).append(cell["name"])
+    for (words, certain), cells in alike.items():
+        all_of = len(cells) == len(covered["cells"]) > 1
+        ours = " All cells alike: it may be ours that is wrong." if all_of else ""
+        moved = " Its times are shifted by that here." if words.endswith("ours") and words.startswith("is") else ""
+        doubt = "" if certain else ", or nothing has been collected there for that long"
+        whose = "The clock of" if len(cells) == 1 else "Each clock of"
+        text = f"{whose} {_listed(cells)} {words}{doubt}.{moved}{ours}"
+        yield _finding("clock", "bad" if certain else "doubt", text, _CLOCK_NEXT)
 
 
 def _alerts(found: Measured) -> Iterator[Row]:
@@ -93,7 +141,8 @@ def _errors(objects: Objects) -> Iterator[Row]:
 
 
 def _coverage(covered: Row) -> Iterator[Row]:
-    rounds, cells = covered["rounds"], covered["cells"]
+    rounds, nothing = covered["rounds"], covered["states"].index("no answer")
+    cells = [cell for cell in covered["cells"] if _first_silent(cell["states"], nothing)]  # of dead ones all is said
     began = [
         f"{cell['name']} before round {restart['round']} ({restart['how']})"
         for cell in cells
@@ -111,7 +160,7 @@ def _coverage(covered: Row) -> Iterator[Row]:
             f"{cell['name']} in {cell['counts'][state]}"
             f"{f' ({first})' if (first := next(iter(cell['problems']), '')) else ''}"
             for cell in cells
-            if cell["counts"][state]
+            if cell["counts"][state] > (rounds - _first_silent(cell["states"], nothing) if state == "no answer" else 0)
         ]
         if lacking:
             yield _finding(

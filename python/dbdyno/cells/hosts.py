@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dbdyno.errors import CellsError
@@ -28,10 +28,10 @@ _MOST = 10_000
 
 @dataclass(frozen=True)
 class Host:
-    """A cell to be reached. `name` is what its column is called; `port` and `user` are None where
-    the user's SSH configuration decides."""
+    """A cell to be reached. `name` is what its column is called, and tells no two apart; `port` and `user` are
+    None where the user's SSH configuration decides."""
 
-    name: str
+    name: str = field(compare=False)
     address: str
     port: int | None = None
     user: str | None = None
@@ -52,6 +52,17 @@ def hosts_of(texts: Sequence[str], *, user: str | None = None) -> list[Host]:
             next_step="--hosts exa1cel01,exa1cel02, or --group FILE with a name a line",
         )
     return _told_apart(list(found.values()))
+
+
+def checked(address: object, port: object, user: object) -> Host:
+    """The cell of an address that comes from a file and not from the command line, under the same rules as --hosts.
+    Raises `CellsError`."""
+    port_fits = port is None or (isinstance(port, int) and not isinstance(port, bool) and 0 < port < 65536)
+    word = f"[{address}]" if isinstance(address, str) and ":" in address else str(address)
+    match = _HOST.fullmatch(f"{user}@{word}" if user is not None else word)
+    if not isinstance(address, str) or not port_fits or match is None or match["port"]:
+        raise CellsError(f"{address!r}, port {port!r}, user {user!r} is no host", next_step="nothing was reached")
+    return Host(address, address, port if isinstance(port, int) else None, match["user"])
 
 
 def _named(word: str, where: str) -> list[Host]:

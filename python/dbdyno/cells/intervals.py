@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -72,8 +73,9 @@ def intervals_of(rounds: Sequence[Collection]) -> Intervals:
     """The series of a recording's rounds, oldest first."""
     kept = refreshed(rounds)
     cells = list(dict.fromkeys(c.host.name for one in rounds for c in one.columns))
-    times = [at for one in kept for at in _times(one).values()]
-    made = Intervals(sorted(cells), len(kept) - 1, len(rounds), min(times), max(times))
+    # The middle cell's: a clock that is an hour off dates nothing.
+    first_ns, last_ns = (statistics.median_low(_times(one).values()) for one in (kept[0], kept[-1]))
+    made = Intervals(sorted(cells), len(kept) - 1, len(rounds), first_ns, last_ns)
     for at, one in enumerate(kept):
         for reading in one.readings:
             if metric(reading.name).kind == "gauge":

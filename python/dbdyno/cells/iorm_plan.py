@@ -78,6 +78,19 @@ def _directive(line: str, cell: str) -> Directive:
     return directive
 
 
+def checked(wire: object) -> tuple[Directive, ...]:
+    """Directives that come from a file: only what could have been read from a cell. Raises `CellsError`."""
+    if not isinstance(wire, list | tuple):
+        raise CellsError("the directives of a plan are no list")
+    directives = []
+    for one in wire:
+        pairs = one if isinstance(one, list | tuple) else ()
+        if not pairs or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+            raise CellsError(f"{str(one)[:60]!r} is no directive of a plan")
+        directives.append(_directive(",".join(f"{key}={value}" for key, value in pairs), "the run's folder"))
+    return tuple(directives)
+
+
 def alter(directives: Sequence[Directive]) -> str:
     """The CellCLI command that makes these the directives of the databases; none lifts them."""
     if not directives:

@@ -10,7 +10,6 @@ system's own ssh, not by us, and is never on a command line.
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 import stat
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from dbdyno.cells.failures import forget_command, in_words
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.ssh import Fleet, JumpError
 from dbdyno.errors import CellsError
+from dbdyno.files import write_whole
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def make_key(key: Path, comment: str) -> None:
         key.parent.chmod(0o700)
     if not key.is_file():
         made = asyncssh.generate_private_key("ssh-ed25519", comment=comment)
-        _write(key, made.export_private_key(), 0o600)
+        write_whole(key, made.export_private_key(), durable=True, mode=0o600)
     elif stat.S_IMODE(key.stat().st_mode) & 0o077:
         key.chmod(0o600)
     public = Path(f"{key}.pub")
@@ -81,7 +81,7 @@ def make_key(key: Path, comment: str) -> None:
                 where=str(key),
                 next_step=f"ssh-keygen -y -f {shlex.quote(str(key))} > {shlex.quote(str(public))}",
             ) from error
-        _write(public, read.export_public_key(), 0o644)
+        write_whole(public, read.export_public_key(), durable=True, mode=0o644)
 
 
 def look(hosts: Sequence[Host], known_hosts: Path, access: Access | None = None) -> list[HostKey]:
@@ -131,7 +131,7 @@ def trust(keys: Sequence[HostKey], known_hosts: Path) -> int:
         before = known_hosts.read_text(encoding="utf-8") if known_hosts.is_file() else ""
         if before and not before.endswith("\n"):
             before += "\n"
-        _write(known_hosts, (before + "\n".join(lines) + "\n").encode(), 0o600)
+        write_whole(known_hosts, (before + "\n".join(lines) + "\n").encode(), durable=True, mode=0o600)
     return len(lines)
 
 
@@ -144,6 +144,17 @@ def install_command(public: str) -> str:
         f"umask 077; mkdir -p ~/.ssh && touch {file} && {{ grep -qxF -e {line} {file} || "
         f'{{ [ -z "$(tail -c 1 {file})" ] || echo >> {file}; '
         f"printf '%s\\n' {line} >> {file}; }}; }} && chmod 700 ~/.ssh && chmod 600 {file}"
+    )
+
+
+def remove_command(public: str) -> str:
+    """What is run on a cell to take the key away: every line that holds it, whatever its comment; the others, the
+    modes and the owner stay. Nothing is written where it is not there."""
+    blob = shlex.quote(" ".join(public.split()[:2]))
+    file = "~/.ssh/authorized_keys"
+    return (
+        f"[ ! -e {file} ] || ! grep -qF -e {blob} {file} || {{ umask 077; t=$(mktemp ~/.ssh/.keys.XXXXXX) &&"
+        f' cp -p {file} "$t" && {{ grep -vF -e {blob} {file} > "$t"; [ $? -le 1 ]; }} && mv -f "$t" {file}; }}'
     )
 
 
@@ -169,18 +180,3 @@ def install_with_ssh(host: Host, public: str, known_hosts: Path, access: Access 
         target,
         install_command(public),
     ]
-
-
-def _write(path: Path, data: bytes, mode: int) -> None:
-    """Whole or not at all, and never readable by others in between."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise

@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from dbdyno.cells.alerts import EVERY_S, Watch
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.collect import Collection, Column, collect
 from dbdyno.cells.hosts import Host
+from dbdyno.cells.identity import Names, known_as
 from dbdyno.cells.listing import Listing, Reading
 from dbdyno.cells.ssh import Access, Fleet
 from dbdyno.errors import CellsError
@@ -49,16 +50,19 @@ async def rounds(
     *,
     mask: str | None = None,
     alerts: bool = False,
+    names: Names | None = None,
 ) -> AsyncIterator[Collection]:
-    """A collection every so often, the first at once. A round that takes longer than its time does
-    not pile up: the next begins at the next beat. With `alerts` the first round, one every ten
-    minutes and the last bring what the cells have alerted to."""
+    """A collection every so often, the first at once; each cell once, under the name that it gives itself, kept
+    in `names`. A round that takes longer than its time does not pile up: the next begins at the next beat. With
+    `alerts` the first round, one every ten minutes and the last bring what the cells have alerted to."""
     watch, told_s = Watch(), -math.inf
+    names = names or Names()
     async with Fleet(hosts, access) as fleet:
         began, since_ns = time.monotonic(), time.time_ns()
         beat = 0
         while True:
             found = await collect(fleet, mask=mask)
+            names.take(found)
             passed = time.monotonic() - began
             last = _due(pace, beat, passed) is None
             if alerts and (last or passed - told_s >= EVERY_S):
@@ -123,11 +127,16 @@ def keep(run: Run, index: int, collection: Collection) -> int:
 def record(out: Path, hosts: Sequence[Host], access: Access, pace: Pace, told: Any = None) -> Run:
     """Records until the time is over, or until interrupted: then the run is marked so."""
     run = new_recording(out, hosts, pace)
-    run.save(configuration={"first": configuration.ask(hosts, access)})
+    names = Names()
+    first = configuration.ask(hosts, access)
+    names.learn(first)
+    _save(run, hosts, names, first=first)
 
     async def work() -> None:
         index = 0
-        async for collection in rounds(hosts, access, pace, alerts=True):
+        async for collection in rounds(hosts, access, pace, alerts=True, names=names):
+            if names.called(hosts) != run.manifest["cells"]:  # one said only now who it is
+                _save(run, hosts, names, first=first)
             rows = keep(run, index, collection)
             if told:
                 told(index, rows, collection)
@@ -139,9 +148,15 @@ def record(out: Path, hosts: Sequence[Host], access: Access, pace: Pace, told: A
         with contextlib.suppress(OSError):
             run.save(status="aborted", ended="interrupted")
         raise
-    found = {**run.manifest["configuration"], "last": configuration.ask(hosts, access)}
-    run.save(status="complete", ended="the time is over", configuration=found)
+    _save(run, hosts, names, first=first, last=configuration.ask(hosts, access))
+    run.save(status="complete", ended="the time is over")
     return run
+
+
+def _save(run: Run, hosts: Sequence[Host], names: Names, **facts: configuration.FactsOf) -> None:
+    """Writes what the cells are and what they are called into the manifest."""
+    known = {end: {names.of(host): own for host, own in found.items()} for end, found in facts.items()}
+    run.save(cells=names.called(hosts), addresses=names.addresses, configuration=known)
 
 
 def columns_of(collection: Collection, block: int, arm: str = "") -> dict[str, list[Any]]:
@@ -193,15 +208,49 @@ def recorded(run: Run, *, last: bool = True) -> Collection:
             next_step="`dbdyno cells record` or `dbdyno cells import` makes such a run",
         )
     columns: dict[str, Column] = {}
-    began = _began(run)
+    began, known = _began(run), known_as(run.manifest)
     for source, name, item, value, unit, at_ns, block in rows:
-        cell = str(source).removeprefix(PREFIX)
+        cell = _cell(source, known)
+        if not cell:
+            continue
         if cell not in columns:
             columns[cell] = _read_back(cell, int(at_ns), began.get((int(block), cell)))
         column = columns[cell]
         text = repr(value)
         column.listing.readings.append(Reading(cell, name, item, value, unit, text, 0, int(at_ns)))
-    return Collection(list(columns.values()))
+    silent = [_silent(run, cell) for cell in cells_of(run) if cell not in columns]
+    return Collection([*columns.values(), *silent])
+
+
+def cells_of(run: Run) -> list[str]:
+    """The cells that were asked, each once under its own name, whether or not they ever answered."""
+    known = known_as(run.manifest)
+    called = {way: name for name, ways in run.manifest.get("addresses", {}).items() for way in ways}
+    told = (cell for block in run.blocks() for cell in block.report.get("cells", {}))
+    names = (called.get(cell, known.get(cell, cell)) for cell in (*run.manifest.get("cells", []), *told))
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def said_of(run: Run, blocks: Sequence[Block], cell: str) -> Iterator[dict[str, Any]]:
+    """What each round's record says of a cell, which may stand there by an address: it said its name only later."""
+    known = known_as(run.manifest)
+    ways = [cell, *run.manifest.get("addresses", {}).get(cell, ()), *(way for way, own in known.items() if own == cell)]
+    for block in blocks:
+        said = block.report.get("cells", {})
+        yield next((said[way] for way in ways if way in said), {})
+
+
+def _silent(run: Run, cell: str) -> Column:
+    """A cell that gave nothing in any round."""
+    told = [problem for said in said_of(run, run.blocks(), cell) if (problem := said.get("problem"))]
+    why = f": {told[-1]}" if told else ""
+    return Column(Host(cell, cell), Listing(), 0, 0.0, f"gave nothing in any round{why}")
+
+
+def _cell(source: str, known: Mapping[str, str]) -> str:
+    """The cell of a row; '' where it is there twice."""
+    cell = str(source).removeprefix(PREFIX)
+    return known.get(cell, cell)
 
 
 def all_rounds(run: Run) -> list[Collection]:
@@ -217,9 +266,11 @@ def all_rounds(run: Run) -> list[Collection]:
     if not rows:
         raise CellsError("holds no metrics of cells", where=str(run.path))
     rounds: dict[int, dict[str, Column]] = {}
-    began = _began(run)
+    began, known = _began(run), known_as(run.manifest)
     for block, source, name, item, value, unit, at_ns in rows:
-        cell = str(source).removeprefix(PREFIX)
+        cell = _cell(source, known)
+        if not cell:
+            continue
         columns = rounds.setdefault(int(block), {})
         if cell not in columns:
             columns[cell] = _read_back(cell, int(at_ns), began.get((int(block), cell)))
@@ -230,8 +281,9 @@ def all_rounds(run: Run) -> list[Collection]:
 
 def _began(run: Run) -> dict[tuple[int, str], int]:
     """When a cell's service began, as it said in each round."""
+    known = known_as(run.manifest)
     return {
-        (block.index, cell): int(said["started_ns"])
+        (block.index, known.get(cell, cell)): int(said["started_ns"])
         for block in run.blocks()
         for cell, said in block.report.get("cells", {}).items()
         if said.get("started_ns")

@@ -14,11 +14,15 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.cells.catalogue import FAMILIES, metric, request_counters, rule
+from dbdyno.cells.clocks import Clock, clocks_of
+from dbdyno.cells.identity import known_as
+from dbdyno.cells.record import cells_of
 from dbdyno.cells.skew import kind_of
 from dbdyno.errors import CellsError
 
@@ -84,7 +88,8 @@ class Measure:
 
 @dataclass
 class Measured:
-    """A recording: its cells in order, and its measures by (family, name)."""
+    """A recording: its cells in order, those that never answered among them, and its measures by (family, name).
+    Times are by our clock: a cell whose own is off has its times moved by what `clocks` says."""
 
     run: Run
     cells: list[str]
@@ -92,6 +97,7 @@ class Measured:
     ended_ns: int
     measures: dict[tuple[str, str], Measure]
     connection: duckdb.DuckDBPyConnection
+    clocks: dict[str, Clock] = field(default_factory=dict)
 
     def family(self, name: str) -> list[Measure]:
         """The measures of a family, in order of their names."""
@@ -151,20 +157,15 @@ def measured(run: Run) -> Iterator[Measured]:
 
     connection, _ = connect(run)
     with connection:
-        if not _prepare(connection, run):
-            raise CellsError(
-                "holds no metrics of cells",
-                where=str(run.path),
-                next_step="`dbdyno cells record` or `dbdyno cells import` makes such a run",
-            )
+        clocks = _prepare(connection, run)
+        if clocks is None:
+            raise _nothing(run)
         found = connection.execute("select min(at_ns), max(at_ns) from readings").fetchone()
         began_ns, ended_ns = found or (0, 0)
         rows = connection.execute("select distinct cell from readings order by cell").fetchall()
-        known = {str(cell) for (cell,) in rows}
-        named = [c for c in run.manifest.get("cells", []) if c in known]
-        cells = [*named, *sorted(known - set(named))]
+        cells = list(dict.fromkeys([*cells_of(run), *(str(cell) for (cell,) in rows)]))
         measures = {(m.family, m.name): m for m in _measures(connection)}
-        yield Measured(run, cells, int(began_ns), int(ended_ns), measures, connection)
+        yield Measured(run, cells, int(began_ns), int(ended_ns), measures, connection, clocks)
 
 
 def family_of(name: str, item: str, cell: str = "") -> str:
@@ -194,18 +195,54 @@ def _rank(family: str) -> int:
     return order.index(head) if head in order else len(order)
 
 
-def _prepare(connection: duckdb.DuckDBPyConnection, run: Run) -> bool:
-    """Makes the tables of a recording, `steps` above all; False where nothing is to be read."""
-    tables = {row[0] for row in connection.execute("show tables").fetchall()}
-    if "metrics" not in tables:
-        return False
+def _nothing(run: Run) -> CellsError:
+    """That a recording holds nothing, and why, as far as its rounds say so."""
+    problems = Counter(
+        f"{cell}: {said['problem']}"
+        for block in run.blocks()
+        for cell, said in block.report.get("cells", {}).items()
+        if said.get("problem")
+    )
+    why = f"; {problems.most_common(1)[0][0]}" if problems else ""
+    return CellsError(
+        f"holds no metrics of cells{why}",
+        where=str(run.path),
+        next_step="`dbdyno cells record` or `dbdyno cells import` makes such a run",
+    )
+
+
+def _readings(connection: duckdb.DuckDBPyConnection, run: Run) -> dict[str, Clock]:
+    """Makes the table of all readings, cells under their own names and once, times by our clock."""
     connection.execute(
         "create temp table readings as select block, source[6:] as cell, metric, object, value,"
         " at_ns, unit, kind from metrics where source like 'cell:%'"
     )
+    for column, name in known_as(run.manifest).items():
+        change = "update readings set cell = $2 where cell = $1" if name else "delete from readings where cell = $1"
+        connection.execute(change, [column, name] if name else [column])
+    times: dict[str, dict[int, int]] = {}
+    for cell, block, at_ns in connection.execute(
+        "select cell, block, max(at_ns) from readings group by all order by block"
+    ).fetchall():
+        times.setdefault(str(cell), {})[int(block)] = int(at_ns)
+    clocks = clocks_of({block.index: block.started_ns for block in run.blocks()}, times)
+    for cell, clock in clocks.items():
+        if clock.ahead_s:
+            ahead_ns = round(clock.ahead_s * 1e9)
+            connection.execute("update readings set at_ns = at_ns - $1 where cell = $2", [ahead_ns, cell])
+    return clocks
+
+
+def _prepare(connection: duckdb.DuckDBPyConnection, run: Run) -> dict[str, Clock] | None:
+    """Makes the tables of a recording, `steps` above all, and returns the cells' clocks; None where nothing is to
+    be read."""
+    tables = {row[0] for row in connection.execute("show tables").fetchall()}
+    if "metrics" not in tables:
+        return None
+    clocks = _readings(connection, run)
     names = connection.execute("select distinct metric, object, cell from readings").fetchall()
     if not names:
-        return False
+        return None
     family = [family_of(*row) for row in names]
     _table(
         connection,
@@ -246,7 +283,7 @@ def _prepare(connection: duckdb.DuckDBPyConnection, run: Run) -> bool:
         " sum(s.value - s.old) as n from steps s join pairs p on s.metric = p.counter group by all"
         " having count(*) = any_value(p.counters)"
     )
-    return True
+    return clocks
 
 
 def _table(
@@ -264,8 +301,10 @@ def restarts(run: Run) -> list[tuple[str, int]]:
     """(cell, block) of each first round after a cell's service began anew, where it says so."""
     last: dict[str, int] = {}
     found = []
+    known = known_as(run.manifest)
     for block in run.blocks():
-        for cell, told in block.report.get("cells", {}).items():
+        for column, told in block.report.get("cells", {}).items():
+            cell = known.get(column, column)
             began = told.get("started_ns")
             if began is None:
                 continue

@@ -5,12 +5,15 @@ stands for all of them by the metric's own rule. Plain values; formatting is the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import statistics
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dbdyno.cells.aggregate import Combined, combine, own_names, side_by_side
 from dbdyno.cells.catalogue import family_words, metric
+from dbdyno.cells.clocks import MINUTE_S, NEAR_S, about
 from dbdyno.cells.collect import Collection, Column
+from dbdyno.cells.identity import shown
 
 SCHEMA = 1
 RULE_WORDS = {
@@ -35,12 +38,14 @@ def show_page(collection: Collection, *, by: str = "cell") -> dict[str, Any]:
 
 
 def _cell(column: Column) -> dict[str, Any]:
-    times = [r.at_ns for r in column.readings if r.at_ns is not None]
+    times = [r.at_ns for r in column.everything or column.readings if r.at_ns is not None]
     return {
         "name": column.host.name,
         "readings": len(column.readings),
+        "address": shown(column.host),
         "collected_ns": max(times) if times else None,
         "asked_ns": column.asked_ns,
+        "age_s": (column.asked_ns - max(times)) / 1e9 if times and column.asked_ns else None,
         "seconds": column.seconds,
         "started_ns": column.started_ns,
         "problem": column.problem,
@@ -109,32 +114,63 @@ def flat_rows(page: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
+def age_words(page: dict[str, Any]) -> list[str]:
+    """How old the values are: one sentence for the cells whose clocks are near ours, one for each that is not."""
+    ages = {cell["name"]: cell["age_s"] for cell in page["cells"] if cell["age_s"] is not None}
+    near = {name: age for name, age in ages.items() if -NEAR_S <= age <= MINUTE_S + NEAR_S}
+    said = []
+    if near:
+        low, high = (max(0.0, end) for end in (min(near.values()), max(near.values())))
+        span = f"{low:.0f} s" if round(low) == round(high) else f"{low:.0f} to {high:.0f} s"
+        said.append(f"values are {span} old; cells collect once a minute")
+    for name, age in ages.items():
+        if name not in near:
+            why = "its clock is behind ours, or it has stopped collecting" if age > 0 else "its clock is ahead of ours"
+            said.append(f"{name}: its values are dated {about(abs(age))} {'ago' if age > 0 else 'from now'}: {why}")
+    return said
+
+
+def worst_of(row: dict[str, Any]) -> tuple[str, float] | None:
+    """The cell to look at first: of what is better low (latencies, errors, percentages, loads) the one with the
+    most, of anything else the one farthest from the middle of all."""
+    known = {cell: value for cell, value in row["values"].items() if value is not None}
+    if len(known) < 2:
+        return None
+    if row["rule"] in ("weighted", "spread") or metric(row["metric"]).counts_errors:
+        return max(known.items(), key=lambda one: one[1])
+    middle = statistics.median(known.values())
+    return max(known.items(), key=lambda one: abs(one[1] - middle))
+
+
 def table_rows(
     page: dict[str, Any],
     *,
-    cells: bool = True,
+    cells: bool | Sequence[str] = True,
     stats: bool = False,
     describe: bool = False,
     scientific: bool = False,
 ) -> list[dict[str, str]]:
-    """A row per metric (and object) with a column per cell: for people. Every digit is shown;
-    `scientific` shows numbers as 1.23456e+07, as the ancestor's --sci did, but with all digits."""
+    """A row per metric (and object) for people: what stands for all cells first, since it must not fall off the
+    screen, then a column per cell. With only some `cells`, or none, the one to look at first stands beside.
+    Every digit is shown; `scientific` shows numbers as 1.23456e+07, as the ancestor's --sci did, but with all."""
     show_object = any(row["object"] for row in page["rows"])
     found = []
     for row in page["rows"]:
         line = {"metric": row["metric"]}
         if show_object:
             line["object"] = row["object"]
-        if cells:
-            for cell in page["cells"]:
-                text = digits_text(row["values"].get(cell["name"]), scientific)
-                line[_head(cell)] = text
         line["all"] = _all_text(row, scientific)
+        line["unit"] = row["unit"]
+        if cells is not True and len(page["cells"]) > 1:
+            worst = worst_of(row)
+            line["worst"] = f"{worst[0]}: {digits_text(worst[1], scientific)}" if worst else "–"
+        for cell in page["cells"]:
+            if cells is True or (cells and cell["name"] in cells):
+                line[_head(cell)] = digits_text(row["values"].get(cell["name"]), scientific)
         if stats:
             for name in ("low", "high", "mean"):
                 word = {"low": "min", "high": "max", "mean": "avg"}[name]
                 line[word] = digits_text(row[name], scientific)
-        line["unit"] = row["unit"]
         if describe:
             line["description"] = row["description"]
         found.append(line)

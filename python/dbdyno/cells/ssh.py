@@ -132,9 +132,10 @@ class Fleet:
         serial: bool = False,
         told: Callable[[Answer], None] | None = None,
         only: Sequence[Host] | None = None,
+        given: bytes = b"",
     ) -> list[Answer]:
         """The answers of all cells (or of these only), in the order of the hosts; `told` hears of
-        each as it comes. The command is one for all, or one for each."""
+        each as it comes. The command is one for all, or one for each; it reads what is `given`."""
         hosts = self.hosts if only is None else only
         answers: list[Answer] = []
         for jump in self._jumps.values():
@@ -142,7 +143,7 @@ class Fleet:
         texts = dict.fromkeys(hosts, command) if isinstance(command, str) else command
         if serial:
             for host in hosts:
-                answers.append(await self._one(host, texts[host]))
+                answers.append(await self._one(host, texts[host], given))
                 if told:
                     told(answers[-1])
             return answers
@@ -150,7 +151,7 @@ class Fleet:
         async def one(host: Host) -> Answer:
             assert self._room is not None
             async with self._room:
-                answer = await self._one(host, texts[host])
+                answer = await self._one(host, texts[host], given)
             if told:
                 told(answer)
             return answer
@@ -181,11 +182,11 @@ class Fleet:
         said = {answer.host: answer.output.strip().split(".")[0] for answer in answers}
         return {host: name for host, name in said.items() if re.fullmatch(r"[\w-]{1,64}", name)}
 
-    async def _one(self, host: Host, command: str) -> Answer:
+    async def _one(self, host: Host, command: str, given: bytes = b"") -> Answer:
         answer = Answer(host, asked_ns=time.time_ns())
         started = time.perf_counter()
         try:
-            await asyncio.wait_for(self._ask(host, command, answer), self.access.timeout_s)
+            await asyncio.wait_for(self._ask(host, command, answer, given), self.access.timeout_s)
         except TimeoutError:
             self._drop(host)
             answer.problem = f"no answer within {self.access.timeout_s:g} s"
@@ -203,9 +204,11 @@ class Fleet:
         if connection is not None:
             connection.abort()
 
-    async def _ask(self, host: Host, command: str, answer: Answer) -> None:
+    async def _ask(self, host: Host, command: str, answer: Answer, given: bytes) -> None:
         process = await self._process(host, command)
         try:
+            if given:
+                process.stdin.write(given)
             process.stdin.write_eof()
             output, errors = await asyncio.gather(_all(process.stdout, answer), _all(process.stderr, answer))
             answer.output, answer.errors = _text(output), _text(errors)

@@ -9,7 +9,9 @@ import click
 from dbdyno.cli.main import LazyGroup
 
 ROWS = {
+    "copy": ("dbdyno.cli.cells_copy", "Files onto every cell."),
     "diff": ("dbdyno.cli.cells_diff", "What the cells did between two collections."),
+    "history": ("dbdyno.cli.cells_history", "The last hours, from the history that cells keep."),
     "import": ("dbdyno.cli.cells_import", "Archived answers of CellCLI as evidence."),
     "record": ("dbdyno.cli.cells_record", "Keep every metric as evidence, round by round."),
     "restore": ("dbdyno.cli.cells_restore", "Put IORM plans back that a run left behind."),

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from dbdyno.cli.output import folder_option, show_rows, write_text
-from dbdyno.cli.pages import FORMATS, form_of, show_page
+from dbdyno.cli.output import folder_option, form_of, show_rows, write_text
+from dbdyno.cli.pages import FORMATS, show_page
 
 
 @click.command()
@@ -58,9 +58,9 @@ def command(
     from dbdyno.cells.catalogue import family_words
     from dbdyno.cells.diff import diff_page, side
 
+    kind = form_of(form, output, FORMATS)
     sides = [side(name, mask=mask, runs=folder) for name in (before, after)]
     page = diff_page(*sides, by=by)
-    kind = form_of(form, output)
     rows = [row for row in page["rows"] if everything or row["delta"]]
     if kind == "html":
         titled = [{**row, "family": family_words(row["metric"])} for row in page["rows"]]
@@ -104,19 +104,7 @@ def _print(page: dict[str, Any], rows: list[dict[str, Any]], output: Path | None
         )
     for sentence in flash_log_sentences(page["flash_log"]):
         click.echo(sentence)
-    _tell_without(page["without"])
-
-
-def print_moved(page: dict[str, Any], top: int | None) -> None:
-    """The counters that moved, those with the highest rates first if only some are wanted."""
-    rows = [row for row in page["rows"] if row["delta"]]
-    if top is not None:
-        rows = sorted(rows, key=lambda row: -row["per_s"])[:top]
-    if rows:
-        show_rows(_lines(rows), "table", None)
-    _tell_without(page["without"])
-    if not rows and not page["without"]:
-        click.echo("nothing moved")
+    tell_without(page["without"])
 
 
 def _lines(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -137,7 +125,8 @@ def _lines(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{key: line[key] for key in shown} for line in lines]
 
 
-def _tell_without(entries: list[dict[str, Any]]) -> None:
+def tell_without(entries: list[dict[str, Any]]) -> None:
+    """Which cells' counters have no difference, and why."""
     told: dict[tuple[str, str], int] = {}
     for entry in entries:
         key = (entry["cell"], entry["verdict"])

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.output import share_option
+
 SHOWN = 20
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@share_option
 @click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="The run folder to be made.")
 @click.option("--cell", default="", metavar="NAME", help="Whose FILES are, where neither they nor their names say.")
 def command(files: tuple[Path, ...], out: Path, cell: str) -> None:
@@ -27,7 +30,9 @@ def command(files: tuple[Path, ...], out: Path, cell: str) -> None:
     from dbdyno.cells.archive import import_files
 
     made = import_files(files, out, cell=cell)
-    click.echo(f"{made.run.path}: {made.values:,} values in {made.rounds:,} round(s)", err=True)
+    beside = f", {made.alerts:,} alert(s)" if made.alerts else ""
+    beside += f", what {made.described} cell(s) are" if made.described else ""
+    click.echo(f"{made.run.path}: {made.values:,} values in {made.rounds:,} round(s){beside}", err=True)
     for error in made.refused:
         click.echo(f"dbdyno: {error}", err=True)
     for file, told in made.errors[:SHOWN]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from dbdyno.cells.collect import Column
+    from dbdyno.cells.collect import Collection, Column
     from dbdyno.cells.hosts import Host
+    from dbdyno.cells.pick import Pick
     from dbdyno.cells.ssh import Access
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -117,11 +118,45 @@ def confirm() -> None:
         raise click.exceptions.Exit(2)
 
 
+def pick_options(function: F) -> F:
+    """Adds --mask, --exclude, --object and --database; `pick_from` reads them."""
+    options = (
+        click.option("-m", "--mask", metavar="REGEX", help="Only metrics whose whole name matches."),
+        click.option("--exclude", metavar="REGEX", help="No metric whose whole name matches."),
+        click.option("--object", "item", metavar="REGEX", help="Only objects whose whole name matches: 'CD_03_.*'."),
+        click.option("--database", "databases", metavar="NAMES", help="Only what is of these databases."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def pick_from(given: dict[str, Any]) -> Pick:
+    """What `pick_options` want; takes them out of the options."""
+    from dbdyno.cells.pick import pick_of
+
+    return pick_of(*(given.pop(name) for name in ("mask", "exclude", "item", "databases")))
+
+
+def tell_twice(collection: Collection) -> None:
+    """A line for each cell that was named twice."""
+    for sentence in collection.twice:
+        click.echo(f"dbdyno: {sentence}", err=True)
+
+
+def _named(host: Host) -> str:
+    """A cell by its own name, with the way to it where that is another."""
+    from dbdyno.cells.identity import shown
+
+    way = shown(host)
+    return host.name if way in host.name else f"{host.name} ({way})"
+
+
 def tell_problems(columns: Sequence[Column]) -> bool:
     """A line for each cell of which something is missing; whether there was one."""
     for column in columns:
         if column.problem:
-            click.echo(f"dbdyno: {column.host.name}: {column.problem}", err=True)
+            click.echo(f"dbdyno: {_named(column.host)}: {column.problem}", err=True)
             if column.next_step:
                 click.echo(f"  next: {column.next_step}", err=True)
     return any(column.problem for column in columns)

@@ -25,17 +25,20 @@ def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> N
     """Puts the IORM plans back that RUN, a run of flash-log on cells, found: for a run whose
     machine stopped, or whose cells could not be reached at its end.
 
-    Looks at every cell first, reached as RUN reached it unless told otherwise. A plan that somebody
-    else has made since is left as it is. Exit 2 where a cell does not show the plan that was found.
+    Looks at every cell first, reached as the options and your SSH configuration say: what RUN says of
+    the way is not used. A plan that somebody else has made since is left as it is. Exit 2 where a
+    cell does not show the plan that was found.
 
     \b
     dbdyno cells restore last --dry-run
     """
     from dbdyno.errors import CellsError
     from dbdyno.evidence import find_run
+    from dbdyno.evidence.trust import refuse_foreign
     from dbdyno.study.cells_restore import undo_of, way_of
 
     run = find_run(name, folder)
+    refuse_foreign(run.path)
     undo = undo_of(run)
     if run.status == "running":
         raise CellsError(
@@ -43,7 +46,7 @@ def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> N
             where=run.id,
             next_step="wait for it, or stop it with Ctrl-C",
         )
-    undo = undo.reached(way_of(undo, access_of(ways)), ways["user"])
+    undo = undo.reached(way_of(run, undo, access_of(ways)), ways["user"])
     looks = undo.look()
     _show(undo, looks)
     left = [host for host, look in looks.items() if look.state == "ours"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.cli.cells_options import access_of, confirm, hosts_from, reach_options
+from dbdyno.cli.output import heading
 
 if TYPE_CHECKING:
     from dbdyno.cells.commands import Command, Group
@@ -25,6 +27,7 @@ def _run_options(function: Any) -> Any:
             click.option("--dry-run", is_flag=True, help="Show what would be sent, send nothing."),
             click.option("-y", "--yes", is_flag=True, help="Change the cells without asking."),
             click.option("--apart", is_flag=True, help="Do not put equal answers together."),
+            click.option("-r", "--regex-out", metavar="REGEX", help="Leave lines out that match; tell on which cells."),
             click.option("--format", "form", type=click.Choice(("text", "json")), default="text"),
         )
     ):
@@ -55,16 +58,18 @@ def command(text: str, shell: bool, **given: Any) -> None:
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @reach_options
+@click.option("--shell", is_flag=True, help="The lines of FILE are for the shell, not for CellCLI.")
 @_run_options
-def script(file: Path, **given: Any) -> None:
+def script(file: Path, shell: bool, **given: Any) -> None:
     """The CellCLI commands of FILE on every cell, one after the other; ends where one fails.
 
     \b
     dbdyno cells script -H @cell_group --dry-run flush.scl
+    dbdyno cells script -H @cell_group --shell checks.sh
     """
-    from dbdyno.cells.commands import script_of
+    from dbdyno.cells.commands import script_of, shell_script_of
 
-    _carry_out(script_of(file), shell=False, **given)
+    _carry_out(shell_script_of(file) if shell else script_of(file), shell=shell, **given)
 
 
 def _carry_out(
@@ -75,9 +80,13 @@ def _carry_out(
     dry_run: bool,
     yes: bool,
     apart: bool,
+    regex_out: str | None,
     form: str,
     **reach: Any,
 ) -> None:
+    from dbdyno.cells.collect import pattern_of
+
+    out = pattern_of(regex_out, "--regex-out")
     hosts, access = hosts_from(reach), access_of(reach)
     changing = [one for one in commands if not one.looks]
     if dry_run:
@@ -89,7 +98,7 @@ def _carry_out(
     if changing and not yes:
         _ask([one.text for one in changing], [host.name for host in hosts])
     apart_or_later = None if form == "json" else apart
-    sent = asyncio.run(_send(commands, hosts, access, shell, serial, apart_or_later))
+    sent = asyncio.run(_send(commands, hosts, access, shell, serial, apart_or_later, out))
     bad = _failed(sent[-1][1])
     if form == "json":
         rows = [{"command": one.text, "answers": _rows(answers)} for one, answers in sent]
@@ -108,10 +117,11 @@ async def _send(
     shell: bool,
     serial: bool,
     apart: bool | None,
+    out: re.Pattern[str] | None,
 ) -> list[tuple[Command, list[Answer]]]:
     """Sends the commands until one fails anywhere; shows the answers as they come, unless `apart`
     is None. Connections stay open in between."""
-    from dbdyno.cells.commands import regrouped
+    from dbdyno.cells.commands import left_out, names_of, regrouped
     from dbdyno.cells.ssh import Fleet
 
     sent: list[tuple[Command, list[Answer]]] = []
@@ -120,14 +130,20 @@ async def _send(
         for one in commands:
             answers = await fleet.run(one.text if shell else one.remote, serial=serial)
             sent.append((one, answers))
+            gone = left_out(out, answers) if out else {}
             if apart is not None:
                 if len(commands) > 1:
-                    click.secho(f"> {one.text}", bold=True)
+                    heading(f"> {one.text}")
                 groups = regrouped(answers, own)
                 if len(groups) > 1 and own is None and not apart:
                     own = await fleet.own_names([a.host for a in answers if not a.problem])
                     groups = regrouped(answers, own)
                 _show(answers, groups, apart)
+                if out and gone:
+                    lines = sum(gone.values())
+                    click.echo(
+                        f"{out.pattern}: {lines} line(s) of {names_of(list(gone), len(answers))} left out", err=True
+                    )
             if _failed(answers):
                 break
     return sent
@@ -174,7 +190,7 @@ def _show(answers: Sequence[Answer], groups: Sequence[Group], apart: bool) -> No
                 click.echo(f"{answer.host.name}: {line.strip()}", err=True)
     for group in groups:
         if not apart:
-            click.secho(names_of(group.cells, len(answers)), bold=True)
+            heading(names_of(group.cells, len(answers)))
             if group.output:
                 click.echo(group.output)
         if group.problem:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno.cli.cells_options import access_of, hosts_from, reach_options
+from dbdyno.cli.cells_options import access_of, confirm, hosts_from, reach_options
 
 if TYPE_CHECKING:
     from dbdyno.cells.hosts import Host
@@ -33,8 +33,9 @@ _STRICT = (
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be done, do nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do it without asking, host keys excepted.")
+@click.option("--remove", is_flag=True, help="Take the public key away from every cell.")
 @click.option("--accept-new", is_flag=True, help="Take host keys that are not known. A changed one is never taken.")
-def command(new_key: Path, dry_run: bool, yes: bool, accept_new: bool, **reach: Any) -> None:
+def command(new_key: Path, dry_run: bool, yes: bool, remove: bool, accept_new: bool, **reach: Any) -> None:
     """Makes an ed25519 key where there is none, shows the host key of every cell, and puts the
     public key on each. What is done already is left alone; a second call changes nothing.
 
@@ -42,12 +43,16 @@ def command(new_key: Path, dry_run: bool, yes: bool, accept_new: bool, **reach: 
 
     \b
     dbdyno cells setup-keys -H @cell_group --user celladmin --dry-run
+    dbdyno cells setup-keys -H @cell_group --user celladmin --remove
     """
     from dbdyno.cells.access import Reach
     from dbdyno.cells.keys import install_command, key_steps, look, make_key
 
     hosts = hosts_from(reach)
     key = new_key.expanduser()
+    if remove:
+        _remove(hosts, key, dry_run, yes, reach)
+        return
     known_hosts = Reach(access_of(reach), hosts[0]).own_known_hosts
     for step in key_steps(key):
         click.echo(f"{'there ' if step.done else 'to do '} {step.text}")
@@ -71,6 +76,38 @@ def command(new_key: Path, dry_run: bool, yes: bool, accept_new: bool, **reach: 
         click.echo(f"dbdyno: not done on {', '.join(host.name for host in failed)}", err=True)
         raise click.exceptions.Exit(2)
     click.echo(f"next: dbdyno cells show -H ... --key {new_key}", err=True)
+
+
+def _remove(hosts: Sequence[Host], key: Path, dry_run: bool, yes: bool, reach: dict[str, Any]) -> None:
+    """Takes the public key away from every cell; the user's own files stay."""
+    from dbdyno.cells.commands import failure
+    from dbdyno.cells.keys import remove_command
+    from dbdyno.cells.ssh import run_everywhere
+    from dbdyno.errors import CellsError
+
+    public = Path(f"{key}.pub")
+    if not public.is_file():
+        raise CellsError(
+            "is not there: it says which key to take away", where=str(public), next_step="--new-key names it"
+        )
+    text = remove_command(public.read_text(encoding="utf-8"))
+    click.echo(f"on each of {', '.join(host.name for host in hosts)}: {text}", err=True)
+    if dry_run:
+        return
+    if not yes:
+        confirm()
+    answers = run_everywhere(
+        hosts, access_of({**reach, "keys": reach["keys"] or ((key,) if key.is_file() else ())}), text
+    )
+    failed = [answer for answer in answers if failure(answer)]
+    for answer in answers:
+        if answer in failed:
+            click.echo(f"dbdyno: {answer.host.name}: {failure(answer)}; the key may still be there", err=True)
+        else:
+            click.echo(f"{answer.host.name}: the key is not there")
+    if failed:
+        raise click.exceptions.Exit(2)
+    click.echo(f"{key} and {public} are still here; remove them by hand once no cell has the key", err=True)
 
 
 def _show_host_keys(shown: Sequence[HostKey]) -> None:
@@ -104,6 +141,7 @@ def _install(hosts: Sequence[Host], key: Path, reach: dict[str, Any]) -> list[Ho
     system's ssh; returns where all of that failed."""
     from dbdyno.cells.keys import install_command, install_with_ssh
     from dbdyno.cells.ssh import run_everywhere
+    from dbdyno.processes import find_program
 
     text = Path(f"{key}.pub").read_text(encoding="utf-8")
     left = list(hosts)
@@ -116,10 +154,14 @@ def _install(hosts: Sequence[Host], key: Path, reach: dict[str, Any]) -> list[Ho
             if answer.problem is None and answer.code == 0:
                 click.echo(f"{answer.host.name}: the key is there")
                 left.remove(answer.host)
+    ssh = find_program("ssh")
+    if left and ssh is None:
+        click.echo("dbdyno: there is no ssh in the folders of PATH, which could ask for a password", err=True)
+        return left
     for host in list(left):
         click.echo(f"{host.name}: not yet let in; ssh may ask for the password", err=True)
         visit = install_with_ssh(host, text, reach["known_hosts"], access_of(reach))
-        if subprocess.run(visit, check=False).returncode == 0:
+        if subprocess.run(visit, executable=ssh, check=False).returncode == 0:
             click.echo(f"{host.name}: the key is there now")
             left.remove(host)
     return left

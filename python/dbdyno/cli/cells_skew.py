@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.output import folder_option, show_rows, write_text
-from dbdyno.cli.pages import FORMATS, form_of, show_page
+from dbdyno.cli.output import folder_option, form_of, show_rows, write_text
+from dbdyno.cli.pages import FORMATS, show_page
 
 
 @click.command()
@@ -52,12 +52,12 @@ def command(
     from dbdyno.cells.skew import ROUNDS_LEAST, skew_page
     from dbdyno.evidence.run import find_run
 
+    kind = form_of(form, output, FORMATS)
     pattern = pattern_of(mask)
     with measured(find_run(name, folder)) as found:
         page = skew_page(found.siblings(), found.intervals, threshold=threshold)
     rows = [row for row in page["rows"] if pattern is None or pattern.fullmatch(row["metric"])]
     different = [row for row in rows if row["differs"]]
-    kind = form_of(form, output)
     if kind == "html":
         shown = rows if everything else different
         show_page({**page, "rows": shown, "facts": {"title": name}}, kind, output)

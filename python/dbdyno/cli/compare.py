@@ -8,12 +8,12 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from dbdyno.cli.output import folder_option, show_rows, write_text
-from dbdyno.cli.pages import form_of, page_options, show_page
+from dbdyno.cli.output import echo_own, folder_option, form_of, show_rows, write_text
+from dbdyno.cli.pages import FORMATS, page_options, show_page
 from dbdyno.errors import CellsError, TraceError
 from dbdyno.evidence import Run, find_run
 
@@ -28,6 +28,7 @@ CELLS = "cells"
 @click.argument("names", metavar="RUN|TRACES|SNAP [RUN|TRACES|SNAP]", nargs=-1, required=True)
 @folder_option
 @click.option("--event", metavar="NAME", help="Traces: judge the waits of this event.")
+@click.option("--pair", metavar="REGEX", help="Traces: pair the files whose names agree in this, such as 'ms-(\\d+)'.")
 @click.option("--merge-literals", is_flag=True, help="Traces: literals make no other statement.")
 @click.option(
     "--think-time",
@@ -60,6 +61,7 @@ def command(
     names: tuple[str, ...],
     folder: Path,
     event: str | None,
+    pair: str | None,
     merge_literals: bool,
     think_time: str,
     threshold: float,
@@ -75,11 +77,14 @@ def command(
 
     A set of traces is a folder, a file, a quoted pattern, or an imported run; a period of
     snapshots is snap:FIRST..LAST or snap:BASELINE; a recording is a run of `cells record`. Exit 1
-    when an arm is slower than the base, or a metric of the second period or recording worse.
+    when an arm is slower than the base or has no verdict because a check failed, or a metric of the
+    second period or recording is worse; 2 when every transaction of an arm failed.
 
     \b
     dbdyno compare last
     dbdyno compare before/ after/ -o verdict.html
+    dbdyno compare good_ora_12.trc bad_ora_34.trc
+    dbdyno compare before/ after/ --pair 'job-(\\d+)'
     dbdyno compare 'a/*.trc' 'b/*.trc' --event 'log file sync'
     dbdyno compare snap:1..12 snap:13..24
     """
@@ -93,7 +98,7 @@ def command(
         return
     sources = [_source(name, folder) for name in names]
     if any(isinstance(source, str) for source in sources):
-        asked = (event, merge_literals, threshold)
+        asked = (event, merge_literals, threshold, pair)
         _compare_traces(names, sources, asked, think_time, form, output)
         return
     runs = [source for source in sources if isinstance(source, Run)]
@@ -103,8 +108,7 @@ def command(
         return
     analysis = analyse(runs[0]) if len(runs) == 1 else analyse_pair(*runs)
     show_analysis(analysis, form, output)
-    if analysis["verdict"]["decision"] == "slower":
-        raise click.exceptions.Exit(1)
+    end_with_verdict(analysis, "compare")
 
 
 def _source(name: str, folder: Path) -> Run | str:
@@ -121,7 +125,7 @@ def _source(name: str, folder: Path) -> Run | str:
 def _compare_traces(
     names: tuple[str, ...],
     sources: list[Run | str],
-    asked: tuple[str | None, bool, float],
+    asked: tuple[str | None, bool, float, str | None],
     think_time: str,
     form: str | None,
     output: Path | None,
@@ -136,14 +140,13 @@ def _compare_traces(
             where=" ".join(names),
             next_step="name two sets of traces; `dbdyno trace profile` looks at one",
         )
-    event, merge_literals, threshold = asked
+    event, merge_literals, threshold, pair = asked
     with opened([paths[0]], think_time) as base, opened([paths[1]], think_time) as other:
-        question: Question = Question(_shown(names), event, merge_literals, threshold=threshold)
+        question: Question = Question(_shown(names), event, merge_literals, threshold=threshold, pair=pair)
         analysis = compare_traces(base, other, question)
         show_analysis(analysis, form, output)
         end_with([*base.refused, *other.refused], [*base.broken, *other.broken])
-    if analysis["verdict"]["decision"] == "slower":
-        raise click.exceptions.Exit(1)
+    end_with_verdict(analysis, "compare")
 
 
 def _compare_periods(
@@ -185,7 +188,7 @@ def _compare_cells(
     threshold, mask, accept, everything = asked
     one, other = recordings((runs[0], runs[1]), _shown(names), mask=mask)
     model = compare_page(one, other, threshold=threshold, decide=accept, everything=everything)
-    if form_of(form, output) in ("csv", "jsonl"):
+    if (form or (output.suffix.lower() if output else "")) in ("csv", "jsonl", ".csv", ".jsonl"):
         show_rows(model["rows"], form, output)
     else:
         show_page(model, form, output)
@@ -214,26 +217,39 @@ def _differing(one: str, other: str) -> tuple[str, str]:
     return one[cut:], other[cut:]
 
 
+def end_with_verdict(analysis: dict[str, Any], command: Literal["run", "compare"]) -> None:
+    """Ends the command with the exit code of the verdict, where that is not 0."""
+    from dbdyno.decisions import exit_code
+
+    if code := exit_code(analysis["verdict"], command):
+        raise click.exceptions.Exit(code)
+
+
 def show_analysis(analysis: dict[str, Any], form: str | None, output: Path | None) -> None:
     """Writes an analysis in the form asked for: by name, else by the suffix of the file."""
+    kind = form_of(form, output, FORMATS)
     from dbdyno.report.flat import rows
     from dbdyno.report.html import render_html, write_html
 
-    if output is not None and form_of(form, output) == "html":
+    if kind == "html" and output is not None:
         write_html(analysis, output)
         click.echo(str(output))
-    elif form == "html":
-        click.echo(render_html(analysis))
-    elif form == "json" or (form is None and output is not None and output.suffix == ".json"):
+    elif kind == "html":
+        echo_own(render_html(analysis) + "\n")
+    elif kind == "json":
         text = json.dumps(analysis, indent=1, ensure_ascii=False) + "\n"
         if output is None:
-            click.echo(text, nl=False)
+            echo_own(text)
         else:
             write_text(output, text)
-    elif form in (None, "table") and output is None:
+    elif kind == "table" and output is None:
         print_analysis(analysis)
+    elif kind == "table" and output is not None:
+        from dbdyno.report.terminal import render_text
+
+        write_text(output, render_text(analysis, width=100, color=False))
     else:
-        show_rows(rows(analysis), form, output)
+        show_rows(rows(analysis), kind, output)
 
 
 def print_analysis(analysis: dict[str, Any]) -> None:
@@ -243,4 +259,4 @@ def print_analysis(analysis: dict[str, Any]) -> None:
     terminal = sys.stdout.isatty()
     color = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     width = shutil.get_terminal_size().columns if terminal else 100
-    click.echo(render_text(analysis, width=width, color=color), nl=False)
+    echo_own(render_text(analysis, width=width, color=color))

@@ -19,15 +19,29 @@ def command(target: str | None, form: str | None, output: Path | None) -> None:
 
     A role without superuser and a server without OS access are normal cases.
     """
+    from dbdyno.errors import TargetError
     from dbdyno.target.doctor import examine
     from dbdyno.target.postgres import open_target
 
-    with open_target(target) as opened:
-        checks = [asdict(check) for check in examine(opened)]
+    try:
+        with open_target(target) as opened:
+            checks = [asdict(check) for check in examine(opened)]
+    except TargetError:
+        _tell_owed()
+        raise
     if form in (None, "table") and output is None:
         click.echo(_page(checks), nl=False)
     else:
         show_rows(checks, form, output)
+
+
+def _tell_owed() -> None:
+    """What is owed to servers, where the one that was asked cannot say it itself."""
+    from dbdyno.target.leftovers import told
+    from dbdyno.target.owed import all_records
+
+    for record in all_records().values():
+        click.echo(f"owed: {told(record)}", err=True)
 
 
 def _page(checks: list[dict[str, Any]]) -> str:

@@ -13,6 +13,7 @@ from typing import ClassVar, NoReturn
 
 import click
 
+from dbdyno import visible
 from dbdyno.errors import Error
 
 COMMANDS = {
@@ -23,6 +24,7 @@ COMMANDS = {
     "plan": ("dbdyno.cli.plan", "Write an example plan; say what a plan would do."),
     "probe": ("dbdyno.cli.probe", "Put real files under the I/O of a log writer."),
     "report": ("dbdyno.cli.report", "Render the report of a run again."),
+    "restore": ("dbdyno.cli.restore", "Put back the server settings that a killed run left changed."),
     "run": ("dbdyno.cli.run", "Run a study or a plan: arms in random order, every latency kept."),
     "runs": ("dbdyno.cli.runs", "List the runs."),
     "snap": ("dbdyno.cli.snap", "Snapshots of a live engine, and what happened between two."),
@@ -31,6 +33,10 @@ COMMANDS = {
     "studies": ("dbdyno.cli.studies", "List the built-in studies, or show one."),
     "trace": ("dbdyno.cli.trace", "Read traces: where did the time go, closed to the microsecond."),
 }
+
+
+DRIVERS = ("psycopg", "pymysql", "oracledb")
+"""Errors of these that reach the end mean that a server went away in between."""
 
 
 class LazyGroup(click.Group):
@@ -80,14 +86,19 @@ def cli(debug: bool) -> None:
 
 def entry() -> NoReturn:
     """The console script: runs the command and turns every ending into an exit code."""
+    from dbdyno.cli.signals import INTERRUPTED, Listener
+
     debug = "--debug" in sys.argv
+    visible.install()
     try:
+        Listener().start()
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()
-    except click.exceptions.Abort:
-        code = 130
-    except KeyboardInterrupt:
-        code = 130
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        code = INTERRUPTED
+    except SystemExit as ending:  # how click ends where nobody reads on, which is no error
+        code = 0 if type(sys.stdout).__name__.endswith("PacifyFlushWrapper") else ending.code
     except click.ClickException as error:
         error.show()
         code = 2
@@ -99,9 +110,17 @@ def entry() -> NoReturn:
             raise
         click.echo(f"dbdyno: {error}", err=True)
         code = 2
-    except Exception as error:
+    except BaseException as error:  # the core's panics are no Exceptions
+        if isinstance(error, SystemExit | GeneratorExit):
+            raise
         if debug:
             raise
+        if type(error).__module__.partition(".")[0] in DRIVERS:
+            said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            click.echo(
+                f"dbdyno: the server broke off: {said}\n  next: look at the server's log, then run again", err=True
+            )
+            sys.exit(2)
         click.echo(
             f"dbdyno: a fault in dbdyno itself: {type(error).__name__}: {error}\n"
             "  next: run the command again with `dbdyno --debug ...` and report what it prints",

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.visible import own
 
 
 @click.command("claims")
@@ -37,7 +38,7 @@ def command(only: str, replications: int, seed: int | None, form: str | None, ou
 
     def told_of(words: str) -> None:
         if shown:
-            sys.stderr.write(f"\r\x1b[K{words[:78]}")
+            own(sys.stderr).write(f"\r\x1b[K{words[:78]}")
             sys.stderr.flush()
 
     page = hold(only.split(","), replications=replications, seed=SEED if seed is None else seed, told_of=told_of)

@@ -6,15 +6,23 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import click
 
+from dbdyno import visible
 from dbdyno.errors import Error
+from dbdyno.files import share, write_output
 
 FORMATS = ("table", "csv", "json", "jsonl")
+CSV_SAFE = "dbdyno.csv_safe"
+PIECE = 1 << 16
+"""Characters of CSV that are written at a time."""
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""How a formula begins, also in the wide characters that spreadsheets take for these."""
+_PLAIN_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 _DIGITS = r"[-+−]?(?:\d[\d,\u202f]*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?(?:[\s\u202f]?%)?"
 _NUMBER = re.compile(rf"{_DIGITS}(?: to {_DIGITS})?")
 NAME_MOST = 48
@@ -30,6 +38,14 @@ folder_option = click.option(
     help="Folder with the runs.",
 )
 
+share_option = click.option(
+    "--share",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda ctx, option, value: share(value),
+    help="Let others read what is recorded (within the umask); without it only you can.",
+)
+
 
 def written_as(formats: Sequence[str], suffixes: str = "") -> Callable[[F], F]:
     """Adds --format with these, and -o; the suffix of -o names the format where --format does
@@ -41,34 +57,135 @@ def written_as(formats: Sequence[str], suffixes: str = "") -> Callable[[F], F]:
         type=click.Path(path_type=Path, dir_okay=False),
         help=f"Write to this file; its suffix tells the format{suffixes}.",
     )
-    return lambda function: file(form(function))
+    safe = click.option(
+        "--csv-safe",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember_safe,
+        help="CSV for a spreadsheet: a ' before text that it would take for a formula.",
+    )
+    return lambda function: file(form(safe(function)))
+
+
+def _remember_safe(ctx: click.Context, option: click.Parameter, value: bool) -> None:
+    ctx.meta[CSV_SAFE] = value
+
+
+def csv_safe() -> bool:
+    """Whether --csv-safe was given to the command at work."""
+    ctx = click.get_current_context(silent=True)
+    return bool(ctx and ctx.meta.get(CSV_SAFE))
+
+
+def no_formula(value: Any) -> Any:
+    """A cell that no spreadsheet works out: a ' before text that begins with = + - @, a tab or a line's end. Numbers
+    stay."""
+    if not isinstance(value, str) or not value.startswith(FORMULA) or _PLAIN_NUMBER.fullmatch(value):
+        return value
+    return "'" + value
 
 
 format_options = written_as(FORMATS)
 
 
+def form_of(form: str | None, output: Path | None, forms: Sequence[str], otherwise: str = "table") -> str:
+    """The form asked for: by name, else by the suffix of the file, else `otherwise`.
+
+    Raises:
+        Error: the suffix names none of `forms`; a file of another kind than it says is not written.
+    """
+    if form is not None or output is None:
+        return form or otherwise
+    word = output.suffix.removeprefix(".").lower()
+    word = "table" if word in ("txt", "text") and "table" in forms else word
+    if word in forms:
+        return word
+    found = f"the suffix of {output} names no format" if word else f"{output} has no suffix that names a format"
+    suffixes = ", ".join(f".{'txt' if known == 'table' else known}" for known in forms)
+    raise Error(found, next_step=f"write to one of {suffixes}; or name the format by --format")
+
+
 def show_rows(rows: list[dict[str, Any]], form: str | None, output: Path | None, *, title: str = "") -> None:
     """Writes rows as a table, CSV, JSON or JSON lines to stdout or a file."""
-    if form is None and output is not None:
-        form = output.suffix.removeprefix(".")
-        if form not in FORMATS:
-            raise Error(
-                f"the suffix of {output} names no format",
-                next_step=f"add --format with one of {', '.join(FORMATS)}",
-            )
-    text = _text(rows, form or "table", title, sys.stdout.isatty() and output is None)
-    if output is None:
+    kind = form_of(form, output, FORMATS)
+    text = _text(rows, kind, title, sys.stdout.isatty() and output is None)
+    if output is not None:
+        write_text(output, text)
+    elif kind == "table" or sys.stdout.isatty():
         click.echo(text, nl=not text.endswith("\n"))
     else:
-        write_text(output, text)
+        echo_own(text if text.endswith("\n") else text + "\n")
+
+
+def stream_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], form: str, output: Path | None) -> None:
+    """Writes rows as CSV, JSON or JSON lines as they come, so that a million of them need no memory."""
+    pieces = _PIECES[form](names, rows)
+    if output is not None:
+        write_text(output, "".join(pieces))
+        return
+    stream = sys.stdout if sys.stdout.isatty() else visible.own(sys.stdout)
+    for piece in pieces:
+        stream.write(piece)
+    stream.flush()
+
+
+def _csv_pieces(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    import csv
+
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    cell = no_formula if csv_safe() else _as_is
+    writer.writerow([cell(name) for name in names])
+    for row in rows:
+        writer.writerow([cell(value) for value in row])
+        if out.tell() > PIECE:
+            yield out.getvalue()
+            out.seek(0)
+            out.truncate()
+    yield out.getvalue()
+
+
+def _jsonl_pieces(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    for row in rows:
+        yield _json(dict(zip(names, row, strict=True))) + "\n"
+
+
+def _json_pieces(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    before = "[\n"
+    for row in rows:
+        yield f"{before} {_json(dict(zip(names, row, strict=True)))}"
+        before = ",\n"
+    yield "[]\n" if before == "[\n" else "\n]\n"
+
+
+def _json(row: dict[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False, default=str)
+
+
+_PIECES = {"csv": _csv_pieces, "jsonl": _jsonl_pieces, "json": _json_pieces}
+STREAMED = tuple(_PIECES)
+
+
+def heading(text: str) -> None:
+    """A line in bold on a terminal."""
+    click.secho(visible.text(text), bold=True, file=visible.own(sys.stdout))
+
+
+def echo_own(text: str) -> None:
+    """Writes text to stdout as it stands: ours, or data that goes to a file or a pipe."""
+    click.echo(text, nl=False, file=visible.own(sys.stdout))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file; an error names it."""
+    """Writes a file whole; an error names it."""
     try:
-        path.write_text(text, encoding="utf-8")
+        write_output(path, text.encode())
     except OSError as error:
-        raise Error(f"cannot be written: {error.strerror}", where=str(path)) from error
+        raise Error(
+            f"cannot be written: {error.strerror}",
+            where=str(path),
+            next_step="choose another place, or make room there; without -o the text goes to stdout",
+        ) from error
 
 
 def _text(rows: list[dict[str, Any]], form: str, title: str, terminal: bool) -> str:
@@ -83,9 +200,14 @@ def _text(rows: list[dict[str, Any]], form: str, title: str, terminal: bool) -> 
         out = io.StringIO()
         writer = csv.DictWriter(out, names, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        cell = no_formula if csv_safe() else _as_is
+        writer.writerows({name: cell(value) for name, value in row.items()} for row in rows)
         return out.getvalue()
     return _table(rows, names, title, terminal)
+
+
+def _as_is(value: Any) -> Any:
+    return value
 
 
 def _table(rows: list[dict[str, Any]], names: list[str], title: str, terminal: bool) -> str:
@@ -97,7 +219,7 @@ def _table(rows: list[dict[str, Any]], names: list[str], title: str, terminal: b
     out = io.StringIO()
     columns = {name: [row[name] for row in rows] for name in names}
     whole = {name: _stays_whole(values) for name, values in columns.items()}
-    width = shutil.get_terminal_size().columns if terminal else 200
+    width = shutil.get_terminal_size((200, 24)).columns if not terminal else shutil.get_terminal_size().columns
     needed = sum(
         max(len(name), *(len(_cell(value)) for value in values)) + 2 if whole[name] else TEXT_LEAST
         for name, values in columns.items()
@@ -132,4 +254,4 @@ def is_numeric(values: Sequence[Any]) -> bool:
 def _cell(value: Any) -> str:
     from rich.markup import escape
 
-    return "" if value is None else escape(str(value))
+    return "" if value is None else escape(visible.text(value))

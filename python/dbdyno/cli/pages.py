@@ -15,8 +15,7 @@ from typing import Any
 
 import click
 
-from dbdyno.cli.output import show_rows, write_text, written_as
-from dbdyno.errors import Error
+from dbdyno.cli.output import echo_own, form_of, show_rows, write_text, written_as
 
 FORMATS = ("table", "csv", "json", "jsonl", "html")
 DRAWN = ("svg", "png")
@@ -24,16 +23,11 @@ DRAWN = ("svg", "png")
 page_options = written_as(FORMATS, " (txt, csv, json, html, svg, png)")
 
 
-def form_of(form: str | None, output: Path | None) -> str:
-    """The form asked for: by name, else by the suffix of the file, else a table."""
-    return form or (output.suffix.removeprefix(".").lower() if output else "table")
-
-
 def show_page(model: dict[str, Any], form: str | None, output: Path | None, **words: Any) -> None:
     """Writes a page in the form asked for, and tells which file it wrote. `words` go to the page's
     `render_text`."""
-    kind = form_of(form, output)
-    own = _own_file(model, kind) if output is not None else None
+    own = _own_file(model, output.suffix.removeprefix(".").lower()) if output is not None and form is None else None
+    kind = "own" if own is not None else form_of(form, output, FORMATS if output is None else (*FORMATS, *DRAWN))
     if own is not None:
         put(own, output)
     elif kind == "json":
@@ -42,7 +36,7 @@ def show_page(model: dict[str, Any], form: str | None, output: Path | None, **wo
         from dbdyno.report.html import render_html, write_html
 
         if output is None:
-            click.echo(render_html(model))
+            echo_own(render_html(model) + "\n")
         else:
             write_html(model, output)
     elif kind in DRAWN and output is not None:
@@ -51,22 +45,17 @@ def show_page(model: dict[str, Any], form: str | None, output: Path | None, **wo
         write_figure(model, output)
     elif kind in ("csv", "jsonl"):
         show_rows(_pages(model).rows(model), kind, output)
-    elif kind in ("table", "txt"):
+    else:
         width, color = terminal(output)
         put(_pages(model).render_text(model, width=width, color=color, **words), output)
-    else:
-        raise Error(
-            f"the suffix of {output} names no format",
-            next_step=f"add --format with one of {', '.join(FORMATS)}, or write to .svg or .png",
-        )
     if output is not None:
         click.echo(str(output), err=True)
 
 
 def put(text: str, output: Path | None) -> None:
-    """Writes text to a file or to stdout."""
+    """Writes a page to a file or to stdout."""
     if output is None:
-        click.echo(text, nl=False)
+        echo_own(text)
     else:
         write_text(output, text)
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno.cli.output import folder_option
-from dbdyno.cli.pages import form_of
+from dbdyno.cli.output import folder_option, form_of
 from dbdyno.evidence import find_run
 
 if TYPE_CHECKING:
@@ -45,6 +44,7 @@ def command(run_name: str, form: str | None, output: Path | None, figures: Path 
     dbdyno report last
     dbdyno report before --format text
     """
+    kind = form_of(form, output, FORMATS, "html")
     run = find_run(run_name, folder)
     model = _model(run)
     if figures is not None:
@@ -54,15 +54,17 @@ def command(run_name: str, form: str | None, output: Path | None, figures: Path 
             click.echo(str(path))
         if output is None and form is None:
             return
-    kind = form_of(form, output) if form or output else "html"
     if kind == "html":
+        from dbdyno.evidence.trust import refuse_foreign
         from dbdyno.report.html import write_html
 
+        if output is None:
+            refuse_foreign(run.path)
         place = output or run.path / "report.html"
         write_html(model, place)
         click.echo(str(place))
     else:
-        _show(model, "table" if kind in ("text", "txt") else kind, output)
+        _show(model, "table" if kind == "text" else kind, output)
 
 
 def _model(run: Run) -> dict[str, Any]:

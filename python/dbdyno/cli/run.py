@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.cli.cells_options import way_options
+from dbdyno.cli.output import share_option
 from dbdyno.errors import PlanError
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Folder for the run.",
 )
+@share_option
 @click.option("--quick", is_flag=True, help="A short run: fewer blocks, wider intervals.")
 @click.option("--aa", is_flag=True, help="One arm against itself: the noise floor.")
 @click.option("--resume", "resume_name", metavar="RUN", help="Finish a run that was cut short.")
@@ -59,7 +61,8 @@ def command(
     yes: bool,
     **ways: Any,
 ) -> None:
-    """Run a study or a plan: arms in random order, every latency kept, a verdict at the end.
+    """Run a study or a plan: arms in random order, every latency kept, a verdict at the end. Exit 1
+    when a check failed that withholds the verdict, 2 when every transaction of an arm failed.
 
     \b
     dbdyno run redo-size                      a built-in study on an embedded engine
@@ -214,8 +217,9 @@ def _options(settings: tuple[str, ...]) -> dict[str, str]:
 
 
 def show(run: Run) -> None:
-    """Analyses a run, writes its report, and prints the verdict."""
-    from dbdyno.cli.compare import print_analysis
+    """Analyses a run, writes its report, and prints the verdict; exit 1 where there is none because
+    a check failed, 2 where every transaction of an arm failed."""
+    from dbdyno.cli.compare import end_with_verdict, print_analysis
     from dbdyno.report.html import write_html
     from dbdyno.study.analyse import analyse
 
@@ -224,3 +228,4 @@ def show(run: Run) -> None:
     write_html(analysis, report)
     print_analysis(analysis)
     click.echo(f"report: {report}")
+    end_with_verdict(analysis, "run")

@@ -79,7 +79,7 @@ def resume_on_cells(
         raise PlanError("goes on with its own cells; leave --target out", where=run.id)
     refuse_ended(run)
     undo = undo_of(run)
-    access = way_of(undo, access_of(ways))
+    access = way_of(run, undo, access_of(ways))
     plan = plan_of(run)
     found = survey(plan, list(undo.reached(access, ways["user"]).found), access)
     if not _agreed(plan, found, run.path.parent, dry_run, yes):
@@ -92,9 +92,10 @@ def _agreed(plan: CellsPlan, found: Survey, folder: Path, dry_run: bool, yes: bo
     plans of an earlier run below `folder` are still in force."""
     from dbdyno.cli.cells_options import confirm
     from dbdyno.study.cells_restore import refuse_cut
-    from dbdyno.study.cells_survey import describe
+    from dbdyno.study.cells_survey import describe, refuse_held
 
     refuse_cut(folder, found.found)
+    refuse_held(plan, found)
     if dry_run:
         click.echo(describe(plan, found), nl=False)
         click.echo("nothing was changed")

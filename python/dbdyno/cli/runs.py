@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dbdyno.cli.output import folder_option, format_options, show_rows
 from dbdyno.evidence import Run, list_runs
 
+if TYPE_CHECKING:
+    from dbdyno.target.owed import Owed
+
 
 @click.command("runs")
 @folder_option
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show the last N runs.")
 @format_options
-def command(folder: Path, form: str | None, output: Path | None) -> None:
+def command(folder: Path, limit: int | None, form: str | None, output: Path | None) -> None:
     """List the runs, oldest first."""
-    rows = [_row(run) for run in list_runs(folder)]
+    from dbdyno.target.leftovers import sources
+
+    left = {one.run: one.record for one in sources(folder) if one.record.state != "held"}
+    rows = []
+    for run in list(list_runs(folder))[-(limit or 0) :]:
+        record = left.get(run.path.resolve())
+        column = {"left": _left(record) if record else ""} if left else {}
+        rows.append(_row(run) | column)
     if not rows and form in (None, "table"):
         click.echo(f"no runs below {folder}/; `dbdyno run redo-size` makes one", err=True)
         return
@@ -33,6 +44,12 @@ def _row(run: Run) -> dict[str, Any]:
         "title": run.manifest.get("title", ""),
         "verdict": verdict.get("headline", ""),
     }
+
+
+def _left(record: Owed) -> str:
+    """What a run that was cut left changed on its server, as far as the records know."""
+    word = "being put back" if record.state == "retrying" else "not put back"
+    return f"{record.names} {word}"
 
 
 def _blocks(run: Run) -> str:

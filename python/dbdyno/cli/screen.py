@@ -18,6 +18,8 @@ import sys
 from types import FrameType
 from typing import Any, Self
 
+from dbdyno.visible import own
+
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[2J"
 _LEAVE = "\x1b[?25h\x1b[?1049l"
 
@@ -49,12 +51,12 @@ class Screen:
             modes = termios.tcgetattr(sys.stdin)
             modes[6][termios.VSUSP] = b"\0"  # stopped, it would leave its page behind
             termios.tcsetattr(sys.stdin, termios.TCSANOW, modes)
-        sys.stdout.write(_ENTER)
+        own(sys.stdout).write(_ENTER)
         sys.stdout.flush()
         return self
 
     def __exit__(self, *ending: object) -> None:
-        sys.stdout.write(_LEAVE)
+        own(sys.stdout).write(_LEAVE)
         sys.stdout.flush()
         if self._kept is not None:
             import termios
@@ -74,7 +76,7 @@ class Screen:
     def draw(self, text: str) -> None:
         """Shows the text from the upper left corner; what was there before is gone."""
         lines = "\x1b[K\r\n".join(text.split("\n"))
-        sys.stdout.write(f"\x1b[H{lines}\x1b[K\x1b[J")
+        own(sys.stdout).write(f"\x1b[H{lines}\x1b[K\x1b[J")
         sys.stdout.flush()
 
     def wait(self, seconds: float) -> str | None:

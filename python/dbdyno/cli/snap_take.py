@@ -6,11 +6,13 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.output import share_option
 from dbdyno.cli.snap_options import options_of, store_option, target_options
 
 
 @click.command("take")
 @target_options
+@share_option
 @store_option
 def command(
     dsn: str,

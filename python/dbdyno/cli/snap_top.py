@@ -12,7 +12,9 @@ from typing import Any
 
 import click
 
+from dbdyno import visible
 from dbdyno.cli import screen
+from dbdyno.cli.output import echo_own
 from dbdyno.errors import SnapshotError
 
 FOOT = "q quits, space refreshes now"
@@ -64,7 +66,7 @@ def command(dsn: str, every: str, sample: str, frames: int | None, top: int) -> 
             for at in range(frames or 1):
                 time.sleep(every_s)
                 text = _text(watched.frame(top), 100, None)
-                click.echo(text if at == 0 else f"\n{text}")
+                echo_own(f"{text}\n" if at == 0 else f"\n{text}\n")
         except BrokenPipeError:  # nobody reads on: click itself would call that a failure
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except KeyboardInterrupt:
@@ -144,7 +146,7 @@ def _frames(
                 if current is not None and current is not watched:
                     current.__exit__()
                 current = None
-                yield f"{error}\n\ntried again every {every_s:g} s; {FOOT}"
+                yield f"{visible.text(error)}\n\ntried again every {every_s:g} s; {FOOT}"
     finally:
         if current is not None and current is not watched:
             current.__exit__()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from pathlib import Path
-from types import FrameType
 
 import click
 
+from dbdyno.cli.output import share_option
 from dbdyno.cli.snap_options import options_of, store_option, target_options
 
 
@@ -19,6 +18,7 @@ from dbdyno.cli.snap_options import options_of, store_option, target_options
 @click.option(
     "--sample", default="1s", show_default=True, metavar="TIME", help="Look at the sessions so often; 0 for never."
 )
+@share_option
 @store_option
 def command(
     dsn: str,
@@ -36,7 +36,7 @@ def command(
 ) -> None:
     """Take a snapshot now and one per period; print each number.
 
-    Ctrl-C takes a last snapshot and ends. What fails is told, and watching goes on.
+    Ctrl-C takes a last snapshot and ends; a second one ends at once. What fails is told, and watching goes on.
 
     \b
     dbdyno snap watch --target postgresql://monitor@db1/app --every 60s --for 1h
@@ -44,6 +44,7 @@ def command(
     from dbdyno.errors import SnapshotError
     from dbdyno.snapshot.store import Store
     from dbdyno.snapshot.take import watch
+    from dbdyno.study.stopping import Stopping
     from dbdyno.trace.units import length_ns
 
     options = options_of(name, databases, all_databases, redact, statement_timeout, lock_timeout)
@@ -51,34 +52,23 @@ def command(
     for_s = length_ns(length, "--for") / 1e9 if length else None
     sample_s = None if sample.strip("0.s ") == "" else length_ns(sample, "--sample") / 1e9
     stop = threading.Event()
-    _stop_by_signal(stop)
     failed = None
-    for made in watch(
-        dsn,
-        Store(store),
-        options,
-        every_s=every_s,
-        for_s=for_s,
-        sample_s=sample_s,
-        note=note,
-        stop=stop,
-    ):
-        failed = made if isinstance(made, SnapshotError) else None
-        if failed is not None:
-            click.echo(f"dbdyno: {failed}", err=True)
-        elif not isinstance(made, SnapshotError):
-            click.echo(made.number)
+    with Stopping() as stopping:
+        stopping.on_ask = stop.set
+        for made in watch(
+            dsn,
+            Store(store),
+            options,
+            every_s=every_s,
+            for_s=for_s,
+            sample_s=sample_s,
+            note=note,
+            stop=stop,
+        ):
+            failed = made if isinstance(made, SnapshotError) else None
+            if failed is not None:
+                click.echo(f"dbdyno: {failed}", err=True)
+            elif not isinstance(made, SnapshotError):
+                click.echo(made.number)
     if failed is not None:
         raise click.exceptions.Exit(2)
-
-
-def _stop_by_signal(stop: threading.Event) -> None:
-    """The first signal asks for a last snapshot, the second ends at once."""
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        del frame
-        stop.set()
-        signal.signal(number, signal.default_int_handler)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, ask)

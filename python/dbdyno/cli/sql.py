@@ -3,30 +3,54 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from dbdyno.cli.output import folder_option, format_options, show_rows
+from dbdyno.cli.output import FORMATS, STREAMED, folder_option, form_of, format_options, show_rows, stream_rows
 from dbdyno.evidence import find_run
+
+if TYPE_CHECKING:
+    from dbdyno.evidence.query import Answer
+
+TOP = 1000
 
 
 @click.command("sql")
 @click.argument("query")
 @click.option("--run", "run_name", default="last", show_default=True, help="Run to query.")
+@click.option("--top", type=click.IntRange(1), default=TOP, show_default=True, help="Show the top N rows of a table.")
 @folder_option
 @format_options
-def command(query: str, run_name: str, folder: Path, form: str | None, output: Path | None) -> None:
+def command(query: str, run_name: str, top: int, folder: Path, form: str | None, output: Path | None) -> None:
     """Query the evidence: tables `calls`, `waits` and `metrics` of one run.
+
+    QUERY is one SELECT; nothing else is carried out, and no other file can be read. CSV and JSON have
+    all rows, as they come; a table shows the first ones.
 
     \b
     dbdyno sql "select arm, count(*), median(elapsed_ns) from calls
                 where kind = 'commit' group by arm" --run last
     """
-    from dbdyno.evidence.query import query as run_query
+    from dbdyno.evidence.query import Answer
 
-    names, rows, broken = run_query(find_run(run_name, folder), query)
-    for sentence in broken:
-        click.echo(f"warning: left out: {sentence}", err=True)
-    show_rows([dict(zip(names, row, strict=True)) for row in rows], form, output)
-    if broken:
+    form = form_of(form, output, FORMATS)
+    with Answer(find_run(run_name, folder), query) as answer:
+        for sentence in answer.broken:
+            click.echo(f"warning: left out: {sentence}", err=True)
+        if form in STREAMED:
+            stream_rows(answer.names, answer.rows(), form, output)
+        else:
+            _show_table(answer, top, output)
+    if answer.broken:
         raise click.exceptions.Exit(2)
+
+
+def _show_table(answer: Answer, top: int, output: Path | None) -> None:
+    rows = list(answer.rows(top + 1))
+    show_rows([dict(zip(answer.names, row, strict=True)) for row in rows[:top]], "table", output)
+    if len(rows) > top:
+        click.echo(
+            f"the first {top:,} rows; there are more\n  next: --top N shows more, --format csv has all of them",
+            err=True,
+        )

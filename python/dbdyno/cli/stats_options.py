@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dbdyno.cli.output import FORMATS, folder_option, format_options, show_rows, write_text
-from dbdyno.errors import Error
+from dbdyno.cli.output import FORMATS, folder_option, form_of, format_options, show_rows, write_text
+
+if TYPE_CHECKING:
+    from dbdyno.stats.description import Group
 
 F = TypeVar("F", bound=Callable[..., Any])
 Row = dict[str, Any]
@@ -52,13 +54,7 @@ def reading_options(function: F) -> F:
 def show_parts(parts: Sequence[Part], form: str | None, output: Path | None, *, head: Row | None = None) -> None:
     """Writes the parts of an answer: one under the other as tables; as one JSON object; as CSV or
     JSON lines with a column `part`. `head` are fields of the object beside the parts."""
-    if form is None and output is not None:
-        form = output.suffix.removeprefix(".")
-        if form not in FORMATS:
-            raise Error(
-                f"the suffix of {output} names no format",
-                next_step=f"add --format with one of {', '.join(FORMATS)}",
-            )
+    form = form_of(form, output, FORMATS)
     shown = [part for part in parts if part[2]]
     if form == "json":
         whole = {**(head or {}), **{name: rows for name, _, rows in shown}}
@@ -130,4 +126,16 @@ def cell(value: Any) -> str:
 
 def p_fields(log10_p: float) -> Row:
     """p and its logarithm; p is 0 where it underflows."""
-    return {"p": 10.0**log10_p if log10_p > -307 else 0.0, "log10_p": log10_p}
+    p = math.nan if math.isnan(log10_p) else 10.0**log10_p if log10_p > -307 else 0.0
+    return {"p": p, "log10_p": log10_p}
+
+
+def note_infinite(groups: Iterable[Group]) -> None:
+    """Says on stderr which groups have no mean."""
+    if names := [group.name for group in groups if not group.has_moments]:
+        word = ", ".join(names)
+        click.echo(
+            f"note: {word}: some values are infinite, or too large to be squared; mean and deviation are not"
+            " defined, quantiles and ranks are",
+            err=True,
+        )

@@ -10,6 +10,7 @@ from dbdyno.cli.stats_options import (
     Row,
     by_option,
     column_option,
+    note_infinite,
     reading_options,
     show_parts,
 )
@@ -47,6 +48,7 @@ def command(
     from dbdyno.cli.stats_source import largest_rows, resolve_all
 
     found, used, _ = describe_operands(operands, folder, column=column, by=by, where=where, fences=True)
+    note_infinite(found.groups)
     counts: list[Row] = []
     for group in found.groups:
         f = group.fences
@@ -66,7 +68,7 @@ def command(
                 "extreme_fence": f.ends[3],
                 "extreme_above": f.beyond[3],
                 "modified_z_above_3.5": f.modified_z,
-                "beyond_six_sigma": f.six_sigma,
+                "beyond_six_sigma": f.six_sigma if group.has_moments else None,
                 "sigmas_of_max": (group.max - group.mean) / group.sd if group.sd > 0 else None,
             }
         )

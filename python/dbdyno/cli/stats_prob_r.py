@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,9 +12,25 @@ from dbdyno.cli.output import format_options
 from dbdyno.cli.stats_options import level_option, p_fields, show_list
 
 
+class Whole(click.ParamType[int]):
+    """A whole number, also as 1e6 or 1_000_000."""
+
+    name = "whole number"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """Raises `click.BadParameter` for what is none."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not number.is_integer():
+            self.fail(f"{value!r} is no whole number such as 600 or 1e6", param, ctx)
+        return int(value) if str(value).lstrip("-").isdigit() else int(number)
+
+
 @click.command("prob-r", context_settings={"ignore_unknown_options": True})
 @click.argument("r", type=float)
-@click.argument("n", type=int)
+@click.argument("n", type=Whole())
 @level_option
 @format_options
 def command(r: float, n: int, level: float, form: str | None, output: Path | None) -> None:

@@ -171,6 +171,10 @@ def columns_of(source: Source) -> dict[str, str]:
     with connect(source) as connection:
         try:
             rows = connection.execute("describe data").fetchall()
+            if source.form == "csv" and connection.execute("select 1 from data limit 1").fetchone() is None:
+                raise StatsError(
+                    "has no rows below the names of its columns", where=source.label, next_step="look at what wrote it"
+                )
         except duckdb.Error as error:
             raise EvidenceError(_first(error), where=source.label) from error
     return {row[0]: row[1] for row in rows}

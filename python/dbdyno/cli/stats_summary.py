@@ -13,6 +13,7 @@ from dbdyno.cli.stats_options import (
     column_option,
     engine_option,
     level_option,
+    note_infinite,
     reading_options,
     show_list,
 )
@@ -51,6 +52,7 @@ def command(
     found, used, _ = describe_operands(operands, folder, column=column, by=by, where=where, level=level, engine=engine)
     if found.approximate:
         click.echo(f"note: {found.approximate}", err=True)
+    note_infinite(found.groups)
     rows = summary_rows(found, used if by is None and len(operands) == 1 else None)
     show_list(rows, form, output)
 

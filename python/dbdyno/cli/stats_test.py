@@ -15,6 +15,7 @@ from dbdyno.cli.stats_options import (
     column_option,
     engine_option,
     level_option,
+    note_infinite,
     p_fields,
     reading_options,
     show_parts,
@@ -101,6 +102,7 @@ def command(
     names = [group.name for group in found.groups]
     if base is not None and names and names[0] != base:
         raise click.UsageError(f"--base {base!r} is none of the groups: {', '.join(names)}")
+    note_infinite(found.groups)
     tests = compare_groups(found)
     lead = _block_rows(compare_in_blocks(found, randomised=_by_lot(operands, folder, by)), names)
     if found.approximate:

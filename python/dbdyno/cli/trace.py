@@ -9,6 +9,7 @@ import click
 from dbdyno.cli.main import LazyGroup
 
 ROWS = {
+    "report": ("dbdyno.cli.trace_report", "One linked page: profile, statements, plans, waits, trees."),
     "profile": ("dbdyno.cli.trace_profile", "Where did the time go: CPU, each event, the rest."),
     "sql": ("dbdyno.cli.trace_sql", "Statements: call table, waits, plan, parents, children."),
     "waits": ("dbdyno.cli.trace_waits", "The waits of one event: quantiles, shape, the longest."),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.output import share_option
 from dbdyno.cli.trace_options import (
     end_with,
     files_argument,
@@ -27,6 +28,7 @@ from dbdyno.errors import TraceError
     metavar="RUN",
     help="The run folder to make.",
 )
+@share_option
 @click.option("--title", default="", help="A title for it.")
 @click.option("--binds", is_flag=True, help="Keep bind values: they are often personal data.")
 @click.option("--force", is_flag=True, help="Replace an earlier import, once this one is whole.")

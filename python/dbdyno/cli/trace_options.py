@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dbdyno.visible import own
+
 if TYPE_CHECKING:
     from dbdyno.trace.job import Options, Progress
     from dbdyno.trace.source import Traces
@@ -88,12 +90,13 @@ def opened(
     begin: str | None = None,
     end: str | None = None,
     depth: int | None = None,
+    binds: bool = False,
 ) -> Iterator[Traces]:
     """The traces, with what does not fit left out; tells what was refused."""
     from dbdyno.trace.source import open_traces
     from dbdyno.trace.where import restrict
 
-    with progress() as shown, open_traces(files, options_of(think_time), shown) as traces:
+    with progress() as shown, open_traces(files, options_of(think_time, binds=binds), shown) as traces:
         if shown is not None:
             shown(0, 0)
         tell_refused(traces.refused)
@@ -135,7 +138,7 @@ def progress() -> Iterator[Progress | None]:
         else:
             text = f"reading {done / total:4.0%}, {done / seconds / 1e6:.0f} MB/s"
         if text or written:
-            sys.stderr.write(f"\r{text:<40}" + ("\r" if not text else ""))
+            own(sys.stderr).write(f"\r{text:<40}" + ("\r" if not text else ""))
             sys.stderr.flush()
             written = bool(text)
 

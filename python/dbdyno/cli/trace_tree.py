@@ -21,6 +21,14 @@ from dbdyno.cli.trace_options import (
 @click.option("--statement", metavar="KEY", help="The longest call of this statement.")
 @click.option("--line", "place", metavar="FILE:LINE", help="The first call at or after this line.")
 @click.option("--calls", is_flag=True, help="A line for each call, not for each statement.")
+@click.option(
+    "--share",
+    type=click.FloatRange(0, 100),
+    default=0.5,
+    show_default=True,
+    metavar="PERCENT",
+    help="Fold branches with less of the whole; 0 shows all.",
+)
 @reading_options
 @page_options
 def command(
@@ -29,6 +37,7 @@ def command(
     statement: str | None,
     place: str | None,
     calls: bool,
+    share: float,
     think_time: str,
     form: str | None,
     output: Path | None,
@@ -46,5 +55,5 @@ def command(
     if sum(given is not None for given in (call, statement, place)) > 1:
         raise click.UsageError("give one of --call, --statement and --line")
     with opened(files, think_time) as traces:
-        show_page(tree_page(traces, Request(call, statement, place, calls)), form, output)
+        show_page(tree_page(traces, Request(call, statement, place, calls, share / 100)), form, output)
         end_with(traces.refused, traces.broken, traces.torn)

@@ -1,29 +1,22 @@
-"""Files that appear whole or not at all, and JSON that names its place when it is wrong."""
+"""Files of evidence, on disk when they are there, and JSON that names its place when it is wrong."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
+from dbdyno import files
 from dbdyno.errors import EvidenceError
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Writes `text` aside, syncs it, renames it to `path` and syncs its folder: after that it is
-    there even if the machine stops. Raises `EvidenceError`."""
-    aside = path.with_name(path.name + ".tmp")
+    """Writes `text` whole or not at all: after that it is there even if the machine stops. Raises `EvidenceError`."""
     try:
-        with aside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-        sync_folder(path.parent)
+        files.write_whole(path, text.encode(), durable=True)
     except OSError as error:
-        aside.unlink(missing_ok=True)
         raise EvidenceError(
             f"cannot be written: {error.strerror}",
             where=str(path),
@@ -31,26 +24,18 @@ def write_whole(path: Path, text: str) -> None:
         ) from error
 
 
-def sync_folder(folder: Path) -> None:
-    """Waits until the names in a folder are on disk; raises OSError. A folder that may be written
-    and not read cannot be waited for."""
-    with contextlib.suppress(PermissionError):
-        opened = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
-
-
 def write_json(path: Path, value: Any) -> None:
     """Writes a JSON file whole; NaN and infinity are refused."""
     write_whole(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def read_json(path: Path) -> Any:
-    """Reads a JSON file; raises `EvidenceError` with file, line and column."""
+def read_json(path: Path, objects: type[dict[str, Any]] = dict) -> Any:
+    """Reads a JSON file, its objects as `objects`; raises `EvidenceError` with file, line and column."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise EvidenceError("is no file", where=str(path))
+            return json.loads(file.read(), object_hook=objects)
     except OSError as error:
         raise EvidenceError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except ValueError as error:
@@ -59,3 +44,5 @@ def read_json(path: Path) -> Any:
             where=str(path),
             next_step="the file was changed or torn by something else; restore it from a copy",
         ) from error
+    except RecursionError as error:
+        raise EvidenceError("is nested too deeply for JSON of ours", where=str(path)) from error

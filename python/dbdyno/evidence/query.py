@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from dbdyno.errors import EvidenceError
+from dbdyno.evidence.fence import lock, only_select
 from dbdyno.evidence.trace_tables import KIND, create_views
 from dbdyno.evidence.trace_tables import TABLES as TRACE_TABLES
 
@@ -15,6 +19,8 @@ if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
 
 TABLES = ("calls", "waits", "metrics")
+FETCH = 4096
+"""Rows that are fetched at a time."""
 
 
 def whole_parts(run: Run, table: str) -> tuple[list[Path], list[str]]:
@@ -26,7 +32,7 @@ def whole_parts(run: Run, table: str) -> tuple[list[Path], list[str]]:
         for block in run.blocks():
             path = run.path / table / f"{block.name}.parquet"
             if not path.exists():
-                if table == "calls":
+                if table == "calls" and has_calls(run):
                     broken.append(f"{path}: the part of block {block.index} is missing")
                 continue
             try:
@@ -36,6 +42,12 @@ def whole_parts(run: Run, table: str) -> tuple[list[Path], list[str]]:
             else:
                 parts.append(path)
     return parts, broken
+
+
+def has_calls(run: Run) -> bool:
+    """Whether the run had a load of its own, every block of which then has a part of calls: not a recording of
+    cells, nor a run on cells, whose load is their databases' own."""
+    return run.manifest.get("kind") != "cells" and "iorm" not in run.manifest
 
 
 def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
@@ -84,14 +96,6 @@ def add_functions(connection: duckdb.DuckDBPyConnection) -> None:
     connection.create_function("prob_r", prob_r, ["DOUBLE", "BIGINT"], "DOUBLE", null_handling=SPECIAL)
 
 
-def lock(connection: duckdb.DuckDBPyConnection, *runs: Run) -> None:
-    """Closes a connection to everything but the folders of these runs."""
-    folders = ", ".join("'" + str(run.path.resolve()).replace("'", "''") + "'" for run in runs)
-    connection.execute(f"set allowed_directories = [{folders}]")
-    connection.execute("set enable_external_access = false")
-    connection.execute("set lock_configuration = true")
-
-
 def is_trace(run: Run) -> bool:
     """Whether the run is an imported trace."""
     return run.manifest.get("kind") == KIND
@@ -119,30 +123,76 @@ def _blocks_table(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
 
 
 def sql(text: str, run: Run) -> duckdb.DuckDBPyRelation:
-    """A query's result as a DuckDB relation: `.fetchnumpy()`, `.df()`, `.pl()`, the Arrow C stream,
+    """A SELECT's result as a DuckDB relation: `.fetchnumpy()`, `.df()`, `.pl()`, the Arrow C stream,
     and a table in a notebook. Raises `EvidenceError`."""
     import duckdb
 
     connection, _ = connect(run)
+    only_select(connection, text)
     try:
         return connection.sql(text)
     except duckdb.Error as error:
         raise EvidenceError(str(error), where=str(run.path)) from error
 
 
-def query(run: Run, sql: str) -> tuple[list[str], list[tuple[object, ...]], list[str]]:
-    """Runs a query; returns column names, rows and the parts left out."""
-    import duckdb
+class Answer:
+    """What a SELECT answers: names of columns, rows as they are asked for, and the parts left out. A context manager:
+    the connection behind it is closed at its end."""
 
-    connection, warnings = connect(run)
-    with connection:
+    def __init__(self, run: Run, text: str) -> None:
+        self.run = run
+        self._connection, self.broken = connect(run)
         try:
-            cursor = connection.execute(sql)
+            with self._in_words():
+                self._cursor = self._connection.execute(only_select(self._connection, text))
+        except BaseException:
+            self._connection.close()
+            raise
+        self.names = _each_once([column[0] for column in self._cursor.description or []])
+
+    def rows(self, most: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """The rows, the first `most` of them where that is given; never more in memory than a few thousand."""
+        left = sys.maxsize if most is None else most
+        while left > 0:
+            with self._in_words():
+                found = self._cursor.fetchmany(min(FETCH, left))
+            if not found:
+                return
+            yield from found
+            left -= len(found)
+
+    @contextlib.contextmanager
+    def _in_words(self) -> Iterator[None]:
+        import duckdb
+
+        try:
+            yield
         except duckdb.Error as error:
             raise EvidenceError(
                 str(error),
-                where=str(run.path),
-                next_step=f"tables: {tables_of(run)}; `describe calls` shows columns",
+                where=str(self.run.path),
+                next_step=f"tables: {tables_of(self.run)}; `describe calls` shows columns",
             ) from error
-        names = [column[0] for column in cursor.description or []]
-        return names, cursor.fetchall(), warnings
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        self._connection.close()
+
+
+def _each_once(names: list[str]) -> list[str]:
+    """Names of columns, told apart where two are alike: `a`, `a_2`."""
+    found: list[str] = []
+    for name in names:
+        number, each = 2, name
+        while each in found:
+            number, each = number + 1, f"{name}_{number}"
+        found.append(each)
+    return found
+
+
+def query(run: Run, sql: str) -> tuple[list[str], list[tuple[Any, ...]], list[str]]:
+    """Runs a SELECT; returns column names, all rows and the parts left out."""
+    with Answer(run, sql) as answer:
+        return answer.names, list(answer.rows()), answer.broken

@@ -15,8 +15,10 @@ a full disk, a torn part (reported and left out). Does not survive: a lost disk.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -24,10 +26,47 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import EvidenceError
-from dbdyno.evidence.files import read_json, sync_folder, write_json
+from dbdyno.evidence.files import read_json, write_json
+from dbdyno.evidence.trust import refuse_foreign
+from dbdyno.files import make_folder, make_inner_folder, sync_folder
 
 SCHEMA = 1
 DEFAULT_FOLDER = Path("runs")
+
+
+DAMAGED = "the file was changed by something else; restore it from a copy"
+KINDS: dict[str, type] = {
+    "arms": list,
+    "id": str,
+    "iorm": dict,
+    "kind": str,
+    "plan": dict,
+    "process": dict,
+    "resumed": list,
+    "seed": int,
+    "started_at": str,
+    "status": str,
+    "target": dict,
+    "title": str,
+    "verdict": dict,
+}
+"""What a manifest holds under its names, where it has them."""
+
+
+class Manifest(dict[str, Any]):
+    """What a manifest says, at every depth; what it lacks is an `EvidenceError`, since it is a file like any other."""
+
+    def __missing__(self, name: str) -> Any:
+        raise EvidenceError(f"the manifest lacks {name!r}", next_step=DAMAGED)
+
+
+@contextlib.contextmanager
+def reading(what: str, where: str | None = None) -> Iterator[None]:
+    """Turns what Python says of values of the wrong kind into an `EvidenceError`: they come from a file."""
+    try:
+        yield
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:
+        raise EvidenceError(f"holds no {what} that can be read: {error}", where=where, next_step=DAMAGED) from error
 
 
 @dataclass(frozen=True)
@@ -77,13 +116,16 @@ class Run:
                 where=str(path),
                 next_step="`dbdyno runs` lists the runs",
             )
-        manifest = read_json(manifest_path)
+        manifest = read_json(manifest_path, Manifest)
         if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
             found = manifest.get("schema") if isinstance(manifest, dict) else type(manifest)
             raise EvidenceError(
                 f"has evidence schema {found}; this dbdyno reads schema {SCHEMA}",
                 where=str(manifest_path),
             )
+        for name, kind in KINDS.items():
+            if name in manifest and not isinstance(manifest[name], kind):
+                raise EvidenceError(f"has no {kind.__name__} as {name!r}", where=str(manifest_path), next_step=DAMAGED)
         return cls(path, manifest)
 
     @property
@@ -101,19 +143,27 @@ class Run:
 
     def save(self, **changes: Any) -> None:
         """Puts changes into the manifest and writes it whole."""
+        refuse_foreign(self.path)
         self.manifest.update(changes)
         write_json(self.path / "manifest.json", self.manifest)
 
     def add_block(self, block: Block) -> None:
         """Makes a block whole: the last file of a block to be written."""
+        refuse_foreign(self.path)
         folder = self.path / "blocks"
-        folder.mkdir(exist_ok=True)
+        if not folder.is_dir():
+            make_inner_folder(folder)
         write_json(folder / f"{block.name}.json", asdict(block))
 
     def blocks(self) -> list[Block]:
         """All whole blocks in their order."""
         files = sorted((self.path / "blocks").glob("b*.json"))
         return [_block(read_json(file), file) for file in files]
+
+    def is_barren(self) -> bool:
+        """Whether the run ended before its first block: refused by the server when it connected, say."""
+        planned = "blocks_planned" in self.manifest
+        return planned and self.status == "aborted" and not any((self.path / "blocks").glob("b*.json"))
 
     def measured_blocks(self) -> int:
         """How many whole blocks count."""
@@ -125,6 +175,9 @@ class Run:
 
     def drop_leftovers(self) -> None:
         """Removes what a killed run left aside, and parts without a block record."""
+        refuse_foreign(self.path)
+        for file in self.path.glob("**/.*.tmp"):
+            shutil.rmtree(file) if file.is_dir() else file.unlink()
         whole = {block.name for block in self.blocks()}
         for kind in ("calls", "waits", "metrics"):
             for file in (self.path / kind).glob("b*.parquet*"):
@@ -140,7 +193,7 @@ def new_run(folder: Path, title: str, manifest: dict[str, Any], *, name: str | N
     slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40] or "run"
     path = folder / (name or f"{now:%Y-%m-%dT%H-%M-%SZ}-{slug}-{secrets.token_hex(2)}")
     try:
-        path.mkdir(parents=True, exist_ok=False)
+        make_folder(path)
         for made in (folder, folder.absolute().parent):
             sync_folder(made)
     except OSError as error:
@@ -164,12 +217,13 @@ def list_runs(folder: Path) -> Iterator[Run]:
 
 
 def find_run(text: str, folder: Path) -> Run:
-    """A run by its path, its name, the end or beginning of its name, or 'last'."""
+    """A run by its path, its name, the end or beginning of its name, or 'last': the last one that has
+    evidence or is still at work."""
     if (Path(text) / "manifest.json").is_file():
         return Run.open(Path(text))
     runs = list(list_runs(folder))
     if text == "last" and runs:
-        return runs[-1]
+        return next((run for run in reversed(runs) if not run.is_barren()), runs[-1])
     matches = [r for r in runs if r.id == text] or [r for r in runs if r.id.endswith(text) or r.id.startswith(text)]
     if len(matches) == 1:
         return matches[0]
@@ -180,19 +234,22 @@ def find_run(text: str, folder: Path) -> Run:
     )
 
 
-def this_process() -> dict[str, Any]:
-    """What tells this process from a later one with the same number."""
-    return {"pid": os.getpid(), "started": _started(os.getpid())}
+def this_process(pid: int | None = None) -> dict[str, Any]:
+    """What tells this process (or another one) from a later one with the same number."""
+    pid = pid or os.getpid()
+    return {"pid": pid, "started": _started(pid)}
 
 
 def _started(pid: int) -> str | None:
-    """The kernel's start time of a process (ticks since boot), with the boot's own id."""
+    """The kernel's start time of a process (ticks since boot), with the boot's own id; None for one
+    that has ended and only waits to be noticed."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return None
-    return f"{boot}:{stat.rsplit(')', 1)[1].split()[19]}"
+    state, *fields = stat.rsplit(")", 1)[1].split()
+    return None if state == "Z" else f"{boot}:{fields[18]}"
 
 
 def is_alive(process: dict[str, Any]) -> bool:
@@ -210,8 +267,10 @@ def is_alive(process: dict[str, Any]) -> bool:
 
 
 def _block(record: Any, file: Path) -> Block:
-    try:
+    with reading("block record", str(file)):
         slices = [SliceRecord(**s) for s in record.pop("slices")]
-        return Block(slices=slices, **record)
-    except (TypeError, AttributeError, KeyError) as error:
-        raise EvidenceError(f"is no block record: {error}", where=str(file)) from error
+        block = Block(slices=slices, **record)
+        numbers = (block.index, block.started_ns, block.ended_ns, block.rows, *(s.arm for s in slices))
+        if not all(type(number) is int for number in (*numbers, *(s.slice for s in slices))):
+            raise TypeError("a number is none")
+        return block

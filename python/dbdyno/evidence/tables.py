@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dbdyno.errors import EvidenceError
+from dbdyno.files import written_by_name
 
 
 def write_table(path: Path, columns: Mapping[str, Sequence[str]]) -> None:
     """Writes columns of text, all of one length, as one Parquet file; raises `EvidenceError`."""
     import duckdb
 
-    aside = path.with_name(path.name + ".tmp")
     names = ", ".join(f'unnest(${at}::varchar[]) as "{name}"' for at, name in enumerate(columns, 1))
     with duckdb.connect() as connection:
         connection.execute(
@@ -20,10 +20,9 @@ def write_table(path: Path, columns: Mapping[str, Sequence[str]]) -> None:
             [list(values) for values in columns.values()],
         )
         try:
-            connection.table("rows").write_parquet(str(aside), compression="zstd")
-            aside.replace(path)
+            with written_by_name(path) as aside:
+                connection.table("rows").write_parquet(str(aside), compression="zstd")
         except (duckdb.Error, OSError) as error:
-            aside.unlink(missing_ok=True)
             raise EvidenceError(
                 f"cannot be written: {error}", where=str(path), next_step="free space or rights"
             ) from error

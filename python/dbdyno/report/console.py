@@ -6,14 +6,15 @@ markup.
 
 from __future__ import annotations
 
+import functools
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.report import format as fmt
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions
     from rich.text import Text
 
 NARROWEST = 40
@@ -21,10 +22,8 @@ NARROWEST = 40
 
 def rendered(draw: Callable[[Console], None], *, width: int, color: bool) -> str:
     """What `draw` prints on a console `width` columns wide (40 at least), as text."""
-    from rich.console import Console
-
     out = io.StringIO()
-    console = Console(
+    console = _console_type()(
         file=out,
         width=max(width, NARROWEST),
         color_system="standard" if color else None,
@@ -39,6 +38,20 @@ def rendered(draw: Callable[[Console], None], *, width: int, color: bool) -> str
     draw(console)
     lines = out.getvalue().replace(fmt.THIN, " ").replace("\xa0", " ").split("\n")
     return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
+
+
+@functools.cache
+def _console_type() -> type[Console]:
+    """A console on which foreign text is visible text, wherever it stands: in a cell, a title, a line."""
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class VisibleConsole(Console):
+        def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            for found in super().render(renderable, options):
+                yield found if found.control else Segment(fmt.text(found.text), found.style)
+
+    return VisibleConsole
 
 
 def table(

@@ -1,11 +1,11 @@
-"""Files that are complete or not there: written aside, then renamed into place."""
+"""Pages and figures as files that are complete or not there."""
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 from dbdyno.errors import ReportError
+from dbdyno.files import write_output
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -14,14 +14,9 @@ def write_whole(path: Path, content: bytes) -> None:
     Raises:
         ReportError: it cannot be written; what was at `path` before is still there.
     """
-    aside = path.with_name(f".{path.name}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_bytes(content)
-        aside.replace(path)
+        write_output(path, content)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            aside.unlink()
         raise ReportError(
             f"cannot write: {error.strerror or error}",
             where=str(path),

@@ -25,6 +25,8 @@ METRIC_COLUMNS = (
     "words",
     "smallest_visible",
     "blocks_needed",
+    "tell_low",
+    "tell_high",
 )
 CORRELATION_COLUMNS = (
     "x",

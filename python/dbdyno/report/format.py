@@ -14,8 +14,12 @@ useful than no report.
 from __future__ import annotations
 
 import math
-import re
 from datetime import UTC, datetime
+
+from dbdyno import visible
+
+line = visible.line
+text = visible.text
 
 THIN = "\u202f"
 NONE = "–"
@@ -32,30 +36,7 @@ _SIZE_UNITS = (
     (2.0**10, "KiB"),
     (1.0, "B"),
 )
-# C0 and C1 controls, bidirectional overrides, zero-width characters, line separators, lone
-# surrogates: what could
-# hide, reorder or forge text on a terminal or a page, or what no XML parser takes.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
-)
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_SPACES = re.compile(r"\s+")
-
-
-def text(value: object) -> str:
-    """Foreign text made safe: control and direction characters become `\\x1b`, `\\u202e`.
-
-    Line feeds and tabs stay. Escaping for HTML or a terminal is the caller's, on top.
-    """
-    return _UNSAFE.sub(_visible, str(value).replace("\r\n", "\n"))
-
-
-def line(value: object, longest: int | None = None) -> str:
-    """Foreign text on one line: as `text`, white space folded, cut to `longest` characters."""
-    folded = _SPACES.sub(" ", text(value)).strip()
-    if longest is not None and len(folded) > longest:
-        return folded[: longest - 1] + "…"
-    return folded
 
 
 def number(value: object) -> float | None:
@@ -225,11 +206,6 @@ def moment(iso: object) -> str:
 def quantile_name(quantile: float) -> str:
     """0.5 is `p50`, 0.999 is `p99.9`."""
     return f"p{quantile * 100:.6g}"
-
-
-def _visible(found: re.Match[str]) -> str:
-    code = ord(found.group())
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def _places(value: float, digits: int) -> int:

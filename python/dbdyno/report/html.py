@@ -20,6 +20,7 @@ from dbdyno.report import reading
 from dbdyno.report.figures import theme
 from dbdyno.report.files import write_whole
 from dbdyno.report.sections import order
+from dbdyno.report.typography import unbroken
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
@@ -42,7 +43,7 @@ def render_html(analysis: Mapping[str, Any]) -> str:
         if (view := section.view(safe)) is not None
     ]
     style, script = _style(), _template_text("report.js")
-    return str(
+    return unbroken(
         _environment()
         .get_template("report.html")
         .render(

@@ -14,6 +14,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from typing import Any
 
+from dbdyno.report.figures import theme
+
 _SVG = "{http://www.w3.org/2000/svg}"
 _ELEMENTS = {"svg", "g", "path", "text", "tspan", "line", "rect", "circle", "defs", "clipPath"}
 _ATTRIBUTES = {
@@ -69,6 +71,7 @@ def inline(chart: Any, prefix: str, label: str) -> str:
 
     spec = chart.to_dict(validate=False)
     spec.pop("title", None)
+    spec = theme.fitted(spec)
     raw = vl_convert.vegalite_to_svg(spec, vl_version=vega_lite_version())
     return cleaned(raw, prefix, label)
 

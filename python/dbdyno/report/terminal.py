@@ -17,6 +17,7 @@ from dbdyno.report.sections import (
     correlation,
     databases,
     devices,
+    errors,
     gates,
     metrics,
     race,
@@ -32,6 +33,7 @@ _STYLES = {"good": "green", "bad": "red", "even": "blue", "doubt": "yellow"}
 _STATIONS = 6
 _STRIP = 21
 _BARS = 8
+_WARNINGS_MOST = 6
 # The columns of the arms, the most telling first: as many as fit.
 _ARM_COLUMNS = (
     "per second",
@@ -57,7 +59,9 @@ def render_text(analysis: Mapping[str, Any], *, width: int, color: bool) -> str:
     def draw(page: Console) -> None:
         for part in (
             _verdict,
+            _answer,
             _arms,
+            _errors,
             _metrics,
             _blocks,
             _curve,
@@ -98,12 +102,26 @@ def _arms(analysis: Analysis, page: Console) -> None:
     known = [name for name in _ARM_COLUMNS if name in view["columns"]]
     fitting = known[: max(2, (page.width - 28) // 11)]
     shown = [name for name in view["columns"] if name in fitting]
-    table = console.table("Arms", ["arm"], shown)
+    table = console.table(f"Arms, {arms.OVER}", ["arm"], shown)
     for row in view["rows"]:
         cells = dict(zip(view["columns"], row["cells"], strict=True))
         name = row["name"] + (" (baseline)" if row["baseline"] else "")
         about = "\n  ".join([name, *row["changes"], *row["notes"]])
         table.add_row(console.plain(about), *(console.plain(cells[column]) for column in shown))
+    page.print()
+    page.print(table)
+
+
+def _errors(analysis: Analysis, page: Console) -> None:
+    """What failed, by arm, statement and SQLSTATE."""
+    view = errors.view(analysis)
+    if view is None:
+        return
+    table = console.table("Errors", ["arm", "statement", "SQLSTATE"], ["failed", "of", "share"])
+    for row in view["rows"]:
+        code = f"{row['code']} {row['meaning']}".strip()
+        cells = (row["arm"]["name"], row["statement"], code, row["failed"], row["tried"], row["share"])
+        table.add_row(*(console.plain(cell) for cell in cells))
     page.print()
     page.print(table)
 
@@ -130,11 +148,13 @@ def _metrics(analysis: Analysis, page: Console) -> None:
             decision = row["decision"]
             cells.append(Text(decision["word"].lower(), style=_STYLES[decision["tone"]]))
             if wide:
-                needed = "" if row["needed"] == fmt.NONE else f", needs {row['needed']}"
+                needed = f", needs {row['needed']}" if row["needed"] else ""
                 cells.append(console.plain(row["blocks"] + needed))
             table.add_row(*cells)
         page.print()
         page.print(table)
+    for note in view["notes"]:
+        console.item(page, " ", console.plain(note, "dim"))
 
 
 def _drawn(row: dict[str, Any], reach: float) -> str:
@@ -276,6 +296,14 @@ def _correlation(analysis: Analysis, page: Console) -> None:
     page.print(table)
 
 
+def _answer(analysis: Analysis, page: Console) -> None:
+    """Two sets of traces: the numbers and the statements behind the verdict."""
+    if analysis["kind"] == "traces":
+        from dbdyno.report.trace.compared import print_answer
+
+        print_answer(analysis, page)
+
+
 def _traces(analysis: Analysis, page: Console) -> None:
     """What two sets of traces differ in, line by line."""
     if analysis["kind"] == "traces":
@@ -285,16 +313,29 @@ def _traces(analysis: Analysis, page: Console) -> None:
 
 
 def _gates(analysis: Analysis, page: Console) -> None:
-    """What failed and what to do next; what holds is not worth a line here."""
+    """Checks that failed or could not be made, warnings, and what to do next; what holds is not
+    worth a line here."""
     from rich.text import Text
 
     view = gates.view(analysis) or {"gates": [], "warnings": []}
-    if view["warnings"]:
+    failed = [gate for gate in view["gates"] if gate["failed"]]
+    unknown = [gate["name"] for gate in view["gates"] if gate["state"] is gates.STATES[None]]
+    if failed or unknown or view["warnings"]:
         page.print()
-    for warning in view["warnings"]:
+    for gate in failed:
+        effect = f" ({gate['effect']})" if gate["effect"] else ""
+        console.item(page, "✗", Text(f"check failed: {gate['text']}{effect}", style="red" if effect else "yellow"))
+        if gate["next"]:
+            console.item(page, " ", console.plain(f"next: {gate['next']}"))
+    for warning in view["warnings"][:_WARNINGS_MOST]:
         console.item(page, "!", Text(warning["text"], style="yellow"))
         if warning["next"]:
             console.item(page, " ", console.plain(f"next: {warning['next']}"))
+    left = len(view["warnings"]) - _WARNINGS_MOST
+    if left > 0:
+        console.item(page, "!", Text(f"{left} more; --format json has all", style="yellow"))
+    if unknown:
+        console.item(page, "?", console.plain(f"not known: {', '.join(unknown)}", "dim"))
 
 
 def _foot(analysis: Analysis, page: Console) -> None:

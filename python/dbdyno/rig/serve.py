@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,6 +53,22 @@ class Served:
         key = f" --key {shlex.quote(str(self.key))}" if self.key else ""
         known = shlex.quote(str(self.known_hosts))
         return f"--hosts {self.hosts} --user {USER} --known-hosts {known}{key}"
+
+
+def _write_new(path: Path, data: bytes, mode: int) -> None:
+    """Writes a file in place of one of an earlier time, with its mode from the first byte on: what somebody else
+    puts there meanwhile, a link above all, is neither followed nor written to. Raises `CellsError`."""
+    path.unlink(missing_ok=True)
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    except FileExistsError as error:
+        raise CellsError(
+            "was put there by somebody else just now",
+            where=str(path),
+            next_step="name a folder that nobody else may write: --folder",
+        ) from error
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
 
 
 async def _session(cell: Cell, process: asyncssh.SSHServerProcess[str]) -> None:
@@ -167,8 +184,7 @@ class Servers:
         if let_in is None:
             key = self.folder / "id_ed25519"
             pair = asyncssh.generate_private_key("ssh-ed25519", comment="dbdyno modelled cells")
-            pair.write_private_key(str(key))
-            key.chmod(0o600)
+            _write_new(key, pair.export_private_key(), 0o600)
             let_in = self.folder / "id_ed25519.pub"
             pair.write_public_key(str(let_in))
         lines, ports = [], []

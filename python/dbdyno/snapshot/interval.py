@@ -8,11 +8,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dbdyno.errors import EvidenceError, SnapshotError
+from dbdyno.snapshot import clock
 from dbdyno.snapshot.difference import Sides, difference_sql, literal, quoted, union_columns
 from dbdyno.snapshot.engines import engine
 from dbdyno.snapshot.store import Snapshot, Store
@@ -37,10 +38,16 @@ class Interval:
                 f"snapshot {first.number} is of {first.target}, {last.number} of {last.target}",
                 next_step="a report is of one target; `dbdyno snap list` shows whose each is",
             )
-        if first.at_ns >= last.at_ns:
+        if first.number >= last.number:
             raise SnapshotError(
                 f"snapshot {last.number} is not later than {first.number}",
                 next_step="name the earlier one first",
+            )
+        if clock.elapsed_ns(first, last) <= 0:
+            raise SnapshotError(
+                f"snapshot {last.number} says an earlier time than {first.number}, and no other clock knows both:"
+                " the server's clock was set back, so that the time between them is not known",
+                next_step="report the time before and after the step: `dbdyno snap list` shows it",
             )
         self.store = store
         self.before = first
@@ -49,13 +56,24 @@ class Interval:
         self.connection: duckdb.DuckDBPyConnection = duckdb.connect()
         self._made: dict[str, bool] = {}
         self._chain = chain
-        self.verdicts: Mapping[tuple[str, str | None], Verdict] = self.engine.judge(self)
+        stepped = clock.verdict(self.chain)
+        self.verdicts: dict[tuple[str, str | None], Verdict] = dict(self.engine.judge(self))
+        if stepped is not None:
+            self.verdicts["clock", None] = stepped
         self._scope_table()
 
     @property
     def seconds(self) -> float:
-        """The time between the two reads, by the server's clock."""
-        return (self.after.at_ns - self.before.at_ns) / 1e9
+        """The time between the two reads, by a clock that does not step where one knows both."""
+        return clock.elapsed_ns(self.before, self.after) / 1e9
+
+    @property
+    def inside(self) -> str:
+        """The condition for rows of `samples` between the two reads, as SQL on `at_us`. Where the
+        clock stepped the files themselves are the border."""
+        if self.verdict("clock").word != "ok":
+            return "true"
+        return f"at_us > {self.before.at_ns // 1000} and at_us <= {self.after.at_ns // 1000}"
 
     @property
     def chain(self) -> list[Snapshot]:

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from dbdyno.errors import SnapshotError
+from dbdyno.files import narrow
 from dbdyno.snapshot.view import View
 
 
@@ -86,6 +87,7 @@ class Writer:
         row = self._connection.execute(
             f"copy ({query}) to {_literal(str(path))} (format parquet, compression zstd)"
         ).fetchone()
+        narrow(path)
         return int(row[0]) if row else 0
 
     def __enter__(self) -> Self:

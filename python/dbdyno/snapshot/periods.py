@@ -17,10 +17,13 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import SnapshotError
+from dbdyno.errors import EvidenceError, SnapshotError
 from dbdyno.evidence.files import read_json, write_json
+from dbdyno.evidence.run import DAMAGED, Manifest
+from dbdyno.files import make_inner_folder
 from dbdyno.snapshot.difference import literal
 from dbdyno.snapshot.model import columns, section, table
 from dbdyno.snapshot.report import SCHEMA, facts_of_end
@@ -62,7 +65,7 @@ def period(store: Store, text: str, target: str | None = None) -> Period:
                 where=str(store.folder),
                 next_step=f"write FIRST..LAST, such as snap:1..12, or a baseline ({known})",
             )
-        found = read_json(kept)
+        found = _baseline(kept)
         first, last = str(found["first"]), str(found["last"])
     start = store.find(first, target)
     end = store.find(last, target or start.target)
@@ -310,7 +313,8 @@ def keep_baseline(store: Store, name: str, part: Period) -> dict[str, Any]:
             next_step="begin with a letter; letters, digits, - and _",
         )
     folder = store.folder / "baselines"
-    folder.mkdir(exist_ok=True)
+    if not folder.is_dir():
+        make_inner_folder(folder)
     kept = {
         "name": name,
         "target": part.chain[0].target,
@@ -326,7 +330,14 @@ def keep_baseline(store: Store, name: str, part: Period) -> dict[str, Any]:
 
 def baselines(store: Store) -> list[dict[str, Any]]:
     """All baselines of a store, by name."""
-    return [read_json(path) for path in sorted((store.folder / "baselines").glob("*.json"))]
+    return [_baseline(path) for path in sorted((store.folder / "baselines").glob("*.json"))]
+
+
+def _baseline(path: Path) -> dict[str, Any]:
+    found = read_json(path, Manifest)
+    if not isinstance(found, dict) or found.get("name") != path.stem:
+        raise EvidenceError("is no baseline of that name", where=str(path), next_step=DAMAGED)
+    return found
 
 
 def forget_baseline(store: Store, name: str) -> None:

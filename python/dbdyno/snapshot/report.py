@@ -17,6 +17,8 @@ def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
     from dbdyno.snapshot.series import figures
 
     cluster = interval.verdict("cluster")
+    if cluster.word == "ok":
+        cluster = interval.verdicts.get(("clock", None), cluster)
     made = [*interval.engine.sections(interval, top), _cost(interval)]
     return {
         "schema": SCHEMA,
@@ -61,10 +63,10 @@ def _warnings(interval: Interval) -> list[dict[str, str]]:
         if one.word == "ok" and not one.why:
             continue
         head = one.word if one.word != "ok" else "note"
-        where = "" if scope == "cluster" else f"{scope.removeprefix('view:')}: "
+        where = "" if scope in ("cluster", "clock") else f"{scope.removeprefix('view:')}: "
         text = f"{head}: {where}{one.why}"
         if value is None or text not in {w["text"] for w in found}:
-            found.append({"code": f"snapshot.{one.word}", "text": text, "next": _next(one.word)})
+            found.append({"code": f"snapshot.{one.word.replace(' ', '_')}", "text": text, "next": _next(one.word)})
     unique = {one["text"].partition(": ")[2].rpartition(": ")[2]: one for one in reversed(found)}
     return list(reversed(unique.values()))
 
@@ -74,6 +76,7 @@ _NEXT = {
     "failover": "report each server's time by itself",
     "reset": "report the time before and after the reset",
     "evicted": "raise pg_stat_statements.max, or take snapshots more often",
+    "clock stepped": "see that the server's clock is slewed, not set (chrony's makestep, ntpd -g)",
     "partial": "read the same databases in every snapshot",
 }
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from dbdyno.snapshot.clock import elapsed_ns
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.store import Snapshot, Store
 
@@ -26,7 +27,8 @@ class Metric:
 
 @dataclass
 class Series:
-    """Values of each metric per sub-interval, which ends at `at_us`."""
+    """Values of each metric per sub-interval, which ends at `at_us`: the first snapshot's time and what
+    has passed since, so that a clock that steps moves no point."""
 
     metrics: list[Metric] = field(default_factory=list)
     at_us: list[int] = field(default_factory=list)
@@ -45,8 +47,8 @@ def series(store: Store, chain: list[Snapshot]) -> Series:
                 found.metrics.append(metric)
                 found.values[metric.name] = [None] * len(found.at_us)
             found.values[metric.name].append(value)
-        found.at_us.append(last.at_ns // 1000)
-        found.seconds.append((last.at_ns - first.at_ns) / 1e9)
+        found.seconds.append(elapsed_ns(first, last) / 1e9)
+        found.at_us.append((chain[0].at_ns + elapsed_ns(chain[0], last)) // 1000)
         for values in found.values.values():
             values.extend([None] * (len(found.at_us) - len(values)))
     return found

@@ -24,10 +24,15 @@ from typing import Any
 
 from dbdyno.errors import EvidenceError, SnapshotError
 from dbdyno.evidence.files import read_json, write_json
+from dbdyno.evidence.run import DAMAGED, Manifest
+from dbdyno.files import make_folder, make_inner_folder
 from dbdyno.snapshot.parquet import Writer
 from dbdyno.snapshot.view import Column, View
 
 SCHEMA = 1
+KINDS: dict[str, type] = {"number": int, "engine": str, "target": str, "at_ns": int, "facts": dict, "views": dict}
+"""What every manifest holds."""
+_FILE = re.compile(r"\d{1,12}/[\w.-]{1,200}\.parquet")
 DEFAULT_STORE = Path("snaps")
 
 
@@ -102,31 +107,37 @@ class Store:
             yield self._open(manifest)
 
     def _open(self, manifest: Path) -> Snapshot:
-        found = read_json(manifest)
+        found = read_json(manifest, Manifest)
         if not isinstance(found, dict) or found.get("schema") != SCHEMA:
             raise EvidenceError(
                 f"is no snapshot of schema {SCHEMA}",
                 where=str(manifest),
                 next_step="use the dbdyno that wrote it, or move the folder away",
             )
+        for name, kind in KINDS.items():
+            if not isinstance(found.get(name), kind) or isinstance(found[name], bool):
+                raise EvidenceError(f"has no {kind.__name__} as {name!r}", where=str(manifest), next_step=DAMAGED)
+        if not 0 <= found["at_ns"] < 1 << 63:
+            raise EvidenceError(f"was taken at no time: {found['at_ns']!r:.40}", where=str(manifest), next_step=DAMAGED)
+        for view, record in found["views"].items():
+            _check_view(view, record, manifest)
         return Snapshot(self.folder, found)
 
     def between(self, first: Snapshot, last: Snapshot) -> list[Snapshot]:
-        """The snapshots of a target from one to another, both included, in order of time. Only
-        manifests of numbers between the two are opened."""
+        """The snapshots of a target from one to another, both included, by number: clocks step,
+        numbers do not. Only manifests of numbers between the two are opened."""
         inside = (
             manifest
             for manifest in self.folder.glob("[0-9]*/manifest.json")
             if first.number <= int(manifest.parent.name) <= last.number
         )
         found = [self._open(manifest) for manifest in inside]
-        chain = [one for one in found if one.target == first.target and first.at_ns <= one.at_ns <= last.at_ns]
-        return sorted(chain, key=lambda one: (one.at_ns, one.number))
+        return sorted((one for one in found if one.target == first.target), key=lambda one: one.number)
 
     def of(self, target: str | None) -> list[Snapshot]:
-        """All snapshots of a target (None: of all), in order of time."""
+        """All snapshots of a target (None: of all), by number."""
         found = [one for one in self if target is None or one.target == target]
-        return sorted(found, key=lambda one: (one.at_ns, one.number))
+        return sorted(found, key=lambda one: one.number)
 
     def last(self, target: str) -> Snapshot | None:
         """The latest snapshot of a target."""
@@ -171,13 +182,14 @@ class Store:
     def _reserve(self) -> tuple[int, Path]:
         """A number that nobody has: the folder is made here or by nobody."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                make_folder(self.folder)
             taken = [int(p.name) for p in self.folder.glob("[0-9]*") if p.name.isdigit()]
             number = max(taken, default=0) + 1
             while True:
                 folder = self.folder / f"{number:06d}"
                 with contextlib.suppress(FileExistsError):
-                    folder.mkdir()
+                    make_inner_folder(folder)
                     return number, folder
                 number += 1
         except OSError as error:
@@ -214,6 +226,19 @@ class Store:
             where=str(self.folder),
             next_step="`dbdyno snap list` lists them; a number, a note, a time "
             "(2026-11-21T10:02), last or last-1 names one",
+        )
+
+
+def _check_view(view: str, record: Any, manifest: Path) -> None:
+    """Raises `EvidenceError` for a record that is none, or that names a file elsewhere than in the store."""
+    columns = record.get("columns", []) if isinstance(record, dict) else None
+    file = record.get("file") if isinstance(record, dict) else None
+    four = isinstance(columns, list) and all(
+        isinstance(one, list) and len(one) == 4 and all(isinstance(word, str) for word in one) for one in columns
+    )
+    if not four or not (file is None or (isinstance(file, str) and _FILE.fullmatch(file))):
+        raise EvidenceError(
+            f"the record of view {view!r} is none: {record!r:.80}", where=str(manifest), next_step=DAMAGED
         )
 
 

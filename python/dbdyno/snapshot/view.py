@@ -24,7 +24,7 @@ from typing import Any
 KINDS = ("key", "counter", "sum", "gauge", "text", "time", "since", "low", "high")
 APPEARANCES = ("object", "entry", "fixed")
 
-WORDS = ("ok", "partial", "evicted", "reset", "restart", "crash", "failover")
+WORDS = ("ok", "partial", "clock stepped", "evicted", "reset", "restart", "crash", "failover")
 """The words of a verdict, from the mildest to the gravest."""
 
 

@@ -17,7 +17,9 @@ Decision of one metric (`decide_one`), with margin = [1 / (1 + threshold), 1 + t
    (Schuirmann 1987) at half of 1 - level each;
 2. else, q at most 1 - level -> "faster" or "slower"; where the interval reaches into the margin,
    the words add "perhaps by less than the threshold";
-3. else -> "unclear", with the number of further blocks that would tell.
+3. else -> "unclear", with the number of blocks that would tell, as an interval.
+
+From fewer blocks than chance alone can be ruled out with (`chance`), 1 and 2 are "provisional".
 
 The margin is symmetric in the log, so that naming the other arm the baseline gives the mirrored
 answer.
@@ -32,10 +34,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dbdyno.errors import StatsError
-from dbdyno.stats import power
+from dbdyno.stats import chance, power
 from dbdyno.stats.metrics import Metric
 from dbdyno.stats.samples import autocorrelation
-from dbdyno.stats.words import Decision, describe
+from dbdyno.stats.words import Decision, describe, is_within
 
 #: Below this many blocks the bootstrap interval is not given: too few distinct resamples.
 BOOTSTRAP_BLOCKS_MIN = 6
@@ -56,9 +58,12 @@ class BlockComparison:
     - `lag1`: autocorrelation of the log ratios; `inflation`: blocks that are worth one independent
       block; `effective_blocks` = blocks / inflation.
     - `smallest_visible`: the ratio minus 1 that these blocks show with 80 % power.
-    - `blocks_needed`: blocks that show a difference of `threshold` with 80 % power (None: over
-      100,000).
-    - `more_blocks`: when unclear, the further blocks that would tell (see `blocks_to_tell`).
+    - `least_p`: the least p that chance alone could give with these blocks; `blocks_least`: how many
+      it takes for the level (of sets that are not paired: in each). See `chance`.
+    - `blocks_needed`: blocks that show a difference of `threshold` with 80 % power, by the spread as
+      estimated (None: over 100,000).
+    - `tell_low`, `tell_high`: blocks in all that tell a difference of `threshold` from none (see
+      `power.blocks_to_tell`; None: over 1,000, or not known).
     """
 
     metric: str
@@ -83,9 +88,12 @@ class BlockComparison:
     lag1: float
     inflation: float
     effective_blocks: float
+    least_p: float
+    blocks_least: int
     smallest_visible: float
     blocks_needed: int | None
-    more_blocks: int | None
+    tell_low: int | None
+    tell_high: int | None
     decision: Decision
     words: str
 
@@ -204,6 +212,8 @@ def compare_blocks(
     log_ratios = np.log(b) - np.log(a)
     e = _estimate(log_ratios, level, randomised)
     boot = _studentised(log_ratios, e.mean, e.error, level=level, resamples=resamples, seed=seed)
+    f = e.depends.inflation
+    tell = power.blocks_to_tell(e.sd, e.effective, threshold, level=level, inflation=f)
     comparison = BlockComparison(
         metric=metric,
         label=label or metric,
@@ -225,11 +235,14 @@ def compare_blocks(
         blocks=a.size,
         blocks_missing=missing,
         lag1=e.depends.lag1,
-        inflation=e.depends.inflation,
+        inflation=f,
         effective_blocks=e.effective,
+        least_p=chance.least_p_paired(e.effective),
+        blocks_least=math.ceil(chance.blocks_least(level) * f - 1e-9),
         smallest_visible=power.smallest_visible(e.effective, e.error, level=level),
-        blocks_needed=power.blocks_needed(e.sd, threshold, level=level, inflation=e.depends.inflation),
-        more_blocks=None,
+        blocks_needed=power.blocks_needed(e.sd, threshold, level=level, inflation=f),
+        tell_low=tell.low,
+        tell_high=tell.high,
         decision="unclear",
         words="",
     )
@@ -267,30 +280,15 @@ def decide_one(c: BlockComparison, q: float) -> BlockComparison:
     """The comparison with `q`, and the decision and words that follow from it (see the file's
     head)."""
     decision: Decision = "unclear"
-    more: int | None = None
     if c.blocks >= 2:
-        margin = 1.0 + c.threshold
-        if c.low >= 1.0 / margin and c.high <= margin:
+        if is_within(c):
             decision = "same"
         elif q <= (1.0 - c.level) * (1 + 1e-12):
             decision = "faster" if (c.ratio > 1.0) == c.higher_is_better else "slower"
-        else:
-            more = blocks_to_tell(c)
-    decided = replace(c, q=q, decision=decision, more_blocks=more)
+        if decision != "unclear" and not chance.in_reach(c.least_p, c.level):
+            decision = "provisional"
+    decided = replace(c, q=q, decision=decision)
     return replace(decided, words=describe(decided))
-
-
-def blocks_to_tell(c: BlockComparison) -> int | None:
-    """Further blocks after which, if the estimate stays, there is a decision with 80 % power.
-
-    The estimate lies some way from no difference and some way inside the edge of the margin; the
-    larger of the two distances is the one that can be shown soonest, and is at least half the
-    margin. None when that takes over 100,000 blocks.
-    """
-    away = abs(math.log(c.ratio))
-    distance = max(away, math.log1p(c.threshold) - away)
-    needed = power.blocks_needed(c.sd_log, math.expm1(distance), level=c.level, inflation=c.inflation)
-    return None if needed is None else max(needed - c.blocks, 1)
 
 
 def _geometric(values: Floats) -> float:

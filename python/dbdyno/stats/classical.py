@@ -27,6 +27,9 @@ _KS_EXACT_PAIRS = 10_000
 _MWU_EXACT_BELOW = 50
 
 
+INFINITE = "some values are infinite, or too large to be squared"
+
+
 @dataclass(frozen=True, slots=True)
 class ClassicalTest:
     """A test over all waits.
@@ -63,12 +66,14 @@ def welch(base: Moments | NDArray[Any], other: Moments | NDArray[Any], *, level:
     a = base if isinstance(base, Moments) else moments(base)
     b = other if isinstance(other, Moments) else moments(other)
     if min(a.count, b.count) < 2:
-        raise StatsError("Welch's test on fewer than two waits", next_step="run longer")
+        raise StatsError("it needs two values in each group", next_step="run longer")
+    if not math.isfinite(a.mean + a.sd + b.mean + b.sd):
+        raise StatsError(INFINITE, next_step="leave them out with --where")
     per_a, per_b = a.sd**2 / a.count, b.sd**2 / b.count
     squared = per_a + per_b
     if not squared > 0.0:
         raise StatsError(
-            "Welch's test on waits that do not vary",
+            "neither group varies",
             next_step="look at the clock's resolution",
         )
     df = squared**2 / (per_a**2 / (a.count - 1) + per_b**2 / (b.count - 1))

@@ -6,23 +6,35 @@ by itself; with several arms against one baseline, its p-values are adjusted ove
 other metrics of an arm are adjusted together. The adjustment is Benjamini and Hochberg's (1995):
 of all metrics called faster or slower, at most 1 - level are expected to be false; when nothing
 differs at all, that is the chance of any false call.
+
+An arm whose comparison does not answer the question (half of its transactions failed, say) has its
+verdict withheld: its decision is "no verdict", or "failed" where nothing of it went well, and its
+sentence is the reason. Its estimates stay, without a decision; it takes no part in the adjustment.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbdyno.errors import StatsError
 from dbdyno.stats.blocks import BlockComparison, decide_one
-from dbdyno.stats.words import Decision, change, interval, is_multiple, more_blocks
+from dbdyno.stats.words import Decision, change, interval, is_multiple, is_within, to_tell
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """Why an arm has no verdict, as a sentence; `decision` is "no verdict" or "failed"."""
+
+    reason: str
+    decision: Decision = "no verdict"
 
 
 @dataclass(frozen=True, slots=True)
 class ArmVerdict:
-    """What the blocks say of one arm against the baseline: its decision is that of `headline`;
-    `comparisons` are all metrics, with their q values, in the order given."""
+    """What the blocks say of one arm against the baseline: its decision is that of `headline`, or
+    why there is none; `comparisons` are all metrics, with their q values, in the order given."""
 
     arm: str
     decision: Decision
@@ -60,14 +72,15 @@ def decide(
     baseline: str,
     headline: str,
     bases: Mapping[str, str] | None = None,
+    withheld: Mapping[str, Withheld] | None = None,
 ) -> Verdict:
     """The verdict over all arms.
 
     `arms` maps the name of each arm but the baseline to its comparisons (one per metric),
     `headline` is the name of the metric that carries the verdict, `bases` names what an arm was
-    compared with where that is not the baseline. With several arms the verdict is
-    the best arm's if one is faster, else the worst's if one is slower, else "same" if all are,
-    else "unclear".
+    compared with where that is not the baseline, `withheld` the arms that get none. With several
+    arms the verdict is the best arm's if one is faster, else the worst's if one is slower, else
+    "same" if all are, else "unclear" or "provisional"; withheld if all are.
 
     Raises `StatsError` without arms, or when an arm lacks the headline metric.
     """
@@ -80,15 +93,19 @@ def decide(
             known = ", ".join(c.metric for c in comparisons) or "none"
             raise StatsError(f"arm {arm!r} has no metric {headline!r}", next_step=f"use one of: {known}")
         leads[arm] = found[0]
-    lead_q = dict(zip(leads, benjamini_hochberg([c.p for c in leads.values()]), strict=True))
+    judged = {arm: lead for arm, lead in leads.items() if arm not in (withheld or {})}
+    lead_q = dict(zip(judged, benjamini_hochberg([c.p for c in judged.values()]), strict=True))
     verdicts = tuple(
         _arm(arm, comparisons, leads[arm], lead_q[arm], (bases or {}).get(arm, baseline))
+        if arm in judged
+        else _without(arm, comparisons, leads[arm], (withheld or {})[arm])
         for arm, comparisons in arms.items()
     )
     speaker = _speaker(verdicts)
     sentences = [v.sentence for v in verdicts]
     for verdict in verdicts:
-        sentences += _others(verdict, len(verdicts) > 1)
+        if verdict.arm in judged:
+            sentences += _others(verdict, len(verdicts) > 1)
     return Verdict(speaker.decision, speaker.sentence, tuple(sentences), verdicts)
 
 
@@ -107,6 +124,13 @@ def _arm(
     return ArmVerdict(arm, headline.decision, headline, decided, sentence)
 
 
+def _without(arm: str, comparisons: Sequence[BlockComparison], lead: BlockComparison, withheld: Withheld) -> ArmVerdict:
+    """An arm whose verdict is withheld: its estimates without a decision."""
+    words = "no verdict" if withheld.decision == "no verdict" else "every transaction failed"
+    bare = {id(c): replace(c, decision=withheld.decision, words=words) for c in comparisons}
+    return ArmVerdict(arm, withheld.decision, bare[id(lead)], tuple(bare.values()), withheld.reason)
+
+
 def _benefit(verdict: ArmVerdict) -> float:
     """Log ratio with the sign of the user's interest; above zero is better."""
     c = verdict.headline
@@ -123,8 +147,11 @@ def _speaker(verdicts: Sequence[ArmVerdict]) -> ArmVerdict:
     slower = [v for v in verdicts if v.decision == "slower"]
     if slower:
         return min(slower, key=_benefit)
-    unclear = [v for v in verdicts if v.decision == "unclear"]
-    return (unclear or list(verdicts))[0]
+    for decision in ("unclear", "provisional", "same", "failed", "no verdict"):
+        found = [v for v in verdicts if v.decision == decision]
+        if found:
+            return found[0]
+    raise StatsError("no arm to compare", next_step="give the plan at least two arms")
 
 
 def _blocks(c: BlockComparison) -> str:
@@ -146,10 +173,14 @@ def _sentence(arm: str, baseline: str, c: BlockComparison) -> str:
     if c.decision == "unclear":
         return (
             f"Cannot tell whether {arm} is faster or slower than {baseline} in {c.label} "
-            f"({change(c)}, {figures}); {more_blocks(c)}."
+            f"({change(c)}, {figures}); {to_tell(c)}."
         )
+    if c.decision == "provisional" and is_within(c):
+        return f"{arm} and {baseline} look alike in {c.label} ({change(c)}, {figures}), but {to_tell(c)}."
     hedge = c.words.partition("), ")[2]
     than = "as" if is_multiple(c) else "than"
+    if c.decision == "provisional":
+        return f"{arm} looks {change(c)} {than} {baseline} in {c.label} ({figures}), but {to_tell(c)}."
     return f"{arm} is {change(c)} {than} {baseline} in {c.label} ({figures}){', ' + hedge if hedge else ''}."
 
 

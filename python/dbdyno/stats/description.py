@@ -58,7 +58,8 @@ class Fences:
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
     """One group. `mean` is `shift + offset`; differences of means are formed from the offsets,
-    which keep more digits. `histogram` holds (low, high, count) with low <= value < high."""
+    which keep more digits. `histogram` holds (low, high, count) with low <= value < high. With
+    infinite values, or some so large that their squares are, mean and deviation are not defined."""
 
     name: str
     n: int
@@ -86,6 +87,11 @@ class Group:
     def sd(self) -> float:
         """The standard deviation, n - 1 below; NaN below two values."""
         return math.sqrt(self.variance) if self.n > 1 else math.nan
+
+    @property
+    def has_moments(self) -> bool:
+        """Whether mean and deviation are numbers, as far as there are values enough."""
+        return not self.n or math.isfinite(self.shift + self.offset + self.m2)
 
     def quantile(self, q: float) -> Quantile:
         """The quantile `q`, which must have been asked for."""
@@ -224,7 +230,7 @@ def of_parquet(
 
 def described(found: dict[str, Any], level: float, files: Sequence[str] = ()) -> Described:
     """The core's answer in named fields; `files` are those that it numbers."""
-    shift = found["shift"]
+    shift = _number(found["shift"])
     groups = tuple(_group(entry, shift) for entry in found["groups"])
     names = [group.name for group in groups]
     qs = [q.q for q in groups[0].quantiles] if groups else []
@@ -233,13 +239,13 @@ def described(found: dict[str, Any], level: float, files: Sequence[str] = ()) ->
             entry["group"],
             entry["block"],
             entry["n"],
-            shift + entry["offset"],
+            shift + _number(entry["offset"]),
             {q: _number(v) for q, v in zip(qs, entry["quantiles"], strict=True)},
         )
         for entry in found["blocks"]
     )
     longest = tuple(
-        Longest(value, names[group], files[file] if files else None, row)
+        Longest(_number(value), names[group], files[file] if files else None, row)
         for value, group, file, row in found["longest"]
     )
     ranks = _ranks(found)
@@ -285,11 +291,11 @@ def _group(entry: dict[str, Any], shift: float) -> Group:
         n=n,
         missing=entry["missing"],
         shift=shift,
-        offset=entry["offset"],
-        m2=entry["m2"],
+        offset=_number(entry["offset"]),
+        m2=_number(entry["m2"]),
         min=_number(entry["min"]),
         max=_number(entry["max"]),
         quantiles=tuple(quantiles),
-        histogram=tuple((low, high, count) for low, high, count in entry["histogram"]),
+        histogram=tuple((_number(low), _number(high), count) for low, high, count in entry["histogram"]),
         fences=fences or None,
     )

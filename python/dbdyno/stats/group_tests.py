@@ -9,7 +9,7 @@ the second less the first.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from dbdyno.errors import StatsError
 from dbdyno.stats import tails
 from dbdyno.stats.blocks import compare_blocks
 from dbdyno.stats.classical import (
+    INFINITE,
     ClassicalTest,
     kolmogorov_smirnov_of,
     mann_whitney_of,
@@ -34,7 +35,8 @@ NOTE = "assumes independent values"
 def compare_groups(described: Described) -> list[ClassicalTest]:
     """The classical tests between all groups with values: Welch, Mann-Whitney and
     Kolmogorov-Smirnov for two; one-way and Welch's analysis of variance and Kruskal-Wallis for
-    more. Raises `StatsError` below two groups, or when nothing varies."""
+    more. A test that is not defined for such values stands there without figures, with the reason.
+    Raises `StatsError` below two groups."""
     groups = [group for group in described.groups if group.n]
     if len(groups) < 2:
         raise StatsError(
@@ -46,14 +48,23 @@ def compare_groups(described: Described) -> list[ClassicalTest]:
         raise StatsError(f"no values in the group {names}", next_step="leave it out with --where")
     if len(groups) == 2:
         return _two(described, *groups)
-    found = [one_way(groups)]
-    if all(group.n > 1 and group.variance > 0 for group in groups):
-        found.append(welch_anova(groups))
-    return [*found, kruskal_wallis(described)]
+    return [
+        _where_defined("one-way F", lambda: one_way(groups)),
+        _where_defined("Welch F", lambda: welch_anova(groups)),
+        _where_defined("Kruskal-Wallis H", lambda: kruskal_wallis(described)),
+    ]
+
+
+def _where_defined(name: str, test: Callable[[], ClassicalTest]) -> ClassicalTest:
+    """The test, or its name and why it is not defined."""
+    try:
+        return test()
+    except StatsError as error:
+        return ClassicalTest(name, math.nan, None, math.nan, "", math.nan, note=f"not defined: {error.message}")
 
 
 def _two(described: Described, a: Group, b: Group) -> list[ClassicalTest]:
-    found = [welch_of(a, b, level=described.level)]
+    found = [_where_defined("Welch t", lambda: welch_of(a, b, level=described.level))]
     ranks = described.ranks
     if ranks is not None:
         u = mann_whitney_of(ranks.u_doubled, a.n, b.n, float(ranks.tie_term))
@@ -61,11 +72,11 @@ def _two(described: Described, a: Group, b: Group) -> list[ClassicalTest]:
         tied = np.array(ranks.tied, dtype=np.int64) if ranks.tied else None
         ks = kolmogorov_smirnov_of(max(ranks.above, ranks.below), a.n, b.n, tied)
         found += [replace(u, effect=effect), ks]
-    return [replace(test, note=NOTE) for test in found]
+    return [test if math.isnan(test.statistic) else replace(test, note=NOTE) for test in found]
 
 
 def welch_of(a: Group, b: Group, *, level: float = 0.95) -> ClassicalTest:
-    """Welch's t of b less a, from the offsets of their means."""
+    """Welch's t of b less a, from the offsets of their means; raises `StatsError` where it has none."""
     moments = (Moments(group.n, group.offset, group.sd) for group in (a, b))
     found = welch(*moments, level=level)
     pooled = math.sqrt((a.variance + b.variance) / 2)
@@ -99,8 +110,10 @@ def one_way(groups: Sequence[Group]) -> ClassicalTest:
     grand = math.fsum(group.n * group.offset for group in groups) / n
     between = math.fsum(group.n * (group.offset - grand) ** 2 for group in groups)
     within = math.fsum(group.m2 for group in groups)
+    if not math.isfinite(between + within):
+        raise StatsError(INFINITE)
     if n <= k or not between + within > 0:
-        raise StatsError("an analysis of variance on values that do not vary")
+        raise StatsError("the values do not vary, or no group has two of them")
     f = (between / (k - 1)) / (within / (n - k)) if within > 0 else math.inf
     share = between / (between + within)
     return ClassicalTest(
@@ -116,9 +129,11 @@ def one_way(groups: Sequence[Group]) -> ClassicalTest:
 
 def welch_anova(groups: Sequence[Group]) -> ClassicalTest:
     """Welch's one-way test, without equal spreads (Welch 1951)."""
+    if not all(group.has_moments for group in groups):
+        raise StatsError(INFINITE)
     if any(group.n < 2 or not group.variance > 0 for group in groups):
         raise StatsError(
-            "Welch's test needs two values in each group, and that they vary",
+            "it needs two values in each group, and that they vary",
             next_step="leave small groups out with --where",
         )
     weights = [group.n / group.variance for group in groups]
@@ -153,7 +168,7 @@ def kruskal_wallis(described: Described) -> ClassicalTest:
     h = 12 / (n * (n + 1)) * math.fsum(a * a / g.n for a, g in zip(apart, groups, strict=True))
     tied = 1 - ranks.tie_term / (n**3 - n)
     if tied <= 0:
-        raise StatsError("Kruskal-Wallis on values that do not vary")
+        raise StatsError("the values do not vary")
     h /= tied
     return ClassicalTest(
         test="Kruskal-Wallis H",

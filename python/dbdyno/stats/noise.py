@@ -22,7 +22,9 @@ class NoiseFloor:
     - `comparison`: the arm against itself; its ratio should be 1 within the interval.
     - `spread`: standard deviation of the per-block ratio, as a share (0.03 is 3 %).
     - `smallest_visible`: the difference that this many blocks show with 80 % power, as a share.
-    - `blocks_needed`: pairs (difference, blocks with 80 % power; None when over 100,000).
+    - `blocks_needed`: pairs (difference, blocks with 80 % power by the spread as estimated; None when
+      over 100,000); `blocks_to_tell`: pairs (difference, interval of the blocks that tell it from
+      none, as the spread is known from these blocks only).
     - `false_alarm`: the interval excludes "no difference"; expected in 1 - level of A/A runs.
     """
 
@@ -30,6 +32,7 @@ class NoiseFloor:
     spread: float
     smallest_visible: float
     blocks_needed: tuple[tuple[float, int | None], ...]
+    blocks_to_tell: tuple[tuple[float, power.BlockRange], ...]
     false_alarm: bool
     words: str
 
@@ -67,20 +70,38 @@ def noise_floor(
     needed = tuple(
         (target, power.blocks_needed(c.sd_log, target, level=level, inflation=c.inflation)) for target in targets
     )
+    tell = tuple(
+        (
+            target,
+            power.blocks_to_tell(c.sd_log, c.effective_blocks, target, level=level, inflation=c.inflation),
+        )
+        for target in targets
+    )
     false_alarm = c.p <= 1.0 - level
     return NoiseFloor(
         comparison=c,
         spread=c.sd_log,
         smallest_visible=c.smallest_visible,
         blocks_needed=needed,
+        blocks_to_tell=tell,
         false_alarm=false_alarm,
-        words=_words(c, needed, false_alarm),
+        words=_words(c, wanted(tell), false_alarm),
     )
 
 
-def _words(c: BlockComparison, needed: tuple[tuple[float, int | None], ...], false_alarm: bool) -> str:
-    known = [(target, blocks) for target, blocks in needed if blocks is not None]
-    wants = ", ".join(f"{blocks} for {target * 100:g} %" for target, blocks in known)
+def wanted(ranges: tuple[tuple[float, power.BlockRange], ...]) -> str:
+    """The blocks that each difference takes, in words; empty where none is within reach."""
+    known = [(target, blocks) for target, blocks in ranges if blocks.low is not None]
+    return ", ".join(f"{_range(blocks)} for {target * 100:g} %" for target, blocks in known)
+
+
+def _range(blocks: power.BlockRange) -> str:
+    if blocks.high is None:
+        return f"{blocks.low:,} or more"
+    return f"{blocks.low:,}" if blocks.high == blocks.low else f"{blocks.low:,} to {blocks.high:,}"
+
+
+def _words(c: BlockComparison, wants: str, false_alarm: bool) -> str:
     text = (
         f"{c.label or 'The metric'} against itself: {interval(c)}; {c.blocks} blocks show a "
         f"difference of {percent(c.smallest_visible)} % or more (80 % power)"

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def coarse(described: Described, most: int) -> list[tuple[float, float, list[int]]]:
     """At most `most` buckets over all groups as (low, high, count per group): even steps of the
     logarithm where all values are above 0 and span a decade, else even steps. A bucket of the fine
-    histogram goes, whole, where its middle lies."""
+    histogram goes, whole, where its middle lies. No buckets where the ends of the values are no numbers."""
     groups = [group for group in described.groups if group.n]
-    if not groups:
+    if not all(math.isfinite(group.max - group.min) for group in groups) or not groups:
         return []
     low, high = min(group.min for group in groups), max(group.max for group in groups)
     logarithmic = low > 0 and high >= 10 * low

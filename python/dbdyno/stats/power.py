@@ -8,7 +8,8 @@ sqrt(n) / s (Cohen 1988, chapter 2). Everything here works on the log of the rat
 from __future__ import annotations
 
 import math
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,15 @@ def _rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return (nodes + 1) / 2, weights / 2
 
 
+@lru_cache(maxsize=4096)
+def _spreads(df: float) -> NDArray[np.float64]:
+    """Estimated over true spread at the places of the rule: quantiles of the chi distribution."""
+    from scipy import special
+
+    spreads: NDArray[np.float64] = np.sqrt(2.0 * special.gammaincinv(df / 2, _rule()[0]) / df)
+    return spreads
+
+
 def power_of(blocks: float, sd_log: float, effect: float, *, level: float = 0.95) -> float:
     """Power to show a true difference `effect` (0.05 is 5 %) with `blocks` blocks whose log ratios
     have standard deviation `sd_log`; two-sided at `level`."""
@@ -39,10 +49,9 @@ def power_of(blocks: float, sd_log: float, effect: float, *, level: float = 0.95
     df = blocks - 1
     away = math.log1p(effect) * math.sqrt(blocks) / sd_log
     critical = float(special.stdtrit(df, 0.5 + level / 2))
-    # The noncentral t is a normal over an estimated spread: average over that spread (its quantiles
-    # by the chi distribution), which stays accurate where the library's series does not.
-    shares, weights = _rule()
-    spread = np.sqrt(2.0 * special.gammaincinv(df / 2, shares) / df)
+    # The noncentral t is a normal over an estimated spread: average over that spread, which stays
+    # accurate where the library's series does not.
+    weights, spread = _rule()[1], _spreads(df)
     shown = special.ndtr(away - critical * spread) + special.ndtr(-away - critical * spread)
     return float(np.dot(weights, shown))
 
@@ -93,3 +102,41 @@ def blocks_needed(
         too_few, high = (too_few, middle) if enough(middle) else (middle, high)
     needed = math.ceil(high * inflation)
     return needed if needed <= BLOCKS_MOST else None
+
+
+#: Beyond this number of blocks no promise is made: less noise helps more than more blocks.
+PROMISED_MOST = 1_000
+#: Power at which both ends of a question are met: a difference is shown with 90 %, and none is
+#: shown to be none (two one-sided tests, each with 90 %) with at least 80 %.
+TELLING_POWER = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRange:
+    """How many blocks a question takes, from the least to the most that the spread allows. None:
+    over 1,000."""
+
+    low: int | None
+    high: int | None
+
+
+def blocks_to_tell(
+    sd_log: float, blocks: float, effect: float, *, level: float = 0.95, inflation: float = 1.0
+) -> BlockRange:
+    """The number of blocks, in all, that tell a difference `effect` from none in four of five runs,
+    whichever is true.
+
+    The spread is known from `blocks` (effective) blocks only, so the number is an interval: that of
+    the variance, (n - 1) s^2 over the chi-square quantiles at `level`, put through the number of
+    blocks. In a share `level` of cases the number for the true spread lies in it.
+    """
+    from scipy import special
+
+    df = blocks - 1
+    if df <= 0 or not sd_log >= 0.0:
+        return BlockRange(None, None)
+    ends = (0.5 + level / 2, 0.5 - level / 2)
+    spreads = [sd_log * math.sqrt(df / (2.0 * float(special.gammaincinv(df / 2, at)))) for at in ends]
+    numbers = [blocks_needed(sd, effect, level=level, power=TELLING_POWER, inflation=inflation) for sd in spreads]
+    low, high = (number if number is not None and number <= PROMISED_MOST else None for number in numbers)
+    return BlockRange(low, high)

@@ -158,16 +158,19 @@ def _df(base: Ratio, other: Ratio) -> float:
         return min(side.effective for side in sides) - 1
     if any(side.effective <= 1 and side.error > 0 for side in sides):
         return 0.0
-    below = sum(s.error**4 / (s.effective - 1) for s in sides if s.error > 0)
-    return float(total**2 / below)
+    below = sum((s.error**2 / total) ** 2 / (s.effective - 1) for s in sides if s.error > 0)
+    return float(1.0 / below)
 
 
 def _of_difference(base: Ratio, other: Ratio) -> float:
     """p of the difference itself, with one degree of freedom: what is left to say where one round
-    carries a side's sum. A steady rate against one that all but ceased still differs."""
+    carries a side's sum. A steady rate against one that all but ceased still differs. NaN where
+    neither side has any spread: a single read has none, and says nothing of the next."""
     from scipy import special
 
     error = math.hypot(base.error * base.value, other.error * other.value)
+    if error <= 0:
+        return math.nan
     return 2.0 * float(special.stdtr(1, -abs(other.value - base.value) / error))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dbdyno.errors import StatsError
-from dbdyno.stats import power
+from dbdyno.stats import chance, power
 from dbdyno.stats.blocks import BlockComparison, decide_one, independence
 
 
@@ -74,6 +74,7 @@ def compare_unpaired(
     half = float(special.stdtrit(df, 0.5 + level / 2)) * error if df > 0 else math.nan
     spread = math.sqrt(a.sd**2 + b.sd**2)
     inflation = max(a.inflation, b.inflation)
+    tell = power.blocks_to_tell(spread, df + 1, threshold, level=level, inflation=inflation)
     comparison = BlockComparison(
         metric=metric,
         label=label or metric,
@@ -97,9 +98,12 @@ def compare_unpaired(
         lag1=max(a.lag1, b.lag1, key=lambda r: -1.0 if math.isnan(r) else abs(r)),
         inflation=inflation,
         effective_blocks=df + 1,
+        least_p=chance.least_p_unpaired(_known(a.effective), _known(b.effective)),
+        blocks_least=math.ceil(chance.least_in_each(level) * inflation - 1e-9),
         smallest_visible=power.smallest_visible(df + 1, error, level=level),
         blocks_needed=power.blocks_needed(spread, threshold, level=level, inflation=inflation),
-        more_blocks=None,
+        tell_low=tell.low,
+        tell_high=tell.high,
         decision="unclear",
         words="",
     )
@@ -154,6 +158,10 @@ def _p(difference: float, error: float, df: float) -> float:
     if error <= 0.0:
         return 1.0 if difference == 0.0 else 0.0
     return min(2.0 * float(special.stdtr(df, -abs(difference) / error)), 1.0)
+
+
+def _known(number: float) -> float:
+    return 0.0 if math.isnan(number) else number
 
 
 def _exp(value: float) -> float:

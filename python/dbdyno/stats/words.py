@@ -11,10 +11,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
+from dbdyno.stats import chance
+from dbdyno.stats.power import PROMISED_MOST
+
 if TYPE_CHECKING:
     from dbdyno.stats.blocks import BlockComparison
 
-Decision = Literal["faster", "slower", "same", "unclear"]
+Decision = Literal["faster", "slower", "same", "unclear", "provisional", "no verdict", "failed"]
 
 FACTOR_FROM = 2.0
 """From this change on it is told as a multiple."""
@@ -98,22 +101,44 @@ def change(c: BlockComparison) -> str:
     return f"{percent(c.ratio - 1)} % {direction(c.ratio, c.higher_is_better)}"
 
 
-def more_blocks(c: BlockComparison) -> str:
-    """How many more blocks would tell."""
-    if c.more_blocks is None:
-        return "no affordable number of blocks would tell"
-    noun = "block" if c.more_blocks == 1 else "blocks"
-    return f"about {c.more_blocks} more {noun} would tell"
+def to_tell(c: BlockComparison) -> str:
+    """How many blocks would tell: as an interval, or why there is no such promise."""
+    asked = f"{c.threshold * 100:g} % from none"
+    if not chance.in_reach(c.least_p, c.level):
+        return f"a verdict at {c.level * 100:g} % takes at least {c.blocks_least} blocks"
+    if c.tell_low is None:
+        return f"telling {asked} takes over {PROMISED_MOST:,} such blocks; less noise would help more"
+    most = f"over {PROMISED_MOST:,}" if c.tell_high is None else f"{c.tell_high:,}"
+    number = f"{c.tell_low:,}" if c.tell_high == c.tell_low else f"{c.tell_low:,} to {most}"
+    return f"telling {asked} takes {number} blocks in all"
+
+
+def is_within(c: BlockComparison) -> bool:
+    """Whether the whole interval lies within the threshold."""
+    return 1.0 / (1.0 + c.threshold) <= c.low and c.high <= 1.0 + c.threshold
+
+
+def one_of_many(c: BlockComparison) -> bool:
+    """Whether the interval excludes "no change" and the metric is not called different all the
+    same: one of several looked at, of which some do so by chance."""
+    return c.decision == "unclear" and c.p <= (1.0 - c.level) * (1 + 1e-12) < c.q
 
 
 def describe(c: BlockComparison) -> str:
     """The decision of one metric in words."""
     if c.blocks < 2:
         return f"cannot tell: {c.blocks} of {c.blocks + c.blocks_missing} blocks give this metric"
+    if c.decision == "provisional":
+        return f"provisional: {change(c)} ({interval(c)}); {to_tell(c)}"
     if c.decision == "same":
         return f"no difference larger than {c.threshold * 100:g} % ({change(c)}, {interval(c)})"
+    if one_of_many(c):
+        return (
+            f"cannot tell: {change(c)} ({interval(c)}), but of several metrics one in "
+            f"{round(1 / (1 - c.level))} lies as far off by chance (q {c.q:.2g})"
+        )
     if c.decision == "unclear":
-        return f"cannot tell: {change(c)} ({interval(c)}); {more_blocks(c)}"
+        return f"cannot tell: {change(c)} ({interval(c)}); {to_tell(c)}"
     nearest = min(abs(math.log(c.low)), abs(math.log(c.high)))
     hedge = ""
     if nearest < math.log1p(c.threshold):

@@ -9,19 +9,22 @@ from __future__ import annotations
 import contextlib
 import math
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import EvidenceError, StatsError
 from dbdyno.evidence.files import write_json
 from dbdyno.evidence.run import Block, Run
+from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.study import pictures
 from dbdyno.study.measures import QUANTILES, ArmMeasures, Measures, measure
+from dbdyno.study.over_time import over_time
+from dbdyno.study.timeline import timeline
 
 if TYPE_CHECKING:
     from dbdyno.stats.blocks import BlockComparison
-    from dbdyno.stats.decide import Verdict
+    from dbdyno.stats.decide import Verdict, Withheld
     from dbdyno.stats.metrics import Metric
+    from dbdyno.study.gates import Examined
 
 SCHEMA = 1
 ARMS_TOLD = 3
@@ -50,7 +53,8 @@ def analyse(run: Run) -> dict[str, Any]:
         for text in dict.fromkeys(broken)
     ]
     model = cleaned(model)
-    with contextlib.suppress(EvidenceError):  # a full or read-only disk: the model can be made again
+    with contextlib.suppress(EvidenceError):  # a full disk, somebody else's folder: the model can be made again
+        refuse_foreign(run.path)
         write_json(run.path / "analysis.json", model)
         brief = {key: model["verdict"][key] for key in ("decision", "headline")}
         if run.manifest.get("verdict") != brief:
@@ -59,34 +63,45 @@ def analyse(run: Run) -> dict[str, Any]:
 
 
 def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
-    from dbdyno.study import correlation, curve, databases, devices, gates, logs, race, sweep, tail
+    from dbdyno.study import correlation, curve, databases, devices, failed, gates, logs, race, sweep, tail
     from dbdyno.study.method import engine, method
 
     kind = run.manifest["kind"]
     judge = run.manifest["plan"]["judge"]
     latencies = [arm.pooled() for arm in measures.arms]
+    failures = failed.of_run(connection, measures)
     model: dict[str, Any] = {
         "schema": SCHEMA,
         "kind": kind,
         "run": run_facts(run, measures.arms[0].blocks),
-        "arms": [arm_of(run, measures, at, latencies[at]) for at in range(len(measures.arms))],
+        "arms": [
+            {**arm_of(run, measures, at, latencies[at]), "error_codes": codes}
+            for at, codes in enumerate(failures.codes)
+        ],
         "metrics": [],
         "classical": [],
         "statements": pictures.statements(connection, measures),
+        "errors": failures.rows,
         "figures": {
             "distribution": pictures.distribution(latencies),
             "quantile_ratio": pictures.quantile_ratio(measures, latencies, judge["level"]),
             "tail": pictures.tail(latencies),
             "blocks": [],
-            "heatmap": [] if on_model(run) else pictures.heatmap(connection, measures),
+            "heatmap": [] if on_model(run) else pictures.heatmap(connection, measures, run.manifest.get("resumed", [])),
             "waits": pictures.waits(connection, measures),
+            "over_time": [] if on_model(run) else over_time(connection, measures),
             "curve": None,
         },
         "method": method(run),
         "engine": engine(run),
     }
+    comparisons = {}
     if measures.compared() and kind != "sweep":
-        judged(model, measures, latencies, judge, headline_of(run))
+        comparisons = {arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared()}
+    found = gates.examine(_examined(run, measures, latencies, connection, failures.codes, model, comparisons))
+    without = gates.withheld(found, measures, judge)
+    if comparisons:
+        judged(model, measures, latencies, comparisons, headline_of(run), without)
     if kind == "aa":
         from dbdyno.study.noise import noise_verdict
 
@@ -112,24 +127,53 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
         model["databases"] = databases.of_run(connection, measures, judge["level"])
     if on_model(run) or "logs" in run.manifest:
         model["race"] = race.of_run(connection, measures, judge["level"])
-    model["gates"], model["warnings"] = gates.examine(run, measures, model, latencies)
+    gates.conclude(model, without)
+    model["gates"], model["warnings"] = gates.rows(found, judge), gates.conditions(run, measures)
     return model
+
+
+def _examined(
+    run: Run,
+    measures: Measures,
+    latencies: pictures.Latencies,
+    connection: Any,
+    codes: list[dict[str, int]],
+    model: dict[str, Any],
+    comparisons: dict[str, list[BlockComparison]],
+) -> Examined:
+    """What the gates look at."""
+    from dbdyno.study.gates import Examined
+
+    headline = headline_of(run)
+    usable = [c.blocks for own in comparisons.values() for c in own if c.metric == headline]
+    return Examined(
+        run,
+        measures,
+        latencies,
+        connection,
+        codes,
+        model["run"],
+        {**run.manifest["plan"]["judge"], "headline": headline},
+        str(model["kind"]),
+        min(usable, default=len(measures.arms[0].blocks)),
+    )
 
 
 def judged(
     model: dict[str, Any],
     measures: Measures,
     latencies: pictures.Latencies,
-    judge: dict[str, Any],
+    comparisons: dict[str, list[BlockComparison]],
     headline: str,
+    without: dict[str, Withheld],
 ) -> None:
-    """Compares every arm with the base and puts metrics, verdict and tests into the model."""
+    """Puts metrics, verdict and tests of the compared arms into the model; `without` are the arms
+    that get no verdict."""
     from dbdyno.stats.decide import decide
 
-    comparisons = {arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared()}
     bases = {arm.label: measures.arms[arm.base].label for arm in measures.arms}
     baseline = measures.arms[0].label
-    verdict = decide(comparisons, baseline=baseline, headline=headline, bases=bases)
+    verdict = decide(comparisons, baseline=baseline, headline=headline, bases=bases, withheld=without)
     model["metrics"] = _metric_rows(verdict, measures)
     model["verdict"] = {
         "decision": verdict.decision,
@@ -206,7 +250,7 @@ def run_facts(run: Run, blocks: list[Block]) -> dict[str, Any]:
         "question": manifest["question"],
         "status": run.status,
         "started_at": manifest["started_at"],
-        "duration_s": _duration_s(run, blocks),
+        "duration_s": _duration_s(run),
         "virtual_s": sum(b.ended_ns - b.started_ns for b in blocks) / 1e9 if on_model(run) else None,
         "tool_version": manifest["tool_version"],
         "seed": manifest["seed"],
@@ -228,12 +272,11 @@ def on_model(run: Run) -> bool:
     return str(run.manifest["switch"]) == "model"
 
 
-def _duration_s(run: Run, blocks: list[Block]) -> float | None:
-    """What a clock on the wall would have shown."""
-    if on_model(run):
+def _duration_s(run: Run) -> float | None:
+    """What a stop watch would have shown; of older evidence, from the first block's begin."""
+    if on_model(run) or "wall_s" in run.manifest:
         return run.manifest.get("wall_s")
-    started = datetime.fromisoformat(run.manifest["started_at"]).timestamp()
-    return blocks[-1].ended_ns / 1e9 - started
+    return timeline(run.blocks(), run.manifest.get("resumed", [])).length_s
 
 
 def arm_of(run: Run, measures: Measures, at: int, latencies: Any) -> dict[str, Any]:
@@ -265,12 +308,20 @@ def arm_numbers(arm: ArmMeasures, at: int, latencies: Any) -> dict[str, Any]:
         "errors": int(np.nansum(values["failed"])),
         "retries": sum(own["retries"] for own in reports),
         "skipped": int(np.nansum(values["skipped"])),
-        "throughput_per_s": float(np.nanmean(values["throughput"])) if n else None,
+        "throughput_per_s": _geometric(values["throughput"]),
         "mean_ns": _mean(values) if n else None,
         "sd_ns": math.sqrt(spread) if n > 1 else None,
         "quantiles_ns": {name: float(np.quantile(latencies, q)) if n else None for name, q in QUANTILES.items()},
         "max_ns": int(latencies[-1]) if n else None,
     }
+
+
+def _geometric(values: Any) -> float | None:
+    """Geometric mean over the blocks, as the metrics have it; None where no block has a number."""
+    import numpy as np
+
+    known = values[np.isfinite(values) & (values > 0)]
+    return float(np.exp(np.log(known).mean())) if known.size else None
 
 
 def _mean(values: dict[str, Any]) -> float:
@@ -314,6 +365,8 @@ def metric_row(c: BlockComparison, *, arm: int, base: int) -> dict[str, Any]:
         "words": c.words,
         "smallest_visible": c.smallest_visible,
         "blocks_needed": c.blocks_needed,
+        "tell_low": c.tell_low,
+        "tell_high": c.tell_high,
     }
 
 

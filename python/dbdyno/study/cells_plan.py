@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dbdyno.errors import PlanError
+from dbdyno.evidence.run import reading
 from dbdyno.study.factors import words
 from dbdyno.study.plan import CELLS, Arm, Judge, Plan, Schedule, Watch, Workload
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 COLLECTED_NS = 60 * 10**9
 """A cell collects its metrics once a minute."""
-FACTORS = {"database": "", "flash_log": "off,on", "turn": "120s", "patience": "5min"}
+FACTORS = {"database": "", "flash_log": "off,on", "turn": "120s", "patience": "5min", "held": "refuse"}
 """Factors of flash-log on cells, with what they are by default."""
 _BLOCKS, _BLOCKS_QUICK = 10, 4
 
@@ -31,13 +32,14 @@ _BLOCKS, _BLOCKS_QUICK = 10, 4
 class CellsPlan:
     """A plan for cells. `arms` is whether the flash log is on, base first; `databases` whose it is;
     `turn_ns` the least time of a turn by the cells' clocks; `patience_s` how long to wait for a
-    cell that collects nothing anew."""
+    cell that collects nothing anew; `held` that a flashLog= in the plan found is the user's own."""
 
     hosts: str
     databases: tuple[str, ...]
     arms: tuple[bool, ...] = (False, True)
     turn_ns: int = 2 * COLLECTED_NS
     patience_s: float = 300.0
+    held: bool = False
     kind: str = "experiment"
     schedule: Schedule = field(default_factory=lambda: Schedule(blocks=_BLOCKS, warmup_blocks=0))
     judge: Judge = field(default_factory=lambda: Judge(headline="redo_write"))
@@ -73,17 +75,19 @@ class CellsPlan:
 
 
 def plan_of(run: Run) -> CellsPlan:
-    """The plan of a run on cells, from its manifest."""
-    common, iorm = run.manifest["plan"], run.manifest["iorm"]
-    return CellsPlan(
-        hosts=common["dsn"].removeprefix(CELLS),
-        databases=tuple(iorm["databases"]),
-        arms=tuple(iorm["on"]),
-        turn_ns=run.manifest["turn_ns"],
-        patience_s=iorm["patience_s"],
-        kind=run.manifest["kind"],
-        schedule=Schedule(blocks=run.manifest["blocks_planned"], warmup_blocks=0),
-    )
+    """The plan of a run on cells, from its manifest; raises `EvidenceError` where that holds none."""
+    with reading("plan for cells", run.id):
+        common, iorm = run.manifest["plan"], run.manifest["iorm"]
+        return CellsPlan(
+            hosts=str(common["dsn"]).removeprefix(CELLS),
+            databases=tuple(str(name) for name in iorm["databases"]),
+            arms=tuple(bool(on) for on in iorm["on"]),
+            turn_ns=int(run.manifest["turn_ns"]),
+            patience_s=float(iorm["patience_s"]),
+            held=bool(iorm.get("held", False)),
+            kind=str(run.manifest["kind"]),
+            schedule=Schedule(blocks=int(run.manifest["blocks_planned"]), warmup_blocks=0),
+        )
 
 
 def is_cells(target: str | None) -> bool:
@@ -128,6 +132,7 @@ def cells_study(
         arms=_arms(chosen["flash_log"]),
         turn_ns=length_ns(chosen["turn"], "--set turn"),
         patience_s=length_ns(chosen["patience"], "--set patience") / 1e9,
+        held=_held(chosen["held"]),
         schedule=Schedule(blocks=blocks or (_BLOCKS_QUICK if quick else _BLOCKS), warmup_blocks=0),
     )
 
@@ -141,6 +146,16 @@ def _arms(text: str) -> tuple[bool, ...]:
             next_step="off,on or on,off: the first is the base; --aa runs the base against itself",
         )
     return tuple(level == "on" for level in levels)
+
+
+def _held(text: str) -> bool:
+    if text not in ("refuse", "ours"):
+        raise PlanError(
+            f"{text!r} is neither of refuse, ours",
+            where="--set held",
+            next_step="ours: a flashLog= that the plan holds already is our own, and is put back as it was",
+        )
+    return text == "ours"
 
 
 def refuse_database(asked: Sequence[str], seen: Sequence[str]) -> None:

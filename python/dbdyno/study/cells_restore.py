@@ -9,15 +9,17 @@ same: so the cells are asked, each time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from dbdyno.cells import hosts, iorm_plan
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.iorm_plan import IormPlan
 from dbdyno.cells.iorm_switch import PlanUndo
 from dbdyno.cells.ssh import Access
-from dbdyno.errors import CellsError
+from dbdyno.errors import CellsError, EvidenceError
 from dbdyno.evidence.run import Run, list_runs
+from dbdyno.visible import line
 
 PATIENCE_S = 20.0
 """How long a cell that answered may take to show its plan again."""
@@ -26,29 +28,65 @@ PATIENCE_S = 20.0
 def undo_of(run: Run) -> PlanUndo:
     """What puts the plans back that a run found, from its folder; raises `CellsError` for a run
     that has changed no cell."""
-    from dbdyno.target.undo import from_wire
-
-    wire = run.manifest.get("iorm", {}).get("undo")
-    undo = from_wire(wire) if wire else None
-    if not isinstance(undo, PlanUndo):
+    held = run.manifest.get("iorm")
+    wire = held.get("undo") if isinstance(held, dict) else None
+    if not isinstance(wire, dict) or wire.get("type") != "PlanUndo":
         raise CellsError(
             "has changed no plan of storage cells: there is nothing to restore",
             where=run.id,
             next_step="`dbdyno runs` lists the runs; those on cells are of flash-log",
         )
-    return replace(undo, patience_s=PATIENCE_S, settle_s=0.0)
+    try:
+        cells = tuple(_cell(cell) for cell in wire["cells"])
+        reach = dict(wire["reach"])
+    except (TypeError, ValueError, KeyError, AttributeError, CellsError, EvidenceError) as error:
+        raise CellsError(
+            f"its manifest does not say what was changed: {error}",
+            where=run.id,
+            next_step="the file was changed by something else; compare the cells' plans by hand: dbdyno cells run"
+            " 'list iormplan detail'",
+        ) from error
+    return PlanUndo("IORM plans", cells, reach, patience_s=PATIENCE_S, settle_s=0.0)
 
 
-def way_of(undo: PlanUndo, given: Access) -> Access:
-    """How a run reached its cells, except for what is given anew."""
-    own = undo.access
-    return replace(
-        given,
-        keys=given.keys or own.keys,
-        known_hosts=given.known_hosts or own.known_hosts,
-        jump=given.jump or own.jump,
-        config=own.config if given.config is True else given.config,
-    )
+def _cell(wire: Mapping[str, Any]) -> dict[str, Any]:
+    """One cell of an undo, its address and its plans under the rules for what a user types."""
+    host = hosts.checked(wire["address"], wire["port"], wire["user"])
+    return {
+        "address": host.address,
+        "port": host.port,
+        "user": host.user,
+        "name": line(wire["name"], 80),
+        "found": iorm_plan.checked(wire["found"]),
+        "ours": tuple(iorm_plan.checked(own) for own in wire["ours"]),
+    }
+
+
+def way_of(run: Run, undo: PlanUndo, given: Access) -> Access:
+    """How the cells are reached: as the command line and the user's own configuration say.
+
+    A folder could name a configuration with a ProxyCommand, a gate or host keys of somebody else's: what it says of
+    the way is shown, to be named again. Raises `CellsError` where it says something and the command line does not.
+    """
+    words = _way_words(undo.reach)
+    if words and not (given.keys or given.known_hosts or given.jump or given.config is not True):
+        raise CellsError(
+            f"reached its cells in a way of its own: {words}",
+            where=run.id,
+            next_step="a run folder is data and does not say how to connect: look at these, and name those that are"
+            " yours on the command line again",
+        )
+    return given
+
+
+def _way_words(reach: Mapping[str, Any]) -> str:
+    """The options that a run was started with, as its manifest has them."""
+    keys = reach.get("keys")
+    words = [f"--key {key}" for key in (keys if isinstance(keys, list | tuple) else ())]
+    words += [f"--{name.replace('_', '-')} {reach[name]}" for name in ("known_hosts", "jump") if reach.get(name)]
+    if isinstance(reach.get("config"), str):
+        words.append(f"--ssh-config {reach['config']}")
+    return line(" ".join(words))
 
 
 def refuse_cut(folder: Path, found: Mapping[Host, IormPlan]) -> None:

@@ -7,7 +7,7 @@ undo, is an error before anything was changed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dbdyno.cells.hosts import Host
@@ -63,6 +63,41 @@ def survey(plan: CellsPlan, hosts: Sequence[Host], access: Access) -> Survey:
     return found
 
 
+def refuse_held(plan: CellsPlan, found: Survey) -> None:
+    """Raises `CellsError` where the plan sets the flash log of these databases, or switches it off for any: every
+    run of this kind does so while it is alive, on whatever machine, and one that was cut leaves it so. What is
+    found is then not what is to be put back. A plan of the user's own is accepted with `held`."""
+    if plan.held:
+        return
+    for host, own in found.found.items():
+        for directive in own.directives:
+            words = {key.lower(): value for key, value in directive}
+            ours = words.get("name", "").lower() in {name.lower() for name in plan.databases}
+            if "flashlog" in words and (ours or words["flashlog"].lower() == "off"):
+                raise CellsError(
+                    f"its IORM plan holds flashLog={words['flashlog']} for {words.get('name')} already: another run may"
+                    " be at work on these cells, from here or elsewhere, or was cut",
+                    where=host.name,
+                    next_step="wait for that run, or where it was started: dbdyno cells restore RUN; if the plan is"
+                    " your own: --set held=ours",
+                )
+
+
+def _refuse_twice(facts: Mapping[Host, Mapping[str, str]]) -> None:
+    """Raises `CellsError` for a cell that is named twice: its counters would be summed twice, its plan be altered
+    by two connections at once."""
+    seen: dict[tuple[str, str], Host] = {}
+    for host, own in facts.items():
+        key = own.get("name", ""), own.get("id", "")
+        other = seen.setdefault(key, host)
+        if key[0] and other is not host:
+            raise CellsError(
+                f"is the same cell as {other.name}: both call themselves {key[0]}",
+                where=host.name,
+                next_step="name it once",
+            )
+
+
 async def _look(hosts: Sequence[Host], access: Access) -> Survey:
     async with Fleet(hosts, access) as fleet:
         found = await plans(fleet)
@@ -73,11 +108,13 @@ async def _look(hosts: Sequence[Host], access: Access) -> Survey:
                 where=without[0],
                 next_step="dbdyno cells run 'list flashlog detail' shows whether there is one",
             )
-        facts = {}
+        facts, named = {}, {}
         for answer in await fleet.run("cellcli -e list cell detail"):
             details = read_text(answer.output).details
             shown = details[0] if details else {}
+            named[answer.host] = {key: shown[key] for key in ("name", "id") if shown.get(key)}
             facts[answer.host] = {key: shown[key] for key in _FACTS if shown.get(key)}
+        _refuse_twice(named)
         listed = await fleet.run(f"cellcli -e list metriccurrent DB_IO_RQ_SM {_ASKED}")
     names = {r.object for answer in listed for r in read_text(answer.output).readings}
     return Survey(found, facts, sorted(name for name in names if not name.startswith("_")))
@@ -102,6 +139,10 @@ def describe(plan: CellsPlan, found: Survey) -> str:
     for (about, text), names in alike.items():
         lines.append(f"{', '.join(names)}: {about}")
         lines.append(f"    now, and put back whatever happens: {text}")
+        if "flashlog=off" in text.lower():
+            lines.append(
+                "    that plan has the flash log off: it is put back since it was found, not since it is advised"
+            )
     for number, (name, arm) in enumerate(zip(plan.names, arms, strict=True)):
         lines.append(f"arm {name!r}{' (the base)' if number == 0 else ''}")
         by_text: dict[str, list[str]] = {}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.study.analyse_cells import METRICS, SKIPPED, Turn, compared
+from dbdyno.study.gates import conclude, rows, withheld_from
 from dbdyno.study.race import COUNTERS, share_over_blocks
 
 if TYPE_CHECKING:
@@ -31,11 +31,10 @@ def add(model: dict[str, Any], run: Run, turns: list[list[Turn]], blocks: list[B
     model["verdict"]["sentences"] += [*_race_sentences(model, run), *_outliers(model, turns, judge["level"])]
     model["figures"]["blocks"] = list(_by_block(turns, blocks, comparisons))
     found = list(_gates(model, run, turns, blocks))
-    model["gates"] = [asdict(gate) for gate in found]
-    model["warnings"] = [
-        _warning("gate", f"'{gate.name}' does not hold: {gate.text}", gate.next) for gate in found if gate.ok is False
-    ]
-    model["warnings"] += _conditions(run, blocks)
+    without = withheld_from(model["arms"], found, judge)
+    conclude({**model, "kind": "cells"}, without)
+    model["gates"] = rows(found, judge)
+    model["warnings"] = _conditions(run, blocks)
 
 
 def _verdict(model: dict[str, Any], run: Run, comparisons: list[BlockComparison]) -> dict[str, Any]:
@@ -218,19 +217,20 @@ def _by_block(
 def _gates(model: dict[str, Any], run: Run, turns: list[list[Turn]], blocks: list[Block]) -> Iterator[Gate]:
     import numpy as np
 
-    from dbdyno.stats import gates
+    from dbdyno.stats import gates, gates_in_time
 
-    yield gates.enough_blocks(len(blocks), missing=run.measured_blocks() - len(blocks))
+    yield gates.enough_blocks(len(blocks), run.manifest["plan"]["judge"]["level"])
+    yield gates.blocks_missing(len(blocks), run.measured_blocks() - len(blocks))
     yield _work(turns)
     if model["kind"] != "aa":
         yield from _switched(run, turns)
     yield _identity(turns)
     values = {m.name: [[t.values()[m.name] for t in own] for own in turns] for m in METRICS}
     at_s = [(block.started_ns - blocks[0].started_ns) / 1e9 for block in blocks]
-    yield gates.drift("redo writes per second", values["redo_rate"][0], at_s)
+    yield gates_in_time.drift("redo writes per second", values["redo_rate"][0], at_s)
     base, other = (np.asarray(own) for own in values[_HEADLINE])
     with np.errstate(divide="ignore", invalid="ignore"):
-        yield gates.independent_blocks(np.log(other) - np.log(base))
+        yield gates_in_time.independent_blocks(np.log(other) - np.log(base))
 
 
 def _work(turns: list[list[Turn]]) -> Gate:
@@ -243,6 +243,7 @@ def _work(turns: list[list[Turn]]) -> Gate:
         least >= WRITES_LEAST,
         f"{least:,.0f} in the smallest turn",
         "the database must be at work during the whole run; longer turns: --set turn=10min",
+        code="writes",
     )
 
 
@@ -256,7 +257,7 @@ def _switched(run: Run, turns: list[list[Turn]]) -> Iterator[Gate]:
         every = sum(_zero(turn.of("FL_RQ_W")) for turn in own)
         shares[on] = raced / every if every else math.nan
     if any(math.isnan(share) for share in shares.values()):
-        yield Gate("the plan took effect", None, "the cells do not count FL_RQ_W")
+        yield Gate("the plan took effect", None, "the cells do not count FL_RQ_W", code="switched")
         return
     text = f"{100 * shares[True]:.3g} % of redo writes raced with it on, {100 * shares[False]:.3g} % "
     yield Gate(
@@ -264,12 +265,15 @@ def _switched(run: Run, turns: list[list[Turn]]) -> Iterator[Gate]:
         shares[True] > shares[False],
         f"{text}with it off",
         "is the objective one that enforces the plan, is the database named as the cells name it?",
+        code="switched",
+        because=f"the plan did not take effect: {text}with it off",
     )
     yield Gate(
         "redo of these databases only",
         shares[False] <= OTHERS_MOST,
         f"{100 * shares[False]:.3g} % of redo writes raced although it was off",
         "other databases write redo on these cells, and are in the same counters: name them too",
+        code="others",
     )
 
 
@@ -288,6 +292,7 @@ def _identity(turns: list[list[Turn]]) -> Gate:
         not broken if known else None,
         f"in {known - broken} of {known} turns, exactly",
         "the counters of a cell are of several moments: read the shares with care",
+        code="counters",
     )
 
 

@@ -11,15 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import PlanError
 from dbdyno.evidence.run import Run, new_run, this_process
+from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.study.execute_host import refuse_resume
 from dbdyno.study.objects import workload_objects
 from dbdyno.study.plan import Arm, Plan, plan_from_dict
 from dbdyno.study.prepare import Prepared, open_targets, prepare
 from dbdyno.study.progress import Silent
+from dbdyno.study.server_settings import (
+    claim_servers,
+    refuse_left_settings,
+    refuse_other_befores,
+    server_errors,
+    settled,
+)
 from dbdyno.study.stopping import Stopping, ending
 
 if TYPE_CHECKING:
     from dbdyno.study.progress import Progress
+    from dbdyno.study.schedule import Timing
     from dbdyno.target.guardian import Guardian
     from dbdyno.target.postgres import Postgres
 
@@ -63,7 +72,7 @@ def start(plan: Plan, folder: Path, progress: Progress | None = None, *, seed: i
 
         return start_on_model(plan, folder, progress, seed=seed)
     with contextlib.ExitStack() as stack:
-        stopping, guardian, ready = _opened(stack, plan, seed)
+        stopping, guardian, ready = _opened(stack, plan, seed, folder)
         run = new_run(folder, plan.title, _manifest(ready))
         progress.note(f"seed {ready.seed}; evidence in {run.path}")
         _carry_out(run, ready, guardian, stopping, progress, _spec(ready, 0))
@@ -76,6 +85,12 @@ def resume(run: Run, progress: Progress | None = None, *, target: str | None = N
     refuse_ended(run)
     refuse_resume(run)
     plan = plan_from_dict(run.manifest["plan"])
+    if run.manifest["plan"].get("secrets_left_out"):
+        raise PlanError(
+            "cannot go on: its SQL held secrets, and those were not kept",
+            where=run.id,
+            next_step="run the plan anew from its file",
+        )
     if plan.on_model:
         from dbdyno.study.modelled import resume_on_model
 
@@ -84,9 +99,11 @@ def resume(run: Run, progress: Progress | None = None, *, target: str | None = N
         return resume_on_model(run, progress)
     plan = replace(plan, dsn=target) if target else _with_own_secrets(plan)
     with contextlib.ExitStack() as stack:
-        stopping, guardian, ready = _opened(stack, plan, int(run.manifest["seed"]))
+        stopping, guardian, ready = _opened(stack, plan, int(run.manifest["seed"]), run.path.parent)
+        refuse_other_befores(run, ready)
         if ready.timing.switch != run.manifest["switch"]:
             raise PlanError("the engine would switch arms in another way than before", where=run.id)
+        ready = ready.retimed(_kept(ready.timing, run))
         run.drop_leftovers()
         times = [*run.manifest.get("resumed", []), len(run.blocks())]
         run.save(status="running", process=this_process(), resumed=times)
@@ -94,21 +111,37 @@ def resume(run: Run, progress: Progress | None = None, *, target: str | None = N
     return run
 
 
+def _kept(how: Timing, run: Run) -> Timing:
+    """The lengths that a run's slices or turns had grown to, so that all its blocks are alike."""
+    grown = {key: run.manifest[key] for key in ("slice_ns", "turn_ns") if run.manifest.get(key)}
+    return replace(how, **grown)
+
+
 def refuse_ended(run: Run) -> None:
-    """Raises `PlanError` for a run that is not cut: whole, or still at work."""
+    """Raises `PlanError` for a run that is not cut: whole, or still at work; `EvidenceError` for somebody else's."""
+    refuse_foreign(run.path)
     if run.status == "complete":
         raise PlanError("is complete; there is nothing to resume", where=run.id)
     if run.status == "running":
         raise PlanError("is still running", where=run.id, next_step="wait for it, or stop it")
 
 
-def _opened(stack: contextlib.ExitStack, plan: Plan, seed: int | None) -> tuple[Stopping, Guardian, Prepared]:
+def _opened(
+    stack: contextlib.ExitStack, plan: Plan, seed: int | None, folder: Path
+) -> tuple[Stopping, Guardian, Prepared]:
+    """Everything a run needs. What altered settings were is read under the lock of their server."""
     from dbdyno.target.guardian import Guardian
 
+    stack.enter_context(server_errors())
     stopping = stack.enter_context(Stopping())
     guardian = stack.enter_context(Guardian())
     targets = stack.enter_context(open_targets(plan, guardian))
-    return stopping, guardian, prepare(plan, targets, seed)
+    ready = prepare(plan, targets, seed)
+    if claim_servers(ready, guardian):
+        ready = prepare(plan, targets, ready.seed)
+    refuse_left_settings(ready, folder)
+    stopping.check()
+    return stopping, guardian, ready
 
 
 def _carry_out(
@@ -124,8 +157,8 @@ def _carry_out(
 
     whole = {block.index for block in run.blocks()}
     todo = [b for b in ready.blocks if b.index not in whole or (whole and b.kind == "warmup")]
-    with ending(run), _objects(ready, guardian):
-        observer = Observer(ready)
+    with ending(run), server_errors(), settled(run, ready, guardian), _objects(ready, guardian, stopping):
+        observer = Observer(ready, stopping.is_asked)
         runner = Runner(ready, run, guardian, stopping, progress, observer, spec)
         progress.begin(
             run.id,
@@ -134,17 +167,17 @@ def _carry_out(
             ready.seconds() * len(todo) / len(ready.blocks),
         )
         try:
-            runner.go(todo)
+            runner.go([block.index for block in todo])
         finally:
             progress.end()
 
 
 @contextlib.contextmanager
-def _objects(ready: Prepared, guardian: Guardian) -> Iterator[None]:
+def _objects(ready: Prepared, guardian: Guardian, stopping: Stopping) -> Iterator[None]:
     targets: dict[str, Postgres] = {arm.target.safe_dsn: arm.target for arm in ready.arms}
     with contextlib.ExitStack() as stack:
         for target in targets.values():
-            stack.enter_context(workload_objects(ready.plan.workload, target, guardian))
+            stack.enter_context(workload_objects(ready.plan.workload, target, guardian, stopping))
         yield
 
 

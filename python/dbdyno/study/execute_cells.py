@@ -29,7 +29,7 @@ from dbdyno.cells.ssh import Access, Fleet
 from dbdyno.errors import CellsError, Error, PlanError
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run, this_process
 from dbdyno.study.cells_plan import CellsPlan
-from dbdyno.study.cells_survey import MARK, Survey, times
+from dbdyno.study.cells_survey import MARK, Survey, refuse_held, times
 from dbdyno.study.progress import Silent
 from dbdyno.study.schedule import PlannedBlock, Timing, blocks
 from dbdyno.study.stopping import Stopping, ending
@@ -62,6 +62,7 @@ def start_on_cells(
     """
     progress = progress or Silent()
     seed = secrets.randbits(31) if seed is None else seed
+    refuse_held(plan, found)
     undo = _undo(plan, found, access)
     with Stopping() as stopping:
         stopping.check()
@@ -316,6 +317,7 @@ def _manifest(plan: CellsPlan, found: Survey, undo: PlanUndo, count: int, seed: 
             "on": list(plan.arms),
             "cells": [host.name for host in found.found],
             "patience_s": plan.patience_s,
+            "held": plan.held,
             "undo": to_wire(undo),
         },
         "restored": False,

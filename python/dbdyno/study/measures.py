@@ -34,7 +34,8 @@ Part = tuple[Path, list[int]]
 class ArmMeasures:
     """An arm's blocks that count. `name` is its name in the evidence, `label` the one to show;
     `values` holds arrays over `blocks`; `operation` is the kind of call whose times they are;
-    `base` is the number of the arm it is compared with, its own where it is a base itself."""
+    `base` is the number of the arm it is compared with, its own where it is a base itself;
+    `number` its own number in its run."""
 
     label: str
     name: str
@@ -44,6 +45,7 @@ class ArmMeasures:
     values: dict[str, Array]
     operation: str = "transaction"
     base: int = 0
+    number: int = 0
 
     def pooled(self) -> NDArray[np.uint64]:
         """All latencies of the arm in blocks that count: sorted, ns."""
@@ -52,6 +54,12 @@ class ArmMeasures:
         from dbdyno import _core
 
         return np.frombuffer(_core.latencies(self.parts, self.name, self.operation), dtype="<u8")
+
+    def of(self, name: str) -> int:
+        """A count over all blocks: `transactions` (that went well), `failed`, `skipped`."""
+        import numpy as np
+
+        return int(np.nansum(self.values[name]))
 
     def batched(self, q: float, size: int) -> Array:
         """A quantile over batches of `size` neighbouring blocks, whole batches only."""
@@ -110,6 +118,7 @@ def measure(run: Run) -> Measures:
     operation = operation_of(run)
     rows = summaries([[part] for part in parts], list(QUANTILES.values()), operation)
     about = run.manifest["arms"]
+    length_ns = run.manifest.get("slice_ns") or run.manifest.get("turn_ns")
     places = {arm["name"]: at for at, arm in enumerate(about)}
     arms = [
         ArmMeasures(
@@ -121,9 +130,13 @@ def measure(run: Run) -> Measures:
             _arrays(rows, arm["name"], len(parts)),
             operation,
             places.get(arm.get("against"), 0),
+            at,
         )
-        for arm in about
+        for at, arm in enumerate(about)
     ]
+    for arm, given in zip(arms, about, strict=True):
+        if given.get("rate_per_s") and length_ns:
+            arm.values["throughput"] = served(arm.values, arm.number, blocks, length_ns)
     return Measures(arms, broken)
 
 
@@ -155,6 +168,17 @@ def throughput(row: dict[str, Any]) -> float:
     return float(row["transactions"] * row["sessions"] * 1e9 / row["busy_ns"])
 
 
+def served(values: dict[str, Array], number: int, blocks: list[Block], length_ns: int) -> Array:
+    """Open loop: successful transactions per second of the time in which arrivals were due, that is
+    of the arm's slices that count. Sessions wait for arrivals there, so the time that they are busy
+    says nothing of the rate."""
+    import numpy as np
+
+    slices = np.array([sum(s.arm == number and s.counts for s in block.slices) for block in blocks], dtype=float)
+    rate: Array = values["transactions"] * 1e9 / np.where(slices > 0, slices * length_ns, np.nan)
+    return rate
+
+
 def _first_quantile(row: dict[str, Any]) -> float:
     return _number(row["quantiles_ns"][0])
 
@@ -172,6 +196,7 @@ def _arrays(rows: list[dict[str, Any]], arm: str, groups: int) -> dict[str, Arra
 
     return {
         "count": column(lambda r: r["count"]),
+        "transactions": column(lambda r: r["transactions"]),
         "failed": column(lambda r: r["failed"]),
         "skipped": column(lambda r: r["skipped"]),
         "rows": column(lambda r: r["rows"] / r["transactions"] if r["transactions"] else math.nan),

@@ -14,7 +14,7 @@ def noise_verdict(
     """The noise floor of the headline metric first, the other metrics after it. A model has none:
     there both arms must be equal."""
     from dbdyno.stats.metrics import METRICS
-    from dbdyno.stats.noise import noise_floor
+    from dbdyno.stats.noise import noise_floor, wanted
     from dbdyno.stats.words import percent
 
     if in_virtual_time:
@@ -42,7 +42,7 @@ def noise_verdict(
             "sentences": ["Run at least 3 blocks, better 20."],
         }
     main = floors[headline]
-    needed = [f"{count} for {share * 100:g} %" for share, count in main.blocks_needed if count]
+    needed = wanted(main.blocks_to_tell)
     words = (
         f"This set-up sees a difference of {percent(main.smallest_visible)} % or more in "
         f"{main.comparison.label} ({main.comparison.blocks} blocks, 80 % power)"
@@ -50,7 +50,7 @@ def noise_verdict(
     others = [floor.words for name, floor in floors.items() if name != headline]
     return {
         "decision": "noise floor",
-        "headline": words + (f"; blocks needed: {', '.join(needed)}." if needed else "."),
+        "headline": words + (f"; blocks needed: {needed}." if needed else "."),
         "sentences": [main.words, *others],
     }
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import TargetError
+from dbdyno.study.stopping import Interrupted, Stopping
 
 if TYPE_CHECKING:
     import psycopg
@@ -25,11 +26,14 @@ NEEDS_NO_TRANSACTION = "25001"
 
 
 @contextlib.contextmanager
-def workload_objects(work: Workload, target: Postgres, guardian: Guardian) -> Iterator[None]:
-    """Runs the set-up; at the end, however it comes, the teardown. Raises `TargetError`."""
+def workload_objects(
+    work: Workload, target: Postgres, guardian: Guardian, stopping: Stopping | None = None
+) -> Iterator[None]:
+    """Runs the set-up; at the end, however it comes, the teardown. Raises `TargetError`, and
+    `Interrupted` where a signal comes while a statement runs."""
     undo = target.sql_undo("teardown of the workload", work.teardown)
     with contextlib.ExitStack() as stack:
-        with contextlib.closing(target.connect(statement_timeout_ms=0)) as conn:
+        with contextlib.closing(target.connect(statement_timeout_ms=0, stop=_heeding(stopping))) as conn:
             for number, statement in enumerate(work.setup):
                 with _told(statement, "set-up", target):
                     if number:
@@ -57,25 +61,35 @@ def _first(conn: psycopg.Connection[Any], statement: str, register: Callable[[],
 
 
 @contextlib.contextmanager
-def turn_sql(before: list[str], after: list[str], target: Postgres, guardian: Guardian) -> Iterator[None]:
+def turn_sql(
+    before: list[str], after: list[str], target: Postgres, guardian: Guardian, stopping: Stopping | None = None
+) -> Iterator[None]:
     """Runs an arm's SQL before its turn; at the end, however it comes, the SQL after it."""
     with contextlib.ExitStack() as stack:
         if after:
             stack.enter_context(guardian.undo(target.sql_undo("SQL after a turn", after)))
         if before:
-            with contextlib.closing(target.connect(statement_timeout_ms=0)) as conn:
+            with contextlib.closing(target.connect(statement_timeout_ms=0, stop=_heeding(stopping))) as conn:
                 for statement in before:
                     with _told(statement, "before_sql", target):
                         conn.execute(statement.encode())
         yield
 
 
+def _heeding(stopping: Stopping | None) -> Callable[[], bool] | None:
+    return None if stopping is None else stopping.is_asked
+
+
 @contextlib.contextmanager
 def _told(statement: str, where: str, target: Postgres) -> Iterator[None]:
     import psycopg
 
+    from dbdyno.target.session import StopAsked
+
     try:
         yield
+    except StopAsked as error:
+        raise Interrupted from error
     except psycopg.Error as error:
         first = " ".join(statement.split())
         shown = first if len(first) <= 80 else first[:77] + "..."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 class Observer:
     """Watches all targets of a run; entered while blocks run."""
 
-    def __init__(self, ready: Prepared) -> None:
+    def __init__(self, ready: Prepared, stop: Callable[[], bool] | None = None) -> None:
+        """`stop`: asked while the server is silent; where it says yes, nothing more is waited for."""
+        self._stop = stop
         self.watch_plan = ready.plan.watch
         self.arms = [arm.arm.name for arm in ready.arms]
         self.targets: dict[str, Postgres] = {a.target.safe_dsn: a.target for a in ready.arms}
@@ -131,6 +133,12 @@ class Observer:
             _core.write_metrics(folder / "metrics", name, _columns(self.metrics))
         self.metrics = []
 
+    def forget(self) -> None:
+        """Drops what was seen of a block that does not count."""
+        for watcher in self.watchers:
+            watcher.take()
+        self.metrics = []
+
     def write_statements(self, folder: Path) -> None:
         """Writes the texts of the statements whose counters were read, once, at the end."""
         from dbdyno.evidence.tables import write_table
@@ -173,7 +181,7 @@ class Observer:
     def _connection(self, target: Postgres) -> Connection:
         name = target.safe_dsn
         if name not in self._connections or self._connections[name].closed:
-            self._connections[name] = target.connect(application_name="dbdyno watcher")
+            self._connections[name] = target.connect(application_name="dbdyno watcher", stop=self._stop)
         return self._connections[name]
 
 

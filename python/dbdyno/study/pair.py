@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.run import Run
@@ -18,6 +18,7 @@ from dbdyno.study.analyse import (
     SCHEMA,
     arm_of,
     cleaned,
+    compare_arm,
     headline_of,
     is_open,
     judged,
@@ -25,6 +26,9 @@ from dbdyno.study.analyse import (
     run_facts,
 )
 from dbdyno.study.measures import ArmMeasures, Measures, measure, operation_of
+
+if TYPE_CHECKING:
+    from dbdyno.stats.gates import Gate
 
 
 def analyse_pair(first: Run, second: Run) -> dict[str, Any]:
@@ -76,10 +80,53 @@ def analyse_pair(first: Run, second: Run) -> dict[str, Any]:
         "engine": engine(first),
         "warnings": _warnings(runs),
     }
-    judged(model, measures, latencies, judge, headline_of(first))
+    _judge(model, runs, measures, latencies)
     if all(run.manifest["kind"] == "curve" for run in runs):
         _curves(model, runs, arms)
     return cleaned(model)
+
+
+def _judge(model: dict[str, Any], runs: tuple[Run, Run], measures: Measures, latencies: pictures.Latencies) -> None:
+    """Gates between the runs and within each, and the verdict that they leave."""
+    from dbdyno.evidence.query import connect
+    from dbdyno.study import failed, gates
+
+    judge = {**runs[0].manifest["plan"]["judge"], "headline": headline_of(runs[0])}
+    other = measures.arms[1]
+    ones = [Measures([replace(arm, base=0)], []) for arm in measures.arms]
+    comparisons = {other.label: compare_arm(measures, 1, judge, model["run"])}
+    usable = next(c.blocks for c in comparisons[other.label] if c.metric == judge["headline"])
+    found: list[Gate] = []
+    failures: list[failed.Failures] = []
+    for run, own, values in zip(runs, ones, latencies, strict=True):
+        connection, _ = connect(run)
+        with connection:
+            failures.append(failed.of_run(connection, own))
+            facts = run_facts(run, own.arms[0].blocks)
+            alone = gates.Examined(
+                run, own, [values], connection, failures[-1].codes, facts, judge, "experiment", usable
+            )
+            found += gates.within(alone)
+    codes = [failure.codes[0] for failure in failures]
+    both = gates.Examined(
+        runs[0],
+        measures,
+        latencies,
+        None,
+        codes,
+        {**model["run"], "switch": "model" if any(map(on_model, runs)) else model["run"]["switch"]},
+        judge,
+        "experiment",
+        usable,
+    )
+    found = [*gates.between(both), *found]
+    without = gates.withheld(found, measures, judge)
+    judged(model, measures, latencies, comparisons, judge["headline"], without)
+    gates.conclude(model, without)
+    model["errors"] = [{**row, "arm": at} for at, failure in enumerate(failures) for row in failure.rows]
+    for arm, own_codes in zip(model["arms"], codes, strict=True):
+        arm["error_codes"] = own_codes
+    model["gates"] = gates.rows(found, judge)
 
 
 def _comparable(first: Run, second: Run) -> None:

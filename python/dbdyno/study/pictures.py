@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.evidence.run import Block
 from dbdyno.study.measures import ArmMeasures, Measures, summaries
+from dbdyno.study.timeline import timeline
 
 if TYPE_CHECKING:
     import numpy as np
@@ -133,7 +133,7 @@ def by_block(measures: Measures, metric: str) -> list[dict[str, Any]]:
         if not keep.any() or measures.batch_size(metric) > 1:
             continue
         blocks = [block for block, ok in zip(arm.blocks, keep, strict=False) if ok]
-        at_s = moments(arm.blocks)
+        at_s = timeline(arm.blocks).begins_s
         figures.append(
             {
                 "arm": number,
@@ -147,29 +147,31 @@ def by_block(measures: Measures, metric: str) -> list[dict[str, Any]]:
     return figures
 
 
-def moments(blocks: list[Block]) -> dict[int, float]:
-    """Seconds from the first block to the begin of each, by its number. In virtual time blocks lie
-    a day apart for nothing; there they are laid end to end."""
-    if not any("invariants" in block.report for block in blocks):
-        return {b.index: (b.started_ns - blocks[0].started_ns) / 1e9 for b in blocks}
-    lengths = [(b.ended_ns - b.started_ns) / 1e9 for b in blocks]
-    return {b.index: sum(lengths[:at]) for at, b in enumerate(blocks)}
-
-
-def heatmap(connection: Any, measures: Measures, columns: int = 60) -> list[dict[str, Any]]:
-    """Counts of transactions by time and logarithmic latency, per arm."""
+def heatmap(connection: Any, measures: Measures, resumed: list[int], columns: int = 60) -> list[dict[str, Any]]:
+    """Counts of transactions by time and logarithmic latency, per arm. Time is that of the blocks
+    laid one after the other, so that a step of the wall clock is none here."""
     blocks = measures.arms[0].blocks
-    start = blocks[0].started_ns
-    width = max((blocks[-1].ended_ns - start) / columns, 1.0)
+    known = timeline(blocks, resumed)
+    width = max(known.length_s * 1e9 / columns, 1.0)
     rows = connection.execute(
         """
-        select arm, floor((started_ns - $start) / $width)::int as at,
+        with blocks as (
+          select unnest($index::uinteger[]) as block, unnest($started::bigint[]) as began,
+                 unnest($offset::double[]) as offset_ns
+        )
+        select arm, least(greatest(floor((offset_ns + started_ns - began) / $width), 0), $last)::int as at,
                floor(10 * log10(greatest(coalesce(started_ns - intended_ns, 0) + elapsed_ns, 1)))
                  ::int as bucket, count(*)
-        from calls where kind = 'transaction' and started_ns >= $start and error is null
+        from calls join blocks using (block) where kind = 'transaction' and error is null
         group by all order by all
         """,
-        {"start": start, "width": width},
+        {
+            "index": [b.index for b in blocks],
+            "started": [b.started_ns for b in blocks],
+            "offset": [known.begins_s[b.index] * 1e9 for b in blocks],
+            "width": width,
+            "last": columns - 1,
+        },
     ).fetchall()
     figures = []
     for number, arm in enumerate(measures.arms):
@@ -191,7 +193,7 @@ def waits(connection: Any, measures: Measures) -> list[dict[str, Any]]:
     """Time of the load's sessions at work by class and event, per arm, in blocks that count: shares
     of what was sampled, or, where every wait was timed, of the transactions' time, with what no
     wait covers as CPU. An idle session is not counted."""
-    if not _has(connection, "waits"):
+    if not has_table(connection, "waits"):
         return []
     blocks = [block.index for block in measures.arms[0].blocks]
     rows = connection.execute(
@@ -256,7 +258,8 @@ def statements(connection: Any, measures: Measures) -> list[dict[str, Any]]:
     ]
 
 
-def _has(connection: Any, table: str) -> bool:
+def has_table(connection: Any, table: str) -> bool:
+    """Whether the evidence holds rows of this table."""
     found = connection.execute("select count(*) from duckdb_views() where view_name = $1", [table]).fetchone()
     return bool(found[0])
 

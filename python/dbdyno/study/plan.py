@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from dbdyno.errors import PlanError
+from dbdyno.evidence.run import reading
 
 Value = str | int | float | bool
 HEADLINES = ("throughput", "mean", "p50", "p90", "p99", "p99.9")
@@ -81,13 +82,14 @@ class Watch:
 @dataclass(frozen=True)
 class Judge:
     """How the verdict is reached; `operation` is the kind of call whose time is compared, `longest`
-    how many of the longest of two arms are looked at apart."""
+    how many of the longest of two arms are looked at apart, `accept` the gates that only warn."""
 
     level: float = 0.95
     threshold: float = 0.02
     headline: str | None = None
     operation: str = "transaction"
     longest: int = 0
+    accept: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -158,14 +160,26 @@ class Plan:
         return all(self.rate_of(arm) is not None for arm in self.arms)
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON values, as it stands in a manifest (DSNs without secrets)."""
-        from dbdyno.study.dsn import text_without_secrets, without_secrets
+        """The plan as JSON values, as it stands in a manifest: without secrets. `secrets_left_out` says that its SQL
+        held some: such a plan is no longer the one that ran."""
+        from dbdyno.dsn import mapped, sql_without_secrets, text_without_secrets, without_secrets
 
         value = asdict(self)
         value["toml"] = text_without_secrets(self.toml)
         value["dsn"] = without_secrets(self.dsn)
         for arm in value["arms"]:
             arm["dsn"] = without_secrets(arm["dsn"])
+            for name in ("scripts", "before_sql", "after_sql"):
+                arm[name] = mapped(arm[name], sql_without_secrets)
+        value["workload"] = mapped(value["workload"], sql_without_secrets)
+        arms = [asdict(arm) for arm in self.arms]
+        kept = all(
+            new[name] == mapped(old[name], str)
+            for new, old in zip(value["arms"], arms, strict=True)
+            for name in ("scripts", "before_sql", "after_sql")
+        )
+        if not kept or value["workload"] != mapped(asdict(self.workload), str):
+            value["secrets_left_out"] = True
         return value
 
 
@@ -196,12 +210,18 @@ def is_model(target: str | None) -> bool:
 
 
 def plan_from_dict(value: dict[str, Any]) -> Plan:
-    """The plan that `Plan.to_dict` wrote."""
+    """The plan that `Plan.to_dict` wrote; raises `EvidenceError` for anything else."""
+    with reading("plan", "the manifest"):
+        return _plan_from_dict(value)
+
+
+def _plan_from_dict(value: dict[str, Any]) -> Plan:
 
     def scripts(items: list[dict[str, Any]] | None) -> list[Script] | None:
         return None if items is None else [Script(**item) for item in items]
 
     value = dict(value)
+    value.pop("secrets_left_out", None)
     workload = dict(value.pop("workload"))
     workload["scripts"] = scripts(workload["scripts"])
     arms = [Arm(**{**arm, "scripts": scripts(arm["scripts"])}) for arm in value.pop("arms")]

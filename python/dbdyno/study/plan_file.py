@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -22,6 +23,7 @@ from dbdyno.study.plan import (
     Workload,
     is_model,
 )
+from dbdyno.study.schedule import SLICED_TURN_NS
 from dbdyno.study.workloads import builtin_workload
 
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
@@ -59,7 +61,7 @@ def duration_ns(text: str) -> int | None:
     >>> duration_ns("50ms")
     50000000
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ns|us|ms|s|min|h)\s*", text)
+    match = re.fullmatch(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*(ns|us|ms|s|min|h)\s*", text)
     return round(float(match[1]) * _UNITS[match[2]]) if match else None
 
 
@@ -95,6 +97,7 @@ class _Reader:
                 schedule[f"{own}_ns"] = schedule.pop(own)
         if "turn_ns" in schedule and "turn_transactions" in schedule:
             self.fail("give turn or turn_transactions, not both", "schedule", "turn", 0)
+        self.check_slices(Schedule(**schedule), len(arms))
         if "metric" in verdict:
             verdict["headline"] = verdict.pop("metric")
         rates = [load.get("rate_per_s") if a.rate_per_s is None else a.rate_per_s for a in arms]
@@ -125,6 +128,21 @@ class _Reader:
             judge=Judge(**verdict),
             toml=self.text,
         )
+
+    def check_slices(self, schedule: Schedule, arms: int) -> None:
+        """Fails where a block would have more slices than can be kept apart."""
+        if schedule.switch == "turns" or schedule.turn_transactions is not None:
+            return
+        turn_ns = schedule.turn_ns or SLICED_TURN_NS
+        slices = arms * turn_ns // schedule.slice_ns
+        if slices > keys.SLICES_MOST:
+            self.fail(
+                f"{slices:,} slices in a block; at most {keys.SLICES_MOST:,}",
+                "schedule",
+                "turn" if schedule.turn_ns else "slice",
+                0,
+                "make slices longer or turns shorter, or take more blocks: they make intervals narrower",
+            )
 
     def target(self, name: str | None) -> str | None:
         """A model's file is relative to the plan, as scripts are."""
@@ -161,6 +179,8 @@ class _Reader:
     def arms(self, tables: Any) -> list[Arm]:
         if not isinstance(tables, list) or not tables or not isinstance(tables[0], dict):
             self.fail("the plan has no arm: write [[arm]] once for each variant", "", "arm", 0)
+        if len(tables) > keys.ARMS_MOST:
+            self.fail(f"{len(tables)} arms; a plan has at most {keys.ARMS_MOST}", "arm", "", keys.ARMS_MOST)
         arms = [Arm(**self.check(t, keys.ARM, "arm", at)) for at, t in enumerate(tables)]
         seen: set[str] = set()
         for at, arm in enumerate(arms):
@@ -192,29 +212,35 @@ class _Reader:
         if not keys.matches(key, value):
             found = f"{value!r}"[:60]
             self.fail(f"{name} must be {keys.TYPE_WORDS[key.type]}, found {found}", where, key.name, at)
-        if key.choices and value not in key.choices:
+        wrong = [item for item in (value if isinstance(value, list) else [value]) if item not in key.choices]
+        if key.choices and wrong:
             self.fail(
-                f"{name} must be one of {', '.join(key.choices)}, found {value!r}",
+                f"{name} must be one of {', '.join(key.choices)}, found {wrong[0]!r}",
                 where,
                 key.name,
                 at,
             )
-        if (key.low is not None and value < key.low) or (key.high is not None and value > key.high):
-            limits = f"at least {key.low}" if key.high is None else f"from {key.low} to {key.high}"
-            self.fail(f"{name} must be {limits}, found {value}", where, key.name, at)
+        if key.type == "duration":
+            return self.duration(key, value, where, at)
+        self.check_limits(key, value, value, where, at)
         return self.convert(key, value, where, at)
 
+    def check_limits(self, key: keys.Key, number: Any, shown: Any, where: str, at: int) -> None:
+        """Fails for a number out of its limits; what is no number (nan) is out of any."""
+        low, high = (-math.inf if key.low is None else key.low), (math.inf if key.high is None else key.high)
+        if (limits := keys.limits(key)) and not low <= number <= high:
+            self.fail(f"{_dotted(where, key.name)} must be {limits}, found {shown}", where, key.name, at)
+
+    def duration(self, key: keys.Key, text: str, where: str, at: int) -> int:
+        """Nanoseconds of a duration within its limits."""
+        nanoseconds = duration_ns(text)
+        if nanoseconds is None:
+            words = keys.TYPE_WORDS["duration"]
+            self.fail(f"{_dotted(where, key.name)} must be {words}, found {text!r}", where, key.name, at)
+        self.check_limits(key, nanoseconds / 1e9, text, where, at)
+        return nanoseconds
+
     def convert(self, key: keys.Key, value: Any, where: str, at: int) -> Any:
-        if key.type == "duration":
-            nanoseconds = duration_ns(value)
-            if not nanoseconds:
-                self.fail(
-                    f"{_dotted(where, key.name)} must be {keys.TYPE_WORDS['duration']}, found {value!r}",
-                    where,
-                    key.name,
-                    at,
-                )
-            return nanoseconds
         if key.type == "texts":
             return [value] if isinstance(value, str) else value
         if key.type in ("settings", "words"):
@@ -248,6 +274,9 @@ class _Reader:
         return Script(own.get("name", file.name), text, own.get("weight", 1))
 
     def unknown(self, name: str, allowed: list[str], where: str, at: int) -> NoReturn:
+        if homes := [home for home in keys.tables_with(name) if home != f"[{where}]"]:
+            here = f"[{where}]" if where else "the top"
+            self.fail(f"{name!r} is no key of {here}", where, name, at, f"move it to {' or '.join(homes)}")
         near = difflib.get_close_matches(name, allowed, 1)
         step = f"did you mean {near[0]!r}?" if near else f"allowed here: {', '.join(allowed)}"
         self.fail(f"unknown key {_dotted(where, name)!r}", where, name, at, step)

@@ -2,13 +2,16 @@
 
 A key has a type (`str`, `int`, `float`, `bool`, `duration`, `texts` = string or list of strings,
 `settings` = table of values as the engine reads them, `values` = table of values as they are,
-`words` = table of strings, `scripts`), a meaning, an example for `dbdyno plan new`, and limits.
+`words` = table of strings, `scripts`), a meaning, an example for `dbdyno plan new`, and limits (of a
+duration in seconds). Every number has both limits: what lies between them can be planned, checked and run.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+
+from dbdyno.decisions import WITHHOLDING
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,12 @@ class Key:
     high: float | None = None
     required: bool = False
 
+
+HOUR_S = 3600
+RATE_MOST = 10_000_000
+ARMS_MOST = 256
+SLICES_MOST = 100_000
+"""Slices of all arms in a block."""
 
 KINDS = ("commit-loop", "update-loop", "key-lookup", "scan-jobs", "sort")
 
@@ -83,7 +92,7 @@ WORKLOAD = (
         None,
         choices=("tpcb-like", "simple-update", "select-only"),
     ),
-    Key("scale", "int", "size of the built-in workload (100,000 rows each)", None, low=1),
+    Key("scale", "int", "size of the built-in workload (100,000 rows each)", None, low=1, high=100_000),
     Key(
         "protocol",
         "str",
@@ -98,7 +107,7 @@ WORKLOAD = (
         "SQL before the first block, once",
         '["""create table orders as\n'
         "select i as id, random() * 100 as amount\n"
-        'from generate_series(1, 400000) i""", "vacuum analyze orders"]',
+        'from generate_series(1, 100000) i""", "vacuum analyze orders"]',
     ),
     Key("teardown", "texts", "SQL at the end, whatever happens", '["drop table orders"]'),
     Key(
@@ -109,7 +118,14 @@ WORKLOAD = (
         low=1,
         high=100,
     ),
-    Key("latency_limit", "duration", "open loop: give up an arrival that is later than this", None),
+    Key(
+        "latency_limit",
+        "duration",
+        "open loop: give up an arrival that is later than this",
+        None,
+        low=0.000001,
+        high=HOUR_S,
+    ),
 )
 
 LOAD = (
@@ -121,18 +137,28 @@ LOAD = (
         "intended start. Without it each session goes on as soon as it can (closed loop)",
         None,
         low=0.001,
+        high=RATE_MOST,
     ),
-    Key("statement_timeout", "duration", "the engine cancels a statement that takes longer", None),
+    Key(
+        "statement_timeout",
+        "duration",
+        "the engine cancels a statement that takes longer",
+        None,
+        low=0.001,
+        high=24 * HOUR_S,
+    ),
 )
 
 SCHEDULE = (
     Key("blocks", "int", "blocks that count", "20", low=2, high=100_000),
-    Key("warmup_blocks", "int", "blocks before them, recorded and not counted", "2", low=0),
+    Key("warmup_blocks", "int", "blocks before them, recorded and not counted", "2", low=0, high=10_000),
     Key(
         "turn",
         "duration",
         "an arm's share of a block (default: 1 s in slices, 2 s in turns, 5 s with a reload,\n15 s with a restart)",
         None,
+        low=0.001,
+        high=HOUR_S,
     ),
     Key(
         "turn_transactions",
@@ -140,6 +166,7 @@ SCHEDULE = (
         "instead of turn: transactions of an arm in a block",
         None,
         low=1,
+        high=1_000_000_000,
     ),
     Key(
         "transactions",
@@ -147,6 +174,7 @@ SCHEDULE = (
         "on a model: transactions of each session in an arm's share of a block",
         None,
         low=1,
+        high=1_000_000_000,
     ),
     Key(
         "warmup_transactions",
@@ -154,9 +182,17 @@ SCHEDULE = (
         "on a model: transactions of each session before them that do not count",
         None,
         low=0,
+        high=1_000_000_000,
     ),
-    Key("slice", "duration", "length of a slice where arms alternate in slices", '"50ms"'),
-    Key("settle", "duration", "load after a switch that is recorded and not counted", None),
+    Key("slice", "duration", "length of a slice where arms alternate in slices", '"50ms"', low=0.001, high=HOUR_S),
+    Key(
+        "settle",
+        "duration",
+        'load after a switch that is recorded and not counted; "0s" for none',
+        None,
+        low=0,
+        high=HOUR_S,
+    ),
     Key(
         "switch",
         "str",
@@ -184,7 +220,7 @@ WATCH = (
         high=1000,
     ),
     Key("counters", "bool", "read the engine's and the host's counters at the blocks' borders", None),
-    Key("overhead_blocks", "int", "blocks that measure the cost of watching", "2", low=0),
+    Key("overhead_blocks", "int", "blocks that measure the cost of watching", "2", low=0, high=1_000),
     Key(
         "statements",
         "bool",
@@ -225,6 +261,14 @@ VERDICT = (
         low=0,
         high=10_000_000,
     ),
+    Key(
+        "accept",
+        "texts",
+        'gates that may fail without withholding the verdict, such as ["work"] where the arms are\n'
+        "meant to do different work",
+        None,
+        choices=WITHHOLDING,
+    ),
 )
 
 ARM = (
@@ -234,7 +278,7 @@ ARM = (
         "settings",
         "settings",
         "server settings of this arm; on a model its parameters",
-        '{work_mem = "4MB"}',
+        '{work_mem = "1MB"}',
     ),
     Key("parameters", "values", "other parameters of the typed workload", None),
     Key("against", "str", "the arm it is compared with, if not the first; its own name: none", None),
@@ -242,7 +286,7 @@ ARM = (
     Key("after_sql", "texts", "SQL after each turn, whatever happens", None),
     Key("scripts", "scripts", "other scripts than the workload's", None),
     Key("sessions", "int", "another number of sessions", None, low=1, high=10_000),
-    Key("rate_per_s", "float", "another rate", None, low=0.001),
+    Key("rate_per_s", "float", "another rate", None, low=0.001, high=RATE_MOST),
     Key("dsn", "str", "another engine", None),
     Key("protocol", "str", "another protocol", None, choices=("prepared", "extended", "simple")),
 )
@@ -284,6 +328,29 @@ TYPE_WORDS = {
     "values": "a table of strings, numbers and truth values",
     "scripts": 'a list of scripts such as [{file = "a.sql"}]',
 }
+
+
+def tables_with(name: str) -> list[str]:
+    """The tables that have a key of this name, as a plan writes them."""
+    tables = [f"[{table}]" for table, own in TABLES.items() if any(key.name == name for key in own)]
+    tables += ["[[arm]]"] if any(key.name == name for key in ARM) else []
+    return tables + (["the top, before the first table"] if any(key.name == name for key in TOP) else [])
+
+
+def limits(key: Key) -> str:
+    """The limits of a number or duration, in words; nothing where there are none."""
+    if key.low is None and key.high is None:
+        return ""
+    return f"from {_limit(key, key.low)} to {_limit(key, key.high)}"
+
+
+_SECONDS = ((86_400, "24h"), (HOUR_S, "1h"), (1, "1s"), (0.001, "1ms"), (0.000001, "1us"), (0, "0s"))
+
+
+def _limit(key: Key, value: float | None) -> str:
+    if key.type == "duration":
+        return next(text for seconds, text in _SECONDS if seconds == value)
+    return "2^63 - 1" if value == 2**63 - 1 else f"{value:,}"
 
 
 def matches(key: Key, value: Any) -> bool:

@@ -44,7 +44,9 @@ settings = {work_mem = "64MB"}
 ```
 
 The first arm is the base that the others are compared with. An unknown key, a wrong type or a
-value out of its limits is an error that names the file and the line; nothing is run then.
+value out of its limits is an error that names the file and the line; nothing is run then. Every
+number and duration has limits, which stand behind it below; a plan has at most {arms} arms, and at
+most {slices} slices in a block.
 
 - A duration is a string of a number and a unit, `ns`, `us`, `ms`, `s`, `min` or `h`: `"50ms"`,
   `"1.5s"`, `"2min"`.
@@ -81,7 +83,7 @@ _UNITS_NS = (("h", 3600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**
 
 def plan_reference() -> str:
     """The page, in Markdown."""
-    parts = [_HEAD]
+    parts = [_HEAD.replace("{arms}", str(keys.ARMS_MOST)).replace("{slices}", f"{keys.SLICES_MOST:,}")]
     for table, heading, own, holder in _PLACES:
         meaning = f": {_MEANING[table]}" if table in _MEANING else ""
         parts.append("\n".join([*_wrapped(f"## {heading}{meaning}"), ""]))
@@ -102,15 +104,7 @@ def _entry(key: keys.Key, holder: type) -> str:
 def _limits(key: keys.Key) -> list[str]:
     if key.choices:
         return ["one of " + ", ".join(f"`{choice}`" for choice in key.choices)]
-    if key.low is None:
-        return []
-    if key.high is None:
-        return [f"at least {key.low:,}"]
-    return [f"from {key.low:,} to {_large(key.high)}"]
-
-
-def _large(value: float) -> str:
-    return "2^63 - 1" if value == 2**63 - 1 else f"{value:,}"
+    return [limits] if (limits := keys.limits(key)) else []
 
 
 def _default(key: keys.Key, holder: type) -> list[str]:

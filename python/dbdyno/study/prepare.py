@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import PlanError, TargetError
 from dbdyno.study.plan import Arm, Plan
-from dbdyno.study.schedule import PlannedBlock, Timing, blocks, timing
+from dbdyno.study.schedule import PlannedBlock, Timing, blocks, lasting_s, timing
 
 if TYPE_CHECKING:
     from dbdyno.target.guardian import Guardian
@@ -55,10 +56,18 @@ class Prepared:
         arms = [_arm_spec(self.plan, ready) for ready in self.arms]
         return json.dumps({"seed": self.seed, "protocol": self.plan.workload.protocol, "arms": arms})
 
-    def seconds(self) -> float:
-        """How long the blocks take if nothing waits."""
-        turns = [turn for block in self.blocks for turn in block.turns]
-        return sum((turn.length_ns or 0) / 1e9 for turn in turns)
+    def seconds(self, operation_ns: list[float] | None = None, first: int = 0) -> float:
+        """How long the blocks from `first` on take, where a transaction of each arm takes `operation_ns`;
+        without that, if it takes next to nothing. Blocks of a kind take equally long."""
+        sessions = [self.plan.sessions_of(own.arm) for own in self.arms]
+        count = Counter(block.kind for block in self.blocks[first:])
+        one = {block.kind: block for block in self.blocks[first:]}
+        asked = operation_ns or [0.0] * len(sessions)
+        return sum(count[kind] * lasting_s(block.turns, asked, sessions) for kind, block in one.items())
+
+    def retimed(self, how: Timing) -> Prepared:
+        """The same with other lengths; the order follows from them and the seed."""
+        return replace(self, timing=how, blocks=blocks(self.plan, how, self.seed))
 
 
 @contextlib.contextmanager
@@ -207,9 +216,10 @@ def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
                 where=f"arm {arm.name!r}, {error.where or target.safe_dsn}",
                 next_step=error.next_step,
             ) from error
-    if target.pooled and any(change.how == "session" for change in changes):
+    if target.pooled and any(change.how in ("session", "reload") for change in changes):
         raise TargetError(
-            "a connection pooler stands between: settings of a session would reach other sessions",
+            "a connection pooler stands between: settings of a session would reach other sessions,"
+            " and the lock on those of the server would be anybody's",
             where=f"arm {arm.name!r} on {target.safe_dsn}",
             next_step="connect to the server itself, past the pooler",
         )

@@ -6,6 +6,9 @@ import sys
 import time
 from typing import Protocol, TextIO
 
+from dbdyno.visible import own
+from dbdyno.visible import text as visible_text
+
 
 class Progress(Protocol):
     """What the runner tells of its progress."""
@@ -94,7 +97,7 @@ class Terminal(Lines):
             TextColumn("block {task.completed}/{task.total}"),
             BarColumn(),
             TextColumn("{task.description}"),
-            console=Console(file=stream),
+            console=Console(file=own(stream)),
             transient=True,
         )
         self.task = self.bar.add_task("starting", total=None)
@@ -107,6 +110,8 @@ class Terminal(Lines):
         self.bar.start()
 
     def tick(self, block: int, kind: str, arm: str, transactions: int) -> None:
+        from rich.markup import escape
+
         now = time.monotonic()
         if now - self.seen[0] >= 0.5:
             self.rate = max(0.0, (transactions - self.seen[1]) / (now - self.seen[0]))
@@ -114,16 +119,16 @@ class Terminal(Lines):
         word = {"warmup": "warming up, ", "overhead": "cost of watching, "}.get(kind, "")
         left = f"{self.left()} left" if self.done > self.first else ""
         rate = f"{_rate(self.rate)}  " if transactions else ""
-        self.bar.update(self.task, description=f"{word}{arm}  {rate}{left}")
+        self.bar.update(self.task, description=escape(visible_text(f"{word}{arm}  {rate}{left}")))
 
     def block(self, block: int, kind: str, rates: dict[str, float], marks: list[str]) -> None:
         self.done += 1
         self.bar.update(self.task, completed=self.done)
         if marks:
-            self.bar.console.print(f"block {self.done}: {', '.join(marks)}", markup=False)
+            self.bar.console.print(visible_text(f"block {self.done}: {', '.join(marks)}"), markup=False)
 
     def write(self, text: str) -> None:
-        self.bar.console.print(text, markup=False, highlight=False)
+        self.bar.console.print(visible_text(text), markup=False, highlight=False)
 
     def end(self) -> None:
         self.bar.stop()

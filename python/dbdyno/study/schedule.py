@@ -5,16 +5,21 @@ a row of quads, each quad a random order of the arms followed by its mirror imag
 arms), so that any straight-line drift inside a quad hits all arms alike. Where a switch costs a
 reload or a restart, a block is one turn of every arm, in an order drawn so that each arm stands
 first equally often (random order and its mirror image in the next block).
+
+A block's order is drawn when it is asked for, from the seed and the block's place: a plan of 100,000 blocks
+costs nothing to look at, and a block's order does not depend on how many come before it.
 """
 
 from __future__ import annotations
 
+import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbdyno.study.plan import Plan, Schedule
 
 SECOND = 1_000_000_000
+MS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -27,15 +32,6 @@ class Turn:
     transactions: int | None
     counts: bool = True
     watched: bool = True
-
-
-@dataclass(frozen=True)
-class PlannedBlock:
-    """One block before it is run; `kind` is 'warmup', 'overhead' or 'measure'."""
-
-    index: int
-    kind: str
-    turns: list[Turn]
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,43 @@ class Timing:
         return self.switch == "slices"
 
 
-_TURN_NS = {"slices": SECOND, "turns": 2 * SECOND, "reload": 5 * SECOND, "restart": 15 * SECOND}
+@dataclass(frozen=True)
+class PlannedBlock:
+    """One block before it is run; `kind` is 'warmup', 'overhead' or 'measure', `number` its place among
+    those of its kind."""
+
+    index: int
+    kind: str
+    number: int
+    arms: int
+    how: Timing
+    seed: int
+    given: list[Turn] | None = None
+
+    @property
+    def turns(self) -> list[Turn]:
+        """Its turns in their order, drawn anew each time: always the same. `given` stands for them where
+        they were chosen otherwise."""
+        if self.given is not None:
+            return self.given
+        if self.kind == "overhead":
+            return _watching(self.how, self._dice(self.number))
+        arms = list(range(self.arms))
+        if self.how.in_slices:
+            return _sliced(arms, self.how, self._dice(self.number))
+        # Neighbours are mirror images of each other.
+        order = self._dice(self.number // 2).sample(arms, len(arms))
+        return _turns(order[::-1] if self.number % 2 else order, self.how)
+
+    def _dice(self, number: int) -> random.Random:
+        return random.Random(f"dbdyno schedule {self.seed} {self.kind} {number}")
+
+
+GROWN_MOST_NS = 10 * SECOND
+"""Slices and turns grow to this by themselves; a plan may ask for more."""
+SLICED_TURN_NS = SECOND
+"""An arm's share of a block in slices, where the plan names none."""
+_TURN_NS = {"slices": SLICED_TURN_NS, "turns": 2 * SECOND, "reload": 5 * SECOND, "restart": 15 * SECOND}
 _SETTLE_NS = {"slices": 0, "turns": SECOND // 5, "reload": SECOND, "restart": 3 * SECOND}
 
 
@@ -73,35 +105,47 @@ def timing(schedule: Schedule, switch: str) -> Timing:
     return Timing(switch, min(schedule.slice_ns, turn), turn, None, settle)
 
 
+def grown(how: Timing, needed_ns: float) -> Timing:
+    """The timing with slices (or turns) of at least `needed_ns`, as far as they grow by themselves.
+    A turn that is counted in transactions stays."""
+    wanted = min(math.ceil(needed_ns / MS) * MS, GROWN_MOST_NS)
+    if how.turn_ns is None:
+        return how
+    if not how.in_slices:
+        return replace(how, turn_ns=max(how.turn_ns, wanted))
+    length = max(how.slice_ns, wanted)
+    return replace(how, slice_ns=length, turn_ns=max(how.turn_ns, 2 * length))
+
+
+def lasting_s(turns: list[Turn], operation_ns: list[float], sessions: list[int]) -> float:
+    """How long turns take, where `operation_ns` is what a transaction of each arm takes.
+
+    No transaction begins after a turn's end, and the turn lasts until the last one is over: of s
+    sessions at random places in theirs the longest has s / (s + 1) of it left on average.
+    """
+    whole = 0.0
+    for turn in turns:
+        one, s = operation_ns[turn.arm], sessions[turn.arm]
+        if turn.length_ns is not None:
+            whole += max(one, turn.length_ns + one * s / (s + 1))
+        elif turn.transactions is not None:
+            whole += one * math.ceil(turn.transactions / s)
+    return whole / 1e9
+
+
 def blocks(plan: Plan, how: Timing, seed: int) -> list[PlannedBlock]:
     """All blocks of a run in their order: warm-up, cost of watching, then those that count.
 
     The same (plan, timing, seed) gives the same order.
     """
-    dice = random.Random(f"dbdyno schedule {seed}")
-    arms = list(range(len(plan.arms)))
-    planned: list[PlannedBlock] = []
-    mirror: list[int] | None = None
-
-    def add(kind: str) -> None:
-        nonlocal mirror
-        if how.in_slices:
-            turns = _sliced(arms, how, dice)
-        else:
-            order = mirror[::-1] if mirror else dice.sample(arms, len(arms))
-            mirror = None if mirror else order
-            turns = _turns(order, how)
-        planned.append(PlannedBlock(len(planned), kind, turns))
-
-    for _ in range(plan.schedule.warmup_blocks):
-        add("warmup")
-    if plan.watch.activity_hz > 0 or plan.watch.counters:
-        for _ in range(plan.watch.overhead_blocks):
-            planned.append(PlannedBlock(len(planned), "overhead", _watching(how, dice)))
-    mirror = None
-    for _ in range(plan.schedule.blocks):
-        add("measure")
-    return planned
+    watching = plan.watch.activity_hz > 0 or plan.watch.counters
+    kinds = {
+        "warmup": plan.schedule.warmup_blocks,
+        "overhead": plan.watch.overhead_blocks if watching else 0,
+        "measure": plan.schedule.blocks,
+    }
+    places = [(kind, number) for kind, count in kinds.items() for number in range(count)]
+    return [PlannedBlock(at, kind, number, len(plan.arms), how, seed) for at, (kind, number) in enumerate(places)]
 
 
 def _sliced(arms: list[int], how: Timing, dice: random.Random) -> list[Turn]:
@@ -123,9 +167,11 @@ def _turns(order: list[int], how: Timing) -> list[Turn]:
 
 
 def _watching(how: Timing, dice: random.Random) -> list[Turn]:
-    """The base arm with and without the watcher, in ABBA quads of a quarter of a second."""
+    """The base arm with and without the watcher, in ABBA quads: four of quarters of a second, or
+    fewer of slices that are longer."""
+    length = max(SECOND // 4, how.slice_ns if how.in_slices else 0)
     order: list[bool] = []
-    for _ in range(4):
+    for _ in range(max(1, SECOND // length)):
         half = dice.sample([True, False], 2)
         order += half + half[::-1]
-    return [Turn(0, at, SECOND // 4, None, watched=watched) for at, watched in enumerate(order)]
+    return [Turn(0, at, length, None, watched=watched) for at, watched in enumerate(order)]

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import TargetError
+from dbdyno.processes import search_folders
 from dbdyno.target.binaries import Binaries
 
 CACHE = "/var/cache/dbdyno"
@@ -89,7 +90,8 @@ def bare_environment(home: Path, env: Mapping[str, str] | None = None) -> dict[s
     """An environment without PG* variables, locale, and whatever secrets ours may hold."""
     env = os.environ if env is None else env
     kept = {name: env[name] for name in KEPT_VARIABLES if name in env}
-    return {"PATH": os.defpath, **kept, "LC_ALL": "C", "HOME": str(home)}
+    path = os.pathsep.join(str(folder) for folder in search_folders(kept.get("PATH", "")))
+    return {**kept, "PATH": path or os.defpath, "LC_ALL": "C", "HOME": str(home)}
 
 
 def can_enter(account: Account, folder: Path) -> bool:

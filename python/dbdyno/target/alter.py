@@ -5,18 +5,23 @@ with which the server does not start can be undone. Other engines: reload only, 
 allows it, by ALTER SYSTEM; the entry that was there before is set again, or removed if there was
 none, and the guardian does so if we die.
 
-Both the change and its undo are verified in new sessions; what is not in force raises.
+Before the first change the server's settings are claimed, so that no other run alters them, and
+what they were is noted on disk. Both the change and its undo are verified in new sessions; what is
+not in force raises.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import PurePath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import TargetError
+from dbdyno.evidence.run import this_process
+from dbdyno.target import owed
 from dbdyno.target.guardian import Guardian
 from dbdyno.target.permission import refusal
 from dbdyno.target.setting_values import SettingFact, in_unit, same_value
@@ -44,16 +49,30 @@ def apply_server_settings(
     *,
     guardian: Guardian | None = None,
     allow_alter_system: bool = False,
+    run: str = "",
 ) -> Iterator[None]:
     """Put the changes that need a reload or a restart in force for the length of the block.
 
     Changes of other kinds are passed over: they belong to sessions. Raises `TargetError` where a
     right is missing, where a change did not come into force, or where it could not be put back.
+    `run` is the folder of the run that asks, for those who meet what it left.
     """
     todo = [change for change in changes if change.how in ("reload", "restart")]
     if not todo:
         yield
         return
+    with contextlib.ExitStack() as stack:
+        held = guardian or stack.enter_context(Guardian())
+        if target.engine is None:
+            held.claim(target.libpq_parameters(), PurePath(run).name)
+        stack.enter_context(_applied(target, held, todo, allow_alter_system, run))
+        yield
+
+
+@contextlib.contextmanager
+def _applied(
+    target: Postgres, guardian: Guardian, todo: Sequence[SettingChange], allow_alter_system: bool, run: str
+) -> Iterator[None]:
     with contextlib.closing(target.connect()) as conn:
         reason = refusal(target, conn, todo, allow_alter_system=allow_alter_system)
         if reason:
@@ -62,10 +81,8 @@ def apply_server_settings(
     if target.engine is not None:
         with _on_own_engine(target, target.engine, todo, before):
             yield
-        return
-    with contextlib.ExitStack() as stack:
-        held = guardian or stack.enter_context(Guardian())
-        with _on_other_engine(target, held, todo, before):
+    else:
+        with _on_other_engine(target, guardian, todo, before, run):
             yield
 
 
@@ -83,12 +100,12 @@ def _on_own_engine(
             for change in changes:
                 _alter(conn, change.name, change.value)
         engine.restart() if restart else engine.reload()
-        _await_in_force(target, {change.name: change.value for change in changes})
+        await_in_force(target, {change.name: change.value for change in changes})
         yield
     finally:
         engine.write_auto_conf(saved)
         engine.restart() if restart or not engine.running else engine.reload()
-        _await_in_force(target, {fact.name: fact.setting for fact in before.values()})
+        await_in_force(target, {fact.name: fact.setting for fact in before.values()})
 
 
 @contextlib.contextmanager
@@ -97,22 +114,22 @@ def _on_other_engine(
     guardian: Guardian,
     changes: Sequence[SettingChange],
     before: dict[str, SettingFact],
+    run: str,
 ) -> Iterator[None]:
     conn = target.connect()
     number = None
     try:
         entries = read_entries(conn, before.values())
-        undo = SqlUndo(
-            "settings " + ", ".join(entries),
-            target.libpq_parameters(),
-            (*(alter_system_sql(*entry) for entry in entries.items()), "select pg_reload_conf()"),
-            (_backend(conn),),
-        )
-        number = guardian.push(undo)
+        undo = _undo(target, conn, entries, _owed(target, conn, guardian, changes, entries, run))
+        try:
+            number = guardian.push(undo)
+        except BaseException:  # then nothing is changed
+            owed.forget(undo.record)
+            raise
         for change in changes:
             _alter(conn, change.name, change.value)
         conn.execute("select pg_reload_conf()")
-        _await_in_force(target, {change.name: change.value for change in changes})
+        await_in_force(target, {change.name: change.value for change in changes})
         yield
     finally:
         conn.close()
@@ -120,13 +137,38 @@ def _on_other_engine(
             problems = undo.carry_out()
             if problems:
                 raise TargetError(
-                    "settings could not be put back: " + "; ".join(problems),
-                    next_step=f"have a DBA run: {'; '.join(undo.statements)}",
+                    "settings could not be put back yet: " + "; ".join(problems),
+                    next_step=f"{guardian.goes_on(undo)}. By hand: {'; '.join(undo.statements)}",
                 )
-            _await_in_force(target, {fact.name: fact.setting for fact in before.values()})
+            await_in_force(target, {fact.name: fact.setting for fact in before.values()})
             with contextlib.closing(target.connect()) as check:
                 _compare_entries(entries, read_entries(check, before.values()))
             guardian.discard(number)
+
+
+def put_back_sql(entries: Mapping[str, str | None]) -> tuple[str, ...]:
+    """The statements that bring entries of postgresql.auto.conf back into force."""
+    return (*(alter_system_sql(*entry) for entry in entries.items()), "select pg_reload_conf()")
+
+
+def _undo(target: Postgres, conn: Connection, entries: Mapping[str, str | None], record: Path) -> SqlUndo:
+    label = "settings " + ", ".join(entries)
+    undo = target.sql_undo(label, put_back_sql(entries), (conn.info.backend_pid,))
+    return replace(undo, lasting=True, claimed=True, record=str(record))
+
+
+def _owed(
+    target: Postgres,
+    conn: Connection,
+    guardian: Guardian,
+    changes: Sequence[SettingChange],
+    entries: Mapping[str, str | None],
+    run: str,
+) -> Path:
+    """Notes on disk what the settings were. Raises `TargetError`."""
+    settings = {change.name: owed.Kept(change.before, entries[change.name], (change.value,)) for change in changes}
+    record = owed.begun(target.safe_dsn, target.identity(conn), settings, run)
+    return owed.write_new(replace(record, guardian=this_process(guardian.pid)))
 
 
 def read_entries(conn: Connection, facts: Iterable[SettingFact]) -> dict[str, str | None]:
@@ -176,7 +218,16 @@ def _compare_entries(wanted: dict[str, str | None], found: dict[str, str | None]
         )
 
 
-def _await_in_force(target: Postgres, wanted: dict[str, str]) -> None:
+def other_values(target: Postgres, wanted: Mapping[str, str]) -> str:
+    """What a new session sees instead of the wanted values, as a sentence; empty where all is well."""
+    with contextlib.closing(target.connect()) as conn:
+        facts = read_facts(conn, wanted).values()
+    return "; ".join(
+        _why_not_in_force(fact, wanted[fact.name]) for fact in facts if not _in_force(fact, wanted[fact.name])
+    )
+
+
+def await_in_force(target: Postgres, wanted: dict[str, str]) -> None:
     """Until new sessions see the values.
 
     Raises `TargetError` when they do not within `IN_FORCE_S`.
@@ -214,8 +265,3 @@ def _alter(conn: Connection, name: str, value: str) -> None:
         execute(conn, alter_system_sql(name, value))
     except (psycopg.Error, UnicodeError) as error:
         raise TargetError(f"the engine refuses it: {str(error).splitlines()[0]}", where=f"setting {name}") from error
-
-
-def _backend(conn: Connection) -> int:
-    row = conn.execute("select pg_backend_pid()").fetchone()
-    return int(row[0]) if row else 0

@@ -13,13 +13,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import TargetError
+from dbdyno.processes import find_program, search_folders
 
 PROGRAMS = ("initdb", "postgres", "pg_ctl")
 """What a folder must contain to count as a server's."""
@@ -99,7 +99,7 @@ def installed_folders(env: Mapping[str, str], root: Path = Path("/")) -> Iterato
     configured = _pg_config_bindir(path)
     if configured:
         yield configured
-    yield from (Path(part) for part in path.split(os.pathsep) if part)
+    yield from search_folders(path)
 
 
 def wheel_folders() -> Iterator[Path]:
@@ -153,7 +153,7 @@ def _forced(folder: Path) -> Binaries:
 
 
 def _pg_config_bindir(path: str) -> Path | None:
-    program = shutil.which("pg_config", path=path)
+    program = find_program("pg_config", path)
     if program is None:
         return None
     try:

@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.target import check_engine, check_host
+from dbdyno.target import check_engine, check_host, check_left
 from dbdyno.target.check import Check
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ CHECKS: dict[str, Callable[[Any, Any], Check]] = {
     "connections": check_engine.connections,
     "session settings": check_engine.session_settings,
     "server settings": check_engine.alter_system,
+    "left by runs": check_left.left_by_runs,
     "own schema": check_engine.schema,
     "WAL position": check_engine.wal_position,
     "durability": check_engine.durability,

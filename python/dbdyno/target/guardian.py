@@ -11,10 +11,12 @@
 
 An undo is acknowledged before its change is made, so there is no instant at which a change stands
 alone. Secrets travel over the pipe only, never in arguments or files. What the guardian did is
-appended to a journal if one is named.
+appended to a journal if one is named. It holds the lock of a server's settings, too (`claim`), and
+goes on for hours where the server cannot be reached (`put_back`).
 
 Limits: if both processes are killed at once (a container is removed, the machine stops), nobody is
 left to put anything back; a change of an engine's settings then stays in its postgresql.auto.conf.
+The record of what is owed (`owed`) stays as well: the next run and the doctor see it.
 """
 
 from __future__ import annotations
@@ -28,18 +30,29 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from dbdyno.errors import TargetError
+from dbdyno.processes import python_command, python_environment
+from dbdyno.target.put_back import Claims, put_back_all, told, undo_lasts
 from dbdyno.target.undo import SqlUndo, Undo, from_wire, to_wire
 
 ACKNOWLEDGE_S = 20.0
 """How long the guardian may take to acknowledge (its first answer includes the start of Python)."""
 
+CLAIM_S = 60.0
+"""How long it may take to reach the server and to take the lock of its settings."""
+
+CLOSE_S = 20.0
+"""How long the end of a run waits for a guardian that puts something back."""
+
 PARENT_POLL_S = 1.0
+
+_STILL_AT_WORK: list[subprocess.Popen[bytes]] = []
+"""Guardians that go on after their run: no longer waited for."""
 
 
 class Guardian:
@@ -85,6 +98,30 @@ class Guardian:
                 with contextlib.suppress(TargetError):
                     self._tell({"op": "discard", "id": number})
 
+    def claim(self, connection: Mapping[str, str], run: str = "") -> None:
+        """Take the lock of a server's settings, or see that it is still held; it lasts until the
+        guardian ends. Raises `TargetError` where another run has it, or nobody answers.
+        """
+        with self._lock:
+            message = {"op": "claim", "connection": dict(connection), "run": run}
+            answer = self._ask(message, CLAIM_S)
+            if answer is None or answer["problem"]:
+                known = answer or {"problem": "the guardian process does not answer"}
+                raise TargetError(
+                    f"{known['problem']}; no setting was changed",
+                    where=known.get("where"),
+                    next_step=known.get("next_step") or "see that the server can be reached, then run again",
+                )
+
+    def goes_on(self, undo: Undo) -> str:
+        """What happens to an undo that failed: for the next step of an error."""
+        if undo_lasts(undo) and self.pid is not None:
+            return (
+                f"the guardian (process {self.pid}) tries again for 24 h;"
+                " `dbdyno doctor --target DSN` shows whether it is done"
+            )
+        return "put it back by hand; the guardian tries once more when dbdyno ends"
+
     @contextlib.contextmanager
     def undo(self, undo: Undo) -> Iterator[None]:
         """Carry the undo out when the block ends, in whatever way.
@@ -99,14 +136,15 @@ class Guardian:
             if problems:
                 raise TargetError(
                     "not everything could be put back: " + "; ".join(problems),
-                    next_step="put it back by hand; the guardian tries once more when dbdyno ends",
+                    next_step=self.goes_on(undo),
                 )
             self.discard(number)
 
     def close(self) -> None:
         """End the guardian.
 
-        Undos still registered are carried out by it first; this waits for them.
+        Undos still registered are carried out by it first; this waits `CLOSE_S` for them. A guardian
+        that needs longer goes on by itself.
         """
         with self._lock:
             process, self._process = self._process, None
@@ -117,8 +155,10 @@ class Guardian:
                 with contextlib.suppress(OSError):
                     _write_all(process.stdin.fileno(), b'\n{"op": "done"}\n')
             process.stdin.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=120)
+            try:
+                process.wait(timeout=CLOSE_S)
+            except subprocess.TimeoutExpired:
+                _STILL_AT_WORK.append(process)
             process.stdout.close()
             if process.returncode is not None and process.returncode < 0:  # it was killed
                 for undo in reversed(self._pending.values()):
@@ -137,40 +177,38 @@ class Guardian:
         self.close()
 
     def _tell(self, message: dict[str, Any]) -> None:
-        """Send, and wait until it is acknowledged; answers to messages given up are passed over."""
-        process = self._process = self._process or _spawn(self._journal)
-        assert process.stdin is not None and process.stdout is not None
-        self._sequence += 1
-        message = {**message, "sequence": self._sequence}
-        detail = "no answer"
-        try:
-            _write_all(process.stdin.fileno(), b"\n" + json.dumps(message).encode() + b"\n")
-            while line := _read_line(process.stdout.fileno(), ACKNOWLEDGE_S):
-                answer = json.loads(line)
-                if answer["sequence"] == self._sequence:
-                    detail = answer["problem"]
-                    break
-        except OSError:
-            pass
+        """Send, and wait until it is acknowledged."""
+        answer = self._ask(message, ACKNOWLEDGE_S)
+        detail = "no answer" if answer is None else answer["problem"]
         if detail:
             raise TargetError(
                 f"the guardian process does not hold the undo ({detail}); the change was not made",
                 next_step="run again; if this repeats, look for what ends processes here",
             )
 
+    def _ask(self, message: dict[str, Any], patience_s: float) -> dict[str, Any] | None:
+        """Send, and return the answer, or None; answers to messages given up are passed over."""
+        process = self._process = self._process or _spawn(self._journal)
+        assert process.stdin is not None and process.stdout is not None
+        self._sequence += 1
+        message = {**message, "sequence": self._sequence}
+        with contextlib.suppress(OSError):
+            _write_all(process.stdin.fileno(), b"\n" + json.dumps(message).encode() + b"\n")
+            while line := _read_line(process.stdout.fileno(), patience_s):
+                answer: dict[str, Any] = json.loads(line)
+                if answer["sequence"] == self._sequence:
+                    return answer
+        return None
+
 
 def _spawn(journal: Path | None) -> subprocess.Popen[bytes]:
-    package_parent = str(Path(__file__).resolve().parents[2])
-    paths = [package_parent, *filter(None, [os.environ.get("PYTHONPATH")])]
-    command = [sys.executable, "-m", "dbdyno.target.guardian", str(os.getpid())]
-    if journal is not None:
-        command.append(str(journal.resolve()))
+    kept = [] if journal is None else [str(journal.resolve())]
     return subprocess.Popen(
-        command,
+        python_command("dbdyno.target.guardian", str(os.getpid()), *kept),
         bufsize=0,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        env=python_environment(),
         start_new_session=True,
     )
 
@@ -192,8 +230,11 @@ def _read_line(descriptor: int, patience_s: float) -> bytes:
     return line
 
 
-def _remember(message: dict[str, Any], held: dict[int, Undo]) -> None:
+def _remember(message: dict[str, Any], held: dict[int, Undo], claims: Claims) -> None:
     """Apply one message to what is held."""
+    if message["op"] == "claim":
+        claims.of(message["connection"]).hold(message["run"])
+        return
     number = int(message["id"])
     if message["op"] == "discard":
         held.pop(number, None)
@@ -206,7 +247,7 @@ def _remember(message: dict[str, Any], held: dict[int, Undo]) -> None:
         held[number] = undo
 
 
-def _listen(parent: int, held: dict[int, Undo]) -> None:
+def _listen(parent: int, held: dict[int, Undo], claims: Claims) -> None:
     """Hold undos until `done`, which leaves none, or until the parent is gone."""
     rest = b""
     while True:
@@ -223,12 +264,11 @@ def _listen(parent: int, held: dict[int, Undo]) -> None:
             if message["op"] == "done":
                 held.clear()
                 return
-            problem = ""
+            answer: dict[str, Any] = {"sequence": message["sequence"], "problem": ""}
             try:
-                _remember(message, held)
+                _remember(message, held, claims)
             except Exception as error:  # the parent hears why; the guardian lives on
-                problem = repr(error)
-            answer = {"sequence": message["sequence"], "problem": problem}
+                answer |= told(error)
             with contextlib.suppress(OSError):
                 _write_all(1, json.dumps(answer).encode() + b"\n")
 
@@ -251,18 +291,12 @@ def main(arguments: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     journal = Path(arguments[1]) if len(arguments) > 1 else None
-    problems: list[str] = []
     held: dict[int, Undo] = {}
+    claims = Claims()
     with contextlib.suppress(Exception):  # whatever happens to the pipe, what is held is done
-        _listen(int(arguments[0]), held)
-    for undo in reversed(held.values()):
-        try:
-            found = undo.carry_out()
-        except Exception as error:  # the other undos must still happen
-            found = [f"{undo.label}: {error!r}"]
-        problems += found
-        _tell_outcome(journal, "; ".join(found) or f"put back: {undo.label}")
-    return 1 if problems else 0
+        _listen(int(arguments[0]), held, claims)
+    undos = list(reversed(held.values()))
+    return 1 if put_back_all(undos, claims, lambda text: _tell_outcome(journal, text)) else 0
 
 
 if __name__ == "__main__":

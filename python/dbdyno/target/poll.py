@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 PAUSE_LONGEST_S = 5.0
 LOCK_TIMEOUT_MS = 500
+STOP_S = 15.0
+"""How long a thread that was told to stop is waited for: it may be connecting."""
 
 
 class Poller(ABC):
@@ -72,7 +74,7 @@ class Poller(ABC):
         self._stop.set()
         self._looking.set()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(STOP_S)
             self._thread = None
 
     def pause(self) -> None:
@@ -150,6 +152,7 @@ class PostgresPoller(Poller):
             application_name=self.name,
             lock_timeout_ms=LOCK_TIMEOUT_MS,
             read_only=self.read_only,
+            stop=self._stop.is_set,
         )
         conn.prepare_threshold = None if self._target.pooled else 1
         return conn

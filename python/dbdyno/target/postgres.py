@@ -15,7 +15,7 @@ import contextlib
 import copy
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 
@@ -65,11 +65,13 @@ class Postgres:
     def __init__(self, given: Mapping[str, Any], engine: EmbeddedPostgres | None = None) -> None:
         import psycopg
 
+        from dbdyno.target.session import open_session
+
         self.engine = engine
         self._parameters = {str(k): str(v) for k, v in given.items() if v is not None}
         self._parameters.setdefault("connect_timeout", str(CONNECT_TIMEOUT_S))
         try:
-            with contextlib.closing(psycopg.connect(**self._arguments(CONTROL_NAME))) as conn:
+            with contextlib.closing(open_session(self._arguments(CONTROL_NAME))) as conn:
                 self._resolve(conn)
         except (psycopg.Error, UnicodeError) as error:
             raise self._no_answer(error) from None
@@ -142,12 +144,17 @@ class Postgres:
         lock_timeout_ms: int | None = None,
         read_only: bool = False,
         application_name: str = CONTROL_NAME,
+        stop: Callable[[], bool] | None = None,
     ) -> Connection:
         """A new connection, without prepared statements.
 
+        `statement_timeout_ms`: None for statements that answer at once, 0 for such as may take
+        hours. `stop` is asked while a statement runs; where it says yes the statement is cancelled.
         Raises `TargetError` where the server does not answer.
         """
         import psycopg
+
+        from dbdyno.target.session import open_session
 
         wanted = {
             "statement_timeout": statement_timeout_ms,
@@ -155,7 +162,7 @@ class Postgres:
             "default_transaction_read_only": "on" if read_only else None,
         }
         try:
-            conn = psycopg.connect(**self._arguments(application_name))
+            conn = open_session(self._arguments(application_name), answer_s=_answer_s(statement_timeout_ms), stop=stop)
             for name, value in wanted.items():
                 if value is not None:
                     conn.execute("select /* dbdyno */ set_config(%s, %s, false)", [name, str(value)])
@@ -181,9 +188,16 @@ class Postgres:
         self.engine.restart()
 
     def sql_undo(self, label: str, statements: Sequence[str], backends: Sequence[int] = ()) -> SqlUndo:
-        """An undo that runs these statements here, such as an arm's SQL after it."""
-        patience_s = 2.0 if self.owned else 30.0
-        return SqlUndo(label, self.libpq_parameters(), tuple(statements), tuple(backends), patience_s)
+        """An undo that runs these statements here, such as an arm's SQL after it. Where the server
+        is not ours, the guardian tries it for hours: it may come back."""
+        patience_s = 2.0 if self.owned else 10.0
+        parameters = self.libpq_parameters()
+        return SqlUndo(label, parameters, tuple(statements), tuple(backends), patience_s, lasting=not self.owned)
+
+    def identity(self, conn: Connection) -> str:
+        """What tells this server from others: its system identifier, else host and port."""
+        known = _first(conn, _PROBES["system_identifier"])
+        return str(known or f"{self._parameters['host']}:{self._parameters['port']}")
 
     def can(self, kind: str) -> str | None:
         """None if a workload of this kind can run here, else why not: read, write, schema, redo."""
@@ -304,6 +318,15 @@ def open_target(
         return
     with EmbeddedPostgres(workdir, settings, guardian=guardian, keep=keep) as engine:
         yield Postgres.on(engine)
+
+
+def _answer_s(statement_timeout_ms: int | None) -> float | None:
+    """How long a connection may be silent; None where the server is to be asked by another way."""
+    from dbdyno.target.session import ANSWER_S, GRACE_S
+
+    if statement_timeout_ms is None:
+        return ANSWER_S
+    return statement_timeout_ms / 1000 + GRACE_S if statement_timeout_ms else None
 
 
 def shown_value(name: str, value: str | None) -> str:

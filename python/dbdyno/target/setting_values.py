@@ -40,7 +40,7 @@ LIST_OF_QUOTED = frozenset(
 literal.
 """
 
-_NUMBER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\s*([A-Za-z]*)\s*")
+_NUMBER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d+)?))\s*([A-Za-z]*)\s*")
 
 
 @dataclass(frozen=True, slots=True)

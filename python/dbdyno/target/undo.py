@@ -4,8 +4,9 @@ An undo is registered with the guardian before the change is made; it is carried
 still lives: this process on its way out, or the guardian when this process was killed. Both run the
 same code, so each undo must stand being carried out twice.
 
-Limits: an undo of SQL needs the engine to answer within `patience_s`; what could not be put back is
-returned as sentences, never raised, so that the other undos still happen.
+What could not be put back is returned as sentences, never raised, so that the other undos still
+happen. An undo of SQL gives up after `patience_s`; the guardian tries a `lasting` one again. A
+statement during which the connection broke is run again: it should stand that.
 """
 
 from __future__ import annotations
@@ -24,11 +25,27 @@ if TYPE_CHECKING:
     import psycopg
 
     from dbdyno.cells.iorm_switch import PlanUndo
+    from dbdyno.target.session import Session
 
 QUIET_S = 0.5
 """How long no process of a server may be seen before its folder is removed: a start may be under
 way.
 """
+
+
+AGAIN = ("08", "53", "57", "25006", "55P03")
+"""SQLSTATEs, or their classes, that pass by themselves: connection, resources, shutdown or start-up,
+a standby before its promotion, a lock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """How one try went: what is wrong, how many statements are done for good, and whether another
+    try may do better."""
+
+    problems: tuple[str, ...]
+    done: int
+    again: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +54,9 @@ class SqlUndo:
 
     `connection` are libpq's parameters, password included: it travels over a pipe and is never
     printed. `backends` are server processes that may still be carrying out the change; they are
-    waited for (and ended) first.
+    waited for (and ended) first. `lasting`: the guardian goes on trying for hours. `claimed`: only
+    under the lock of the server's settings. `record`: the file that says what is owed; removed when
+    it is done.
     """
 
     label: str
@@ -45,27 +64,55 @@ class SqlUndo:
     statements: tuple[str, ...]
     backends: tuple[int, ...] = ()
     patience_s: float = 30.0
+    lasting: bool = False
+    claimed: bool = False
+    record: str = ""
 
     def carry_out(self) -> list[str]:
         """Run the statements; returns what went wrong, nothing if all is well."""
+        return list(self.attempt(patience_s=self.patience_s).problems)
+
+    def attempt(self, *, done: int = 0, patience_s: float = 0.0, session: Session | None = None) -> Attempt:
+        """Run the statements but the first `done`, which an earlier attempt has run; on `session`
+        where one is given."""
         import psycopg
 
         try:
-            with contextlib.closing(self._connect()) as connection:
-                self._outlive(connection)
-                tries = [_run(connection, sql) for sql in self.statements]
-                return [f"{self.label}: {problem}" for problem in tries if problem]
+            if session is not None:
+                return self._attempt_on(session, done)
+            with contextlib.closing(self._connect(patience_s)) as own:
+                return self._attempt_on(own, done)
         except psycopg.Error as error:
-            return [f"{self.label}: {_first_line(error)}"]
+            return Attempt((f"{self.label}: {_first_line(error)}",), done, True)
 
-    def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+    def _attempt_on(self, session: Session, done: int) -> Attempt:
+        from dbdyno.target.owed import forget
+
+        self._outlive(session)
+        problems: list[str] = []
+        again = False
+        for sql in self.statements[done:]:
+            error = _run(session, sql)
+            if error is None:
+                done += not problems
+                continue
+            problems.append(f"{self.label}: {_first_line(error)}")
+            again = again or bool(self.record) or session.closed or _passes(error)
+            if session.closed:
+                break
+        if not problems:
+            forget(self.record)
+        return Attempt(tuple(problems), done, again)
+
+    def _connect(self, patience_s: float) -> Session:
         import psycopg
 
-        deadline = time.monotonic() + self.patience_s
-        parameters: dict[str, Any] = {"connect_timeout": "5", **self.connection}
+        from dbdyno.target.session import open_session
+
+        deadline = time.monotonic() + patience_s
         while True:
             try:
-                return psycopg.connect(**parameters, autocommit=True)
+                return open_session({"connect_timeout": "5", **self.connection}, answer_s=None)
             except psycopg.OperationalError:
                 if time.monotonic() > deadline:
                     raise
@@ -210,15 +257,20 @@ def execute(connection: psycopg.Connection[tuple[Any, ...]], sql: str) -> None:
     connection.execute(composed)
 
 
-def _run(connection: psycopg.Connection[tuple[Any, ...]], sql: str) -> str | None:
+def _run(session: Session, sql: str) -> Exception | None:
     """What went wrong, or None. The statement itself is not told: it may hold a secret."""
     import psycopg
 
     try:
-        execute(connection, sql)
+        execute(session, sql)
     except psycopg.Error as error:
-        return _first_line(error)
+        return error
     return None
+
+
+def _passes(error: Exception) -> bool:
+    state = getattr(error, "sqlstate", None) or ""
+    return state.startswith(AGAIN)
 
 
 def _first_line(error: Exception) -> str:

@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dbdyno.errors import EvidenceError, TraceError
-from dbdyno.evidence.files import sync_folder
 from dbdyno.evidence.run import is_alive, this_process
+from dbdyno.files import make_folder, sync_folder
 from dbdyno.trace.job import uninterrupted
 
 _MAKER = ".maker.json"
@@ -71,7 +71,7 @@ def _make(aside: Path, out: Path) -> None:
         for left in out.parent.glob(f".{glob.escape(out.name)}.importing-*"):
             if _is_dead(left):
                 shutil.rmtree(left, ignore_errors=True)
-        aside.mkdir()
+        make_folder(aside)
         (aside / _MAKER).write_text(json.dumps(this_process() | {"host": socket.gethostname()}))
     except OSError as error:
         raise TraceError(

@@ -1,17 +1,18 @@
 """Line by line: what became slower or faster between two sets of traces, and how much of the
 difference each line makes.
 
-Per line two metrics are judged: how long one takes (`mean`), and what the line costs per execution
-of the client (`per execution`: it holds how often it happens too). All lines of all families share
-one false-discovery rate.
+Per line two metrics are judged: how long one takes (`mean`), and what the line costs in all or per
+execution of the client (`per_execution`: it holds how often it happens too). All lines of all
+families share one false-discovery rate.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.trace.blocks import FAMILIES, Blocks, lines_of
+from dbdyno.trace.blocks import FAMILIES, Blocks, Unit, lines_of
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
@@ -28,18 +29,21 @@ METRICS = (
     ("mean", "mean", "ns"),
     ("p50", "median", "ns"),
     ("p99", "p99", "ns"),
-    ("per_execution", "time per execution", "ns"),
+    ("per_execution", "cost", "ns"),
     ("count_per_s", "number per second", "1/s"),
     ("time_per_s", "time per second", "ns"),
 )
 """Name, label and unit of what is compared for each line; less is better in all."""
 RATES = ("count_per_s", "time_per_s")
+BLOCKS_LEAST = 5
+"""Below so many independent blocks nothing is decided."""
 
 
 def compare_lines(
     sets: tuple[Traces, Traces],
     blocks: tuple[Blocks, Blocks],
     executions: tuple[Array, Array],
+    scales: tuple[float, float],
     *,
     level: float,
     threshold: float,
@@ -47,7 +51,8 @@ def compare_lines(
     """A row per line, the ones that make most of the difference first in each family.
 
     Per row: `family`, `name`, `text`, `class`, `only_in` (None, 0 or 1), `sides` (count, total_ns,
-    max_ns, per_execution_ns of each set), `difference_ns` per execution, and `metrics`.
+    max_ns, scaled_ns of each set), `difference_ns` on the scale of the comparison (in all, or per
+    execution of the client), and `metrics`.
     """
     from dbdyno.stats.blocks import decide_one
     from dbdyno.stats.decide import benjamini_hochberg
@@ -58,14 +63,14 @@ def compare_lines(
         sides = tuple(lines_of(s, family, b) for s, b in zip(sets, blocks, strict=True))
         about = _about(sets, family)
         for name in _names(sides):
-            row = _row(family, name, about.get(name, {}), sides, executions)
+            row = _row(family, name, about.get(name, {}), sides, scales)
             rows.append(row)
             if row["only_in"] is None:
-                compared = _compare(name, sides, blocks, executions, level, threshold)
+                compared = _compare(name, sides, blocks, executions, scales, level, threshold)
                 found += [(row, comparison) for comparison in compared]
     qs = benjamini_hochberg([comparison.p for _, comparison in found])
     for (row, comparison), q in zip(found, qs, strict=True):
-        decided = decide_one(comparison, q)
+        decided = enough(decide_one(comparison, q))
         row["metrics"].append(metric_row(decided))
     rows.sort(key=lambda row: (FAMILIES.index(row["family"]), -abs(row["difference_ns"] or 0.0)))
     return rows
@@ -85,14 +90,11 @@ def _row(
     name: str,
     about: dict[str, Any],
     sides: tuple[dict[str, Any], ...],
-    executions: tuple[Array, Array],
+    scales: tuple[float, float],
 ) -> dict[str, Any]:
-    import numpy as np
-
-    told = []
-    for side, executed in zip(sides, executions, strict=True):
+    told: list[dict[str, Any]] = []
+    for side, scale in zip(sides, scales, strict=True):
         line = side.get(name)
-        number = float(np.nansum(executed))
         total = line["total_ns"] if line else 0
         told.append(
             {
@@ -100,10 +102,9 @@ def _row(
                 "total_ns": total,
                 "max_ns": line["max_ns"] if line else None,
                 "mean_ns": total / line["count"] if line and line["count"] else None,
-                "per_execution_ns": total / number if number else None,
+                "scaled_ns": total * scale,
             }
         )
-    per = [float(side["per_execution_ns"] or 0.0) for side in told]
     known = [at for at, side in enumerate(sides) if name in side]
     return {
         "family": family,
@@ -112,7 +113,7 @@ def _row(
         "text": about.get("text"),
         "only_in": known[0] if len(known) == 1 else None,
         "sides": told,
-        "difference_ns": per[1] - per[0],
+        "difference_ns": told[1]["scaled_ns"] - told[0]["scaled_ns"],
         "metrics": [],
     }
 
@@ -122,43 +123,74 @@ def _compare(
     sides: tuple[dict[str, Any], ...],
     blocks: tuple[Blocks, Blocks],
     executions: tuple[Array, Array],
+    scales: tuple[float, float],
     level: float,
     threshold: float,
 ) -> list[BlockComparison]:
-    from dbdyno.stats.unpaired import compare_unpaired
-
     values: list[dict[str, Any]] = []
-    for side, cut, executed in zip(sides, blocks, executions, strict=True):
+    for side, cut, executed, scale in zip(sides, blocks, executions, scales, strict=True):
         line = side[name]
-        values.append(
-            {
-                "mean": line["mean"],
-                "p50": line["p50"],
-                "p99": line["p99"],
-                "per_execution": _over(line["time"], executed),
-                "count_per_s": _over(line["n"], cut.seconds),
-                "time_per_s": _over(line["time"], cut.seconds),
-            }
-        )
+        amounts = {name: line[name] for name in ("mean", "p50", "p99")}
+        if cut.unit == "batch":  # the number of waits or calls is what it is; how long they take varies
+            amounts["per_execution"] = line["mean"] * line["count"] * scale
+        else:
+            amounts["per_execution"] = _over(line["time"], executed)
+            amounts["count_per_s"] = _over(line["n"], cut.seconds)
+            amounts["time_per_s"] = _over(line["time"], cut.seconds)
+        values.append(amounts)
     # A count in a block is known to half an event at its ends.
     fewest = min(float(side[name]["n"].mean()) for side in sides)
     grain = 0.5 / fewest if fewest > 0 else 0.0
     return [
-        compare_unpaired(
-            values[0][metric],
-            values[1][metric],
-            higher_is_better=False,
+        judge(
+            blocks[0].unit,
+            (values[0][metric], values[1][metric]),
             level=level,
             threshold=threshold,
-            in_order=blocks[0].unit == "slice",
             metric=metric,
             label=label,
             unit=unit,
             sd_least=grain if metric in RATES else 0.0,
         )
         for metric, label, unit in METRICS
-        if _counts(values[0][metric]) >= 2 and _counts(values[1][metric]) >= 2
+        if metric in values[0] and _counts(values[0][metric]) >= 2 and _counts(values[1][metric]) >= 2
     ]
+
+
+def judge(
+    block: Unit,
+    values: tuple[Array, Array],
+    *,
+    level: float,
+    threshold: float,
+    metric: str,
+    label: str,
+    unit: str,
+    sd_least: float = 0.0,
+) -> BlockComparison:
+    """Two sets of block values: pair by pair where the blocks are pairs, else by Welch's t. Batches
+    of one trace follow each other, so they are in order."""
+    from dbdyno.stats.blocks import compare_blocks
+    from dbdyno.stats.unpaired import compare_unpaired
+
+    more = {"level": level, "threshold": threshold, "metric": metric, "label": label, "unit": unit}
+    if block == "pair":
+        return enough(compare_blocks(*values, higher_is_better=False, resamples=0, **more))  # type: ignore[arg-type]
+    in_order = block == "batch"
+    return enough(
+        compare_unpaired(*values, higher_is_better=False, in_order=in_order, sd_least=sd_least, **more)  # type: ignore[arg-type]
+    )
+
+
+def enough(comparison: BlockComparison) -> BlockComparison:
+    """The comparison, without a decision where there are too few blocks for one: an interval from
+    two or three blocks rests on a spread that nobody knows."""
+    from dbdyno.stats.words import change
+
+    if comparison.effective_blocks >= BLOCKS_LEAST - 1e-9 or comparison.decision == "unclear":
+        return comparison
+    words = f"cannot tell: {change(comparison)}, from too few blocks for an interval that can be relied on"
+    return replace(comparison, decision="unclear", words=words)
 
 
 def _over(values: Array, by: Array) -> Array:
@@ -179,7 +211,7 @@ def _about(sets: tuple[Traces, Traces], family: str) -> dict[str, dict[str, Any]
     query = {
         "event": "select event as line, any_value(class) as class from waits group by event",
         "call": "select distinct kind as line from calls",
-        "statement": "select distinct on (skey) c.skey as line, s.text from c join statements s using (statement)",
+        "statement": "select key as line, any_value(text) as text from matched group by key",
     }[family]
     return {row["line"]: row for traces in reversed(sets) for row in traces.rows(query)}
 
@@ -206,4 +238,6 @@ def metric_row(c: BlockComparison) -> dict[str, Any]:
         "words": c.words,
         "smallest_visible": c.smallest_visible,
         "blocks_needed": c.blocks_needed,
+        "tell_low": c.tell_low,
+        "tell_high": c.tell_high,
     }

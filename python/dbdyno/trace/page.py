@@ -6,6 +6,7 @@ page's own part under its name. `dbdyno.report` draws it and computes nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from dbdyno.trace.source import Traces
 
 SCHEMA = 1
+NAMED = 3
+"""So many files are named by one warning."""
+_NUMBERS = re.compile(r"\d[\d.,]*")
 NO_WAITS = (
     "The files hold no wait: they were traced without waits (level 1 or 4). Of such a trace 20 to "
     "50 % of the time stays unexplained."
@@ -27,7 +31,7 @@ def page(name: str, traces: Traces, body: Mapping[str, Any], title: str = "") ->
         "kind": "trace",
         "page": name,
         "facts": {**facts(traces), "title": title or title_of(traces.manifest)},
-        "warnings": warnings(traces),
+        "warnings": merged(warnings(traces)),
         **body,
     }
 
@@ -87,6 +91,31 @@ def told(sentences: Sequence[Any], paths: Sequence[Any]) -> list[dict[str, str]]
         text = short[path] + sentence[len(path) :] if path else sentence
         found.append({"code": "trace", "text": text, "next": ""})
     return found
+
+
+def merged(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Warnings that say the same of several files as one, with their `count`: sentences that are
+    alike but for the file in front and the numbers in them."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for warning in found:
+        _, rest = _of_file(str(warning["text"]))
+        groups.setdefault((str(warning["code"]), _NUMBERS.sub("#", rest)), []).append(warning)
+    return [same[0] if len(same) == 1 else _together(same) for same in groups.values()]
+
+
+def _together(same: list[dict[str, Any]]) -> dict[str, Any]:
+    split = [_of_file(str(warning["text"])) for warning in same]
+    names = list(dict.fromkeys(name for name, _ in split if name))
+    alike = len({rest for _, rest in split}) == 1
+    shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    text = split[0][1] if alike else f"{split[0][1]} (the first of {len(same)} like it)"
+    return {**same[0], "text": f"{shown}: {text}" if names else text, "count": len(same)}
+
+
+def _of_file(text: str) -> tuple[str, str]:
+    """The file that a warning is about, and what it says."""
+    name, colon, rest = text.partition(": ")
+    return (name, rest) if colon and "." in name and not name.endswith(".") else ("", text)
 
 
 def _mentions(found: list[dict[str, str]], words: str) -> bool:

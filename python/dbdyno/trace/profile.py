@@ -15,7 +15,7 @@ from typing import Any
 from dbdyno.errors import TraceError
 from dbdyno.trace.job import Options, Progress, run_job
 from dbdyno.trace.names import imported, nothing_read, torn_records
-from dbdyno.trace.page import NO_WAITS, SCHEMA, files_title, title_of, told, unread_warning
+from dbdyno.trace.page import NO_WAITS, SCHEMA, files_title, merged, title_of, told, unread_warning
 
 DIMENSIONS = (
     "event",
@@ -213,7 +213,7 @@ def _title(names: Sequence[str], found: dict[str, Any]) -> str:
     return files_title(names) if len(names) == found.get("files") else ", ".join(names[:3])
 
 
-def _warnings(found: dict[str, Any], names: Sequence[str]) -> list[dict[str, str]]:
+def _warnings(found: dict[str, Any], names: Sequence[str]) -> list[dict[str, Any]]:
     said = list(found.get("warnings") or [])
     warnings = told(said, _paths(names))
     has_wait = any(row.get("what") == "wait" for row in found.get("rows") or [])
@@ -224,7 +224,7 @@ def _warnings(found: dict[str, Any], names: Sequence[str]) -> list[dict[str, str
     total = sum(unread.values()) if isinstance(unread, dict) else len(unread)
     if total and not any("could not be read" in text for text in said):
         warnings.append(unread_warning(total))
-    return warnings
+    return merged(warnings)
 
 
 def _paths(names: Sequence[str]) -> list[str]:

@@ -26,22 +26,31 @@ _SUMS = (
     "current_reads",
 )
 
+SHARE = 0.005
+"""Below this share of the whole, branches are folded."""
+
 
 @dataclass(frozen=True)
 class Request:
     """Which execution: a call's number, a statement (its longest call), a place `FILE:LINE`, or
     the longest call of the client. `calls` shows each call by itself; without it the calls of one
-    statement under one parent are one line."""
+    statement under one parent are one line. Branches below `share` of the whole are folded."""
 
     call: int | None = None
     statement: str | None = None
     place: str | None = None
     calls: bool = False
+    share: float = SHARE
 
 
 def tree_page(traces: Traces, request: Request) -> dict[str, Any]:
     """The page of one tree; raises `TraceError` when no call fits."""
-    root = _root(traces, request)
+    return page("tree", traces, tree_of(traces, _root(traces, request), calls=request.calls, share=request.share))
+
+
+def tree_of(traces: Traces, root: int, *, calls: bool = False, share: float = SHARE) -> dict[str, Any]:
+    """The tree of one call: `root` and `nodes` in the order of the tree. Below each parent, the
+    statements with less than `share` of the root's time are folded into one node."""
     rows = _family(traces, root)
     waits = _waits(traces)
     texts = dict(traces.connection.execute("select statement, text from statements").fetchall())
@@ -52,12 +61,21 @@ def tree_page(traces: Traces, request: Request) -> dict[str, Any]:
     top = next(row for row in rows if row["call"] == root)
     nodes: list[dict[str, Any]] = []
     whole = top["elapsed_ns"]
-    stack = [(0, [top])]
+    stack: list[tuple[int, list[dict[str, Any]], int]] = [(0, [top], 0)]
     while stack:
-        level, calls = stack.pop()
-        nodes.append(_node(level, calls, waits, texts, whole))
-        inside = [child for call in calls for child in by_parent.get(call["call"], [])]
-        stack += [(level + 1, group) for group in reversed(_groups(inside, request.calls))]
+        level, group, folded = stack.pop()
+        if folded:
+            nodes.append(_folded(level, group, folded, by_parent, whole))
+            continue
+        nodes.append(_node(level, group, waits, texts, whole))
+        inside = _groups([child for call in group for child in by_parent.get(call["call"], [])], calls)
+        large = [each for each in inside if sum(call["elapsed_ns"] for call in each) >= share * whole]
+        if len(inside) - len(large) < 2:
+            large = inside
+        small = [call for each in inside if not any(each is kept for kept in large) for call in each]
+        if small:
+            stack.append((level + 1, small, len(inside) - len(large)))
+        stack += [(level + 1, each, 0) for each in reversed(large)]
     about = {
         "call": root,
         "file": traces.path_of(top["file"]),
@@ -67,7 +85,37 @@ def tree_page(traces: Traces, request: Request) -> dict[str, Any]:
         "calls": len(rows),
         "elapsed_ns": whole,
     }
-    return page("tree", traces, {"root": about, "nodes": nodes})
+    return {"root": about, "nodes": nodes, "share": share}
+
+
+def _folded(
+    level: int, calls: list[dict[str, Any]], lines: int, by_parent: dict[int, list[dict[str, Any]]], whole: int
+) -> dict[str, Any]:
+    """Small branches as one node, which holds all that lies below: its exclusive figures are those
+    of the branches together, so that the tree still adds up."""
+    below, stack = list(calls), list(calls)
+    while stack:
+        inside = by_parent.get(stack.pop()["call"], [])
+        below += inside
+        stack += inside
+    own = {name: sum(call[name] for call in below) for name in _SUMS if name.startswith("self_")}
+    sums = {name: sum(call[name] for call in calls) for name in _SUMS} | own
+    first = calls[0]
+    return {
+        "level": level,
+        "folded": lines,
+        "kinds": {},
+        "statement": None,
+        "text": None,
+        "calls": len(below),
+        "line": first["line"],
+        "call": first["call"],
+        "depth": first["depth"],
+        "share": sums["elapsed_ns"] / whole if whole else 0.0,
+        "self_share": sums["self_elapsed_ns"] / whole if whole else 0.0,
+        "waits": [],
+        **sums,
+    }
 
 
 def _root(traces: Traces, request: Request) -> int:
@@ -177,6 +225,7 @@ def _node(
     sums = {name: sum(call[name] for call in calls) for name in _SUMS}
     return {
         "level": level,
+        "folded": 0,
         "kinds": kinds,
         "statement": first["statement"],
         "text": texts.get(first["statement"]),

@@ -11,6 +11,12 @@ pub enum CellError {
         /// What it must be.
         rule: &'static str,
     },
+    /// Modules that hold too little.
+    #[error("flash: {rule}")]
+    Flash {
+        /// What is wrong, and what would be right.
+        rule: String,
+    },
     /// Each copy needs a cell of its own.
     #[error("group {name} keeps {copies} copies, each in a cell of its own, but there are {cells} cells")]
     Copies {

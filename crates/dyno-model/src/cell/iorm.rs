@@ -48,10 +48,11 @@ pub struct Directive {
 impl Directive {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 6] = [
-        parameter("share", "share, where no level is given; 0: not said, and counts as 1", "ALTER IORMPLAN: 1 to 32"),
-        parameter("level", "level, from 1; 0: by share", "ALTER IORMPLAN: 1 to 8"),
-        parameter("allocation", "percentage of its level", "ALTER IORMPLAN"),
-        parameter("limit", "most of a disk that it may use, in percent", "ALTER IORMPLAN"),
+        parameter("share", "share, where no level is given; 0: not said, and counts as 1", "ALTER IORMPLAN: 1 to 32")
+            .within(0.0, 32.0),
+        parameter("level", "level, from 1; 0: by share", "ALTER IORMPLAN: 1 to 8").within(0.0, 8.0),
+        parameter("allocation", "percentage of its level", "ALTER IORMPLAN").within(0.0, 100.0),
+        parameter("limit", "most of a disk that it may use, in percent", "ALTER IORMPLAN").within(1.0, 100.0),
         parameter("flash_cache", "may it use the flash cache", "ALTER IORMPLAN: on"),
         parameter("flash_log", "may it use the flash log", "ALTER IORMPLAN: on"),
     ];
@@ -84,7 +85,7 @@ impl IormParameters {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 5] = [
         parameter("active", "is the plan in force", "ALTER IORMPLAN: active, inactive"),
-        parameter("depth", "requests on a disk at once, where a plan shares it out", "assumed"),
+        parameter("depth", "requests on a disk at once, where a plan shares it out", "assumed").within(1.0, 10_000.0),
         parameter(
             "request_ms",
             "expected disk time of a request without its bytes",

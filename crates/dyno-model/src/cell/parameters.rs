@@ -54,14 +54,15 @@ const MANUAL: &str = "Oracle's manual of the storage software";
 impl RackParameters {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 14] = [
-        parameter("count", "cells", "quarter rack of X2-2: 3"),
-        parameter("disks", "disks of a cell", "X2 cell: 12"),
-        parameter("modules", "flash modules of a cell", "X2 cell: 4 F20 cards of 4 modules"),
+        parameter("count", "cells", "quarter rack of X2-2: 3").within(1.0, 1_000.0),
+        parameter("disks", "disks of a cell", "X2 cell: 12").within(1.0, 256.0),
+        parameter("modules", "flash modules of a cell", "X2 cell: 4 F20 cards of 4 modules").within(0.0, 256.0),
         parameter(
             "simulated_mb",
             "part of each flash module whose pages are simulated; addresses beyond it are folded in",
             "chosen: write amplification depends on ratios, not on size",
-        ),
+        )
+        .within(1.0, 100_000.0),
         parameter("disk", "a disk", "its own table"),
         parameter(
             "controller",
@@ -171,7 +172,7 @@ impl FlashLogParameters {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 8] = [
         parameter("enabled", "is there a flash log", "created with the cell"),
-        parameter("module_mb", "its space on each module", "Oracle's manual: 512 MB a cell"),
+        parameter("module_mb", "its space on each module", "Oracle's manual: 512 MB a cell").within(1.0, 100_000.0),
         parameter(
             "dispatch_us",
             "work of the cell to start a raced write, before either copy",
@@ -182,8 +183,10 @@ impl FlashLogParameters {
             "header_bytes",
             "what the flash copy has more than the redo",
             "fitted to flash MB / disk MB = 1.044 of a cell's counters",
-        ),
-        parameter("page_bytes", "the flash copy is whole pages", "alignment notes of the F20 card"),
+        )
+        .within(0.0, 1e6),
+        parameter("page_bytes", "the flash copy is whole pages", "alignment notes of the F20 card")
+            .within(512.0, 1_048_576.0),
         parameter("outlier_ms", "a copy that takes longer is an outlier", "the source: 500 ms"),
         parameter(
             "common_cause_ratio",
@@ -250,9 +253,9 @@ impl FlashCacheParameters {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 9] = [
         parameter("mode", "write-through, write-back or none", "before 11.2.3.2.0: write-through"),
-        parameter("size_gb", "space in a cell", "X2: 365.25 GB; X3: 1,488.75 GB"),
-        parameter("line_kb", "line", "chosen: a database block"),
-        parameter("small_kb", "the largest small request", BOOK),
+        parameter("size_gb", "space in a cell", "X2: 365.25 GB; X3: 1,488.75 GB").within(0.001, 1e6),
+        parameter("line_kb", "line", "chosen: a database block").within(1.0, 1e6),
+        parameter("small_kb", "the largest small request", BOOK).within(1.0, 1e6),
         parameter(
             "keep_limit_ratio",
             "share of the space that KEEP may take",
@@ -268,12 +271,13 @@ impl FlashCacheParameters {
             "share of the space that may be dirty",
             "assumed; a cell with 97 % overwrites destaged next to nothing",
         ),
-        parameter("destages", "lines being destaged at once", "assumed: some a disk"),
+        parameter("destages", "lines being destaged at once", "assumed: some a disk").within(1.0, 1e6),
         parameter(
             "populate_mb",
             "memory for what is on its way from disk into the cache; beyond it KEEP waits, the rest is skipped",
             "assumed; counter FC_IO_RQ_W_SKIP_FC_THROTTLE shows that there is a limit",
-        ),
+        )
+        .within(1.0, 1e6),
     ];
 }
 
@@ -390,8 +394,8 @@ impl GroupParameters {
     pub const TABLE: [Parameter; 7] = [
         parameter("on", "disk or flash", "chosen"),
         parameter("redundancy", "external, normal or high: 1, 2 or 3 copies", "Oracle's default"),
-        parameter("size_gb", "size of each grid disk", "X2-2 600 GB: about 430 and 108"),
-        parameter("extent_mb", "allocation unit", "Oracle's advice for Exadata: 4 MB"),
+        parameter("size_gb", "size of each grid disk", "X2-2 600 GB: about 430 and 108").within(0.001, 1e6),
+        parameter("extent_mb", "allocation unit", "Oracle's advice for Exadata: 4 MB").within(1.0, 1e6),
         parameter("caching", "caching policy of its grid disks: default or none", MANUAL),
         parameter("flash_log", "may its redo use the log", "counter FL_IO_W_SKIP_DISABLED_GD"),
         parameter("warm_mb", "held by the flash cache at the start", "chosen: 0, a new cache"),

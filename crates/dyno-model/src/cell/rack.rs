@@ -45,8 +45,7 @@ impl Rack {
             capacity_kb: parameters.controller.capacity_kb / parameters.disks,
             ..parameters.controller.clone()
         };
-        let capacity_mb = parameters.flash.capacity_mb.min(parameters.simulated_mb);
-        let flash = FlashParameters { capacity_mb, ..parameters.flash.clone() };
+        let flash = parameters.simulated_flash();
         let disk = |sim: &Sim, name: &str| -> Rc<dyn Device> {
             let disk = Disk::new(sim, name, parameters.disk.clone());
             Cache::new(sim, &format!("{name} controller"), controller.clone(), disk)
@@ -223,6 +222,12 @@ impl RackParameters {
         some("disks", self.disks)?;
         some("simulated_mb", self.simulated_mb)?;
         some("flash_cache.line_kb", self.flash_cache.line_kb)?;
+        let flash = self.simulated_flash();
+        if self.modules > 0
+            && let Err(rule) = flash.check()
+        {
+            return Err(CellError::Flash { rule });
+        }
         let rates = [("network.rate_mb_s", self.network.rate_mb_s), ("iorm.rate_mb_s", self.iorm.rate_mb_s)];
         if let Some((key, _)) = rates.into_iter().find(|&(_, rate)| rate.is_nan() || rate <= 0.0) {
             return Err(CellError::parameter(key, "must be above 0"));
@@ -251,6 +256,11 @@ impl RackParameters {
             }
         }
         Ok(())
+    }
+
+    /// A flash module as far as its pages are simulated.
+    pub fn simulated_flash(&self) -> FlashParameters {
+        FlashParameters { capacity_mb: self.flash.capacity_mb.min(self.simulated_mb), ..self.flash.clone() }
     }
 
     /// The groups, one behind the other on each medium.

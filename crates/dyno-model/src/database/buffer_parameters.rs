@@ -40,29 +40,34 @@ pub struct BufferParameters {
 impl BufferParameters {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 13] = [
-        parameter("buffers", "buffers", "chosen"),
-        parameter("block_bytes", "block", "Oracle: 8192 by default"),
+        parameter("buffers", "buffers", "chosen").within(8.0, 1e7),
+        parameter("block_bytes", "block", "Oracle: 8192 by default").within(512.0, 1_048_576.0),
         parameter(
             "replacement",
             "how buffers age: touch-count or lru",
             "Oracle: touch counts since 8i, least recently used before",
         ),
-        parameter("hot_pct", "hot part of the list", "Oracle: _db_percent_hot_default, 50"),
-        parameter("hot_touches", "touches that make a buffer hot", "Oracle: _db_aging_hot_criteria, 2"),
+        parameter("hot_pct", "hot part of the list", "Oracle: _db_percent_hot_default, 50").within(0.0, 100.0),
+        parameter("hot_touches", "touches that make a buffer hot", "Oracle: _db_aging_hot_criteria, 2")
+            .within(1.0, 1e6),
         parameter("touch_s", "no two touches count within this time", "Oracle: _db_aging_touch_time, 3 s"),
-        parameter("scan_pct", "part searched for a clean buffer", "Oracle: _db_block_max_scan_pct, 40"),
+        parameter("scan_pct", "part searched for a clean buffer", "Oracle: _db_block_max_scan_pct, 40")
+            .within(0.0, 100.0),
         parameter(
             "writer_scan_pct",
             "part that the writer looks at when buffers are wanted",
             "Oracle: _db_writer_scan_depth_pct, 25",
-        ),
+        )
+        .within(0.0, 100.0),
         parameter(
             "dirty_queue",
             "dirty buffers found by sessions that start the writer",
             "Oracle: _db_large_dirty_queue, 25",
-        ),
-        parameter("writes", "writes at once", "assumed: depth of asynchronous I/O in use"),
-        parameter("multiblock", "blocks of one read of a scan", "Oracle: db_file_multiblock_read_count, 128 (1 MB)"),
+        )
+        .within(1.0, 1e6),
+        parameter("writes", "writes at once", "assumed: depth of asynchronous I/O in use").within(1.0, 100_000.0),
+        parameter("multiblock", "blocks of one read of a scan", "Oracle: db_file_multiblock_read_count, 128 (1 MB)")
+            .within(1.0, 4_096.0),
         parameter("get_us", "CPU to get a block", "assumed: order of size of a logical read"),
         parameter("write_us", "CPU of the writer for a block", "assumed: a system call's share"),
     ];

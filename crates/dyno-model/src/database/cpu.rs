@@ -60,7 +60,8 @@ impl SchedulerParameters {
             "slice_ms",
             "shortest slice; of round robin, the slice",
             "Linux fair.c: sched_min_granularity, 0.75 ms x (1 + log2 of 8 or more CPUs)",
-        ),
+        )
+        .within(0.001, 3.6e6),
         parameter(
             "wakeup_ms",
             "so much more CPU one must have had to be interrupted by one that wakes up",

@@ -39,7 +39,7 @@ pub struct InstanceParameters {
 impl InstanceParameters {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 6] = [
-        parameter("cores", "cores of the host", "chosen"),
+        parameter("cores", "cores of the host", "chosen").within(1.0, 4_096.0),
         parameter(
             "lgwr_first",
             "the log writer is of the real-time class: first in the run queue, takes any core",

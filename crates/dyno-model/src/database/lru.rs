@@ -221,7 +221,8 @@ impl Lru {
     fn cool(&mut self) {
         let buffer = self.hot.tail;
         self.remove(buffer);
-        self.links[buffer as usize].touches = 1;
+        // Below what makes it hot: a search would else promote and cool the same two for ever.
+        self.links[buffer as usize].touches = 1.min(self.aging.hot_touches.saturating_sub(1));
         self.push_front(buffer, Place::Cold);
     }
 

@@ -49,33 +49,37 @@ const LGWR: &str = "Oracle: write at commit, one third, 1 MB, 3 s";
 impl RedoParameters {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 17] = [
-        parameter("buffer_kb", "log buffer", "Oracle 11.2 default: some MB"),
+        parameter("buffer_kb", "log buffer", "Oracle 11.2 default: some MB").within(64.0, 1e7),
         parameter(
             "strands",
             "public strands that share the log buffer",
             "Oracle: _log_parallelism_max, 2 up to 16 CPUs, one more for each 16",
-        ),
+        )
+        .within(1.0, 1_024.0),
         parameter(
             "private_kb",
             "private strand of a transaction; 0: redo goes to the public strands at once",
             "Oracle 10g: 65 KB",
-        ),
-        parameter("block_bytes", "redo block", "Oracle: 512 by default; 4096 since 11.2"),
-        parameter("trigger_kb", "write when so much is filled", LGWR),
-        parameter("timeout_s", "write after so long", LGWR),
-        parameter("write_kb", "longest single write", "Oracle: 1 MB, the largest I/O of a platform"),
-        parameter("groups", "log files, used in turn", "Oracle: 3 by default"),
-        parameter("file_mb", "size of a log file", "chosen"),
+        )
+        .within(0.0, 1e6),
+        parameter("block_bytes", "redo block", "Oracle: 512 by default; 4096 since 11.2").within(512.0, 1_048_576.0),
+        parameter("trigger_kb", "write when so much is filled", LGWR).within(1.0, 1e7),
+        parameter("timeout_s", "write after so long", LGWR).within(0.001, 3_600.0),
+        parameter("write_kb", "longest single write", "Oracle: 1 MB, the largest I/O of a platform").within(1.0, 1e6),
+        parameter("groups", "log files, used in turn", "Oracle: 3 by default").within(2.0, 1_000.0),
+        parameter("file_mb", "size of a log file", "chosen").within(1.0, 1e6),
         parameter(
             "checkpoint_lag",
             "dirty blocks are written when the log is so many files past their redo",
             "Oracle: 90 % of the smallest log file",
-        ),
+        )
+        .within(0.01, 100.0),
         parameter(
             "switch_writes",
             "control file writes of a log switch, one after the other",
             "assumed: records of both files and of the switch",
-        ),
+        )
+        .within(0.0, 1_000.0),
         parameter(
             "allocate_us",
             "CPU of a session to take room in a strand, its latch held",
@@ -83,7 +87,8 @@ impl RedoParameters {
         ),
         parameter("spin_us", "spin for the latch before sleep", "Oracle: _spin_count 2000, some 10 us"),
         parameter("copy_us_per_kb", "CPU to copy redo into a strand", "assumed: memory at 2 GB/s"),
-        parameter("commit_bytes", "redo of a commit itself", "assumed: a commit record and its header"),
+        parameter("commit_bytes", "redo of a commit itself", "assumed: a commit record and its header")
+            .within(0.0, 1e6),
         parameter("gather_us", "CPU of the log writer before a write", "assumed: order of size"),
         parameter("post_us", "CPU to post a waiter", "assumed: a system call and a wake-up"),
     ];

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::direct::Pipe;
 use super::task::Task;
+use crate::kernel::sample::LONGEST_NS;
 
 /// A sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -53,7 +54,8 @@ impl Sort {
     }
 
     fn cpu_ns(&self, bytes: u64) -> u64 {
-        self.cpu_ns_per_kb * bytes / 1_024
+        let ns = u128::from(self.cpu_ns_per_kb) * u128::from(bytes) / 1_024;
+        u64::try_from(ns).unwrap_or(LONGEST_NS).min(LONGEST_NS)
     }
 }
 

@@ -52,18 +52,19 @@ impl CacheParameters {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 9] = [
         parameter("capacity_kb", "memory for dirty lines", "512 MB a cell up to X4 (Expert Oracle Exadata, ch. 5)"),
-        parameter("line_kb", "line", "chosen: a database block"),
+        parameter("line_kb", "line", "chosen: a database block").within(1.0, 1e6),
         parameter("hit_us", "time of a hit without its bytes", "assumed: command and memory of a SAS controller"),
         parameter(
             "rate_mb_s",
             "rate into and out of memory",
             "PCIe-attached SAS controllers of the time: order of size",
         ),
-        parameter("destages", "writes below at once", "chosen: what tagged queueing makes use of"),
-        parameter("destage_kb", "longest write below", "chosen"),
+        parameter("destages", "writes below at once", "chosen: what tagged queueing makes use of").within(1.0, 1e6),
+        parameter("destage_kb", "longest write below", "chosen").within(1.0, 1e6),
         parameter("battery", "is there a battery", "X2 to X4: yes"),
-        parameter("learn_every_s", "how often the battery learns; 0: never", "cells: four times a year; 0 here"),
-        parameter("learn_s", "how long that takes", "hours on real cells"),
+        parameter("learn_every_s", "how often the battery learns; 0: never", "cells: four times a year; 0 here")
+            .within(0.0, 1e7),
+        parameter("learn_s", "how long that takes", "hours on real cells").within(0.0, 1e7),
     ];
 }
 

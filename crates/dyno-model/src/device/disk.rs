@@ -69,7 +69,7 @@ const SHEET: &str = "data sheets of 15,000 rpm SAS disks (Cheetah 15K.7, Ultrast
 impl DiskParameters {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 10] = [
-        parameter("capacity_gb", "capacity", SHEET),
+        parameter("capacity_gb", "capacity", SHEET).within(0.001, 1e6),
         parameter("rotation_rpm", "speed of rotation", SHEET),
         parameter("seek_track_ms", "seek to a neighbouring track", SHEET),
         parameter(
@@ -77,10 +77,10 @@ impl DiskParameters {
             "seek over the disk less that; mean 8/15 of it",
             "so that the mean read seek is the 2.9 ms of the data sheet",
         ),
-        parameter("cylinders", "tracks from edge to edge", "order of size for this capacity"),
+        parameter("cylinders", "tracks from edge to edge", "order of size for this capacity").within(1.0, 1e9),
         parameter("outer_mb_s", "rate at the outer edge", SHEET),
         parameter("inner_mb_s", "rate at the inner edge", SHEET),
-        parameter("zones", "zones of equal capacity", "order of size"),
+        parameter("zones", "zones of equal capacity", "order of size").within(1.0, 10_000.0),
         parameter("overhead_us", "command decoding", "assumed: tens of microseconds"),
         parameter("scheduler", "fifo, elevator or nearest", "tagged queueing of SAS disks"),
     ];

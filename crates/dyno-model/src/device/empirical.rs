@@ -43,8 +43,8 @@ pub struct EmpiricalParameters {
 impl EmpiricalParameters {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 3] = [
-        parameter("capacity_gb", "capacity", "the measured device"),
-        parameter("servers", "requests in service at once", "the queue depth of the measurement"),
+        parameter("capacity_gb", "capacity", "the measured device").within(0.001, 1e6),
+        parameter("servers", "requests in service at once", "the queue depth of the measurement").within(1.0, 4_096.0),
         parameter("regimes", "read and write times, length of a stay", "fitted to a measured trace"),
     ];
 }

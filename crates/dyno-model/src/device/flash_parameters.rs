@@ -70,11 +70,14 @@ const PRIMER: &str = "the source's primer on flash: 25, 250 and 2,000 us";
 impl FlashParameters {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 16] = [
-        parameter("capacity_mb", "what the host sees; smaller than the real card, to be quick", "chosen"),
-        parameter("over_provisioning_ratio", "flash beyond that", "F20 card: 32 GB of flash a module of 24 GB"),
-        parameter("dies", "units that work at the same time", "F20 card: order of size"),
-        parameter("page_bytes", "internal page", "alignment notes of the F20 card: 4 KB"),
-        parameter("pages_per_block", "pages of an erase block", "single-level flash of the time: 64 to 128"),
+        parameter("capacity_mb", "what the host sees; smaller than the real card, to be quick", "chosen")
+            .within(1.0, 1e6),
+        parameter("over_provisioning_ratio", "flash beyond that", "F20 card: 32 GB of flash a module of 24 GB")
+            .within(0.01, 10.0),
+        parameter("dies", "units that work at the same time", "F20 card: order of size").within(1.0, 4_096.0),
+        parameter("page_bytes", "internal page", "alignment notes of the F20 card: 4 KB").within(512.0, 1_048_576.0),
+        parameter("pages_per_block", "pages of an erase block", "single-level flash of the time: 64 to 128")
+            .within(1.0, 4_096.0),
         parameter("read_us", "read of a page", PRIMER),
         parameter("program_us", "program of a page", PRIMER),
         parameter("erase_us", "erase of a block", PRIMER),
@@ -90,7 +93,8 @@ impl FlashParameters {
             "buffer_pages",
             "pages in the protected buffer",
             "F20 card: 64 MB a module; smaller with the capacity",
-        ),
+        )
+        .within(1.0, 1e9),
         parameter(
             "partial_pages",
             "through or buffered",
@@ -100,6 +104,33 @@ impl FlashParameters {
         parameter("idle_collect_blocks", "free blocks of a die below which it collects while idle", "chosen"),
         parameter("start", "steady or fresh", "chosen: a card in use"),
     ];
+}
+
+impl FlashParameters {
+    /// Logical pages of each die.
+    pub fn pages_per_die(&self) -> u64 {
+        (self.capacity_mb << 20) / self.page_bytes / self.dies
+    }
+
+    /// Pages whose state is kept, of all dies: those beyond the capacity, too, and three blocks to spare.
+    pub fn pages_kept(&self) -> u64 {
+        let physical = self.pages_per_die() as f64 * (1.0 + self.over_provisioning_ratio);
+        self.dies * (physical as u64 + 4 * u64::from(self.pages_per_block))
+    }
+
+    /// Says what cannot be: dies so many that none has an erase block of its own.
+    pub fn check(&self) -> Result<(), String> {
+        let (pages, block) = (self.pages_per_die(), u64::from(self.pages_per_block));
+        if pages >= block {
+            return Ok(());
+        }
+        let least_mb = (block * self.page_bytes * self.dies).div_ceil(1 << 20);
+        Err(format!(
+            "{} dies share {} MB: {pages} pages each, less than an erase block of {block}; \
+             capacity_mb = {least_mb} or more, or fewer dies",
+            self.dies, self.capacity_mb
+        ))
+    }
 }
 
 impl Default for FlashParameters {

@@ -40,7 +40,8 @@ impl ChannelParameters {
             "queue_limit",
             "requests of all LUNs at once",
             "Sun handbook for the 9900 array: 1,024 commands a port",
-        ),
+        )
+        .within(1.0, 1e6),
         parameter("rate_mb_s", "rate of the cable", "fibre channel of 4 Gbit/s"),
         parameter("command_us", "time of a command on it", "assumed: a few frames"),
     ];

@@ -34,6 +34,7 @@ pub mod flash;
 pub mod flash_parameters;
 pub mod ftl;
 pub mod lun;
+mod parameter;
 pub mod partition;
 pub mod regimes;
 pub mod slab;
@@ -43,6 +44,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+
+pub use parameter::{Outside, Parameter, number, outside, parameter, shown, unit_of};
 
 use crate::kernel::sim::Place;
 use crate::kernel::{Sim, StationReport};
@@ -123,22 +126,6 @@ pub trait Device {
     fn reports(&self) -> Vec<StationReport>;
     /// Forgets statistics, here and below: the end of a warm-up.
     fn reset(&self);
-}
-
-/// One number of a machine: what it means and who says so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parameter {
-    /// Key in the parameter file; the unit is its last word.
-    pub key: &'static str,
-    /// What it is.
-    pub meaning: &'static str,
-    /// Where its default comes from.
-    pub source: &'static str,
-}
-
-/// A row of a table of parameters.
-pub const fn parameter(key: &'static str, meaning: &'static str, source: &'static str) -> Parameter {
-    Parameter { key, meaning, source }
 }
 
 struct Flag {

@@ -2,6 +2,13 @@
 
 use std::fmt;
 
+/// A day.
+const DAY_NS: u64 = 86_400_000_000_000;
+
+/// The end of virtual time: a run that has not ended by then is refused. Sums of times over 4,096 servers
+/// are whole numbers of 64 bits up to here.
+pub const HORIZON_NS: u64 = 30 * DAY_NS;
+
 /// A process that waits, and for what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
@@ -29,6 +36,17 @@ pub enum SimError {
         /// When.
         now_ns: u64,
         /// Who waits for what, in order of their numbers.
+        waiting: Vec<Waiting>,
+    },
+    /// The clock would pass the end of virtual time.
+    #[error(
+        "virtual time would pass {} days at {now_ns} ns: times, sizes or the number of transactions are too \
+         large for it; {}", HORIZON_NS / DAY_NS, list(.waiting)
+    )]
+    Endless {
+        /// When the last event was.
+        now_ns: u64,
+        /// Who waits for what.
         waiting: Vec<Waiting>,
     },
     /// More events at one instant than any model needs: processes wake each other for ever.

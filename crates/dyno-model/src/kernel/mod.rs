@@ -76,7 +76,7 @@ pub mod zipf;
 
 pub use channel::Channel;
 pub use condition::{Condition, Latch};
-pub use error::{SimError, Waiting};
+pub use error::{HORIZON_NS, SimError, Waiting};
 pub use process::ProcessId;
 pub use resource::{Permit, Resource};
 pub use sample::Stream;

@@ -65,10 +65,13 @@ impl Stream {
     }
 }
 
-/// Whole nanoseconds; what is below 0 or no number is 0.
+/// No time is longer: 104 days. A thousand of them can be added up.
+pub const LONGEST_NS: u64 = 1 << 53;
+
+/// Whole nanoseconds; what is below 0 or no number is 0, what is longer than [`LONGEST_NS`] is that.
 #[inline]
 pub fn whole_ns(ns: f64) -> u64 {
-    (ns + 0.5) as u64
+    ((ns + 0.5) as u64).min(LONGEST_NS)
 }
 
 /// Quantile of the standard normal distribution: Wichura, Algorithm AS 241 (PPND16), Applied

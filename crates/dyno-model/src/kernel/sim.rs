@@ -21,7 +21,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use super::calendar::Calendar;
-use super::error::{SimError, Waiting};
+use super::error::{HORIZON_NS, SimError, Waiting};
 use super::hold::Hold;
 use super::process::{ProcessId, Processes};
 use super::sample::Stream;
@@ -132,9 +132,10 @@ impl Simulation {
     pub fn run_while(&self, mut go_on: impl FnMut() -> bool) -> Result<bool, SimError> {
         let mut asked_at = self.events();
         while self.0.0.processes.borrow().ordinary() > 0 {
-            match self.step(u64::MAX) {
+            match self.step(HORIZON_NS) {
                 Step::Done => self.check_standstill()?,
-                Step::Limit | Step::Dry => return Err(self.deadlock()),
+                Step::Limit => return Err(SimError::Endless { now_ns: self.now_ns(), waiting: self.waiting() }),
+                Step::Dry => return Err(self.deadlock()),
             }
             if self.events() - asked_at >= ASK_EVERY {
                 asked_at = self.events();
@@ -202,6 +203,11 @@ impl Simulation {
     }
 
     fn deadlock(&self) -> SimError {
+        SimError::Deadlock { now_ns: self.now_ns(), waiting: self.waiting() }
+    }
+
+    /// Who waits, and for what.
+    fn waiting(&self) -> Vec<Waiting> {
         let places = self.0.0.places.borrow();
         let stopped = self.0.0.processes.borrow().stopped();
         let waiting = stopped.into_iter().map(|stopped| Waiting {
@@ -209,7 +215,7 @@ impl Simulation {
             waits_for: places[stopped.waits_for as usize].clone(),
             since_ns: stopped.since_ns,
         });
-        SimError::Deadlock { now_ns: self.now_ns(), waiting: waiting.collect() }
+        waiting.collect()
     }
 }
 

@@ -44,7 +44,8 @@ pub struct Load {
     pub workload: Workload,
 }
 
-const SESSIONS: Parameter = parameter("sessions", "sessions, from the start to the end", "chosen");
+const SESSIONS: Parameter =
+    parameter("sessions", "sessions, from the start to the end", "chosen").within(1.0, 65_535.0);
 
 /// Names that cells give to databases without one.
 const TAKEN: [&str; 3] = [DATABASE, "other", "_OTHER_DATABASE_"];

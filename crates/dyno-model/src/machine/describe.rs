@@ -3,7 +3,8 @@
 use serde::Serialize;
 use toml::Value;
 
-use super::{Machine, schema};
+use super::Machine;
+use super::schema::{self, Form};
 
 /// A machine as it is shown.
 #[derive(Clone, Debug, Serialize)]
@@ -53,6 +54,8 @@ pub struct ParameterLine {
     pub default: Option<Value>,
     /// Its unit; empty for counts and words.
     pub unit: String,
+    /// From where to where it may go; none for what is no number.
+    pub range: Option<(f64, f64)>,
     /// What it means.
     pub meaning: String,
     /// Who says so.
@@ -81,7 +84,8 @@ impl Machine {
                 path: row.path.clone(),
                 value: self.value(&row.path).cloned(),
                 default: row.default.clone(),
-                unit: row.unit().into(),
+                unit: row.unit.into(),
+                range: matches!(row.form, Form::Whole | Form::Number).then_some(row.range),
                 meaning: row.meaning.into(),
                 source,
                 given: given.is_some(),
@@ -159,8 +163,8 @@ impl Machine {
             let value = self.value(&part.path(key))?;
             let row = self.rows.iter().find(|row| row.path == part.path(key))?;
             let name = key.strip_suffix(&format!("_{}", key.rsplit('_').next()?)).unwrap_or(key);
-            let name = if row.unit().is_empty() { key } else { name };
-            let value = format!("{} {}", schema::text(value), row.unit());
+            let name = if row.unit.is_empty() { key } else { name };
+            let value = format!("{} {}", schema::text(value), row.unit);
             Some((name.replace('_', " "), value.trim().to_owned()))
         };
         keys.iter().filter_map(shown).collect()

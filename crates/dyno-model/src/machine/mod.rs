@@ -40,6 +40,7 @@ mod error;
 mod links;
 mod schema;
 mod sections;
+mod size;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -201,7 +202,8 @@ impl Machine {
     /// All that needs more than one value.
     fn check(&self) -> Result<(), MachineError> {
         sections::check(self)?;
-        self.check_links()
+        self.check_links()?;
+        size::check(self)
     }
 
     /// Present value of a parameter.

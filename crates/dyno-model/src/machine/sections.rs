@@ -213,7 +213,10 @@ pub fn check(machine: &Machine) -> Result<(), MachineError> {
         let prefix = part.prefix();
         match part.kind {
             "disk" => machine.reads::<DiskParameters>(&prefix)?,
-            "flash" => machine.reads::<FlashParameters>(&prefix)?,
+            "flash" => machine
+                .section::<FlashParameters>(&prefix)?
+                .check()
+                .map_err(|rule| MachineError::at(machine.place(&part.path("dies")), rule, ""))?,
             "cache" => machine.reads::<CacheParameters>(&prefix)?,
             "channel" => machine.reads::<ChannelParameters>(&prefix)?,
             "empirical" => machine.reads::<EmpiricalParameters>(&prefix)?,

@@ -67,7 +67,7 @@ impl Turn<'_> {
         let report = ArmReport {
             arm: self.number as u16,
             transactions: progress.transactions(),
-            busy_ns: (virtual_ns - warm_ns) * u64::from(arm.sessions),
+            busy_ns: (virtual_ns - warm_ns).saturating_mul(u64::from(arm.sessions)),
             virtual_ns,
             events,
             ..ArmReport::default()

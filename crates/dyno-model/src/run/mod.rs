@@ -45,6 +45,9 @@ pub use spec::{Arm, Spec};
 /// The stretch of time that a block has to itself: a day.
 pub const BLOCK_NS: i64 = 86_400_000_000_000;
 
+/// Transactions of a session in a block.
+const TRANSACTIONS_MOST: u64 = 1_000_000_000;
+
 /// What can go wrong with a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -180,6 +183,9 @@ impl Run {
     pub fn new(json: &str) -> Result<Self, RunError> {
         let spec: Spec = serde_json::from_str(json).map_err(|error| RunError::Spec(error.to_string()))?;
         let machine = Machine::parse(&spec.machine)?;
+        if spec.transactions > TRANSACTIONS_MOST || spec.warmup_transactions > TRANSACTIONS_MOST {
+            return Err(RunError::Spec(format!("{TRANSACTIONS_MOST} transactions of a session in a block, at most")));
+        }
         if spec.arms.is_empty() || spec.transactions == 0 {
             return Err(RunError::Spec("a run has an arm and a transaction or more".into()));
         }
@@ -225,7 +231,9 @@ impl Run {
                 return Ok(block);
             };
             hash = hash.rotate_left(7) ^ done.hash;
-            block.ended_ns += done.report.virtual_ns as i64;
+            let ended_ns = block.ended_ns.checked_add_unsigned(done.report.virtual_ns);
+            block.ended_ns =
+                ended_ns.ok_or_else(|| RunError::Spec(format!("block {index}: no time is left after 2262")))?;
             block.report.arms.push(done.report);
         }
         block.hash = format!("{hash:016x}");

@@ -31,17 +31,15 @@ impl CommitLoop {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 6] = [
         parameter("redo_bytes", "redo of a transaction: 512, 4KiB..12MiB or 4KiB,1MiB", "E9: one row"),
-        parameter("piece_bytes", "redo is made in pieces of this size", "as in the live redo-size"),
+        parameter("piece_bytes", "redo is made in pieces of this size", "as in the live redo-size").within(1.0, 1e9),
         parameter("redo_mb_s", "how fast a session makes redo", "assumed: row changes of a core"),
         parameter("cpu_us", "CPU of a transaction, redo not counted; median", "assumed: one update by key"),
-        parameter("cpu_sigma", "spread of it: of the natural logarithm", "assumed"),
+        parameter("cpu_sigma", "spread of it: of the natural logarithm", "assumed").within(0.0, 5.0),
         parameter("think_ms", "mean time between transactions, exponential", "E9: none"),
     ];
 
     pub(super) fn check(&self) -> Result<(), ParameterError> {
-        Sizes::parse("redo_bytes", &self.redo_bytes)?;
-        super::above_0("redo_mb_s", self.redo_mb_s)?;
-        super::at_least("piece_bytes", self.piece_bytes, 1)
+        Sizes::parse("redo_bytes", &self.redo_bytes).map(|_| ())
     }
 
     pub(super) fn work(&self, instance: &Instance, session: u32) -> Result<Work, ParameterError> {

@@ -34,20 +34,17 @@ pub struct KeyLookup {
 impl KeyLookup {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 7] = [
-        parameter("keys", "keys", "E13: 1,000,000"),
-        parameter("skew", "popularity of key i is in proportion to i ^ -skew", "E13: 0, even"),
-        parameter("rows_per_block", "rows of a block of the table", "assumed: rows of 100 bytes"),
-        parameter("keys_per_leaf", "keys of a block of the index", "assumed: entries of 16 bytes"),
+        parameter("keys", "keys", "E13: 1,000,000").within(1.0, 4_294_967_295.0),
+        parameter("skew", "popularity of key i is in proportion to i ^ -skew", "E13: 0, even").within(0.0, 10.0),
+        parameter("rows_per_block", "rows of a block of the table", "assumed: rows of 100 bytes").within(1.0, 1e6),
+        parameter("keys_per_leaf", "keys of a block of the index", "assumed: entries of 16 bytes").within(2.0, 1e6),
         parameter("cpu_us", "CPU of a lookup, blocks not counted; median", "assumed: order of size"),
-        parameter("cpu_sigma", "spread of it: of the natural logarithm", "assumed"),
+        parameter("cpu_sigma", "spread of it: of the natural logarithm", "assumed").within(0.0, 5.0),
         parameter("think_ms", "mean time between lookups, exponential", "E13: none"),
     ];
 
     pub(super) fn check(&self) -> Result<(), ParameterError> {
-        super::at_least("keys", self.keys, 1)?;
-        super::at_most("keys", self.keys, u64::from(u32::MAX))?;
-        super::at_least("rows_per_block", self.rows_per_block, 1)?;
-        super::at_least("keys_per_leaf", self.keys_per_leaf, 2)
+        super::check_popularity("keys", self.keys, self.skew)
     }
 
     pub(super) fn popularity(&self) -> Option<Rc<Zipf>> {

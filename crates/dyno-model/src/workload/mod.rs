@@ -32,7 +32,7 @@ pub use stop::{Limit, Progress, Stop};
 pub use update_loop::UpdateLoop;
 
 use crate::database::{Instance, ParameterError, Session};
-use crate::device::Parameter;
+use crate::device::{Outside, Parameter, outside, shown};
 use crate::kernel::sample::whole_ns;
 use crate::kernel::zipf::Zipf;
 use crate::kernel::{Sim, Stream};
@@ -102,11 +102,21 @@ impl Workload {
 
     /// Finds what cannot work.
     pub fn check(&self) -> Result<(), ParameterError> {
+        let wrong = match self {
+            Self::CommitLoop(load) => outside(load, self.table()),
+            Self::UpdateLoop(load) => outside(load, self.table()),
+            Self::KeyLookup(load) => outside(load, self.table()),
+            Self::ScanJobs(load) => outside(load, self.table()),
+            Self::Sort(load) => outside(load, self.table()),
+        };
+        if let Some(outside) = wrong {
+            return Err(wrong_number(&outside));
+        }
         match self {
             Self::CommitLoop(load) => load.check(),
             Self::UpdateLoop(load) => load.check(),
             Self::KeyLookup(load) => load.check(),
-            Self::ScanJobs(load) => load.check(),
+            Self::ScanJobs(_) => Ok(()),
             Self::Sort(load) => load.check(),
         }
     }
@@ -220,13 +230,19 @@ fn at_least(key: &'static str, found: u64, least: u64) -> Result<(), ParameterEr
     if found < least { Err(wrong(key, found, format!("{least} or more"))) } else { Ok(()) }
 }
 
-fn at_most(key: &'static str, found: u64, most: u64) -> Result<(), ParameterError> {
-    if found > most { Err(wrong(key, found, format!("{most} or less"))) } else { Ok(()) }
+fn wrong_number(outside: &Outside) -> ParameterError {
+    wrong(outside.key, shown(outside.found), outside.allowed())
 }
 
-fn above_0(key: &'static str, found: f64) -> Result<(), ParameterError> {
-    let good = found.is_finite() && found > 0.0;
-    if good { Ok(()) } else { Err(wrong(key, found, "a number above 0".into())) }
+/// Items whose popularity is uneven, each of which takes memory.
+const ITEMS_MOST: u64 = 10_000_000;
+
+/// Are there few enough of them, if they are unevenly popular?
+fn check_popularity(key: &'static str, items: u64, skew: f64) -> Result<(), ParameterError> {
+    if skew > 0.0 && items > ITEMS_MOST {
+        return Err(wrong(key, items, format!("{ITEMS_MOST} or less where skew is above 0")));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

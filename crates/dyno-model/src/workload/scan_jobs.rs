@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{dice, think};
-use crate::database::{CallKind, Instance, ParameterError, Scan, Session};
+use crate::database::{CallKind, Instance, Scan, Session};
 use crate::device::{Parameter, parameter};
 use crate::kernel::Stream;
 use crate::kernel::sample::whole_ns;
@@ -31,20 +31,14 @@ pub struct ScanJobs {
 impl ScanJobs {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 7] = [
-        parameter("bytes", "what a scan reads", "chosen"),
-        parameter("io_bytes", "one I/O", "E22: 1 MB"),
-        parameter("ahead", "I/Os of a job at once", "E22: 1; direct reads of Oracle begin with 2"),
+        parameter("bytes", "what a scan reads", "chosen").within(1.0, 1e12),
+        parameter("io_bytes", "one I/O", "E22: 1 MB").within(512.0, 1e9),
+        parameter("ahead", "I/Os of a job at once", "E22: 1; direct reads of Oracle begin with 2").within(1.0, 1_024.0),
         parameter("shared", "do all jobs scan the same bytes", "E22: each its own"),
         parameter("buffered", "through the buffers", "Oracle: large tables are read past them"),
         parameter("cpu_us_per_io", "CPU for each I/O", "assumed: rows of 1 MB at 1 GB/s"),
         parameter("think_ms", "mean time between scans, exponential", "E22: none"),
     ];
-
-    pub(super) fn check(&self) -> Result<(), ParameterError> {
-        super::at_least("bytes", self.bytes, 1)?;
-        super::at_least("io_bytes", self.io_bytes, 512)?;
-        super::at_least("ahead", self.ahead, 1)
-    }
 
     pub(super) fn work(&self, instance: &Instance, session: u32) -> Work {
         let block_bytes = instance.parameters().buffers.block_bytes;

@@ -26,22 +26,27 @@ pub struct SortLoad {
     pub think_ms: f64,
 }
 
+/// Runs of a sort, each of which takes memory.
+const RUNS_MOST: u64 = 1_000_000;
+
 impl SortLoad {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 6] = [
-        parameter("bytes", "rows to sort", "chosen"),
-        parameter("area_kb", "memory for it", "E14: the factor"),
-        parameter("io_kb", "one I/O", "assumed: 8 blocks of 8 KB"),
-        parameter("ahead", "I/Os at once, each way", "chosen: one after the other"),
+        parameter("bytes", "rows to sort", "chosen").within(1.0, 1e12),
+        parameter("area_kb", "memory for it", "E14: the factor").within(1.0, 1e9),
+        parameter("io_kb", "one I/O", "assumed: 8 blocks of 8 KB").within(1.0, 1e6),
+        parameter("ahead", "I/Os at once, each way", "chosen: one after the other").within(1.0, 1_024.0),
         parameter("cpu_us_per_kb", "CPU for each KB, in each phase", "assumed: 100 MB/s a core"),
         parameter("think_ms", "mean time between sorts, exponential", "E14: none"),
     ];
 
     pub(super) fn check(&self) -> Result<(), ParameterError> {
-        super::at_least("bytes", self.bytes, 1)?;
-        super::at_least("area_kb", self.area_kb, 1)?;
-        super::at_least("io_kb", self.io_kb, 1)?;
-        super::at_least("ahead", self.ahead, 1)
+        let runs = self.bytes / (self.area_kb << 10);
+        if runs > RUNS_MOST {
+            let allowed = format!("{RUNS_MOST} times area_kb or less: each area is a run on temporary space");
+            return Err(super::wrong("bytes", self.bytes, allowed));
+        }
+        Ok(())
     }
 
     pub(super) fn work(&self, instance: &Instance, session: u32) -> Work {

@@ -33,21 +33,17 @@ pub struct UpdateLoop {
 impl UpdateLoop {
     /// Meaning and source of each.
     pub const TABLE: [Parameter; 7] = [
-        parameter("blocks", "blocks of the table", "chosen: larger than the buffer cache"),
-        parameter("skew", "popularity of block i is in proportion to i ^ -skew", "chosen: 0, even"),
-        parameter("blocks_per_commit", "blocks changed by a transaction", "chosen"),
-        parameter("redo_per_block", "redo of one change", "assumed: one row and its undo"),
+        parameter("blocks", "blocks of the table", "chosen: larger than the buffer cache").within(1.0, 4_294_967_295.0),
+        parameter("skew", "popularity of block i is in proportion to i ^ -skew", "chosen: 0, even").within(0.0, 10.0),
+        parameter("blocks_per_commit", "blocks changed by a transaction", "chosen").within(1.0, 1e6),
+        parameter("redo_per_block", "redo of one change", "assumed: one row and its undo").within(1.0, 16_384.0),
         parameter("cpu_us", "CPU of one change; median", "assumed: one update by key"),
-        parameter("cpu_sigma", "spread of it: of the natural logarithm", "assumed"),
+        parameter("cpu_sigma", "spread of it: of the natural logarithm", "assumed").within(0.0, 5.0),
         parameter("think_ms", "mean time between transactions, exponential", "E11: none"),
     ];
 
     pub(super) fn check(&self) -> Result<(), ParameterError> {
-        super::at_least("blocks", self.blocks, 1)?;
-        super::at_most("blocks", self.blocks, u64::from(u32::MAX))?;
-        super::at_least("blocks_per_commit", self.blocks_per_commit, 1)?;
-        super::at_least("redo_per_block", self.redo_per_block, 1)?;
-        super::at_most("redo_per_block", self.redo_per_block, 16 << 10)
+        super::check_popularity("blocks", self.blocks, self.skew)
     }
 
     pub(super) fn popularity(&self) -> Option<Rc<Zipf>> {

@@ -12,11 +12,12 @@ mod moment;
 mod streams;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use dyno_evidence::EvidenceError;
+use dyno_evidence::private::{aside_of, create_file};
 use dyno_evidence::table::read_table;
 use serde_json::json;
 
@@ -118,8 +119,8 @@ fn write_one(
     original: &Original,
     texts: &HashMap<String, String>,
 ) -> Result<u64, EvidenceError> {
-    let aside = place.with_extension("trc.tmp");
-    let file = File::create(&aside).map_err(failed(&aside))?;
+    let aside = aside_of(place);
+    let file = create_file(&aside).map_err(failed(&aside))?;
     let mut to = BufWriter::with_capacity(1 << 18, file);
     let mut records = 0;
     let header = if original.header.is_empty() { String::new() } else { format!("{}\n\n", original.header) };

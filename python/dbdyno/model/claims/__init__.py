@@ -2,7 +2,7 @@
 
 A file per claim, a small set of specifications each; no number of the answer stands in any of
 them but the band. To add one: write a file that ends in `CLAIM = Claim(...)`, and name it in
-`NAMES`.
+`NAMES`. It says on what it stands (`base.BASES`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from dbdyno.model.describe import SCHEMA
 
 NAMES = tuple(f"N{number}" for number in range(1, 16))
 SEED = 2_011
+GROWTH = 8
+"""A claim whose verdict might change with the dice is measured with up to so many times the replications."""
 
 
 def claims(only: Sequence[str] = ()) -> list[Claim]:
@@ -45,27 +47,35 @@ def hold(
     """
     if replications < 2:
         raise ModelError("an interval needs 2 replications or more", where="--replications")
-    found = []
-    for claim in claims(only):
-        done = 0
-        begun = time.monotonic()
-
-        def one(name: str = claim.name) -> None:
-            nonlocal done
-            done += 1
-            told_of(f"{name}: {done} runs")
-
-        told_of(f"{claim.name}: {claim.title}")
-        entry = told(claim, claim.measure(Bench(replications, seed, one)))
-        found.append({**entry, "seconds": round(time.monotonic() - begun, 2)})
+    found = [_held(claim, replications, seed, told_of) for claim in claims(only)]
     holding = sum(entry["verdict"] == "holds" for entry in found)
     return {
         "schema": SCHEMA,
         "kind": "model",
         "page": "claims",
         "title": f"{holding} of {len(found)} claims hold",
-        "facts": f"{replications} replications, seed {seed}; 95 % t intervals over them",
+        "facts": f"{replications} to {GROWTH * replications} replications, more where the verdict might change with the"
+        f" dice, seed {seed}; 95 % t intervals over them",
         "replications": replications,
         "seed": seed,
         "claims": found,
     }
+
+
+def _held(claim: Claim, replications: int, seed: int, told_of: Callable[[str], None]) -> dict[str, Any]:
+    """A claim measured with as many replications as its verdict needs to be steady, within reason."""
+    done = 0
+    begun = time.monotonic()
+
+    def one() -> None:
+        nonlocal done
+        done += 1
+        told_of(f"{claim.name}: {done} runs")
+
+    told_of(f"{claim.name}: {claim.title}")
+    number, most = replications, GROWTH * replications
+    while True:
+        entry = told(claim, claim.measure(Bench(number, seed, one)))
+        if entry["steady"] or number >= most:
+            return {**entry, "replications": number, "seconds": round(time.monotonic() - begun, 2)}
+        number = min(2 * number, most)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import Claim, Part
+from dbdyno.model.claims.base import FITTED, Claim, Part
 from dbdyno.model.claims.bench import Bench, value_of
 
 TIMES = (("read_us", 25), ("program_us", 250), ("erase_us", 2_000))
@@ -18,6 +18,7 @@ CLAIM = Claim(
     "N1",
     "Flash reads a page in 25 us, programs it in 250 us, erases a block in 2,000 us",
     "Harrison 2011 (E15), primer on flash",
+    FITTED,
     measure,
     ("These are inputs: nothing is shown by them, but everything below stands on them.",),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dbdyno.model.claims.base import Claim, Part
+from dbdyno.model.claims.base import FITTED, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
 
 MACHINE = "exadata-x2"
@@ -36,6 +36,7 @@ CLAIM = Claim(
     "N2",
     "With quiet disks a flash log costs 2 to 8 % of a commit",
     "Harrison 2012 (E9): median 500 / 481 us, mean 542.4 / 508.7 us, 4 million commits each",
+    FITTED,
     measure,
     (
         "A race of independent writes can only be faster than either; what it costs is the cell's"

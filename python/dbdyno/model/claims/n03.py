@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import Claim, Part
+from dbdyno.model.claims.base import LOAD_CHOSEN, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench, Evidence
 from dbdyno.model.claims.n02 import MACHINE, ONE_ROW, SESSIONS
 
@@ -43,6 +43,7 @@ CLAIM = Claim(
     "N3",
     "Flash wins 2 to 5 % of races while disks are quiet, more when they are busy",
     "Harrison 2012 (E9) 3.48 %, a second site 3.75 %, cells of a third 2.1 to 4.0 %; 18 % on a busy cell",
+    LOAD_CHOSEN,
     measure,
     (
         "The source prints 3.8 %; its own formula gives 3.48 %.",

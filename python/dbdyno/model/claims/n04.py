@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import Claim, Part
+from dbdyno.model.claims.base import LOAD_CHOSEN, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
 from dbdyno.model.claims.n02 import MACHINE, SYNC
 from dbdyno.model.claims.n03 import BUSY, BUSY_DISKS, BUSY_SESSIONS
@@ -39,6 +39,7 @@ CLAIM = Claim(
     "N4",
     "Rare redo writes take over 100 medians, and the race removes most of them",
     "Harrison 2012 (E10): 291,780 us among about 1,000 us, in 8 million waits of 40 sessions",
+    LOAD_CHOSEN,
     measure,
     (
         "Where the tail comes from: the database writer fills a controller's memory, and a redo"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import Claim, Part
+from dataclasses import replace
+
+from dbdyno.model.claims.base import MECHANISM, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
 
 MACHINE = "sas-and-flash"
@@ -20,13 +22,21 @@ def arm(device: str, sessions: int, block_bytes: int = 512) -> Arm:
 def measure(bench: Bench) -> list[Part]:
     """Mean log file sync on flash over that on disk, at 1 and at 10 sessions."""
     arms = [arm(device, sessions) for device in ("sas", "flash") for sessions in (1, 10)]
+    at_once = {**WORK, "think_ms": 0.0}
+    arms += [replace(one, name=f"{one.name} at once", workload=at_once) for one in arms]
     with bench.run(MACHINE, arms, transactions=1_500) as evidence:
         ratio = {n: evidence.ratio("avg(elapsed_ns)", "waits", f"flash {n}", f"sas {n}", SYNC) for n in (1, 10)}
+        bare = {
+            n: evidence.ratio("avg(elapsed_ns)", "waits", f"flash {n} at once", f"sas {n} at once", SYNC)
+            for n in (1, 10)
+        }
     grows = [ten / one for one, ten in zip(ratio[1], ratio[10], strict=True)]
     return [
         Part("flash / disk, 1 session", ratio[1], low=3),
         Part("flash / disk, 10 sessions", ratio[10], low=3),
         Part("10 sessions / 1 session", grows, low=1),
+        Part("for comparison, flash / disk without a pause, 1 session", bare[1]),
+        Part("for comparison, flash / disk without a pause, 10 sessions", bare[10]),
     ]
 
 
@@ -34,6 +44,7 @@ CLAIM = Claim(
     "N5",
     "Redo in blocks of 512 bytes: flash is at least 3 times slower than disk, more with sessions",
     "Harrison 2011 (E6): about 4 times at 1 session, almost 20 times at 10",
+    MECHANISM,
     measure,
     (
         "Flash has pages of 4 KB inside: a write of 512 bytes is a read of the page and a program,"
@@ -42,6 +53,7 @@ CLAIM = Claim(
         "The source's 20 times at 10 sessions is not asked for: it belongs to another load than its"
         " 4 times, and no mechanism stated there gives it.",
         "The pause of 1 ms between transactions is ours, the source names none. Without it the"
-        " ratio fell from 4.5 at 1 session to 3.2 at 10 when tried: that it grows depends on it.",
+        " ratio grows with sessions as well, a little less; that is shown beside the claim and decides"
+        " nothing.",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import Claim, Part
+from dbdyno.model.claims.base import FITTED, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
 from dbdyno.model.claims.n05 import MACHINE, SYNC, WORK
 
@@ -51,6 +51,7 @@ CLAIM = Claim(
     "N6",
     "Redo blocks of 4 KB cost 0.25 to 0.40 of those of 512 bytes on flash; then disk is level",
     "Harrison 2011 (E7): elapsed -70 %, flash then slightly slower than disk",
+    FITTED,
     measure,
     (
         "The 4 KB write goes into the card's buffer; it takes link, command, and the time in driver"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import Claim, Part
+from dbdyno.model.claims.base import MECHANISM, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench, Evidence
 from dbdyno.model.claims.n05 import MACHINE
 
@@ -46,6 +46,7 @@ CLAIM = Claim(
     "N7",
     "Commit time rises with redo up to 1 MB, falls, and rises again; on flash more steeply",
     "Harrison 2011 (E5, E8)",
+    MECHANISM,
     measure,
     (
         "The log writer writes without a commit once 1 MB is filled, so a commit never waits for"

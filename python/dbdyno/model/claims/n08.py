@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import Claim, Part
+from dbdyno.model.claims.base import LOAD_CHOSEN, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench, Evidence
 
 MACHINE = "exadata-x3"
@@ -50,6 +50,7 @@ CLAIM = Claim(
     "N8",
     "A write-back cache triples throughput where free buffer waits dominate, and no more elsewhere",
     "Harrison 2013 (E11): 4 times; bounded by the devices, 75,000 / 3,600 writes a second and cell",
+    LOAD_CHOSEN,
     measure,
     (
         "The load was found by trying: it has to be bound by writes. With a table of 200,000 blocks"

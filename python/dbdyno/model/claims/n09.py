@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import Claim, Part
+from dbdyno.model.claims.base import FITTED, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
 
 MACHINE = "exadata-x2"
@@ -34,6 +34,7 @@ CLAIM = Claim(
     "N9",
     "A read from the flash cache is 4 to 10 times as fast as one from disk",
     "Harrison 2011 (E13): flash before flash cache before disk",
+    FITTED,
     measure,
     ("The table is a small part of the disks, as in the source: arms move little, disks turn.",),
 )

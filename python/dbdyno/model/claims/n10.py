@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import Claim, Part
+from dbdyno.model.claims.base import MECHANISM, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
 
 MACHINE = "exadata-x2"
@@ -43,6 +43,7 @@ CLAIM = Claim(
     "N10",
     "The first scan after KEEP waits 3 to 5 times as long, once; the next is faster than before",
     "Harrison 2012 (E12): 9,322 waits of 7.60 s, then 14,904 of 33.37 s",
+    MECHANISM,
     measure,
     (
         "The source's words, a penalty of 200 to 300 %, are +175 % a wait and +339 % in total.",

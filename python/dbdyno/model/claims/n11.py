@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import Claim, Part
+from dbdyno.model.claims.base import LOAD_CHOSEN, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench, Evidence, value_of
 
 MACHINE = "sas-and-flash"
@@ -57,6 +57,7 @@ CLAIM = Claim(
     "N11",
     "A 15,000 rpm SAS disk: 300 to 420 random reads a second, 122 to 204 MB/s, 2.0 ms of rotation",
     "calibrations of Exadata V2 and its planning figures; drive manuals",
+    LOAD_CHOSEN,
     measure,
     (
         "The source does not say how many reads were outstanding; 8 was chosen after 16 had given"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import Claim, Part
+from dbdyno.model.claims.base import MECHANISM, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
 from dbdyno.model.claims.n02 import MACHINE, ONE_ROW, SESSIONS, TRANSACTIONS
 
@@ -24,6 +24,7 @@ CLAIM = Claim(
     "N12",
     "20 sessions share a log write by 3 to 8",
     "Harrison 2012 (E9): 551,342 redo writes in one of three cells for 4 million commits, or 4.8",
+    MECHANISM,
     measure,
     (
         "With 100 us of CPU a transaction, which is assumed, sessions are back within one write:"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import Claim, Part
+from dbdyno.model.claims.base import PART_CHOSEN, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
 from dbdyno.model.claims.n02 import SYNC, WRITE
 
@@ -28,6 +28,7 @@ CLAIM = Claim(
     "N13",
     "Starved of CPU, log file sync is far above twice the log file parallel write",
     "Closson 2007: 16 ms against 2 ms on the same storage",
+    PART_CHOSEN,
     measure,
     (
         "The scheduler decides: under round robin (database.scheduler.policy) the log writer waits"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import Claim, Part
+from dbdyno.model.claims.base import MECHANISM, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
 from dbdyno.model.claims.n02 import WRITE
 from dbdyno.model.claims.n05 import MACHINE, WORK
@@ -29,5 +29,6 @@ CLAIM = Claim(
     "N14",
     "A mirrored log write takes as long as its slowest copy",
     "Oracle Database Reference: log file parallel write ends with the last I/O",
+    MECHANISM,
     measure,
 )

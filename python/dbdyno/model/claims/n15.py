@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import Claim, Part
+from dbdyno.model.claims.base import MECHANISM, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
 
 MACHINE = "exadata-x2-shared"
@@ -64,6 +64,7 @@ CLAIM = Claim(
     "N15",
     "IORM shares 10 : 4 give 71 : 29 under contention",
     "Expert Oracle Exadata, ch. 7",
+    MECHANISM,
     measure,
     (
         "Two databases with a server each read rows by key with 200 sessions each; the rack is"

@@ -28,6 +28,10 @@ def sections(model: Analysis) -> list[Row]:
     return reading.entries(model, "sections") if made is None else list(made(model))
 
 
+CELLS_BESIDE = 6
+"""More cells than these scroll: what stands for all of them and what it means come before."""
+
+
 def _column(name: str, label: str, unit: str = "text") -> Row:
     return {"name": name, "label": label, "unit": unit}
 
@@ -77,14 +81,16 @@ def _show(model: Analysis) -> Iterator[Row]:
             _column(f"c{at}", f"{cell.get('name')}{' !' if cell.get('problem') else ''}", "digits")
             for at, cell in enumerate(cells)
         ]
+        meaning = [_column("description", "meaning")]
         item = [_column("object", "object")] if any(row.get("object") for row in own) else []
         return [
             _column("metric", "metric"),
             *item,
-            *heads,
             _column("all", "all", "words"),
             _column("unit", "unit"),
-            _column("description", "meaning"),
+            *(meaning if len(heads) > CELLS_BESIDE else []),
+            *heads,
+            *(meaning if len(heads) <= CELLS_BESIDE else []),
         ]
 
     yield from _titled(columns, rows)

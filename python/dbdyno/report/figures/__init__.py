@@ -29,6 +29,7 @@ from dbdyno.report.figures import (
     curve,
     distribution,
     heatmap,
+    over_time,
     quantile_ratio,
     snapshot_series,
     sweep,
@@ -42,7 +43,7 @@ from dbdyno.report.figures import (
     waits,
 )
 from dbdyno.report.figures.base import Figure
-from dbdyno.report.figures.theme import NARROW, WIDE, Look
+from dbdyno.report.figures.theme import NARROW, WIDE, Look, fitted
 from dbdyno.report.files import write_whole
 
 __all__ = [
@@ -67,6 +68,7 @@ ORDER = tuple(
         blocks,
         heatmap,
         waits,
+        over_time,
         curve,
         sweep,
         correlation,
@@ -160,7 +162,7 @@ def write_figures(analysis: Mapping[str, Any], directory: Path | str, formats: I
     folder = Path(directory)
     written = []
     for figure, chart in draw_all(analysis):
-        spec = chart.properties(background=_PAPER, padding=16).to_dict(validate=False)
+        spec = _paper(chart)
         for name in wanted:
             path = folder / f"{figure.name}.{name}"
             write_whole(path, _encoded(spec, name))
@@ -179,10 +181,16 @@ def write_figure(analysis: Mapping[str, Any], path: Path | str) -> Path:
     if name not in FORMATS:
         raise ReportError(f"expected one of {', '.join(FORMATS)}, found {name!r}", where=str(path))
     for _, chart in draw_all(analysis):
-        spec = chart.properties(background=_PAPER, padding=16).to_dict(validate=False)
+        spec = _paper(chart)
         write_whole(target, _encoded(spec, name))
         return target
     raise ReportError("there is no figure of it", where=str(path), next_step="write to .html, .csv or .json")
+
+
+def _paper(chart: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = chart.properties(background=_PAPER, padding=16).to_dict(validate=False)
+    head = spec.pop("title", None)
+    return fitted(spec) | ({"title": head} if head else {})
 
 
 def _encoded(spec: dict[str, Any], name: str) -> bytes:

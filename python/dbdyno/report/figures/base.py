@@ -13,6 +13,8 @@ from dbdyno.report.figures.theme import Look
 from dbdyno.report.reading import Analysis
 
 LEGEND_OVER_TITLE = 30
+LABEL_ROOM = 52
+"""Pixels that a label such as `300 ms` takes on a horizontal axis, with the gap beside it."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def y_title(words: str, look: Look) -> dict[str, Any]:
 
 def duration_axis(low: float, high: float, look: Look, *, most: int = 12) -> dict[str, Any]:
     """Ticks and labels of a logarithmic axis of time in ns."""
-    ticks = axes.log_ticks(low, high, max(3, most // 2) if look.narrow else most)
+    ticks = axes.log_ticks(low, high, max(3, min(most, round(look.plot / LABEL_ROOM) - 1)))
     return axes.labelled(ticks, axes.duration_label)
 
 

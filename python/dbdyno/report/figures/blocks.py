@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dbdyno.report import format as fmt
@@ -62,7 +63,20 @@ def _layers(analysis: Analysis, points: list[dict[str, Any]], x: Any, title: str
         mean.mark_rule(strokeWidth=1.8).encode(y=alt.Y("mean:Q", **axis), color=colour),
         plain.mark_point(filled=True, size=34, opacity=0.9, aria=True).encode(**dots),
         marked.mark_point(filled=False, size=60, shape="diamond", opacity=1, aria=True).encode(**dots),
-        marked.mark_text(dy=-11, fontSize=10, limit=120).encode(x=x, y=y, text=alt.Text("mark:N")),
+        *_marks(points, x, y),
+    ]
+
+
+def _marks(points: list[dict[str, Any]], x: Any, y: Any) -> list[Any]:
+    """What a block is marked with, towards the middle of the panel, where no other words stand."""
+    import altair as alt
+
+    middle = math.sqrt(min(point["ratio"] for point in points) * max(point["ratio"] for point in points))
+    halves = [[p for p in points if p["mark"] and (p["ratio"] > middle) == high] for high in (True, False)]
+    return [
+        alt.Chart(base.data(half)).mark_text(dy=dy, fontSize=10, limit=120).encode(x=x, y=y, text=alt.Text("mark:N"))
+        for half, dy in zip(halves, (14, -11), strict=True)
+        if half
     ]
 
 

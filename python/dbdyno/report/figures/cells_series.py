@@ -8,7 +8,7 @@ what is not known.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dbdyno.report import format as fmt
@@ -18,10 +18,13 @@ from dbdyno.report.reading import Analysis
 
 LINES_MOST = 6
 TIPS_MOST = 240
+NEAR = 0.6
+"""Where the least value is above this share of the most, the axis does not begin at 0."""
 COLOURS = (theme.OTHERS[4], theme.OTHERS[0], theme.OTHERS[1], theme.OTHERS[2], theme.OTHERS[3], theme.OTHERS[5])
 LINES = (
     "Each step is the mean between two collections of a cell, by the cell's own clock. No line: "
-    "nothing new was collected, nothing was asked for, or the counters began anew."
+    "nothing new was collected, nothing was asked for, or the counters began anew. The axis begins "
+    "at 0, unless all values lie close together: see its numbers."
 )
 RASTER = (
     "A row is a cell, a field the mean between two of its collections, the darker, the more. "
@@ -103,8 +106,8 @@ def _lines(panel: dict[str, Any], ends: tuple[float, float], look: theme.Look, i
 
     steps = list(steps_of(panel))
     names = [fmt.line(own.get("cell"), 40) for own in reading.entries(panel, "cells")]
-    top = max((step["value"] for step in steps), default=0.0) or 1.0
-    ticks = axes.linear_ticks(0, top, 3)
+    low, high = height_used([step["value"] for step in steps])
+    ticks = axes.linear_ticks(low, high, 3)
     unit = panel.get("unit")
     y_axis = {**base.y_title("", look), **axes.labelled(ticks, lambda v: shades.label(v, unit))}
     colour = alt.Color(
@@ -116,7 +119,7 @@ def _lines(panel: dict[str, Any], ends: tuple[float, float], look: theme.Look, i
     x = alt.X(
         "at:Q", scale={"domain": ends, "nice": False, "zero": False}, axis=_below(ends, look) if is_last else None
     )
-    y = alt.Y("value:Q", scale={"domain": [0, top * 1.06], "nice": False}, axis=y_axis)
+    y = alt.Y("value:Q", scale={"domain": [low, high], "nice": False, "zero": False}, axis=y_axis)
     lines = alt.Chart(base.data(corners(steps))).mark_line(
         interpolate="step-after", strokeWidth=1.8, strokeJoin="round"
     )
@@ -126,6 +129,15 @@ def _lines(panel: dict[str, Any], ends: tuple[float, float], look: theme.Look, i
         marks = alt.Chart(base.data(spots)).mark_point(filled=True, size=20, aria=True, opacity=1)
         layers.append(marks.encode(x=x, y=y, color=colour, description=alt.Description("tip:N")))
     return alt.layer(*layers, width=look.plot, height=look.height(84), title=_title(panel, look))
+
+
+def height_used(values: Sequence[float]) -> tuple[float, float]:
+    """The ends of a panel's axis: from 0, unless all values lie so close together that a line from 0 would be drawn
+    flat at the top; then they take most of the height."""
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    if 0 < NEAR * high < low < high:
+        return low - (high - low) * 0.15, high + (high - low) * 0.1
+    return min(0.0, low * 1.06), (high or 1.0) * 1.06
 
 
 def corners(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from dbdyno.report import format as fmt
 from dbdyno.report import reading
 from dbdyno.report.figures import axes, base, theme
 from dbdyno.report.reading import Analysis
+from dbdyno.report.sections import account
 
 MOST = 10
 
@@ -40,7 +41,11 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     x = alt.X(
         "zero:Q",
         scale={"domain": [low, high], "nice": False},
-        axis={"title": "difference per execution", "grid": True, **axes.labelled(ticks, axes.duration_label)},
+        axis={
+            "title": f"difference {account.basis(analysis)}",
+            "grid": True,
+            **axes.labelled(ticks, axes.duration_label),
+        },
     )
     y = alt.Y(
         "name:N",

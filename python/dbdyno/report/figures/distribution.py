@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +13,7 @@ from dbdyno.report.figures import axes, base, theme
 from dbdyno.report.reading import Analysis
 
 _RAIL = (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p99.9", "p99.9"))
-_RAIL_NARROW = ("p50", "p99", "max")
+_MARK_SIZE = {True: 10, False: 11}
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -40,7 +42,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     )
     if not rail:
         return theme.finish(shape, FIGURE.title, FIGURE.how_to_read, look)
-    rails = _rail_chart(analysis, rail, shown, alt.X("ns:Q", scale=x_scale, axis=x_axis), look)
+    rails = _rail_chart(analysis, rail, shown, alt.X("ns:Q", scale=x_scale, axis=x_axis), (low, high), look)
     both = alt.vconcat(shape, rails, spacing=6).resolve_scale(color="shared", x="shared")
     return theme.finish(both, FIGURE.title, FIGURE.how_to_read, look)
 
@@ -72,7 +74,14 @@ def _rail(analysis: Analysis, names: dict[int, str], shown: set[str]) -> list[di
     return marks
 
 
-def _rail_chart(analysis: Analysis, rail: list[dict[str, Any]], shown: list[str], x: Any, look: theme.Look) -> Any:
+def _rail_chart(
+    analysis: Analysis,
+    rail: list[dict[str, Any]],
+    shown: list[str],
+    x: Any,
+    span: tuple[float, float],
+    look: theme.Look,
+) -> Any:
     import altair as alt
 
     y = alt.Y("arm:N", sort=shown, axis=None)
@@ -82,13 +91,59 @@ def _rail_chart(analysis: Analysis, rail: list[dict[str, Any]], shown: list[str]
     dots = chart.mark_point(filled=True, size=42, opacity=1, aria=True).encode(
         x=x, y=y, color=colour, description=alt.Description("tip:N")
     )
-    named = rail if not look.narrow else [mark for mark in rail if mark["mark"] in _RAIL_NARROW]
     text = (
-        alt.Chart(base.data(named))
-        .mark_text(dy=-10, fontSize=10 if look.narrow else 11)
+        alt.Chart(base.data(_labels(rail, *span, look)))
+        .mark_text(dy=-10, fontSize=_MARK_SIZE[look.narrow])
         .encode(x=x, y=y, text=alt.Text("mark:N"))
     )
     return alt.layer(line, dots, text, width=look.plot, height=26 * len(shown) + 8)
+
+
+def _labels(rail: list[dict[str, Any]], low: float, high: float, look: theme.Look) -> list[dict[str, Any]]:
+    """The names of the marks, those of one arm that would collide joined into one: `p99, p99.9, max`."""
+    per_px = math.log(high / low) / look.plot
+    labels = []
+    for arm in dict.fromkeys(mark["arm"] for mark in rail):
+        own = sorted((mark for mark in rail if mark["arm"] == arm), key=lambda mark: float(mark["ns"]))
+        groups = [_Label([mark["mark"]], [math.log(mark["ns"] / low) / per_px], look) for mark in own]
+        while (
+            clash := next((a for a, b in pairwise(range(len(groups))) if groups[b].left < groups[a].right), None)
+        ) is not None:
+            groups[clash : clash + 2] = [groups[clash].joined(groups[clash + 1])]
+        labels += [{"arm": arm, "mark": g.text, "ns": low * math.exp(g.middle * per_px)} for g in groups]
+    return labels
+
+
+@dataclass(frozen=True)
+class _Label:
+    """A name over one or several neighbouring marks, centred over them within the frame; in pixels."""
+
+    names: list[str]
+    places: list[float]
+    look: theme.Look
+
+    @property
+    def text(self) -> str:
+        return ", ".join(self.names)
+
+    @property
+    def _half(self) -> float:
+        return (len(self.text) * _MARK_SIZE[self.look.narrow] * theme.LETTER + 4) / 2
+
+    @property
+    def middle(self) -> float:
+        return min((self.places[0] + self.places[-1]) / 2, self.look.plot + 8 - self._half)
+
+    @property
+    def left(self) -> float:
+        return self.middle - self._half
+
+    @property
+    def right(self) -> float:
+        return self.middle + self._half
+
+    def joined(self, other: _Label) -> _Label:
+        return _Label([*self.names, *other.names], [*self.places, *other.places], self.look)
 
 
 def _share_axis(steps: list[dict[str, Any]], look: theme.Look) -> Any:

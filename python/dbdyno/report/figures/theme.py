@@ -64,6 +64,8 @@ CLASSES = {name: light for name, (light, _) in _CLASSES.items()}
 DARK = _GROUND_DARK | dict([*_ARMS, *_HEAT, *_CLASSES.values()])
 """The dark partner of every colour that a figure may use."""
 FONT = "system-ui, sans-serif"
+LETTER = 0.58
+"""Mean width of a letter over the size of its type, in the widest of the common fonts."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,12 @@ class Look:
     @property
     def left(self) -> int:
         """Room for the labels of a vertical axis in pixels."""
-        return 58 if self.narrow else 72
+        return 64 if self.narrow else 72
 
     @property
     def plot(self) -> int:
         """Width of the drawing area in pixels."""
-        return self.width - self.left - (14 if self.narrow else 24)
+        return self.width - self.left - (22 if self.narrow else 24)
 
     def columns(self, names: list[str], most: int) -> int:
         """How many entries of a legend fit side by side."""
@@ -128,9 +130,55 @@ def finish(chart: Any, title: str, how_to_read: str, look: Look) -> Any:
         "subtitle": textwrap.wrap(how_to_read, letters),
     }
     chart.background = "transparent"
-    chart.padding = {"left": 2, "right": 6, "top": 4, "bottom": 4}
+    chart.padding = {"left": 2, "right": 14, "top": 4, "bottom": 4}
     chart.config = _config(size)
     return chart
+
+
+def fitted(spec: dict[str, Any]) -> dict[str, Any]:
+    """A chart's specification with the titles of its axes and panels broken into lines that fit its width.
+
+    A browser clips what leaves the drawing. The width of a line is reckoned from the type's size: fonts
+    differ, so a little room is left.
+    """
+    size = spec.get("config", {}).get("axis", {}).get("titleFontSize", 12)
+    _fit(spec, _width_of(spec) or WIDE.plot, size)
+    return spec
+
+
+def _width_of(spec: Any) -> int | None:
+    """The width of the first view in a specification."""
+    if isinstance(spec, dict):
+        if isinstance(spec.get("width"), int):
+            return int(spec["width"])
+        parts: Any = [spec.get(key) for key in ("vconcat", "hconcat", "layer", "spec")]
+    else:
+        parts = spec if isinstance(spec, list) else []
+    return next((width for part in parts if (width := _width_of(part))), None)
+
+
+def _fit(part: Any, width: int, size: int) -> None:
+    if isinstance(part, list):
+        for entry in part:
+            _fit(entry, width, size)
+    elif isinstance(part, dict):
+        width = part["width"] if isinstance(part.get("width"), int) else width
+        axis = part.get("axis")
+        if isinstance(axis, dict):
+            axis["title"] = _lines(axis.get("title"), width, size)
+        title = part.get("title")
+        if isinstance(title, dict) and "text" in title:
+            title["text"] = _lines(title["text"], width, title.get("fontSize", size), weight=1.1)
+            title["subtitle"] = _lines(title.get("subtitle"), width, title.get("subtitleFontSize", size))
+        for key, entry in part.items():
+            if key not in ("data", "datasets", "config"):
+                _fit(entry, width, size)
+
+
+def _lines(words: Any, width: int, size: int, weight: float = 1.0) -> Any:
+    if not isinstance(words, str) or len(words) * size * LETTER * weight <= width:
+        return words
+    return textwrap.wrap(words, max(12, int(width / (size * LETTER * weight))))
 
 
 def _config(size: int) -> dict[str, Any]:
@@ -151,6 +199,8 @@ def _config(size: int) -> dict[str, Any]:
             "tickColor": FAINT,
             "tickSize": 4,
             "labelPadding": 4,
+            "labelOverlap": "greedy",
+            "labelSeparation": 8,
             "titlePadding": 8,
         },
         "axisX": {"grid": False},

@@ -31,7 +31,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         sort=order,
         axis={
             "title": None,
-            "labelLimit": left - 22,
+            "labelLimit": round((left - 22) * 0.88),
             "labelExpr": _labels(bars),
             "minExtent": left - 8,
             "maxExtent": left - 8,
@@ -122,7 +122,7 @@ def _skew(cells: list[dict[str, Any]], order: list[str], width: int, height: Any
     low = min(cell["low"] for cell in cells)
     high = max(cell["high"] for cell in cells)
     ticks = [10.0**at for at in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
-    every = max(1, -(-len(ticks) * 46 // width))
+    every = max(1, -(-len(ticks) * 58 // width))
     axis = {"title": "length of a wait", **axes.labelled(ticks[::every], axes.duration_label)}
     return (
         alt.Chart(base.data(cells), width=width, height=height)

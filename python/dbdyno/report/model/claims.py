@@ -23,6 +23,9 @@ COLUMNS = (
     "band_low",
     "band_high",
     "verdict",
+    "basis",
+    "replications",
+    "steady",
     "source",
 )
 TONES = {"holds": "good", "does not hold": "bad", "cannot tell": "doubt"}
@@ -38,6 +41,7 @@ def view(model: Analysis) -> base.View:
             "source": fmt.line(claim.get("source") or "", 300),
             "verdict": fmt.line(claim.get("verdict") or "cannot tell"),
             "tone": TONES.get(str(claim.get("verdict")), "doubt"),
+            "basis": _basis(claim),
             "notes": [fmt.line(note, 600) for note in reading.strings(claim, "notes")],
             "parts": [_part(part) for part in reading.entries(claim, "parts")],
         }
@@ -48,6 +52,17 @@ def view(model: Analysis) -> base.View:
         "facts": fmt.line(model.get("facts") or "", 300),
         "claims": claims,
     }
+
+
+def _basis(claim: dict[str, Any]) -> str:
+    """What agreement is worth, and how far the verdict can be trusted."""
+    words = fmt.line(claim.get("basis") or "")
+    replications = claim.get("replications")
+    if replications and claim.get("steady") is False:
+        words += f"; not settled by {replications} replications: another seed may say otherwise"
+    elif replications:
+        words += f"; {replications} replications"
+    return words
 
 
 def _part(part: dict[str, Any]) -> base.View:
@@ -108,6 +123,7 @@ def print_page(model: Analysis, page: Console) -> None:
         words = console.plain(f"{claim['claim']}  {claim['verdict']}", styles[claim["tone"]])
         words.append(f"  {claim['title']}", "bold")
         page.print(words)
+        page.print(console.plain(claim["basis"], "dim"))
         table = console.table("", [""], ["", "", "", ""], narrowest=20, padding=(0, 2, 0, 0))
         table.show_header = False
         for part in claim["parts"]:

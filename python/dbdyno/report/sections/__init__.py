@@ -16,7 +16,10 @@ __all__ = ["ORDER", "Section", "order"]
 
 ORDER = (
     "verdict",
+    "account",
+    "changes",
     "arms",
+    "errors",
     "logs",
     "pictures",
     "correlation",

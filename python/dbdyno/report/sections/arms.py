@@ -23,6 +23,9 @@ COLUMNS = (
     "slowest",
 )
 
+OVER = "over all operations (per second: the mean of the blocks)"
+"""What the numbers of an arm are of; those of the metrics are means of the blocks' own."""
+
 
 def view(analysis: Analysis) -> base.View | None:
     """One row per arm, or None without arms. Numbers that no arm has are left out."""
@@ -32,6 +35,7 @@ def view(analysis: Analysis) -> base.View | None:
     table = [cells(arm) for arm in arms]
     kept = [at for at in range(len(COLUMNS)) if any(row[at] != fmt.NONE for row in table)]
     return {
+        "over": OVER,
         "columns": [COLUMNS[at] for at in kept],
         "rows": [
             {

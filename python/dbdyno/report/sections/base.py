@@ -6,31 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno import decisions
 from dbdyno.report import format as fmt
 from dbdyno.report import reading
 from dbdyno.report.reading import Analysis
 
 View = dict[str, Any]
-
-_TONES = {
-    "faster": "good",
-    "slower": "bad",
-    "same": "even",
-    "found": "even",
-    "not found": "even",
-    "noise floor": "even",
-    "measured": "even",
-}
-_WORDS = {
-    "faster": "Faster",
-    "slower": "Slower",
-    "same": "No difference that matters",
-    "unclear": "Cannot tell",
-    "found": "Found",
-    "not found": "Not found",
-    "noise floor": "Noise floor",
-    "measured": "Measured",
-}
 
 
 @dataclass(frozen=True)
@@ -46,8 +27,8 @@ class Section:
 
 def decision(given: Any) -> View:
     """A decision as a word with a tone: `good`, `bad`, `even` or `doubt`."""
-    known = given if isinstance(given, str) and given in _WORDS else "unclear"
-    return {"word": _WORDS[known], "tone": _TONES.get(known, "doubt")}
+    known = decisions.answer(given)
+    return {"word": known.word, "tone": known.tone}
 
 
 def interval(low: object, high: object) -> str:

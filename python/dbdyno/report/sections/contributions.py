@@ -1,4 +1,4 @@
-"""What made the difference between two sets of traces: time per execution, part by part."""
+"""What made the difference between two sets of traces: the response time, part by part."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.report import format as fmt
 from dbdyno.report import reading
 from dbdyno.report.reading import Analysis
-from dbdyno.report.sections import base
+from dbdyno.report.sections import account, base
 
 MOST = 12
 
@@ -26,6 +26,7 @@ def view(analysis: Analysis) -> base.View | None:
     names = reading.arm_names(analysis)
     keys = ("base_ns", "value_ns", "difference_ns")
     return {
+        "per": account.basis(analysis),
         "names": [names.get(0, "A"), names.get(1, "B")],
         "rows": [_row(row, most) for row in shown],
         "total": _row({"name": "together", **{k: _sum(given, k) for k in keys}}, most),
@@ -47,4 +48,4 @@ def _row(row: dict[str, Any], most: float) -> base.View:
     }
 
 
-SECTION = base.Section("contributions", "What made the difference, per execution", view)
+SECTION = base.Section("contributions", "What made the difference", view)

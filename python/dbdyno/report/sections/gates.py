@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dbdyno.report import format as fmt
 from dbdyno.report import reading
 from dbdyno.report.reading import Analysis
@@ -12,6 +14,8 @@ STATES = {
     False: {"word": "fails", "tone": "bad", "sign": "✗"},
     None: {"word": "not known", "tone": "doubt", "sign": "?"},
 }
+EFFECTS = {"withholds": "withholds the verdict", "provisional": "makes the verdict provisional"}
+_ORDER = (False, None, True)
 
 
 def view(analysis: Analysis) -> base.View | None:
@@ -21,14 +25,7 @@ def view(analysis: Analysis) -> base.View | None:
     if not gates and not warnings:
         return None
     return {
-        "gates": [
-            {
-                "name": fmt.line(gate.get("name") or ""),
-                "state": STATES[gate.get("ok") if gate.get("ok") in (True, False) else None],
-                "text": fmt.line(gate.get("text") or ""),
-            }
-            for gate in gates
-        ],
+        "gates": [_gate(gate) for state in _ORDER for gate in gates if _state(gate) is state],
         "warnings": [
             {
                 "code": fmt.line(warning.get("code") or ""),
@@ -37,6 +34,24 @@ def view(analysis: Analysis) -> base.View | None:
             }
             for warning in warnings
         ],
+    }
+
+
+def _state(gate: dict[str, Any]) -> bool | None:
+    ok = gate.get("ok")
+    return ok if ok in (True, False) else None
+
+
+def _gate(gate: dict[str, Any]) -> base.View:
+    """A gate; one that failed says what that does to the verdict, and what to do next."""
+    state = _state(gate)
+    return {
+        "name": fmt.line(gate.get("name") or ""),
+        "state": STATES[state],
+        "failed": state is False,
+        "text": fmt.line(gate.get("text") or ""),
+        "effect": EFFECTS.get(str(gate.get("effect")), "") if state is False else "",
+        "next": fmt.line(gate.get("next") or "") if state is False else "",
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.report import format as fmt
 from dbdyno.report import reading
 from dbdyno.report.reading import Analysis
-from dbdyno.report.sections import base
+from dbdyno.report.sections import account, base
 
 FAMILIES = {"event": "Events", "call": "Kinds of call", "statement": "Statements"}
 JUDGED = ("mean", "per_execution")
@@ -27,7 +27,7 @@ def view(analysis: Analysis) -> base.View | None:
         rows = [_row(row, shown) for row in given if row.get("family") == family]
         if rows:
             tables.append({"title": title, "rows": rows, "family": family})
-    return {"names": shown, "tables": tables}
+    return {"names": shown, "tables": tables, "per": account.basis(analysis)}
 
 
 def _row(row: dict[str, Any], names: list[str]) -> base.View:

@@ -13,6 +13,13 @@ from dbdyno.report.sections import base
 STRIP = 168
 """Width of the strip that draws an interval, in CSS pixels."""
 
+MEANS = "Before and after: geometric means of the blocks."
+OF_MANY = (
+    'An interval may lie off 0 and the decision still be "cannot tell": of several metrics some lie off by chance, '
+    "and q, the p-value corrected for that (Benjamini and Hochberg), decides."
+)
+PROMISED_MOST = "over 1,000"
+
 
 def view(analysis: Analysis) -> base.View | None:
     """One table per comparison, or None without metrics."""
@@ -41,6 +48,7 @@ def view(analysis: Analysis) -> base.View | None:
         "threshold": fmt.percent(matters, trim=True) if matters else "",
         "strip": STRIP,
         "is_aa": analysis["kind"] == "aa",
+        "notes": [MEANS] + ([OF_MANY] if any(map(_one_of_many, rows)) else []),
     }
 
 
@@ -63,8 +71,24 @@ def _row(row: dict[str, Any], reach: float) -> base.View:
         "q": fmt.probability(row.get("q")),
         "visible": fmt.percent(row.get("smallest_visible")),
         "blocks": fmt.count(row.get("blocks")),
-        "needed": fmt.count(row.get("blocks_needed")),
+        "needed": _needed(row),
     }
+
+
+def _one_of_many(row: dict[str, Any]) -> bool:
+    """Whether a row's interval excludes no change, and it is not called different all the same."""
+    low, high = fmt.number(row.get("low")), fmt.number(row.get("high"))
+    return row.get("decision") == "unclear" and low is not None and high is not None and (low - 1) * (high - 1) > 0
+
+
+def _needed(row: dict[str, Any]) -> str:
+    """The blocks that would tell, where the row does not: an interval; empty where there is none."""
+    low, high = row.get("tell_low"), row.get("tell_high")
+    if row.get("decision") not in ("unclear", "provisional") or low is None:
+        return ""
+    if low == high:
+        return fmt.count(low)
+    return f"{fmt.count(low)} to {PROMISED_MOST if high is None else fmt.count(high)}"
 
 
 def _reach(rows: list[dict[str, Any]], matters: float | None) -> float:

@@ -20,6 +20,7 @@ _TONES = {
     "restart": "even",
     "partial": "doubt",
     "evicted": "doubt",
+    "clock stepped": "doubt",
 }
 _PAGES = {
     "report": "Report of an interval",

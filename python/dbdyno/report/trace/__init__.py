@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.report import console, reading
 from dbdyno.report.sections.base import Section
-from dbdyno.report.trace import check, events, head, profile, sql, timeline, tree, waits
+from dbdyno.report.trace import check, events, head, profile, report, sql, timeline, tree, waits
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,6 +24,7 @@ PAGES = {
     "tree": tree,
     "timeline": timeline,
     "check": check,
+    "report": report,
 }
 
 

@@ -13,7 +13,8 @@ from dbdyno.report.sections import base
 if TYPE_CHECKING:
     from rich.console import Console
 
-_WARNINGS_MOST = 6
+_WARNINGS_MOST = 4
+_LINES_MOST = 3
 KINDS = {
     "profile": "Response-time profile",
     "sql": "Statements",
@@ -22,6 +23,7 @@ KINDS = {
     "tree": "Recursion tree of one execution",
     "timeline": "Timeline of sessions",
     "check": "Check of traces",
+    "report": "Trace report",
 }
 
 
@@ -131,7 +133,7 @@ def print_warnings(model: Analysis, page: Console) -> None:
         return
     page.print()
     for warning in shown["warnings"][:_WARNINGS_MOST]:
-        console.item(page, "!", console.plain(warning["text"], "yellow"))
+        console.item(page, "!", console.plain(fmt.line(warning["text"], _LINES_MOST * (page.width - 3)), "yellow"))
         if warning["next"]:
             console.item(page, " ", console.plain(f"next: {warning['next']}"))
     left = len(shown["warnings"]) - _WARNINGS_MOST

@@ -48,9 +48,13 @@ def view(model: Analysis, longest: int = 60) -> base.View | None:
         return None
     lines = reading.entries(given, "rows")
     decades = _decades(lines)
+    mostly = _mostly(model)
     return {
         "by": [fmt.line(name) for name in given.get("by") or []],
-        "rows": [_row(line, decades, model, longest) for line in lines],
+        "rows": [
+            {**_row(line, decades, model, longest), "mostly": mostly.get(str(line.get("name")))} for line in lines
+        ],
+        "has_mostly": bool(mostly),
         "left_out": _left_out(given),
         "total": {"seconds": seconds(given.get("elapsed_ns")), "share": fmt.percent(1.0)},
         "sums": [fmt.line(name) for name in next(iter([line["sums"] for line in lines if line.get("sums")]), {})],
@@ -58,6 +62,21 @@ def view(model: Analysis, longest: int = 60) -> base.View | None:
         "is_part": bool(given.get("is_part")),
         "shown": seconds(given.get("shown_ns")),
         "decades": [fmt.duration(low, 1) if low >= _LEAST else "<1 µs" for low in decades],
+    }
+
+
+def _mostly(model: Analysis) -> dict[str, base.View]:
+    """By event, the statement with most of its time, as a link where that is on the page."""
+    given = reading.dig(model, "mostly") or {}
+    statements = reading.entries(model, "statements") if given else []
+    places = {str(entry.get("statement")): f"#s-{at}" for at, entry in enumerate(statements, 1)}
+    return {
+        event: {
+            "name": statement_name(found.get("statement"), None),
+            "href": places.get(str(found.get("statement")), ""),
+            "share": share(found.get("share")),
+        }
+        for event, found in given.items()
     }
 
 

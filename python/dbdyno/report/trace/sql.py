@@ -8,6 +8,7 @@ from dbdyno.report import characters, console, reading
 from dbdyno.report import format as fmt
 from dbdyno.report.reading import Analysis
 from dbdyno.report.sections import base
+from dbdyno.report.trace import tree, waits
 from dbdyno.report.trace.head import place, statement_name
 from dbdyno.report.trace.profile import seconds, share
 
@@ -44,18 +45,20 @@ def view(model: Analysis) -> base.View | None:
     given = reading.entries(model, "statements")
     if not given:
         return None
+    anchors = {str(entry.get("statement")): f"s-{at}" for at, entry in enumerate(given, 1)}
     return {
         "figures": FIGURES,
-        "statements": [_statement(at, entry) for at, entry in enumerate(given, 1)],
+        "statements": [_statement(at, entry, anchors) for at, entry in enumerate(given, 1)],
         "left_out": _left_out(reading.dig(model, "left_out") or {}),
     }
 
 
-def _statement(at: int, entry: dict[str, Any]) -> base.View:
+def _statement(at: int, entry: dict[str, Any], anchors: dict[str, str]) -> base.View:
     text = fmt.text(entry.get("text") or "")
     variants = entry.get("variants") or []
     return {
         "number": at,
+        "anchor": f"s-{at}",
         "name": statement_name(entry.get("statement"), None),
         "text": text[:_LONGEST] + ("…" if len(text) > _LONGEST else ""),
         "facts": _facts(entry, len(variants)),
@@ -67,8 +70,21 @@ def _statement(at: int, entry: dict[str, Any]) -> base.View:
         "inside": [_wait(wait) for wait in entry.get("waits") or [] if wait.get("inside")],
         "between": [_wait(wait) for wait in entry.get("waits") or [] if not wait.get("inside")],
         "plans": [_plan(plan) for plan in entry.get("plans") or []],
-        "parents": [_relative(other) for other in entry.get("parents") or []],
-        "children": [_relative(other) for other in entry.get("children") or []],
+        "parents": [_relative(other, anchors) for other in entry.get("parents") or []],
+        "children": [_relative(other, anchors) for other in entry.get("children") or []],
+        "binds": [_bound(values) for values in entry.get("binds") or []],
+        "longest": waits.longest(entry),
+        "tree": tree.view(entry["tree"], anchors) if entry.get("tree") else None,
+    }
+
+
+def _bound(given: dict[str, Any]) -> base.View:
+    """The bind values of one execution: `:0 = 17`."""
+    pairs = zip(given.get("numbers") or [], given.get("values") or [], strict=False)
+    return {
+        "elapsed": fmt.duration(given.get("elapsed_ns")),
+        "place": place(given.get("file"), given.get("line")),
+        "values": [f"Bind#{number} = {'NULL' if value is None else fmt.line(value, 80)}" for number, value in pairs],
     }
 
 
@@ -156,8 +172,9 @@ def _micro(us: object) -> str:
     return fmt.NONE if given is None else fmt.duration(given * 1000)
 
 
-def _relative(other: dict[str, Any]) -> base.View:
+def _relative(other: dict[str, Any], anchors: dict[str, str]) -> base.View:
     return {
+        "href": f"#{anchors[key]}" if (key := str(other.get("statement"))) in anchors else "",
         "name": statement_name(other.get("statement"), other.get("text"), 120),
         "calls": fmt.count(other.get("calls")),
         "elapsed": fmt.duration(other.get("elapsed_ns")),
@@ -270,6 +287,12 @@ def _print_statement(entry: base.View, page: Console) -> None:
     _print_waits("Waits between its calls, not part of elapsed", entry["between"], page)
     for plan in entry["plans"][:3]:
         _print_plan(plan, page)
+    for bound in entry["binds"]:
+        words = f"binds at {bound['place']}, {bound['elapsed']}: {', '.join(bound['values'])}"
+        page.print(console.plain(fmt.line(words, page.width), "dim"))
+    if entry["tree"]:
+        page.print(console.plain("The longest execution as a tree", "dim"))
+        tree.print_tree(entry["tree"], page)
     for title, others in (("Called by", entry["parents"]), ("Calls", entry["children"])):
         if others:
             page.print(console.plain(title, "dim"))
@@ -319,12 +342,29 @@ def _print_plan(plan: base.View, page: Console) -> None:
     names += ["time", "self"]
     titles = [name.replace("rows_", "").replace("rows", "rows") for name in names]
     table = console.table("", [plan["title"]], titles, narrowest=26, padding=(0, 2, 0, 0))
+    taken = sum(2 + max(len(t), *(len(line[n]) for line in plan["lines"])) for n, t in zip(names, titles, strict=True))
+    room = max(page.width - taken - 2, 26)
+    deepest = max(line["level"] for line in plan["lines"])
     for line in plan["lines"]:
-        operation = "  " * line["level"] + " ".join([line["operation"], line["partition"]]).strip()
         style = "bold" if line["heat"] > 0.5 else ""
-        cells = [operation, *(line[name] for name in names)]
+        words = " ".join([line["operation"], line["partition"]]).strip()
+        cells = [indented(words, line["level"], deepest, room), *(line[name] for name in names)]
         table.add_row(*(console.plain(cell, style) for cell in cells))
     page.print(table)
+
+
+def indented(words: str, level: int, deepest: int, room: int) -> str:
+    """A step of a plan under its indent, in lines that fit: two blanks a level, one where the plan
+    is deep, and beyond half the room the level as a number, so that deep steps stay readable."""
+    import textwrap
+
+    step = 2 if 2 * deepest <= room // 2 else 1
+    indent = " " * (step * level)
+    if len(indent) > room // 2:
+        mark = f"{level}› "
+        indent = " " * max(room // 2 - len(mark), 0) + mark
+    lines = textwrap.wrap(words, max(room - len(indent), 12)) or [""]
+    return "\n".join([indent + lines[0], *(" " * len(indent) + line for line in lines[1:])])
 
 
 def heat(value: float) -> str:

@@ -25,6 +25,7 @@ COLUMNS = (
     "cpu_ns",
     "self_cpu_ns",
     "self_wait_ns",
+    "folded",
     "rows",
     "physical_reads",
     "consistent_reads",
@@ -33,8 +34,9 @@ COLUMNS = (
 _EVENTS = 3
 
 
-def view(model: Analysis) -> base.View | None:
-    """The nodes as text in the order of the tree, or None without any."""
+def view(model: Analysis, anchors: dict[str, str] | None = None) -> base.View | None:
+    """The nodes as text in the order of the tree, or None without any; `anchors` are the places of
+    statements that are on the same page."""
     nodes = reading.entries(model, "nodes")
     if not nodes:
         return None
@@ -47,19 +49,23 @@ def view(model: Analysis) -> base.View | None:
     ]
     return {
         "facts": facts,
-        "nodes": [{**_node(node), "branch": branch} for node, branch in zip(nodes, _branches(nodes), strict=True)],
+        "nodes": [
+            {**_node(node, anchors or {}), "branch": branch}
+            for node, branch in zip(nodes, _branches(nodes), strict=True)
+        ],
     }
 
 
-def _node(node: dict[str, Any]) -> base.View:
+def _node(node: dict[str, Any], anchors: dict[str, str]) -> base.View:
     kinds = [
         f"{fmt.line(kind)} × {fmt.count(number)}" if number > 1 else fmt.line(kind)
         for kind, number in (node.get("kinds") or {}).items()
     ]
     return {
         "level": node.get("level") or 0,
-        "kinds": ", ".join(kinds),
-        "name": statement_name(node.get("statement"), None),
+        "href": f"#{anchors[key]}" if (key := str(node.get("statement"))) in anchors else "",
+        "kinds": ", ".join(kinds) or f"{fmt.count(node.get('calls'))} calls",
+        "name": _folded(node) or statement_name(node.get("statement"), None),
         "text": fmt.line(node.get("text") or "", 400),
         "elapsed": fmt.duration(node.get("elapsed_ns")),
         "self": fmt.duration(node.get("self_elapsed_ns")),
@@ -71,6 +77,10 @@ def _node(node: dict[str, Any]) -> base.View:
         "waits": [_wait(wait) for wait in (node.get("waits") or [])[:_EVENTS]]
         + _more(len(node.get("waits") or []) - _EVENTS),
     }
+
+
+def _folded(node: dict[str, Any]) -> str:
+    return f"{fmt.count(node['folded'])} smaller ones" if node.get("folded") else ""
 
 
 def _wait(wait: dict[str, Any]) -> str:
@@ -127,6 +137,11 @@ def print_page(model: Analysis, page: Console) -> None:
         return
     page.print(console.plain(" · ".join(shown["facts"])))
     page.print()
+    print_tree(shown, page)
+
+
+def print_tree(shown: base.View, page: Console) -> None:
+    """The nodes of a view, each under its branch."""
     names = ["elapsed", "self", "cpu", "share"]
     if page.width < 90:
         names.remove("cpu")
@@ -146,13 +161,21 @@ def print_page(model: Analysis, page: Console) -> None:
     page.print(table)
 
 
+def fitting(branch: str, level: int, room: int) -> str:
+    """The lines that lead to a node, in half the room: of a deep one the last ones, behind its level."""
+    if len(branch) <= max(room // 2, 12):
+        return branch
+    mark = f"{level}… "
+    return mark + branch[-max(room // 2 - len(mark), 3) :]
+
+
 def _words(node: base.View, room: int) -> Any:
     """A node's name and text on one line under its branch, its calls and waits below it."""
     import textwrap
 
     from rich.text import Text
 
-    branch = node["branch"]
+    branch = fitting(node["branch"], node["level"], room)
     text = fmt.line(node["text"], max(room - len(branch) - len(node["name"]) - 2, 12))
     words = Text(branch, style="dim")
     words.append(node["name"], style="bold")

@@ -113,10 +113,16 @@ def longest(model: Analysis) -> base.View | None:
     given = reading.entries(model, "longest")[:_SHOWN_MOST]
     if not given:
         return None
+    several = len({row.get("event") for row in given}) > 1
+    statements = reading.entries(model, "statements") if reading.dig(model, "page") == "report" else []
+    anchors = {str(entry.get("statement")): f"#s-{at}" for at, entry in enumerate(statements, 1)}
     return {
+        "several": several,
         "rows": [
             {
                 "elapsed": fmt.duration(row.get("elapsed_ns"), 4),
+                "event": fmt.line(row.get("event") or ""),
+                "href": anchors.get(str(row.get("statement")), ""),
                 "at": clock(row.get("started_ns"), 1e6),
                 "what": parameters(row),
                 "statement": statement_name(row.get("statement"), row.get("text"), 60),

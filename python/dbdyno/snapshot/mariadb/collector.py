@@ -17,6 +17,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import SnapshotError
+from dbdyno.snapshot.clock import stamp
 from dbdyno.snapshot.mariadb import facts, texts
 from dbdyno.snapshot.mariadb.connection import address, connect, driver, said
 from dbdyno.snapshot.mariadb.sampler import Sampler
@@ -144,6 +145,7 @@ class MariadbCollector:
             "uptime_s": uptime_s,
             "started_us": at_us - uptime_s * 1_000_000,
             "session": int(rows[0][4]),
+            **stamp(),
         }
         return counts, View("global_status_now", "now", STATUS_NOW, states, appearance="fixed")
 

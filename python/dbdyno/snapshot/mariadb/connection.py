@@ -81,6 +81,7 @@ def connect(where: Address, options: Options) -> Any:
             charset="utf8mb4",
             connect_timeout=CONNECT_S,
             read_timeout=ceil(options.statement_timeout_ms / 1000) + 5,
+            write_timeout=CONNECT_S,
             program_name="dbdyno snap",
         )
     except (pymysql.Error, OSError, ValueError) as error:
@@ -89,6 +90,19 @@ def connect(where: Address, options: Options) -> Any:
             where=where.safe,
             next_step="check address, user and password (MYSQL_PWD, or read_default_file=...)",
         ) from error
+    try:
+        _guard(connection, where, options)
+    except (pymysql.Error, OSError) as error:
+        connection.close()
+        raise SnapshotError(
+            f"the server broke off: {said(error)}", where=where.safe, next_step="try again when it is up"
+        ) from error
+    return connection
+
+
+def _guard(connection: Any, where: Address, options: Options) -> None:
+    """Sets the session's limits; raises `SnapshotError` for a server that is not MariaDB."""
+    pymysql = driver()
     with connection.cursor() as cursor:
         version = str(connection.get_server_info())
         if "mariadb" not in version.lower():
@@ -108,7 +122,6 @@ def connect(where: Address, options: Options) -> Any:
             " innodb_lock_wait_timeout = %s, tx_read_only = 1, time_zone = '+00:00'",
             (options.statement_timeout_ms / 1000, lock_s, lock_s),
         )
-    return connection
 
 
 def driver() -> Any:

@@ -65,8 +65,7 @@ def waits(interval: Interval, top: int) -> dict[str, Any]:
             f"""select event_type as type, event, count(*) as seen, count(*) / {looks} as aas,
               count(*) / sum(count(*)) over () as share from {source}
             where state = 'active' and session not in ({ours})
-              and at_us > {interval.before.at_ns // 1000}
-              and at_us <= {interval.after.at_ns // 1000} group by all order by seen desc, event"""
+              and {interval.inside} group by all order by seen desc, event"""
         )
         for row in rows:
             row["class"] = wait_class(row["type"], row["event"])
@@ -199,8 +198,7 @@ def locks(interval: Interval, top: int) -> dict[str, Any]:
         rows = interval.query(
             f"""select usename as waiter, blocker_usename || ' (' || blocker || ')' as blocker,
               blocker_state, locktype || ' ' || mode as lock, relation as object, count(*) as seen
-            from {source} where at_us > {interval.before.at_ns // 1000}
-              and at_us <= {interval.after.at_ns // 1000} group by all order by seen desc"""
+            from {source} where {interval.inside} group by all order by seen desc"""
         )
     who = columns("waiter:text blocker:text blocker_state:text:state lock:text object:text seen")
     why = "the sessions were not sampled in this interval"

@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import SnapshotError
+from dbdyno.snapshot.clock import stamp
 from dbdyno.snapshot.oracle.connection import address, connect, driver, said
 from dbdyno.snapshot.oracle.sampler import Sampler
 from dbdyno.snapshot.oracle.scripts import LICENSED, Script, script
@@ -79,7 +80,7 @@ class OracleCollector:
         columns = [column.name for column in instance.columns]
         (row,) = instance.rows
         assert isinstance(row, tuple)
-        self._facts = dict(zip(columns, row, strict=True))
+        self._facts = {**dict(zip(columns, row, strict=True)), **stamp()}
         views = [self._read(script(name)) for name in ORDER]
         statements = next(view for view in views if view.name == "sql")
         if statements.problem is None and not self.options.redact:

@@ -217,8 +217,7 @@ def _sampled(interval: Interval, top: int) -> list[dict[str, Any]]:
         rows = interval.query(
             f"""select coalesce(event, 'CPU') as event, event_type as type, statement,
               count(*) / {times} as aas from {relation}
-            where kind = 'client' and at_us > {interval.before.at_ns // 1000}
-              and at_us <= {interval.after.at_ns // 1000} group by all order by aas desc, event"""
+            where kind = 'client' and {interval.inside} group by all order by aas desc, event"""
         )
         for row in rows:
             row["class"] = wait_class(row["type"], row["event"] if row["type"] else None)

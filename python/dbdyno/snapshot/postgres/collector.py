@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import Error, SnapshotError, TargetError
+from dbdyno.snapshot.clock import stamp
 from dbdyno.snapshot.postgres import facts, texts
 from dbdyno.snapshot.postgres.reader import Part, Reader, joined
 from dbdyno.snapshot.postgres.sampler import Sampler
@@ -106,7 +107,7 @@ class PostgresCollector:
         with main.transaction():
             _begin(main)
             views = [joined(CLUSTER[0], [reader.read(CLUSTER[0])])]  # first: the time of the rates
-            self._facts = facts.read(main)
+            self._facts = {**facts.read(main), **stamp()}
             views += [joined(source, [reader.read(source)]) for source in CLUSTER[1:] if reader.has(source.name)]
             views += self._statements(reader, before)
             wanted = self._databases(main)

@@ -49,7 +49,13 @@ ORDERS: tuple[tuple[str, ...], ...] = (
 )
 """Columns that a report orders by; of each group the server has one at most."""
 
-_QUOTED = re.compile(r"(?:[eE]|[uU]&)?'(?:[^'\\]|''|\\.)*'|(\$[A-Za-z_]*\$).*?\1|\"(?:[^\"]|\"\")*\"", re.S)
+_QUOTED = re.compile(
+    r"(?:[eE]|[uU]&)?'(?:[^'\\]|''|\\.)*+(?:'|\Z)"
+    r"|(\$[A-Za-z_]*\$).*?(?:\1|\Z)"
+    r"|\"(?:[^\"]|\"\")*+(?:\"|\Z)",
+    re.S,
+)
+"""What is never closed goes to the end of the text: looking for its end again from every quote took quadratic time."""
 _NUMBER = re.compile(r"(?<![\w$.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?\b", re.I)
 _LIST = re.compile(r"\(\s*\?(?:\s*,\s*\?)*\s*(?:/\*, \.\.\. \*/\s*)?\)")
 

@@ -32,7 +32,7 @@ def activity(interval: Interval) -> int:
         f"""create or replace temp table active as select *, kind = 'client backend'
           or kind = 'parallel worker' as client, coalesce(event_type, '{ON_CPU}') as type,
           coalesce(event, '{ON_CPU}') as name from {source}
-        where at_us > {interval.before.at_ns // 1000} and at_us <= {interval.after.at_ns // 1000}"""
+        where {interval.inside}"""
     )
     seen = connection.execute("select distinct type, name, client from active").fetchall()
     connection.execute(
@@ -117,8 +117,7 @@ def locks(interval: Interval, top: int) -> dict[str, Any]:
               coalesce(n.relname, relation::varchar) as object, count(*) * {period} * 1e9 as waited,
               count(*) as seen
             from {source} b left join {names} n on n.datid = b.datid and n.relid = b.relation
-            where at_us > {interval.before.at_ns // 1000}
-              and at_us <= {interval.after.at_ns // 1000}
+            where {interval.inside}
             group by all order by seen desc"""
         )
     else:

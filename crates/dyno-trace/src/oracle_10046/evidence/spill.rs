@@ -1,11 +1,12 @@
 //! Running numbers of rows put aside in a file, so that a call with millions of calls inside does
 //! not hold millions of numbers in memory until it ends.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use dyno_evidence::EvidenceError;
+use dyno_evidence::private::{aside_of, create_file};
 
 /// Marks a number that stands for several: below it, the place in the file.
 const MARK: u64 = 1 << 63;
@@ -19,9 +20,9 @@ pub struct Spill {
 }
 
 impl Spill {
-    /// Nothing yet; the file would be `<dir>/f<number>.spill.tmp`.
+    /// Nothing yet; the file would be `<dir>/f<number>.spill.<random>.tmp`.
     pub fn new(dir: &Path, number: u32) -> Self {
-        Self { path: dir.join(format!("f{number:06}.spill.tmp")), file: None, end: 0 }
+        Self { path: aside_of(&dir.join(format!("f{number:06}.spill"))), file: None, end: 0 }
     }
 
     /// Whether a number stands for several that were put aside.
@@ -36,9 +37,7 @@ impl Spill {
 
     fn open(&mut self) -> Result<&mut File, EvidenceError> {
         if self.file.is_none() {
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create(true).truncate(true);
-            self.file = Some(options.open(&self.path).map_err(|source| self.failed(source))?);
+            self.file = Some(create_file(&self.path).map_err(|source| self.failed(source))?);
         }
         let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
         let path = &self.path;

@@ -1,0 +1,92 @@
+//! What a machine would take of the memory that it is simulated in; too large a machine is refused
+//! before anything of it is built.
+//!
+//! Each number within its bounds does not make a machine within memory: 4,096 cells of 256 modules do
+//! not. Counted is what is kept from the start, per piece about 16 bytes a page, 100 a buffer, 1 KB a
+//! device; at the limits below that is half a gigabyte a thread.
+
+use super::{Machine, MachineError};
+use crate::device::flash::FlashParameters;
+
+/// Pages of flash whose state is kept: 64 GB in pages of 4 KB.
+const PAGES_MOST: u64 = 1 << 24;
+
+/// Disks, flash cards, LUNs and what stands over them.
+const DEVICES_MOST: u64 = 20_000;
+
+/// Buffers of all databases.
+const BUFFERS_MOST: u64 = 10_000_000;
+
+/// Pieces of the disks: zones of equal rate.
+const ZONES_MOST: u64 = 20_000_000;
+
+/// A database, and what its sessions do, is small; so many sessions beside one another still are.
+const SESSIONS_MOST: u64 = 65_535;
+
+/// Refuses a machine that would not fit.
+pub fn check(machine: &Machine) -> Result<(), MachineError> {
+    let mut sum = Sum::default();
+    sum.rack(machine)?;
+    sum.devices(machine)?;
+    sum.databases(machine);
+    sum.refuse()
+}
+
+/// What adds up to the size.
+#[derive(Default)]
+struct Sum {
+    pages: u64,
+    devices: u64,
+    zones: u64,
+    buffers: u64,
+    sessions: u64,
+}
+
+impl Sum {
+    fn rack(&mut self, machine: &Machine) -> Result<(), MachineError> {
+        let Some(rack) = machine.rack()? else { return Ok(()) };
+        let (disks, modules) = (rack.count * rack.disks, rack.count * rack.modules);
+        self.devices += 2 * disks + modules;
+        self.zones += disks * rack.disk.zones;
+        self.pages += modules * rack.simulated_flash().pages_kept();
+        Ok(())
+    }
+
+    fn devices(&mut self, machine: &Machine) -> Result<(), MachineError> {
+        for part in &machine.parts {
+            let count = machine.count(part);
+            self.devices += count;
+            if part.kind == "flash" {
+                self.pages += count * machine.section::<FlashParameters>(&part.prefix())?.pages_kept();
+            }
+            if part.kind == "disk" {
+                self.zones += count * machine.whole(&part.path("zones")).unwrap_or(0);
+            }
+        }
+        Ok(())
+    }
+
+    fn databases(&mut self, machine: &Machine) {
+        let whole = |path: String| machine.whole(&path).unwrap_or(0);
+        self.buffers += whole("database.buffers.buffers".into());
+        for database in &machine.beside {
+            self.buffers += whole(format!("databases.{}.buffers.buffers", database.name));
+            self.sessions += whole(format!("databases.{}.workload.sessions", database.name));
+        }
+    }
+
+    fn refuse(&self) -> Result<(), MachineError> {
+        let limits = [
+            ("devices", self.devices, DEVICES_MOST, "fewer disks, modules, cells or LUNs"),
+            ("pages of flash", self.pages, PAGES_MOST, "a smaller capacity_mb or simulated_mb, or larger pages"),
+            ("zones of disks", self.zones, ZONES_MOST, "fewer zones"),
+            ("buffers", self.buffers, BUFFERS_MOST, "fewer buffers"),
+            ("sessions beside", self.sessions, SESSIONS_MOST, "fewer sessions"),
+        ];
+        let Some((what, found, most, step)) = limits.into_iter().find(|&(_, found, most, _)| found > most) else {
+            return Ok(());
+        };
+        let message = format!("the machine is too large to simulate: {found} {what}, at most {most}");
+        Err(MachineError::at("", message, step))
+    }
+}

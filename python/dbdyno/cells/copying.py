@@ -1,0 +1,76 @@
+"""Files onto every cell: read once, sent through the shell, whole or not at all.
+
+A file is written beside its place under a name of its own, its length is compared, then it is renamed: a cell
+whose connection breaks keeps what it had. No SFTP is needed, which cells may have switched off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shlex
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.cells.commands import failure
+from dbdyno.cells.hosts import Host
+from dbdyno.cells.ssh import Access, Answer, Fleet
+from dbdyno.errors import CellsError
+
+MOST_BYTES = 256 << 20
+Outcome = tuple[Host, str | None, str | None]
+"""A cell, what went wrong there, and what to do next."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A file to be copied: where it is here, what it is called there, its bytes and its mode."""
+
+    source: Path
+    name: str
+    folder: str
+    data: bytes
+    mode: int
+
+    @property
+    def command(self) -> str:
+        """What is run on a cell; it reads the file."""
+        folder = self.folder if self.folder.startswith("/") else f"./{self.folder}"
+        aside, place = (shlex.quote(f"{folder}/{name}") for name in (f".{self.name}.{secrets.token_hex(6)}", self.name))
+        return (
+            f"cd || exit; umask 077; trap 'rm -f -- '{shlex.quote(aside)} EXIT; set -C; cat > {aside}"
+            f' && [ "$(wc -c < {aside})" -eq {len(self.data)} ]'
+            f" && chmod {self.mode:04o} {aside} && mv -f -- {aside} {place}"
+        )
+
+
+def copies_of(files: Sequence[Path], folder: str) -> list[Copy]:
+    """Reads the files; raises `CellsError` for one that cannot be read, is too large, or shares its name."""
+    found: dict[str, Copy] = {}
+    for file in files:
+        if file.name in found:
+            raise CellsError(f"has the name of {found[file.name].source}", where=str(file), next_step="copy it apart")
+        try:
+            size, mode = file.stat().st_size, stat.S_IMODE(file.stat().st_mode) & 0o777
+            if size > MOST_BYTES:
+                raise CellsError(f"has {size:,} bytes; at most {MOST_BYTES:,} are copied", where=str(file))
+            data = file.read_bytes()
+        except OSError as error:
+            raise CellsError(f"cannot be read: {error.strerror}", where=str(file)) from error
+        found[file.name] = Copy(file, file.name, folder.rstrip("/") or "/", data, mode)
+    return list(found.values())
+
+
+def copy_everywhere(
+    copies: Sequence[Copy], hosts: Sequence[Host], access: Access
+) -> Iterator[tuple[Copy, list[Outcome]]]:
+    """Each file with what came of it on every cell."""
+
+    async def work() -> list[list[Answer]]:
+        async with Fleet(hosts, access) as fleet:
+            return [await fleet.run(copy.command, given=copy.data) for copy in copies]
+
+    for copy, answers in zip(copies, asyncio.run(work()), strict=True):
+        yield copy, [(answer.host, failure(answer), answer.next_step) for answer in answers]

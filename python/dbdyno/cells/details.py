@@ -1,0 +1,141 @@
+r"""Whatever in CellCLI's text is no row of a metric: objects in DETAIL, alerts, errors, prompts; the rest is told.
+
+    name:<pad>exa1cel01                                          DETAIL: an attribute a line
+    1_1  2012-10-12T14:33:45-04:00  critical  "Disk failed"      an alert
+    CELL-01504: Invalid command syntax.                          an error, on stdout
+    [oracle@db01 ~]$ dcli -g cells cellcli -e list cell          what somebody typed, and pasted with the answer
+
+A metric in DETAIL is a reading like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from math import isinf
+
+from dbdyno.cells.catalogue import metric
+from dbdyno.cells.found import FOREIGN, CellError, Listing, Reading, Unread, moment_ns
+from dbdyno.cells.numbers import number_and_unit
+
+_ERROR = re.compile(r"(CELL-\d{5}):\s*(.*)")
+_PREFIX = re.compile(r"([A-Za-z0-9][\w.-]*):[ \t]*(.*)")
+_DETAIL = re.compile(r"([A-Za-z]\w*):(?:[ \t]+(.*))?")
+_TYPED = re.compile(
+    r"CellCLI>|\[[\w.-]+@[\w.-]+[^\]\n]*\][$#]|[$#>] *(?:dcli|cellcli|exacli)\b"
+    r"|CellCLI: Release |Copyright \(c\)|Cell Efficiency Ratio:|quitting$"
+)
+_ALERT = re.compile(
+    r"(?P<name>\d+(?:_\d+)?)[ \t]+(?P<beginTime>\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d))[ \t]+"
+    r"(?P<severity>critical|warning|info|clear)[ \t]+(?P<alertMessage>\S.*)"
+)
+
+
+def others(rest: list[tuple[int, str]], cell: str, found: Listing) -> None:
+    """Errors, details and their continuations; the rest is unread."""
+    block: dict[str, str] | None = None
+    attribute, last, indent = "", -1, 0
+    cells = _prefixes(rest)
+    blocks: list[tuple[dict[str, str], list[tuple[int, str]]]] = []
+    for line, raw in rest:
+        text = raw.rstrip("\r").strip()
+        whose, body = _split(text, cell, cells)
+        if _TYPED.match(raw.strip()) or _TYPED.match(body):
+            block = None
+            continue
+        if alert := _ALERT.fullmatch(body):
+            found.details.append({**({"": whose} if whose else {}), **alert.groupdict()})
+            block = None
+            continue
+        error = _ERROR.fullmatch(body)
+        if error:
+            found.errors.append(CellError(whose, error[1], error[2], line))
+            block = None
+            continue
+        detail = _DETAIL.fullmatch(body)
+        column = len(raw) - len(raw.lstrip())
+        new = block is None or line != last + 1 or block.get("", cell) != whose
+        deeper = not new and column > indent
+        if detail and not deeper:
+            key, value = detail[1], (detail[2] or "").strip()
+            if new or block is None or key in block:
+                block = {"": whose} if whose else {}
+                blocks.append((block, []))
+            block[key] = value
+            attribute, indent = key, column
+        elif block is not None and not new and attribute:
+            block[attribute] = f"{block[attribute]}\n{body}".strip()
+        else:
+            found.unread.append(Unread(line, raw.rstrip("\r")[:200], _why(body)))
+            block = None
+            continue
+        last = line
+        blocks[-1][1].append((line, raw))
+    for attributes, lines in blocks:
+        # One line 'word: text' alone is no object: 'ssh: connect to host ...'.
+        if is_metric(attributes) and _reading(attributes, lines[0][0], found):
+            continue
+        if len(attributes.keys() - {""}) > 1 or "name" in attributes:
+            found.details.append(attributes)
+            continue
+        found.unread += [Unread(at, raw.rstrip("\r")[:200], _why(raw.strip())) for at, raw in lines]
+    found.readings.sort(key=lambda reading: reading.line)
+
+
+def is_metric(values: Mapping[str, object]) -> bool:
+    """Whether an object is a metric: an alert has a metric's value too, that of its moment."""
+    return "metricValue" in values and not values.keys() & {"alertSequenceID", "alertMessage", "severity"}
+
+
+def _reading(values: dict[str, str], line: int, found: Listing) -> bool:
+    """Takes the metric of a DETAIL listing; whether it could be read."""
+    number = number_and_unit(values["metricValue"])
+    at = values.get("collectionTime", "")
+    at_ns = moment_ns(at) if at else None
+    name = values.get("name", "")
+    if number is None or isinf(number[0]) or not name or (at and at_ns is None):
+        return False
+    value, unit = number
+    text = values["metricValue"].split()[0]
+    item = values.get("metricObjectName", "")
+    found.readings.append(Reading(values.get("", ""), name, item, value, unit or metric(name).unit, text, line, at_ns))
+    return True
+
+
+def _prefixes(rest: list[tuple[int, str]]) -> set[str]:
+    """The cells that dcli names: words before a colon behind which an attribute or an error stands.
+    A value such as 'error: x' of one attribute looks the same, but comes alone: a cell's name is
+    seen on two lines in a row, or before an error, or has a digit, a dot or a dash in it."""
+    cells: set[str] = set()
+    before = ""
+    for _, raw in rest:
+        match = _PREFIX.fullmatch(raw.rstrip("\r").strip())
+        head = ""
+        if match and not _ERROR.match(raw.strip()):
+            inner = _DETAIL.fullmatch(match[2])
+            if _ERROR.match(match[2]):
+                cells.add(match[1])
+            elif inner:
+                head = match[1]
+                if head == before or re.search(r"[\d.-]", head):
+                    cells.add(head)
+        before = head
+    return cells
+
+
+def _split(text: str, cell: str, cells: set[str]) -> tuple[str, str]:
+    """dcli's prefix and the rest."""
+    match = _PREFIX.fullmatch(text)
+    return (match[1], match[2]) if match and match[1] in cells else (cell, text)
+
+
+def _why(body: str) -> str:
+    match = re.match(r"(?:[\w.-]+:[ \t]+)?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?=[ \t]|$)", body)
+    if match is None:
+        return "neither a metric, nor an attribute, nor an error"
+    rest = body[match.end() :]
+    if re.search(r"\d{4}-\d\d-\d\dT\S*$", rest):
+        return "a metric whose time of collection cannot be read"
+    if re.search(r"[ \t]\d+(?:[.' \u00a0]\d{3})+\b|\b0,\d|\d,\d{1,2}\b|\d\.\d{3},\d", rest):
+        return FOREIGN
+    return "a metric without a value that can be read"

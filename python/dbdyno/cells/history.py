@@ -1,0 +1,104 @@
+"""What the cells did before anybody watched: their own history of metrics, as a recording.
+
+Cells keep every minute for a week (METRICHISTORY). It is asked for in pieces of a few minutes, since an hour of a
+cell is tens of megabytes, with constant conditions only: `ageInMinutes > 29 and ageInMinutes < 45`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dbdyno.cells import configuration
+from dbdyno.cells.archive import recording_of
+from dbdyno.cells.collect import Collection, Column, column_of, knows_no_xml
+from dbdyno.cells.documents import read_any
+from dbdyno.cells.hosts import Host
+from dbdyno.cells.identity import Names
+from dbdyno.cells.ssh import Access, Answer, Fleet
+from dbdyno.errors import CellsError
+from dbdyno.evidence.run import Run
+
+PIECE_MIN = 15
+TEXT = " attributes name, metricObjectName, metricValue, collectionTime"
+Told = Callable[[int, int], None]
+
+
+@dataclass
+class History:
+    """What was had: the run, its rounds and values, and what went wrong by cell."""
+
+    run: Run
+    rounds: int
+    values: int
+    problems: dict[str, str] = field(default_factory=dict)
+    twice: list[str] = field(default_factory=list)
+
+
+def command(begin_min: int, end_min: int, *, xml: bool) -> str:
+    """What a cell is asked for: what is at least `begin_min` and less than `end_min` minutes old."""
+    where = f"where ageInMinutes > {begin_min - 1} and ageInMinutes < {end_min}"
+    return f"cellcli {'-xml ' if xml else ''}-e 'list metrichistory{'' if xml else TEXT} {where}'"
+
+
+def history(out: Path, hosts: Sequence[Host], access: Access, minutes: int, told: Told | None = None) -> History:
+    """The last minutes of every cell as a new run folder; raises `CellsError` where no cell has any."""
+    columns, names, problems, facts = asyncio.run(_asked(hosts, access, minutes, told))
+    if not any(column.readings for column in columns):
+        first = next(iter(problems.items()), ("", "no metric"))
+        raise CellsError(f"no history was had: {first[1]}", where=first[0] or "--last")
+    named = Collection(columns)
+    run, rounds, values = recording_of(named.columns, out)
+    known = {names.of(host): own for host, own in facts.items()}
+    run.save(
+        status="complete",
+        ended="history",
+        cells=names.called(hosts),
+        addresses=names.addresses,
+        configuration={"first": known},
+        history_minutes=minutes,
+    )
+    return History(run, rounds, values, problems, names.twice)
+
+
+async def _asked(
+    hosts: Sequence[Host], access: Access, minutes: int, told: Told | None
+) -> tuple[list[Column], Names, dict[str, str], configuration.FactsOf]:
+    names = Names()
+    columns: list[Column] = []
+    problems: dict[str, str] = {}
+    facts = await configuration.asked(hosts, access)
+    names.learn(facts)
+    plain: set[Host] = set()
+    async with Fleet(hosts, access) as fleet:
+        for begin in range(0, minutes, PIECE_MIN):
+            end = min(begin + PIECE_MIN, minutes)
+            found = await _piece(fleet, plain, begin, end)
+            one = Collection([_column(answer) for answer in found])
+            names.take(one)
+            problems |= {column.host.name: column.problem for column in one.columns if column.problem}
+            columns += one.columns
+            if told:
+                told(end, sum(len(column.readings) for column in one.columns))
+    return columns, names, problems, facts
+
+
+async def _piece(fleet: Fleet, plain: set[Host], begin: int, end: int) -> list[Answer]:
+    """One piece of every cell; a cell that knows no XML is asked for text, then and from then on."""
+    ask = {host: command(begin, end, xml=host not in plain) for host in fleet.hosts}
+    answers = await fleet.run(ask)
+    again = [answer.host for answer in answers if answer.host not in plain and knows_no_xml(answer)]
+    plain.update(again)
+    if again:
+        anew = await fleet.run(dict.fromkeys(again, command(begin, end, xml=False)), only=again)
+        by_host = {answer.host: answer for answer in anew}
+        answers = [by_host.get(answer.host, answer) for answer in answers]
+    return answers
+
+
+def _column(answer: Answer) -> Column:
+    """A piece as a column; that there was nothing in it is no fault: the cell may not be up for so long."""
+    listing = read_any(answer.output, answer.host.name)
+    return column_of(answer.host, listing, None, answer, history=True)

@@ -1,0 +1,98 @@
+r"""A row of CellCLI whose columns stand in an order of the user's own: each word by what it is, not by its place.
+
+    list metriccurrent attributes name, metricType, metricObjectName, metricValue, collectionTime
+    FL_IO_W   Cumulative   FLASHLOG   1,234 IO requests   2012-10-12T14:33:45-04:00
+
+A row has no header, yet its words differ in kind: a metric's name, a number with its unit, a type, a kind of
+object, a state, a time. What is left is the object's name. A kind of object that comes alone is the name of the
+object: FLASHLOG is both. Two words of one kind, or a word too many, and the row is not understood.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from dbdyno.cells.catalogue import FAMILIES, metric
+
+TYPES = frozenset(("Cumulative", "Instantaneous", "Rate", "Transition"))
+STATES = frozenset(("normal", "warning", "critical", "info"))
+UNITS = frozenset(
+    (
+        *("%", "C", "MB", "KB", "GB", "us", "ms", "IO requests", "requests", "IO/sec", "MB/sec", "KB/sec", "/sec"),
+        *("us/request", "ms/request", "MB/request", "/min", "packets/sec"),
+    )
+)
+OBJECT_TYPES = frozenset(
+    (
+        *("CELL", "CELLDISK", "CELL_FILESYSTEM", "FLASHCACHE", "FLASHLOG", "GRIDDISK", "HOST_INTERCONNECT", "SMARTIO"),
+        *("IORM_CATEGORY", "IORM_CONSUMER_GROUP", "IORM_DATABASE", "IORM_PLUGGABLE_DATABASE", "IBPORT", "PMEMCACHE"),
+        *("PMEM", "PMEMLOG", "RAMCACHE", "XRMEMCACHE", "XRMEM", "PMEMCACHE_DISK", "ATTRIBUTE"),
+    )
+)
+_NUMBER = re.compile(r"-?(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)")
+_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_DISK = re.compile(r"(?:^|_)[CF]D_\d+(?:_|$)")
+_PREFIX = re.compile(r"([A-Za-z0-9][\w.-]*):[ \t]+(.*)", re.DOTALL)
+
+
+class Words(NamedTuple):
+    """What the words of a row are."""
+
+    cell: str
+    name: str
+    item: str
+    value: str
+    unit: str
+    at: str
+
+
+def row_of(line: str) -> Words | None:
+    """The words of a row; None where they do not make one."""
+    match = _PREFIX.fullmatch(line.strip())
+    cell, text = (match[1], match[2]) if match else ("", line.strip())
+    words = text.split()
+    if not 2 <= len(words) <= 12:
+        return None
+    numbers = [at for at, word in enumerate(words) if _NUMBER.fullmatch(word)]
+    if len(numbers) != 1:
+        return None
+    at = numbers[0]
+    value, unit, taken = words[at], "", at + 1
+    for many in (2, 1):
+        if (text := " ".join(words[at + 1 : at + 1 + many])) in UNITS and len(words[at + 1 : at + 1 + many]) == many:
+            unit, taken = text, at + 1 + many
+            break
+    found = _rest([*words[:at], *words[taken:]])
+    return Words(cell, found[0], found[1], value, unit, found[2]) if found else None
+
+
+def _rest(words: list[str]) -> tuple[str, str, str] | None:
+    """Name, object and time among the words that are no value."""
+    times = [word for word in words if _TIME.fullmatch(word)]
+    words = [word for word in words if word not in times and word not in TYPES]
+    name = _name_of(words)
+    if name is None or len(times) > 1:
+        return None
+    words.remove(name)
+    for kind in (STATES, OBJECT_TYPES):
+        own = [word for word in words if word in kind]
+        if own and len(words) > 1:
+            words.remove(own[0])
+    if len(words) > 1:
+        return None
+    return name, "".join(words), "".join(times)
+
+
+def is_disk(word: str) -> bool:
+    """Whether a word is the name of a disk, in capitals as that of a metric: CD_03_CEL01, DATA_CD_03_CEL01."""
+    return _DISK.search(word) is not None
+
+
+def _name_of(words: list[str]) -> str | None:
+    """The metric's name: one that is known, else one that begins as metrics do; disks may be in capitals, too."""
+    names = [word for word in words if _NAME.fullmatch(word) and word not in OBJECT_TYPES and not is_disk(word)]
+    known = [word for word in names if metric(word).known]
+    begun = [word for word in names if word.partition("_")[0] in FAMILIES]
+    return next(iter([*known, *begun, *names]), None)

@@ -1,0 +1,128 @@
+"""What the cells do from round to round, beside what they have done since the watch began.
+
+A row is one quantity: a rate (what a counter grew by, over the cell's own seconds), a latency (a time over its
+requests), or a gauge as it stands. Each has the value of this round and the average since the beginning, so that a
+value can be seen to be unusual without knowing what is usual on these cells. The average is sum over sum (growth
+over seconds, time over requests); of gauges the mean of what was seen.
+
+Rows are ranked by meaning, never across units: errors first, then how far a value lies off its own average, those
+that are slower or fuller before those that are faster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbdyno.cells.aggregate import combine
+from dbdyno.cells.catalogue import metric, request_counters
+from dbdyno.cells.collect import Collection
+from dbdyno.cells.diff import moved
+from dbdyno.cells.rates import GONE, NEW, NOT_REFRESHED, RESET, Change
+
+RATE, LATENCY, GAUGE = "rate", "latency", "gauge"
+_PER_S = {"MB": "MB/s", "KB": "KB/s"}
+_OVER = {"cell": "cell", "object": "all", "both": "object"}
+Key = tuple[str, str, str, str]
+"""Kind, metric, cell, object."""
+Row = dict[str, Any]
+
+
+@dataclass
+class Since:
+    """Sums since the watch began: of each row what stands above and below."""
+
+    sums: dict[Key, tuple[float, float]] = field(default_factory=dict)
+    rounds: int = 0
+
+    def row(self, key: Key, unit: str, above: float, below: float) -> Row:
+        """The row of a round, its sums added to those before."""
+        old = self.sums.get(key, (0.0, 0.0))
+        whole = self.sums[key] = (old[0] + above, old[1] + below)
+        kind, name, cell, item = key
+        return {
+            "metric": name,
+            "cell": cell,
+            "object": item,
+            "kind": kind,
+            "now": above / below if below else None,
+            "average": whole[0] / whole[1] if whole[1] else None,
+            "unit": unit,
+        }
+
+
+def watch_page(since: Since, before: Collection, after: Collection, *, by: str = "cell") -> dict[str, Any]:
+    """The page of a round: its rows in order of rank, and what has no difference."""
+    found = moved(before, after)
+    since.rounds += 1
+    rows = [*_rates(since, found, by), *_latencies(since, found, by), *_gauges(since, after, by)]
+    return {
+        "schema": 1,
+        "kind": "cells",
+        "page": "watch",
+        "by": by,
+        "rounds": since.rounds,
+        "rows": ranked(rows),
+        "without": [
+            {"cell": c.cell, "metric": c.name, "object": c.object, "verdict": c.verdict}
+            for c in found
+            if c.verdict in (NOT_REFRESHED, RESET, NEW, GONE)
+        ],
+    }
+
+
+def ranked(rows: Sequence[Row]) -> list[Row]:
+    """Errors that rose, then what is farthest off its own average, then by name."""
+
+    def rank(row: Row) -> tuple[int, float, str, str, str]:
+        now, average = row["now"], row["average"]
+        errors = metric(row["metric"]).counts_errors and bool(now)
+        off = abs(math.log(now / average)) if now and average and now > 0 and average > 0 else 0.0
+        return (0 if errors else 1, -round(off, 2), row["metric"], row["cell"], row["object"])
+
+    return sorted((row for row in rows if row["now"] is not None), key=rank)
+
+
+def _where(change: Change, by: str) -> tuple[str, str]:
+    return (change.cell if by != "object" else "", change.object if by != "cell" else "")
+
+
+def _rates(since: Since, found: Sequence[Change], by: str) -> Iterator[Row]:
+    """Growth per second of each counter that is no time of requests; cells' rates add up."""
+    sums: dict[tuple[str, str, str], float] = {}
+    spans: dict[tuple[str, str, str], float] = {}
+    for change in found:
+        if change.per_s is not None and not request_counters(f"{change.name}_RQ"):
+            key = (change.name, *_where(change, by))
+            sums[key] = sums.get(key, 0.0) + change.per_s
+            spans[key] = max(spans.get(key, 0.0), change.seconds or 0.0)
+    for (name, cell, item), per_s in sums.items():
+        seconds = spans[name, cell, item]
+        unit = _PER_S.get(metric(name).unit, "1/s")
+        yield since.row((RATE, name, cell, item), unit, per_s * seconds, seconds)
+
+
+def _latencies(since: Since, found: Sequence[Change], by: str) -> Iterator[Row]:
+    """Time per request, over what is put together."""
+    ok = {(c.cell, c.object, c.name): c.delta for c in found if c.delta is not None}
+    sums: dict[tuple[str, str, str], tuple[float, float]] = {}
+    for change in found:
+        counters = request_counters(f"{change.name}_RQ")
+        requests = [ok.get((change.cell, change.object, name)) for name in counters]
+        if change.delta is None or not counters or None in requests:
+            continue
+        key = (change.name, *_where(change, by))
+        old = sums.get(key, (0.0, 0.0))
+        sums[key] = (old[0] + change.delta, old[1] + math.fsum(one or 0.0 for one in requests))
+    for (name, cell, item), (times, count) in sums.items():
+        yield since.row((LATENCY, f"{name}_RQ", cell, item), metric(name).unit or "us", times, count)
+
+
+def _gauges(since: Since, after: Collection, by: str) -> Iterator[Row]:
+    """Levels as they stand: sums where they may be summed, else the most."""
+    levels = [reading for reading in after.readings if metric(reading.name).kind == "gauge"]
+    for one in combine(levels, by):
+        value = one.value if one.value is not None else one.high
+        yield since.row((GAUGE, one.name, one.cell, one.object), one.unit, value, 1.0)

@@ -1,0 +1,118 @@
+"""`dbdyno restore`: puts the server settings back that a killed run left changed."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.cli.output import folder_option
+from dbdyno.errors import TargetError
+
+if TYPE_CHECKING:
+    from dbdyno.target.leftovers import Finding, Source
+    from dbdyno.target.postgres import Postgres
+
+
+@click.command()
+@click.argument("name", metavar="RUN", required=False)
+@click.option("--all", "every", is_flag=True, help="All that runs left on this server.")
+@click.option("--target", required=True, help="The server, e.g. postgresql://user@host/db.")
+@folder_option
+@click.option("--dry-run", is_flag=True, help="Show what would be sent; change nothing.")
+@click.option("--keep", is_flag=True, help="The values are meant to stay: forget what they were; change nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Put them back without asking.")
+def command(name: str | None, every: bool, target: str, folder: Path, dry_run: bool, keep: bool, yes: bool) -> None:
+    """Put back the server settings that RUN altered, where it was killed together with its guardian.
+
+    Compares first: a setting that somebody else has changed since is left as it is. Storage cells
+    have a command of their own, `dbdyno cells restore`.
+
+    \b
+    dbdyno restore last --target postgresql://me@db1/app --dry-run
+    """
+    from dbdyno.cli.cells_options import confirm
+    from dbdyno.target.leftovers import forget, look, of_server
+    from dbdyno.target.postgres import open_target
+
+    if (name is None) != every:
+        raise TargetError("name one run, or --all", next_step="`dbdyno runs` lists the runs")
+    with open_target(target) as opened:
+        with contextlib.closing(opened.connect()) as conn:
+            owed = of_server(opened, conn, _chosen(name, folder))
+            findings = look(conn, owed)
+        if not owed:
+            click.echo("nothing is owed to this server")
+            return
+        _refuse_alive(owed)
+        _show(findings)
+        left = [one for one in findings if one.state == "ours"]
+        if dry_run:
+            click.echo("nothing was changed")
+            return
+        if left and not keep:
+            if not yes:
+                confirm()
+            _put_back(opened, left)
+    for source in owed:
+        forget(source)
+    click.echo("forgotten: the settings stay as they are" if keep else "all is as it was")
+
+
+def _chosen(name: str | None, folder: Path) -> list[Source]:
+    from dbdyno.evidence import find_run
+    from dbdyno.target.leftovers import sources
+
+    known = sources(folder)
+    if name is None:
+        return known
+    run = find_run(name, folder).path.resolve()
+    return [one for one in known if one.run == run]
+
+
+def _refuse_alive(owed: list[Source]) -> None:
+    for source in owed:
+        record = source.record
+        if record.state == "held":
+            raise TargetError(
+                "is still running, and puts its settings back itself",
+                where=record.run,
+                next_step="wait for it, or stop it with Ctrl-C",
+            )
+        if record.state == "retrying":
+            raise TargetError(
+                f"its guardian (process {record.guardian['pid']}) is still at it, {record.tries} tries so far:"
+                f" {record.problem or 'begun just now'}",
+                where=record.run,
+                next_step="remove what is in its way; it tries again within a minute",
+            )
+
+
+def _show(findings: list[Finding]) -> None:
+    from dbdyno.target.settings import alter_system_sql
+
+    for one in findings:
+        if one.state == "back":
+            click.echo(f"{one.name}: as it was, {one.found}")
+        elif one.state == "ours":
+            click.echo(f"{one.name}: {one.found}, was {one.kept.was}; {alter_system_sql(one.name, one.kept.entry)}")
+        else:
+            click.echo(
+                f"{one.name}: left as it is, {one.found}: somebody else has set it since (it was {one.kept.was})"
+            )
+
+
+def _put_back(target: Postgres, left: list[Finding]) -> None:
+    """Puts them back under the lock of the server's settings; raises `TargetError`."""
+    from dbdyno.target.alter import await_in_force, put_back_sql
+    from dbdyno.target.guardian import Guardian
+
+    with Guardian() as guardian:
+        guardian.claim(target.libpq_parameters())
+        statements = put_back_sql({one.name: one.kept.entry for one in left})
+        problems = target.sql_undo("restore", statements).carry_out()
+        if problems:
+            raise TargetError("; ".join(problems), where=target.safe_dsn, next_step="run it again when that is mended")
+        await_in_force(target, {one.name: one.kept.was for one in left})

@@ -1,0 +1,128 @@
+"""Verdicts and gates, declared once: what each decision means, how it looks, how a command ends with
+it; what fails each gate, and what its failure does to the verdict.
+
+`stats` decides, `study` writes the decision into analysis.json, `report` draws it, the commands end
+with it; all of them read these tables, and docs/method.md is held against them.
+
+A gate that `withholds` takes the verdict away from the arms that it concerns: their comparison does
+not answer the question. One that `warns` stands beside the verdict: the comparison stands, and a
+reader has to know. "blocks" makes a verdict provisional. A plan may accept a gate by its code
+(`accept = ["work"]` under [verdict]); it then only warns.
+
+    >>> ANSWERS["no verdict"].word, ANSWERS["no verdict"].exit_of_run
+    ('No verdict', 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One possible decision. `tone` is its colour: `good`, `bad`, `even` or `doubt`; the exit codes
+    are those of `dbdyno run` and `dbdyno compare`."""
+
+    name: str
+    word: str
+    tone: Literal["good", "bad", "even", "doubt"]
+    exit_of_run: int
+    exit_of_compare: int
+    when: str
+
+
+NO_VERDICT = "no verdict"
+FAILED = "failed"
+PROVISIONAL = "provisional"
+UNCLEAR = "unclear"
+
+_TABLE = (
+    Answer("faster", "Faster", "good", 0, 0, "the headline metric is better, q at most 1 - level"),
+    Answer("slower", "Slower", "bad", 0, 1, "the headline metric is worse, q at most 1 - level"),
+    Answer("same", "No difference that matters", "even", 0, 0, "the whole interval lies within the threshold"),
+    Answer(UNCLEAR, "Cannot tell", "doubt", 0, 0, "none of these"),
+    Answer(PROVISIONAL, "Provisional", "doubt", 0, 0, "one of these, from fewer blocks than the level allows"),
+    Answer(NO_VERDICT, "No verdict", "bad", 1, 1, "a gate that withholds has failed"),
+    Answer(FAILED, "Failed", "bad", 2, 2, "every transaction of an arm failed"),
+    Answer("found", "Found", "even", 0, 0, "a curve, a sweep or a correlation shows what was looked for"),
+    Answer("not found", "Not found", "even", 0, 0, "a curve or a correlation does not show it"),
+    Answer("noise floor", "Noise floor", "even", 0, 0, "one arm against itself (`--aa`)"),
+    Answer("measured", "Measured", "even", 0, 0, "a probe of one log"),
+)
+ANSWERS = {answer.name: answer for answer in _TABLE}
+
+
+Effect = Literal["withholds", "provisional", "warns"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One gate: its code, its effect, and when it fails."""
+
+    code: str
+    effect: Effect
+    fails: str
+
+
+_RULES = (
+    Rule(
+        "errors",
+        "withholds",
+        "more than 5 % of an arm's transactions failed, or the arms' shares differ by more than half the threshold",
+    ),
+    Rule(
+        "arrivals",
+        "withholds",
+        "open loop: more than 5 % of an arm's arrivals were given up, or the arms' shares differ by more than half "
+        "the threshold",
+    ),
+    Rule("work", "withholds", "the arms differ by more than 1 % in rows per transaction"),
+    Rule(
+        "level",
+        "withholds",
+        "the base's mean latency rose by half or fell by a third over the run, certain at 99 %",
+    ),
+    Rule(
+        "difference",
+        "withholds",
+        "the difference between the arms moved over the run, certain at 99 %, and changes its sign within the run",
+    ),
+    Rule("invariants", "withholds", "on a model: a conservation law is broken"),
+    Rule("switched", "withholds", "on cells: no more redo writes raced with the flash log on than with it off"),
+    Rule("blocks", "provisional", "fewer blocks than chance alone needs: n < 1 + log2(1 / (1 - level))"),
+    Rule("missing", "warns", "more than a tenth of the blocks gave no number"),
+    Rule(
+        "drift",
+        "warns",
+        "a metric or canary moved by 5 % or more, certain at 99 %, or by half or more, certain or not",
+    ),
+    Rule("stall", "warns", "no session got an answer for half a second and twenty times the usual time"),
+    Rule("clock", "warns", "the wall clock was stepped during the run"),
+    Rule("operations", "warns", "an arm's slice or turn holds fewer than 5 transactions of each session"),
+    Rule("independence", "warns", "successive blocks' log ratios correlate by more than 2 / sqrt(n)"),
+    Rule("cut off", "warns", "latencies crowd at their maximum, or the maxima of two arms agree"),
+    Rule("tail", "warns", "blocks hold too few transactions for a p99 of their own"),
+    Rule("given up", "warns", "open loop: an arrival was given up"),
+    Rule("generator", "warns", "open loop: in a tenth of the blocks the load generator itself was late by over 1 ms"),
+    Rule("writes", "warns", "on cells: a turn saw fewer than 1,000 redo writes"),
+    Rule("others", "warns", "on cells: more than 5 % of redo writes raced although the flash log was off"),
+    Rule("counters", "warns", "on cells: the race's counters do not add up"),
+    Rule("modes", "warns", "a distribution has several modes"),
+)
+RULES = {rule.code: rule for rule in _RULES}
+WITHHOLDING = tuple(rule.code for rule in _RULES if rule.effect == "withholds")
+
+
+def answer(name: Any) -> Answer:
+    """The answer of that name; of an unknown one "cannot tell"."""
+    return ANSWERS.get(name, ANSWERS[UNCLEAR]) if isinstance(name, str) else ANSWERS[UNCLEAR]
+
+
+def exit_code(verdict: Mapping[str, Any], command: Literal["run", "compare"]) -> int:
+    """How a command ends with a verdict of analysis.json: an arm whose verdict was withheld counts
+    even where another arm carries the headline."""
+    names = [verdict.get("decision"), *(entry.get("decision") for entry in verdict.get("withheld") or [])]
+    answers = [answer(name) for name in names]
+    return max(a.exit_of_run if command == "run" else a.exit_of_compare for a in answers)

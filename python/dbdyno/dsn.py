@@ -1,0 +1,156 @@
+"""Connection strings and plans without their secrets. What cannot be read is dropped, never guessed.
+
+Which options of a connection are secret is libpq's own knowledge (it marks them for display as `*`), and a connection
+string is read by libpq's own parser: passwords with commas, quotes, blanks and at signs are one to it. Time is linear
+in the length of the text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+HIDDEN = "***"
+UNREADABLE = "(a connection string that could not be read was left out)"
+PRIVATE_OPTIONS = ("passfile", "sslkey")
+"""Not secret themselves, but where secrets are."""
+_SECRET_WORD = re.compile(r"(?i)\b(?:(?:ssl)?(?:password|passwd|pwd|passfile|sslkey)|(identified\s{1,9}by))\b")
+_ADDRESS = re.compile(r"://[^\s]{0,4096}")
+_TOML_STRING = re.compile(
+    r'"""(?:[^"\\]|\\.|"(?!""))*+"{3,5}'
+    r"|'''(?:[^']|'(?!''))*+'{3,5}"
+    r'|"(?:[^"\\\n]|\\.)*+"'
+    r"|'[^'\n]*+'|#[^\n]*+",
+    re.DOTALL,
+)
+_QUOTED = r"(?:''[^']*+''|[eE]?'(?:[^'\\]|\\.|'')*+'?|\"[^\"]*+\"?|\$\w*+\$.*)"
+_SQL_VALUE = re.compile(rf"\s*+(?:{_QUOTED}|[=:]\s*+(?:{_QUOTED}|\S++))", re.DOTALL)
+_SQL_WORD = re.compile(rf"\s*+(?:{_QUOTED}|[^\s;]++)", re.DOTALL)
+
+
+def without_secrets(dsn: str | None) -> str | None:
+    """The connection string without passwords and private files, as libpq reads it; names of other targets as they are.
+
+    >>> without_secrets("postgresql://scott:tiger@db/orders")
+    'user=scott dbname=orders host=db'
+    >>> without_secrets("host=db password='a, b' user=scott")
+    'user=scott host=db'
+    >>> without_secrets("model:exadata-x2")
+    'model:exadata-x2'
+    """
+    if dsn is None or ("://" not in dsn and "=" not in dsn):
+        return dsn
+    if "://" not in dsn and dsn.split(":", 1)[0] in ("model", "cells"):
+        return dsn
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    try:
+        found = conninfo_to_dict(dsn)
+        if "@" in str(found.get("host", "")):  # an at sign of the password: the rest of it went for the host
+            return UNREADABLE
+        return make_conninfo("", **{name: value for name, value in found.items() if name not in _secret_options()})
+    except (psycopg.Error, UnicodeError, ValueError):
+        return UNREADABLE
+
+
+def sql_without_secrets(text: str) -> str:
+    """SQL, or any other text, with what follows the word password and what stands before the @ of an address hidden.
+
+    >>> sql_without_secrets("alter user scott password 'ti''ger'")
+    "alter user scott password '***'"
+    >>> sql_without_secrets("see postgresql://scott:p@ss@db/orders")
+    'see postgresql://***@db/orders'
+    """
+    text = _ADDRESS.sub(_address_without_login, text)
+    pieces, at = [], 0
+    for word in _SECRET_WORD.finditer(text):
+        if word.start() < at:
+            continue
+        value = (_SQL_WORD if word[1] else _SQL_VALUE).match(text, word.end())
+        if value is not None:
+            pieces += [text[at : word.end()], " '", HIDDEN, "'"]
+            at = value.end()
+    return "".join([*pieces, text[at:]])
+
+
+def text_without_secrets(text: str) -> str:
+    """A plan's TOML without secrets; nothing where it cannot be read, or would still hold one.
+
+    >>> text_without_secrets('dsn = "postgresql://scott:tiger@db/orders"  # ours')
+    'dsn = "user=scott dbname=orders host=db"  # ours'
+    """
+    try:
+        tomllib.loads(text)
+        hidden = _TOML_STRING.sub(_token_without_secrets, text)
+        left = list(_strings(tomllib.loads(hidden)))
+    except (ValueError, RecursionError):
+        return ""
+    return hidden if all(_any_without_secrets(one) == one for one in left) else ""
+
+
+def mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """JSON values with every string in them changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: mapped(entry, change) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [mapped(entry, change) for entry in value]
+    return value
+
+
+def _secret_options() -> set[str]:
+    from psycopg import pq
+
+    marked = {one.keyword.decode() for one in pq.Conninfo.get_defaults() if one.dispchar == b"*"}
+    return marked | {"password", "sslpassword", *PRIVATE_OPTIONS}
+
+
+def _any_without_secrets(value: str) -> str:
+    """A string of a plan: a connection string, or else SQL."""
+    if _is_connection(value):
+        return without_secrets(value) or ""
+    return sql_without_secrets(value)
+
+
+def _is_connection(value: str) -> bool:
+    if value.startswith(("postgresql://", "postgres://")):
+        return True
+    if "=" not in value or "://" in value:
+        return False
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        return bool(conninfo_to_dict(value))
+    except (psycopg.Error, UnicodeError, ValueError):
+        return False
+
+
+def _token_without_secrets(found: re.Match[str]) -> str:
+    token = found.group()
+    if token.startswith("#"):
+        return token if sql_without_secrets(token) == token else "# (left out)"
+    value = str(tomllib.loads(f"x = {token}")["x"])
+    hidden = _any_without_secrets(value)
+    return token if hidden == value else json.dumps(hidden, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for entry in value.values():
+            yield from _strings(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _strings(entry)
+
+
+def _address_without_login(found: re.Match[str]) -> str:
+    before, at, after = found.group()[3:].rpartition("@")
+    return f"://{HIDDEN}@{after}" if at and ":" in before else found.group()

@@ -1,0 +1,116 @@
+"""Files that appear whole or not at all, and that nobody else can redirect or read.
+
+What is written aside has a random name, is made by us or not at all (O_EXCL: no link is followed), and is renamed into
+place; a link at that place is replaced, never written through. Who may enter a folder may read its new files: in a
+folder of mode 0700 a file is 0600, in one that others may read it is readable for them, always within the umask. So a
+run folder is private, unless it was made to be shared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextvars import ContextVar
+from pathlib import Path
+
+PRIVATE = 0o700
+SHARED = 0o755
+READ_WRITE = 0o066
+READ_ONLY = 0o044
+_SHARED: ContextVar[bool] = ContextVar("shared", default=False)
+
+
+def share(shared: bool = True) -> None:
+    """Makes folders of evidence from now on so that others may read them, as the umask allows."""
+    _SHARED.set(shared)
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder for evidence, 0700 unless it is to be shared, and those above it. Raises FileExistsError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=SHARED if _SHARED.get() else PRIVATE)
+
+
+def make_inner_folder(path: Path) -> None:
+    """Makes a folder that lets in whom the folder above lets in. Raises FileExistsError."""
+    path.mkdir(mode=PRIVATE | (_mode(path.parent) & 0o077))
+
+
+def write_whole(path: Path, content: bytes, *, durable: bool = False, mode: int | None = None) -> None:
+    """Writes a file whole or not at all; raises OSError. `durable`: it is on disk, under its name, after that. `mode`
+    where it is not the folder that says who may read it."""
+    aside = path.with_name(f".{path.name[:80]}.{secrets.token_hex(8)}.tmp")
+    try:
+        with os.fdopen(_made(aside, mode), "wb") as file:
+            file.write(content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        aside.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_folder(path.parent)
+
+
+def write_output(path: Path, content: bytes) -> None:
+    """Writes a file that the user named, and the folders above it; raises OSError. A device or a pipe is written into
+    as it stands; a link is refused, since it may be somebody else's."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        kind = path.lstat().st_mode
+    except FileNotFoundError:
+        kind = stat.S_IFREG
+    if stat.S_ISLNK(kind):
+        raise OSError(0, "is a link: name the file that it leads to, or remove the link")
+    if stat.S_ISREG(kind):
+        write_whole(path, content)
+        return
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_NOFOLLOW), "wb") as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def written_by_name(path: Path) -> Iterator[Path]:
+    """For writers that open a name themselves: a name in a private folder beside `path`, renamed into place at the
+    end. Raises OSError."""
+    folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:80]}.", suffix=".tmp", dir=path.parent))
+    try:
+        yield folder / path.name
+        (folder / path.name).replace(path)
+        narrow(path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def narrow(path: Path) -> None:
+    """Gives a file that another library made the mode that its folder asks for."""
+    path.chmod(0o600 | (_mode(path.parent) & READ_ONLY))
+
+
+def sync_folder(folder: Path) -> None:
+    """Waits until the names in a folder are on disk; raises OSError. A folder that may be written and not read cannot
+    be waited for."""
+    with contextlib.suppress(PermissionError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def _made(aside: Path, mode: int | None) -> int:
+    """A new file, readable by whom its folder lets in."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    return os.open(aside, flags, 0o600 | (_mode(aside.parent) & READ_WRITE) if mode is None else mode)
+
+
+def _mode(folder: Path) -> int:
+    return stat.S_IMODE(folder.stat().st_mode)

@@ -1,0 +1,117 @@
+"""What the machine and the engine did while the load ran: small panels on one clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.report import format as fmt
+from dbdyno.report import reading
+from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.reading import Analysis
+
+_ALL_ARMS = "all arms"
+SHARE_LEAST, SHARE_WHOLE = 0.05, 0.4
+"""The scale of a share reaches at least so far, and to the whole when the share is larger than this."""
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """The chart, or None without `figures.over_time`."""
+    import altair as alt
+
+    points = _points(analysis)
+    if not points:
+        return None
+    names = reading.arm_names(analysis)
+    shown = [name for name in (*names.values(), _ALL_ARMS) if any(point["arm"] == name for point in points)]
+    low, high = min(p["at"] for p in points), max(p["until"] for p in points)
+    ticks = axes.seconds_ticks(max(low, 0), high, 5 if look.narrow else 10)
+    colour = _colour(analysis, shown, look)
+    panels = list(dict.fromkeys(point["measure"] for point in points))
+    charts = []
+    for measure in panels:
+        mine = [point for point in points if point["measure"] == measure]
+        label = {"title": "time since the start of the run", **axes.labelled(ticks, axes.seconds_label)}
+        bare = {"title": None, "labels": False, "ticks": False, "domain": False, "values": ticks}
+        x = alt.X(
+            "at:Q",
+            scale={"domain": [low, high], "nice": False, "zero": False},
+            axis=label if measure == panels[-1] else bare,
+        )
+        charts.append(_panel(mine, measure, x, colour, look))
+    return theme.finish(alt.vconcat(*charts, spacing=18), FIGURE.title, FIGURE.how_to_read, look)
+
+
+def _panel(points: list[dict[str, Any]], measure: str, x: Any, colour: Any, look: theme.Look) -> Any:
+    import altair as alt
+
+    unit = points[0]["unit"]
+    top = max(point["value"] for point in points) or 1.0
+    if unit == "share":
+        top = 1.0 if top > SHARE_WHOLE else max(top, SHARE_LEAST)
+    label = _LABELS[unit]
+    ticks = axes.linear_ticks(0, top * 1.05, 3, base=2 if unit == "bytes/s" else 10)
+    y = alt.Y(
+        "value:Q",
+        scale={"domain": [0, top * 1.08], "nice": False},
+        axis={**base.y_title(measure, look), **axes.labelled(ticks, label)},
+    )
+    chart = alt.Chart(base.data(points))
+    bars = chart.mark_rule(strokeWidth=2.4, strokeCap="round").encode(x=x, x2=alt.X2("until"), y=y, color=colour)
+    dots = chart.mark_point(filled=True, size=22, opacity=1, aria=True).encode(
+        x=alt.X("middle:Q"), y=y, color=colour, description=alt.Description("tip:N")
+    )
+    return alt.layer(bars, dots, width=look.plot, height=look.height(76))
+
+
+def _points(analysis: Analysis) -> list[dict[str, Any]]:
+    names = reading.arm_names(analysis)
+    points = []
+    for at, entry in enumerate(reading.entries(analysis, "figures", "over_time")):
+        arm = _ALL_ARMS if entry.get("arm") is None else reading.arm_name(names, entry.get("arm"))
+        measure, unit = fmt.line(entry.get("measure") or "", 40), str(entry.get("unit"))
+        if unit not in _LABELS:
+            continue
+        for row in reading.rows(entry, f"figures.over_time[{at}]", ("at_s", "seconds", "value")):
+            begin, until = row["at_s"], row["at_s"] + row["seconds"]
+            points.append(
+                {
+                    "arm": arm,
+                    "measure": measure,
+                    "unit": unit,
+                    "at": begin,
+                    "until": until,
+                    "middle": (begin + until) / 2,
+                    "value": row["value"],
+                    "tip": f"{arm}, {measure}: {_LABELS[unit](row['value'])} from {axes.seconds_label(round(begin))}",
+                }
+            )
+    return points
+
+
+def _colour(analysis: Analysis, shown: list[str], look: theme.Look) -> Any:
+    import altair as alt
+
+    scale = base.arm_scale(analysis)
+    scale = {"domain": [*scale["domain"], _ALL_ARMS], "range": [*scale["range"], theme.SOFT]}
+    legend = {"values": shown, "columns": look.columns(shown, 4), "offset": base.LEGEND_OVER_TITLE}
+    return alt.Color("arm:N", scale=scale, legend=legend if len(shown) > 1 else None)
+
+
+def _per_second(value: float) -> str:
+    return "0" if value == 0 else f"{fmt.count(value) if value >= 100 else f'{value:.3g}'}/s"
+
+
+def _bytes_per_second(value: float) -> str:
+    return "0" if value == 0 else f"{axes.size_label(value)}/s"
+
+
+_LABELS = {"share": axes.percent_label, "bytes/s": _bytes_per_second, "1/s": _per_second}
+
+
+FIGURE = base.Figure(
+    name="over_time",
+    title="What machine and engine did meanwhile",
+    how_to_read="Each dash is a stretch of the run, from its start to its end: a turn of one arm, or a block in "
+    "which arms alternated. A level that moves with the clock and not with the arm is the machine's.",
+    draw=draw,
+)

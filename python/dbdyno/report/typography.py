@@ -1,0 +1,39 @@
+"""Numbers that stay whole where a line breaks: `7.6 %` and `-3 ms` are never torn apart in a page.
+
+Text that a reader may copy as code (`code`, `pre`, scripts, drawings) is left as it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+_PART = re.compile(r"<[^>]*>|[^<]+")
+_LEFT_ALONE = {"code", "pre", "script", "style", "svg", "title"}
+_TAG = re.compile(r"<(/?)([a-zA-Z0-9]+)")
+_AMOUNT = re.compile(r"(?<=\d) (?=(?:%|ns|µs|us|ms|s|min|h|days?|B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB|times)(?![\w]))")
+_BETWEEN_NUMBERS = re.compile(r"(?<=\d) (?=\d{3}(?!\d))")
+_MINUS = re.compile(r"(?<![\w.)\]/-])-(?=\d)")
+
+
+def unbroken(page: str) -> str:
+    """The page with no-break spaces between numbers and their units, and minus signs that stick."""
+    parts = []
+    inside = 0
+    for found in _PART.finditer(page):
+        part = found.group()
+        if part.startswith("<"):
+            inside += _step(part)
+        elif not inside:
+            part = _MINUS.sub(
+                "\N{MINUS SIGN}", _BETWEEN_NUMBERS.sub("\N{NO-BREAK SPACE}", _AMOUNT.sub("\N{NO-BREAK SPACE}", part))
+            )
+        parts.append(part)
+    return "".join(parts)
+
+
+def _step(tag: str) -> int:
+    """How a tag changes the depth inside what is left alone."""
+    named = _TAG.match(tag)
+    if named is None or named[2].lower() not in _LEFT_ALONE or tag.endswith("/>"):
+        return 0
+    return -1 if named[1] else 1

@@ -1,0 +1,199 @@
+"""What time may do to a run: drift, a difference that moves, stalls, a clock that is stepped.
+
+A line of the log on time has a slope with a standard error, so each of these checks knows what it
+could have seen: its smallest visible change, with 80 % power at 99 %. A check that could not have
+seen a change by half says "not known", not "holds"; and a change by half or more fails whether it
+is certain or not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dbdyno.stats.gates import Gate
+from dbdyno.stats.samples import autocorrelation
+from dbdyno.stats.words import percent
+
+#: A change over the run below this is not worth a warning, however certain.
+DRIFT_MIN = 0.05
+#: From this change on (half more, a third less) the run saw two states of the machine.
+DRIFT_LARGE = 0.5
+#: A gap without any answer is a stall from here on [s], if it is also so many times as long as
+#: nine of ten transactions.
+STALL_S = 0.5
+STALL_TIMES = 20.0
+#: A step of the wall clock below this [s] is what keeping time takes.
+STEP_S = 0.1
+
+_LEVEL = 0.99
+_LARGE = math.log1p(DRIFT_LARGE)
+_ADVICE = "lengthen the warm-up, or look for what else ran"
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A straight line through logs over time, over the whole run: `change` and the least change
+    that would have been seen, both logs; `certain` at 99 %; `mean` is the logs' own."""
+
+    blocks: int
+    mean: float
+    change: float
+    visible: float
+    certain: bool
+
+
+def trend(logs: ArrayLike, at_s: ArrayLike) -> Trend | None:
+    """The line; None below five known blocks, or where they are of one moment."""
+    from scipy import special, stats
+
+    y, x = np.asarray(logs, dtype=np.float64), np.asarray(at_s, dtype=np.float64)
+    good = np.isfinite(y) & np.isfinite(x)
+    y, x = y[good], x[good]
+    if y.size < 5 or float(np.ptp(x)) <= 0:
+        return None
+    line, length, df = stats.linregress(x, y), float(np.ptp(x)), float(y.size - 2)
+    reach = float(special.stdtrit(df, 0.5 + _LEVEL / 2) + special.stdtrit(df, 0.8))
+    p = float(line.pvalue) if float(line.stderr) > 0 else float(line.slope == 0)
+    return Trend(
+        y.size, float(y.mean()), float(line.slope) * length, reach * float(line.stderr) * length, p <= 1 - _LEVEL
+    )
+
+
+def drift(label: str, values: ArrayLike, at_s: ArrayLike, *, is_level: bool = False) -> Gate:
+    """Whether a metric drifted over the run; `values` per block (NaN left out), `at_s` the blocks'
+    begins [s].
+
+    Fails when the change is certain and at least 5 %, or by half or more, certain or not. Blocks in
+    random order keep the sign of a comparison right all the same. Of the metric that says how fast
+    the base was (`is_level`), a change by half that is certain takes the verdict away: the run saw
+    two states of the machine, and the mean ratio belongs to neither.
+    """
+    name, y = f"no drift of {label}", np.asarray(values, dtype=np.float64)
+    found = trend(np.log(np.where(y > 0, y, np.nan)), at_s)
+    if found is None:
+        known = int(np.sum(np.isfinite(y) & (y > 0)))
+        return Gate(name, None, f"{known} blocks are too few to see a drift of {label}", code="drift")
+    said = _signed(found.change)
+    if abs(found.change) >= _LARGE and found.certain and is_level:
+        because = f"{label} drifted {said} during the run, so it measured two states of the machine"
+        return Gate(name, False, f"{label} drifted {said} over the run", _ADVICE, code="level", because=because)
+    if abs(found.change) >= _LARGE or (found.certain and abs(math.expm1(found.change)) >= DRIFT_MIN):
+        surely = "" if found.certain else f", though {found.blocks} blocks cannot be certain of it"
+        return Gate(name, False, f"{label} drifted {said} over the run{surely}", _ADVICE, code="drift")
+    visible = f"{found.blocks} blocks show {percent(math.expm1(found.visible))} % or more"
+    if found.visible > _LARGE:
+        return Gate(name, None, f"{label} changed {said}, but {visible} only", code="drift")
+    return Gate(name, True, f"{label} changed {said} over the run; {visible}", code="drift")
+
+
+def steady_difference(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLike, threshold: float) -> Gate:
+    """Whether the difference between two arms is one difference.
+
+    Fails when it certainly moved over the run, and so far that it changes its sign: half the move
+    is larger than the mean difference, and than the threshold. The mean then describes no part of
+    the run.
+    """
+    name = "one difference over the run"
+    found = trend(log_ratios, at_s)
+    if found is None:
+        return Gate(name, None, "too few blocks to see the difference move", code="difference", arm=arm)
+    begin, end = (found.mean + way * found.change / 2 for way in (-1, 1))
+    text = f"{arm} against {base}: {_signed(begin)} at the beginning, {_signed(end)} at the end"
+    limit = math.log1p(threshold)
+    if found.certain and abs(found.change) / 2 > max(abs(found.mean), limit):
+        return Gate(
+            name,
+            False,
+            text,
+            "find what changed during the run; lengthen the warm-up, or judge its parts by themselves",
+            code="difference",
+            arm=arm,
+            because=f"the difference between {arm} and {base} changed its sign during the run "
+            f"({_signed(begin)} at the beginning, {_signed(end)} at the end)",
+        )
+    if found.visible / 2 > max(abs(found.mean), _LARGE):
+        return Gate(name, None, f"{found.blocks} blocks are too few to see it move", code="difference", arm=arm)
+    return Gate(name, True, text, code="difference", arm=arm)
+
+
+def independent_blocks(log_ratios: ArrayLike, arm: str = "") -> Gate:
+    """Whether the blocks' log ratios follow each other: lag-1 autocorrelation above 2 / sqrt n.
+
+    It is seen with 80 % power from about 2.8 / sqrt n on; where that is above 0.9, nothing is known.
+    """
+    name = "blocks independent of each other"
+    values: NDArray[np.float64] = np.asarray(log_ratios, dtype=np.float64)
+    values = values[np.isfinite(values)]
+    r = autocorrelation(values)
+    if values.size < 10 or math.isnan(r):
+        return Gate(name, None, f"{values.size} blocks are too few to see a dependence", code="independence", arm=arm)
+    text = f"autocorrelation of successive blocks {r:.2f}"
+    if r <= 2 / math.sqrt(values.size):
+        return Gate(name, True, text, code="independence", arm=arm)
+    return Gate(
+        name,
+        False,
+        f"{text}; the interval speaks of the mean difference over these blocks",
+        "the difference itself changes over time: lengthen the run, or find what changes",
+        code="independence",
+        arm=arm,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """A gap in which no session got an answer: in which block, from when on in the run, how long."""
+
+    block: int
+    at_s: float
+    length_s: float
+
+
+def stall_limit_s(usual_ns: float) -> float:
+    """From which gap on it is a stall, where nine of ten transactions take `usual_ns` at most."""
+    return max(STALL_S, STALL_TIMES * usual_ns / 1e9)
+
+
+def no_stall(stalls: Sequence[Stall], limit_s: float) -> Gate:
+    """Whether the engine, or the load generator, stood still for a while."""
+    name = "no stall"
+    if not stalls:
+        return Gate(name, True, f"no gap of {limit_s:.3g} s without an answer", code="stall")
+    worst = max(stalls, key=lambda stall: stall.length_s)
+    where = (
+        f"no session got an answer for {worst.length_s:.3g} s in block {worst.block}, {worst.at_s:.0f} s into the run"
+    )
+    more = sorted({stall.block for stall in stalls if stall is not worst})
+    rest = f"; shorter stalls in block {', '.join(map(str, more))}" if more else ""
+    return Gate(
+        name,
+        False,
+        f"{where}{rest}",
+        "look at that moment in the engine's log and the machine's: a checkpoint, a lock, a paused machine?",
+        code="stall",
+    )
+
+
+def clock_kept(steps: Sequence[tuple[int, float]]) -> Gate:
+    """Whether the wall clock was left alone; `steps` are (block, step [s]) as it was seen."""
+    large = [(block, step) for block, step in steps if abs(step) >= STEP_S]
+    if not large:
+        return Gate("the clock was not stepped", True, "wall clock and monotonic clock agree", code="clock")
+    said = ", ".join(f"by {step:+.3g} s before block {block}" for block, step in large)
+    return Gate(
+        "the clock was not stepped",
+        False,
+        f"the wall clock was stepped {said}; lengths are right, times of day are not",
+        "let the machine's time service slew the clock instead of stepping it",
+        code="clock",
+    )
+
+
+def _signed(log_change: float) -> str:
+    change = math.expm1(log_change)
+    return f"{'+' if change >= 0 else '-'}{percent(change)} %"

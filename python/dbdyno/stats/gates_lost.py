@@ -1,0 +1,112 @@
+"""What was lost on the way: transactions that failed, arrivals that were given up.
+
+They count in no latency and no throughput, so an arm that loses its expensive operations looks
+fast. Two limits:
+
+- a share above 5 % in an arm: what was compared is no longer the workload;
+- a difference between the arms above half the threshold: a share f that is lost can move a rate by
+  f and a mean by more, so beyond half of what matters the loss may be the whole difference. Few
+  losses differ by chance; it counts if Fisher's exact test agrees at 95 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dbdyno.stats.gates import Gate
+from dbdyno.stats.words import percent
+
+#: Share of an arm's operations that may be lost.
+SHARE_MOST = 0.05
+_ALPHA = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """An arm's losses: how many of how many; `kinds` names them where that is known."""
+
+    arm: str
+    lost: int
+    tried: int
+    kinds: str = ""
+
+    @property
+    def share(self) -> float:
+        """Lost of tried; 0 where nothing was tried."""
+        return self.lost / self.tried if self.tried else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How a kind of loss is told: its gate's code and name, what is counted, what became of it."""
+
+    code: str
+    name: str
+    noun: str
+    verb: str
+    next: str
+
+
+ERRORS = Words(
+    "errors",
+    "transactions went well",
+    "transactions",
+    "failed",
+    "the errors by SQLSTATE stand in the report; mend the script or the setting, and run again",
+)
+ARRIVALS = Words(
+    "arrivals",
+    "arrivals carried out",
+    "arrivals",
+    "were given up",
+    "the engine cannot serve this rate: lower it, and read the quantiles as lower bounds",
+)
+
+
+def lost_alone(arm: Lost, words: Words, others: Sequence[Lost] = ()) -> Gate:
+    """Whether an arm by itself lost too much to speak for the workload; `others` are named beside
+    it."""
+    name = f"{words.name}: {arm.arm}"
+    if not arm.tried:
+        return Gate(name, None, f"no {words.noun} of {arm.arm}", code=words.code, arm=arm.arm)
+    text = f"{_share(arm, words)} {words.verb}"
+    if arm.share <= SHARE_MOST:
+        return Gate(name, True, text, code=words.code, arm=arm.arm)
+    because = f"all {arm.tried:,} {words.noun} of {arm.arm} {words.verb}" if arm.lost == arm.tried else text
+    beside = "".join(f", {_percent(own)} % of {own.arm}'s" for own in others if own.tried and own is not arm)
+    because = f"{because}{_kinds(arm)}{beside}"
+    return Gate(name, False, f"{text}{_kinds(arm)}{beside}", words.next, code=words.code, arm=arm.arm, because=because)
+
+
+def lost_alike(arm: Lost, base: Lost, words: Words, threshold: float) -> Gate:
+    """Whether an arm and its base lost about the same share."""
+    name = f"{words.name} alike: {arm.arm} and {base.arm}"
+    text = f"{_share(arm, words)} {words.verb}, {_percent(base)} % of {base.arm}'s"
+    if not (arm.tried and base.tried):
+        return Gate(name, None, text, code=words.code, arm=arm.arm)
+    if abs(arm.share - base.share) <= threshold / 2:
+        return Gate(name, True, text, code=words.code, arm=arm.arm)
+    if not _certain(arm, base):
+        return Gate(name, None, f"{text}: too few to tell the arms apart", code=words.code, arm=arm.arm)
+    kinds = _kinds(max(arm, base, key=lambda own: own.share))
+    return Gate(name, False, text, words.next, code=words.code, arm=arm.arm, because=f"{text}{kinds}")
+
+
+def _share(arm: Lost, words: Words) -> str:
+    return f"{_percent(arm)} % of {arm.arm}'s {words.noun}"
+
+
+def _percent(arm: Lost) -> str:
+    return percent(arm.share) if arm.lost else "0"
+
+
+def _kinds(arm: Lost) -> str:
+    return f" ({arm.kinds})" if arm.kinds else ""
+
+
+def _certain(arm: Lost, base: Lost) -> bool:
+    from scipy import stats
+
+    table = [[own.lost, own.tried - own.lost] for own in (arm, base)]
+    return float(stats.fisher_exact(table).pvalue) <= _ALPHA

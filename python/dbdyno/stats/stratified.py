@@ -1,0 +1,164 @@
+"""Two totals that are made of many kinds of parts: the time of one batch against that of another.
+
+One run of a program is one total, and the spread of totals over runs is not known from it. What one
+run does show is how much the parts of each kind vary: the executions of one statement, the fetches
+of another, the round trips. So the total is taken as a stratified sum: within each stratum the
+parts, in order, are cut into batches of about equal number; the spread of the batches' means,
+widened for their autocorrelation (`blocks.independence`), gives the error of the stratum's sum
+(batch means: Law and Kelton 2000, section 9.5.3), and the errors of the strata add up. The number
+of parts is taken as given. The totals are compared by Welch's t on their difference, with
+Satterthwaite's degrees of freedom over all strata of both sides, and the interval of their ratio is
+Fieller's (1954), which agrees with it. On logarithms one long wait among sixty short parts would
+count as proof: its total has an error as large as itself.
+
+So the interval says where the ratio would be if the same parts were done again under the same
+conditions. It says nothing about what differs from one run to the next, and nothing about parts
+that were done once: what they take is in the total, not in its error (`once`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdyno.stats import power
+from dbdyno.stats.blocks import BlockComparison, decide_one, independence
+
+Floats = NDArray[np.float64]
+RATIO_LEAST = 1e-3
+"""Ends of an interval are not told beyond this, either way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """Parts of one kind, cut into batches in their order: the sum and the number of each."""
+
+    sums: Floats
+    sizes: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _Total:
+    """A total with the variance of its sum, its degrees of freedom, and the largest inflation."""
+
+    value: float
+    variance: float
+    df: float
+    inflation: float
+
+
+def once(strata: Sequence[Stratum]) -> float:
+    """The part of a total whose spread is not known: strata with a single part."""
+    return sum(float(s.sums.sum()) for s in strata if s.sums.size < 2)
+
+
+def compare_totals(
+    base: Sequence[Stratum],
+    other: Sequence[Stratum],
+    *,
+    scales: tuple[float, float] = (1.0, 1.0),
+    level: float = 0.95,
+    threshold: float = 0.02,
+    metric: str = "",
+    label: str = "",
+    unit: str = "",
+) -> BlockComparison:
+    """Compares two totals, each times its scale; less is better.
+
+    `blocks` of the result is the degrees of freedom plus one, rounded down: so many independent
+    blocks would tell as much. Where nothing was done twice on one side, or a total is not above 0,
+    the interval is NaN and the decision "unclear".
+    """
+    from scipy import special
+
+    a, b = _total(base), _total(other)
+    known = min(a.value, b.value) > 0 and min(a.df, b.df) > 0
+    totals = (a.value * scales[0], b.value * scales[1])
+    variances = (a.variance * scales[0] ** 2, b.variance * scales[1] ** 2)
+    df = _df(variances, (a.df, b.df)) if known else math.nan
+    reach = float(special.stdtrit(df, 0.5 + level / 2)) if known else math.nan
+    ratio = totals[1] / totals[0] if known else math.nan
+    low, high = fieller(totals, variances, reach) if known else (math.nan, math.nan)
+    error = math.sqrt(sum(v / t**2 for v, t in zip(variances, totals, strict=True))) if known else math.nan
+    p = _p(totals[1] - totals[0], math.sqrt(sum(variances)), df) if known else math.nan
+    blocks = int(df + 1 + 1e-9) if known else 0
+    spread = error * math.sqrt(df + 1) if known else math.nan
+    comparison = BlockComparison(
+        metric=metric,
+        label=label or metric,
+        unit=unit,
+        higher_is_better=False,
+        base_value=totals[0],
+        value=totals[1],
+        ratio=ratio,
+        low=low,
+        high=high,
+        boot_low=math.nan,
+        boot_high=math.nan,
+        level=level,
+        threshold=threshold,
+        p=p,
+        q=p,
+        sd_log=spread,
+        standard_error=error,
+        blocks=blocks,
+        blocks_missing=0,
+        lag1=math.nan,
+        inflation=max(a.inflation, b.inflation),
+        effective_blocks=df + 1,
+        smallest_visible=power.smallest_visible(df + 1, error, level=level),
+        blocks_needed=power.blocks_needed(spread, threshold, level=level) if known else None,
+        more_blocks=None,
+        decision="unclear",
+        words="",
+    )
+    return decide_one(comparison, p)
+
+
+def _df(variances: tuple[float, float], own: tuple[float, float]) -> float:
+    """Welch and Satterthwaite's degrees of freedom, at least 1."""
+    below = sum(v**2 / df for v, df in zip(variances, own, strict=True))
+    return max(sum(variances) ** 2 / below, 1.0) if below > 0 else sum(own)
+
+
+def fieller(totals: tuple[float, float], variances: tuple[float, float], reach: float) -> tuple[float, float]:
+    """The ratios r for which totals[1] - r totals[0] is within `reach` standard errors of 0, cut at
+    a thousandth and a thousandfold (where the base itself may be 0 there is no upper end)."""
+    first = totals[0] ** 2 - reach**2 * variances[0]
+    last = totals[1] ** 2 - reach**2 * variances[1]
+    middle = totals[0] * totals[1]
+    if first <= 0:
+        return RATIO_LEAST, 1 / RATIO_LEAST
+    root = math.sqrt(max(middle**2 - first * last, 0.0))
+    low, high = (middle - root) / first, (middle + root) / first
+    return max(low, RATIO_LEAST), min(high, 1 / RATIO_LEAST)
+
+
+def _total(strata: Sequence[Stratum]) -> _Total:
+    value = sum(float(s.sums.sum()) for s in strata)
+    variance, below, inflation, repeated = 0.0, 0.0, 1.0, 0
+    for stratum in strata:
+        count = stratum.sums.size
+        if count < 2:
+            continue
+        means = stratum.sums / stratum.sizes
+        f = independence(means, randomised=False).inflation
+        spread = float(means.var(ddof=1)) * (count - 1) / max(count - f, 1.0)
+        own = float(stratum.sizes.sum()) ** 2 * spread * f / count
+        variance += own
+        below += own**2 / max(count / f - 1, 1.0)
+        inflation, repeated = max(inflation, f), repeated + count - 1
+    df = variance**2 / below if below > 0 else float(repeated)
+    return _Total(value, variance, df, inflation)
+
+
+def _p(away: float, error: float, df: float) -> float:
+    from scipy import special
+
+    if error <= 0.0:
+        return 1.0 if away == 0.0 else 0.0
+    return min(2.0 * float(special.stdtr(df, -abs(away) / error)), 1.0)

@@ -1,0 +1,153 @@
+"""Connections that never wait without end: a network that goes silent ends in an error, not in a hang.
+
+    what                                    how long
+    connecting, login included              `connect_timeout` (10 s unless the target says otherwise)
+    a statement with a time limit           the limit and `GRACE_S`
+    a statement that answers at once        `ANSWER_S`
+    a statement that may take hours         asked for every `PROBE_S` on a second connection: goes on
+                                            while the server still knows the session
+
+Counted is silence: each byte that arrives begins the time anew. TCP's own means (keepalives,
+`tcp_user_timeout`) are set as well, but they see only a peer that no longer acknowledges; a proxy or
+a firewall that swallows what it acknowledges is seen by these deadlines alone.
+
+A session heeds a question, too: where `stop` says yes while it waits, the statement is cancelled and
+`StopAsked` raised. An interruption (Ctrl-C) closes the connection; nothing is waited for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import psycopg
+from psycopg.waiting import Ready, Wait
+
+ANSWER_S = 30.0
+GRACE_S = 8.0
+PROBE_S = 20.0
+CANCEL_S = 2.0
+STEP_MS = 100
+
+DEFAULTS = {
+    "connect_timeout": "10",
+    "keepalives_idle": "15",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
+"""libpq's parameters of every connection of ours, where the target does not give its own."""
+
+
+class NoAnswer(psycopg.OperationalError):
+    """The server, or the network to it, has been silent for too long; the connection is closed."""
+
+
+class StopAsked(psycopg.OperationalError):
+    """The user or the system asked to end while a statement ran; it was cancelled."""
+
+
+class Session(psycopg.Connection[Any]):
+    """A connection with limits on its own side. Made by `open_session`."""
+
+    answer_s: float = ANSWER_S
+    stop: Callable[[], bool] | None = None
+    still_there: Callable[[], bool] | None = None
+    """Asks the server by another way whether this session still is; None: silence is the end."""
+
+    def wait(self, gen: Any, interval: float = 0.0, timeout: float | None = None) -> Any:
+        """Drives one exchange with the server. Raises `NoAnswer` or `StopAsked`, and closes the
+        connection then: its state is not known."""
+        try:
+            return self._drive(gen, timeout)
+        except (NoAnswer, StopAsked, KeyboardInterrupt) as error:
+            if not isinstance(error, NoAnswer):
+                with contextlib.suppress(Exception):
+                    self.cancel_safe(timeout=CANCEL_S)
+            self.pgconn.finish()
+            raise
+
+    def _drive(self, gen: Any, timeout: float | None) -> Any:
+        fileno, poll = self.pgconn.socket, select.poll()
+        begun = heard = time.monotonic()
+        try:
+            state = next(gen)
+            poll.register(fileno, _EVENTS[state])
+            while True:
+                found = poll.poll(STEP_MS if timeout is None else min(STEP_MS, int(timeout * 1000)))
+                heard = time.monotonic() if found else self._patience(heard)
+                state = gen.send(_ready(found[0][1]) if found else Ready.NONE)
+                poll.modify(fileno, _EVENTS[state])
+                if timeout is not None and time.monotonic() - begun >= timeout:
+                    raise psycopg.errors._WaitTimeout("wait timeout expired")
+        except StopIteration as end:
+            return end.value
+
+    def _patience(self, heard: float) -> float:
+        """Whether to wait on after a moment of silence: since when it counts from now on."""
+        if self.stop is not None and self.stop():
+            raise StopAsked("cancelled: the run was asked to end")
+        silent_s = time.monotonic() - heard
+        if silent_s < self.answer_s:
+            return heard
+        if self.still_there is not None and self.still_there():
+            return time.monotonic()
+        raise NoAnswer(f"no answer for {silent_s:.0f} s: the server or the network to it is silent")
+
+
+def open_session(
+    parameters: Mapping[str, Any],
+    *,
+    answer_s: float | None = ANSWER_S,
+    stop: Callable[[], bool] | None = None,
+) -> Session:
+    """A connection in autocommit. `answer_s`: None for statements that may take hours. Raises
+    `psycopg.Error`."""
+    known = {"autocommit": True, **DEFAULTS, **{k: v for k, v in parameters.items() if v is not None}}
+    session = Session.connect(**known)
+    session.stop = stop
+    session.answer_s = PROBE_S if answer_s is None else answer_s
+    if answer_s is None:
+        pid = session.info.backend_pid
+        session.still_there = lambda: _knows(known, pid)
+    return session
+
+
+def _knows(parameters: Mapping[str, Any], pid: int) -> bool:
+    """Whether the server still has a session of this number; no where it does not answer."""
+    try:
+        with contextlib.closing(open_session({**parameters, "connect_timeout": "5"}, answer_s=5.0)) as other:
+            row = other.execute("select /* dbdyno */ 1 from pg_stat_activity where pid = %s", [pid]).fetchone()
+            return row is not None
+    except psycopg.Error:
+        return False
+
+
+_EVENTS = {
+    Wait.R: select.POLLIN,
+    Wait.W: select.POLLOUT,
+    Wait.RW: select.POLLIN | select.POLLOUT,
+}
+
+
+def _ready(event: int) -> int:
+    """What libpq may do now; a closed socket is "readable": reading says how it ended."""
+    if event & select.POLLNVAL:
+        raise psycopg.OperationalError("the connection was closed")
+    ready = 0
+    if event & (select.POLLIN | select.POLLERR | select.POLLHUP):
+        ready |= Ready.R
+    if event & select.POLLOUT:
+        ready |= Ready.W
+    return ready
+
+
+def server_gone(error: BaseException) -> bool:
+    """Whether an error of the driver means that the server or the way to it is gone."""
+    return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
+
+
+__all__ = ["NoAnswer", "Session", "StopAsked", "open_session", "server_gone"]

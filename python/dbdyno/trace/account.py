@@ -1,0 +1,267 @@
+"""Where the response time of a set of traces went, cut into parts that add up to it.
+
+    response = calls with all that they hold + waits between calls, without thinking and idling
+    database = response - round trips
+
+Each part has an owner: a statement, or one of `HARD` (hard parses and the recursive calls below
+them) and `COMMIT` (ends of transactions). A round trip, which lies between calls, belongs to the
+statement whose call it follows, so that a statement's round trips come and go with it. Time that no
+record covers is `unexplained` and in neither number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbdyno.trace.source import Traces
+
+HARD, COMMIT = "hard parses", "commits"
+ROUND_TRIP, CPU, UNACCOUNTED = "round trips", "CPU", "unaccounted"
+FROM_CLIENT = "SQL*Net message from client"
+_IS_COMMIT = r"regexp_matches(coalesce(text, ''), '^\s*(commit|rollback)\b', 'i')"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Time of one owner in one resource: CPU, an event, the round trips, or what neither explains.
+    `count` is that of the waits, and 0 where nothing is counted."""
+
+    owner: str
+    what: str
+    kind: str
+    count: int
+    time_ns: int
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What one statement did: sums over its calls, exclusive of the statements below it."""
+
+    key: str
+    depth: int
+    user_id: int | None
+    executions: int
+    calls: int
+    fetches: int
+    rows: int
+    gets: int
+    reads: int
+    hard_parses: int
+    time_ns: int
+    cpu_ns: int
+    plans: dict[str, int] = field(default_factory=dict)
+    """Time by plan hash, or by the plan's shape where the trace has no hashes."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """One set: its parts, its statements, and the counts of the client."""
+
+    parts: tuple[Part, ...]
+    statements: dict[str, Statement]
+    think_ns: int
+    unexplained_ns: int
+    has_waits: bool
+    executions: int
+    rows: int
+    calls: int
+    commits: int
+    sessions: int
+
+    @property
+    def response_ns(self) -> int:
+        """With round trips, without think time."""
+        return sum(part.time_ns for part in self.parts)
+
+    @property
+    def database_ns(self) -> int:
+        """The response time without the round trips."""
+        return sum(part.time_ns for part in self.parts if part.what != ROUND_TRIP)
+
+    @property
+    def round_trips(self) -> int:
+        """How often the client was asked and answered."""
+        return sum(part.count for part in self.parts if part.what == ROUND_TRIP)
+
+    @property
+    def hard_parses(self) -> int:
+        """Parses and executions that missed the library cache."""
+        return sum(statement.hard_parses for statement in self.statements.values())
+
+
+def account(traces: Traces) -> Account:
+    """The account of one set; `same.match` has said which statements are the same in both sets."""
+    _owners(traces)
+    _turns(traces)
+    parts = _calls(traces) + _inside(traces) + _between(traces)
+    sessions = traces.rows(
+        """
+        select count(*) as sessions, coalesce(sum(elapsed_ns), 0)::bigint as elapsed,
+               exists(select 1 from waits) as has_waits,
+               (select count(*) from transactions) as commits,
+               (select coalesce(sum(elapsed_ns), 0)::bigint from turns where is_idle) as think
+        from sessions
+        """
+    )[0]
+    client = traces.rows(
+        f"""
+        select count(*) filter (kind = 'exec' and not {_IS_COMMIT}) as executions,
+               count(*) filter (kind <> 'close') as calls,
+               coalesce(sum(rows) filter (kind = 'fetch' or (kind = 'exec' and coalesce(command, 47) <> 47)), 0)::bigint
+                 as rows
+        from owned where depth = 0
+        """  # noqa: S608
+    )[0]
+    covered = sum(part.time_ns for part in parts) + sessions["think"]
+    return Account(
+        tuple(parts),
+        _statements(traces),
+        think_ns=sessions["think"],
+        unexplained_ns=sessions["elapsed"] - covered,
+        has_waits=sessions["has_waits"],
+        commits=sessions["commits"],
+        sessions=sessions["sessions"],
+        **client,
+    )
+
+
+def _owners(traces: Traces) -> None:
+    """A table `owned`: each call with the key of its statement and its owner."""
+    traces.connection.execute(
+        f"""
+        create or replace temp table owned as
+        with recursive hard as (
+          select call from calls where kind = 'parse' and misses > 0
+          union
+          select c.call from calls c join hard h on c.parent = h.call)
+        select c.*, coalesce(m.key, c.statement, '') as key, m.text, m.command,
+               case when h.call is not null then '{HARD}' when {_IS_COMMIT} then '{COMMIT}'
+                 else coalesce(m.key, c.statement, '') end as owner
+        from calls c left join matched m on m.statement = c.statement
+        left join hard h on h.call = c.call
+        """  # noqa: S608
+    )
+
+
+def _turns(traces: Traces) -> None:
+    """A table `turns`: the waits between calls with their owner, and whether they are idle.
+
+    A turn of a session is what lies between two messages from the client. Its owner is the first
+    statement of the client in it, the end of a transaction where it holds nothing else, or else the
+    owner of the turn before.
+    """
+    traces.connection.execute(
+        f"""
+        create or replace temp table turns as
+        with seen as (
+          select session, line, owner, true as is_call, 0 as ends, null::bigint as wait from owned
+          where depth = 0 and kind <> 'close'
+          union all
+          select session, line, '{COMMIT}', false, 0, null from transactions
+          union all
+          select session, line, null, false, (event = '{FROM_CLIENT}')::int, wait from waits where call is null),
+        numbered as (
+          select *, coalesce(sum(ends) over (partition by session order by line
+            rows between unbounded preceding and 1 preceding), 0) as turn from seen),
+        owners as (
+          select session, turn, coalesce(
+            arg_min(owner, line) filter (is_call and owner not in ('{COMMIT}', '{HARD}')),
+            arg_min(owner, line) filter (is_call and owner = '{HARD}'), arg_min(owner, line)) as owner
+          from numbered group by all),
+        filled as (
+          select session, turn, last_value(owner ignore nulls) over (partition by session order by turn) as owner
+          from owners)
+        select w.*, coalesce(f.owner, '') as owner,
+               coalesce(w.think, false) or coalesce(w.class, '') = 'idle' as is_idle
+        from waits w join numbered n on n.wait = w.wait join filled f on (f.session, f.turn) = (n.session, n.turn)
+        """  # noqa: S608
+    )
+
+
+def _calls(traces: Traces) -> list[Part]:
+    """CPU, and what neither CPU nor waits explain, by owner. Both keep their sign."""
+    rows = traces.rows(
+        """
+        select owner, sum(coalesce(self_cpu_ns, cpu_ns, 0))::bigint as cpu,
+               sum(coalesce(self_elapsed_ns, elapsed_ns) - coalesce(self_cpu_ns, cpu_ns, 0))::bigint as rest,
+               (select coalesce(sum(w.elapsed_ns), 0)::bigint from waits w join owned i on i.call = w.call
+                where i.owner = o.owner) as waited
+        from owned o group by owner
+        """
+    )
+    cpu = [Part(row["owner"], CPU, "CPU", 0, row["cpu"]) for row in rows]
+    return cpu + [Part(row["owner"], UNACCOUNTED, "other", 0, row["rest"] - row["waited"]) for row in rows]
+
+
+def _inside(traces: Traces) -> list[Part]:
+    """The waits inside calls."""
+    rows = traces.rows(
+        """
+        select o.owner, w.event, coalesce(any_value(w.class), 'other') as kind, count(*) as count,
+               sum(w.elapsed_ns)::bigint as time
+        from waits w join owned o on o.call = w.call group by o.owner, w.event
+        """
+    )
+    return [Part(row["owner"], row["event"], row["kind"], row["count"], row["time"]) for row in rows]
+
+
+def _between(traces: Traces) -> list[Part]:
+    """The waits between calls: round trips, and what the database does there (`log file sync`)."""
+    rows = traces.rows(
+        f"""
+        select owner, case when class = 'network' then '{ROUND_TRIP}' else event end as what,
+               coalesce(any_value(class), 'other') as kind,
+               case when any_value(class) = 'network' then count(*) filter (event = '{FROM_CLIENT}')
+                 else count(*) end as count,
+               sum(elapsed_ns)::bigint as time
+        from turns where not is_idle group by all
+        """  # noqa: S608
+    )
+    return [Part(row["owner"], row["what"], row["kind"], row["count"], row["time"]) for row in rows]
+
+
+def _statements(traces: Traces) -> dict[str, Statement]:
+    """Figures of each statement, hard parses and all."""
+    plans: dict[str, dict[str, int]] = {}
+    for row in traces.rows(
+        """
+        select key, plan_hash::varchar as plan, sum(coalesce(self_elapsed_ns, elapsed_ns))::bigint as time
+        from owned where plan_hash <> 0 and kind in ('exec', 'fetch') group by all order by time desc
+        """
+    ):
+        plans.setdefault(row["key"], {})[row["plan"]] = row["time"]
+    for key, shapes in _shapes(traces).items():
+        plans.setdefault(key, shapes)
+    rows = traces.rows(
+        """
+        select key, min(depth)::int as depth, any_value(user_id) as user_id,
+               count(*) filter (kind = 'exec') as executions, count(*) filter (kind <> 'close') as calls,
+               count(*) filter (kind = 'fetch') as fetches,
+               coalesce(sum(rows) filter (kind in ('exec', 'fetch')), 0)::bigint as rows,
+               sum(coalesce(self_consistent_reads, 0) + coalesce(self_current_reads, 0))::bigint as gets,
+               sum(coalesce(self_physical_reads, 0))::bigint as reads,
+               sum(coalesce(misses, 0))::bigint as hard_parses,
+               sum(coalesce(self_elapsed_ns, elapsed_ns))::bigint as time_ns,
+               sum(coalesce(self_cpu_ns, cpu_ns, 0))::bigint as cpu_ns
+        from owned group by key
+        """
+    )
+    return {row["key"]: Statement(**row, plans=plans.get(row["key"], {})) for row in rows}
+
+
+def _shapes(traces: Traces) -> dict[str, dict[str, Any]]:
+    """By statement, the shapes of the plans that were written (traces before 11g have no hash)."""
+    rows = traces.rows(
+        """
+        with one as (
+          select m.key, p.file, p.cursor, p.line - p.id as begins, max(p.time_us) as us,
+                 md5(string_agg(p.id || ' ' || p.parent || ' ' || p.operation, ',' order by p.id)) as shape
+          from plans p join matched m using (statement) group by m.key, p.file, p.cursor, begins)
+        select key, 'shape ' || shape[:8] as plan, coalesce(sum(us), 0)::bigint * 1000 as time from one group by all
+        """
+    )
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        found.setdefault(row["key"], {})[row["plan"]] = row["time"]
+    return found

@@ -1,0 +1,127 @@
+"""One page on a set of traces, from the profile down to single waits.
+
+    profile -> statements -> each with its calls, waits, plan, binds and tree -> the longest waits
+
+Every part is the one that its own command shows (`profile`, `sql`, `tree`, `waits`), so their
+figures agree; here they stand together, and a renderer can link them. Bind values are there where
+the import kept them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.trace import profile, statements, tree
+from dbdyno.trace.page import page
+from dbdyno.trace.source import Traces
+
+BINDS = 3
+"""So many executions of a statement, the longest ones, are shown with their bind values."""
+OWN_LONGEST = 5
+_QUIET = "coalesce(w.class, '') <> 'idle' and not coalesce(w.think, false)"
+
+
+@dataclass(frozen=True)
+class Request:
+    """How many statements and longest waits, sorted by what; whether literals make no other
+    statement; and the share of an execution below which its tree is folded."""
+
+    top: int = 15
+    sort: str = "elapsed"
+    merge_literals: bool = False
+    longest: int = 20
+    share: float = tree.SHARE
+
+
+def report_page(traces: Traces, request: Request | None = None) -> dict[str, Any]:
+    """The page; raises `TraceError` as the pages of its parts do."""
+    from dbdyno import _core
+
+    by_event = profile.Request()
+    found = json.loads(_core.profile_run(traces.run.path, by_event.as_json()))
+    return page_below(profile.page_of(found, by_event, [str(traces.run.path)]), traces, request or Request())
+
+
+def page_below(whole: dict[str, Any], traces: Traces, asked: Request) -> dict[str, Any]:
+    """The page below a profile."""
+    listed = statements.statements_page(traces, statements.Request(asked.top, asked.sort, asked.merge_literals))
+    for entry in listed["statements"]:
+        entry["binds"] = _binds(traces, entry["statement"])
+        entry["longest"] = _longest(traces, OWN_LONGEST, "k.key = ? and ", [entry["statement"]])
+        entry["tree"] = _tree(traces, entry, asked.share)
+    names = ("statements", "left_out", "totals", "request", "findings")
+    body = {
+        "profile": whole["profile"],
+        "calls": whole["calls"],
+        "mostly": _mostly(traces),
+        "longest": _longest(traces, asked.longest),
+        **{name: listed[name] for name in names},
+    }
+    return page("report", traces, body)
+
+
+def _longest(traces: Traces, most: int, condition: str = "", given: list[Any] | None = None) -> list[dict[str, Any]]:
+    """The longest waits but for idle ones: of all, or of one statement."""
+    rows = traces.rows(
+        f"""
+        select w.elapsed_ns, w.started_ns, w.event, w.class, w.session, k.key as statement, k.text, w.p1, w.p2, w.p3,
+               w.parameters, w.object_id, c.kind as inside, w.file, w.line
+        from waits w left join keys k on k.statement is not distinct from w.statement
+        left join calls c on c.call = w.call where {condition} {_QUIET}
+        order by w.elapsed_ns desc, w.wait limit {int(most)}
+        """,  # noqa: S608
+        given,
+    )
+    return [row | {"file": traces.path_of(row["file"])} for row in rows]
+
+
+def _mostly(traces: Traces) -> dict[str, dict[str, Any]]:
+    """By event, the statement with most of its time, and the share that it has."""
+    rows = traces.rows(
+        """
+        with summed as (
+          select w.event, k.key as statement, sum(w.elapsed_ns) as ns
+          from waits w join keys k on k.statement is not distinct from w.statement group by all)
+        select event, arg_max(statement, ns) as statement, max(ns) / nullif(sum(ns), 0) as share
+        from summed group by event
+        """
+    )
+    return {row["event"]: {"statement": row["statement"], "share": row["share"]} for row in rows}
+
+
+def _binds(traces: Traces, key: str) -> list[dict[str, Any]]:
+    """The bind values of the statement's longest executions, where they were kept: a block of binds
+    belongs to the next execution of its cursor."""
+    rows = traces.rows(
+        f"""
+        with mine as (
+          select c.* from calls c join keys k on k.statement is not distinct from c.statement
+          where k.key = $1 and c.kind = 'exec'),
+        bound as (
+          select b.number, b.value, b.data_type, m.call, m.elapsed_ns, m.file, m.line
+          from binds b asof join mine m on b.file = m.file and b.cursor = m.cursor and b.line <= m.line
+          where b.number is not null),
+        chosen as (select distinct call, elapsed_ns from bound order by elapsed_ns desc, call limit {BINDS})
+        select call, any_value(elapsed_ns) as elapsed_ns, any_value(file) as file, any_value(line) as line,
+               list(number order by number) as numbers, list(value order by number) as values
+        from bound semi join chosen using (call) group by call order by elapsed_ns desc, call
+        """,  # noqa: S608
+        [key],
+    )
+    return [row | {"file": traces.path_of(row["file"])} for row in rows]
+
+
+def _tree(traces: Traces, entry: dict[str, Any], share: float) -> dict[str, Any] | None:
+    """The tree of the statement's longest execution, where it called others."""
+    if not entry["children"]:
+        return None
+    found = traces.connection.execute(
+        "select call from calls c join keys k on k.statement is not distinct from c.statement where k.key = $1"
+        " and exists (select 1 from calls i where i.parent = c.call) order by elapsed_ns desc, call limit 1",
+        [entry["statement"]],
+    ).fetchone()
+    if found is None:
+        return None
+    return tree.tree_of(traces, int(found[0]), share=share)

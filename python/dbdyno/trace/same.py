@@ -1,0 +1,87 @@
+"""Which statements of two sets of traces are the same one.
+
+A SQL_ID that is in both sets is the same statement. What is left is matched by its text with
+literals and bind variables taken out, so that a thousand statements with literals meet the one with
+bind variables that they should have been.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.trace.source import Traces
+
+_BIND = re.compile(r":\w+")
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a statement in either set: the number of texts it stands for in each."""
+
+    key: str
+    text: str
+    texts: tuple[int, int]
+
+
+def match(sets: tuple[Traces, Traces], *, merge_literals: bool = False) -> dict[str, Known]:
+    """Lays a table `matched` (statement, key, text, command) over each set; returns the keys.
+
+    `merge_literals` matches all by their text, also those that have their SQL_ID in both sets.
+    """
+    listed = [_listed(traces) for traces in sets]
+    shared = set() if merge_literals else set(listed[0]) & set(listed[1])
+    keys: list[dict[str, str]] = []
+    groups: dict[str, list[set[str]]] = {}
+    for at, rows in enumerate(listed):
+        keys.append({})
+        for statement, row in rows.items():
+            group = statement if statement in shared else _folded(row)
+            groups.setdefault(group, [set(), set()])[at].add(statement)
+            keys[at][statement] = group
+    known: dict[str, Known] = {}
+    names: dict[str, str] = {}
+    for group, members in groups.items():
+        every = sorted(members[0] | members[1])
+        name = every[0] if len(every) == 1 else _name(members)
+        names[group] = name
+        first = next(rows[every[0]] for rows in listed if every[0] in rows)
+        text = first["text"] if len(every) == 1 else (first["force_match"] or first["text"])
+        known[name] = Known(name, str(text or ""), (len(members[0]), len(members[1])))
+    for traces, rows, own in zip(sets, listed, keys, strict=True):
+        _lay(traces, [(s, names[own[s]], row["text"], row["command"]) for s, row in rows.items()])
+    return known
+
+
+def _listed(traces: Traces) -> dict[str, dict[str, Any]]:
+    rows = traces.rows(
+        """
+        select c.statement, any_value(s.text) as text, any_value(s.force_match) as force_match,
+               any_value(s.command) as command
+        from (select distinct coalesce(statement, '') as statement from calls) c
+        left join statements s on s.statement = c.statement group by c.statement
+        """
+    )
+    return {row["statement"]: row for row in rows}
+
+
+def _folded(row: dict[str, Any]) -> str:
+    """The text that a statement is matched by; without one it is matched with nothing."""
+    text = row["force_match"] or row["text"]
+    return "text " + _BIND.sub(":n", text) if text else "key " + str(row["statement"])
+
+
+def _name(members: list[set[str]]) -> str:
+    """The name of several as one: that of the set in which it is a single statement."""
+    single = next((own for own in members if len(own) == 1), None)
+    return min(single) if single else min(members[0] | members[1])
+
+
+def _lay(traces: Traces, rows: list[tuple[str, str, Any, Any]]) -> None:
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], [], []]
+    traces.connection.execute(
+        "create or replace temp table matched as select unnest($1::varchar[]) as statement,"
+        " unnest($2::varchar[]) as key, unnest($3::varchar[]) as text, unnest($4::bigint[]) as command",
+        columns,
+    )

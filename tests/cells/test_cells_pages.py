@@ -1,0 +1,65 @@
+"""Pages of cells as they are looked at: nothing that matters off the screen, and lines that use their panel."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from made_recordings import Cells
+
+from dbdyno.cells.show import age_words, show_page, table_rows, worst_of
+from dbdyno.report import reading
+from dbdyno.report.cells import arranged
+from dbdyno.report.figures.cells_series import height_used
+
+MANY = tuple(f"exa1cel{number:02}" for number in range(1, 15))
+
+
+@pytest.mark.parametrize("cells", [2, 14])
+def test_what_stands_for_all_comes_before_the_cells(cells: int):
+    page = show_page(Cells(random.Random(1), names=MANY[:cells]).rounds(1)[-1])
+    assert list(table_rows(page)[0])[:3] == ["metric", "all", "unit"]
+    for section in arranged.sections(reading.read(page)):
+        names = [column["name"] for column in section["tables"][0]["columns"]]
+        assert names.index("all") == 1
+        if cells > 6:
+            assert names.index("description") < names.index("c0")
+
+
+def test_of_many_cells_stand_all_the_worst_and_the_chosen():
+    page = show_page(Cells(random.Random(1), names=MANY).rounds(1)[-1])
+    row = table_rows(page, cells=("exa1cel03",))[0]
+    assert list(row) == ["metric", "all", "unit", "worst", "exa1cel03"]
+    assert row["worst"].split(":")[0] in MANY
+
+
+def test_the_worst_is_the_most_of_a_latency_and_the_farthest_of_a_rate():
+    values = {"a": 10.0, "b": 11.0, "c": 1.0}
+    assert worst_of({"metric": "CD_IO_TM_R_SM_RQ", "rule": "weighted", "values": values}) == ("b", 11.0)
+    assert worst_of({"metric": "FL_IO_W", "rule": "sum", "values": values}) == ("c", 1.0)
+    assert worst_of({"metric": "FL_IO_W", "rule": "sum", "values": {"a": 1.0, "b": None}}) is None
+
+
+@pytest.mark.parametrize(
+    ("age_s", "words"),
+    [
+        (12, "values are 12 s old; cells collect once a minute"),
+        (7200, "cel01: its values are dated 2 h ago: its clock is behind ours, or it has stopped collecting"),
+        (-7200, "cel01: its values are dated 2 h from now: its clock is ahead of ours"),
+    ],
+)
+def test_the_age_of_a_value_is_told(age_s: float, words: str):
+    assert age_words({"cells": [{"name": "cel01", "age_s": age_s}]}) == [words]
+
+
+@pytest.mark.parametrize("values", [[1000.0, 1007.0, 1003.0], [98.0, 102.0, 100.0], [3.4, 4.1]])
+def test_lines_that_lie_close_together_take_most_of_the_height(values: list[float]):
+    low, high = height_used(values)
+    assert low < min(values) < max(values) < high
+    assert (max(values) - min(values)) / (high - low) > 0.7
+
+
+@pytest.mark.parametrize("values", [[0.0, 5.0], [1.0, 9.0], [4.0, 4.0], [], [0.0]])
+def test_other_lines_begin_at_zero(values: list[float]):
+    low, high = height_used(values)
+    assert low == 0 < high

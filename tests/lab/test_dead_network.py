@@ -1,0 +1,153 @@
+"""A network that goes silent ends in an error or heeds a signal; it never hangs."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from faulty_network import FaultyNetwork
+from lab_help import TWO_ARMS, until
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from dbdyno.errors import TargetError
+from dbdyno.target import session
+from dbdyno.target.postgres import Postgres
+from dbdyno.target.session import NoAnswer, StopAsked, open_session
+from dbdyno.target.watch import Watcher
+
+
+@pytest.fixture
+def network(dsn: str) -> Iterator[FaultyNetwork]:
+    with FaultyNetwork(int(conninfo_to_dict(dsn)["port"])) as made:
+        yield made
+
+
+@pytest.fixture
+def through(dsn: str, network: FaultyNetwork) -> dict:
+    """Parameters of the server behind the network."""
+    return {**conninfo_to_dict(dsn), "host": "127.0.0.1", "port": str(network.port)}
+
+
+def test_a_silent_network_ends_a_statement_with_no_answer(network, through):
+    with contextlib.closing(open_session(through, answer_s=0.5)) as conn:
+        assert conn.execute("select 1").fetchone() == (1,)
+        network.mode = "silent"
+        with pytest.raises(NoAnswer, match="silent"):
+            conn.execute("select 1")
+        assert conn.closed
+
+
+def test_a_network_silent_from_the_start_ends_connecting(network, through):
+    network.mode = "silent"
+    with pytest.raises(TargetError, match="timeout"):
+        Postgres.open(make_conninfo("", **{**through, "connect_timeout": "2"}))
+
+
+def test_a_long_statement_lives_while_the_server_knows_it(network, through, monkeypatch):
+    monkeypatch.setattr(session, "PROBE_S", 0.3)
+    asked = []
+    knows = session._knows
+    monkeypatch.setattr(session, "_knows", lambda *given: asked.append(1) or knows(*given))
+    with contextlib.closing(open_session(through, answer_s=None)) as conn:
+        assert conn.execute("select 1 from pg_sleep(1.2)").fetchone() == (1,)
+        assert asked, "the server was asked by another way"
+        network.mode = "silent"
+        monkeypatch.setattr(session, "DEFAULTS", {**session.DEFAULTS, "connect_timeout": "2"})
+        with pytest.raises(NoAnswer):
+            conn.execute("select 1 from pg_sleep(1)")
+
+
+def test_a_statement_heeds_the_wish_to_stop_and_is_cancelled(through):
+    stop = threading.Event()
+    with contextlib.closing(open_session(through, answer_s=None, stop=stop.is_set)) as conn:
+        pid = conn.info.backend_pid
+        threading.Timer(0.3, stop.set).start()
+        with pytest.raises(StopAsked):
+            conn.execute("select pg_sleep(600)")
+    gone = "select count(*) from pg_stat_activity where pid = %s and state = 'active'"
+    with psycopg.connect(**through) as other:
+        assert until(lambda: other.execute(gone, [pid]).fetchone() == (0,))
+
+
+def test_a_watcher_on_a_silent_network_can_be_stopped(network, through):
+    target = Postgres.open(make_conninfo("", **through))
+    watcher = Watcher(target, ["a"], period_ns=10_000_000)
+    watcher.start()
+    assert until(lambda: watcher.samples > 2)
+    network.mode = "silent"
+    seen = watcher.samples
+    watcher.stop()
+    assert not any(thread.name == Watcher.name for thread in threading.enumerate()), "it heeds the stop at once"
+    assert watcher.samples - seen <= 2
+
+
+DEAF = """
+import contextlib, os, signal, threading
+from dbdyno.study.stopping import Stopping
+def deaf():
+    while True:
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait(60)
+with Stopping():
+    threading.Timer(0.2, lambda: [os.kill(os.getpid(), signal.SIGTERM) for _ in range(2)]).start()
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    deaf()
+"""
+
+
+def test_the_second_signal_ends_a_process_whose_main_thread_is_deaf():
+    done = subprocess.run([sys.executable, "-c", DEAF], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 130, done.stderr
+    assert "ended at once" in done.stderr
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_run_on_a_silent_network_heeds_signals(lab, network, through, signals):
+    lab.dsn = make_conninfo("", **through)
+    running = lab.start("run", lab.plan(TWO_ARMS, blocks=500))
+    assert until(lambda: list(lab.folder.glob("runs/*/blocks/b000001.json")))
+    network.mode = "silent"
+    for _ in range(signals):
+        running.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+    _, errors = running.communicate(timeout=90)
+    assert running.returncode in (130, 2), errors
+    assert "internal error" not in errors and "a fault in dbdyno" not in errors
+
+
+def test_a_set_up_that_takes_hours_heeds_a_signal(lab, dsn):
+    plan = lab.plan(TWO_ARMS, more='setup = ["select pg_sleep(600)"]')
+    running = lab.start("run", plan)
+    asleep = "select count(*) from pg_stat_activity where query like '%pg_sleep(600)%' and pid <> pg_backend_pid()"
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        assert until(lambda: conn.execute(asleep).fetchone()[0] == 1)
+        running.send_signal(signal.SIGTERM)
+        _, errors = running.communicate(timeout=30)
+        assert running.returncode == 130, errors
+        assert until(lambda: conn.execute(asleep + " and state = 'active'").fetchone()[0] == 0)
+
+
+@pytest.mark.parametrize("signals", [0, 1])
+def test_snap_watch_on_a_silent_network_goes_on_and_heeds_signals(lab, network, through, signals):
+    arguments = ("--every", "1s", "--sample", "0", "--statement-timeout", "1")
+    running = lab.start(
+        "snap", "watch", "--target", make_conninfo("", **{**through, "connect_timeout": "2"}), *arguments
+    )
+    assert until(lambda: list(lab.folder.glob("snaps/*/manifest.json")))
+    network.mode = "silent"
+    if not signals:
+        taken = len(list(lab.folder.glob("snaps/*/manifest.json")))
+        time.sleep(1)
+        network.heal()
+        assert until(lambda: len(list(lab.folder.glob("snaps/*/manifest.json"))) > taken, 40), "it goes on"
+    running.send_signal(signal.SIGTERM)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode in (0, 2), errors
+    assert "internal error" not in errors and "a fault in dbdyno" not in errors

@@ -1,0 +1,211 @@
+"""Faults injected into real runs, hundreds of them: what docs/reliability.md promises, counted.
+
+    make soak                                     350 faults, 17 kinds
+    DBDYNO_FAULTS=34 pytest -s -m soak tests/lab/test_fault_soak.py
+
+Prints its seed first, then each kind with its outcomes. A promise that does not hold fails the test.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+from fault_injection import Bench, BrokenError, Injection
+
+FAULTS = int(os.environ.get("DBDYNO_FAULTS", "350"))
+WORKERS = int(os.environ.get("DBDYNO_FAULT_WORKERS", "2"))
+SEED = int(os.environ.get("DBDYNO_FAULT_SEED", str(random.randrange(10**6))))
+
+
+def _kill(pid: int | None, number: int = signal.SIGKILL) -> None:
+    if pid is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def kill_runner(_: Bench, case: Injection) -> None:
+    _kill(case.running.pid)
+
+
+def kill_guardian(_: Bench, case: Injection) -> None:
+    _kill(case.guardian())
+
+
+def kill_both(_: Bench, case: Injection) -> None:
+    _kill(case.guardian())
+    _kill(case.running.pid)
+
+
+def kill_backend(bench: Bench, case: Injection) -> None:
+    """The server ends all sessions and begins anew."""
+    with psycopg.connect(bench.direct) as conn:
+        row = conn.execute("select pid from pg_stat_activity where application_name like 'dbdyno%' limit 1").fetchone()
+    _kill(row[0] if row else None)
+
+
+def kill_server(bench: Bench, case: Injection) -> None:
+    _kill(bench.engine.pid)
+    time.sleep(bench.dice.uniform(0, 2))
+    bench.engine.restart()
+
+
+def restart_server(bench: Bench, case: Injection) -> None:
+    bench.engine.restart()
+
+
+def stop_server_and_kill_runner(bench: Bench, case: Injection) -> None:
+    """The guardian finds no server; it is up again after a while."""
+    bench.engine.stop()
+    _kill(case.running.pid)
+    time.sleep(bench.dice.uniform(1, 6))
+    bench.engine.start()
+
+
+def stall_server(bench: Bench, case: Injection) -> None:
+    _stalled(bench, int(bench.engine.pid or 0))
+    with psycopg.connect(bench.direct) as conn:
+        pids = [
+            row[0] for row in conn.execute("select pid from pg_stat_activity where application_name like 'dbdyno/%'")
+        ]
+    _stalled(bench, *pids)
+
+
+def stall_runner(bench: Bench, case: Injection) -> None:
+    _stalled(bench, case.running.pid)
+
+
+def _stalled(bench: Bench, *pids: int) -> None:
+    for pid in pids:
+        _kill(pid, signal.SIGSTOP)
+    time.sleep(bench.dice.uniform(1, 4))
+    for pid in pids:
+        _kill(pid, signal.SIGCONT)
+
+
+def cut_network(bench: Bench, case: Injection) -> None:
+    bench.network.cut()
+
+
+def silent_network(bench: Bench, case: Injection) -> None:
+    """Silent for good; SIGTERM after two seconds."""
+    bench.network.mode = "silent"
+    time.sleep(2)
+    _kill(case.running.pid, signal.SIGTERM)
+
+
+def silent_network_two_signals(bench: Bench, case: Injection) -> None:
+    bench.network.mode = "silent"
+    for _ in range(2):
+        time.sleep(1)
+        _kill(case.running.pid, signal.SIGTERM)
+
+
+def slow_network(bench: Bench, case: Injection) -> None:
+    bench.network.mode = "slow"
+
+
+def terminate(_: Bench, case: Injection) -> None:
+    _kill(case.running.pid, signal.SIGTERM)
+
+
+def full_disk(_: Bench, case: Injection) -> None:
+    """No file may grow beyond a random size (the limit of the process)."""
+
+
+full_disk.prepare = lambda case: case.prefix.extend(  # type: ignore[attr-defined]
+    ["prlimit", f"--fsize={case.bench.dice.choice([0, 500, 2_000, 8_000, 20_000, 60_000])}", "--"]
+)
+
+
+def clock_steps(bench: Bench, case: Injection) -> None:
+    Path(case.more["CLOCK_SHIM"]).write_text(bench.dice.choice(["3600", "-3600"]))
+
+
+def _with_shim(case: Injection) -> None:
+    shim = case.folder / "shim.so"
+    source = Path(__file__).with_name("clock_shim.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(shim), str(source), "-ldl"], check=True)
+    offset = case.folder / "offset"
+    offset.write_text("0")
+    case.more = {"LD_PRELOAD": str(shim), "CLOCK_SHIM": str(offset)}
+
+
+clock_steps.prepare = _with_shim  # type: ignore[attr-defined]
+
+
+def two_runs(bench: Bench, case: Injection) -> str | None:
+    """A second run that alters the same setting: refused while the first goes on."""
+    second = case.start("second")
+    second.wait(120)
+    said = (case.folder / "second.err").read_text()
+    first_alive = case.running.poll() is None
+    if first_alive and "another dbdyno run alters settings" not in said:
+        raise BrokenError(f"two runs altered one setting\n{said}")
+    return None if not first_alive else "the second was refused, the first complete"
+
+
+FAULTS_OF: tuple[Callable[[Bench, Injection], str | None], ...] = (
+    kill_runner,
+    kill_guardian,
+    kill_both,
+    kill_backend,
+    kill_server,
+    restart_server,
+    stop_server_and_kill_runner,
+    stall_server,
+    stall_runner,
+    cut_network,
+    silent_network,
+    silent_network_two_signals,
+    slow_network,
+    terminate,
+    full_disk,
+    clock_steps,
+    two_runs,
+)
+
+
+@pytest.mark.soak
+def test_faults_lose_nothing_hang_nothing_and_leave_nothing(tmp_path: Path) -> None:
+    print(f"\nseed {SEED}, {FAULTS} faults")
+    todo = [FAULTS_OF[number % len(FAULTS_OF)] for number in range(FAULTS)]
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    broken: list[str] = []
+    lock = threading.Lock()
+
+    def work(number: int) -> None:
+        with Bench(tmp_path / f"bench{number}", SEED + number) as bench:
+            while True:
+                with lock:
+                    if not todo:
+                        return
+                    fault = todo.pop(0)
+                try:
+                    outcome = bench.inject(fault)
+                except BrokenError as error:
+                    outcome = "BROKEN: " + str(error).splitlines()[0]
+                    broken.append(f"{fault.__name__}: {error}")
+                with lock:
+                    counts[fault.__name__][outcome] += 1
+                    print(f"{sum(map(Counter.total, counts.values()))} {fault.__name__}: {outcome}", flush=True)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(WORKERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for name, outcomes in sorted(counts.items()):
+        print(name, "|", ", ".join(f"{count} {word}" for word, count in outcomes.most_common()))
+    assert not broken, "\n\n".join(broken)
+    assert sum(map(Counter.total, counts.values())) == FAULTS

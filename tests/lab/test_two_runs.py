@@ -1,0 +1,172 @@
+"""Two runs on one server, foreign hands in between, and what killed runs leave behind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+from pathlib import Path
+
+import psycopg
+import pytest
+from lab_help import delay, reloading, until
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from dbdyno.errors import TargetError
+from dbdyno.target.guardian import Guardian
+from dbdyno.target.postgres import Postgres
+
+GUARDIAN = "select pid from pg_stat_activity where application_name like 'dbdyno guardian%'"
+
+
+def guardian_of(parent: int) -> int:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = path.read_bytes().decode(errors="replace").split("\0")
+            if "dbdyno.target.guardian" in words and str(parent) in words:
+                return int(path.parent.name)
+    raise AssertionError("no guardian")
+
+
+def killed_with_its_guardian(lab, dsn) -> tuple[Path, tuple[str, int]]:
+    """A run that left its setting changed; the folder, and what the setting was."""
+    before = delay(dsn)
+    running = lab.start("run", reloading(lab, blocks=500))
+    assert until(lambda: delay(dsn)[0] == "500ms", 30)
+    os.kill(guardian_of(running.pid), signal.SIGKILL)
+    running.kill()
+    running.communicate()
+    assert delay(dsn)[0] == "500ms", "nobody is left to put it back"
+    return sorted((lab.folder / "runs").iterdir())[-1], before
+
+
+@pytest.fixture
+def mended(dsn):
+    yield
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("alter system reset wal_writer_delay")
+        conn.execute("select pg_reload_conf()")
+
+
+def test_a_second_run_that_alters_settings_is_refused_and_names_the_first(lab, dsn):
+    before = delay(dsn)
+    first = lab.start("run", reloading(lab, blocks=500))
+    assert until(lambda: delay(dsn) != before, 30)
+    refused = lab("run", reloading(lab, blocks=2, name="second.toml"), "--out", "elsewhere", code=2)
+    run = next((lab.folder / "runs").iterdir()).name
+    assert "another dbdyno run alters settings of this server" in refused.stderr
+    assert run[-30:] in refused.stderr
+    assert not (lab.folder / "elsewhere").exists(), "refused before the run folder exists"
+    first.send_signal(signal.SIGTERM)
+    _, errors = first.communicate(timeout=60)
+    assert first.returncode == 130, errors
+    assert delay(dsn) == before
+    assert until(lambda: not _rows(dsn, GUARDIAN))
+    lab("run", reloading(lab, blocks=2, name="second.toml"))
+    assert delay(dsn) == before
+
+
+def test_the_lock_holds_across_databases(dsn):
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("create database elsewhere")
+    try:
+        other = make_conninfo("", **{**conninfo_to_dict(dsn), "dbname": "elsewhere"})
+        with Guardian() as first, Guardian() as second:
+            first.claim(Postgres.open(dsn).libpq_parameters(), "the-first")
+            with pytest.raises(TargetError, match="the-first"):
+                second.claim(Postgres.open(other).libpq_parameters())
+        with Guardian() as second:
+            second.claim(Postgres.open(other).libpq_parameters())
+    finally:
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            conn.execute("drop database elsewhere with (force)")
+
+
+def test_a_lock_lost_with_its_session_is_taken_again(dsn):
+    target = Postgres.open(dsn)
+    with Guardian() as guardian:
+        guardian.claim(target.libpq_parameters())
+        (pid,) = _rows(dsn, GUARDIAN)
+        _rows(dsn, f"select pg_terminate_backend({pid})")
+        guardian.claim(target.libpq_parameters())
+        assert _rows(dsn, GUARDIAN) not in ([], [pid])
+
+
+def test_a_turn_under_another_value_does_not_count(lab, dsn, mended):
+    """Somebody sets the value anew while the arm runs: it is read back, the block is run again."""
+    plan = reloading(lab, blocks=2)
+    path = lab.folder / plan
+    path.write_text(path.read_text().replace('turn = "100ms"', 'turn = "2s"'))
+    running = lab.start("run", plan)
+    assert until(lambda: delay(dsn)[0] == "500ms", 30)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("alter system set wal_writer_delay to '300ms'")
+        conn.execute("select pg_reload_conf()")
+    _, errors = running.communicate(timeout=110)
+    assert running.returncode in (0, 1), errors
+    assert "a setting was changed by somebody else while the arm 'slow writer' ran" in errors
+    assert "wal_writer_delay is 300ms" in errors
+    blocks = [json.loads(path.read_text()) for path in lab.folder.glob("runs/*/blocks/*.json")]
+    assert [block["index"] for block in blocks if any("run again" in mark for mark in block["marks"])] == [0]
+    assert delay(dsn)[0] == "200ms"
+
+
+def test_leftovers_are_refused_shown_and_restored(lab, dsn, mended, monkeypatch):
+    run, before = killed_with_its_guardian(lab, dsn)
+    left = "wal_writer_delay = 500ms (it was 200ms)"
+    refused = lab("run", reloading(lab, blocks=2, name="next.toml"), code=2).stderr
+    assert left in refused and f"dbdyno restore {run}" in refused
+    monkeypatch.setenv("PGPASSWORD", conninfo_to_dict(dsn)["password"])
+    assert left in lab("run", "--resume", "last", code=2).stderr
+    checks = json.loads(lab("doctor", "--target", dsn, "--format", "json").stdout)
+    (check,) = [one for one in checks if one["name"] == "left by runs"]
+    assert left in check["found"] and str(run) in check["next"]
+    assert "wal_writer_delay not put back" in lab("runs", "--format", "json").stdout
+    assert "200ms" in lab("restore", "last", "--target", dsn, "--dry-run").stdout
+    assert delay(dsn)[0] == "500ms", "a dry run changes nothing"
+    assert "all is as it was" in lab("restore", "last", "--target", dsn, "--yes").stdout
+    assert delay(dsn) == before
+    assert "nothing is owed" in lab("restore", "--all", "--target", dsn).stdout
+    assert "left" not in json.loads(lab("runs", "--format", "json").stdout)[0]
+
+
+def test_leftovers_are_seen_from_the_manifest_alone(lab, dsn, mended, owed_apart):
+    """The records of this user are gone, as on another machine: the manifest still knows."""
+    run, _ = killed_with_its_guardian(lab, dsn)
+    for record in owed_apart.glob("*.json"):
+        record.unlink()
+    assert "it was 200ms" in lab("run", reloading(lab, blocks=2, name="next.toml"), code=2).stderr
+    lab("restore", run.name, "--target", dsn, "--yes")
+    assert delay(dsn)[0] == "200ms"
+
+
+def test_what_somebody_else_has_set_since_is_left_alone(lab, dsn, mended):
+    run, _ = killed_with_its_guardian(lab, dsn)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("alter system set wal_writer_delay to '123ms'")
+        conn.execute("select pg_reload_conf()")
+    assert until(lambda: delay(dsn)[0] == "123ms")
+    assert "somebody else has set it since" in lab("restore", run.name, "--target", dsn, "--yes").stdout
+    assert delay(dsn)[0] == "123ms"
+
+
+def test_a_record_holds_no_secret(lab, dsn, mended, owed_apart):
+    killed_with_its_guardian(lab, dsn)
+    (record,) = owed_apart.glob("*.json")
+    assert conninfo_to_dict(dsn)["password"] not in record.read_text()
+
+
+def test_a_server_that_goes_away_is_no_internal_error(lab, dsn):
+    """Each connection of ours is cut at some moment of a run's life; never "a fault in dbdyno"."""
+    for wanted in ("dbdyno control", "dbdyno watcher", "dbdyno guardian%"):
+        running = lab.start("run", reloading(lab, blocks=4))
+        kill = f"select pg_terminate_backend(pid) from pg_stat_activity where application_name like '{wanted}'"
+        until(lambda kill=kill: _rows(dsn, kill), 10)
+        _, errors = running.communicate(timeout=90)
+        assert "a fault in dbdyno" not in errors and "internal error" not in errors, errors
+
+
+def _rows(dsn: str, sql: str) -> list:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        return [row[0] for row in conn.execute(sql).fetchall()]

@@ -1,0 +1,38 @@
+"""A folder that a stranger has filled: whatever is run or imported from it leaves a mark."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+PACKAGES = (
+    "psycopg",
+    "psycopg_binary",
+    "asyncssh",
+    "cryptography",
+    "duckdb",
+    "numpy",
+    "click",
+    "rich",
+    "dbdyno_plugin",
+)
+PROGRAMS = ("postgres", "initdb", "pg_ctl", "pg_config", "ssh", "sh", "git", "lsblk", "chromium")
+
+
+class HostileFolder:
+    """Every module of the standard library and every program is shadowed here."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.mark = folder.parent / "taken"
+        for name in (*sys.stdlib_module_names, *PACKAGES):
+            (folder / f"{name}.py").write_text(f"open({str(self.mark)!r}, 'a').write('module {name}\\n')\n")
+        for name in (*PROGRAMS, Path(sys.executable).name, "python", "python3"):
+            program = folder / name
+            program.write_text(f"#!/bin/sh\necho 'program {name}' >> '{self.mark}'\nexit 1\n")
+            program.chmod(0o755)
+
+    @property
+    def taken(self) -> list[str]:
+        """What of it was run."""
+        return sorted(set(self.mark.read_text().splitlines())) if self.mark.exists() else []

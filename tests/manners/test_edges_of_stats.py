@@ -1,0 +1,72 @@
+"""Values that no mean can be formed of, groups too small for a test, tables without rows: an answer or a reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dbdyno.cli.main import cli
+from dbdyno.errors import StatsError
+
+TABLES = {
+    "infinite": "1,a\n2,a\ninf,b\n3,b\n4,b\n",
+    "huge": "1e200,a\n-1e200,a\n2e200,b\n3,b\n1e200,b\n",
+    "one value": "1,a\n2,b\n3,b\n4,b\n",
+    "two constants": "5,a\n5,a\n5,a\n7,b\n7,b\n7,b\n",
+    "one constant": "5,a\n5,a\n5,b\n5,b\n",
+    "three constants": "5,a\n5,a\n6,b\n6,b\n7,c\n",
+}
+
+
+def stats(command: str, text: str, folder: Path, *words: str) -> Result:
+    file = folder / "t.csv"
+    file.write_text(f"v,g\n{text}")
+    return CliRunner().invoke(cli, ["stats", command, str(file), "-y", "v", "--by", "g", *words])
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv"])
+@pytest.mark.parametrize("command", ["summary", "test", "outliers"])
+@pytest.mark.parametrize("name", TABLES)
+def test_every_command_of_stats_answers_on(name: str, command: str, form: str, tmp_path: Path):
+    done = stats(command, TABLES[name], tmp_path, "--format", form)
+    assert done.exception is None, done.exception
+    assert done.exit_code == 0
+
+
+def test_a_test_that_is_not_defined_says_why_and_the_others_stand(tmp_path: Path):
+    for name, reason in (
+        ("one value", "it needs two values in each group"),
+        ("two constants", "neither group varies"),
+        ("infinite", "some values are infinite, or too large to be squared"),
+    ):
+        found = stats("test", TABLES[name], tmp_path, "--format", "json").stdout
+        tests = {row["test"]: row for row in json.loads(found)["tests"]}
+        assert tests["Welch t"]["note"] == f"not defined: {reason}"
+        assert tests["Welch t"]["p"] is None
+        assert 0 < tests["Mann-Whitney U"]["p"] <= 1
+
+
+def test_groups_without_a_mean_are_named(tmp_path: Path):
+    done = stats("summary", TABLES["huge"], tmp_path)
+    assert "note: a, b: some values are infinite, or too large to be squared" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["summary", "test", "outliers"])
+def test_a_table_of_names_without_rows_is_said_to_be_one(command: str, tmp_path: Path):
+    error = stats(command, "", tmp_path).exception
+    assert isinstance(error, StatsError)
+    assert "has no rows below the names of its columns" in str(error)
+
+
+@pytest.mark.parametrize(("text", "n"), [("1e6", 10**6), ("1_000", 1_000), ("600", 600)])
+def test_the_n_of_prob_r_may_have_an_exponent(text: str, n: int):
+    done = CliRunner().invoke(cli, ["stats", "prob-r", "0.1", text, "--format", "json"])
+    assert json.loads(done.stdout)[0]["n"] == n
+
+
+@pytest.mark.parametrize("text", ["1.5", "nan", "inf", "many"])
+def test_the_n_of_prob_r_is_a_whole_number(text: str):
+    assert CliRunner().invoke(cli, ["stats", "prob-r", "0.1", text]).exit_code == 2

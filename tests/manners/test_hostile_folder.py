@@ -1,0 +1,135 @@
+"""Nothing runs that the user did not name: the folder a command is started in is nobody's."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hostile_folder import HostileFolder
+
+from dbdyno.processes import find_program, python_command, python_environment, search_folders
+
+PACKAGE = Path(__file__).resolve().parents[2] / "python" / "dbdyno"
+STARTERS = {
+    "processes.py",
+    "cli/cells_setup_keys.py",
+    "target/account.py",
+    "target/binaries.py",
+    "target/embedded.py",
+    "target/guardian.py",
+}
+"""The files that start processes. A new one comes with a command of its own below."""
+
+PLAN = """title = "hostile"
+[workload]
+scripts = [{name = "s", text = "select 1;"}]
+[schedule]
+blocks = 2
+warmup_blocks = 0
+turn = "40ms"
+slice = "20ms"
+settle = "10ms"
+[watch]
+overhead_blocks = 0
+[[arm]]
+name = "a"
+[[arm]]
+name = "b"
+settings = {checkpoint_timeout = "7min"}
+"""
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> HostileFolder:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    return HostileFolder(folder)
+
+
+def dbdyno(hostile: HostileFolder, *words: str) -> subprocess.CompletedProcess[str]:
+    """The command as its console script runs it, with the folder first on PATH in three ways that count on it."""
+    env = {**os.environ, "PATH": f".::{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1"}
+    env.pop("PYTHONPATH", None)
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "dbdyno", *words],
+        cwd=hostile.folder,
+        env=env,
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_a_run_with_a_guardian_and_a_server_runs_nothing_of_the_folder_it_is_started_in(hostile: HostileFolder) -> None:
+    (hostile.folder / "plan.toml").write_text(PLAN)
+    done = dbdyno(hostile, "run", "plan.toml")
+    assert done.returncode in (0, 1), done.stderr
+    assert hostile.taken == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("doctor",),
+        ("probe", "redo", "--help"),
+        ("snap", "take", "--target", "postgresql://127.0.0.1:1/none"),
+        ("cells", "setup-keys", "--help"),
+        ("cells", "run", "--hosts", "127.0.0.1:1", "--timeout", "1", "list cell"),
+        ("model", "list"),
+        ("studies",),
+    ],
+    ids=" ".join,
+)
+def test_a_command_runs_nothing_of_the_folder_it_is_started_in(hostile: HostileFolder, words: tuple[str, ...]) -> None:
+    dbdyno(hostile, *words)
+    assert hostile.taken == []
+
+
+def test_the_guardian_imports_nothing_of_the_folder_it_is_started_in(hostile: HostileFolder) -> None:
+    """Also with a PYTHONPATH that names the folder, in words or by an empty entry."""
+    env = python_environment({**os.environ, "PYTHONPATH": f":{hostile.folder}", "PYTHONSTARTUP": "time.py"})
+    done = subprocess.run(
+        python_command("dbdyno.target.guardian", "1"),
+        cwd=hostile.folder,
+        env={**env, "PYTHONDONTWRITEBYTECODE": "1"},
+        input=b'{"op": "push", "id": 1, "sequence": 1, "undo": {"type": "SqlUndo", "label": "x", "connection": {},'
+        b' "statements": []}}\n{"op": "done"}\n',
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert b'"problem": ""' in done.stdout, done.stderr
+    assert hostile.taken == []
+
+
+def test_the_folder_itself_is_hostile(hostile: HostileFolder) -> None:
+    """The trap works: `python -m` without -P falls into it."""
+    command = [word for word in python_command("dbdyno.target.guardian", "1") if word != "-P"]
+    subprocess.run(command, cwd=hostile.folder, env=python_environment(), capture_output=True, check=False, timeout=60)
+    assert hostile.taken
+
+
+def test_a_relative_entry_of_path_names_no_program(hostile: HostileFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(hostile.folder)
+    assert find_program("pg_config", ".::shared") is None
+    assert find_program("ssh", f".:{hostile.folder}") == hostile.folder / "ssh"
+    assert search_folders(":.:bin:/usr/bin:") == [Path("/usr/bin")]
+
+
+def test_only_known_files_start_processes() -> None:
+    names = {"subprocess", "multiprocessing", "pty"}
+    calls = {f"os.{name}" for name in dir(os) if name.startswith(("exec", "spawn", "posix_spawn", "fork"))}
+    calls |= {"os.system", "os.popen", "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell"}
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            imported = {alias.name for alias in node.names} if isinstance(node, ast.Import) else set()
+            called = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+            if imported & names or called in calls:
+                found.add(str(path.relative_to(PACKAGE)))
+    assert found <= STARTERS, found - STARTERS

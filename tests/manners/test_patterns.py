@@ -1,0 +1,130 @@
+"""No text of a stranger makes a pattern of ours take long: every regular expression of the package, under attack."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "python" / "dbdyno"
+REPEATS = 4000
+BUDGET_S = 1.0
+"""Processor time for one pattern on all hostile texts of `REPEATS` pieces; linear ones take milliseconds."""
+PIECES = (
+    *("a", "0", " ", "'", '"', "\\", "\\'", "''", "\\\\", "a.", ".", "-", ",", "=", "a=", "(", "[", "{", "<", "@", "/"),
+    *(":", "a:", "a://", "://", "\n", "\t", "\r\n", "a\n", "0,", "0.", "x ", "  ", "password=", "password='", "é", "_"),
+    *(
+        "<?xml",
+        "a-",
+        "1e",
+        "#",
+        "$",
+        "$a$",
+        "%",
+        "*",
+        "+",
+        "|",
+        "&",
+        ";",
+        "!",
+        "~",
+        "^",
+        "?",
+        "`",
+        "0 ",
+        "\u202f",
+        "Aa",
+    ),
+)
+ANCHORED = ("fullmatch", "match")
+SEARCHING = ("search", "sub", "split", "findall", "finditer")
+
+
+Found = tuple[str, re.Pattern[str], bool]
+"""Where a pattern stands, the pattern, and whether it is searched for or must match from the beginning."""
+
+
+def literals() -> Iterator[Found]:
+    """Patterns that stand as text in a call of re."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not (isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.") and node.args):
+                continue
+            method = node.func.attr  # type: ignore[attr-defined]
+            if method not in (*SEARCHING, *ANCHORED):
+                continue
+            try:
+                text = ast.literal_eval(node.args[0])
+            except ValueError:
+                continue
+            yield f"{path.relative_to(PACKAGE)}:{node.lineno}", re.compile(text), method in SEARCHING
+
+
+def compiled() -> Iterator[Found]:
+    """Patterns that modules hold, put together or not; searched for unless they are seen to be matched only."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        source = path.read_text()
+        if "re.compile" not in source:
+            continue
+        name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        for key, value in vars(importlib.import_module(name)).items():
+            if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
+                anchored = any(f"{key}.{method}(" in source for method in ANCHORED)
+                searched = any(f"{key}.{method}(" in source for method in SEARCHING)
+                yield f"{name}.{key}", value, searched or not anchored
+
+
+def patterns() -> dict[str, Found]:
+    """Each once for each way in which it is used."""
+    return {
+        f"{found.flags} {found.pattern} {way}": (where, found, way) for where, found, way in (*compiled(), *literals())
+    }
+
+
+def begins(pattern: re.Pattern[str]) -> Iterator[str]:
+    """Words that bring an attack into the inner parts: what stands literally in the pattern."""
+    yield ""
+    yield from sorted(set(re.findall(r"[A-Za-z_]{2,}|[=:'\"(\[{<]", pattern.pattern)), key=len)[-4:]
+
+
+def hostile(pattern: re.Pattern[str]) -> Iterator[str]:
+    for begin in begins(pattern):
+        for piece in PIECES:
+            yield begin + piece * REPEATS + "\x00"
+
+
+PATTERNS = patterns()
+
+
+def test_the_patterns_of_the_package_are_found() -> None:
+    assert len(PATTERNS) > 60
+
+
+@pytest.mark.parametrize("key", PATTERNS, ids=lambda key: PATTERNS[key][0])
+def test_a_pattern_takes_linear_time_on_hostile_text(key: str) -> None:
+    _, pattern, searched = PATTERNS[key]
+    started = time.process_time()
+    for text in hostile(pattern):
+        before = time.process_time()
+        pattern.fullmatch(text)
+        if searched:
+            pattern.search(text)
+        taken = time.process_time() - before
+        assert taken < BUDGET_S / 4, f"{taken:.2f} s on {text[:12]!r} x {REPEATS}"
+    assert time.process_time() - started < 4 * BUDGET_S
+
+
+def test_the_texts_that_hung_a_run_are_read_at_once() -> None:
+    from dbdyno.dsn import sql_without_secrets, text_without_secrets, without_secrets
+
+    started = time.process_time()
+    for text in ("password='" + "\\'" * 60_000, "a://" * 60_000, "'" * 60_000, '"' * 60_000, "password " * 60_000):
+        sql_without_secrets(text)
+        text_without_secrets(f"x = '''{text}'''")
+        without_secrets(text)
+    assert time.process_time() - started < 4 * BUDGET_S

@@ -1,0 +1,114 @@
+"""Signals are heard while a command plans, prepares, analyses and renders; the second one ends it.
+
+A child runs the command line itself, with one phase replaced by one that tells that it is under way and
+then never ends. Nothing is timed: a signal is sent when the phase has told, and the child is waited for.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHILD = """
+import importlib, sys, time
+from dbdyno.cli import signals
+from dbdyno.cli.main import entry
+
+place, way, *words = sys.argv[1:]
+module, name = place.rsplit(".", 1)
+
+def phase(*_, **__):
+    print("under way", flush=True)
+    while True:
+        try:
+            while True:
+                sum(range(1000)) if way == "computing" else time.sleep(0.01)
+        except KeyboardInterrupt:
+            if way != "deaf":
+                raise
+            print("not heard", flush=True)
+
+if place == "dbdyno.report.html.write_html":
+    import dbdyno.cli.report
+    dbdyno.cli.report._model = lambda run: {"kind": "experiment"}
+if place.startswith(("dbdyno.cli.report", "dbdyno.report")):
+    import dbdyno.cli.report
+    dbdyno.cli.report.find_run = lambda *_: None
+signals.GRACE_S = 0.05
+setattr(importlib.import_module(module), name, phase)
+sys.argv = ["dbdyno", *words]
+entry()
+"""
+
+PHASES = {
+    "planning": ("dbdyno.study.plan_file.parse_plan", "plan", "check", "plan.toml"),
+    "preparing": ("dbdyno.study.check.describe", "plan", "check", "plan.toml"),
+    "analysis": ("dbdyno.cli.report._model", "report", "last", "-o", "x.html"),
+    "rendering": ("dbdyno.report.html.write_html", "report", "last", "-o", "x.html"),
+}
+
+
+def started(phase: str, way: str, folder: Path) -> subprocess.Popen[str]:
+    """The command in that phase, under way."""
+    (folder / "plan.toml").write_text(
+        'title = "t"\n[workload]\nscripts = [{text = "select 1;"}]\n[[arm]]\nname = "a"\n'
+    )
+    place, *words = PHASES[phase]
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, place, way, *words],
+        cwd=folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "under way\n", child.communicate()
+    return child
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_signal_ends_it_in_every_phase(phase: str, number: signal.Signals, tmp_path: Path):
+    child = started(phase, "computing", tmp_path)
+    child.send_signal(number)
+    _, said = child.communicate(timeout=60)
+    assert (child.returncode, said.strip()) == (130, "interrupted")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_second_signal_ends_what_does_not_hear_the_first(number: signal.Signals, tmp_path: Path):
+    child = started("analysis", "deaf", tmp_path)
+    child.send_signal(number)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "not heard\n"
+    child.send_signal(number)
+    child.communicate(timeout=60)
+    assert child.returncode == 130
+
+
+def test_a_signal_that_was_ignored_before_stays_ignored(tmp_path: Path):
+    code = (
+        "import signal\nfrom dbdyno.cli.signals import Listener\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\nListener().start()\n"
+        "signal.raise_signal(signal.SIGHUP)\nprint(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True, env=os.environ)
+    assert done.stdout == "True\n"
+
+
+def test_a_panic_of_the_core_is_an_internal_error_and_no_traceback(tmp_path: Path):
+    code = (
+        "import sys, dbdyno.cli.main as main\n"
+        "class PanicException(BaseException): ...\n"
+        "def panic(**_): raise PanicException('attempt to add with overflow')\n"
+        "main.cli.main = panic\nsys.argv = ['dbdyno', 'runs']\nmain.entry()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert "attempt to add with overflow" in done.stderr
+    assert "Traceback" not in done.stderr

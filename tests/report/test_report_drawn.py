@@ -1,0 +1,98 @@
+"""Every kind of page as a reader sees it, at three widths: no label over another, nothing clipped or torn,
+and a table that is wider than the window shows that it scrolls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import chromium
+import drawn
+import pytest
+import report_model_runs
+import report_models
+from test_report_cells import MODELS as CELLS
+
+from dbdyno.model.describe import describe
+from dbdyno.report.html import write_html
+from dbdyno.report.typography import unbroken
+
+needs_a_browser = pytest.mark.skipif(chromium.find() is None, reason=f"no browser found: {', '.join(chromium.NAMES)}")
+
+
+PAGES: dict[str, Callable[[], dict[str, Any]]] = {
+    "experiment": report_models.experiment,
+    "four arms": report_models.four_arms,
+    "the same arm twice": report_models.aa,
+    "curve": report_models.curve,
+    "two curves": report_model_runs.two_curves,
+    "sweep": report_model_runs.sweep,
+    "flash log": report_model_runs.flash_log,
+    "correlation": report_models.correlation,
+    "traces": report_models.traces,
+    "aborted": report_models.aborted,
+    "machine": lambda: describe("exadata-x2"),
+    **{f"cells: {name}": make for name, make in CELLS.items() if "hostile" not in name},
+}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[chromium.Browser]:
+    with chromium.Browser() as running:
+        yield running
+
+
+@needs_a_browser
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_collides_is_clipped_or_torn(browser, tmp_path: Path, name: str):
+    assert drawn.faults(browser, write_html(PAGES[name](), tmp_path / "page.html")) == []
+
+
+@needs_a_browser
+def test_the_slow_quantiles_of_a_short_tail_do_not_lie_over_one_another(browser, tmp_path: Path):
+    model = report_models.experiment()
+    for arm in model["arms"]:
+        top = arm["quantiles_ns"]["p99"]
+        arm["quantiles_ns"]["p99.9"] = top * 1.01
+        arm["max_ns"] = top * 1.02
+    path = write_html(model, tmp_path / "page.html")
+    assert drawn.faults(browser, path) == []
+    labels = "[...document.querySelectorAll('#figure-distribution .wide text')].map(it => it.textContent)"
+    assert "p99, p99.9, max" in browser.open(path).evaluate(labels)
+
+
+@needs_a_browser
+def test_the_measure_sees_each_kind_of_fault(browser, tmp_path: Path):
+    bad = tmp_path / "bad.html"
+    bad.write_text(
+        "<main><svg width=200 height=40><text x=10 y=20>over</text><text x=14 y=20>lapping</text>"
+        "<text x=180 y=20>clipped</text></svg>"
+        "<p style='width: 1.7em'>7.6 % of it</p>"
+        "<div class=scroll style='width: 90px; overflow-x: auto'><table><tr><td style='white-space: nowrap'>"
+        "a table that is wider than its place</table></div>"
+        "<div style='width: 4000px'>wide</div></main>"
+    )
+    kinds = {fault.split(": ")[1] for fault in drawn.faults(browser, bad)}
+    assert kinds >= {
+        "page wider than the window",
+        "labels collide",
+        "label clipped",
+        "number torn",
+        "table scrolls without a sign",
+        "off the screen",
+    }
+
+
+@pytest.mark.parametrize(
+    ("page", "whole"),
+    [
+        ("<p>7.6 % of -3 ms</p>", "<p>7.6\u00a0% of \u22123\u00a0ms</p>"),
+        ("<p>44 671 operations in 30 s</p>", "<p>44\u00a0671 operations in 30\u00a0s</p>"),
+        ("<code>where a = -1 and b < 5 %</code>", "<code>where a = -1 and b < 5 %</code>"),
+        ("<p>15.18-0+deb12 is 2026-11-22</p>", "<p>15.18-0+deb12 is 2026-11-22</p>"),
+        ("<p>4 sessions</p>", "<p>4 sessions</p>"),
+    ],
+)
+def test_numbers_and_units_stay_together_but_code_is_left_as_it_is(page: str, whole: str):
+    assert unbroken(page) == whole

@@ -1,0 +1,76 @@
+"""A server's clock that steps changes no duration, no rate and no order, and is told."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from snapshot_help import Lab, section
+
+from dbdyno.errors import SnapshotError
+from dbdyno.snapshot.clock import elapsed_ns, stamp, verdict
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.report import report
+from dbdyno.snapshot.store import Snapshot
+from dbdyno.snapshot.take import watch
+from dbdyno.snapshot.view import Options
+
+HOUR_NS = 3600 * 10**9
+
+
+def stepped(one: Snapshot, by_ns: int, *, without_clock: bool = False) -> None:
+    """The snapshot as a server whose clock was set would have told it."""
+    path = one.store / f"{one.number:06d}" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["at_ns"] += by_ns
+    manifest["facts"]["at_us"] += by_ns // 1000
+    if without_clock:
+        del manifest["facts"]["clock"]
+    path.write_text(json.dumps(manifest))
+
+
+@pytest.fixture
+def taken(lab: Lab) -> list[Snapshot]:
+    """Four snapshots of one watch, sampled between."""
+    found = watch(lab.dsn, lab.store, Options(), every_s=0.2, sample_s=0.05)
+    return [one for one in itertools.islice(found, 4) if isinstance(one, Snapshot)]
+
+
+@pytest.mark.parametrize(("by_ns", "word"), [(-HOUR_NS, "back"), (HOUR_NS, "forward")])
+def test_a_step_of_an_hour_changes_no_duration_and_is_the_verdict(lab: Lab, taken, by_ns: int, word: str):
+    for one in taken[2:]:
+        stepped(one, by_ns)
+    found = lab.store.of(None)
+    assert [one.number for one in found] == [1, 2, 3, 4], "in the order of their numbers"
+    with Interval(lab.store, found[0], found[-1]) as interval:
+        model = report(interval)
+        assert 0 < interval.seconds < 60
+    assert model["verdict"]["word"] == "clock stepped"
+    assert f"set {word} by 60 min between snapshots 2 and 3" in model["verdict"]["why"]
+    assert any("clock was set" in warning["text"] for warning in model["warnings"])
+    assert model["facts"]["snapshots"] == 4, "none is lost between the two"
+    at = model["series"]["at_us"]
+    assert at == sorted(at) and at[-1] - at[0] < 60_000_000
+    rows = section(model, "load")["tables"][0]["rows"] if any(s["name"] == "load" for s in model["sections"]) else []
+    assert all(row.get("verdict", "ok") == "ok" for row in rows), "rates are still known"
+
+
+def test_without_another_clock_a_step_back_is_refused_in_words(lab: Lab, taken):
+    stepped(taken[0], 0, without_clock=True)
+    stepped(taken[-1], -HOUR_NS, without_clock=True)
+    found = lab.store.of(None)
+    with pytest.raises(SnapshotError, match="clock was set back"):
+        Interval(lab.store, found[0], found[-1])
+
+
+def test_a_clock_that_is_slewed_is_none_that_stepped(lab: Lab, taken):
+    stepped(taken[-1], 900_000_000)
+    assert verdict(lab.store.of(None)) is None
+
+
+def test_the_duration_is_that_of_the_machine_that_took_both(lab: Lab, taken):
+    first, last = taken[0], taken[-1]
+    own = last.facts["clock"]["since_boot_ns"] - first.facts["clock"]["since_boot_ns"]
+    assert elapsed_ns(first, last) == own
+    assert stamp()["clock"]["boot"] == first.facts["clock"]["boot"]

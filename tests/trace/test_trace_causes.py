@@ -1,0 +1,200 @@
+"""A batch and its slow twin: the cause that was planted is the one that is named first."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trace_batch import LOCK, Batch, write_batch
+from trace_text import REAL, needs_data
+
+from dbdyno.errors import TraceError
+from dbdyno.report.html import render_html
+from dbdyno.report.terminal import render_text
+from dbdyno.study.compare_traces import Question, compare_traces
+from dbdyno.trace.source import open_traces
+
+NAMES = ("good", "bad")
+PLAN = {"plan": 9999, "gets": 2_000}
+PLANTED = {
+    "a distant network": ({"network_us": 12_000}, "a round trip takes 12"),
+    "a small fetch size": ({"fetch_size": 5}, "5 rows a fetch instead of 100"),
+    "literals for bind variables": ({"literals": True}, "61 hard parses instead of 2; 60 of the texts differ only"),
+    "another plan": (PLAN, "runs with another plan (9999 instead of 1111): 2,000 buffer gets instead of 20"),
+    "more rows": ({"rows": 1_000, "gets": 200}, "handles 1,000 rows per execution instead of 100"),
+    "more gets with the same plan": ({"gets": 2_000}, "takes 2,000 buffer gets per execution instead of 20"),
+    "a cold cache": ({"reads": 60}, "3,600 waits for reads instead of 120 with the same plans and buffer gets"),
+    "a slow disk": ({"read_us": 9_000}, "a physical read takes 9"),
+    "a wait for a lock": ({"lock_us": 900_000}, f"{LOCK}: 1 wait, "),
+    "a new statement": ({"extra": True}, "(insert into audit_log values (:1, :2, sysda…) is only in bad"),
+    "a commit for each order": ({"commit_every": 1}, "60 commits instead of 3"),
+    "slow commits": ({"sync_us": 90_000}, "a log file sync takes"),
+    "more orders": ({"orders": 120}, "is executed 120 times instead of 60"),
+}
+BASES: dict[str, dict[str, Any]] = {"more orders": {"block": True}, "slow commits": {"commit_every": 5}}
+
+
+def compared(folder: Path, one: Batch, two: Batch, **question: Any) -> dict[str, Any]:
+    paths = [str(write_batch(folder / f"{name}.trc", batch)) for name, batch in zip(NAMES, (one, two), strict=True)]
+    with open_traces(paths[:1]) as base, open_traces(paths[1:]) as other:
+        return compare_traces(base, other, Question(names=NAMES, **question))
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_the_planted_cause_is_named_first_and_the_causes_add_up(tmp_path: Path, name: str):
+    planted, words = PLANTED[name]
+    base = Batch(**BASES.get(name, {}))
+    model = compared(tmp_path, base, replace(base, **planted, seed=2))
+    assert model["account"]["basis"] == "run", "the client did the same work"
+    first = model["reasons"][0]
+    assert words in first["text"]
+    assert first["text"] + "." == model["verdict"]["sentences"][0]
+    response = model["account"]["response_ns"]
+    assert model["verdict"]["decision"] == ("unclear" if name == "a wait for a lock" else "slower"), (
+        "one wait is no proof"
+    )
+    told = sum(reason["effect_ns"] for reason in model["reasons"])
+    assert told == pytest.approx(response[1] - response[0], rel=0.05), "but for causes too small to tell"
+
+
+def test_the_other_way_round_the_same_cause_saves_the_time(tmp_path: Path):
+    model = compared(tmp_path, Batch(fetch_size=5), Batch(seed=2))
+    assert model["verdict"]["decision"] == "faster"
+    assert model["reasons"][0]["effect_ns"] < 0
+    assert "123 round trips instead of 1,263: 100 rows a fetch instead of 5" in model["reasons"][0]["text"]
+
+
+def test_one_good_run_against_one_bad_names_the_plan_although_the_client_executed_once(tmp_path: Path):
+    """It used to say "cannot tell": the client's executions were counted, and there was one."""
+    batch = Batch(orders=200, block=True)
+    model = compared(tmp_path, batch, replace(batch, **PLAN, seed=2))
+    assert model["verdict"]["decision"] == "slower"
+    assert "runs with another plan (9999 instead of 1111)" in model["verdict"]["sentences"][0]
+    lead = model["metrics"][0]
+    assert lead["low"] < lead["ratio"] < lead["high"]
+    assert "If the same calls were made again" in model["verdict"]["sentences"][1]
+    change = model["changes"][0]
+    assert (change["what"], change["statement"]) == (["plan", "gets"], "s000000000101")
+    assert [side["per_execution"]["gets"] for side in change["sides"]] == [20, 2_000]
+    assert change["time"]["decision"] == "slower"
+
+
+def test_runs_that_differ_by_chance_only_are_not_called_different(tmp_path: Path):
+    batch = Batch(orders=200, block=True)
+    model = compared(tmp_path, batch, replace(batch, seed=2))
+    assert model["verdict"]["decision"] in ("same", "unclear")
+    assert model["metrics"][0]["low"] < 1 < model["metrics"][0]["high"]
+
+
+def test_what_was_done_once_decides_nothing(tmp_path: Path):
+    """One execution a side: the numbers are facts, whether they repeat is not known."""
+    model = compared(tmp_path, Batch(orders=1), Batch(orders=1, lock_us=900_000))
+    assert model["verdict"]["decision"] == "unclear"
+    assert "Cannot tell whether it would be so again" in model["verdict"]["sentences"][-1]
+    assert f"{LOCK}: 1 wait" in model["verdict"]["sentences"][0], "the cause is named all the same"
+
+
+def test_two_numbers_lead_and_round_trips_are_in_the_first_only(tmp_path: Path):
+    model = compared(tmp_path, Batch(), Batch(network_us=12_000, seed=2))
+    headline = model["verdict"]["headline"]
+    assert headline.startswith("bad took 14.4 times as long as good: 1.56 s instead of 108 ms of response time.")
+    assert "Database time: 69.6 ms instead of 71.6 ms, 2.8 % shorter." in headline
+    one, two = model["account"]["sides"]
+    assert one["round_trips"] == two["round_trips"] == 123
+    assert two["response_ns"] - two["database_ns"] == pytest.approx(123 * 12.1e6, rel=0.05)
+
+
+def test_think_time_is_in_neither_number(tmp_path: Path):
+    path = write_batch(tmp_path / "good.trc", Batch())
+    text = path.read_text().rstrip("\n")
+    tim = int(text.rpartition("tim=")[2].split("\n")[0])
+    wait = "WAIT #0: nam='SQL*Net message from client' ela= 5000000 driver id=1 #bytes=1 p3=0 obj#=-1"
+    thinks = tmp_path / "bad.trc"
+    thinks.write_text(f"{text}\n{wait} tim={tim + 5_000_100}\n")
+    with open_traces([str(path)]) as base, open_traces([str(thinks)]) as other:
+        model = compare_traces(base, other, Question(names=NAMES))
+    one, two = model["account"]["sides"]
+    assert one["response_ns"] == two["response_ns"]
+    assert (one["think_ns"], two["think_ns"]) == (0, 5_000_000_000)
+    assert "left out: the client's thinking" in render_text(model, width=100, color=False)
+
+
+def test_sets_of_unequal_work_are_compared_per_execution(tmp_path: Path):
+    model = compared(tmp_path, Batch(orders=60), Batch(orders=90, network_us=900, seed=2))
+    assert model["account"]["basis"] == "execution"
+    assert model["verdict"]["headline"].startswith("An execution of the client in bad takes ")
+    assert "a round trip takes" in model["reasons"][0]["text"]
+    assert "other work" in [warning["code"] for warning in model["warnings"]]
+
+
+def test_without_waits_the_database_time_leads(tmp_path: Path):
+    paths = []
+    for name, batch in zip(NAMES, (Batch(), Batch(**PLAN, seed=2)), strict=True):
+        path = write_batch(tmp_path / f"{name}.trc", batch)
+        lines = [line for line in path.read_text().splitlines() if not line.startswith("WAIT")]
+        path.write_text("\n".join([*lines, ""]))
+        paths.append(str(path))
+    with open_traces(paths[:1]) as base, open_traces(paths[1:]) as other:
+        model = compare_traces(base, other, Question(names=NAMES))
+    assert "Response time is not known: traced without waits." in model["verdict"]["headline"]
+    assert model["metrics"][0]["metric"] == "database"
+
+
+def write_jobs(folder: Path, **planted: Any) -> Path:
+    for at in range(6):
+        write_batch(folder / f"{folder.name}-job{at}.trc", Batch(orders=10 * (at + 1), seed=at + 1, **planted))
+    return folder
+
+
+def test_files_are_paired_by_name(tmp_path: Path):
+    """Jobs of very different lengths: pair by pair the difference is plain."""
+    one, two = write_jobs(tmp_path / "old"), write_jobs(tmp_path / "new", gets=40)
+    write_batch(two / "stray.trc", Batch())
+    with open_traces([str(one)]) as base, open_traces([str(two)]) as other:
+        model = compare_traces(base, other, Question(names=("old", "new"), pair=r"job(\d+)"))
+    assert model["verdict"]["decision"] == "slower"
+    assert "over 6 pairs" in model["verdict"]["sentences"][-1]
+    assert [row["key"] for row in model["pairs"]] == list("012345")
+    assert all(row["response_ns"][1] > row["response_ns"][0] for row in model["pairs"])
+    assert any("Left out, without a counterpart: stray.trc." in warning["text"] for warning in model["warnings"])
+    assert model["account"]["basis"] == "run", "the stray file is in no number"
+
+
+def test_a_pattern_that_pairs_nothing_says_what_it_found(tmp_path: Path):
+    one, two = write_jobs(tmp_path / "old"), write_jobs(tmp_path / "new")
+    with (
+        open_traces([str(one)]) as base,
+        open_traces([str(two)]) as other,
+        pytest.raises(TraceError, match="finds 'old-job' in the first set, 'new-job' in the other"),
+    ):
+        compare_traces(base, other, Question(pair=r"\w+-job"))
+    with open_traces([str(one)]) as base, pytest.raises(TraceError, match="no regular expression"):
+        compare_traces(base, base, Question(pair="("))
+
+
+def test_the_answer_stands_in_text_json_and_html(tmp_path: Path):
+    batch = Batch(orders=200, block=True)
+    model = json.loads(json.dumps(compared(tmp_path, batch, replace(batch, **PLAN, seed=2)), allow_nan=False))
+    for width in (60, 80, 120):
+        text = render_text(model, width=width, color=False)
+        assert max(map(len, text.splitlines())) <= width
+    head = text[: text.index("Arms")]
+    for words in ("SLOWER", "response time", "database time", "other plan", "buffer gets", "hard parses", "in all"):
+        assert words in head
+    page = render_html(model)
+    for words in ("In two numbers", "Statements that changed", "9999", "another plan"):
+        assert words in page
+
+
+@needs_data
+def test_real_traces_compare_and_their_causes_add_up():
+    pairs = [path for path in REAL if "trace-combine_trace_js122a1" in path.name]
+    with open_traces([str(pairs[0])]) as base, open_traces([str(pairs[1])]) as other:
+        model = compare_traces(base, other, Question(names=NAMES))
+    one, two = model["account"]["response_ns"]
+    told = sum(row["difference_ns"] for row in model["figures"]["contributions"])
+    assert told == pytest.approx(two - one, abs=2)
+    assert sum(r["effect_ns"] for r in model["reasons"]) == pytest.approx(two - one, abs=0.05 * max(one, two))
