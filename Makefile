@@ -60,6 +60,9 @@ soak: setup  ## long tests: memory over 50 million operations, 350 faults, fuzzi
 	$(CARGO) test --release --quiet -p dyno-load --test dead_server -- --ignored --nocapture
 	tools/fuzz wire_client
 	tools/fuzz script
+	tools/fuzz-corpus
+	tools/fuzz read_trace
+	tools/fuzz read_archive
 	$(BIN)/python -m pytest -s -m soak -o addopts=-q tests
 
 bench: setup  ## figures of docs/performance.md

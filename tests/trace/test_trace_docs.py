@@ -13,9 +13,10 @@ import pytest
 from trace_text import REAL, example, needs_data, trace
 
 from dbdyno.evidence.trace_tables import TABLES
+from dbdyno.trace.columns import COLUMNS, PARAMETERS
+from dbdyno.trace.expression import FUNCTIONS
 from dbdyno.trace.profile import DIMENSIONS
 from dbdyno.trace.source import Options, import_traces
-from dbdyno.trace.where import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "trace.md").read_text()
@@ -37,9 +38,15 @@ def test_the_page_has_every_dimension():
     assert set(re.findall(r"`(\w+)`", row)) == set(DIMENSIONS)
 
 
-def test_conditions_know_every_dimension():
-    for table, names in NAMES.items():
-        assert set(names) == {*DIMENSIONS, "elapsed_us", "rows"}, table
+def test_expressions_know_every_dimension():
+    assert set(DIMENSIONS) <= set(COLUMNS)
+
+
+def test_the_page_names_every_column_parameter_and_function():
+    for name in (*COLUMNS, *PARAMETERS):
+        assert f"`{name}`" in PAGE, name
+    for name in FUNCTIONS:
+        assert f"`{name}`" in PAGE or f"`{name}(" in PAGE, name
 
 
 def imported_types(folder: Path, files: list[str]) -> dict[str, dict[str, str]]:

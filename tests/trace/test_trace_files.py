@@ -185,6 +185,31 @@ def test_check_ends_with_0_1_or_2(file: Path, tmp_path: Path):
     assert json.loads(rows[0])["count"] >= 1
 
 
+def test_a_torn_fragment_is_reported_with_exit_2(tmp_path: Path):
+    torn = tmp_path / "torn.trc"
+    lines = trace().splitlines()
+    at = next(at for at, line in enumerate(lines) if line.startswith("EXEC "))
+    lines[at] = "dep=0,og=4,tim=1000380"
+    torn.write_text("\n".join([*lines, ""]))
+    for words in (("profile",), ("sql",), ("waits",), ("profile", "--by", "rows")):
+        done = dbdyno("trace", *words, torn)
+        assert (done.returncode, "not" in done.stdout) == (2, True), words
+    cut = tmp_path / "cut.trc"
+    cut.write_text(trace()[:-30])
+    assert dbdyno("trace", "profile", cut).returncode == 0
+
+
+def test_the_unit_of_time_can_be_said(file: Path):
+    elapsed = [
+        json.loads(dbdyno("trace", "profile", file, "--tim-unit", unit, "--format", "json").stdout)["facts"][
+            "elapsed_ns"
+        ]
+        for unit in ("1us", "1.024us")
+    ]
+    assert elapsed[1] == pytest.approx(elapsed[0] * 1.024, rel=1e-6)
+    assert dbdyno("trace", "profile", file, "--tim-unit", "soon").returncode == 2
+
+
 def test_compare_of_two_folders(tmp_path: Path):
     one = write_set(tmp_path / "before", 6, orders=60, seed=1)
     two = write_set(tmp_path / "after", 6, orders=60, seed=2, factor=1.4)
@@ -244,6 +269,6 @@ def test_exclusive_figures_of_a_real_file_add_up_to_its_roots():
     path = next(DATA.glob("*orcl_ora_4321.trc"))
     with open_traces([str(path)]) as traces:
         model = statements_page(traces, StatementsRequest(top=0))
-        total = sum(entry["total"]["elapsed_ns"] for entry in model["statements"])
+        total = sum(e["total"]["elapsed_ns"] + e["total"]["close_elapsed_ns"] for e in model["statements"])
         row = traces.rows("select sum(elapsed_ns)::bigint as ns from calls where depth = 0 or orphan")[0]
     assert total == row["ns"]

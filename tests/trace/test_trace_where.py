@@ -52,8 +52,8 @@ def test_what_a_table_lacks_is_unknown_there(traces: Traces):
     ("where", "place", "words"),
     [
         ("evnt = 'x'", 0, "no name"),
-        ("event == 'x'", 7, "value"),
-        ("event is 'x'", 6, "no operator"),
+        ("event == ", 9, "value"),
+        ("event is 'x'", 6, "one of ="),
         ("elapsed_us > much", 13, "number"),
         ("event = 'x", 8, "quote"),
         ("(event = x", 10, "bracket"),

@@ -18,7 +18,7 @@ fn failed(py: Python<'_>, error: &JobError) -> PyErr {
 }
 
 /// A reading of traces. `options` is JSON: files (paths, or {"path", "arm"}), think_time_ns, binds,
-/// threads, centiseconds.
+/// threads, tim_unit_ns.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct TraceJob {
     job: Arc<Job>,

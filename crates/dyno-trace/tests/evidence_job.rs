@@ -32,6 +32,12 @@ impl Scratch {
     }
 }
 
+/// The part of the first file: its own, or the one it shares with its neighbours.
+fn part(run: &Path, table: &str) -> PathBuf {
+    let own = run.join(table).join("f000000-000000.parquet");
+    if own.exists() { own } else { run.join(table).join("g000000.parquet") }
+}
+
 impl Drop for Scratch {
     fn drop(&mut self) {
         std::fs::remove_dir_all(&self.0).ok();
@@ -60,10 +66,10 @@ fn links_found_after_a_row_was_written_are_in_a_table_of_their_own() {
     text += &call("EXEC", 8, children, now - 1_000, 0, now);
     let (file, run) = (scratch.file("long.trc", &text), scratch.0.join("run"));
     Job::new(JobOptions::of(&[file])).import(&run).unwrap();
-    let calls = run.join("calls/f000000-000000.parquet");
-    let waits = run.join("waits/f000000-000000.parquet");
+    let calls = part(&run, "calls");
+    let waits = part(&run, "waits");
     let (ids, parents) = (column(&calls, "call"), column(&calls, "parent"));
-    let links = run.join("links/f000000-000000.parquet");
+    let links = part(&run, "links");
     let mut late: HashMap<(bool, i64), i64> = HashMap::new();
     for rows in read_table(&links, &["row_kind", "id", "parent"]).unwrap() {
         let rows = rows.unwrap();
@@ -239,5 +245,74 @@ fn centiseconds_show_in_the_stamps_where_no_header_tells_the_version() {
     assert_eq!(told["totals"]["account"]["call_ns"], 5 * 50_000_000);
     let run = scratch.0.join("run");
     Job::new(JobOptions::of(&[file])).import(&run).unwrap();
-    assert_eq!(column(&run.join("calls/f000000-000000.parquet"), "elapsed_ns"), [50_000_000; 5]);
+    assert_eq!(column(&part(&run, "calls"), "elapsed_ns"), [50_000_000; 5]);
+}
+
+/// Lines of a 9i trace whose clock ticks every 1.024 us, stamps every two seconds.
+fn ticking(version: &str) -> String {
+    let lines: String = (0..6i64)
+        .map(|at| {
+            let tim = 1_000_000 + at * 2_000_000 * 1_000 / 1_024;
+            format!("*** 2003-07-12 13:45:{:02}.000\n", at * 2) + &call("EXEC", 1, 10_000, 50_000, 0, tim)
+        })
+        .collect();
+    format!("/u01/x_ora_1.trc\n{version}\n{lines}")
+}
+
+const ORACLE_9I: &str = "Oracle9i Enterprise Edition Release 9.2.0.4.0 - Production\n";
+
+#[test]
+fn a_9i_clock_of_1024_ns_is_read_as_such_and_said() {
+    let scratch = Scratch::new();
+    let file = scratch.file("nine.trc", &ticking(ORACLE_9I));
+    let told: Value = serde_json::from_str(&Job::new(JobOptions::of(&[&file])).check().unwrap()).unwrap();
+    assert_eq!(told["files"][0]["unit_ns"], 1_024);
+    let account = &told["totals"]["account"];
+    assert_eq!(account["call_ns"], 6 * 51_200_000);
+    assert_eq!(account["cpu_ns"], 6 * 10_000_000, "CPU comes from the operating system");
+    assert!(told["warnings"].to_string().contains("1.024 us"), "{}", told["warnings"]);
+}
+
+#[test]
+fn the_users_word_on_the_unit_of_time_counts_more_than_the_stamps() {
+    let scratch = Scratch::new();
+    let file = scratch.file("nine.trc", &ticking(ORACLE_9I));
+    let options = JobOptions { tim_unit_ns: Some(1_000), ..JobOptions::of(&[&file]) };
+    let told: Value = serde_json::from_str(&Job::new(options).check().unwrap()).unwrap();
+    assert_eq!(told["totals"]["account"]["call_ns"], 6 * 50_000_000);
+    assert!(!told["warnings"].to_string().contains("1.024"), "{}", told["warnings"]);
+}
+
+#[test]
+fn a_clock_off_by_2_percent_in_a_newer_version_is_not_taken_for_ticks() {
+    let scratch = Scratch::new();
+    let file = scratch.file("ten.trc", &ticking("Oracle Database 10g Release 10.2.0.4.0 - Production\n"));
+    let told: Value = serde_json::from_str(&Job::new(JobOptions::of(&[&file])).check().unwrap()).unwrap();
+    assert_eq!(told["files"][0]["unit_ns"], 1_000);
+}
+
+#[test]
+fn small_files_share_parts_and_every_reader_still_finds_their_rows() {
+    let scratch = Scratch::new();
+    let files: Vec<String> = (0..150i64)
+        .map(|n| {
+            scratch.file(
+                &format!("f{n}.trc"),
+                &(wait(1, "log file sync", 40 + n, 1_000) + &call("EXEC", 1, 1, 50 + n, 0, 1_010)),
+            )
+        })
+        .collect();
+    let run = scratch.0.join("run");
+    Job::new(JobOptions::of(&files)).import(&run).unwrap();
+    let parts = std::fs::read_dir(run.join("calls")).unwrap().count();
+    assert_eq!(parts, 3, "64 neighbours a part");
+    let request = Request::default();
+    let of_run: Value =
+        serde_json::from_str(&dyno_trace::oracle_10046::profile::profile_run(&run, &request).unwrap()).unwrap();
+    let of_files: Value = serde_json::from_str(&Job::new(JobOptions::of(&files)).profile(&request).unwrap()).unwrap();
+    assert_eq!(of_run["rows"], of_files["rows"]);
+    let out = scratch.0.join("out");
+    let told: Value =
+        serde_json::from_str(&dyno_trace::oracle_10046::writer::write_trace(&run, &out).unwrap()).unwrap();
+    assert!(told["files"].as_array().unwrap().iter().all(|file| file["records"] == 2));
 }

@@ -253,3 +253,50 @@ fn an_error_of_the_taker_ends_the_reading() {
         assert_eq!(batches, 3);
     }
 }
+
+#[test]
+fn a_small_archive_that_unpacks_without_end_is_stopped_while_it_is_read() {
+    let folder = Folder::new("bomb");
+    let text = [CLOSE.as_bytes(), &b"*** 2020-01-01 00:00:00.000\n".repeat(3_500_000)].concat();
+    for (name, packed) in [("gzip", gz(&text)), ("zstd", zstd::encode_all(&text[..], 1).unwrap())] {
+        let path = folder.file(&format!("bomb-{name}.trc"), &packed);
+        let mut bytes = 0;
+        let ended = read_file::<Refusal>(&Source::File(path), &ReadOptions::default(), &mut |batch| {
+            bytes += batch.bytes.len();
+            Ok(batch)
+        });
+        let refusal = ended.unwrap_err();
+        assert!(matches!(refusal, Refusal::TooDense { .. }), "{refusal}");
+        assert!(refusal.next_step().contains("unpack it"), "a trace all the same has a way in");
+        assert!(bytes < 80 << 20 && bytes < text.len(), "{bytes}");
+    }
+}
+
+/// Archives with a bit turned over here and there, of every kind: read or refused, never a panic.
+#[test]
+#[ignore = "takes a minute; part of the soak"]
+fn soak_fuzz_archives() {
+    let folder = Folder::new("fuzz-archives");
+    let text = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/orders.trc")).unwrap();
+    let kinds = [gz(&text), bz2(&text), zstd::encode_all(&text[..], 3).unwrap()];
+    let mut state = u64::from(std::process::id()) | 1;
+    let mut below = |n: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % n
+    };
+    let (start, mut rounds) = (std::time::Instant::now(), 0);
+    while start.elapsed().as_secs() < 60 {
+        let mut bytes = kinds[below(kinds.len())].clone();
+        for _ in 0..=below(8) {
+            let at = below(bytes.len());
+            bytes[at] ^= 1 << below(8);
+        }
+        bytes.truncate(1 + below(bytes.len()));
+        let path = folder.file("damaged.trc", &bytes);
+        let options = ReadOptions { threads: below(2), ..ReadOptions::default() };
+        let ended = read_file::<Refusal>(&Source::File(path), &options, &mut Ok);
+        assert!(ended.is_ok() || !ended.unwrap_err().to_string().is_empty());
+        rounds += 1;
+    }
+    eprintln!("soak_fuzz_archives: {rounds} damaged archives");
+}

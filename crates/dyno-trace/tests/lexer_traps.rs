@@ -130,8 +130,7 @@ fn a_last_line_without_its_end_is_whole_if_it_is() {
 #[test]
 fn a_file_may_begin_with_a_stamp_or_in_mid_line() {
     let reading = read(format!("93,plh=5,tim=57\n*** 2017-01-18 12:24:14.701\n{FETCH}\n"));
-    assert_eq!(reading.records.len(), 3);
-    assert!(reading.unread.is_empty());
+    assert_eq!((reading.records.len(), reading.reasons()), (2, vec![Reason::Torn]));
 }
 
 #[test]
@@ -325,4 +324,12 @@ fn hostile_heads_do_not_cost_more_than_their_bytes() {
     let reading = read(head.repeat(40_000));
     assert_eq!(reading.records.len(), 40_000);
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_torn_fragment_without_its_head_is_told_not_counted_as_other() {
+    let reading = read(format!("{FETCH}\ndep=0,og=4,tim=5793511831399\n{WAIT}\n"));
+    assert_eq!((reading.records.len(), reading.reasons()), (2, vec![Reason::Torn]));
+    let first = read(format!("ial read' ela= 12 file#=4 block#=9 blocks=1 obj#=7 tim=5793511831311\n{FETCH}\n"));
+    assert_eq!((first.records.len(), first.reasons()), (1, vec![Reason::Torn]));
 }

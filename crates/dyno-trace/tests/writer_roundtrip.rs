@@ -61,6 +61,11 @@ fn values(path: &Path, column: &Column) -> Vec<String> {
 /// All evidence of a run, column by column.
 fn evidence(run: &Path) -> Vec<(String, Vec<String>)> {
     let mut told = Vec::new();
+    // The file's own part, or the one it shares with its neighbours.
+    let part = |table: &str| {
+        let own = run.join(table).join("f000000-000000.parquet");
+        if own.exists() { own } else { run.join(table).join("g000000.parquet") }
+    };
     let mut table = |name: &str, path: PathBuf, columns: &[Column]| {
         for column in columns.iter().filter(|column| !PLACES.contains(&column.name)) {
             if path.exists() {
@@ -68,8 +73,8 @@ fn evidence(run: &Path) -> Vec<(String, Vec<String>)> {
             }
         }
     };
-    table("calls", run.join("calls/f000000-000000.parquet"), &CALLS);
-    table("waits", run.join("waits/f000000-000000.parquet"), &WAITS);
+    table("calls", part("calls"), &CALLS);
+    table("waits", part("waits"), &WAITS);
     for small in Small::ALL.into_iter().filter(|small| *small != Small::Unread) {
         let path = run.join(format!("{}.parquet", small.name()));
         table(small.name(), path, small.columns());

@@ -16,20 +16,36 @@ if TYPE_CHECKING:
     from dbdyno.trace.job import Options, Progress
     from dbdyno.trace.source import Traces
 
+_UNIT = "dbdyno.trace.tim_unit_ns"
 F = TypeVar("F", bound=Callable[..., Any])
 
 files_argument = click.argument("files", nargs=-1, required=True, metavar="FILES")
 
 
 def reading_options(function: F) -> F:
-    """Adds --think-time and --binds-free ways of reading: what all commands on FILES take."""
-    return click.option(
+    """Adds --think-time and --tim-unit: how all commands read FILES. `options_of` finds the unit."""
+    unit = click.option(
+        "--tim-unit",
+        metavar="TIME",
+        expose_value=False,
+        callback=_keep_unit,
+        help="Unit of the trace's times, where its header and stamps mislead: 1us, 1.024us (9i), 10ms (8i).",
+    )
+    think = click.option(
         "--think-time",
         default="1s",
         show_default=True,
         metavar="TIME",
         help="A wait for the client of this length or more is the client's thinking.",
-    )(function)
+    )
+    return think(unit(function))
+
+
+def _keep_unit(context: click.Context, _: click.Parameter, text: str | None) -> None:
+    from dbdyno.trace.units import length_ns
+
+    if text:
+        context.meta[_UNIT] = length_ns(text, "--tim-unit")
 
 
 def chosen_options(function: F) -> F:
@@ -50,7 +66,9 @@ def options_of(think_time: str, *, binds: bool = False) -> Options:
     from dbdyno.trace.job import Options
     from dbdyno.trace.units import length_ns
 
-    return Options(think_time_ns=length_ns(think_time, "--think-time"), binds=binds)
+    context = click.get_current_context(silent=True)
+    unit = context.meta.get(_UNIT) if context else None
+    return Options(length_ns(think_time, "--think-time"), binds, tim_unit_ns=unit)
 
 
 def moments(begin: str | None, end: str | None) -> tuple[int | None, int | None]:
@@ -95,9 +113,9 @@ def tell_refused(refused: Sequence[dict[str, str]]) -> None:
         click.echo(f"dbdyno: {refusal(entry)}", err=True)
 
 
-def end_with(refused: Sequence[Any], broken: Sequence[Any] = ()) -> None:
-    """Exit 2 when some input failed; the rest was worked on."""
-    if refused or broken:
+def end_with(refused: Sequence[Any], broken: Sequence[Any] = (), torn: int = 0) -> None:
+    """Exit 2 when some input failed, a file, a part or a record; the rest was worked on."""
+    if refused or broken or torn:
         raise click.exceptions.Exit(2)
 
 

@@ -56,4 +56,4 @@ def command(
     request = Request(top, sort, merge_literals, longest, share / 100)
     with opened(files, think_time, binds=binds) as traces:
         show_page(report_page(traces, request), form, output)
-        end_with(traces.refused, traces.broken)
+        end_with(traces.refused, traces.broken, traces.torn)

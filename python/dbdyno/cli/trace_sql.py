@@ -60,4 +60,4 @@ def command(
     request = Request(top, sort, merge_literals, not no_recursive, statement)
     with opened(files, think_time, where=where, begin=begin, end=end, depth=depth) as traces:
         show_page(statements_page(traces, request), form, output)
-        end_with(traces.refused, traces.broken)
+        end_with(traces.refused, traces.broken, traces.torn)

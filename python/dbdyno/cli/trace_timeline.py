@@ -50,4 +50,4 @@ def command(
     every_ns = length_ns(every, "--every") if every else None
     with opened(files, think_time, where=where, begin=begin, end=end, depth=depth) as traces:
         show_page(timeline_page(traces, every_ns=every_ns, session=session), form, output)
-        end_with(traces.refused, traces.broken)
+        end_with(traces.refused, traces.broken, traces.torn)

@@ -56,4 +56,4 @@ def command(
         raise click.UsageError("give one of --call, --statement and --line")
     with opened(files, think_time) as traces:
         show_page(tree_page(traces, Request(call, statement, place, calls, share / 100)), form, output)
-        end_with(traces.refused, traces.broken)
+        end_with(traces.refused, traces.broken, traces.torn)

@@ -28,6 +28,9 @@ from dbdyno.cli.trace_options import (
     show_default=True,
     help="So many of the longest waits, with file and line.",
 )
+@click.option(
+    "--buckets", type=click.IntRange(1, 100), default=10, show_default=True, help="Steps of the histogram to a decade."
+)
 @click.option("--every", metavar="TIME", help="Length of an interval: 1s, 100ms.")
 @chosen_options
 @reading_options
@@ -36,6 +39,7 @@ def command(
     files: tuple[str, ...],
     events: tuple[str, ...],
     longest: int,
+    buckets: int,
     every: str | None,
     where: str | None,
     begin: str | None,
@@ -59,7 +63,7 @@ def command(
     from dbdyno.trace.waits import Request, waits_page
 
     every_ns = length_ns(every, "--every") if every else None
-    request = Request(events, longest=longest, every_ns=every_ns)
+    request = Request(events, longest=longest, every_ns=every_ns, buckets=buckets)
     with opened(files, think_time, where=where, begin=begin, end=end, depth=depth) as traces:
         show_page(waits_page(traces, request), form, output)
-        end_with(traces.refused, traces.broken)
+        end_with(traces.refused, traces.broken, traces.torn)

@@ -28,10 +28,12 @@ def command(run_name: str, out: Path, folder: Path) -> None:
     Reading them again gives the same evidence. Bind values are there only if they were imported.
     """
     from dbdyno import _core
+    from dbdyno.evidence.trace_tables import require_whole
 
     run = find_run(run_name, folder)
     if run.manifest.get("kind") != "trace":
         raise TraceError("is no imported trace", where=str(run.path))
+    require_whole(run)
     if out.exists() and any(out.iterdir()):
         raise TraceError("is not empty", where=str(out), next_step="choose an empty or a new folder with --out")
     out.mkdir(parents=True, exist_ok=True)

@@ -253,7 +253,7 @@ def _started(pid: int) -> str | None:
 
 
 def is_alive(process: dict[str, Any]) -> bool:
-    """Whether the process that `this_process` described still runs."""
+    """Whether the process that `this_process` described still runs on this machine."""
     pid = process.get("pid")
     if not isinstance(pid, int):
         return False

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.errors import EvidenceError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -83,8 +85,21 @@ LINKED = {
 """How late links complete a table."""
 
 
+def require_whole(run: Run) -> None:
+    """Raises `EvidenceError` for an import that did not come to its end: every answer from it would
+    be about a part of the traces."""
+    if run.manifest.get("status") == "complete":
+        return
+    raise EvidenceError(
+        "is an import that did not finish: part of the traces is missing",
+        where=str(run.path),
+        next_step=f"import the files again: dbdyno trace import FILES --out {run.path} --force",
+    )
+
+
 def create_views(connection: duckdb.DuckDBPyConnection, run: Run, schema: str = "main") -> list[str]:
     """Makes a view for each table of the run; returns a sentence for each part left out."""
+    require_whole(run)
     broken: list[str] = []
     rows = {table: _source(connection, run.path, table, broken) for table in TABLES}
     links = rows["links"]

@@ -12,6 +12,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 from dbdyno import _core
@@ -20,19 +21,20 @@ Progress = Callable[[int, int], None]
 """Called several times a second with the bytes read and the bytes in all."""
 
 _TICK_S = 0.1
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
 class Options:
     """How traces are read: when a wait for the client is think time, and what is kept.
 
-    `centiseconds` overrides the unit of the file (8i), where the header does not tell it.
+    `tim_unit_ns` is the unit of the files' times where neither header nor stamps tell it, or tell it wrong.
     """
 
     think_time_ns: int = 1_000_000_000
     binds: bool = False
     threads: int | None = None
-    centiseconds: bool | None = None
+    tim_unit_ns: int | None = None
 
     def as_json(self, files: Sequence[str]) -> str:
         """The core's own form."""
@@ -42,14 +44,18 @@ class Options:
                 "think_time_ns": self.think_time_ns,
                 "binds": self.binds,
                 "threads": self.threads,
-                "centiseconds": self.centiseconds,
+                "tim_unit_ns": self.tim_unit_ns,
             }
         )
 
 
+class Terminated(BaseException):
+    """SIGTERM or SIGHUP came: the stack unwinds as for Ctrl-C."""
+
+
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Holds Ctrl-C back while something is begun that could not be ended when half begun.
+    """Holds Ctrl-C, SIGTERM and SIGHUP back while something is begun that could not be ended when half begun.
 
     By Python's handler, not by a signal mask: a mask of this thread sends the signal to another
     one, and Python raises in the main thread all the same.
@@ -58,13 +64,41 @@ def uninterrupted() -> Iterator[None]:
         yield
         return
     heard: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    before = {n: signal.signal(n, lambda number, _: heard.append(number)) for n in (signal.SIGINT, *_ENDING)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-        if heard:
-            signal.raise_signal(signal.SIGINT)
+        for hearing, handler in before.items():
+            signal.signal(hearing, handler)
+        for number in heard[:1]:
+            signal.raise_signal(number)
+
+
+@contextlib.contextmanager
+def cleaned_up() -> Iterator[None]:
+    """Lets SIGTERM and SIGHUP unwind what is inside, so that its files are removed; then the process
+    ends by that signal after all. A handler of somebody else's, or a signal that is ignored (nohup),
+    stays as it is."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+
+    def hear(number: int, _: FrameType | None) -> None:
+        heard.append(number)
+        if len(heard) == 1:  # a second one does not interrupt the cleaning up
+            raise Terminated
+
+    mine = [ending for ending in _ENDING if signal.getsignal(ending) is signal.SIG_DFL]
+    for ending in mine:
+        signal.signal(ending, hear)
+    try:
+        yield
+    finally:
+        for ending in mine:
+            signal.signal(ending, signal.SIG_DFL)
+        for number in heard[:1]:
+            signal.raise_signal(number)
 
 
 def run_job(

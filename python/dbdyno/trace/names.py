@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from dbdyno.errors import TraceError
 
+CUT_SHORT = "the file ends inside a record"
+
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
 
@@ -30,7 +32,7 @@ def imported(names: Sequence[str]) -> Run | None:
             next_step="name one imported run, or trace files only",
         )
     from dbdyno.evidence.run import Run
-    from dbdyno.evidence.trace_tables import KIND
+    from dbdyno.evidence.trace_tables import KIND, require_whole
 
     run = Run.open(folders[0])
     if run.manifest.get("kind") != KIND:
@@ -39,6 +41,7 @@ def imported(names: Sequence[str]) -> Run | None:
             where=str(folders[0]),
             next_step="`dbdyno trace import FILES --out RUN` makes one",
         )
+    require_whole(run)
     return run
 
 
@@ -48,6 +51,12 @@ def nothing_read(names: Sequence[str], refused: Sequence[dict[str, str]]) -> str
         return f"no trace file in {', '.join(names)}"
     first = refusal(refused[0])
     return first if len(refused) == 1 else f"none of {len(refused)} files could be read: {first}"
+
+
+def torn_records(unread: Mapping[str, int]) -> int:
+    """How many stretches inside the files could not be read. A file that ends inside a record is still
+    being written, most often: that is told and is no failure."""
+    return sum(count for reason, count in unread.items() if reason != CUT_SHORT)
 
 
 def refusal(entry: Mapping[str, str]) -> str:

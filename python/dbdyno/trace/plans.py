@@ -21,13 +21,26 @@ def plans_of(traces: Traces, key: str) -> list[dict[str, Any]]:
     with `level`, `operation`, `rows_first`, `rows_mean`, `rows_max`, mean `cr`, `pr`, `pw`,
     `time_us` (all with what lies below), `self_time_us` (without it), `starts`, `object_id`.
     """
+    traces.connection.execute("create or replace temp table shown as select $1::varchar as key", [key])
+    return plans_by_key(traces).get(key, [])
+
+
+def plans_by_key(traces: Traces) -> dict[str, list[dict[str, Any]]]:
+    """The same for all statements of the table `shown`, by key."""
     rows = traces.rows(
         """
-        select p.* from plans p join keys k using (statement) where k.key = $1
-        order by p.file, p.cursor, p.line
-        """,
-        [key],
+        select k.key as of, p.* from plans p join keys k using (statement)
+        where k.key in (select key from shown) order by p.file, p.cursor, p.line
+        """
     )
+    lines: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        lines.setdefault(row.pop("of"), []).append(row)
+    return {key: _shapes(rows) for key, rows in lines.items()}
+
+
+def _shapes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The lines of a statement's plans as one plan per shape."""
     shapes: dict[tuple[Any, ...], list[list[dict[str, Any]]]] = {}
     for plan in _instances(rows):
         shape = tuple((line["id"], line["parent"], line["operation"]) for line in plan)

@@ -14,7 +14,7 @@ from typing import Any
 
 from dbdyno.errors import TraceError
 from dbdyno.trace.job import Options, Progress, run_job
-from dbdyno.trace.names import imported, nothing_read
+from dbdyno.trace.names import imported, nothing_read, torn_records
 from dbdyno.trace.page import NO_WAITS, SCHEMA, files_title, merged, title_of, told, unread_warning
 
 DIMENSIONS = (
@@ -51,16 +51,24 @@ class Request:
     to_ns: int | None = None
     depth: int | None = None
     top: int | None = None
+    sums: tuple[str, ...] = ()
+    buckets: int = 1
+
+    def is_core(self) -> bool:
+        """Whether the core's one pass answers it; else an import is asked. Raises `TraceError` for an
+        expression that cannot be understood."""
+        plain = not self.sums and self.buckets == 1 and len(self.by) <= 4
+        if all(name in DIMENSIONS for name in self.by) and self.where is None:
+            return plain
+        from dbdyno.trace.expression import condition, value
+
+        compiled = [value(name, "waits") for name in self.by]
+        if self.where is not None:
+            compiled.append(condition(self.where, "waits"))
+        return plain and all(found.is_core for found in compiled)
 
     def as_json(self) -> str:
-        """The core's own form. Raises `TraceError` for a dimension that there is not."""
-        for name in self.by:
-            if name not in DIMENSIONS:
-                raise TraceError(
-                    f"no dimension {name!r}",
-                    where="--by",
-                    next_step=f"use some of: {', '.join(DIMENSIONS)}",
-                )
+        """The core's own form."""
         return json.dumps(
             {
                 "by": list(self.by),
@@ -102,6 +110,8 @@ def profile_page(
     `refused` lists the files that could not be read. Raises `TraceError` when none could.
     """
     request, options = request or Request(), options or Options()
+    if not request.is_core():
+        return _by_expressions(names, request, options, progress)
     text = request.as_json()
     run = imported(names)
     if run is not None:
@@ -113,6 +123,56 @@ def profile_page(
         found = run_job(names, options, lambda job: str(job.profile(text)), progress)
         title = ""
     return page_of(found, request, names, title)
+
+
+def _by_expressions(
+    names: Sequence[str], request: Request, options: Options, progress: Progress | None
+) -> dict[str, Any]:
+    """The same page from an import, where expressions are SQL."""
+    from dbdyno.trace.pivot import calls_by_kind, pivot
+    from dbdyno.trace.source import open_traces
+    from dbdyno.trace.where import restrict
+
+    narrowed = (request.where, request.from_ns, request.to_ns, request.depth)
+    is_part = any(value is not None for value in narrowed)
+    with open_traces(names, options, progress) as traces:
+        whole = traces.rows(
+            "select coalesce(sum(elapsed_ns), 0)::bigint as elapsed_ns, count(*) as sessions, min(started_ns) as"
+            " from_ns, max(started_ns + elapsed_ns) as to_ns from sessions"
+        )[0]
+        calls = calls_by_kind(traces)
+        restrict(
+            traces, where=request.where, from_ns=request.from_ns, to_ns=request.to_ns, depth=request.depth, always=True
+        )
+        rows = pivot(traces, request.by, sums=request.sums, buckets=request.buckets, is_part=is_part)
+        kept = rows[: request.top] if request.top else rows
+        wanted = [row["key"].get("statement") for row in kept if "statement" in row["key"]]
+        texts = traces.connection.execute(
+            "select statement, any_value(text)[1:200] from statements where statement in (select unnest($1::varchar[]))"
+            " group by statement",
+            [wanted],
+        ).fetchall()
+        left = rows[len(kept) :]
+        manifest = traces.manifest
+        found = {
+            **whole,
+            "files": len(manifest.get("files", [])),
+            "bytes": sum(int(file.get("bytes") or 0) for file in manifest.get("files", [])),
+            "lines": sum(int(file.get("lines") or 0) for file in manifest.get("files", [])),
+            "by": list(request.by),
+            "rows": kept,
+            "left_out_by_top": {
+                "count": sum(row["count"] for row in left),
+                "total_ns": sum(row["total_ns"] for row in left),
+            },
+            "calls": calls,
+            "statements": {key: text for key, text in texts if text},
+            "warnings": manifest.get("warnings") or [],
+            "refused": traces.refused,
+            "unread": manifest.get("unread") or {},
+        }
+        model = page_of(found, request, names, title_of(manifest) if manifest.get("title") else "")
+        return model | {"torn": traces.torn}
 
 
 def page_of(found: dict[str, Any], request: Request, names: Sequence[str], title: str = "") -> dict[str, Any]:
@@ -143,6 +203,7 @@ def page_of(found: dict[str, Any], request: Request, names: Sequence[str], title
         "statements": found.get("statements") or {},
         "warnings": _warnings(found, names),
         "refused": refused,
+        "torn": torn_records(found.get("unread") or {}),
     }
 
 

@@ -4,12 +4,13 @@
         traces.connection.execute("select count(*) from waits")
 
 A temporary import lies in the system's temporary folder (`TMPDIR` names another) and is removed
-when the question is answered, also after Ctrl-C.
+when the question is answered, also after Ctrl-C and SIGTERM.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +18,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import TraceError
-from dbdyno.evidence.run import SCHEMA, Run, this_process
+from dbdyno.errors import EvidenceError, TraceError
+from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
-from dbdyno.files import make_folder
-from dbdyno.trace.job import Options, Progress, run_job, uninterrupted
-from dbdyno.trace.names import imported, nothing_read
+from dbdyno.trace.job import Options, Progress, cleaned_up, run_job, uninterrupted
+from dbdyno.trace.names import imported, nothing_read, torn_records
 
 if TYPE_CHECKING:
     import duckdb
@@ -32,12 +32,14 @@ FORMAT = "oracle 10046"
 
 @dataclass(frozen=True)
 class Traces:
-    """Opened traces. `refused` are files that could not be read: `path` and `sentence`."""
+    """Opened traces. `refused` are files that could not be read: `path` and `sentence`; `torn` counts
+    records that could not be read, of files, not of an import, which told it when it was made."""
 
     run: Run
     connection: duckdb.DuckDBPyConnection
     refused: list[dict[str, str]] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
+    torn: int = 0
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -52,10 +54,11 @@ class Traces:
 
     def path_of(self, file: int | None) -> str:
         """The name of a file by its number."""
-        for entry in self.manifest.get("files", []):
-            if entry.get("file") == file:
-                return str(entry.get("path", ""))
-        return ""
+        return self._paths.get(file, "")
+
+    @functools.cached_property
+    def _paths(self) -> dict[int | None, str]:
+        return {entry.get("file"): str(entry.get("path", "")) for entry in self.manifest.get("files", [])}
 
 
 @contextlib.contextmanager
@@ -74,13 +77,26 @@ def open_traces(
         with connection:
             yield Traces(run, connection, [], broken)
         return
-    with contextlib.ExitStack() as stack:
+    with cleaned_up(), contextlib.ExitStack() as stack:
         with uninterrupted():
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="dbdyno-trace-"))
-        run, refused = import_into(Path(folder), names, options or Options(), progress)
+        run, refused = _import_aside(Path(folder), names, options or Options(), progress)
         connection, broken = connect(run)
         with connection:
-            yield Traces(run, connection, refused, broken)
+            yield Traces(run, connection, refused, broken, torn_records(run.manifest["unread"]))
+
+
+def _import_aside(
+    folder: Path, names: Sequence[str], options: Options, progress: Progress | None
+) -> tuple[Run, list[dict[str, str]]]:
+    """The temporary import; a full disk is told as that of the temporary folder."""
+    try:
+        return import_into(folder, names, options, progress)
+    except EvidenceError as error:
+        raise TraceError(
+            f"the temporary import could not be written: {error.message.splitlines()[0]}",
+            next_step=f"free space in {folder.parent}, or name a folder on another disk with TMPDIR",
+        ) from error
 
 
 def import_into(
@@ -115,31 +131,23 @@ def import_traces(
     options: Options | None = None,
     title: str = "",
     progress: Progress | None = None,
+    replace: bool = False,
 ) -> tuple[Run, list[dict[str, str]]]:
     """Imports traces into the new folder `out`; returns the run and the refusals.
 
-    The manifest says `running` from the beginning, `complete` at the end, `aborted` when it was
-    interrupted. Raises `TraceError`.
+    The folder is made aside and renamed when it is whole: an import that ends half done, however it
+    ends, leaves no run. `replace` puts it in the place of an earlier import, which stays until then.
+    Raises `TraceError`.
     """
+    from dbdyno.trace.aside import in_place
+
     options = options or Options()
-    try:
-        make_folder(out)
-    except OSError as error:
-        raise TraceError(
-            f"the folder cannot be made: {error.strerror}",
-            where=str(out),
-            next_step="choose another place with --out",
-        ) from error
-    run = Run(out, {"schema": SCHEMA, "kind": KIND, "format": FORMAT, "title": title})
-    run.save(status="running", started_at=_now(), process=this_process())
-    try:
-        done, refused = import_into(out, names, options, progress)
-    except BaseException:
-        run.save(status="aborted")
-        raise
-    title = title or _title(done.manifest)
-    run.save(**{**done.manifest, "title": title, "refused": refused, "status": "complete"})
-    return run, refused
+    with cleaned_up(), in_place(out, replace=replace) as aside:
+        done, refused = import_into(aside, names, options, progress)
+        title = title or _title(done.manifest)
+        whole = Run(aside, {**done.manifest, "title": title, "refused": refused})
+        whole.save(status="complete")
+    return Run(out, whole.manifest), refused
 
 
 def manifest_of(found: dict[str, Any], options: Options) -> dict[str, Any]:
@@ -159,7 +167,7 @@ def manifest_of(found: dict[str, Any], options: Options) -> dict[str, Any]:
         "options": {
             "think_time_ns": options.think_time_ns,
             "binds": options.binds,
-            "centiseconds": options.centiseconds,
+            "tim_unit_ns": options.tim_unit_ns,
         },
     }
 

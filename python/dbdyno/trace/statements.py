@@ -13,7 +13,7 @@ from typing import Any
 from dbdyno.errors import TraceError
 from dbdyno.trace.literals import findings
 from dbdyno.trace.page import page
-from dbdyno.trace.plans import plans_of
+from dbdyno.trace.plans import plans_by_key
 from dbdyno.trace.source import Traces
 
 STEPS = ("parse", "execute", "fetch", "close", "lob")
@@ -92,8 +92,7 @@ def statements_page(traces: Traces, request: Request) -> dict[str, Any]:
         )
     chosen.sort(key=lambda entry: (-entry["total"][SORTS[request.sort]], entry["statement"]))
     shown = chosen[: request.top] if request.top else chosen
-    for entry in shown:
-        _complete(traces, entry)
+    _complete(traces, shown)
     whole = sum(entry["total"]["elapsed_ns"] for entry in found.values())
     for entry in shown:
         entry["share"] = entry["total"]["elapsed_ns"] / whole if whole else 0.0
@@ -134,10 +133,17 @@ def _by_key(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
         entry["steps"].append({"step": row["step"], **{name: row[name] for name in _FIGURES}})
     for entry in found.values():
         entry["steps"].sort(key=lambda step: STEPS.index(step["step"]))
-        entry["total"] = _sum(entry["steps"])
+        entry["total"] = _total(entry["steps"])
         executed = [step["calls"] for step in entry["steps"] if step["step"] == "execute"]
         entry["total"]["executions"] = executed[0] if executed else 0
     return found
+
+
+def _total(steps: list[dict[str, Any]]) -> dict[str, int]:
+    """The table's total, without CLOSE as in tkprof's; what closing took stands beside it."""
+    total = _sum([step for step in steps if step["step"] != "close"])
+    closed = _sum([step for step in steps if step["step"] == "close"])
+    return total | {"close_calls": closed["calls"], "close_elapsed_ns": closed["elapsed_ns"]}
 
 
 def _sum(rows: list[dict[str, Any]]) -> dict[str, int]:
@@ -171,35 +177,61 @@ def _is_wanted(entry: dict[str, Any], request: Request) -> bool:
     return request.recursive or not is_sys
 
 
-def _complete(traces: Traces, entry: dict[str, Any]) -> None:
-    key = [entry["statement"]]
-    entry["waits"] = traces.rows(
-        """
-        select event, any_value(class) as class, call is not null as inside, count(*) as count,
-               sum(elapsed_ns)::bigint as total_ns, median(elapsed_ns)::bigint as p50_ns,
-               quantile_disc(elapsed_ns, 0.99)::bigint as p99_ns, max(elapsed_ns) as max_ns
-        from waits w join keys k on k.statement is not distinct from w.statement where key = $1
-        group by event, call is not null order by inside desc, total_ns desc
-        """,
-        key,
+def _complete(traces: Traces, shown: list[dict[str, Any]]) -> None:
+    """Waits, plans and relatives of the statements shown: a query each for all of them."""
+    keys = [entry["statement"] for entry in shown]
+    traces.connection.execute("create or replace temp table shown as select unnest($1::varchar[]) as key", [keys])
+    waits = _waits(traces)
+    plans = plans_by_key(traces)
+    parents, children = _relatives(traces, "p", "c"), _relatives(traces, "c", "p")
+    for entry in shown:
+        key = entry["statement"]
+        entry |= {
+            "waits": waits.get(key, []),
+            "plans": plans.get(key, []),
+            "parents": parents.get(key, []),
+            "children": children.get(key, []),
+        }
+
+
+def _of_each(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Rows by their `of`, which they lose."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row.pop("of"), []).append(row)
+    return found
+
+
+def _waits(traces: Traces) -> dict[str, list[dict[str, Any]]]:
+    return _of_each(
+        traces.rows(
+            """
+            select k.key as of, event, any_value(class) as class, call is not null as inside,
+                   count(*) as count, sum(elapsed_ns)::bigint as total_ns,
+                   median(elapsed_ns)::bigint as p50_ns,
+                   quantile_disc(elapsed_ns, 0.99)::bigint as p99_ns, max(elapsed_ns) as max_ns
+            from waits w join keys k on k.statement is not distinct from w.statement
+            where k.key in (select key from shown)
+            group by k.key, event, call is not null order by inside desc, total_ns desc, event
+            """
+        )
     )
-    entry["plans"] = plans_of(traces, entry["statement"])
-    entry["parents"] = _relatives(traces, "p", "c", key)
-    entry["children"] = _relatives(traces, "c", "p", key)
 
 
-def _relatives(traces: Traces, wanted: str, given: str, key: list[str]) -> list[dict[str, Any]]:
-    """Statements that called this one (`wanted` p) or that it called (`wanted` c)."""
-    return traces.rows(
-        f"""
-        select w.key as statement, any_value(w.text) as text, count(*) as calls,
-               sum(c.elapsed_ns)::bigint as elapsed_ns
-        from calls c join calls p on p.call = c.parent
-        join keys w on w.statement is not distinct from {wanted}.statement
-        join keys g on g.statement is not distinct from {given}.statement
-        where g.key = $1 and w.key <> g.key group by w.key order by elapsed_ns desc
-        """,  # noqa: S608
-        key,
+def _relatives(traces: Traces, wanted: str, given: str) -> dict[str, list[dict[str, Any]]]:
+    """Statements that called those shown (`wanted` p) or that they called (`wanted` c)."""
+    return _of_each(
+        traces.rows(
+            f"""
+            select g.key as of, w.key as statement, any_value(w.text) as text, count(*) as calls,
+                   sum(c.elapsed_ns)::bigint as elapsed_ns
+            from calls c join calls p on p.call = c.parent
+            join keys w on w.statement is not distinct from {wanted}.statement
+            join keys g on g.statement is not distinct from {given}.statement
+            where g.key in (select key from shown) and w.key <> g.key
+            group by g.key, w.key order by elapsed_ns desc, w.key
+            """  # noqa: S608
+        )
     )
 
 

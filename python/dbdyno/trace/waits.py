@@ -38,13 +38,14 @@ _ROUND = [
 class Request:
     """Which waits: `events` (names, `*` stands for anything), and a condition on the view `waits`
     (SQL, from `where.to_sql`); how many of the longest; the length of an interval in ns (None: so
-    that some 60 cover the time)."""
+    that some 60 cover the time); `buckets` of the histogram to a decade."""
 
     events: tuple[str, ...] = ()
     condition: str = "true"
     longest: int = 20
     every_ns: int | None = None
     top: int = 0
+    buckets: int = BUCKETS_PER_DECADE
 
 
 def waits_page(traces: Traces, request: Request) -> dict[str, Any]:
@@ -65,7 +66,7 @@ def waits_page(traces: Traces, request: Request) -> dict[str, Any]:
         "summary": _summary(traces, values),
         "quantiles": _quantiles(values),
         "note": NOTE,
-        "histogram": _histogram(values),
+        "histogram": _histogram(values, request.buckets),
         "tail": _tail(values),
         "longest": _longest(traces, request.longest),
         "series": _series(traces, request.every_ns),
@@ -166,15 +167,15 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _histogram(values: NDArray[np.int64]) -> dict[str, list[float]]:
+def _histogram(values: NDArray[np.int64], per_decade: int) -> dict[str, list[float]]:
     """Counts and time by logarithmic bucket; waits of less than 1 us are in the first."""
     import numpy as np
 
     low = max(int(values[0]), 1_000)
     high = max(int(values[-1]), low)
-    first = math.floor(math.log10(low) * BUCKETS_PER_DECADE + 1e-9)
-    last = math.floor(math.log10(high) * BUCKETS_PER_DECADE + 1e-9) + 1
-    edges = 10 ** (np.arange(first, last + 1) / BUCKETS_PER_DECADE)
+    first = math.floor(math.log10(low) * per_decade + 1e-9)
+    last = math.floor(math.log10(high) * per_decade + 1e-9) + 1
+    edges = 10 ** (np.arange(first, last + 1) / per_decade)
     whole = np.ceil(edges - 1e-6).astype(np.int64)  # a wait of exactly 1 ms begins its bucket
     cuts = np.searchsorted(values, whole)
     cuts[0], cuts[-1] = 0, values.size

@@ -3,8 +3,9 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::accounting::Account;
+use super::clock::TICK_NS;
 use super::evidence::narrow;
-use super::reader::Reader;
+use super::reader::{CENTISECOND_NS, Reader};
 use super::rows::Sink;
 use super::session::Session;
 use super::tally::{COUNTED, Tally, word_of};
@@ -147,6 +148,26 @@ fn span(sessions: &[Session]) -> Option<(i64, i64)> {
     spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
 }
 
+/// What the stamps say of the unit of time, where it is another than microseconds and no header said so.
+fn unit_words<S: Sink>(reader: &Reader<S>) -> Option<&'static str> {
+    if reader.other_unit_ns().is_some() {
+        return Some(
+            "the stamps say that its times are not microseconds, and standard input cannot be read twice; \
+             read the file itself, or say --tim-unit",
+        );
+    }
+    match reader.unit_ns() {
+        TICK_NS if !reader.is_unit_asked() => Some(
+            "its clock ticks every 1.024 us, as its wall-clock stamps show; all times but CPU are converted \
+             (--tim-unit 1us reads them as they stand)",
+        ),
+        CENTISECOND_NS if reader.facts.major() != Some(8) && !reader.is_unit_asked() => {
+            Some("its times are centiseconds, as its wall-clock stamps show (--tim-unit says otherwise)")
+        }
+        _ => None,
+    }
+}
+
 fn warnings<S: Sink>(reader: &Reader<S>, path: &str, account: &Account) -> Vec<String> {
     let mut told = Vec::new();
     let tally = &reader.tally;
@@ -157,6 +178,9 @@ fn warnings<S: Sink>(reader: &Reader<S>, path: &str, account: &Account) -> Vec<S
              nothing says where it went; trace with waits (level 8)",
             tally.level()
         ));
+    }
+    if let Some(words) = unit_words(reader) {
+        told.push(format!("{path}: {words}"));
     }
     if reader.pieces.cut {
         told.push(format!("{path}: the trace was cut at max_dump_file_size; what came later is lost"));

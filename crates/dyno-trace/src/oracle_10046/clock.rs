@@ -16,8 +16,8 @@ pub struct Clock {
     stamp_ns: i64,
     /// Stamp and `tim` of the last anchor, ns.
     last: Option<(i64, i64)>,
-    /// Intervals between anchors in a row that fit only if a unit of `tim` is 10,000 times as long.
-    pub slow: u32,
+    /// The unit that the last intervals between anchors fit, and how many in a row.
+    fits: (TimUnit, u32),
     /// Number of anchors.
     pub anchors: u64,
     /// Largest residual, without its sign.
@@ -25,7 +25,42 @@ pub struct Clock {
 }
 
 /// Intervals shorter than this do not tell the unit of `tim`, ns.
-const SLOW_LEAST_NS: i64 = 1_000_000_000;
+const INTERVAL_LEAST_NS: i64 = 1_000_000_000;
+
+/// Nanoseconds of a tick where a port shifts by ten bits instead of dividing by a thousand (9i).
+pub const TICK_NS: i64 = 1_024;
+
+/// Nanoseconds of a unit of `c`: it comes from the operating system, which knows no ticks.
+pub(super) fn cpu_unit_ns(unit_ns: i64) -> i64 {
+    if unit_ns == TICK_NS { 1_000 } else { unit_ns }
+}
+
+/// What unit the wall clock says `tim` has, where it is taken for microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimUnit {
+    /// As it is taken.
+    #[default]
+    Microsecond,
+    /// 1.024 us.
+    Tick,
+    /// 10,000 us.
+    Centisecond,
+}
+
+impl TimUnit {
+    /// The unit in which `passed` ns, counted as microseconds, are `wall` ns. A tick is 2.4 % more than
+    /// a microsecond; stamps of milliseconds over a second tell 0.1 %.
+    fn of(wall: i64, passed: i64) -> Self {
+        if passed <= 0 || wall < INTERVAL_LEAST_NS {
+            return Self::Microsecond;
+        }
+        match wall as f64 / passed as f64 {
+            ratio if (8_000.0..=12_500.0).contains(&ratio) => Self::Centisecond,
+            ratio if (1.021..=1.027).contains(&ratio) => Self::Tick,
+            _ => Self::Microsecond,
+        }
+    }
+}
 
 /// What an anchor changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +73,15 @@ pub struct Anchor {
 
 impl Default for Clock {
     fn default() -> Self {
-        Self { offset_ns: 0, anchored: false, stamp_ns: NONE, last: None, slow: 0, anchors: 0, residual_max_ns: 0 }
+        Self {
+            offset_ns: 0,
+            anchored: false,
+            stamp_ns: NONE,
+            last: None,
+            fits: (TimUnit::Microsecond, 0),
+            anchors: 0,
+            residual_max_ns: 0,
+        }
     }
 }
 
@@ -76,15 +119,26 @@ impl Clock {
         Anchor { residual_ns: moved, shift_ns: None }
     }
 
-    /// Between two stamps the wall clock and `tim` should advance alike. Where the wall is 10,000
-    /// times as fast, `tim` counts centiseconds and is taken for microseconds.
+    /// Between two stamps the wall clock and `tim` should advance alike; where they do not, `tim`
+    /// counts something else than microseconds.
     fn compare(&mut self, tim_ns: i64) {
         if let Some((stamp, tim)) = self.last.replace((self.stamp_ns, tim_ns)) {
             let wall = self.stamp_ns.saturating_sub(stamp);
             let passed = tim_ns.saturating_sub(tim);
-            let ratio = if passed > 0 { wall / passed } else { 0 };
-            let slow = wall >= SLOW_LEAST_NS && (8_000..=12_500).contains(&ratio);
-            self.slow = if slow { self.slow + 1 } else { 0 };
+            let unit = TimUnit::of(wall, passed);
+            self.fits = (unit, if unit == self.fits.0 { self.fits.1 + 1 } else { 1 });
+        }
+    }
+
+    /// The unit that the stamps tell, once enough intervals in a row agree.
+    pub fn unit(&self) -> TimUnit {
+        /// So many in a row for centiseconds, which nothing else looks like, and for ticks, which a
+        /// clock that is being set might.
+        const ENOUGH: (u32, u32) = (2, 3);
+        match self.fits {
+            (TimUnit::Centisecond, count) if count >= ENOUGH.0 => TimUnit::Centisecond,
+            (TimUnit::Tick, count) if count >= ENOUGH.1 => TimUnit::Tick,
+            _ => TimUnit::Microsecond,
         }
     }
 
@@ -124,10 +178,22 @@ mod tests {
             clock.stamp(second * 1_000_000_000);
             clock.anchor(1_000 * (500 + second * 100));
         }
-        assert_eq!(clock.slow, 3);
+        assert_eq!(clock.unit(), TimUnit::Centisecond);
         clock.stamp(5_000_000_000);
         clock.anchor(1_000_000_000);
-        assert_eq!(clock.slow, 0);
+        assert_eq!(clock.unit(), TimUnit::Microsecond);
+    }
+
+    #[test]
+    fn ticks_of_1024_ns_show_in_the_stamps_and_a_slewed_clock_does_not() {
+        for (ppm, unit) in [(24_000, TimUnit::Tick), (500, TimUnit::Microsecond), (50_000, TimUnit::Microsecond)] {
+            let mut clock = Clock::default();
+            for second in 0..5i64 {
+                clock.stamp(second * 2_000_000_000 / 1_000_000 * 1_000_000);
+                clock.anchor(second * 2_000_000_000 * 1_000_000 / (1_000_000 + ppm));
+            }
+            assert_eq!(clock.unit(), unit, "{ppm}");
+        }
     }
 
     #[test]

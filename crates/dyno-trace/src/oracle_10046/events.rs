@@ -1,16 +1,19 @@
 //! Names of events and calls as small numbers, and the common class of an Oracle event.
 //!
 //! The name stays Oracle's own (`log file sync`); the class (`commit`) is the one that every engine's
-//! events share. A class is found by the longest known beginning of the name; what is not known is
-//! `other`. Think time (a long message from the client) is `idle`, which a row decides, not a name.
+//! events share (`events/oracle.rs` has the table). Think time (a long message from the client) is `idle`, which a row decides, not a name.
 
 use super::record::CallKind;
+
+mod oracle;
+
+pub use oracle::class_of;
 
 /// Words of the call kinds that are not LOB calls, by number.
 pub const KINDS: [&str; 8] = ["parse", "exec", "fetch", "unmap", "sort unmap", "close", "lob", "rpc exec"];
 
 /// The common classes, by number.
-pub const CLASSES: [&str; 11] = [
+pub const CLASSES: [&str; 13] = [
     "commit",
     "log write",
     "data read",
@@ -22,6 +25,8 @@ pub const CLASSES: [&str; 11] = [
     "CPU",
     "idle",
     "other",
+    "cluster",
+    "scheduler",
 ];
 
 /// Class of think time.
@@ -31,103 +36,8 @@ pub const CPU: u8 = 8;
 /// Class of all that is not known.
 pub const OTHER: u8 = 10;
 
-/// Beginnings of names and their classes; the longest that fits counts.
-const BEGINNINGS: [(&str, &str); 81] = [
-    ("log file sync", "commit"),
-    ("log file parallel write", "log write"),
-    ("log file single write", "log write"),
-    ("log file sequential read", "data read"),
-    ("log file switch", "log write"),
-    ("log buffer space", "log write"),
-    ("log switch", "log write"),
-    ("LGWR", "log write"),
-    ("LNS", "log write"),
-    ("LNS wait", "log write"),
-    ("ARCH wait", "log write"),
-    ("db file parallel write", "data write"),
-    ("db file single write", "data write"),
-    ("db file async I/O submit", "data write"),
-    ("db file", "data read"),
-    ("db flash cache", "data read"),
-    ("db flash cache write", "data write"),
-    ("direct path read", "data read"),
-    ("direct path sync", "data write"),
-    ("direct path write", "data write"),
-    ("cell ", "data read"),
-    ("cell smart flash", "data write"),
-    ("read by other session", "data read"),
-    ("control file parallel write", "data write"),
-    ("control file single write", "data write"),
-    ("control file", "data read"),
-    ("local write wait", "data write"),
-    ("write complete waits", "free buffer"),
-    ("free buffer", "free buffer"),
-    ("Disk file operations I/O", "data read"),
-    ("Disk file Mirror", "data read"),
-    ("Datapump dump file I/O", "data read"),
-    ("BFILE", "data read"),
-    ("external table read", "data read"),
-    ("external table write", "data write"),
-    ("utl_file I/O", "data read"),
-    ("securefile direct-read", "data read"),
-    ("securefile direct-write", "data write"),
-    ("enq:", "lock"),
-    ("enqueue", "lock"),
-    ("row cache lock", "lock"),
-    ("library cache lock", "lock"),
-    ("library cache load lock", "lock"),
-    ("library cache pin", "lock"),
-    ("library cache: mutex", "latch"),
-    ("library cache: bucket mutex", "latch"),
-    ("global enqueue", "lock"),
-    ("DFS lock handle", "lock"),
-    ("latch", "latch"),
-    ("wait list latch", "latch"),
-    ("cursor:", "latch"),
-    ("cursor: pin S wait on X", "lock"),
-    ("row cache mutex", "latch"),
-    ("row cache read", "latch"),
-    ("buffer busy", "latch"),
-    ("gc buffer busy", "latch"),
-    ("gc ", "network"),
-    ("ges ", "network"),
-    ("SQL*Net", "network"),
-    ("TCP Socket", "network"),
-    ("Virtual Circuit", "network"),
-    ("virtual circuit", "network"),
-    ("dispatcher timer", "idle"),
-    ("HS message to agent", "network"),
-    ("remote db", "network"),
-    ("resmgr:", "CPU"),
-    ("PX Deq: Execution Msg", "idle"),
-    ("PX Deq Credit: need buffer", "idle"),
-    ("PX Idle Wait", "idle"),
-    ("PX Deq", "idle"),
-    ("PL/SQL lock timer", "idle"),
-    ("pipe get", "idle"),
-    ("pmon timer", "idle"),
-    ("smon timer", "idle"),
-    ("rdbms ipc message", "idle"),
-    ("Streams AQ: waiting", "idle"),
-    ("wait for unread message", "idle"),
-    ("jobq slave wait", "idle"),
-    ("single-task message", "idle"),
-    ("class slave wait", "idle"),
-    ("Space Manager: slave idle wait", "idle"),
-];
-
 /// The event whose long waits are the user's own time.
 pub const FROM_CLIENT: &str = "SQL*Net message from client";
-
-/// Number in [`CLASSES`] of an event's class.
-pub fn class_of(event: &str) -> u8 {
-    BEGINNINGS
-        .iter()
-        .filter(|(beginning, _)| event.starts_with(beginning))
-        .max_by_key(|(beginning, _)| beginning.len())
-        .and_then(|(_, class)| CLASSES.iter().position(|known| known == class))
-        .map_or(OTHER, |at| at as u8)
-}
 
 /// Number of a call's kind as far as its name does not matter.
 #[inline]
@@ -279,26 +189,6 @@ impl Events {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_longest_known_beginning_tells_the_class() {
-        let class = |name| CLASSES[usize::from(class_of(name))];
-        assert_eq!(class("log file sync"), "commit");
-        assert_eq!(class("db file sequential read"), "data read");
-        assert_eq!(class("db file parallel write"), "data write");
-        assert_eq!(class("enq: TX - row lock contention"), "lock");
-        assert_eq!(class("cursor: pin S wait on X"), "lock");
-        assert_eq!(class("cursor: pin S"), "latch");
-        assert_eq!(class("SQL*Net more data to client"), "network");
-        assert_eq!(class("no such event"), "other");
-    }
-
-    #[test]
-    fn every_beginning_names_a_class_that_exists() {
-        for (_, class) in BEGINNINGS {
-            assert!(CLASSES.contains(&class), "{class}");
-        }
-    }
 
     #[test]
     fn names_with_the_same_hash_are_kept_apart() {

@@ -28,7 +28,7 @@ use super::statements::{Registry, hash64};
 pub use buffer::{NumberHasher, narrow};
 use call_rows::Kept as KeptCall;
 pub use endings::finish;
-pub use folder::{Folder, Small};
+pub use folder::{Folder, Small, shared_part};
 use parts::{Linked, Links, Parts};
 pub use plan_text::{FIGURES, PlanText, plan_text};
 use small_rows::SmallRows;
@@ -114,7 +114,7 @@ impl Evidence {
         }
     }
 
-    fn flush_calls(&mut self) {
+    fn flush_calls(&mut self, last: bool) {
         if self.calls.is_empty() {
             return;
         }
@@ -127,11 +127,12 @@ impl Evidence {
         let columns = call_rows::columns(&self.calls, self.options.file, &names);
         self.calls_from += self.calls.len() as u64;
         self.calls.clear();
-        let result = self.call_parts.write(columns);
+        let parts = &mut self.call_parts;
+        let result = if last { parts.write_last(columns) } else { parts.write(columns) };
         self.keep(result);
     }
 
-    fn flush_waits(&mut self) {
+    fn flush_waits(&mut self, last: bool) {
         if self.waits.is_empty() {
             return;
         }
@@ -147,7 +148,8 @@ impl Evidence {
         let columns = wait_rows::columns(&self.waits, self.options.file, &names);
         self.waits_from += self.waits.len() as u64;
         self.waits.clear();
-        let result = self.wait_parts.write(columns);
+        let parts = &mut self.wait_parts;
+        let result = if last { parts.write_last(columns) } else { parts.write(columns) };
         self.keep(result);
     }
 
@@ -196,7 +198,7 @@ impl Sink for Evidence {
         row.context += self.options.base;
         self.calls.push(KeptCall { row, parent: u64::MAX });
         if self.calls.len() >= FLUSH_ROWS {
-            self.flush_calls();
+            self.flush_calls(false);
         }
     }
 
@@ -207,7 +209,7 @@ impl Sink for Evidence {
         let (names, values) = self.take_apart(batch.bytes_of(row.parameters));
         self.waits.push(KeptWait { row, values, names, owner: u64::MAX, depth: u8::MAX });
         if self.waits.len() >= FLUSH_ROWS {
-            self.flush_waits();
+            self.flush_waits(false);
         }
     }
 

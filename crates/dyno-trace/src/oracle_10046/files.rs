@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use super::input::{Compression, Input, Source, open};
+use super::input::{Compression, Input, Source, TooDense, open};
 use super::lexer::{Lexer, Options};
 use super::record::{Batch, NONE, Placed, Reason, Record, Text, Unread};
 use super::refusal::Refusal;
@@ -257,6 +257,8 @@ fn stream<E: From<Refusal>>(
     let path = path.to_owned();
     Err(if compression == Compression::Plain {
         Refusal::Unreadable { path, source }
+    } else if source.get_ref().is_some_and(|inner| inner.is::<TooDense>()) {
+        Refusal::TooDense { path, source }
     } else {
         Refusal::Damaged { path, compression, bytes, source }
     }

@@ -12,8 +12,15 @@ use std::sync::atomic::{AtomicU64, Ordering as Memory};
 
 use super::refusal::Refusal;
 
-/// Memory that an xz or lzma decoder may take, in KiB: the largest preset needs 64 MiB.
-const DECODER_KIB: u32 = 256 * 1024;
+/// Memory that an xz or lzma decoder may take, in KiB: the largest preset needs 65 MiB.
+const DECODER_KIB: u32 = 96 * 1024;
+
+/// How many times as large as what was read the text may be. Traces pack 8 to 60 to one, those that
+/// repeat one line for ever 200.
+const RATIO_MAX: u64 = 400;
+
+/// Text of this size is let through whatever its ratio.
+const RATIO_FROM: u64 = 64 << 20;
 
 /// One thing to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,7 +142,8 @@ fn stream(
     compression: Compression,
     taken: &Arc<AtomicU64>,
 ) -> io::Result<Input> {
-    let raw = Counted { from: Cursor::new(first).chain(rest), taken: Arc::clone(taken) };
+    let packed = Arc::new(AtomicU64::new(0));
+    let raw = Counted { from: Cursor::new(first).chain(rest), taken: Arc::clone(taken), own: Arc::clone(&packed) };
     let reader: Box<dyn Read + Send> = match compression {
         Compression::Plain => Box::new(raw),
         Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(buffered(raw))),
@@ -144,7 +152,39 @@ fn stream(
         Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(buffered(raw))),
         Compression::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(buffered(raw))?),
     };
-    Ok(Input::Stream(reader, compression))
+    let limit = if compression == Compression::Plain { u64::MAX } else { RATIO_FROM };
+    Ok(Input::Stream(Box::new(Limited { from: reader, packed, text: 0, limit }), compression))
+}
+
+/// A small file unpacks to so much that it is no trace: the reading ends here.
+#[derive(Debug, thiserror::Error)]
+#[error("{packed} bytes unpack to more than {text} bytes, over {RATIO_MAX} times as much")]
+pub struct TooDense {
+    packed: u64,
+    text: u64,
+}
+
+/// Ends a reading whose text outgrows what is read for it; checked while it is unpacked.
+struct Limited {
+    from: Box<dyn Read + Send>,
+    packed: Arc<AtomicU64>,
+    text: u64,
+    /// The text may grow to this size before the ratio is looked at.
+    limit: u64,
+}
+
+impl Read for Limited {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.from.read(into)?;
+        self.text += count as u64;
+        if self.text > self.limit {
+            let packed = self.packed.load(Memory::Relaxed);
+            if self.text / RATIO_MAX > packed {
+                return Err(io::Error::other(TooDense { packed, text: self.text }));
+            }
+        }
+        Ok(count)
+    }
 }
 
 fn buffered<R: Read>(raw: R) -> BufReader<R> {
@@ -155,12 +195,15 @@ fn buffered<R: Read>(raw: R) -> BufReader<R> {
 struct Counted<R> {
     from: Chain<Cursor<Vec<u8>>, R>,
     taken: Arc<AtomicU64>,
+    /// The same for this input alone.
+    own: Arc<AtomicU64>,
 }
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let count = self.from.read(into)?;
         self.taken.fetch_add(count as u64, Memory::Relaxed);
+        self.own.fetch_add(count as u64, Memory::Relaxed);
         Ok(count)
     }
 }

@@ -6,7 +6,7 @@
 mod options;
 mod told;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ use super::files::{ReadOptions, read_file};
 use super::filter::FilterError;
 use super::input::{Source, expand};
 use super::profile::{Profile, Request, Summing, profile_json};
-use super::reader::{CENTISECOND_NS, Reader, Reading};
+use super::reader::{Reader, Reading};
 use super::refusal::Refusal;
 use super::rows::{NoSink, Sink};
 use super::statements::Registry;
@@ -57,9 +57,9 @@ pub enum JobError {
     /// Options or a request that cannot be understood.
     #[error("{0}")]
     Options(String),
-    /// The stamps of a file say that its times are centiseconds: it is read again as such.
-    #[error("times are centiseconds")]
-    Centiseconds,
+    /// The stamps of a file say that its times have another unit: it is read again as such.
+    #[error("times have another unit")]
+    Unit,
     /// A filter that cannot be understood.
     #[error(transparent)]
     Filter(#[from] FilterError),
@@ -100,8 +100,8 @@ pub struct Job {
     taken: Arc<AtomicU64>,
     total: AtomicU64,
     stop: AtomicBool,
-    /// Files whose stamps say that their times are centiseconds.
-    slow: Mutex<BTreeSet<u32>>,
+    /// Units of time, ns, of the files whose stamps say that it is another.
+    units: Mutex<BTreeMap<u32, i64>>,
 }
 
 impl Job {
@@ -112,7 +112,7 @@ impl Job {
             taken: Arc::default(),
             total: AtomicU64::new(0),
             stop: AtomicBool::new(false),
-            slow: Mutex::default(),
+            units: Mutex::default(),
         }
     }
 
@@ -149,15 +149,15 @@ impl Job {
         (tasks, refusals)
     }
 
-    fn slow(&self) -> MutexGuard<'_, BTreeSet<u32>> {
-        self.slow.lock().unwrap_or_else(PoisonError::into_inner)
+    fn units(&self) -> MutexGuard<'_, BTreeMap<u32, i64>> {
+        self.units.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How a file is read, as far as is known by now.
     fn reading(&self, task: &Task, statements: bool) -> Reading {
-        let slow = self.slow().contains(&task.number).then_some(CENTISECOND_NS);
+        let learnt = self.units().get(&task.number).copied();
         let asked = self.options.reading(task.number, statements);
-        Reading { unit_ns: asked.unit_ns.or(slow), ..asked }
+        Reading { unit_ns: asked.unit_ns.or(learnt), ..asked }
     }
 
     /// Does it until no file makes it begin again: a unit is learnt once per file, and one after the
@@ -225,15 +225,17 @@ impl Job {
                 return Err(JobError::Stopped);
             }
             reader.batch(&batch)?;
-            if reader.seems_centiseconds() && task.source != Source::Stdin {
-                self.slow().insert(task.number);
-                return Err(JobError::Centiseconds);
+            if let Some(unit_ns) = reader.other_unit_ns().filter(|_| task.source != Source::Stdin) {
+                self.units().insert(task.number, unit_ns);
+                return Err(JobError::Unit);
             }
             Ok(batch)
         });
         let ended = match ended {
             Ok(end) => (end.compression.to_string(), None),
-            Err(JobError::Refused { refusal: damage @ Refusal::Damaged { .. } }) => (String::new(), Some(damage)),
+            Err(JobError::Refused { refusal: damage @ (Refusal::Damaged { .. } | Refusal::TooDense { .. }) }) => {
+                (String::new(), Some(damage))
+            }
             Err(error) => return Err(error),
         };
         reader.finish();
@@ -329,6 +331,7 @@ impl Job {
             let (compression, damage) = self.read(task, lexing, &mut reader)?;
             let path = path_of(task);
             finish(&mut reader, &path)?;
+            folder.done(task.number)?;
             Ok((report(&reader, &path, &compression), damage))
         };
         let outcomes = self.each(tasks, alone, work);
@@ -369,7 +372,7 @@ impl Job {
 
 /// Whether the files have to be read again, and why.
 fn again<T>(outcomes: &[Outcome<T>], registry: &Registry, alone: bool) -> Result<(), Again> {
-    if outcomes.iter().any(|outcome| matches!(outcome, Err(JobError::Centiseconds))) {
+    if outcomes.iter().any(|outcome| matches!(outcome, Err(JobError::Unit))) {
         return Err(Again::Unit);
     }
     if registry.is_disordered() && !alone { Err(Again::Alone) } else { Ok(()) }

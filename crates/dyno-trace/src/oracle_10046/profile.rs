@@ -62,6 +62,19 @@ pub const KIND_SUMS: [&str; 10] = [
     "self_current_reads",
 ];
 
+/// The durations of a group: of its waits, of its calls' CPU, of what nothing explains in its calls.
+/// They are kept apart, since a quantile of all three together would be of nothing.
+pub type Lines = [Line; 3];
+
+/// Where among [`Lines`] an item goes.
+pub(super) fn slot(what: What) -> usize {
+    match what {
+        What::Wait(_) | What::Think => 0,
+        What::Cpu => 1,
+        What::Unaccounted => 2,
+    }
+}
+
 /// A map from a group's numbers to its line.
 type Groups = HashMap<[i64; BY_MAX], (Item, usize), BuildHasherDefault<NumberHasher>>;
 
@@ -80,7 +93,7 @@ pub struct Summing {
     cpu: Line,
     unaccounted: Line,
     groups: Groups,
-    lines: Vec<Line>,
+    lines: Vec<Lines>,
     kinds: Vec<KindSum>,
     /// Items whose session has no stamp yet, where times matter.
     early: Vec<Item>,
@@ -160,10 +173,10 @@ impl Summing {
         }
         let lines = &mut self.lines;
         let (_, line) = self.groups.entry(key).or_insert_with(|| {
-            lines.push(Line::default());
+            lines.push(Lines::default());
             (*item, lines.len() - 1)
         });
-        self.lines[*line].record(item.duration_ns);
+        self.lines[*line][slot(item.what)].record(item.duration_ns);
     }
 
     /// Adds a wait.

@@ -9,6 +9,7 @@ mod stamps;
 use std::collections::HashMap;
 
 use super::accounting::{Account, BACK_MAX_NS};
+use super::clock::cpu_unit_ns;
 use super::events::{Events, KINDS, Names, kind_of};
 use super::header::Facts;
 use super::record::{Batch, Call, CallKind, NONE, Placed, Record, Wait};
@@ -35,18 +36,20 @@ const HEADER_LINES_MAX: usize = 200;
 pub struct Reading {
     /// Number of the file among those read.
     pub file: u32,
-    /// Nanoseconds of a unit of `e`, `c`, `ela` and `tim`: 1000, in 8i 10^7. `None`: as the header's
-    /// version tells.
+    /// Nanoseconds of a unit of `e`, `ela` and `tim`: 1000, in 8i 10^7, in some 9i 1024. `None`: as the
+    /// header's version and the stamps tell.
     pub unit_ns: Option<i64>,
     /// A message from the client that takes so long is think time.
     pub think_time_ns: i64,
     /// Whether statements are wanted: their texts are hashed only then.
     pub statements: bool,
+    /// Whether the user said the unit.
+    pub is_unit_asked: bool,
 }
 
 impl Default for Reading {
     fn default() -> Self {
-        Self { file: 0, unit_ns: None, think_time_ns: 1_000_000_000, statements: true }
+        Self { file: 0, unit_ns: None, think_time_ns: 1_000_000_000, statements: true, is_unit_asked: false }
     }
 }
 
@@ -84,6 +87,7 @@ pub struct Reader<S> {
     pub pieces: Pieces,
     reading: Reading,
     unit_ns: i64,
+    cpu_unit_ns: i64,
     statements: Statements,
     contexts: HashMap<Context, u32>,
     contexts_told: u32,
@@ -109,6 +113,7 @@ impl<S: Sink> Reader<S> {
             facts: Facts::default(),
             pieces: Pieces::default(),
             unit_ns: reading.unit_ns.unwrap_or(MICROSECOND_NS),
+            cpu_unit_ns: cpu_unit_ns(reading.unit_ns.unwrap_or(MICROSECOND_NS)),
             reading,
             statements: Statements::new(registry, reading.file),
             contexts: HashMap::new(),
@@ -149,17 +154,26 @@ impl<S: Sink> Reader<S> {
         whole
     }
 
+    /// Whether the unit is the user's word.
+    pub fn is_unit_asked(&self) -> bool {
+        self.reading.is_unit_asked
+    }
+
     /// Nanoseconds of a unit of the file's times.
     pub fn unit_ns(&self) -> i64 {
         self.unit_ns
     }
 
+    fn set_unit(&mut self, unit_ns: i64) {
+        (self.unit_ns, self.cpu_unit_ns) = (unit_ns, cpu_unit_ns(unit_ns));
+    }
+
     #[inline]
-    fn ns(&self, value: i64) -> i64 {
+    fn ns(value: i64, unit_ns: i64) -> i64 {
         if value == NONE {
             return 0;
         }
-        value.saturating_mul(self.unit_ns).clamp(-LONGEST_NS, LONGEST_NS)
+        value.saturating_mul(unit_ns).clamp(-LONGEST_NS, LONGEST_NS)
     }
 
     /// A moment of the trace's clock, ns; the end of the last record where there is none.
@@ -275,10 +289,10 @@ impl<S: Sink> Reader<S> {
         let context = self.context();
         let number = self.calls;
         self.calls += 1;
-        let elapsed_ns = self.ns(call.e);
+        let elapsed_ns = Self::ns(call.e, self.unit_ns);
         let inclusive = Figures {
             elapsed_ns,
-            cpu_ns: self.ns(call.c),
+            cpu_ns: Self::ns(call.c, self.cpu_unit_ns),
             physical: known(call.p),
             consistent: known(call.cr),
             current: known(call.cu),
@@ -367,7 +381,7 @@ impl<S: Sink> Reader<S> {
         let number = self.waits;
         self.waits += 1;
         self.tally.timed_waits += u64::from(wait.ela != NONE);
-        let elapsed_ns = self.ns(wait.ela);
+        let elapsed_ns = Self::ns(wait.ela, self.unit_ns);
         let event = self.event(batch.bytes_of(wait.nam), wait.nam_hash);
         let from_client = self.events.is_from_client(event);
         let session = &mut self.sessions[self.current];

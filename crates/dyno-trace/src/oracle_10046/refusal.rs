@@ -102,6 +102,14 @@ pub enum Refusal {
         /// The file.
         path: PathBuf,
     },
+    /// The compressed data unpack to far more than traces do.
+    #[error("{}: is not read to its end: {source}", path.display())]
+    TooDense {
+        /// The file.
+        path: PathBuf,
+        /// How much came of how much.
+        source: io::Error,
+    },
     /// The compressed data are damaged or cut.
     #[error(
         "{}: the {compression} data are damaged after {bytes} bytes of text: {source}",
@@ -137,6 +145,7 @@ impl Refusal {
             }
             Refusal::Report { .. } => "Give the .trc file that tkprof read.",
             Refusal::Yashan { .. } => "Read it with YashanDB's own tools.",
+            Refusal::TooDense { .. } => "If it is a trace all the same, unpack it and give the plain file.",
             Refusal::Damaged { .. } => "Copy the file again; what came before the damage was read.",
         }
     }
@@ -156,6 +165,7 @@ impl Refusal {
             | Refusal::Report { path }
             | Refusal::Yashan { path }
             | Refusal::NoRecords { path }
+            | Refusal::TooDense { path, .. }
             | Refusal::Damaged { path, .. } => Some(path),
         }
     }

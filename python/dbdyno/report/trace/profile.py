@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "count",
+    "waits",
     "total_ns",
     "share",
     "mean_ns",
@@ -56,6 +57,8 @@ def view(model: Analysis, longest: int = 60) -> base.View | None:
         "has_mostly": bool(mostly),
         "left_out": _left_out(given),
         "total": {"seconds": seconds(given.get("elapsed_ns")), "share": fmt.percent(1.0)},
+        "sums": [fmt.line(name) for name in next(iter([line["sums"] for line in lines if line.get("sums")]), {})],
+        "is_mixed": any(line.get("mean_ns") is None for line in lines),
         "is_part": bool(given.get("is_part")),
         "shown": seconds(given.get("shown_ns")),
         "decades": [fmt.duration(low, 1) if low >= _LEAST else "<1 µs" for low in decades],
@@ -79,10 +82,10 @@ def _mostly(model: Analysis) -> dict[str, base.View]:
 
 def _row(line: dict[str, Any], decades: list[int], model: Analysis, longest: int) -> base.View:
     buckets = _buckets(line)
-    by_decade = {_place(bucket): bucket for bucket in buckets if bucket["low"] >= 0}
     places = [_place({"low": low}) for low in decades]
-    times = [float(by_decade[at]["total"]) if at in by_decade else 0.0 for at in places]
-    counts = [by_decade[at]["count"] if at in by_decade else 0 for at in places]
+    inside = [[b for b in buckets if b["low"] >= 0 and _place(b) == at] for at in places]
+    times = [float(sum(bucket["total"] for bucket in found)) for found in inside]
+    counts = [sum(bucket["count"] for bucket in found) for found in inside]
     # A decade of waits of 0 us has a count and no time: it is shown as the smallest bar.
     small = max(times, default=0.0) / 1000 or 1.0
     skew = [time or (small if count else 0.0) for time, count in zip(times, counts, strict=True)]
@@ -91,6 +94,8 @@ def _row(line: dict[str, Any], decades: list[int], model: Analysis, longest: int
         "what": fmt.line(line.get("what") or "wait"),
         "class": fmt.line(line.get("class") or ""),
         "count": fmt.count(line.get("count")) if line.get("count") else "",
+        "waits": fmt.count(line.get("waits")) if line.get("waits") else "",
+        "sums": [_sum(value) for value in (line.get("sums") or {}).values()],
         "seconds": seconds(line.get("total_ns")),
         "share": share(line.get("share")),
         "width": max(0.0, min(float(fmt.number(line.get("share")) or 0.0), 1.0)),
@@ -99,6 +104,12 @@ def _row(line: dict[str, Any], decades: list[int], model: Analysis, longest: int
         "skew_heights": [value / (max(skew) or 1.0) for value in skew] if buckets else [],
         "buckets": [_bucket(bucket, line) for bucket in buckets],
     }
+
+
+def _sum(value: object) -> str:
+    """A sum of calls' figures; nothing where a line holds no call."""
+    given = fmt.number(value)
+    return "" if given is None else fmt.count(round(given)) if given == round(given) else fmt.text(f"{given:.4g}")
 
 
 def _time(line: dict[str, Any], name: str) -> str:
@@ -146,7 +157,7 @@ def _buckets(line: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _place(bucket: dict[str, Any]) -> int:
     """The decade of a bucket: 3 is 1 to 10 us, 2 all below 1 us."""
-    return round(math.log10(bucket["low"])) if bucket["low"] >= _LEAST else _BELOW
+    return math.floor(math.log10(bucket["low"]) + 1e-9) if bucket["low"] >= _LEAST else _BELOW
 
 
 def _decades(lines: list[dict[str, Any]]) -> list[int]:
@@ -236,6 +247,7 @@ def rows(model: Analysis) -> list[dict[str, Any]]:
         {name: (reading.dig(line, "key") or {}).get(name) for name in by}
         | {"what": line.get("what"), "name": line.get("name"), "class": line.get("class")}
         | {name: line.get(name) for name in COLUMNS}
+        | {f"sum({name})": value for name, value in (line.get("sums") or {}).items()}
         for line in reading.entries(given, "rows")
     ]
 
@@ -246,9 +258,23 @@ def print_page(model: Analysis, page: Console) -> None:
     if shown is None:
         return
     columns = [(title, key) for title, key, least in _SHOWN if page.width >= least]
+    if shown["is_mixed"]:
+        # Calls and their waits together: `count` is of the calls, and no length is of one thing.
+        without = ("mean", "p50", "p99", "max")
+        columns = [columns[0], ("waits", "waits"), *((t, key) for t, key in columns[1:] if key not in without)]
+    if shown["sums"]:
+        left = ("bar", "share") if len(shown["sums"]) > 2 else ("bar",)
+        columns = [(title, key) for title, key in columns if key not in left]
     heading = "Where the time went" + (f", by {', '.join(shown['by'])}" if shown["by"] else "")
-    table = console.table(heading, [""], [title for title, _ in columns], narrowest=29, padding=(0, 2, 0, 0))
-    if shown["decades"]:
+    table = console.table(
+        heading,
+        [""],
+        [*(title for title, _ in columns), *(name.replace("_", " ") for name in shown["sums"])],
+        narrowest=29,
+        padding=(0, 2, 0, 0),
+    )
+    draws = bool(shown["decades"]) and not shown["sums"]
+    if draws:
         ends = f"{shown['decades'][0]}…"
         table.add_column(ends, no_wrap=True)
     for number, (title, _) in enumerate(columns, 1):
@@ -256,8 +282,9 @@ def print_page(model: Analysis, page: Console) -> None:
     for row in shown["rows"]:
         style = _STYLES.get(row["what"], "")
         cells = [characters.bar(row["width"], 10) if key == "bar" else row[key] for _, key in columns]
+        cells += row["sums"] or [""] * len(shown["sums"])
         named = console.plain(row["name"], style)
-        drawn = [console.plain(row["skew"], style)] if shown["decades"] else []
+        drawn = [console.plain(row["skew"], style)] if draws else []
         table.add_row(named, *(console.plain(cell) for cell in cells), *drawn)
     for row, style in ((shown["left_out"], "dim"), (_total(shown), "bold")):
         if row is not None:

@@ -20,6 +20,8 @@ _KEYS = ("calls", "elapsed_ns", "cpu_ns", "physical_reads", "consistent_reads", 
 _LONGEST = 4000
 _LINES = 5
 _RELATIVES = 4
+CARDS_MOST = 200
+"""So many statements are printed with all that is known of them."""
 COLUMNS = (
     "statement",
     "sqlid",
@@ -62,7 +64,7 @@ def _statement(at: int, entry: dict[str, Any], anchors: dict[str, str]) -> base.
         "facts": _facts(entry, len(variants)),
         "share": share(entry.get("share")),
         "width": max(0.0, min(fmt.number(entry.get("share")) or 0.0, 1.0)),
-        "steps": [_step(step["step"], step) for step in entry.get("steps") or []],
+        **_steps(entry),
         "total": _step("total", entry.get("total") or {}),
         "inclusive": _inclusive(entry.get("total") or {}),
         "inside": [_wait(wait) for wait in entry.get("waits") or [] if wait.get("inside")],
@@ -108,6 +110,15 @@ def _facts(entry: dict[str, Any], variants: int) -> list[str]:
 def _step(name: str, step: dict[str, Any]) -> base.View:
     cells = [seconds(step.get(key)) if key.endswith("_ns") else fmt.count(step.get(key)) for key in _KEYS]
     return {"step": name, "cells": cells}
+
+
+def _steps(entry: dict[str, Any]) -> base.View:
+    """The steps that the total holds, and apart those that it does not: tkprof has no line for CLOSE."""
+    steps = [_step(step["step"], step) for step in entry.get("steps") or []]
+    return {
+        "steps": [step for step in steps if step["step"] != "close"],
+        "apart": [step for step in steps if step["step"] == "close"],
+    }
 
 
 def _inclusive(total: dict[str, Any]) -> str:
@@ -208,7 +219,7 @@ def totals(model: Analysis) -> base.View | None:
         "tables": [
             {
                 "title": f"{title}: {fmt.count(given[name].get('statements'))}",
-                "steps": [_step(step["step"], step) for step in given[name].get("steps") or []],
+                **_steps(given[name]),
                 "total": _step("total", given[name].get("total") or {}),
             }
             for name, title in titles.items()
@@ -233,14 +244,27 @@ def print_page(model: Analysis, page: Console) -> None:
     """Findings first, then the statements, then the totals."""
     _print_findings(model, page)
     shown = view(model)
-    for entry in (shown or {"statements": []})["statements"]:
+    entries = (shown or {"statements": []})["statements"]
+    for entry in entries[:CARDS_MOST]:
         _print_statement(entry, page)
+    if len(entries) > CARDS_MOST:
+        _print_brief(entries[CARDS_MOST:], page)
     if shown and shown["left_out"]:
         page.print(console.plain(shown["left_out"], "dim"))
         page.print()
     for table in (totals(model) or {"tables": []})["tables"]:
         _print_steps(table["title"], table, page)
         page.print()
+
+
+def _print_brief(entries: list[base.View], page: Console) -> None:
+    """A line each for statements beyond the first: what they cost, and how their text begins."""
+    page.print(console.plain("A line each for the rest; JSON and HTML have all of each", "dim"))
+    for entry in entries:
+        cells = entry["total"]["cells"]
+        head = f"{entry['number']:>6}. {entry['share']:>6}  {cells[1]:>12} s  {cells[0]:>8} calls  "
+        page.out((head + fmt.line(f"{entry['name']}  {entry['text'][:200]}", max(page.width - len(head), 20))).rstrip())
+    page.print()
 
 
 def _print_findings(model: Analysis, page: Console) -> None:
@@ -294,6 +318,8 @@ def _print_steps(title: str, entry: base.View, page: Console) -> None:
         table.add_row(*(console.plain(cell) for cell in (step["step"], *step["cells"])))
     total = entry["total"]
     table.add_row(*(console.plain(cell, "bold") for cell in (total["step"], *total["cells"])))
+    for step in entry["apart"]:
+        table.add_row(*(console.plain(cell, "dim") for cell in (step["step"], *step["cells"])))
     page.print(table)
 
 

@@ -34,8 +34,8 @@ pub fn finish(reader: &mut Reader<Evidence>, path: &str) -> Result<(), EvidenceE
         }
     }
     let sink = &mut reader.sink;
-    sink.flush_calls();
-    sink.flush_waits();
+    sink.flush_calls(true);
+    sink.flush_waits(true);
     sink.call_parts.finish()?;
     sink.wait_parts.finish()?;
     sink.links.finish()?;

@@ -1,5 +1,9 @@
 //! The folder of an import: parts of the large tables by file, one part for each small table.
+//!
+//! Files of few rows share parts, [`TOGETHER`] neighbours each: thousands of small files would make
+//! thousands of parts, and every question would open them all.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -87,10 +91,27 @@ impl Small {
     }
 }
 
+/// So many files, neighbours by their numbers, share the parts of their few rows.
+pub const TOGETHER: u32 = 64;
+
+/// Name of the part that a file shares with its neighbours.
+pub fn shared_part(file: u32) -> String {
+    format!("g{:06}", file / TOGETHER)
+}
+
+/// The parts that neighbours share, and how many of them are done.
+#[derive(Default)]
+struct Shared {
+    tables: HashMap<&'static str, Table>,
+    done: u32,
+}
+
 /// The folder of an import while it is written.
 pub struct Folder {
     dir: PathBuf,
     small: Vec<Mutex<Table>>,
+    /// By the number of the neighbourhood.
+    shared: Mutex<HashMap<u32, Shared>>,
 }
 
 impl Folder {
@@ -98,7 +119,7 @@ impl Folder {
     pub fn create(dir: &Path) -> Result<Self, EvidenceError> {
         let open = |table: &Small| Table::create(dir, table.name(), table.columns()).map(Mutex::new);
         let small = Small::ALL.iter().map(open).collect::<Result<_, _>>()?;
-        Ok(Self { dir: dir.to_owned(), small })
+        Ok(Self { dir: dir.to_owned(), small, shared: Mutex::default() })
     }
 
     /// Where it is.
@@ -116,11 +137,50 @@ impl Folder {
         Table::create(&self.dir.join(table), &format!("f{file:06}-{number:06}"), columns)
     }
 
-    /// Puts the small tables in place.
+    /// Writes all that a file has of a large table, into the part that it shares with its neighbours.
+    pub fn share(
+        &self,
+        table: &'static str,
+        columns: &[Column],
+        file: u32,
+        values: Vec<Values>,
+    ) -> Result<(), EvidenceError> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let tables = &mut shared.entry(file / TOGETHER).or_default().tables;
+        if !tables.contains_key(table) {
+            tables.insert(table, Table::create(&self.dir.join(table), &shared_part(file), columns)?);
+        }
+        tables.get_mut(table).map_or(Ok(()), |part| part.write(values))
+    }
+
+    /// A file is through: with the last of its neighbours their shared parts are put in place.
+    pub fn done(&self, file: u32) -> Result<(), EvidenceError> {
+        let whole = {
+            let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let neighbours = shared.entry(file / TOGETHER).or_default();
+            neighbours.done += 1;
+            if neighbours.done < TOGETHER {
+                return Ok(());
+            }
+            shared.remove(&(file / TOGETHER))
+        };
+        whole.map_or(Ok(()), Shared::finish)
+    }
+
+    /// Puts the small tables and what is shared in place.
     pub fn finish(self) -> Result<(), EvidenceError> {
+        for (_, shared) in self.shared.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            shared.finish()?;
+        }
         for table in self.small {
             table.into_inner().unwrap_or_else(PoisonError::into_inner).finish()?;
         }
         Ok(())
+    }
+}
+
+impl Shared {
+    fn finish(self) -> Result<(), EvidenceError> {
+        self.tables.into_values().try_for_each(|table| table.finish().map(drop))
     }
 }

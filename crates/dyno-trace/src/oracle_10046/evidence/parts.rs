@@ -43,6 +43,14 @@ impl Parts {
         Ok(())
     }
 
+    /// Appends the file's last rows. If they are its only ones, they go where its neighbours' are.
+    pub fn write_last(&mut self, values: Vec<Values>) -> Result<(), EvidenceError> {
+        if self.open.is_none() && self.number == 0 {
+            return self.folder.share(self.name, self.columns, self.file, values);
+        }
+        self.write(values)
+    }
+
     /// Puts the last part in place.
     pub fn finish(&mut self) -> Result<(), EvidenceError> {
         self.open.take().map_or(Ok(()), |table| table.finish().map(drop))
@@ -78,24 +86,25 @@ impl Links {
         self.kinds.push(kind as u32);
         self.ids.push(row_id(self.parts.file, number));
         self.parents.push(row_id(self.parts.file, parent));
-        if self.ids.len() >= FLUSH_ROWS { self.flush() } else { Ok(()) }
+        if self.ids.len() >= FLUSH_ROWS { self.flush(false) } else { Ok(()) }
     }
 
-    fn flush(&mut self) -> Result<(), EvidenceError> {
+    fn flush(&mut self, last: bool) -> Result<(), EvidenceError> {
         if self.ids.is_empty() {
             return Ok(());
         }
         let words = vec!["call".to_owned(), "wait".to_owned()];
-        self.parts.write(vec![
+        let values = vec![
             Values::Words(std::mem::take(&mut self.kinds), words),
             Values::I64(std::mem::take(&mut self.ids)),
             Values::I64(std::mem::take(&mut self.parents)),
-        ])
+        ];
+        if last { self.parts.write_last(values) } else { self.parts.write(values) }
     }
 
     /// Writes what is left and puts the part in place.
     pub fn finish(&mut self) -> Result<(), EvidenceError> {
-        self.flush()?;
+        self.flush(true)?;
         self.parts.finish()
     }
 }

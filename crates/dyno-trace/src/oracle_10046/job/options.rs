@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use super::super::filter::{Field, Filter};
 use super::super::profile::{BY_MAX, Request};
-use super::super::reader::{CENTISECOND_NS, MICROSECOND_NS, Reading};
+use super::super::reader::Reading;
 use super::JobError;
 
 /// What is read, and how.
@@ -18,8 +18,8 @@ pub struct JobOptions {
     pub binds: bool,
     /// Threads; as many as there are processors where it is not said.
     pub threads: Option<usize>,
-    /// Whether times are centiseconds (8i); as the header tells where it is not said.
-    pub centiseconds: Option<bool>,
+    /// Nanoseconds of a unit of time; as the header and the stamps tell where it is not said.
+    pub tim_unit_ns: Option<i64>,
     /// Bytes lexed at a time.
     pub chunk_bytes: Option<usize>,
 }
@@ -30,7 +30,7 @@ pub(super) fn wrong(what: &str) -> JobError {
 
 impl JobOptions {
     /// From JSON: `files` (paths, or `{"path", "arm"}`), `think_time_ns`, `binds`, `threads`,
-    /// `centiseconds`.
+    /// `tim_unit_ns`.
     pub fn from_json(text: &str) -> Result<Self, JobError> {
         let json: Json = serde_json::from_str(text).map_err(|e| JobError::Options(e.to_string()))?;
         let files = json["files"].as_array().ok_or_else(|| wrong("files: a list of paths is needed"))?;
@@ -46,7 +46,7 @@ impl JobOptions {
             think_time_ns: json["think_time_ns"].as_i64().unwrap_or(1_000_000_000),
             binds: json["binds"].as_bool().unwrap_or(false),
             threads: json["threads"].as_u64().map(|threads| threads as usize),
-            centiseconds: json["centiseconds"].as_bool(),
+            tim_unit_ns: json["tim_unit_ns"].as_i64().filter(|unit| (1..=1_000_000_000).contains(unit)),
             chunk_bytes: json["chunk_bytes"].as_u64().map(|bytes| bytes as usize),
         })
     }
@@ -58,14 +58,19 @@ impl JobOptions {
             think_time_ns: 1_000_000_000,
             binds: false,
             threads: None,
-            centiseconds: None,
+            tim_unit_ns: None,
             chunk_bytes: None,
         }
     }
 
     pub(super) fn reading(&self, file: u32, statements: bool) -> Reading {
-        let unit = |centiseconds| if centiseconds { CENTISECOND_NS } else { MICROSECOND_NS };
-        Reading { file, unit_ns: self.centiseconds.map(unit), think_time_ns: self.think_time_ns, statements }
+        Reading {
+            file,
+            unit_ns: self.tim_unit_ns,
+            think_time_ns: self.think_time_ns,
+            statements,
+            is_unit_asked: self.tim_unit_ns.is_some(),
+        }
     }
 }
 

@@ -155,6 +155,31 @@ fn is_bind_head(text: &[u8]) -> bool {
     digits > 0 && rest.get(digits) == Some(&b':')
 }
 
+/// Whether a line is the end of a record whose beginning is lost: fields of a call (`dep=0,og=4,tim=12`,
+/// perhaps without the last ones), or anything up to the clock of a wait or call.
+pub(super) fn is_fragment(line: &[u8]) -> bool {
+    const FIELDS: [&[u8]; 13] =
+        [b"c", b"e", b"p", b"cr", b"cu", b"mis", b"r", b"dep", b"og", b"plh", b"tim", b"type", b"bytes"];
+    let all_digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    let clock = memchr::memmem::rfind(line, b"tim=");
+    if let Some(at) = clock.filter(|at| *at > 0 && matches!(line[at - 1], b',' | b' ')) {
+        return all_digits(line[at + 4..].trim_ascii_end());
+    }
+    let mut fields = line.trim_ascii_end().split(|byte| *byte == b',').map(|field| {
+        let equals = memchr::memchr(b'=', field)?;
+        Some((&field[..equals], &field[equals + 1..]))
+    });
+    // The first field may have lost its beginning, the last one its end.
+    let first = fields.next().flatten();
+    let mut others = 0;
+    first.is_some_and(|(_, value)| all_digits(value))
+        && fields.all(|field| {
+            others += 1;
+            field.is_some_and(|(name, value)| FIELDS.contains(&name) && (value.is_empty() || all_digits(value)))
+        })
+        && others > 0
+}
+
 /// Where a second record begins inside a line that could not be read: two lines glued together.
 pub(super) fn second_record(line: &[u8]) -> Option<usize> {
     let by_cursor = memchr::memchr_iter(b'#', line).filter_map(|hash| {
@@ -211,6 +236,18 @@ mod tests {
         assert_eq!(class(b"*** 2020-01-01 00:00:00.000"), Class::Stamp);
         assert_eq!(class(b"***************"), Class::Other);
         assert_eq!(class(b"  ****** trying bitmap/domain indexes ******"), Class::Other);
+    }
+
+    #[test]
+    fn the_end_of_a_record_whose_beginning_is_lost_is_a_fragment() {
+        for torn in
+            ["dep=0,og=4,tim=77", "0,og=4,plh=3,tim=1", "ential read' ela= 4 file#=1 obj#=5 tim=9", "cu=0,mis=0,r="]
+        {
+            assert!(is_fragment(torn.as_bytes()), "{torn}");
+        }
+        for no in ["tim=5", "a=1", "x=1,y=2", "tim=x", "kkscoacd", "the time,tim=7 o'clock", "", "1,2,3"] {
+            assert!(!is_fragment(no.as_bytes()), "{no}");
+        }
     }
 
     #[test]

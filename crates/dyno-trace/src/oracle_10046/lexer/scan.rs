@@ -2,7 +2,7 @@
 //! of lines that cannot be read.
 
 use super::calls::Careful;
-use super::classes::{Class, class, second_record};
+use super::classes::{Class, class, is_fragment, second_record};
 use super::fields::Faults;
 use super::numbers::Memo;
 use super::state::{Carry, State};
@@ -248,6 +248,9 @@ impl Scan<'_> {
                 self.pass(line);
             }
             Class::Separator | Class::Blank => self.pass(line),
+            Class::Other if is_fragment(whole) => {
+                self.single(line, (None, Faults(Some(Reason::Torn))), Record::Call);
+            }
             Class::HeaderStart | Class::Other => {
                 self.state.header |= class == Class::HeaderStart;
                 let text = text(at, line.end);

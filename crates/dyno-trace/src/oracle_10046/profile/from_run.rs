@@ -110,6 +110,7 @@ impl Run<'_> {
             "self_physical_reads",
             "self_consistent_reads",
             "self_current_reads",
+            "file",
         ];
         for path in parts_of(self.dir, "calls", file)? {
             each(&path, &columns, |rows| {
@@ -117,7 +118,7 @@ impl Run<'_> {
                 let (sessions, contexts) = (rows.u32s("session")?, rows.u32s("context")?);
                 let (depth, misses) = (rows.u8s("depth")?, rows.u8s("misses")?);
                 let mut numbers = Vec::new();
-                for name in &columns[6..] {
+                for name in &columns[6..16] {
                     numbers.push(rows.i64s(name)?);
                 }
                 for word in &kind_words {
@@ -126,7 +127,8 @@ impl Run<'_> {
                         summing.dictionary().lob_calls.push(word.clone());
                     }
                 }
-                for at in 0..rows.len() {
+                let files = rows.u32s("file")?;
+                for at in (0..rows.len()).filter(|at| files[*at] == file) {
                     let [started_ns, elapsed_ns, cpu_ns, count, own @ ..]: [i64; 10] =
                         std::array::from_fn(|n| numbers[n][at]);
                     let kind = kind_words.get(kinds[at] as usize);
@@ -178,13 +180,14 @@ impl Run<'_> {
             "p1",
             "p2",
             "p3",
+            "file",
         ];
         for path in parts_of(self.dir, "waits", file)? {
             each(&path, &columns, |rows| {
                 let ((events, words), (statements, keys)) = (rows.words("event")?, rows.words("statement")?);
                 let (sessions, contexts) = (rows.u32s("session")?, rows.u32s("context")?);
                 let (think, mut numbers) = (rows.bools("think")?, Vec::new());
-                for name in &columns[5..] {
+                for name in &columns[5..13] {
                     numbers.push(rows.i64s(name)?);
                 }
                 for word in &words {
@@ -194,7 +197,8 @@ impl Run<'_> {
                         next
                     });
                 }
-                for at in 0..rows.len() {
+                let files = rows.u32s("file")?;
+                for at in (0..rows.len()).filter(|at| files[*at] == file) {
                     let [wait, call, started_ns, elapsed_ns, object, parameters @ ..]: [i64; 8] =
                         std::array::from_fn(|n| numbers[n][at]);
                     let owner = if call == NONE { self.late.get(&wait).copied() } else { Some(call) };

@@ -8,8 +8,8 @@ use super::super::accounting::Account;
 use super::super::evidence::narrow;
 use super::super::filter::{Field, Value};
 use super::{
-    BETWEEN, CPU_NAME, DECADES, Dictionary, Item, KIND_SUMS, KindSum, Line, Request, Summing, THINK, UNACCOUNTED, What,
-    bounds_of,
+    BETWEEN, CPU_NAME, DECADES, Dictionary, Item, KIND_SUMS, KindSum, Line, Lines, Request, Summing, THINK,
+    UNACCOUNTED, What, bounds_of, slot,
 };
 
 /// A value of a key, once the file's numbers are gone.
@@ -29,7 +29,7 @@ struct Key {
 
 #[derive(Clone, Debug)]
 struct Told {
-    line: Line,
+    lines: Lines,
     name: String,
     class: &'static str,
 }
@@ -46,6 +46,32 @@ pub struct Profile {
     pub sessions: u64,
     /// Start of the first and end of the last session, wall clock.
     pub span_ns: Option<(i64, i64)>,
+}
+
+/// One kind of durations without the others.
+fn alone(slot: usize, line: Line) -> Lines {
+    let mut lines = Lines::default();
+    lines[slot] = line;
+    lines
+}
+
+impl Told {
+    fn total_ns(&self) -> i128 {
+        self.lines.iter().map(Line::total_ns).sum()
+    }
+
+    /// Calls where there are any, else waits: what the line is of.
+    fn count(&self) -> u64 {
+        let [waits, cpu, rest] = &self.lines;
+        cpu.count().max(rest.count()).max(if cpu.count() + rest.count() == 0 { waits.count() } else { 0 })
+    }
+
+    /// The durations that quantiles can be told of: those of the only kind there is.
+    fn only(&self) -> Option<&Line> {
+        let mut there = self.lines.iter().filter(|line| line.count() > 0);
+        let first = there.next();
+        first.filter(|_| there.next().is_none())
+    }
 }
 
 fn what_word(what: What) -> &'static str {
@@ -96,11 +122,12 @@ impl Profile {
         if line.count() > 0 {
             let name = name_of(what, dictionary);
             let key = Key { what: what_word(what), parts: vec![Part::Text(name.clone())] };
-            self.merge(key, &Told { line, name, class: dictionary.class(what) });
+            let lines = alone(slot(what), line);
+            self.merge(key, &Told { lines, name, class: dictionary.class(what) });
         }
     }
 
-    fn grouped(&mut self, item: &Item, by: &[Field], dictionary: &Dictionary, line: &Line) {
+    fn grouped(&mut self, item: &Item, by: &[Field], dictionary: &Dictionary, lines: &Lines) {
         let part = |field: &Field| match (field, dictionary.value(item, *field)) {
             (Field::Event, _) => Part::Text(name_of(item.what, dictionary)),
             (_, Value::Missing) => Part::Missing,
@@ -114,12 +141,12 @@ impl Profile {
         let by_class = told || by.contains(&Field::Class);
         let class = if by_class { dictionary.class(item.what) } else { "" };
         let what = if told { what_word(item.what) } else { "call" };
-        self.merge(Key { what, parts }, &Told { line: line.clone(), name, class });
+        self.merge(Key { what, parts }, &Told { lines: lines.clone(), name, class });
     }
 
     fn merge(&mut self, key: Key, told: &Told) {
         match self.lines.get_mut(&key) {
-            Some(known) => known.line.merge(&told.line),
+            Some(known) => known.lines.iter_mut().zip(&told.lines).for_each(|(own, theirs)| own.merge(theirs)),
             None => {
                 self.lines.insert(key, told.clone());
             }
@@ -142,7 +169,7 @@ impl Profile {
         let key = Key { what: "between", parts: request.by.iter().map(part).collect() };
         let mut line = Line::default();
         line.record(narrow(account.unexplained_ns()));
-        self.merge(key, &Told { line, name: BETWEEN.to_owned(), class: "other" });
+        self.merge(key, &Told { lines: alone(2, line), name: BETWEEN.to_owned(), class: "other" });
     }
 
     /// Takes in the wall clock of a session.
@@ -162,7 +189,6 @@ fn words(parts: &[Part]) -> String {
 }
 
 fn row(key: &Key, told: &Told, by: &[Field], elapsed_ns: i128) -> Json {
-    let line = &told.line;
     let mut keys = Map::new();
     for (field, part) in by.iter().zip(&key.parts) {
         let value = match part {
@@ -172,6 +198,45 @@ fn row(key: &Key, told: &Told, by: &[Field], elapsed_ns: i128) -> Json {
         };
         keys.insert(field.name().to_owned(), value);
     }
+    let total = told.total_ns();
+    let share = if elapsed_ns == 0 { 0.0 } else { total as f64 / elapsed_ns as f64 };
+    let mut row = json!({
+        "key": keys,
+        "what": key.what,
+        "name": told.name,
+        "class": told.class,
+        "count": told.count(),
+        "waits": told.lines[0].count(),
+        "total_ns": narrow(total),
+        "share": share,
+    });
+    let figures = match told.only() {
+        Some(line) => figures(line),
+        // Calls and their waits together: no duration is of one thing. The skew is that of the waits.
+        None => json!({
+            "mean_ns": null, "min_ns": null, "p50_ns": null, "p99_ns": null, "max_ns": null,
+            "histogram": histogram(&told.lines[0]),
+        }),
+    };
+    if let (Json::Object(row), Json::Object(figures)) = (&mut row, figures) {
+        row.extend(figures);
+    }
+    row
+}
+
+fn figures(line: &Line) -> Json {
+    let negative = |q: Option<f64>| q.map_or(json!(line.min_ns().min(0)), |value| json!(value));
+    json!({
+        "mean_ns": line.total_ns() as f64 / line.count().max(1) as f64,
+        "min_ns": line.min_ns(),
+        "p50_ns": negative(line.quantile(0.5)),
+        "p99_ns": negative(line.quantile(0.99)),
+        "max_ns": line.max_ns(),
+        "histogram": histogram(line),
+    })
+}
+
+fn histogram(line: &Line) -> Vec<Json> {
     let mut histogram = Vec::new();
     if line.negative.count > 0 {
         histogram.push(json!([line.min_ns(), 0, line.negative.count, narrow(line.negative.total_ns)]));
@@ -182,34 +247,18 @@ fn row(key: &Key, told: &Told, by: &[Field], elapsed_ns: i128) -> Json {
             histogram.push(json!([low, high, count, narrow(*total)]));
         }
     }
-    let share = if elapsed_ns == 0 { 0.0 } else { line.total_ns() as f64 / elapsed_ns as f64 };
-    let negative = |q: Option<f64>| q.map_or(json!(line.min_ns().min(0)), |value| json!(value));
-    json!({
-        "key": keys,
-        "what": key.what,
-        "name": told.name,
-        "class": told.class,
-        "count": line.count(),
-        "total_ns": narrow(line.total_ns()),
-        "share": share,
-        "mean_ns": line.total_ns() as f64 / line.count().max(1) as f64,
-        "min_ns": line.min_ns(),
-        "p50_ns": negative(line.quantile(0.5)),
-        "p99_ns": negative(line.quantile(0.99)),
-        "max_ns": line.max_ns(),
-        "histogram": histogram,
-    })
+    histogram
 }
 
 /// The profile as JSON, largest line first.
 pub fn profile_json(profile: &Profile, request: &Request) -> Map<String, Json> {
     let mut lines: Vec<(&Key, &Told)> = profile.lines.iter().collect();
-    lines.sort_by(|a, b| b.1.line.total_ns().cmp(&a.1.line.total_ns()).then_with(|| a.0.cmp(b.0)));
+    lines.sort_by(|a, b| b.1.total_ns().cmp(&a.1.total_ns()).then_with(|| a.0.cmp(b.0)));
     let kept = request.top.unwrap_or(usize::MAX).min(lines.len());
     let (mut count, mut total) = (0, 0);
     for (_, told) in &lines[kept..] {
-        count += told.line.count();
-        total += told.line.total_ns();
+        count += told.count();
+        total += told.total_ns();
     }
     let elapsed = profile.account.elapsed_ns;
     let rows: Vec<Json> = lines[..kept].iter().map(|(key, told)| row(key, told, &request.by, elapsed)).collect();

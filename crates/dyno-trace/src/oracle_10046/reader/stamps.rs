@@ -1,20 +1,24 @@
 //! What `***` lines and the header change: the session, its attributes, its clock.
 
+use super::super::clock::{TICK_NS, TimUnit};
 use super::super::record::{Batch, NONE, Stamp, StampKind};
 use super::super::rows::{Belongs, NO_STATEMENT, Place, Sink};
 use super::super::session::Session;
 use super::{CENTISECOND_NS, HEADER_LINES_MAX, MICROSECOND_NS, Reader};
 
-/// Intervals between stamps in a row that have to say that times are centiseconds.
-const SLOW_INTERVALS: u32 = 2;
-
 impl<S: Sink> Reader<S> {
-    /// Whether the stamps say that times are centiseconds, while nobody said so.
-    pub fn seems_centiseconds(&self) -> bool {
-        self.reading.unit_ns.is_none()
-            && self.unit_ns == MICROSECOND_NS
-            && self.facts.version.is_empty()
-            && self.sessions.iter().any(|session| session.clock.slow >= SLOW_INTERVALS)
+    /// The unit that the stamps tell, where it is another than the times are taken for and nobody said
+    /// so: centiseconds in a file without a version (8i), ticks of 1.024 us up to 9i.
+    pub fn other_unit_ns(&self) -> Option<i64> {
+        if self.reading.unit_ns.is_some() || self.unit_ns != MICROSECOND_NS {
+            return None;
+        }
+        let major = self.facts.major();
+        self.sessions.iter().find_map(|session| match session.clock.unit() {
+            TimUnit::Centisecond if major.is_none() => Some(CENTISECOND_NS),
+            TimUnit::Tick if major.is_none_or(|major| major <= 9) => Some(TICK_NS),
+            _ => None,
+        })
     }
 
     pub(super) fn stamp(&mut self, batch: &Batch, place: Place, stamp: &Stamp) {
@@ -161,7 +165,7 @@ impl<S: Sink> Reader<S> {
             self.facts.add(line.as_bytes());
             self.tell_session();
             if self.reading.unit_ns.is_none() && self.facts.major() == Some(8) {
-                self.unit_ns = CENTISECOND_NS;
+                self.set_unit(CENTISECOND_NS);
             }
         }
     }

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use dyno_evidence::EvidenceError;
 use dyno_evidence::table::Rows;
 
+use super::super::clock::cpu_unit_ns;
 use super::super::record::NONE;
 use super::moment::moment;
 
@@ -79,7 +80,7 @@ pub fn calls(rows: &Rows, style: &Style) -> Result<Vec<String>, EvidenceError> {
     let line = |at: usize| {
         let kind = words.get(kinds[at] as usize).map_or("", |word| word).to_uppercase();
         let [p, cr, cu, r, plh, tim, bytes] = std::array::from_fn(|n| numbers[n][at]);
-        let c = units(cpu[at], style.unit_ns);
+        let c = units(cpu[at], cpu_unit_ns(style.unit_ns));
         let e = units(elapsed[at], style.unit_ns);
         let mut text = if kind.starts_with("LOB") {
             let lob = type_words.get(types[at] as usize);

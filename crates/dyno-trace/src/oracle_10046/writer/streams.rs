@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use dyno_evidence::EvidenceError;
 use dyno_evidence::table::{Rows, TableRows, read_table};
 
+use super::super::evidence::shared_part;
+
 /// A piece of text and where it stood: line, then byte.
 #[derive(Debug)]
 pub struct Piece {
@@ -83,19 +85,19 @@ pub fn next_piece(streams: &mut [Stream<'_>]) -> Result<Option<Piece>, EvidenceE
     Ok(first.and_then(|(_, number)| streams[number].waiting.pop_front()))
 }
 
-/// The parts of a large table that hold a file's rows, in order.
+/// The parts of a large table that hold a file's rows, in order, and perhaps those of its neighbours.
 pub fn parts_of(run: &Path, table: &str, file: u32) -> Result<Vec<PathBuf>, EvidenceError> {
     let dir = run.join(table);
     if !dir.is_dir() {
         return Ok(Vec::new());
     }
     let failed = |source| EvidenceError::Io { path: dir.clone(), source };
-    let begin = format!("f{file:06}-");
+    let (begin, shared) = (format!("f{file:06}-"), format!("{}.parquet", shared_part(file)));
     let mut parts = Vec::new();
     for entry in dir.read_dir().map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.starts_with(&begin) && name.ends_with(".parquet") {
+        if name == shared || name.starts_with(&begin) && name.ends_with(".parquet") {
             parts.push(path);
         }
     }

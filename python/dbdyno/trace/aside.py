@@ -1,0 +1,114 @@
+"""A folder that appears whole or not at all: made aside, synced, renamed.
+
+    with in_place(Path("runs/batch")) as aside:
+        ...  # fill it
+    # runs/batch is there, whole
+
+While it is made it is called `.batch.importing-4f2a` and holds no manifest, so nothing takes it for
+a run. An error or a signal removes it; after `kill -9` or a power failure it stays, and the next
+import to the same place removes it once the process that made it is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import json
+import secrets
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from dbdyno.errors import EvidenceError, TraceError
+from dbdyno.evidence.run import is_alive, this_process
+from dbdyno.files import make_folder, sync_folder
+from dbdyno.trace.job import uninterrupted
+
+_MAKER = ".maker.json"
+_NOTE_WITHIN_S = 60.0
+
+
+@contextlib.contextmanager
+def in_place(out: Path, *, replace: bool = False) -> Iterator[Path]:
+    """An empty folder beside `out` that becomes `out` at the end, with what it holds by then.
+
+    With `replace` an earlier folder of that name gives way. Raises `TraceError` when the folder
+    cannot be made or put in place.
+    """
+    if out.exists() and not replace and (not out.is_dir() or any(out.iterdir())):
+        raise TraceError("exists already", where=str(out), next_step="choose another place with --out")
+    aside = out.with_name(f".{out.name}.importing-{secrets.token_hex(4)}")
+    try:
+        with uninterrupted():
+            _make(aside, out)
+        yield aside
+        (aside / _MAKER).unlink()
+        _put(aside, out)
+    except (OSError, EvidenceError) as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise TraceError(
+            f"the import could not be written: {_said(error)}",
+            where=str(out),
+            next_step="free space or rights there and import again; nothing of this import is left",
+        ) from error
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+
+
+def _said(error: OSError | EvidenceError) -> str:
+    """What went wrong, without the place aside, which is gone by now."""
+    said = error.message if isinstance(error, EvidenceError) else error.strerror or str(error)
+    return said.splitlines()[0].rpartition(": ")[2]
+
+
+def _make(aside: Path, out: Path) -> None:
+    """Makes the folder aside, with a note of who makes it; removes what dead processes left there."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        for left in out.parent.glob(f".{glob.escape(out.name)}.importing-*"):
+            if _is_dead(left):
+                shutil.rmtree(left, ignore_errors=True)
+        make_folder(aside)
+        (aside / _MAKER).write_text(json.dumps(this_process() | {"host": socket.gethostname()}))
+    except OSError as error:
+        raise TraceError(
+            f"the folder cannot be made: {error.strerror}",
+            where=str(out),
+            next_step="choose another place with --out",
+        ) from error
+
+
+def _is_dead(folder: Path) -> bool:
+    """Whether a process of this host made the folder and is gone; one without its note was made in
+    the moment of a kill, or right now."""
+    try:
+        maker = json.loads((folder / _MAKER).read_text())
+        return maker["host"] == socket.gethostname() and not is_alive(maker)
+    except (ValueError, TypeError, KeyError):
+        return False
+    except OSError:
+        with contextlib.suppress(OSError):
+            return not any(folder.iterdir()) and time.time() - folder.stat().st_mtime > _NOTE_WITHIN_S
+        return False
+
+
+def _put(aside: Path, out: Path) -> None:
+    """Renames; what was there before goes only when the new folder is in its place."""
+    for folder in (aside, *(path for path in aside.rglob("*") if path.is_dir())):
+        sync_folder(folder)
+    before = None
+    if out.is_dir() and any(out.iterdir()):
+        before = out.with_name(f".{out.name}.replaced-{secrets.token_hex(4)}")
+        out.rename(before)
+    try:
+        aside.rename(out)
+    except OSError:
+        if before is not None:
+            before.rename(out)
+        raise
+    sync_folder(out.parent)
+    if before is not None:
+        shutil.rmtree(before, ignore_errors=True)

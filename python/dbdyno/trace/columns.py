@@ -1,0 +1,107 @@
+"""What an expression on traces may name: typed columns, wait parameters by name, and their SQL.
+
+A wait takes the figures of a call (`rows`, `consistent_reads` ...) from the call that it lies in, so
+that the time of all fetches that gave 100 rows can be asked for with all that they waited for. A call
+has no event and no parameters: they are missing there, and equal nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+NUMBER, TEXT = "number", "text"
+
+
+class Column(NamedTuple):
+    """A typed column and its SQL on each table (whose rows are called `t`)."""
+
+    kind: str
+    waits: str
+    calls: str
+
+
+def _context(name: str) -> str:
+    return f"(select x.{name} from contexts x where x.context = t.context)"  # noqa: S608
+
+
+def _call(figure: str, own: str = "") -> Column:
+    """A figure of a call; `own` is the exclusive one, which sums take."""
+    return Column(NUMBER, f"(select x.{figure} from all_calls x where x.call = t.call)", own or f"t.{figure}")  # noqa: S608
+
+
+def _same(kind: str, sql: str) -> Column:
+    return Column(kind, sql, sql)
+
+
+_FORCE = "(select x.force_key from statements x where x.statement = t.statement limit 1)"
+_SESSION = "(select coalesce(nullif(x.name, ''), x.process) from sessions x where x.session = t.session)"
+_FILE = "(select x.path from files x where x.file = t.file)"
+_KIND = "(select x.kind from all_calls x where x.call = t.call)"
+
+COLUMNS = {
+    "statement": _same(TEXT, "t.statement"),
+    "force": _same(TEXT, _FORCE),
+    "module": _same(TEXT, _context("module")),
+    "action": _same(TEXT, _context("action")),
+    "client": _same(TEXT, _context("client_id")),
+    "service": _same(TEXT, _context("service")),
+    "container": _same(TEXT, _context("container")),
+    "session": _same(TEXT, _SESSION),
+    "file": _same(TEXT, _FILE),
+    "event": Column(TEXT, "t.event", "null"),
+    "class": Column(TEXT, "(case when t.think then 'idle' else t.class end)", "null"),
+    "kind": Column(TEXT, _KIND, "t.kind"),
+    "depth": _same(NUMBER, "t.depth"),
+    "object": Column(NUMBER, "t.object_id", "null"),
+    "p1": Column(NUMBER, "t.p1", "null"),
+    "p2": Column(NUMBER, "t.p2", "null"),
+    "p3": Column(NUMBER, "t.p3", "null"),
+    "second": _same(NUMBER, "(t.started_ns // 1000000000)"),
+    "minute": _same(NUMBER, "(t.started_ns // 60000000000)"),
+    "line": _same(NUMBER, "t.line"),
+    "elapsed_us": _same(NUMBER, "(t.elapsed_ns // 1000)"),
+    "rows": _call("rows"),
+    "physical_reads": _call("physical_reads"),
+    "consistent_reads": _call("consistent_reads"),
+    "current_reads": _call("current_reads"),
+    "misses": _call("misses"),
+    "plan_hash": _call("plan_hash"),
+    "cpu_us": Column(
+        NUMBER, "((select x.cpu_ns from all_calls x where x.call = t.call) // 1000)", "(t.cpu_ns // 1000)"
+    ),
+}
+"""The columns by name."""
+
+EXCLUSIVE = {
+    "physical_reads": "t.self_physical_reads",
+    "consistent_reads": "t.self_consistent_reads",
+    "current_reads": "t.self_current_reads",
+    "elapsed_us": "(t.self_elapsed_ns / 1000)",
+    "cpu_us": "(t.self_cpu_ns / 1000)",
+}
+"""What sums take in place of a column that holds the recursive calls too: each block and each
+microsecond is counted once, where it belongs."""
+
+PARAMETERS = {
+    "block_class": ("class#",),
+    "block_number": ("block#", "block number"),
+    "block_count": ("blocks", "block cnt"),
+    "file_number": ("file#", "file number"),
+    "first_block": ("first dba", "block#"),
+    "message_bytes": ("#bytes",),
+    "latch_number": ("number",),
+}
+"""Plain names for wait parameters; any other is written as it stands in the trace: `class#`,
+`param('name|mode')`."""
+
+CORE = frozenset(COLUMNS) - {"line", "rows", *EXCLUSIVE, "misses", "plan_hash"} | {"elapsed_us"}
+"""What the core's own one-pass profile knows; all else is asked of an import."""
+
+
+def parameter(names: tuple[str, ...], table: str) -> str:
+    """SQL for the value of the wait parameter of one of these names."""
+    if table != "waits":
+        return "null"
+    known = ", ".join("'" + name.replace("'", "''") + "'" for name in names)
+    cases = " ".join(f"when split_part(t.parameters, ',', {at}) in ({known}) then t.p{at}" for at in (1, 2, 3))
+    return f"(case {cases} end)"

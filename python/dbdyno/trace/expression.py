@@ -1,0 +1,350 @@
+"""Expressions over typed columns: `--by`, `--where`, `--sum`, as SQL for the evidence.
+
+    condition  = part {"or" part} ; part = fact {"and" fact}
+    fact       = ["not"] ( "(" condition ")" | expression op expression )
+    op         = = == != <> < <= > >= ~
+    expression = term {(+|-) term} ; term = factor {(*|/|%) factor}
+    factor     = number | 'text' | name | function(expression, ...) | ( expression ) | - factor
+
+What a text is compared with may stand without quotes (`class = commit`). `~` compares with a pattern,
+without regard to case: % or * stands for any text, _ or ? for one character; without any of them the
+text may stand anywhere. What a row does not have equals nothing and differs from everything; divided
+by zero is missing, too. The core's own filter (`filter.rs`) reads the part without arithmetic.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, NoReturn
+
+from dbdyno.errors import TraceError
+from dbdyno.trace.columns import COLUMNS, CORE, EXCLUSIVE, NUMBER, PARAMETERS, TEXT, parameter
+
+_NAME = re.compile(r"[A-Za-z_#][A-Za-z0-9_#]*")
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+_OPERATOR = re.compile(r"<=|>=|!=|<>|==|=|<|>|~")
+_BARE = re.compile(r"[^\s()'\"]+")
+_NESTING_MOST = 50
+FUNCTIONS = {
+    "bucket": ("bucket(x, n): the largest power of n that is not above x; 0 below 1", (NUMBER, "step")),
+    "floor": ("floor(x, n): x rounded down to a multiple of n", (NUMBER, "step")),
+    "abs": ("abs(x)", (NUMBER,)),
+    "min": ("min(x, y)", (NUMBER, NUMBER)),
+    "max": ("max(x, y)", (NUMBER, NUMBER)),
+    "lower": ("lower(text)", (TEXT,)),
+    "upper": ("upper(text)", (TEXT,)),
+    "left": ("left(text, n): its first n characters", (TEXT, "step")),
+    "param": ("param('name'): a wait's parameter as it is named in the trace", ("literal",)),
+}
+"""What each function does, and the kinds of its arguments: `step` and `literal` are constants."""
+
+
+class Typed(NamedTuple):
+    """An expression: its kind (`number` or `text`) and its SQL; `constant` where it is one."""
+
+    kind: str
+    sql: str
+    constant: str = ""
+
+
+class Compiled(NamedTuple):
+    """What came of a text: SQL, the kind of its value, and whether the core's one pass knows it too."""
+
+    sql: str
+    kind: str
+    is_core: bool
+
+
+def condition(text: str, table: str, where: str = "--where") -> Compiled:
+    """A condition on `table` (`calls` or `waits`), whose rows are called `t`.
+
+    Raises `TraceError` with the place of what does not fit.
+    """
+    parser = _Parser(text, table, where)
+    sql = parser.either()
+    parser.end("`and` or `or`")
+    return Compiled(sql, "truth", parser.is_core)
+
+
+def value(text: str, table: str, where: str = "--by", *, exclusive: bool = False) -> Compiled:
+    """An expression on `table`; with `exclusive`, figures of calls are without those of their children."""
+    parser = _Parser(text, table, where, exclusive)
+    found = parser.sum()
+    parser.end("an operator or the end")
+    return Compiled(found.sql, found.kind, parser.is_core and text.strip().lower() in CORE)
+
+
+def split(text: str) -> list[str]:
+    """A list of expressions at the commas that stand in no bracket and no quotes."""
+    parts, depth, quote, start = [], 0, "", 0
+    for at, sign in enumerate(text):
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "'\"":
+            quote = sign
+        elif sign == "," and depth == 0:
+            parts.append(text[start:at])
+            start = at + 1
+        depth += (sign == "(") - (sign == ")") if not quote else 0
+    return [part.strip() for part in [*parts, text[start:]] if part.strip()]
+
+
+class _Parser:
+    """Recursive descent over the text itself: what a bare word is depends on where it stands."""
+
+    def __init__(self, text: str, table: str, where: str, exclusive: bool = False) -> None:
+        self.text, self.table, self.where, self.exclusive = text, table, where, exclusive
+        self.at = self.nesting = 0
+        self.is_core = True
+
+    def fail(self, what: str, at: int | None = None) -> NoReturn:
+        """Raises, with the place marked."""
+        place = self.at if at is None else at
+        raise TraceError(
+            f"{what}\n  {self.text}\n  {' ' * place}^",
+            where=self.where,
+            next_step=f"names: {', '.join(sorted(COLUMNS))}; wait parameters: {', '.join(PARAMETERS)}, class# ...;"
+            f" functions: {', '.join(FUNCTIONS)}",
+        )
+
+    def blanks(self) -> None:
+        while self.at < len(self.text) and self.text[self.at].isspace():
+            self.at += 1
+
+    def takes(self, pattern: str | re.Pattern[str]) -> str:
+        """The text of what stands here, passed over; empty where something else does."""
+        self.blanks()
+        if isinstance(pattern, str):
+            found = pattern if self.text.startswith(pattern, self.at) else ""
+        else:
+            match = pattern.match(self.text, self.at)
+            found = match[0] if match else ""
+        self.at += len(found)
+        return found
+
+    def takes_word(self, word: str) -> bool:
+        self.blanks()
+        match = _NAME.match(self.text, self.at)
+        if match is None or match[0].lower() != word:
+            return False
+        self.at = match.end()
+        return True
+
+    def end(self, expected: str) -> None:
+        self.blanks()
+        if self.at < len(self.text):
+            self.fail(f"{expected} is expected here")
+
+    def deeper(self) -> None:
+        self.nesting += 1
+        if self.nesting > _NESTING_MOST:
+            self.fail("fewer brackets are expected")
+
+    # Conditions.
+
+    def either(self) -> str:
+        parts = [self.both()]
+        while self.takes_word("or"):
+            parts.append(self.both())
+        return f"({' or '.join(parts)})"
+
+    def both(self) -> str:
+        parts = [self.fact()]
+        while self.takes_word("and"):
+            parts.append(self.fact())
+        return f"({' and '.join(parts)})"
+
+    def fact(self) -> str:
+        self.deeper()
+        if self.takes_word("not"):
+            found = f"(not {self.fact()})"
+        elif self.opens_condition():
+            self.takes("(")
+            found = self.either()
+            if not self.takes(")"):
+                self.fail("a bracket is not closed")
+        else:
+            found = self.comparison()
+        self.nesting -= 1
+        return found
+
+    def opens_condition(self) -> bool:
+        """Whether a bracket here holds a condition: what follows its other half is no operator."""
+        self.blanks()
+        if not self.text.startswith("(", self.at):
+            return False
+        depth, quote = 0, ""
+        for at in range(self.at, len(self.text)):
+            sign = self.text[at]
+            if quote:
+                quote = "" if sign == quote else quote
+            elif sign in "'\"":
+                quote = sign
+            depth += ((sign == "(") - (sign == ")")) if not quote else 0
+            if depth == 0 and not quote:
+                rest = self.text[at + 1 :].lstrip()
+                return not (rest and (rest[0] in "+-*/%" or _OPERATOR.match(rest)))
+        return self.fail("a bracket is not closed", len(self.text))
+
+    def comparison(self) -> str:
+        start = self.at
+        left = self.sum()
+        self.blanks()
+        at = self.at
+        operator = self.takes(_OPERATOR)
+        if not operator:
+            self.fail("one of = != < <= > >= ~ is expected here", at)
+        if operator == "~":
+            return f"coalesce({left.sql}::varchar ilike {_pattern(self.word())} escape '\\', false)"
+        operator = {"==": "=", "<>": "!="}.get(operator, operator)
+        if left.kind == TEXT:
+            right = self.text_value()
+        else:
+            self.blanks()
+            at = self.at
+            right = self.sum()
+            if right.kind != NUMBER:
+                self.fail(f"{self.text[start:at].strip().rstrip('=<>! ')} is compared with a number", at)
+        missing = "true" if operator == "!=" else "false"
+        return f"coalesce({left.sql} {operator} {right.sql}, {missing})"
+
+    def text_value(self) -> Typed:
+        """What a text is compared with: quoted, bare, or a function's text."""
+        self.blanks()
+        match = _NAME.match(self.text, self.at)
+        if match and match[0].lower() in FUNCTIONS and self.text[match.end() :].lstrip().startswith("("):
+            return self.factor()
+        return Typed(TEXT, _quoted(self.word()))
+
+    def word(self) -> str:
+        """A text, with or without quotes."""
+        self.blanks()
+        if self.text[self.at : self.at + 1] in ("'", '"'):
+            return self.quoted()
+        found = self.takes(_BARE)
+        if not found:
+            self.fail("a value is missing at the end" if self.at >= len(self.text) else "a value is expected here")
+        return found
+
+    def quoted(self) -> str:
+        start, quote = self.at, self.text[self.at]
+        match = re.compile(f"{quote}((?:[^{quote}]|{quote}{quote})*){quote}").match(self.text, self.at)
+        if match is None:
+            self.fail("a quote is not closed", start)
+        self.at = match.end()
+        return match[1].replace(quote * 2, quote)
+
+    # Values.
+
+    def sum(self) -> Typed:
+        left = self.product()
+        while sign := self.takes("+") or self.takes("-"):
+            left = self.joined(left, sign, self.product())
+        return left
+
+    def product(self) -> Typed:
+        left = self.factor()
+        while sign := self.takes("*") or self.takes("/") or self.takes("%"):
+            left = self.joined(left, sign, self.factor())
+        return left
+
+    def joined(self, left: Typed, sign: str, right: Typed) -> Typed:
+        if (left.kind, right.kind) != (NUMBER, NUMBER):
+            self.fail(f"{sign} joins numbers")
+        self.is_core = False
+        by = f"nullif({right.sql}, 0)" if sign in "/%" else right.sql
+        return Typed(NUMBER, f"({left.sql}::double {sign} {by}::double)")
+
+    def factor(self) -> Typed:
+        self.deeper()
+        self.blanks()
+        at = self.at
+        if self.takes("("):
+            found = self.sum()
+            if not self.takes(")"):
+                self.fail("a bracket is not closed")
+        elif self.takes("-"):
+            inner = self.factor()
+            if inner.kind != NUMBER:
+                self.fail("a number is expected here", at)
+            found = Typed(NUMBER, f"(-{inner.sql})")
+        elif number := self.takes(_NUMBER):
+            found = Typed(NUMBER, number, number)
+        elif self.text[at : at + 1] in ("'", '"'):
+            literal = self.quoted()
+            found = Typed(TEXT, _quoted(literal), literal)
+        else:
+            found = self.named()
+        self.nesting -= 1
+        return found
+
+    def named(self) -> Typed:
+        at = self.at
+        name = self.takes(_NAME).lower()
+        if not name:
+            self.fail("a name or a value is expected here", at)
+        if name in FUNCTIONS and self.takes("("):
+            return self.function(name)
+        if name in COLUMNS:
+            self.is_core = self.is_core and name in CORE
+            column = COLUMNS[name]
+            sql = column.waits if self.table == "waits" else column.calls
+            return Typed(column.kind, EXCLUSIVE.get(name, sql) if self.exclusive else sql)
+        if name in PARAMETERS or "#" in name:
+            self.is_core = False
+            return Typed(NUMBER, parameter(PARAMETERS.get(name, (name,)), self.table))
+        return self.fail(f"{name!r} is no name that a condition knows", at)
+
+    def function(self, name: str) -> Typed:
+        self.is_core = False
+        given: list[Typed] = []
+        meaning, wanted = FUNCTIONS[name]
+        for number, kind in enumerate(wanted):
+            if number and not self.takes(","):
+                self.fail(f"a comma is expected here: {meaning}")
+            self.blanks()
+            at = self.at
+            found = self.sum()
+            fits = {"step": found.kind == NUMBER and _is_step(name, found.constant), "literal": found.kind == TEXT}
+            if not fits.get(kind, found.kind == kind):
+                self.fail(f"this does not fit {meaning}", at)
+            given.append(found)
+        if not self.takes(")"):
+            self.fail(f"a bracket is not closed: {meaning}")
+        return _call(name, given, self.table)
+
+
+def _is_step(name: str, constant: str) -> bool:
+    return bool(constant) and float(constant) > (1 if name == "bucket" else 0)
+
+
+def _call(name: str, given: list[Typed], table: str) -> Typed:
+    first = given[0].sql
+    if name == "param":
+        return Typed(NUMBER, parameter((given[0].constant,), table))
+    second = given[1].sql if len(given) > 1 else ""
+    sql = {
+        # A power's own logarithm may come out a hair below the whole number: 1e-12 lifts it.
+        "bucket": f"(case when {first} is null then null when {first} < 1 then 0 else"
+        f" round(pow({second}, floor(ln({first}::double) / ln({second}::double) + 1e-12)), 6) end)",
+        "floor": f"(floor({first}::double / {second}) * {second})",
+        "abs": f"abs({first})",
+        "min": f"least({first}, {second})",
+        "max": f"greatest({first}, {second})",
+        "lower": f"lower({first})",
+        "upper": f"upper({first})",
+        "left": f"left({first}, {second}::integer)",
+    }[name]
+    return Typed(TEXT if name in ("lower", "upper", "left") else NUMBER, sql)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _pattern(text: str) -> str:
+    """A pattern as SQL's: what has no sign for anything may stand anywhere."""
+    if not set(text) & set("%*_?"):
+        text = f"*{text}*"
+    signs = {"*": "%", "?": "_", "\\": "\\\\", "'": "''"}
+    return "'" + "".join(signs.get(sign, sign) for sign in text) + "'"

@@ -1,0 +1,175 @@
+"""The profile by expressions: what the core's one pass does not know is asked of an import by SQL.
+
+Items are those of the core: waits, and of each call its own CPU and what neither CPU nor waits explain;
+so the lines add up to the sessions' time here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dbdyno.errors import TraceError
+from dbdyno.trace.expression import value
+from dbdyno.trace.source import Traces
+
+CPU, WITHIN, BETWEEN, THINK = "CPU", "unaccounted-for within calls", "unaccounted-for between calls", "think time"
+_NAMES = {
+    "wait": f"case when t.think then '{THINK}' else t.event end",
+    "cpu": f"'{CPU}'",
+    "unaccounted": f"'{WITHIN}'",
+}
+_TIMES = {
+    "wait": "t.elapsed_ns",
+    "cpu": "coalesce(t.self_cpu_ns, 0)",
+    "unaccounted": "coalesce(t.self_elapsed_ns, t.elapsed_ns) - coalesce(t.self_cpu_ns, 0)"
+    " - coalesce(t.self_wait_ns, 0)",
+}
+_CLASSES = {
+    "wait": "case when t.think then 'idle' else t.class end",
+    "cpu": "'CPU'",
+    "unaccounted": "'other'",
+}
+_FIGURES = """
+  count(*) as count, sum(ns)::bigint as total_ns, avg(ns) as mean_ns, min(ns) as min_ns,
+  quantile_disc(ns, 0.5) as p50_ns, quantile_disc(ns, 0.99) as p99_ns, max(ns) as max_ns
+"""
+
+
+def pivot(
+    traces: Traces, by: Sequence[str], *, sums: Sequence[str] = (), buckets: int = 1, is_part: bool = False
+) -> list[dict[str, Any]]:
+    """The lines of the profile, the largest first.
+
+    Each has `key` (values by expression), `what`, `name`, `class`, `count` (calls where it holds any,
+    else waits), `waits`, `total_ns`, `sums`, and where it is of one thing `mean_ns`, `min_ns`, `p50_ns`,
+    `p99_ns`, `max_ns`; `histogram` has `buckets` to a decade. Raises `TraceError`.
+    """
+    keys = [f"k{at}" for at in range(len(by))]
+    traces.connection.execute(f"create or replace temp table items as {_items(by, sums)}")
+    grouped = ", ".join([*keys, "what"])
+    added = "".join(f", sum(s{at}) as s{at}" for at in range(len(sums)))
+    found = traces.rows(
+        f"select {grouped}, any_value(class) as class, {_FIGURES} {added} from items group by {grouped}"  # noqa: S608
+    )
+    histograms = _histograms(traces, keys, buckets)
+    lines: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in found:
+        key = tuple(_plain(row[name]) for name in keys)
+        row["histogram"] = histograms.get((*key, row["what"]), [])
+        # A line by event is of one thing: its CPU, its waits and the rest have names of their own.
+        lines.setdefault(key, []).append(row)
+    rows = [_line(by, key, parts, sums) for key, parts in lines.items()]
+    if not is_part:
+        rows += _between(traces, by)
+    whole = sum(row["total_ns"] for row in rows)
+    elapsed = traces.rows("select coalesce(sum(elapsed_ns), 0)::bigint as ns from sessions")[0]["ns"] or whole
+    for row in rows:
+        row["share"] = row["total_ns"] / elapsed if elapsed else 0.0
+    return sorted(rows, key=lambda row: (-row["total_ns"], str(row["name"])))
+
+
+def _items(by: Sequence[str], sums: Sequence[str]) -> str:
+    selects = []
+    for what in ("wait", "cpu", "unaccounted"):
+        table = "waits" if what == "wait" else "calls"
+        columns = []
+        for at, text in enumerate(by):
+            name = text.strip().lower()
+            sql = _NAMES[what] if name == "event" else _CLASSES[what] if name == "class" else value(text, table).sql
+            columns.append(f"{sql} as k{at}")
+        for at, text in enumerate(sums):
+            found = value(text, "calls", "--sum", exclusive=True)
+            if found.kind != "number":
+                raise TraceError(f"{text!r} is a text; sums are of numbers", where="--sum")
+            columns.append(f"{found.sql if what == 'cpu' else 'null'}::double as s{at}")
+        columns += [f"'{what}' as what", f"{_CLASSES[what]} as class", f"({_TIMES[what]})::bigint as ns"]
+        selects.append(f"select {', '.join(columns)} from {table} t")  # noqa: S608
+    return " union all ".join(selects)
+
+
+def _line(by: Sequence[str], key: tuple[Any, ...], parts: list[dict[str, Any]], sums: Sequence[str]) -> dict[str, Any]:
+    of = {part["what"]: part for part in parts}
+    calls = max((of[what]["count"] for what in ("cpu", "unaccounted") if what in of), default=0)
+    waits = of["wait"]["count"] if "wait" in of else 0
+    only = parts[0] if len(parts) == 1 else None
+    named = next((str(value) for text, value in zip(by, key, strict=True) if text.strip().lower() == "event"), None)
+    classes = {part["class"] for part in parts}
+    shown = only or of.get("wait")
+    return {
+        "key": dict(zip(by, key, strict=True)),
+        "what": only["what"] if only and named is not None else "call",
+        "name": named if named is not None else ", ".join("(none)" if v is None else str(v) for v in key),
+        "class": next(iter(classes)) if len(classes) == 1 and named is not None else "",
+        "count": calls or waits,
+        "waits": waits,
+        "total_ns": sum(part["total_ns"] for part in parts),
+        **{name: only[name] if only else None for name in ("mean_ns", "min_ns", "p50_ns", "p99_ns", "max_ns")},
+        "histogram": shown["histogram"] if shown else [],
+        "sums": {text: _plain(of["cpu"][f"s{at}"]) if "cpu" in of else None for at, text in enumerate(sums)},
+    }
+
+
+def _histograms(traces: Traces, keys: list[str], buckets: int) -> dict[tuple[Any, ...], list[list[Any]]]:
+    """Low, high (ns), count and time by logarithmic bucket, `buckets` to a decade; below 1 us is one."""
+    grouped = ", ".join([*keys, "what"])
+    rows = traces.rows(
+        f"""
+        select {grouped}, case when ns < 0 then -2 when ns < 1000 then -1
+                 else floor(log10(ns) * {buckets} + 1e-9)::bigint end as bucket,
+               count(*) as n, sum(ns)::bigint as total, min(ns) as least
+        from items group by {grouped}, bucket order by bucket
+        """  # noqa: S608
+    )
+    found: dict[tuple[Any, ...], list[list[Any]]] = {}
+    for row in rows:
+        at = row["bucket"]
+        ends = [round(10 ** (at / buckets)), round(10 ** ((at + 1) / buckets))]
+        ends = [row["least"], 0] if at == -2 else [0, 1000] if at == -1 else ends
+        key = (*(_plain(row[name]) for name in keys), row["what"])
+        found.setdefault(key, []).append([*ends, row["n"], row["total"]])
+    return found
+
+
+def _between(traces: Traces, by: Sequence[str]) -> list[dict[str, Any]]:
+    """The sessions' time between calls that no wait explains: a line per session and file asked for."""
+    names = {"session": "coalesce(nullif(name, ''), process)", "file": "file"}
+    columns = [names.get(text.strip().lower(), "null") for text in by]
+    keys = ", ".join(f"{sql} as k{at}" for at, sql in enumerate(columns))
+    rows = traces.rows(
+        f"select {keys}, count(*) as count, sum(unexplained_ns)::bigint as total_ns, min(unexplained_ns) as min_ns,"  # noqa: S608
+        " max(unexplained_ns) as max_ns, avg(unexplained_ns) as mean_ns from sessions where segments > 0 group by all"
+    )
+    found = []
+    for row in rows:
+        key: dict[str, Any] = {}
+        for at, text in enumerate(by):
+            given = row.pop(f"k{at}")
+            name = text.strip().lower()
+            key[text] = BETWEEN if name == "event" else traces.path_of(given) if name == "file" else given
+        sides: dict[str, Any] = {"what": "between", "name": BETWEEN, "class": "other", "waits": 0, "histogram": []}
+        found.append({"key": key, **sides, "p50_ns": None, "p99_ns": None, "sums": {}, **row})
+    return found
+
+
+def _plain(given: Any) -> Any:
+    """A number that is whole as a whole number."""
+    return int(given) if isinstance(given, float) and given.is_integer() else given
+
+
+def calls_by_kind(traces: Traces) -> list[dict[str, Any]]:
+    """The call table by kind, as the core has it."""
+    sums = (
+        "elapsed_ns",
+        "cpu_ns",
+        "self_elapsed_ns",
+        "self_cpu_ns",
+        "self_wait_ns",
+        "rows",
+        "misses",
+        "self_physical_reads",
+        "self_consistent_reads",
+        "self_current_reads",
+    )
+    columns = ", ".join(f"coalesce(sum({name}), 0)::bigint as {name}" for name in sums)
+    return traces.rows(f"select kind, count(*) as count, {columns} from calls group by kind order by kind")  # noqa: S608

@@ -1,0 +1,75 @@
+"""Profiles with a name: a TOML file of recipes, ours or the user's own.
+
+    [fetch-size]
+    about = "Rows a fetch: is the array size too small?"
+    by = ["bucket(rows, 2)"]
+    where = "kind = fetch"
+
+`--recipe fetch-size` takes one of ours; `--recipe FILE` the only one of a file, `--recipe FILE:NAME` one
+of several. Options on the command line count more than the recipe's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import TraceError
+
+OURS = Path(__file__).with_name("recipes.toml")
+_KEYS: dict[str, type | tuple[type, ...]] = {
+    "about": str,
+    "by": list,
+    "where": str,
+    "sum": list,
+    "top": int,
+    "depth": int,
+    "buckets": int,
+}
+
+
+def recipes(path: Path = OURS) -> dict[str, dict[str, Any]]:
+    """All recipes of a file; raises `TraceError` for one that cannot be."""
+    import tomllib
+
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise TraceError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TraceError(f"is no TOML: {error}", where=str(path)) from error
+    for name, recipe in found.items():
+        _check(path, name, recipe)
+    return found
+
+
+def recipe(text: str) -> dict[str, Any]:
+    """One recipe: by its name, by its file, or by file and name. Raises `TraceError`."""
+    if text in (ours := recipes()):
+        return ours[text]
+    place, _, name = text.rpartition(":")
+    path = Path(place if place and not Path(text).is_file() else text)
+    if not path.is_file():
+        raise TraceError(
+            f"no recipe and no file {text!r}", where="--recipe", next_step=f"recipes: {', '.join(ours)}; or FILE:NAME"
+        )
+    found = recipes(path)
+    name = name if str(path) == place else ""
+    if name in found:
+        return found[name]
+    if not name and len(found) == 1:
+        return next(iter(found.values()))
+    what = f"has no recipe {name!r}" if name else f"holds {len(found)} recipes"
+    raise TraceError(what, where=str(path), next_step=f"name one: {', '.join(f'{path}:{n}' for n in found)}")
+
+
+def _check(path: Path, name: str, recipe: Any) -> None:
+    if not isinstance(recipe, dict):
+        raise TraceError(f"{name} is no table", where=str(path), next_step=f"write [name], then {', '.join(_KEYS)}")
+    for key, given in recipe.items():
+        if key not in _KEYS:
+            raise TraceError(f"[{name}]: no key {key!r}", where=str(path), next_step=f"keys: {', '.join(_KEYS)}")
+        wanted = _KEYS[key]
+        texts = isinstance(given, list) and all(isinstance(text, str) for text in given)
+        if not isinstance(given, wanted) or isinstance(given, bool) or (wanted is list and not texts):
+            raise TraceError(f"[{name}]: {key} = {given!r} does not fit", where=str(path))
