@@ -40,10 +40,10 @@ def fenced(text: str, language: str) -> list[str]:
 
 
 def command_lines(path: Path) -> list[list[str]]:
-    """Every `dbdyno ...` of a page: in blocks without a language, and in code within a line."""
+    """Every `dbdyno ...` of a page: in blocks without a language or of a shell, and in code within a line."""
     text = path.read_text()
     lines: list[str] = []
-    for block in fenced(text, ""):
+    for block in (*fenced(text, ""), *fenced(text, "sh")):
         whole = re.sub(r"\n +", " ", block)  # a command that goes on, indented, on the next line
         starts = [line.strip().removeprefix("$ ") for line in whole.splitlines()]
         lines += [line for line in starts if re.match(r"dbdyno [-a-z]", line)]

@@ -8,7 +8,7 @@ from dbdyno.study.plan import Plan, on_target
 from dbdyno.study.prepare import Prepared, ReadyArm, open_targets, prepare
 
 RESOLUTION = {
-    "slices": "differences of 1 % or less are often within reach in slices of 50 ms",
+    "slices": "differences of 1 % or less are often within reach in slices",
     "turns": "differences of some per cent are often within reach with 20 blocks",
     "reload": "a reload costs seconds: expect to see differences of some per cent",
     "restart": "a restart loses the caches: expect to see differences above 5 to 10 %",

@@ -150,7 +150,7 @@ LOAD = (
 )
 
 SCHEDULE = (
-    Key("blocks", "int", "blocks that count", "20", low=2, high=100_000),
+    Key("blocks", "int", "blocks that count", "16", low=2, high=100_000),
     Key("warmup_blocks", "int", "blocks before them, recorded and not counted", "2", low=0, high=10_000),
     Key(
         "turn",
@@ -184,7 +184,7 @@ SCHEDULE = (
         low=0,
         high=1_000_000_000,
     ),
-    Key("slice", "duration", "length of a slice where arms alternate in slices", '"50ms"', low=0.001, high=HOUR_S),
+    Key("slice", "duration", "length of a slice where arms alternate in slices", '"250ms"', low=0.001, high=HOUR_S),
     Key(
         "settle",
         "duration",
