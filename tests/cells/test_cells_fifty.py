@@ -28,7 +28,8 @@ ROW = (
     "<metric><name>FL_IO_W</name><metricObjectName>FLASHLOG</metricObjectName>"
     "<metricValue>{}</metricValue><collectionTime>{}</collectionTime></metric>\n"
 )
-HEAD = '<?xml version="1.0"?>\n<cli-output>\n<context cell="cel" ossStartTimestamp="{}"/>\n'
+HEAD = '<?xml version="1.0"?>\n<cli-output>\n<context ossStartTimestamp="{}"/>\n'
+"""Cells that do not say their own name: they keep the address that the test knows them by."""
 MINUTE_MS = 60_000
 
 

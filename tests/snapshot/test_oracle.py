@@ -157,7 +157,9 @@ class Connection:
 
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
+    """Plays what was recorded; hours between snapshots pass in a moment, so this machine's clock is not asked."""
     found = Driver()
+    monkeypatch.setattr("dbdyno.snapshot.oracle.collector.stamp", dict)
     monkeypatch.setitem(sys.modules, "oracledb", found)
     return found
 

@@ -76,7 +76,9 @@ mod tests {
 
     #[test]
     fn honest_servers_are_listened_to_the_end() {
-        seeds().iter().for_each(|seed| rehearse(seed));
+        for seed in seeds() {
+            rehearse(&seed);
+        }
     }
 
     proptest! {

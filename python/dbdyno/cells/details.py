@@ -22,7 +22,7 @@ _ERROR = re.compile(r"(CELL-\d{5}):\s*(.*)")
 _PREFIX = re.compile(r"([A-Za-z0-9][\w.-]*):[ \t]*(.*)")
 _DETAIL = re.compile(r"([A-Za-z]\w*):(?:[ \t]+(.*))?")
 _TYPED = re.compile(
-    r"CellCLI>|\[[\w.-]+@[\w.-]+[^\]\n]*\][$#]|[$#>] *(?:dcli|cellcli|exacli)\b"
+    r"CellCLI>|\[[\w.-]++@[^\]\n]*+\][$#]|[$#>] *(?:dcli|cellcli|exacli)\b"
     r"|CellCLI: Release |Copyright \(c\)|Cell Efficiency Ratio:|quitting$"
 )
 _ALERT = re.compile(

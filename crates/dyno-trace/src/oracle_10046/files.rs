@@ -257,7 +257,7 @@ fn stream<E: From<Refusal>>(
     let path = path.to_owned();
     Err(if compression == Compression::Plain {
         Refusal::Unreadable { path, source }
-    } else if source.get_ref().is_some_and(|inner| inner.is::<TooDense>()) {
+    } else if source.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<TooDense>) {
         Refusal::TooDense { path, source }
     } else {
         Refusal::Damaged { path, compression, bytes, source }
