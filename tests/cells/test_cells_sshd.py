@@ -84,13 +84,13 @@ def test_show_gives_what_the_modelled_cells_collected(sshd: Sshd, cells: list[Ce
     assert found.exit_code == 0, found.output
     page = json.loads(found.stdout)
     rows = {(row["metric"], row["object"]): row["values"] for row in page["rows"]}
-    for number, host in enumerate(sshd.hosts):
-        name = cells[number].name
+    for number, cell in enumerate(cells):
+        name = cell.name
         sample = cells[number].rack.samples[number][-1].rows
         assert len(sample) > 1000
         for _, item, metric, value, *_ in sample:
             known = item if metric.startswith("CL_") else item.replace(name, "<cell>")
-            assert rows[metric, known][host] == value, (metric, item)
+            assert rows[metric, known][name] == value, (metric, item)
 
 
 def test_a_script_is_one_connection_to_each_cell(sshd: Sshd, tmp_path: Path):
@@ -143,7 +143,7 @@ def test_a_command_that_a_signal_ended_is_told_so(sshd: Sshd):
     assert "the command was ended by the signal KILL" in found.stderr
 
 
-def test_a_cell_whose_sshd_dies_in_the_middle_costs_only_its_own_column(sshd: Sshd):
+def test_a_cell_whose_sshd_dies_in_the_middle_costs_only_its_own_column(sshd: Sshd, cells: list[Cell]):
     whole = sshd.cells[0]("cellcli -xml -e 'list metriccurrent'").output
     sshd.cells[0] = lambda line: Then(whole[: len(whole) // 2], then="cut")
     found = asked(show, *sshd.reach(), "-m", "FL_IO_W", "--format", "json")
@@ -151,10 +151,10 @@ def test_a_cell_whose_sshd_dies_in_the_middle_costs_only_its_own_column(sshd: Ss
     page = json.loads(found.stdout)
     assert [bool(cell["problem"]) for cell in page["cells"]] == [True, False, False]
     assert "the connection was lost" in found.stderr
-    assert all(page["rows"][0]["values"][host] > 0 for host in sshd.hosts[1:])
+    assert all(page["rows"][0]["values"][cell.name] > 0 for cell in cells[1:])
 
 
-def test_a_recording_goes_on_over_a_connection_that_was_cut(sshd: Sshd, tmp_path: Path):
+def test_a_recording_goes_on_over_a_connection_that_was_cut(sshd: Sshd, cells: list[Cell], tmp_path: Path):
     say, cut = sshd.cells[0], iter([True])
 
     def once(line: str) -> Then:
@@ -164,19 +164,22 @@ def test_a_recording_goes_on_over_a_connection_that_was_cut(sshd: Sshd, tmp_path
     out = tmp_path / "recording"
     found = asked(record, *sshd.reach(), "--every", "1s", "--for", "4s", "--out", out)
     assert found.exit_code == 2
-    first, *others = [block.report["cells"][sshd.hosts[0]] for block in Run.open(out).blocks()]
+    first, *others = [
+        block.report["cells"].get(sshd.hosts[0]) or block.report["cells"][cells[0].name]
+        for block in Run.open(out).blocks()
+    ]
     assert "the connection was lost" in first["problem"]
     assert others
     assert all(cell["problem"] is None and cell["readings"] > 1000 for cell in others)
 
 
 @pytest.mark.skipif(Path(pwd.getpwnam(USER).pw_shell).name != "bash", reason="only bash reads .bashrc for sshd")
-def test_what_a_login_file_prints_before_an_answer_is_listed_and_the_answer_read(sshd: Sshd):
+def test_what_a_login_file_prints_before_an_answer_is_listed_and_the_answer_read(sshd: Sshd, cells: list[Cell]):
     (sshd.home / ".bashrc").write_text("echo Welcome to the cell\n")
     found = asked(show, *sshd.reach(), "-m", "FL_IO_W", "--format", "json")
     assert found.exit_code == 2
     assert found.stderr.count("1 line not understood, the first is line 1: 'Welcome to") == 3
-    assert all(json.loads(found.stdout)["rows"][0]["values"][host] > 0 for host in sshd.hosts)
+    assert all(json.loads(found.stdout)["rows"][0]["values"][cell.name] > 0 for cell in cells)
 
 
 @pytest.mark.parametrize("limit", ["10:30:100", "4:100:4"])

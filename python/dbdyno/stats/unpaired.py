@@ -62,11 +62,7 @@ def compare_unpaired(
     """
     from scipy import special
 
-    if not 0.5 < level < 1.0 or not threshold > 0.0:
-        raise StatsError(
-            f"level {level} and threshold {threshold}",
-            next_step="give a level between 0.5 and 1 and a threshold above 0",
-        )
+    _refuse(level, threshold)
     a, b = _side(base, in_order, sd_least), _side(other, in_order, sd_least)
     difference = b.mean - a.mean
     error = math.sqrt(a.error2 + b.error2)
@@ -108,6 +104,14 @@ def compare_unpaired(
         words="",
     )
     return decide_one(comparison, comparison.p)
+
+
+def _refuse(level: float, threshold: float) -> None:
+    if not 0.5 < level < 1.0 or not threshold > 0.0:
+        raise StatsError(
+            f"level {level} and threshold {threshold}",
+            next_step="give a level between 0.5 and 1 and a threshold above 0",
+        )
 
 
 def _side(values: ArrayLike, in_order: bool, sd_least: float) -> _Side:
