@@ -67,7 +67,7 @@ def test_a_claim_is_measured_until_its_verdict_is_steady(monkeypatch: pytest.Mon
 
     def measure(bench: Bench) -> list[Part]:
         asked.append(bench.replications)
-        return [Part("a", [1.2 + 0.2 * (-1) ** number for number in range(bench.replications)], low=1.0)]
+        return [Part("a", [1.2 + 0.15 * (-1) ** number for number in range(bench.replications)], low=1.0)]
 
     claim = Claim("N0", "made", "made", "mechanism", measure)
     monkeypatch.setattr("dbdyno.model.claims.claims", lambda _: [claim])
