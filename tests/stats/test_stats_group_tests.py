@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -77,15 +79,17 @@ def test_what_cannot_be_tested_is_said() -> None:
         compare_groups(describe([1, 2, 3], [1, 1, 1]))
     with pytest.raises(StatsError, match="no values in the group b"):
         compare_groups(describe([1, 2, 3, None], ["a", "a", "c", "b"]))
-    with pytest.raises(StatsError, match="do not vary"):
-        compare_groups(describe([1, 1, 1, 1], [1, 1, 2, 2]))
+    constant = compare_groups(describe([1, 1, 1, 1], [1, 1, 2, 2]))
+    assert all(math.isnan(test.statistic) and "not defined: " in test.note for test in constant)
     with pytest.raises(StatsError, match="is no summary"):
         from_summary((1, 5.0, 1.0), (9, 5.0, 1.0))
 
 
 def test_a_group_of_one_value_leaves_welch_out_and_keeps_the_rest() -> None:
     tests = compare_groups(describe([1, 2, 3, 4, 9], [1, 1, 2, 2, 3]))
-    assert [test.test for test in tests] == ["one-way F", "Kruskal-Wallis H"]
+    assert [test.test for test in tests] == ["one-way F", "Welch F", "Kruskal-Wallis H"]
+    assert [math.isnan(test.statistic) for test in tests] == [False, True, False]
+    assert "two values in each group" in tests[1].note
 
 
 def test_coarse_buckets_hold_every_value_once() -> None:

@@ -93,7 +93,7 @@ def test_ctrl_c_at_any_moment_ends_with_130_and_leaves_nothing_behind(tmp_path: 
     time.sleep(random.Random(moment).random() * 0.03)
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=60)
-    assert (running.returncode, errors.strip()) == (130, b"")
+    assert (running.returncode, errors.strip()) in ((130, b""), (130, b"interrupted"))
     assert list(place.iterdir()) == []
 
 
@@ -216,7 +216,7 @@ def test_compare_of_two_folders(tmp_path: Path):
     done = dbdyno("compare", one, two)
     assert done.returncode == 1, done.stderr
     words = " ".join(done.stdout.split())
-    assert "after is" in words and "6 and 6 sessions" in words
+    assert "SLOWER after took" in words and "6 and 6 sessions" in words
     quoted = dbdyno("compare", f"{one}/*.trc", f"{two}/*.trc", "--event", "log file sync", "--format", "json")
     assert json.loads(quoted.stdout)["verdict"]["decision"] == "slower"
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from click.testing import CliRunner
 from trace_profile_json import line, profile
 
+from dbdyno.cli.main import cli
 from dbdyno.errors import TraceError
 from dbdyno.report.html import render_html
 from dbdyno.report.trace import render_text, rows
@@ -100,8 +102,9 @@ def test_the_page_has_a_table_a_figure_and_no_style_attribute():
 
 
 def test_an_unknown_dimension_names_those_there_are():
-    with pytest.raises(TraceError, match="event, class, kind"):
-        Request(by=("evnt",)).as_json()
+    done = CliRunner().invoke(cli, ["trace", "profile", str(EXAMPLE), "--by", "evnt"])
+    assert isinstance(done.exception, TraceError)
+    assert "'evnt' is no name" in str(done.exception) and "statement" in str(done.exception)
 
 
 def test_nothing_read_is_an_error_with_the_first_refusal():

@@ -106,7 +106,7 @@ fn without_a_plan_a_database_has_as_much_as_it_has_sessions() {
 #[test]
 fn what_a_database_does_not_use_goes_to_the_other() {
     let machine = one_disk(60, "");
-    let alone = share(&machine, 1, &lookup(&json!({"think_ms": 1e9}))).1;
+    let alone = share(&machine, 1, &lookup(&json!({"think_ms": 3_600_000.0}))).1;
     let (of_orcl, reads) = share(&machine, 5, &lookup(&json!({"think_ms": 10_000.0})));
     assert!(of_orcl < 0.05 && (reads / alone - 1.0).abs() < 0.02, "{of_orcl}, {reads} of {alone}");
 }
