@@ -100,8 +100,6 @@ def make_metrics(dice: np.random.Generator, at: int, arm: Model, base: Model, fa
                 ),
                 "smallest_visible": noise * 1.4,
                 "blocks_needed": 84 if decision == "unclear" else None,
-                "tell_low": 84 if decision == "unclear" else None,
-                "tell_high": 190 if decision == "unclear" else None,
                 "tell_low": 52 if decision == "unclear" else None,
                 "tell_high": 190 if decision == "unclear" else None,
             }

@@ -158,7 +158,7 @@ def test_the_words_of_the_verdict_and_the_numbers_of_the_metrics_are_there(exper
     for expected in (
         "Slower",
         "6.6 % slower (95 % interval 5.9 to 7.3 %, 20 blocks)",
-        "84 to 190 needed",
+        "52 to 190 needed",
         "seed 7",
         "Grey: changes below 2 %",
         "assumes independent waits",

@@ -102,7 +102,9 @@ def test_the_page_has_a_table_a_figure_and_no_style_attribute():
 
 
 def test_an_unknown_dimension_names_those_there_are():
-    done = CliRunner().invoke(cli, ["trace", "profile", str(EXAMPLE), "--by", "evnt"])
+    done = CliRunner().invoke(
+        cli, ["trace", "profile", str(Path(__file__).parents[2] / "examples" / "orders.trc"), "--by", "evnt"]
+    )
     assert isinstance(done.exception, TraceError)
     assert "'evnt' is no name" in str(done.exception) and "statement" in str(done.exception)
 
