@@ -52,7 +52,7 @@ def _bouncer(engine: EmbeddedPostgres, folder: Path, mode: str) -> tuple[subproc
             time.sleep(0.05)
     process.terminate()
     process.wait()
-    pytest.skip("pgbouncer did not come up")
+    raise AssertionError("pgbouncer did not come up")
 
 
 @pytest.fixture(params=["transaction", "session"])
