@@ -36,9 +36,9 @@ def make_folder(path: Path) -> None:
     path.mkdir(mode=SHARED if _SHARED.get() else PRIVATE)
 
 
-def make_inner_folder(path: Path) -> None:
-    """Makes a folder that lets in whom the folder above lets in. Raises FileExistsError."""
-    path.mkdir(mode=PRIVATE | (_mode(path.parent) & 0o077))
+def make_inner_folder(path: Path, *, exist_ok: bool = False) -> None:
+    """Makes a folder that lets in whom the folder above lets in. Raises FileExistsError unless one may stand there."""
+    path.mkdir(mode=PRIVATE | (_mode(path.parent) & 0o077), exist_ok=exist_ok)
 
 
 def write_whole(path: Path, content: bytes, *, durable: bool = False, mode: int | None = None) -> None:

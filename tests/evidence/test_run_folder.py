@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,20 @@ def test_blocks_come_back_in_their_order(tmp_path: Path):
     assert [b.index for b in run.blocks()] == [0, 1, 2]
     assert run.blocks()[1] == block(1)
     assert run.measured_blocks() == 2
+
+
+def test_the_first_blocks_of_a_run_may_come_from_several_threads_at_once(tmp_path: Path):
+    for trial in range(20):
+        run = new_run(tmp_path, "x", {}, name=f"run{trial}")
+        start = threading.Barrier(8)
+
+        def add(index: int, run: Run = run, start: threading.Barrier = start) -> None:
+            start.wait()
+            run.add_block(block(index))
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(add, range(8)))
+        assert len(run.blocks()) == 8
 
 
 def test_leftovers_go_and_whole_blocks_stay(tmp_path: Path):

@@ -151,8 +151,7 @@ class Run:
         """Makes a block whole: the last file of a block to be written."""
         refuse_foreign(self.path)
         folder = self.path / "blocks"
-        if not folder.is_dir():
-            make_inner_folder(folder)
+        make_inner_folder(folder, exist_ok=True)
         write_json(folder / f"{block.name}.json", asdict(block))
 
     def blocks(self) -> list[Block]:

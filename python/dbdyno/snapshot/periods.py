@@ -313,8 +313,7 @@ def keep_baseline(store: Store, name: str, part: Period) -> dict[str, Any]:
             next_step="begin with a letter; letters, digits, - and _",
         )
     folder = store.folder / "baselines"
-    if not folder.is_dir():
-        make_inner_folder(folder)
+    make_inner_folder(folder, exist_ok=True)
     kept = {
         "name": name,
         "target": part.chain[0].target,
