@@ -12,7 +12,7 @@ import pytest
 from model_desk import Desk
 from psycopg.conninfo import make_conninfo
 
-from dbdyno.target.embedded import EmbeddedPostgres
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 
 @pytest.fixture(scope="session")
