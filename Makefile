@@ -58,11 +58,7 @@ soak: setup  ## long tests: memory over 50 million operations, 350 faults, fuzzi
 	DYNO_SWARM=2000 $(CARGO) test --release --quiet -p dyno-model --test swarm --test run_swarm --test accepted
 	$(CARGO) test --release --quiet -p dyno-trace -- --ignored --nocapture
 	$(CARGO) test --release --quiet -p dyno-load --test dead_server -- --ignored --nocapture
-	tools/fuzz wire_client
-	tools/fuzz script
-	tools/fuzz-corpus
-	tools/fuzz read_trace
-	tools/fuzz read_archive
+	tools/fuzz
 	$(BIN)/python -m pytest -s -m soak -o addopts=-q tests
 
 bench: setup  ## figures of docs/performance.md
