@@ -23,9 +23,9 @@ from dbdyno.cells.hosts import hosts_of
 from dbdyno.cells.rates import changes
 from dbdyno.cells.ssh import Access, run_everywhere
 from dbdyno.errors import CellsError
-from dbdyno.rig.cell import Cell
-from dbdyno.rig.serve import Servers
-from dbdyno.rig.shell import shell
+from dbdyno_rig.cell import Cell
+from dbdyno_rig.serve import Servers
+from dbdyno_rig.shell import shell
 
 
 def test_cells_show_reads_modelled_cells_as_it_reads_real_ones(tmp_path: Path):

@@ -20,7 +20,6 @@ MAY_IMPORT = {
     "model": {"model", "evidence", "stats"},
     "snapshot": {"snapshot", "evidence", "stats", "bench"},
     "cells": {"cells", "evidence", "stats"},
-    "rig": {"rig", "cells", "model"},
     "study": {"study", "evidence", "stats", "bench", "trace", "model", "cells"},
     "report": {"report"},
 }
