@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.target.binaries import find_binaries
-from dbdyno.target.postgres import Postgres, open_target
+from dbdyno.bench.postgres.binaries import find_binaries
+from dbdyno.bench.postgres.server import Postgres, open_target
 
 SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "30min"}
 

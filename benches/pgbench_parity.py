@@ -21,7 +21,7 @@ from engine import PgbenchResult, engine, load_spec, timed_pgbench
 from scipy import stats
 
 from dbdyno import _core
-from dbdyno.target.postgres import Postgres
+from dbdyno.bench.postgres.server import Postgres
 
 SELECT = """\
 \\set aid random(1, 100000 * :scale)

@@ -32,13 +32,13 @@ import psycopg
 from engine import pgbench
 from psycopg.conninfo import make_conninfo
 
+from dbdyno.bench.postgres.binaries import find_binaries
+from dbdyno.bench.postgres.server import Postgres, open_target
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.take import open_collector, take
 from dbdyno.snapshot.view import Options
-from dbdyno.target.binaries import find_binaries
-from dbdyno.target.postgres import Postgres, open_target
 
 SETTINGS = {
     "shared_preload_libraries": "pg_stat_statements",

@@ -60,6 +60,8 @@ _HOME = {
 __all__ = list(_HOME)
 
 if TYPE_CHECKING:
+    from dbdyno.bench.doctor import examine
+    from dbdyno.bench.postgres.server import Postgres, open_target
     from dbdyno.errors import (
         Error,
         EvidenceError,
@@ -76,14 +78,12 @@ if TYPE_CHECKING:
     from dbdyno.stats.curve import CurveFit, fit_curve
     from dbdyno.stats.noise import noise_floor
     from dbdyno.stats.power import blocks_needed
-    from dbdyno.study.analyse import analyse
-    from dbdyno.study.execute import resume, start
+    from dbdyno.study.analysis.analyse import analyse
+    from dbdyno.study.analysis.pair import analyse_pair
     from dbdyno.study.library import STUDIES, find_study
-    from dbdyno.study.pair import analyse_pair
-    from dbdyno.study.plan import Arm, Plan, Script
-    from dbdyno.study.plan_file import parse_plan, read_plan
-    from dbdyno.target.doctor import examine
-    from dbdyno.target.postgres import Postgres, open_target
+    from dbdyno.study.plan.file import parse_plan, read_plan
+    from dbdyno.study.plan.plan import Arm, Plan, Script
+    from dbdyno.study.run.execute import resume, start
     from dbdyno.trace.profile import profile_trace
     from dbdyno.trace.source import read_trace
 

@@ -17,9 +17,9 @@ from dbdyno.evidence.run import Run
 from dbdyno.rig.cell import Cell
 from dbdyno.rig.rack import Load, Rack
 from dbdyno.rig.serve import Served
-from dbdyno.study.cells_plan import CellsPlan, cells_study
-from dbdyno.study.cells_survey import Survey, survey
-from dbdyno.study.execute_cells import start_on_cells
+from dbdyno.study.plan.cells import CellsPlan, cells_study
+from dbdyno.study.run.cells import start_on_cells
+from dbdyno.study.run.cells_survey import Survey, survey
 
 SPEED = 600
 LOAD = Load({"kind": "commit-loop", "think_ms": 200}, 3, 1, SMALL_BUFFERS)

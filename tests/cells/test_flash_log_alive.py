@@ -11,7 +11,7 @@ from rig_help import access
 
 from dbdyno.cells.hosts import hosts_of
 from dbdyno.errors import CellsError
-from dbdyno.study.cells_survey import describe, refuse_held, survey
+from dbdyno.study.run.cells_survey import describe, refuse_held, survey
 
 
 @pytest.mark.parametrize(

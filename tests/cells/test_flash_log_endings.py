@@ -15,6 +15,7 @@ import pytest
 from flash_rig import FIRST, SECOND, Rig, answering, by_form, eventually
 from rig_help import access
 
+from dbdyno.bench.undo import from_wire, to_wire
 from dbdyno.cells import iorm_switch
 from dbdyno.cells.collect import Collection, collect
 from dbdyno.cells.hosts import Host
@@ -23,10 +24,9 @@ from dbdyno.cells.iorm_switch import PlanUndo, plan_undo
 from dbdyno.cells.ssh import Fleet
 from dbdyno.errors import CellsError, TargetError
 from dbdyno.evidence.run import Run
-from dbdyno.study import execute_cells
-from dbdyno.study.analyse import analyse
-from dbdyno.study.execute_cells import start_on_cells
-from dbdyno.target.undo import from_wire, to_wire
+from dbdyno.study.analysis.analyse import analyse
+from dbdyno.study.run import cells as execute_cells
+from dbdyno.study.run.cells import start_on_cells
 
 
 def test_a_cell_that_collects_nothing_anew_costs_its_own_column(rig: Rig, tmp_path: Path):

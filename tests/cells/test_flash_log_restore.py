@@ -12,13 +12,16 @@ import pytest
 from flash_rig import FIRST, Rig, answering, eventually
 from rig_help import access
 
+<<<<<<< HEAD
 from command_line import dbdyno
+=======
+from dbdyno.bench.guardian import Guardian
+>>>>>>> main
 from dbdyno.cells.iorm_switch import plan_undo
 from dbdyno.errors import CellsError, TargetError
 from dbdyno.evidence.run import Run, new_run
-from dbdyno.study.analyse import analyse
-from dbdyno.study.cells_restore import refuse_cut, undo_of
-from dbdyno.target.guardian import Guardian
+from dbdyno.study.analysis.analyse import analyse
+from dbdyno.study.run.cells_restore import refuse_cut, undo_of
 
 LONG_S = 120.0
 
@@ -198,7 +201,7 @@ def test_what_is_no_cut_run_on_cells_is_refused_in_words(rig: Rig, tmp_path: Pat
     assert "other: has changed no plan of storage cells: there is nothing to restore" in (refused.stderr)
     found = rig.survey(rig.plan()).found
     undo = plan_undo(found, {host: (plan.directives,) for host, plan in found.items()}, access(rig.served))
-    from dbdyno.target.undo import to_wire
+    from dbdyno.bench.undo import to_wire
 
     manifest = {"iorm": {"undo": to_wire(undo)}, "restored": False}
     at_work = new_run(runs, "mine", manifest, name="mine")

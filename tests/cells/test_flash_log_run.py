@@ -14,8 +14,8 @@ from flash_rig import FIRST, Rig, answering
 
 from command_line import dbdyno
 from dbdyno.errors import CellsError, PlanError
-from dbdyno.study.analyse import analyse
-from dbdyno.study.cells_survey import describe
+from dbdyno.study.analysis.analyse import analyse
+from dbdyno.study.run.cells_survey import describe
 
 
 def test_a_run_switches_every_cell_reads_it_and_puts_it_back(rig: Rig, tmp_path: Path):
@@ -93,7 +93,7 @@ def test_a_plan_that_is_not_in_force_is_refused(rig: Rig):
 
 
 def test_a_cell_without_flash_log_metrics_is_refused(rig: Rig, monkeypatch: pytest.MonkeyPatch):
-    from dbdyno.study import cells_survey
+    from dbdyno.study.run import cells_survey
 
     monkeypatch.setattr(cells_survey, "MARK", "FL_NOBODY")
     with pytest.raises(CellsError, match="no flash log is counted there"):

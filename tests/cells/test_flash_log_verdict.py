@@ -14,9 +14,9 @@ from dbdyno.errors import EvidenceError
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
-from dbdyno.study.analyse import analyse
-from dbdyno.study.cells_plan import CellsPlan
-from dbdyno.study.pair import analyse_pair
+from dbdyno.study.analysis.analyse import analyse
+from dbdyno.study.analysis.pair import analyse_pair
+from dbdyno.study.plan.cells import CellsPlan
 
 OFF = {
     "FL_RQ_W": 50_000,
@@ -276,7 +276,7 @@ def test_the_same_plan_twice_gives_a_noise_floor(tmp_path: Path):
 
 def test_without_a_difference_a_difference_is_called_at_the_nominal_rate(tmp_path: Path):
     """Of 200 runs with equal arms and 3 % of noise, at most 5 % and a margin are called."""
-    from dbdyno.study.analyse_cells import Turn, compared
+    from dbdyno.study.analysis.cells import Turn, compared
 
     dice = np.random.default_rng(20)
 

@@ -20,11 +20,11 @@ from dbdyno.evidence.run import SliceRecord
 from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.snapshot.periods import baselines
 from dbdyno.snapshot.store import Store
-from dbdyno.study.cells_plan import plan_of
-from dbdyno.study.cells_restore import undo_of, way_of
-from dbdyno.study.execute import resume
-from dbdyno.study.plan import plan_from_dict
-from dbdyno.study.plan_file import parse_plan
+from dbdyno.study.plan.cells import plan_of
+from dbdyno.study.plan.file import parse_plan
+from dbdyno.study.plan.plan import plan_from_dict
+from dbdyno.study.run.cells_restore import undo_of, way_of
+from dbdyno.study.run.execute import resume
 
 PLAN = parse_plan(
     'title = "t"\n[[workload.scripts]]\nname = "s"\ntext = "select 1;"\n[[arm]]\nname = "a"\n', "p"

@@ -28,9 +28,9 @@ import psycopg
 from faulty_network import FaultyNetwork
 from psycopg.conninfo import make_conninfo
 
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.evidence import list_runs
-from dbdyno.study.measures import measure
-from dbdyno.target.embedded import EmbeddedPostgres
+from dbdyno.study.analysis.measures import measure
 
 PATIENCE_S = 120.0
 HUNG_S = 600.0

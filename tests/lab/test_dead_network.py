@@ -16,11 +16,11 @@ from faulty_network import FaultyNetwork
 from lab_help import TWO_ARMS, until
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from dbdyno.bench.postgres import session
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.bench.postgres.session import NoAnswer, StopAsked, open_session
+from dbdyno.bench.postgres.watch import Watcher
 from dbdyno.errors import TargetError
-from dbdyno.target import session
-from dbdyno.target.postgres import Postgres
-from dbdyno.target.session import NoAnswer, StopAsked, open_session
-from dbdyno.target.watch import Watcher
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_watcher_on_a_silent_network_can_be_stopped(network, through):
 
 DEAF = """
 import contextlib, os, signal, threading
-from dbdyno.study.stopping import Stopping
+from dbdyno.study.run.stopping import Stopping
 def deaf():
     while True:
         with contextlib.suppress(KeyboardInterrupt):

@@ -80,7 +80,7 @@ def test_sql_after_an_arm_runs_whatever_happens(lab, dsn):
 def test_an_engine_that_goes_away_ends_the_run_with_one_error(lab):
     from psycopg.conninfo import make_conninfo
 
-    from dbdyno.target.embedded import EmbeddedPostgres
+    from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
     with EmbeddedPostgres() as engine:
         lab.dsn = make_conninfo("", **engine.tcp_conninfo())
@@ -149,7 +149,7 @@ def test_killed_at_any_instant_the_evidence_is_readable(lab):
 def check(out, told: str) -> int:
     from dbdyno.errors import EvidenceError
     from dbdyno.evidence import list_runs
-    from dbdyno.study.measures import measure
+    from dbdyno.study.analysis.measures import measure
 
     blocks = 0
     for run in list_runs(out):

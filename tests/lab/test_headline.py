@@ -10,9 +10,9 @@ import numpy as np
 from lab_help import TWO_ARMS
 
 from dbdyno.evidence.run import Block
-from dbdyno.study import stalls
-from dbdyno.study.measures import ArmMeasures, Measures
-from dbdyno.study.timeline import timeline
+from dbdyno.study.analysis import stalls
+from dbdyno.study.analysis.measures import ArmMeasures, Measures
+from dbdyno.study.analysis.timeline import timeline
 
 HALF_FAILS = (
     '[[arm]]\nname = "a"\n[[arm]]\nname = "b"\n'

@@ -7,8 +7,8 @@ import json
 import duckdb
 import pytest
 
+from dbdyno.bench.postgres import statements
 from dbdyno.errors import TargetError
-from dbdyno.target import statements
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno import _core
-from dbdyno.target.postgres import Postgres
+from dbdyno.bench.postgres.server import Postgres
 
 OPERATIONS = int(os.environ.get("DBDYNO_SOAK_OPERATIONS", "50000000"))
 BATCH = 100

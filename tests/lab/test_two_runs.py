@@ -13,9 +13,9 @@ import pytest
 from lab_help import delay, reloading, until
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from dbdyno.bench.guardian import Guardian
+from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import TargetError
-from dbdyno.target.guardian import Guardian
-from dbdyno.target.postgres import Postgres
 
 GUARDIAN = "select pid from pg_stat_activity where application_name like 'dbdyno guardian%'"
 
@@ -24,7 +24,7 @@ def guardian_of(parent: int) -> int:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             words = path.read_bytes().decode(errors="replace").split("\0")
-            if "dbdyno.target.guardian" in words and str(parent) in words:
+            if "dbdyno.bench.guardian" in words and str(parent) in words:
                 return int(path.parent.name)
     raise AssertionError("no guardian")
 

@@ -11,14 +11,14 @@ import click
 import pytest
 
 from dbdyno._core import check_script
+from dbdyno.bench.doctor import CHECKS
 from dbdyno.cli.main import COMMANDS, cli
 from dbdyno.decisions import ANSWERS, RULES
 from dbdyno.model.machine import parsed
-from dbdyno.study import plan_keys
-from dbdyno.study.plan_file import parse_plan, read_plan
-from dbdyno.study.plan_reference import plan_reference
-from dbdyno.study.prepare import check_scripts
-from dbdyno.target.doctor import CHECKS
+from dbdyno.study.plan import keys as plan_keys
+from dbdyno.study.plan.file import parse_plan, read_plan
+from dbdyno.study.plan.reference import plan_reference
+from dbdyno.study.run.prepare import check_scripts
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
@@ -152,7 +152,7 @@ def test_a_script_that_is_shown_compiles(name: str) -> None:
 
 
 def test_the_reference_of_keys_is_current() -> None:
-    assert page("plan.md") == plan_reference(), "write it again: python -m dbdyno.study.plan_reference > docs/plan.md"
+    assert page("plan.md") == plan_reference(), "write it again: python -m dbdyno.study.plan.reference > docs/plan.md"
 
 
 def test_the_reference_has_every_key() -> None:

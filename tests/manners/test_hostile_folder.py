@@ -17,10 +17,10 @@ PACKAGE = Path(__file__).resolve().parents[2] / "python" / "dbdyno"
 STARTERS = {
     "processes.py",
     "cli/cells_setup_keys.py",
-    "target/account.py",
-    "target/binaries.py",
-    "target/embedded.py",
-    "target/guardian.py",
+    "bench/postgres/account.py",
+    "bench/postgres/binaries.py",
+    "bench/postgres/embedded.py",
+    "bench/guardian.py",
 }
 """The files that start processes. A new one comes with a command of its own below."""
 
@@ -94,7 +94,7 @@ def test_the_guardian_imports_nothing_of_the_folder_it_is_started_in(hostile: Ho
     """Also with a PYTHONPATH that names the folder, in words or by an empty entry."""
     env = python_environment({**os.environ, "PYTHONPATH": f":{hostile.folder}", "PYTHONSTARTUP": "time.py"})
     done = subprocess.run(
-        python_command("dbdyno.target.guardian", "1"),
+        python_command("dbdyno.bench.guardian", "1"),
         cwd=hostile.folder,
         env={**env, "PYTHONDONTWRITEBYTECODE": "1"},
         input=b'{"op": "push", "id": 1, "sequence": 1, "undo": {"type": "SqlUndo", "label": "x", "connection": {},'
@@ -109,7 +109,7 @@ def test_the_guardian_imports_nothing_of_the_folder_it_is_started_in(hostile: Ho
 
 def test_the_folder_itself_is_hostile(hostile: HostileFolder) -> None:
     """The trap works: `python -m` without -P falls into it."""
-    command = [word for word in python_command("dbdyno.target.guardian", "1") if word != "-P"]
+    command = [word for word in python_command("dbdyno.bench.guardian", "1") if word != "-P"]
     subprocess.run(command, cwd=hostile.folder, env=python_environment(), capture_output=True, check=False, timeout=60)
     assert hostile.taken
 

@@ -13,8 +13,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from dbdyno.dsn import UNREADABLE, sql_without_secrets, text_without_secrets, without_secrets
 from dbdyno.errors import PlanError
-from dbdyno.study.execute import resume
-from dbdyno.study.plan_file import parse_plan
+from dbdyno.study.plan.file import parse_plan
+from dbdyno.study.run.execute import resume
 
 MARK = "S3cr3t"
 ODD = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\0"), max_size=12)

@@ -46,8 +46,8 @@ entry()
 """
 
 PHASES = {
-    "planning": ("dbdyno.study.plan_file.parse_plan", "plan", "check", "plan.toml"),
-    "preparing": ("dbdyno.study.check.describe", "plan", "check", "plan.toml"),
+    "planning": ("dbdyno.study.plan.file.parse_plan", "plan", "check", "plan.toml"),
+    "preparing": ("dbdyno.study.plan.check.describe", "plan", "check", "plan.toml"),
     "analysis": ("dbdyno.cli.report._model", "report", "last", "-o", "x.html"),
     "rendering": ("dbdyno.report.html.write_html", "report", "last", "-o", "x.html"),
 }

@@ -15,13 +15,13 @@ RUST = sorted((ROOT / "crates").glob("*/src/**/*.rs"))
 MAY_IMPORT = {
     "evidence": {"evidence"},
     "stats": {"stats"},
-    "target": {"target", "evidence", "cells"},
+    "bench": {"bench", "evidence", "cells"},
     "trace": {"trace", "evidence", "stats"},
     "model": {"model", "evidence", "stats"},
-    "snapshot": {"snapshot", "evidence", "stats", "target"},
+    "snapshot": {"snapshot", "evidence", "stats", "bench"},
     "cells": {"cells", "evidence", "stats"},
     "rig": {"rig", "cells", "model"},
-    "study": {"study", "evidence", "stats", "target", "trace", "model", "cells"},
+    "study": {"study", "evidence", "stats", "bench", "trace", "model", "cells"},
     "report": {"report"},
 }
 MAY_IMPORT["cli"] = {"cli", *MAY_IMPORT}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import command_line
-from dbdyno.target.host import file_system
+from dbdyno.bench.host.machine import file_system
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

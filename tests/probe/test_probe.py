@@ -16,8 +16,8 @@ import pytest
 from dbdyno import _core
 from dbdyno.errors import PlanError
 from dbdyno.evidence import find_run
-from dbdyno.study.analyse import analyse
-from dbdyno.study.host_plan import host_study
+from dbdyno.study.analysis.analyse import analyse
+from dbdyno.study.plan.host import host_study
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 SMALL = ("--file-size", "4MiB", "--sync", "dsync")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from snapshot_help import SETTINGS, Lab
 
-from dbdyno.target.binaries import find_binaries
-from dbdyno.target.embedded import EmbeddedPostgres
+from dbdyno.bench.postgres.binaries import find_binaries
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 
 @pytest.fixture(scope="session")

@@ -10,12 +10,12 @@ from typing import Any, Self
 import psycopg
 from psycopg.conninfo import make_conninfo
 
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.take import open_collector, take
 from dbdyno.snapshot.view import Options
-from dbdyno.target.embedded import EmbeddedPostgres
 
 SETTINGS: dict[str, Any] = {
     "shared_preload_libraries": "pg_stat_statements",

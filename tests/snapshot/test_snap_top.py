@@ -19,12 +19,12 @@ import pytest
 from mariadb_server import MariaServer, missing
 from psycopg.conninfo import make_conninfo
 
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.bench.postgres.events import wait_class
 from dbdyno.report.live import render_frame
 from dbdyno.snapshot.live import Reading, frame
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.view import View
-from dbdyno.target.embedded import EmbeddedPostgres
-from dbdyno.target.events import wait_class
 
 ESCAPE = "\x1b"
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.errors import PlanError
-from dbdyno.study.factors import Level, chosen, combined, crossed, numbers, sessions, setting, words
-from dbdyno.study.plan import Arm, Plan, Workload
+from dbdyno.study.plan.factors import Level, chosen, combined, crossed, numbers, sessions, setting, words
+from dbdyno.study.plan.plan import Arm, Plan, Workload
 
 
 def plan(*arms: Arm) -> Plan:

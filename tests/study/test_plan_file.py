@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import PlanError
-from dbdyno.study import plan_keys as keys
-from dbdyno.study.plan import plan_from_dict
-from dbdyno.study.plan_file import duration_ns, parse_plan, read_plan
-from dbdyno.study.plan_new import example_plan
+from dbdyno.study.plan import keys
+from dbdyno.study.plan.file import duration_ns, parse_plan, read_plan
+from dbdyno.study.plan.new import example_plan
+from dbdyno.study.plan.plan import plan_from_dict
 
 SMALL = """\
 title = "t"
@@ -48,7 +48,7 @@ def test_values_of_settings_become_the_engines_words():
 def test_the_example_is_a_valid_plan_and_names_every_key():
     plan = parse(example_plan())
     assert len(plan.arms) == 2
-    from dbdyno.study import plan_keys
+    from dbdyno.study.plan import keys as plan_keys
 
     for table in (*plan_keys.TABLES.values(), plan_keys.ARM, plan_keys.TOP):
         for key in table:

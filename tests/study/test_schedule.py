@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.study.plan import Plan
-from dbdyno.study.plan_file import parse_plan
-from dbdyno.study.schedule import blocks, timing
+from dbdyno.study.plan.file import parse_plan
+from dbdyno.study.plan.plan import Plan
+from dbdyno.study.plan.schedule import blocks, timing
 
 
 def plan(arms: int, extra: str = "") -> Plan:

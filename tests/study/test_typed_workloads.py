@@ -9,10 +9,10 @@ import pytest
 
 from dbdyno.errors import PlanError
 from dbdyno.study.library import STUDIES
-from dbdyno.study.plan import Arm, Plan, Script, Workload, on_target, plan_from_dict
-from dbdyno.study.plan_file import parse_plan
-from dbdyno.study.prepare import check_scripts
-from dbdyno.study.typed import compiled, refusal, size_bytes, sizes
+from dbdyno.study.plan.file import parse_plan
+from dbdyno.study.plan.plan import Arm, Plan, Script, Workload, on_target, plan_from_dict
+from dbdyno.study.plan.typed import compiled, refusal, size_bytes, sizes
+from dbdyno.study.run.prepare import check_scripts
 
 PLAN = """\
 title = "t"

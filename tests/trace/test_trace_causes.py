@@ -14,7 +14,7 @@ from trace_text import REAL, needs_data
 from dbdyno.errors import TraceError
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
-from dbdyno.study.compare_traces import Question, compare_traces
+from dbdyno.study.analysis.compare_traces import Question, compare_traces
 from dbdyno.trace.source import open_traces
 
 NAMES = ("good", "bad")

@@ -1,6 +1,6 @@
 //! Where and as whom to connect, and what the other side has to prove: the options of libpq that
 //! the load's client honours, with libpq's meaning. What it does not honour never gets here: see
-//! `dbdyno.target.wire_options`, which refuses it.
+//! `dbdyno.bench.postgres.wire_options`, which refuses it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

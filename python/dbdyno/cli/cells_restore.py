@@ -35,7 +35,7 @@ def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> N
     from dbdyno.errors import CellsError
     from dbdyno.evidence import find_run
     from dbdyno.evidence.trust import refuse_foreign
-    from dbdyno.study.cells_restore import undo_of, way_of
+    from dbdyno.study.run.cells_restore import undo_of, way_of
 
     run = find_run(name, folder)
     refuse_foreign(run.path)

@@ -18,7 +18,7 @@ from dbdyno.errors import CellsError, TraceError
 from dbdyno.evidence import Run, find_run
 
 if TYPE_CHECKING:
-    from dbdyno.study.compare_traces import Question
+    from dbdyno.study.analysis.compare_traces import Question
 
 NAME_LONGEST = 24
 CELLS = "cells"
@@ -88,8 +88,8 @@ def command(
     dbdyno compare 'a/*.trc' 'b/*.trc' --event 'log file sync'
     dbdyno compare snap:1..12 snap:13..24
     """
-    from dbdyno.study.analyse import analyse
-    from dbdyno.study.pair import analyse_pair
+    from dbdyno.study.analysis.analyse import analyse
+    from dbdyno.study.analysis.pair import analyse_pair
 
     if len(names) > 2:
         raise click.UsageError("compare takes one or two; quote a pattern, so that the shell does not expand it")
@@ -131,7 +131,7 @@ def _compare_traces(
     output: Path | None,
 ) -> None:
     from dbdyno.cli.trace_options import end_with, opened
-    from dbdyno.study.compare_traces import Question, compare_traces
+    from dbdyno.study.analysis.compare_traces import Question, compare_traces
 
     paths = [source for source in sources if isinstance(source, str)]
     if len(paths) != 2:

@@ -19,9 +19,9 @@ def command(target: str | None, form: str | None, output: Path | None) -> None:
 
     A role without superuser and a server without OS access are normal cases.
     """
+    from dbdyno.bench.doctor import examine
+    from dbdyno.bench.postgres.server import open_target
     from dbdyno.errors import TargetError
-    from dbdyno.target.doctor import examine
-    from dbdyno.target.postgres import open_target
 
     try:
         with open_target(target) as opened:
@@ -37,8 +37,8 @@ def command(target: str | None, form: str | None, output: Path | None) -> None:
 
 def _tell_owed() -> None:
     """What is owed to servers, where the one that was asked cannot say it itself."""
-    from dbdyno.target.leftovers import told
-    from dbdyno.target.owed import all_records
+    from dbdyno.bench.postgres.leftovers import told
+    from dbdyno.bench.postgres.owed import all_records
 
     for record in all_records().values():
         click.echo(f"owed: {told(record)}", err=True)

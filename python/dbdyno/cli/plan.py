@@ -20,7 +20,7 @@ def command() -> None:
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 def new(file: Path, force: bool) -> None:
     """Write a commented example plan to FILE (default plan.toml; '-' for stdout)."""
-    from dbdyno.study.plan_new import example_plan
+    from dbdyno.study.plan.new import example_plan
 
     if str(file) == "-":
         click.echo(example_plan(), nl=False)
@@ -36,7 +36,7 @@ def new(file: Path, force: bool) -> None:
 @click.option("--target", help="Another engine or model than the plan's.")
 def check(file: Path, target: str | None) -> None:
     """Say what a plan would do, on the engine it names, without doing it."""
-    from dbdyno.study.check import describe
-    from dbdyno.study.plan_file import read_plan
+    from dbdyno.study.plan.check import describe
+    from dbdyno.study.plan.file import read_plan
 
     click.echo(describe(read_plan(file), target), nl=False)

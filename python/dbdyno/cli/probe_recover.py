@@ -21,7 +21,7 @@ def command(paths: tuple[Path, ...], form: str | None, output: Path | None) -> N
     follows write. Every acknowledged commit is in it.
     """
     from dbdyno import _core
-    from dbdyno.target.probe import log_file
+    from dbdyno.bench.host.probe import log_file
 
     if len(paths) > 2:
         raise click.UsageError("recover takes one file or two")

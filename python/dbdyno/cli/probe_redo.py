@@ -11,7 +11,7 @@ import click
 from dbdyno.errors import PlanError
 
 if TYPE_CHECKING:
-    from dbdyno.study.plan import Schedule
+    from dbdyno.study.plan.plan import Schedule
 
 _TIME = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 _SIZE = {
@@ -143,11 +143,11 @@ def command(
     dbdyno probe redo /disk/redo --size 512,4KiB,64KiB --sessions 20 --for 10s
     dbdyno probe redo /disk/redo /flash/redo --race --sessions 20
     """
-    from dbdyno.study.execute_host import start_on_host
-    from dbdyno.study.host_plan import HostPlan
-    from dbdyno.study.progress import for_stream
-    from dbdyno.study.stopping import Interrupted
-    from dbdyno.target.probe import LogArm
+    from dbdyno.bench.host.probe import LogArm
+    from dbdyno.study.plan.host import HostPlan
+    from dbdyno.study.run.host import start_on_host
+    from dbdyno.study.run.progress import for_stream
+    from dbdyno.study.run.stopping import Interrupted
 
     if race and path2 is None:
         raise PlanError("a race needs two paths", where="--race", next_step="name a second file")
@@ -187,7 +187,7 @@ def command(
 
 def _schedule(length: int | None, commits: int | None) -> Schedule:
     """Twenty blocks, or more where one would grow too large for memory; one more to warm up."""
-    from dbdyno.study.plan import Schedule
+    from dbdyno.study.plan.plan import Schedule
 
     if length is not None and commits is not None:
         raise PlanError("--for and --commits are given", next_step="give one of them")

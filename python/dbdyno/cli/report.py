@@ -74,7 +74,7 @@ def _model(run: Run) -> dict[str, Any]:
         from dbdyno.cells.report import report_page
 
         return report_page(run)
-    from dbdyno.study.analyse import analyse
+    from dbdyno.study.analysis.analyse import analyse
 
     return analyse(run)
 

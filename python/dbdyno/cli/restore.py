@@ -12,8 +12,8 @@ from dbdyno.cli.output import folder_option
 from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
-    from dbdyno.target.leftovers import Finding, Source
-    from dbdyno.target.postgres import Postgres
+    from dbdyno.bench.postgres.leftovers import Finding, Source
+    from dbdyno.bench.postgres.server import Postgres
 
 
 @click.command()
@@ -33,9 +33,9 @@ def command(name: str | None, every: bool, target: str, folder: Path, dry_run: b
     \b
     dbdyno restore last --target postgresql://me@db1/app --dry-run
     """
+    from dbdyno.bench.postgres.leftovers import forget, look, of_server
+    from dbdyno.bench.postgres.server import open_target
     from dbdyno.cli.cells_options import confirm
-    from dbdyno.target.leftovers import forget, look, of_server
-    from dbdyno.target.postgres import open_target
 
     if (name is None) != every:
         raise TargetError("name one run, or --all", next_step="`dbdyno runs` lists the runs")
@@ -62,8 +62,8 @@ def command(name: str | None, every: bool, target: str, folder: Path, dry_run: b
 
 
 def _chosen(name: str | None, folder: Path) -> list[Source]:
+    from dbdyno.bench.postgres.leftovers import sources
     from dbdyno.evidence import find_run
-    from dbdyno.target.leftovers import sources
 
     known = sources(folder)
     if name is None:
@@ -91,7 +91,7 @@ def _refuse_alive(owed: list[Source]) -> None:
 
 
 def _show(findings: list[Finding]) -> None:
-    from dbdyno.target.settings import alter_system_sql
+    from dbdyno.bench.postgres.settings import alter_system_sql
 
     for one in findings:
         if one.state == "back":
@@ -106,8 +106,8 @@ def _show(findings: list[Finding]) -> None:
 
 def _put_back(target: Postgres, left: list[Finding]) -> None:
     """Puts them back under the lock of the server's settings; raises `TargetError`."""
-    from dbdyno.target.alter import await_in_force, put_back_sql
-    from dbdyno.target.guardian import Guardian
+    from dbdyno.bench.guardian import Guardian
+    from dbdyno.bench.postgres.alter import await_in_force, put_back_sql
 
     with Guardian() as guardian:
         guardian.claim(target.libpq_parameters())

@@ -14,8 +14,8 @@ from dbdyno.errors import PlanError
 
 if TYPE_CHECKING:
     from dbdyno.evidence import Run
-    from dbdyno.study.plan import Plan
-    from dbdyno.study.progress import Progress
+    from dbdyno.study.plan.plan import Plan
+    from dbdyno.study.run.progress import Progress
 
 
 @click.command("run")
@@ -73,9 +73,9 @@ def command(
     dbdyno run flash-log --target cells:@cell_group --set database=SALES    on storage cells
     """
     from dbdyno.cli.run_cells import INTERRUPTED, plan_on_cells, resume_on_cells, start_on_cells
-    from dbdyno.study.cells_plan import is_cells
-    from dbdyno.study.progress import for_stream
-    from dbdyno.study.stopping import Interrupted
+    from dbdyno.study.plan.cells import is_cells
+    from dbdyno.study.run.progress import for_stream
+    from dbdyno.study.run.stopping import Interrupted
 
     cut = None if resume_name is None else _cut(what, resume_name, out)
     on_cells = is_cells(target) if cut is None else "iorm" in cut.manifest
@@ -117,7 +117,7 @@ def _foretold(
     cut: Run | None,
 ) -> str:
     """What a run on an engine or a model would do."""
-    from dbdyno.study.check import describe
+    from dbdyno.study.plan.check import describe
 
     if target == "host" or cut is not None:
         raise PlanError(
@@ -141,12 +141,12 @@ def _start(
 ) -> Run:
     """A new run: of log writers on this host, or of a plan on an engine or a model."""
     if target == "host":
-        from dbdyno.study.execute_host import start_on_host
-        from dbdyno.study.host_plan import host_study
+        from dbdyno.study.plan.host import host_study
+        from dbdyno.study.run.host import start_on_host
 
         on_host = host_study(what or "", _options(settings), quick=quick, blocks=blocks)
         return start_on_host(on_host.same_twice() if aa else on_host, out, progress, seed=seed)
-    from dbdyno.study.execute import start
+    from dbdyno.study.run.execute import start
 
     plan = _plan(what, settings, target, quick, blocks, aa)
     return start(plan, out, progress, seed=seed)
@@ -161,7 +161,7 @@ def _cut(what: str | None, name: str, out: Path) -> Run:
 
 
 def _resume(run: Run, target: str | None, progress: Progress) -> Run:
-    from dbdyno.study.execute import resume
+    from dbdyno.study.run.execute import resume
 
     return resume(run, progress, target=target)
 
@@ -174,7 +174,7 @@ def _plan(
     blocks: int | None,
     aa: bool,
 ) -> Plan:
-    from dbdyno.study.execute import same_twice
+    from dbdyno.study.run.execute import same_twice
 
     if what is None:
         raise PlanError(
@@ -189,10 +189,10 @@ def _plan(
 
 def _read(what: str, settings: tuple[str, ...], quick: bool, target: str | None) -> Plan:
     """The plan of a study or a file, on `target` where it is named."""
-    from dbdyno.study.plan import on_target
+    from dbdyno.study.plan.plan import on_target
 
     if what.endswith(".toml") or "/" in what:
-        from dbdyno.study.plan_file import read_plan
+        from dbdyno.study.plan.file import read_plan
 
         if settings:
             raise PlanError("--set changes a study's factors; a plan's values stand in its file")
@@ -221,7 +221,7 @@ def show(run: Run) -> None:
     a check failed, 2 where every transaction of an arm failed."""
     from dbdyno.cli.compare import end_with_verdict, print_analysis
     from dbdyno.report.html import write_html
-    from dbdyno.study.analyse import analyse
+    from dbdyno.study.analysis.analyse import analyse
 
     analysis = analyse(run)
     report = run.path / "report.html"

@@ -12,9 +12,9 @@ from dbdyno.errors import PlanError
 
 if TYPE_CHECKING:
     from dbdyno.evidence import Run
-    from dbdyno.study.cells_plan import CellsPlan
-    from dbdyno.study.cells_survey import Survey
-    from dbdyno.study.progress import Progress
+    from dbdyno.study.plan.cells import CellsPlan
+    from dbdyno.study.run.cells_survey import Survey
+    from dbdyno.study.run.progress import Progress
 
 INTERRUPTED = (
     "interrupted: the plans of the cells are as they were; whole blocks are kept; "
@@ -31,7 +31,7 @@ def plan_on_cells(
     aa: bool,
 ) -> CellsPlan:
     """The plan of a study on cells."""
-    from dbdyno.study.cells_plan import cells_study
+    from dbdyno.study.plan.cells import cells_study
 
     plan = cells_study(what or "", target, options, quick=quick, blocks=blocks)
     return plan.same_twice() if aa else plan
@@ -49,8 +49,8 @@ def start_on_cells(
     """Runs a plan on cells once it is confirmed; None after a dry run."""
     from dbdyno.cells.hosts import hosts_of
     from dbdyno.cli.cells_options import access_of
-    from dbdyno.study.cells_survey import survey
-    from dbdyno.study.execute_cells import start_on_cells as start
+    from dbdyno.study.run.cells import start_on_cells as start
+    from dbdyno.study.run.cells_survey import survey
 
     access = access_of(ways)
     found = survey(plan, hosts_of([plan.hosts], user=ways["user"]), access)
@@ -69,11 +69,11 @@ def resume_on_cells(
 ) -> Run | None:
     """Runs the rest of a run on cells once it is confirmed; None after a dry run."""
     from dbdyno.cli.cells_options import access_of
-    from dbdyno.study.cells_plan import plan_of
-    from dbdyno.study.cells_restore import undo_of, way_of
-    from dbdyno.study.cells_survey import survey
-    from dbdyno.study.execute import refuse_ended
-    from dbdyno.study.execute_cells import resume_on_cells as resume
+    from dbdyno.study.plan.cells import plan_of
+    from dbdyno.study.run.cells import resume_on_cells as resume
+    from dbdyno.study.run.cells_restore import undo_of, way_of
+    from dbdyno.study.run.cells_survey import survey
+    from dbdyno.study.run.execute import refuse_ended
 
     if target is not None:
         raise PlanError("goes on with its own cells; leave --target out", where=run.id)
@@ -91,8 +91,8 @@ def _agreed(plan: CellsPlan, found: Survey, folder: Path, dry_run: bool, yes: bo
     """Shows what would be done, and asks; False after a dry run. Raises `CellsError` where the
     plans of an earlier run below `folder` are still in force."""
     from dbdyno.cli.cells_options import confirm
-    from dbdyno.study.cells_restore import refuse_cut
-    from dbdyno.study.cells_survey import describe, refuse_held
+    from dbdyno.study.run.cells_restore import refuse_cut
+    from dbdyno.study.run.cells_survey import describe, refuse_held
 
     refuse_cut(folder, found.found)
     refuse_held(plan, found)

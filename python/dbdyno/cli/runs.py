@@ -11,7 +11,7 @@ from dbdyno.cli.output import folder_option, format_options, show_rows
 from dbdyno.evidence import Run, list_runs
 
 if TYPE_CHECKING:
-    from dbdyno.target.owed import Owed
+    from dbdyno.bench.postgres.owed import Owed
 
 
 @click.command("runs")
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @format_options
 def command(folder: Path, limit: int | None, form: str | None, output: Path | None) -> None:
     """List the runs, oldest first."""
-    from dbdyno.target.leftovers import sources
+    from dbdyno.bench.postgres.leftovers import sources
 
     left = {one.run: one.record for one in sources(folder) if one.record.state != "held"}
     rows = []

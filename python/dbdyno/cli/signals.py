@@ -4,7 +4,7 @@ Ctrl-C, SIGTERM and SIGHUP raise `KeyboardInterrupt` in the main thread, so that
 and put back on the way out; exit code 130. Where the main thread does not get to hear it (inside a long
 computation of the core, a driver, a renderer) a thread of its own says so, and a second signal ends the
 process `GRACE_S` later, a third at once: the guardian puts back what is left. A run has a way of its own to
-stop between turns (`dbdyno.study.stopping`) and hears signals itself meanwhile.
+stop between turns (`dbdyno.study.run.stopping`) and hears signals itself meanwhile.
 
 A signal that was ignored when the process was started (nohup, a shell's background job) stays ignored.
 """

@@ -44,7 +44,7 @@ def command(
     from dbdyno.errors import SnapshotError
     from dbdyno.snapshot.store import Store
     from dbdyno.snapshot.take import watch
-    from dbdyno.study.stopping import Stopping
+    from dbdyno.study.run.stopping import Stopping
     from dbdyno.trace.units import length_ns
 
     options = options_of(name, databases, all_databases, redact, statement_timeout, lock_timeout)

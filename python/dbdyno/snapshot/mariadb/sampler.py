@@ -15,10 +15,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from dbdyno.bench.postgres.poll import Poller
 from dbdyno.errors import Error
 from dbdyno.snapshot.mariadb.connection import Address, connect, driver
 from dbdyno.snapshot.view import Column, Options, View
-from dbdyno.target.poll import Poller
 
 BLOCKED_EVERY_NS = 1_000_000_000
 STATEMENT_TIMEOUT_MS = 2000

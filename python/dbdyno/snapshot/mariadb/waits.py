@@ -30,7 +30,7 @@ _EVENTS = (
 
 
 def wait_class(kind: str | None, event: str | None) -> str:
-    """One of `dbdyno.target.events.CLASSES`. `kind`: lock, wait, state or idle, as sampled."""
+    """One of `dbdyno.bench.postgres.events.CLASSES`. `kind`: lock, wait, state or idle, as sampled."""
     if kind in ("lock", "idle"):
         return kind
     name = event or ""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from dbdyno.bench.postgres.poll import Poller
 from dbdyno.errors import Error
 from dbdyno.snapshot.oracle.connection import Address, connect, driver
 from dbdyno.snapshot.oracle.scripts import script
 from dbdyno.snapshot.view import View
-from dbdyno.target.poll import Poller
 
 TIMEOUT_MS = 2000
 

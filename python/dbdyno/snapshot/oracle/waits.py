@@ -31,7 +31,7 @@ _EVENTS = {
 
 
 def wait_class(kind: str | None, event: str | None) -> str:
-    """One of `dbdyno.target.events.CLASSES`; without an event the session was on the CPU."""
+    """One of `dbdyno.bench.postgres.events.CLASSES`; without an event the session was on the CPU."""
     if not event:
         return "CPU"
     if event.startswith(("enq: TX", "enq: TM")):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import Error, SnapshotError, TargetError
 from dbdyno.snapshot.clock import stamp
 from dbdyno.snapshot.postgres import facts, texts
@@ -17,7 +18,6 @@ from dbdyno.snapshot.postgres.reader import Part, Reader, joined
 from dbdyno.snapshot.postgres.sampler import Sampler
 from dbdyno.snapshot.postgres.views import CLUSTER, DATABASE, STATEMENTS, STATEMENTS_INFO
 from dbdyno.snapshot.view import Options, View, unread
-from dbdyno.target.postgres import Postgres
 
 if TYPE_CHECKING:
     import psycopg

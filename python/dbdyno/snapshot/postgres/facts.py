@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 if TYPE_CHECKING:
     import psycopg
 
-    from dbdyno.target.postgres import Postgres
+    from dbdyno.bench.postgres.server import Postgres
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 

@@ -6,14 +6,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.bench.postgres.events import wait_class
+from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import SnapshotError, TargetError
 from dbdyno.snapshot.live import Reading
 from dbdyno.snapshot.postgres import facts
 from dbdyno.snapshot.postgres.sampler import Sampler
 from dbdyno.snapshot.postgres.texts import without_literals
 from dbdyno.snapshot.view import Options
-from dbdyno.target.events import wait_class
-from dbdyno.target.postgres import Postgres
 
 if TYPE_CHECKING:
     import psycopg

@@ -19,13 +19,13 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.bench.postgres.poll import PostgresPoller
 from dbdyno.snapshot.view import Column, View
-from dbdyno.target.poll import PostgresPoller
 
 if TYPE_CHECKING:
     import psycopg
 
-    from dbdyno.target.postgres import Postgres
+    from dbdyno.bench.postgres.server import Postgres
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 

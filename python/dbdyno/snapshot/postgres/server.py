@@ -249,7 +249,7 @@ def settings(interval: Interval, top: int) -> dict[str, Any]:
             'search_path', 'TimeZone', 'DateStyle', 'jit', 'application_name')
         order by 1"""
     )
-    from dbdyno.target.postgres import shown_value
+    from dbdyno.bench.postgres.server import shown_value
 
     for row in rows:
         row |= {end: shown_value(row["setting"], row[end]) for end in ("before", "after")}

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.bench.postgres.events import ON_CPU, wait_class
 from dbdyno.snapshot.model import Row, columns, lacking, section, table
 from dbdyno.snapshot.postgres.sampler import ACTIVITY, BLOCKED
-from dbdyno.target.events import ON_CPU, wait_class
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval

@@ -15,7 +15,7 @@ from dbdyno.study.library import (
     redo_size,
     write_back_cache,
 )
-from dbdyno.study.study import Study
+from dbdyno.study.plan.study import Study
 
 STUDIES: dict[str, Study] = {
     module.STUDY.name: module.STUDY

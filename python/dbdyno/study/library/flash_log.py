@@ -5,16 +5,16 @@ first that is safe. Twenty sessions update a row and commit. What is compared is
 won each race is counted.
 
 Limits: on a model. On two real paths and on storage cells the study has other factors:
-`dbdyno.study.host_plan`, `dbdyno.study.cells_plan`.
+`dbdyno.study.plan.host`, `dbdyno.study.plan.cells`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.study.factors import Level, chosen, numbers
-from dbdyno.study.plan import Arm, Judge, Plan, Schedule, Value, Workload
-from dbdyno.study.study import Factor, Study
+from dbdyno.study.plan.factors import Level, chosen, numbers
+from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Value, Workload
+from dbdyno.study.plan.study import Factor, Study
 
 LEVELS = {
     "off": Level("off", {"cells.flash_log.enabled": "false"}),

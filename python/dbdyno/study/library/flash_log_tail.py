@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.study.factors import numbers
 from dbdyno.study.library.flash_log import BLOCKS, arms
-from dbdyno.study.plan import Judge, Plan, Schedule, Value, Workload
-from dbdyno.study.study import Factor, Study
+from dbdyno.study.plan.factors import numbers
+from dbdyno.study.plan.plan import Judge, Plan, Schedule, Value, Workload
+from dbdyno.study.plan.study import Factor, Study
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:

@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dbdyno.errors import PlanError
-from dbdyno.study.plan import Arm, Judge, Plan, Schedule, Script, Watch, Workload
-from dbdyno.study.study import Factor, Study
+from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Watch, Workload
+from dbdyno.study.plan.study import Factor, Study
 
 ROWS = (500, 2_000, 8_000, 25_000, 50_000, 100_000, 200_000, 400_000)
 _SLOW = 50_000

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.study.factors import combined, sessions, setting
-from dbdyno.study.plan import Judge, Plan, Schedule, Workload
-from dbdyno.study.study import Factor, Study
+from dbdyno.study.plan.factors import combined, sessions, setting
+from dbdyno.study.plan.plan import Judge, Plan, Schedule, Workload
+from dbdyno.study.plan.study import Factor, Study
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.study.factors import numbers, words
-from dbdyno.study.plan import Arm, Judge, Plan, Schedule, Value, Workload
-from dbdyno.study.study import Factor, Study
+from dbdyno.study.plan.factors import numbers, words
+from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Value, Workload
+from dbdyno.study.plan.study import Factor, Study
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:

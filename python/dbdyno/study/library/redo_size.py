@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dbdyno.errors import PlanError
-from dbdyno.study.factors import combined, sessions
-from dbdyno.study.plan import Arm, Judge, Plan, Schedule, Watch, Workload
-from dbdyno.study.study import Factor, Study
-from dbdyno.study.typed import sizes
+from dbdyno.study.plan.factors import combined, sessions
+from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Watch, Workload
+from dbdyno.study.plan.study import Factor, Study
+from dbdyno.study.plan.typed import sizes
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:

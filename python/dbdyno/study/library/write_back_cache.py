@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.study.factors import Level, chosen, combined, numbers
-from dbdyno.study.plan import Plan, Schedule, Workload
-from dbdyno.study.study import Factor, Study
+from dbdyno.study.plan.factors import Level, chosen, combined, numbers
+from dbdyno.study.plan.plan import Plan, Schedule, Workload
+from dbdyno.study.plan.study import Factor, Study
 
 SCALED = {"database.buffers.buffers": "2000", "cells.controller.capacity_kb": "16384"}
 TABLES = {

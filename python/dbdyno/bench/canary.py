@@ -1,0 +1,133 @@
+"""Three small, constant measurements before each block: processor, disk, round trip.
+
+They tell a slow machine from a slow arm. A canary that moves while the arms should not be compared
+is a covariate and a warning, never a correction.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.bench.metrics import Metric
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from dbdyno.bench.postgres.server import Postgres
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+LOOP_STEPS = 50_000
+WRITE_BYTES = 8192
+ROUND_TRIPS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Canaries:
+    """Medians in ns.
+
+    `fsync_ns` is None where no folder could be written; `folder` says where it was.
+    """
+
+    cpu_ns: int
+    fsync_ns: int | None
+    round_trip_ns: int
+    folder: str
+    on_data_disk: bool
+
+    def metrics(self, at_ns: int) -> list[Metric]:
+        """The same as rows of the `metrics` evidence, source `canary`."""
+        place = "data disk" if self.on_data_disk else "temporary folder"
+        rows = [
+            ("cpu", "", self.cpu_ns),
+            ("fsync", place, self.fsync_ns),
+            ("round_trip", "", self.round_trip_ns),
+        ]
+        return [
+            Metric("canary", "host", thing, name, at_ns, value, "ns", "gauge")
+            for name, thing, value in rows
+            if value is not None
+        ]
+
+
+def canary_folder(target: Postgres, conn: Connection) -> tuple[Path, bool]:
+    """(folder for the fsync canary, whether it is on the disk of the server's data).
+
+    Nothing is ever written into a server's data folder: for an embedded server it is the folder
+    beside it, for another one a temporary folder, preferably one on the same file system.
+    """
+    if target.engine is not None:
+        return target.engine.folder, True
+    temporary = [Path(tempfile.gettempdir()), Path("/var/tmp")]  # noqa: S108
+    data = target.data_directory(conn) if target.is_here(conn) else None
+    try:
+        device = os.stat(data).st_dev if data else None  # noqa: PTH116  # the folder is not ours to walk
+    except OSError:
+        device = None
+    for folder in temporary:
+        if device is not None and folder.is_dir() and folder.stat().st_dev == device:
+            return folder, True
+    return temporary[0], False
+
+
+def canaries(
+    conn: Connection,
+    folder: Path,
+    on_data_disk: bool = False,
+    clock: Callable[[], int] = time.perf_counter_ns,
+) -> Canaries:
+    """Measure now; takes a few tens of milliseconds. `clock` gives ns."""
+    return Canaries(
+        cpu_ns=_median([_timed(clock, _count) for _ in range(5)]),
+        fsync_ns=_fsync_ns(folder, clock),
+        round_trip_ns=_median([_timed(clock, lambda: conn.execute("select 1").fetchall()) for _ in range(ROUND_TRIPS)]),
+        folder=str(folder),
+        on_data_disk=on_data_disk,
+    )
+
+
+def host_canaries(folder: Path, clock: Callable[[], int] = time.perf_counter_ns) -> dict[str, float]:
+    """The canaries of a machine without an engine, in ns: CPU loop, and fsync in this folder."""
+    found = {"cpu_ns": float(_median([_timed(clock, _count) for _ in range(5)]))}
+    fsync_ns = _fsync_ns(folder, clock)
+    return found if fsync_ns is None else {**found, "fsync_ns": float(fsync_ns)}
+
+
+def _fsync_ns(folder: Path, clock: Callable[[], int]) -> int | None:
+    """Median of five times writing 8 KiB over an allocated file and forcing it to the disk."""
+    page = os.urandom(WRITE_BYTES)
+    try:
+        with tempfile.TemporaryFile(dir=folder, prefix="dbdyno-canary-", buffering=0) as file:
+
+            def write() -> None:
+                file.seek(0)
+                file.write(page)
+                os.fsync(file.fileno())
+
+            write()
+            return _median([_timed(clock, write) for _ in range(5)])
+    except OSError:
+        return None
+
+
+def _count() -> None:
+    total = 0
+    for step in range(LOOP_STEPS):
+        total += step & 7
+
+
+def _timed(clock: Callable[[], int], work: Callable[[], object]) -> int:
+    started = clock()
+    work()
+    return clock() - started
+
+
+def _median(values: list[int]) -> int:
+    return round(statistics.median(values))

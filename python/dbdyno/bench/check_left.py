@@ -1,0 +1,38 @@
+"""What the doctor asks about earlier runs: whether a setting is still as one of them left it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.bench.check import Check
+from dbdyno.bench.postgres import leftovers
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from dbdyno.bench.postgres.server import Postgres
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+NAME = "left by runs"
+
+
+def left_by_runs(target: Postgres, conn: Connection) -> Check:
+    """Whether a run that was killed left a setting of this server changed."""
+    here = leftovers.of_server(target, conn, leftovers.sources())
+    left = [one for one in leftovers.look(conn, here) if one.state == "ours"]
+    if not left:
+        return Check(NAME, True, "nothing", "no run left a setting of this server changed", "")
+    record = left[0].source.record
+    steps = {
+        "held": "wait until that run has ended",
+        "retrying": f"its guardian (process {record.guardian.get('pid')}) goes on trying",
+        "left": leftovers.restore_command(record),
+    }
+    return Check(
+        NAME,
+        False,
+        ", ".join(one.sentence for one in left) + f"; {leftovers.told(record)}",
+        "what is measured now is measured under that value, and a new run is refused",
+        steps[record.state],
+    )

@@ -1,0 +1,1 @@
+"""A live PostgreSQL server as a bench: embedded or anybody's."""

@@ -1,0 +1,277 @@
+"""What the doctor asks the engine: version, role, rights, statistics, durability."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.bench.check import Check, is_superuser, value
+from dbdyno.bench.metrics import VIEWS
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from dbdyno.bench.postgres.server import Postgres
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+def version(_target: Postgres, conn: Connection) -> Check:
+    """Which version answers, and whether dbdyno is tested with it."""
+    number = int(value(conn, "select current_setting('server_version_num')"))
+    shown = "PostgreSQL " + str(value(conn, "select current_setting('server_version')"))
+    if number < 120000:
+        return Check(
+            "version",
+            False,
+            shown,
+            "dbdyno is tested with 12 to 18; older views may lack columns",
+            "upgrade, or take missing figures as they are",
+        )
+    return Check("version", True, shown, "supported", "")
+
+
+def role(_target: Postgres, conn: Connection) -> Check:
+    """Who we are there."""
+    role = value(conn, "select current_user::text")
+    if is_superuser(conn):
+        return Check("role", True, f"'{role}', superuser", "every setting can be varied", "")
+    return Check(
+        "role",
+        None,
+        f"'{role}', no superuser",
+        "session settings of context 'user' can be varied, others need a grant",
+        "nothing, unless the checks below name what you need",
+    )
+
+
+def other_sessions(_target: Postgres, conn: Connection) -> Check:
+    """Whether other sessions' waits are visible."""
+    sees = is_superuser(conn) or value(conn, "select pg_has_role(current_user, 'pg_read_all_stats', 'usage')")
+    if sees:
+        return Check("waits of others", True, "pg_read_all_stats", "all sessions' waits are visible", "")
+    return Check(
+        "waits of others",
+        False,
+        "no pg_read_all_stats",
+        "waits of your own sessions are sampled, those of the WAL writer and checkpointer are not",
+        "have a superuser run: GRANT pg_monitor TO your role",
+    )
+
+
+def views(_target: Postgres, conn: Connection) -> Check:
+    """Which statistics views can be read."""
+    import psycopg
+
+    missing = []
+    for source, _, _, sql in VIEWS:
+        try:
+            conn.execute(sql).fetchone()
+        except psycopg.Error:
+            missing.append(source)
+    known = ", ".join(source for source, *_ in VIEWS if source not in missing)
+    if not missing:
+        return Check("statistics views", True, known, "all counters are recorded", "")
+    return Check(
+        "statistics views",
+        "pg_stat_database" not in missing,
+        f"{known}; not: {', '.join(missing)}",
+        "views of newer versions, or hidden ones, are left out of the metrics",
+        "",
+    )
+
+
+def io_timing(_target: Postgres, conn: Connection) -> Check:
+    """Whether the engine times its I/O."""
+    names = ["track_io_timing", "track_wal_io_timing"]
+    rows = conn.execute("select name, setting from pg_settings where name = any(%s) order by name", [names]).fetchall()
+    off = [name for name, setting in rows if setting == "off"]
+    found = ", ".join(f"{name} = {setting}" for name, setting in rows)
+    if not off:
+        return Check("I/O timing", True, found, "times of reads, writes and syncs are known", "")
+    return Check(
+        "I/O timing",
+        False,
+        found,
+        "the engine counts these I/Os but does not time them: shown as not measured, never as 0",
+        f"as superuser: SET {off[0]} = on for a session, ALTER SYSTEM and a reload for all",
+    )
+
+
+def pg_stat_statements(_target: Postgres, conn: Connection) -> Check:
+    """Whether statements have figures of their own."""
+    name = "pg_stat_statements"
+    installed = value(conn, "select extversion from pg_extension where extname = 'pg_stat_statements'")
+    active = value(conn, "select current_setting('pg_stat_statements.track', true)")
+    available = value(
+        conn,
+        "select default_version from pg_available_extensions where name = 'pg_stat_statements'",
+    )
+    if installed and active:
+        return Check(
+            name,
+            True,
+            f"version {installed}, track = {active}",
+            "statements can be told apart; it costs some CPU per statement, in every arm alike",
+            "",
+        )
+    if active:
+        found, step = (
+            "loaded, but the extension is not made in this database",
+            "CREATE EXTENSION pg_stat_statements",
+        )
+    elif available:
+        found, step = (
+            "available, not loaded",
+            "shared_preload_libraries = 'pg_stat_statements', restart, CREATE EXTENSION",
+        )
+    else:
+        found, step = "not available on this server", "install the contrib package of this version"
+    return Check(name, None, found, "no figures per statement from the engine's side", step)
+
+
+def alter_system(target: Postgres, conn: Connection) -> Check:
+    """Whether settings of the server can be varied."""
+    name = "server settings"
+    if target.owned:
+        return Check(name, True, "embedded engine", "reload and restart settings can be varied", "")
+    if value(conn, "select current_setting('allow_alter_system', true)") == "off":
+        return Check(
+            name,
+            False,
+            "allow_alter_system = off",
+            "only session settings can be varied",
+            "use the embedded engine for server settings",
+        )
+    may_reload = value(conn, "select has_function_privilege('pg_reload_conf()', 'execute')")
+    number = int(value(conn, "select current_setting('server_version_num')"))
+    granted = is_superuser(conn)
+    if number >= 150000 and not granted:
+        granted = bool(
+            value(
+                conn,
+                "select exists (select from pg_settings where context = 'sighup'"
+                " and has_parameter_privilege(name, 'ALTER SYSTEM'))",
+            )
+        )
+    if granted and may_reload:
+        return Check(
+            name,
+            True,
+            "ALTER SYSTEM and pg_reload_conf()",
+            "reload settings can be varied if you allow it; restarts only on embedded engines",
+            "",
+        )
+    return Check(
+        name,
+        False,
+        "no right to ALTER SYSTEM" if not granted else "no right to pg_reload_conf()",
+        "only session settings can be varied",
+        "GRANT ALTER SYSTEM ON PARAMETER ... and GRANT EXECUTE ON FUNCTION pg_reload_conf()"
+        if number >= 150000
+        else "connect as a superuser, or use the embedded engine",
+    )
+
+
+def session_settings(_target: Postgres, conn: Connection) -> Check:
+    """How many settings can be varied per session."""
+    total = int(value(conn, "select count(*) from pg_settings where context = 'superuser'"))
+    number = int(value(conn, "select current_setting('server_version_num')"))
+    free = int(value(conn, "select count(*) from pg_settings where context = 'user'"))
+    allowed = total if is_superuser(conn) else 0
+    if number >= 150000:
+        allowed = int(
+            value(
+                conn,
+                "select count(*) from pg_settings where context = 'superuser' and has_parameter_privilege(name, 'SET')",
+            )
+        )
+    return Check(
+        "session settings",
+        True if allowed == total else None,
+        f"{free} for everybody, {allowed} of {total} for superusers",
+        "these can be varied by SET per session, in slices of milliseconds",
+        "" if allowed == total else "GRANT SET ON PARAMETER ... (PostgreSQL 15+) for those you need",
+    )
+
+
+def schema(_target: Postgres, conn: Connection) -> Check:
+    """Whether built-in workloads can make their tables."""
+    if value(conn, "select has_database_privilege(current_database(), 'create')"):
+        return Check("own schema", True, "may create schemas", "built-in workloads make their own", "")
+    return Check(
+        "own schema",
+        False,
+        "may not create a schema here",
+        "built-in workloads cannot run; scripts on your own tables can",
+        "GRANT CREATE ON DATABASE ... TO your role, or use another database",
+    )
+
+
+def recovery(_target: Postgres, conn: Connection) -> Check:
+    """Whether the server takes writes."""
+    if value(conn, "select pg_is_in_recovery()"):
+        return Check("primary or standby", False, "standby", "read-only workloads, no redo positions", "")
+    return Check("primary or standby", True, "primary", "reads and writes", "")
+
+
+def wal_position(_target: Postgres, conn: Connection) -> Check:
+    """Whether redo bytes can be measured."""
+    import psycopg
+
+    name = "WAL position"
+    try:
+        where = value(conn, "select pg_current_wal_insert_lsn()::text")
+    except psycopg.Error as error:
+        said = str(error).splitlines()[0]
+        return Check(name, False, said, "redo bytes per commit cannot be measured", "use a primary")
+    return Check(name, True, str(where), "redo bytes per commit are measured", "")
+
+
+def pooler(target: Postgres, _conn: Connection) -> Check:
+    """Whether a pooler stands between."""
+    if target.pooled:
+        return Check(
+            "direct connection",
+            False,
+            "a pooler (such as pgbouncer) seems to stand between",
+            "session settings may reach other sessions; the latencies are the pooler's",
+            "connect to the server itself",
+        )
+    return Check("direct connection", True, "no pooler seen", "sessions are the server's own", "")
+
+
+def durability(_target: Postgres, conn: Connection) -> Check:
+    """Whether commits wait for the disk."""
+    names = ["fsync", "synchronous_commit", "full_page_writes"]
+    rows = conn.execute("select name, setting from pg_settings where name = any(%s) order by name", [names]).fetchall()
+    found = ", ".join(f"{name} = {setting}" for name, setting in rows)
+    if any(setting == "off" for _, setting in rows):
+        return Check(
+            "durability",
+            False,
+            found,
+            "commits are faster than a server may be that must not lose data",
+            "turn them on for any result that is meant for production",
+        )
+    return Check("durability", True, found, "commits wait for the disk as in production", "")
+
+
+def connections(_target: Postgres, conn: Connection) -> Check:
+    """Whether the sessions of a plan will find room."""
+    row = conn.execute(
+        "select current_setting('max_connections')::int,"
+        " current_setting('superuser_reserved_connections')::int,"
+        " (select count(*) from pg_stat_activity where coalesce(backend_type, 'client backend')"
+        " = 'client backend'),"
+        " (select rolconnlimit from pg_roles where rolname = current_user)"
+    ).fetchone()
+    most, reserved, used, limit = row or (0, 0, 0, -1)
+    free = most - reserved - used
+    free = min(free, limit) if limit >= 0 else free
+    return Check(
+        "connections",
+        free >= 8,
+        f"{free} free of {most}",
+        "arms in slices keep the sessions of all arms open at once",
+        "" if free >= 8 else "plan fewer sessions, or raise max_connections",
+    )

@@ -1,0 +1,102 @@
+"""One run at a time alters a server's settings: a lock that the whole server sees.
+
+Two runs that alter one setting would each take the other's value for the one before, and the server
+would keep it. So before the first ALTER SYSTEM an advisory lock is taken, by a session of the
+guardian: it lasts as long as somebody is left who will put the settings back, and no longer.
+
+PostgreSQL's advisory locks belong to a database, `pg_locks` shows those of all. So the lock is
+taken first, and then it is looked for in other databases. Of two runs that begin at one instant in
+two databases both may be refused, never none. A pooler between would hand the lock to others;
+targets behind one are refused before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import TargetError
+
+if TYPE_CHECKING:
+    from dbdyno.bench.postgres.session import Session
+
+KEYS = (0x6462, 0x64796E6F)
+"""The lock's two numbers: "db" and "dyno"."""
+
+NAME = "dbdyno guardian"
+NAME_MOST = 63
+
+_TAKE = "select /* dbdyno */ pg_try_advisory_lock(%s, %s)"
+_HELD = """
+select /* dbdyno */ 1 from pg_locks where locktype = 'advisory' and classid = %s and objid = %s
+and objsubid = 2 and granted and pid = pg_backend_pid()
+"""
+_OTHERS = """
+select /* dbdyno */ l.pid, coalesce(a.application_name, ''), coalesce(a.usename, '?'),
+  coalesce(a.datname, '?'), to_char(a.backend_start at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS')
+from pg_locks l left join pg_stat_activity a on a.pid = l.pid
+where l.locktype = 'advisory' and l.classid = %s and l.objid = %s and l.objsubid = 2
+  and l.granted and l.pid <> pg_backend_pid()
+"""
+
+
+class Claim:
+    """The lock on one server, and the session that holds it."""
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        self._parameters = dict(parameters)
+        self._session: Session | None = None
+
+    def hold(self, run: str = "") -> Session:
+        """Takes the lock, or sees that it is still held, and returns its session. `run` is shown to
+        those who are refused. Raises `TargetError` where another run has it, `psycopg.Error` where
+        the server does not answer."""
+        from dbdyno.bench.postgres.session import open_session
+
+        if self._session is not None and not self._still_held(self._session):
+            self.close()
+        if self._session is None:
+            session = open_session({**self._parameters, "application_name": NAME})
+            try:
+                _take(session)
+            except BaseException:
+                session.close()
+                raise
+            self._session = session
+        if run:
+            name = f"{NAME}, run {run[-(NAME_MOST - len(NAME) - 6) :]}"
+            self._session.execute("select /* dbdyno */ set_config('application_name', %s, false)", [name])
+        return self._session
+
+    def close(self) -> None:
+        """Gives the lock back with its session."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    def _still_held(self, session: Session) -> bool:
+        import psycopg
+
+        with contextlib.suppress(psycopg.Error):
+            return session.execute(_HELD, KEYS).fetchone() is not None
+        return False
+
+
+def _take(session: Session) -> None:
+    row = session.execute(_TAKE, KEYS).fetchone()
+    others = session.execute(_OTHERS, KEYS).fetchall()
+    if others or not (row and row[0]):
+        raise TargetError(
+            f"another dbdyno run alters settings of this server: {_named(others)}",
+            where=session.info.host,
+            next_step="wait until it has ended, or stop it with Ctrl-C: it puts back what it changed, then run again",
+        )
+
+
+def _named(others: list[tuple[Any, ...]]) -> str:
+    if not others:  # it ended between the two statements
+        return "it ended just now"
+    pid, name, role, database, since = others[0]
+    run = name.partition(", run ")[2] or "one that is about to begin"
+    return f"{run} (held by its guardian, session {pid} of '{role}' in {database} since {since} UTC)"

@@ -1,0 +1,140 @@
+"""Why server settings cannot be changed on a target, with the step that would make it possible.
+
+Asked twice: by the check of a plan, which changes nothing, and again before each change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.bench.postgres.setting_values import SettingFact, same_value
+from dbdyno.bench.postgres.settings import SettingChange, alter_system_sql, read_facts
+from dbdyno.errors import TargetError
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from dbdyno.bench.postgres.server import Postgres
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+def refusal(
+    target: Postgres,
+    conn: Connection,
+    changes: Sequence[SettingChange],
+    *,
+    allow_alter_system: bool = False,
+) -> TargetError | None:
+    """Why these changes cannot be made on this target, with the next step; None if they can."""
+    server = [change for change in changes if change.how in ("reload", "restart")]
+    if not server:
+        return None
+    fixed = [
+        fact.name
+        for fact in read_facts(conn, [change.name for change in server]).values()
+        if fact.source in ("command line", "environment variable")
+    ]
+    if fixed:
+        return TargetError(
+            f"{', '.join(fixed)}: given on the server's command line, which outranks ALTER SYSTEM",
+            next_step="start the server without that option",
+        )
+    if target.owned:
+        return None
+    commands = "; ".join(alter_system_sql(change.name, change.value) for change in server)
+    restart = [change.name for change in server if change.how == "restart"]
+    if restart:
+        return TargetError(
+            f"{', '.join(restart)}: needs a restart, and dbdyno restarts only its own engines",
+            next_step=f"run the study on the embedded engine, or have a DBA run: {commands};"
+            " then restart the server, once per arm",
+        )
+    if not allow_alter_system:
+        return TargetError(
+            f"{', '.join(change.name for change in server)}: needs ALTER SYSTEM and a reload, which"
+            " would be seen by every user of this server",
+            next_step=f"allow it if that is acceptable (it runs: {commands}; select"
+            " pg_reload_conf(); and puts the old values back)",
+        )
+    return _missing_right(conn, server) or _others_in_waiting(conn)
+
+
+def _missing_right(conn: Connection, changes: Sequence[SettingChange]) -> TargetError | None:
+    row = conn.execute(
+        "select current_user::text, rolsuper, current_setting('server_version_num')::int,"
+        " has_function_privilege('pg_reload_conf()', 'execute'),"
+        " current_setting('allow_alter_system', true)"
+        " from pg_roles where rolname = current_user"
+    ).fetchone()
+    role, superuser, version_num, may_reload, allowed = row if row else ("?", False, 0, False, None)
+    names = ", ".join(change.name for change in changes)
+    if allowed == "off":
+        return TargetError(
+            f"{names}: this server forbids ALTER SYSTEM (allow_alter_system = off)",
+            next_step="vary it on the embedded engine, or through whatever manages this server",
+        )
+    if superuser:
+        return None
+    denied = [change.name for change in changes]
+    if version_num >= 150000:
+        asked = "select name from unnest(%s::text[]) name where not has_parameter_privilege(name, 'ALTER SYSTEM')"
+        denied = [row[0] for row in conn.execute(asked, [denied]).fetchall()]
+    if denied or not may_reload:
+        grants = [f'GRANT ALTER SYSTEM ON PARAMETER {name} TO "{role}"' for name in denied]
+        if not may_reload:
+            grants.append(f'GRANT EXECUTE ON FUNCTION pg_reload_conf() TO "{role}"')
+        return TargetError(
+            f"{names}: the role '{role}' may not change it for the server",
+            next_step=f"have a superuser run: {'; '.join(grants)}"
+            if version_num >= 150000
+            else "connect as a superuser",
+        )
+    return None
+
+
+def _others_in_waiting(conn: Connection) -> TargetError | None:
+    """A reload reads the whole configuration: nobody else's unread edits must come into force with
+    ours.
+    """
+    import psycopg
+
+    try:
+        rows = conn.execute(
+            "select name, setting, error from pg_file_settings where applied or error is not null"
+        ).fetchall()
+    except psycopg.errors.InsufficientPrivilege:
+        return None
+    broken = [f"{name}: {error}" for name, _, error in rows if error and "restart" not in error]
+    if broken:
+        return TargetError(
+            f"the server's configuration files have an error, so that a reload fails: {broken[0]}",
+            next_step="correct it (see pg_file_settings), then run again",
+        )
+    in_files = {name.lower(): setting for name, setting, _ in rows}
+    loaded = conn.execute("select name from pg_settings where source = 'configuration file'")
+    names = {row[0].lower() for row in loaded.fetchall()} | set(in_files)
+    facts = read_facts(conn, names)
+    waiting = [fact.name for fact in facts.values() if _waits(fact, in_files)]
+    if waiting:
+        return TargetError(
+            f"a reload would also bring other, waiting edits into force: {', '.join(waiting)}",
+            next_step="have a DBA reload the server first, or take those edits back",
+        )
+    return None
+
+
+def _waits(fact: SettingFact, in_files: dict[str, str]) -> bool:
+    if fact.context == "postmaster" or fact.source not in ("configuration file", "default"):
+        return False
+    written = in_files.get(fact.name.lower())
+    if written is None:
+        return fact.source == "configuration file"
+    if fact.vartype == "string":
+        return _folded(fact.setting) != _folded(written)
+    return not same_value(fact, written)
+
+
+def _folded(text: str) -> str:
+    return "".join(text.split()).replace('"', "").casefold()

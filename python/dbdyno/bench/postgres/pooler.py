@@ -1,0 +1,51 @@
+"""Whether statements stay prepared behind a connection pooler.
+
+A pooler in transaction mode gives each transaction to any of its server processes. A statement that
+one of them prepared is unknown to the next (SQLSTATE 26000), or there already under the same name
+(42P05). Poolers that keep track of prepared statements, and those in session mode, do neither; so
+it is tried, not guessed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dbdyno.bench.postgres.server import Connection, Postgres
+
+CONNECTIONS = 4
+
+REASON = (
+    "a pooler hands each transaction to any of its server processes, so that statements do not stay prepared there: "
+    "all arms are sent by the protocol 'extended', which parses each statement anew"
+)
+
+
+def keeps_prepared(target: Postgres) -> bool:
+    """Whether what a connection prepared is there in its next transaction, and there alone.
+
+    Several connections prepare different statements under one name, and each runs its own.
+    """
+    name = f"dbdyno_{secrets.token_hex(4)}".encode()
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(contextlib.closing(target.connect())) for _ in range(CONNECTIONS)]
+        try:
+            made = [_prepare(conn, name, number) for number, conn in enumerate(connections)]
+            return all(made) and all(_runs(conn, name, number) for number, conn in enumerate(connections))
+        finally:
+            for conn in connections:
+                conn.pgconn.exec_(b"deallocate " + name)
+
+
+def _prepare(conn: Connection, name: bytes, number: int) -> bool:
+    import psycopg
+
+    result = conn.pgconn.prepare(name, f"select /* dbdyno */ {number}".encode())
+    return result.status == psycopg.pq.ExecStatus.COMMAND_OK
+
+
+def _runs(conn: Connection, name: bytes, number: int) -> bool:
+    result = conn.pgconn.exec_prepared(name, [])
+    return result.ntuples == 1 and result.get_value(0, 0) == str(number).encode()

@@ -1,0 +1,399 @@
+"""A live PostgreSQL server as a target: connections, facts, and what it cannot do, as a sentence.
+
+    with open_target(None) as target:                          # an embedded server, removed at the
+    end with open_target("postgresql://me@db1/app") as target:     # one that runs already
+
+Connection strings are libpq's own: URI or key=value, PG* variables, .pgpass and service files are
+honoured, because libpq itself resolves them; the load generator then gets the concrete host, port,
+user, database and password of the server that libpq really reached. Passwords appear in no message,
+no `repr` and no fact.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import ipaddress
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, LiteralString
+
+from dbdyno.bench.guardian import Guardian
+from dbdyno.bench.host.machine import file_system, host_facts, server_is_here
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.bench.postgres.setting_values import SettingValue
+from dbdyno.bench.postgres.wire_options import load_connection, refusal
+from dbdyno.bench.undo import SqlUndo
+from dbdyno.errors import TargetError
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+CONNECT_TIMEOUT_S = 10
+OLDEST_VERSION_NUM = 100000
+CONTROL_NAME = "dbdyno control"
+
+_NON_DEFAULT = """
+select name, current_setting(name, true), source from pg_settings
+where source not in ('default', 'override', 'client', 'session') order by name
+"""
+
+_HIDDEN = re.compile(r"(passphrase|secret|token|_command$|^primary_conninfo$|password(?!_enc))")
+
+# Keywords that each connection sets by itself, or that libpq has used up.
+_OWN_WORDS = {
+    "application_name",
+    "fallback_application_name",
+    "client_encoding",
+    "service",
+    "servicefile",
+    "target_session_attrs",
+    "load_balance_hosts",
+}
+
+_PROBES: dict[str, LiteralString] = {
+    "version": "select version()",
+    "server_version": "select current_setting('server_version')",
+    "version_num": "select current_setting('server_version_num')::int",
+    "database_bytes": "select pg_database_size(current_database())",
+    "system_identifier": "select system_identifier::text from pg_control_system()",
+    "started_at": "select to_char(pg_postmaster_start_time() at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')",
+    "in_recovery": "select pg_is_in_recovery()",
+    "block_bytes": "select current_setting('block_size')::int",
+    "data_checksums": "select current_setting('data_checksums')",
+}
+
+
+class Postgres:
+    """A server that answered once. `engine` is the embedded server behind it, None for anybody
+    else's.
+
+    Made by `open_target`, `Postgres.open` or `Postgres.on`.
+    """
+
+    def __init__(self, given: Mapping[str, Any], engine: EmbeddedPostgres | None = None) -> None:
+        import psycopg
+
+        from dbdyno.bench.postgres.session import open_session
+
+        self.engine = engine
+        self._parameters = {str(k): str(v) for k, v in given.items() if v is not None}
+        self._parameters.setdefault("connect_timeout", str(CONNECT_TIMEOUT_S))
+        try:
+            with contextlib.closing(open_session(self._arguments(CONTROL_NAME))) as conn:
+                self._resolve(conn)
+            if self._options.get("gssencmode") == "prefer":
+                # The load cannot encrypt by GSSAPI: neither may the connection that vouches for it.
+                self._parameters["gssencmode"] = "disable"
+                with contextlib.closing(open_session(self._arguments(CONTROL_NAME))) as conn:
+                    self._resolve(conn)
+        except (psycopg.Error, UnicodeError) as error:
+            raise self._no_answer(error) from None
+
+    @classmethod
+    def open(cls, dsn: str) -> Postgres:
+        """The server of a connection string. Raises `TargetError` where it does not answer."""
+        import psycopg
+        from psycopg.conninfo import conninfo_to_dict
+
+        scheme = re.match(r"([a-z][a-z0-9+.-]*)://", dsn, re.I)
+        if scheme and scheme[1].lower() not in ("postgres", "postgresql"):
+            raise TargetError(
+                f"experiments run on PostgreSQL, and {scheme[1]}:// is none",
+                next_step="write postgresql://user@host:port/database; `dbdyno snap take` reads other engines",
+            )
+        try:
+            given = conninfo_to_dict(dsn)
+        except (psycopg.Error, UnicodeError) as error:
+            raise TargetError(
+                f"the target's connection string cannot be read: {_without_quotes(str(error))}",
+                next_step="write postgresql://user@host:port/database, or host=... dbname=...",
+            ) from None
+        return cls(given)
+
+    @classmethod
+    def on(cls, engine: EmbeddedPostgres, *, tcp: bool = False) -> Postgres:
+        """The target over an embedded server that runs, by its socket or by TCP."""
+        return cls(engine.tcp_conninfo() if tcp else engine.conninfo(), engine)
+
+    def __repr__(self) -> str:
+        return f"Postgres({self.safe_dsn!r}, owned={self.owned})"
+
+    @property
+    def owned(self) -> bool:
+        """Whether we started the server: then it may be restarted, and is removed at the end."""
+        return self.engine is not None
+
+    @property
+    def safe_dsn(self) -> str:
+        """The connection string without password and options."""
+        from psycopg.conninfo import make_conninfo
+
+        shown = ("host", "port", "user", "dbname", "sslmode")
+        known = {key: self._parameters[key] for key in shown if key in self._parameters}
+        if known.get("sslmode") == "prefer":
+            del known["sslmode"]
+        return make_conninfo("", **known)
+
+    def libpq_parameters(self) -> dict[str, str]:
+        """All of libpq's parameters, password included: for a pipe, never for a file."""
+        return {**self._parameters, "application_name": CONTROL_NAME}
+
+    def conninfo(self) -> dict[str, Any]:
+        """The `connection` object of a load specification: concrete values, password included.
+
+        Raises `TargetError` where the load's client cannot honour an option.
+        """
+        return load_connection({**self._options, **self._parameters}, encrypted=self._encrypted)
+
+    def connect(
+        self,
+        autocommit: bool = True,
+        *,
+        statement_timeout_ms: int | None = None,
+        lock_timeout_ms: int | None = None,
+        read_only: bool = False,
+        application_name: str = CONTROL_NAME,
+        stop: Callable[[], bool] | None = None,
+    ) -> Connection:
+        """A new connection, without prepared statements.
+
+        `statement_timeout_ms`: None for statements that answer at once, 0 for such as may take
+        hours. `stop` is asked while a statement runs; where it says yes the statement is cancelled.
+        Raises `TargetError` where the server does not answer.
+        """
+        import psycopg
+
+        from dbdyno.bench.postgres.session import open_session
+
+        wanted = {
+            "statement_timeout": statement_timeout_ms,
+            "lock_timeout": lock_timeout_ms,
+            "default_transaction_read_only": "on" if read_only else None,
+        }
+        try:
+            conn = open_session(self._arguments(application_name), answer_s=_answer_s(statement_timeout_ms), stop=stop)
+            for name, value in wanted.items():
+                # Behind a pooler a setting would stay with a server process that others get.
+                if value is not None and not self.pooled:
+                    conn.execute("select /* dbdyno */ set_config(%s, %s, false)", [name, str(value)])
+            conn.autocommit = autocommit
+        except psycopg.Error as error:
+            raise self._no_answer(error) from None
+        return conn
+
+    def in_database(self, name: str) -> Postgres:
+        """The same server and role, another database. Nothing is asked of the server yet."""
+        other = copy.copy(self)
+        other._parameters = {**self._parameters, "dbname": name}
+        return other
+
+    def restart(self) -> None:
+        """Restart the server; only one that we started. Raises `TargetError` otherwise."""
+        if self.engine is None:
+            raise TargetError(
+                "dbdyno restarts only engines that it started",
+                where=self.safe_dsn,
+                next_step="run the study on the embedded engine",
+            )
+        self.engine.restart()
+
+    def sql_undo(self, label: str, statements: Sequence[str], backends: Sequence[int] = ()) -> SqlUndo:
+        """An undo that runs these statements here, such as an arm's SQL after it. Where the server
+        is not ours, the guardian tries it for hours: it may come back."""
+        patience_s = 2.0 if self.owned else 10.0
+        parameters = self.libpq_parameters()
+        return SqlUndo(label, parameters, tuple(statements), tuple(backends), patience_s, lasting=not self.owned)
+
+    def identity(self, conn: Connection) -> str:
+        """What tells this server from others: its system identifier, else host and port."""
+        known = _first(conn, _PROBES["system_identifier"])
+        return str(known or f"{self._parameters['host']}:{self._parameters['port']}")
+
+    def can(self, kind: str) -> str | None:
+        """None if a workload of this kind can run here, else why not: read, write, schema, redo."""
+        refused = refusal(self._options)
+        if refused:
+            return refused
+        if kind == "read":
+            return None
+        with contextlib.closing(self.connect()) as conn:
+            row = conn.execute(
+                "select pg_is_in_recovery(), current_setting('default_transaction_read_only'),"
+                " has_database_privilege(current_database(), 'create'), current_user::text"
+            ).fetchone()
+        recovering, read_only, may_create, role = row or (False, "off", False, "")
+        reasons = {
+            f"'{kind}' is not a kind of workload (read, write, schema, redo)": kind not in ("write", "schema", "redo"),
+            "the server is a standby: it takes no writes, and writes no WAL of its own": recovering,
+            "sessions are read-only here (default_transaction_read_only = on)": read_only == "on",
+            f"the role '{role}' may not create a schema in this database": kind == "schema" and not may_create,
+        }
+        return next((reason for reason, holds in reasons.items() if holds), None)
+
+    def facts(self) -> dict[str, Any]:
+        """What the run's manifest says of the server and its machine; `settings` holds all that
+        differ from default.
+
+        Each fact fails alone: what this role may not see is missing.
+        """
+        facts: dict[str, Any] = {"target": self.safe_dsn, "owned": self.owned}
+        with contextlib.closing(self.connect(statement_timeout_ms=5000)) as conn:
+            for name, sql in _PROBES.items():
+                value = _first(conn, sql)
+                if value is not None:
+                    facts[name] = value
+            facts["server_is_here"] = self.is_here(conn)
+            if facts["server_is_here"]:
+                facts.update(_disk_facts(self.data_directory(conn)))
+            rows = conn.execute(_NON_DEFAULT).fetchall()
+        facts["settings"] = [
+            {"name": name, "value": shown_value(name, value), "source": source} for name, value, source in rows
+        ]
+        if self.engine is not None:
+            facts.update(self.engine.facts())
+        return {**facts, **host_facts()}
+
+    def is_here(self, conn: Connection) -> bool:
+        """Whether the server runs here: a local address, and its process is among ours."""
+        pid = _first(conn, "select pg_backend_pid()")
+        return _is_local(self._reached) and pid is not None and server_is_here(int(pid))
+
+    def data_directory(self, conn: Connection) -> Path | None:
+        """The server's data folder where the role may know it; None otherwise."""
+        path = _first(conn, "select setting from pg_settings where name = 'data_directory'")
+        return Path(str(path)) if path else None
+
+    def _arguments(self, application_name: str) -> dict[str, Any]:
+        return {
+            **self._parameters,
+            "application_name": application_name,
+            "client_encoding": "UTF8",
+            "autocommit": True,
+            "prepare_threshold": None,
+        }
+
+    def _resolve(self, conn: Connection) -> None:
+        info = conn.info
+        if info.server_version < OLDEST_VERSION_NUM:
+            raise TargetError(
+                f"PostgreSQL {info.parameter_status('server_version')} is too old",
+                where=info.host,
+                next_step="use PostgreSQL 10 or later",
+            )
+        # What came from the environment or a service file holds for every later connection, too, also
+        # for those that the guardian makes in a process of its own.
+        self._options = {o.keyword.decode(): o.val.decode() for o in conn.pgconn.info if o.val is not None}
+        default = {o.keyword.decode(): (o.compiled or b"").decode() for o in conn.pgconn.info}
+        for keyword, value in self._options.items():
+            if keyword not in _OWN_WORDS and value and value != default[keyword]:
+                self._parameters[keyword] = value
+        self._encrypted = bool(conn.pgconn.ssl_in_use)
+        self._parameters.update(host=info.host, port=str(info.port), user=info.user, dbname=info.dbname)
+        if info.password:
+            self._parameters["password"] = info.password
+        if not info.host.startswith("/") and info.hostaddr:
+            # A name may have several addresses: load and control meet the same server.
+            self._parameters["hostaddr"] = info.hostaddr
+        row = conn.execute("select /* dbdyno */ pg_backend_pid()").fetchone()
+        self.pooled = row is not None and row[0] != info.backend_pid
+        self._reached = self._parameters.get("hostaddr", info.host)
+
+    def _no_answer(self, error: Exception) -> TargetError:
+        if self.engine is not None and not self.engine.running:
+            return TargetError(
+                f"the embedded server has ended; its last words:{self.engine.log_tail()}",
+                where=self.safe_dsn,
+                next_step="look in the kernel's log for what ended it (memory, disk)",
+            )
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        text = said[-1].strip()
+        for secret in (self._parameters.get("password"), self._parameters.get("sslpassword")):
+            text = text.replace(secret, "...") if secret else text
+        return TargetError(
+            f"the server does not let us in: {text}",
+            where=self.safe_dsn or "target",
+            next_step="try `psql` with the same connection string; give the password in PGPASSWORD or ~/.pgpass",
+        )
+
+
+@contextlib.contextmanager
+def open_target(
+    dsn: str | None = None,
+    *,
+    settings: Mapping[str, SettingValue] | None = None,
+    guardian: Guardian | None = None,
+    workdir: Path | None = None,
+    keep: bool = False,
+) -> Iterator[Postgres]:
+    """The server of `dsn`, or an embedded one (None or 'embedded') that is gone when the block
+    ends.
+
+    `settings`, `workdir` and `keep` are for the embedded one; see `EmbeddedPostgres`.
+    """
+    if dsn is not None and dsn != "embedded":
+        yield Postgres.open(dsn)
+        return
+    with EmbeddedPostgres(workdir, settings, guardian=guardian, keep=keep) as engine:
+        yield Postgres.on(engine)
+
+
+def _answer_s(statement_timeout_ms: int | None) -> float | None:
+    """How long a connection may be silent; None where the server is to be asked by another way."""
+    from dbdyno.bench.postgres.session import ANSWER_S, GRACE_S
+
+    if statement_timeout_ms is None:
+        return ANSWER_S
+    return statement_timeout_ms / 1000 + GRACE_S if statement_timeout_ms else None
+
+
+def shown_value(name: str, value: str | None) -> str:
+    """A setting's value as evidence may hold it: nothing in which a secret may stand."""
+    text = value or ""
+    if text and (_HIDDEN.search(name.lower()) or re.search(r"passw(or)?d\s*=", text, re.I)):
+        return "(hidden)"
+    return text
+
+
+def _disk_facts(data: Path | None) -> dict[str, Any]:
+    found = file_system(data) if data else None
+    if data is None or found is None:
+        return {}
+    facts: dict[str, Any] = {
+        "data_file_system": found.kind,
+        "data_mount": found.mount,
+        "data_in_memory": found.in_memory,
+        "data_device": found.device,
+        "data_device_model": found.model,
+        "data_device_rotational": found.rotational,
+    }
+    wal = file_system(data / "pg_wal")
+    if wal and wal.mount != found.mount:
+        facts |= {"wal_file_system": wal.kind, "wal_mount": wal.mount, "wal_device": wal.device}
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _first(conn: Connection, sql: LiteralString) -> Any:
+    import psycopg
+
+    try:
+        row = conn.execute(sql).fetchone()
+    except psycopg.Error:
+        return None
+    return row[0] if row else None
+
+
+def _is_local(host: str) -> bool:
+    if host.startswith(("/", "@")) or host == "localhost":
+        return True
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return False
+
+
+def _without_quotes(message: str) -> str:
+    """libpq's complaint without what it quotes, which may be the password."""
+    return re.sub(r'".*"', '"..."', message.strip(), flags=re.S)

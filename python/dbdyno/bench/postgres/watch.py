@@ -1,0 +1,129 @@
+"""What the load's sessions wait for, seen by looking at pg_stat_activity beside it.
+
+    with Watcher(target, arms=["base", "try"]) as watcher:
+        watcher.mark(None, block=3)     # arms alternate in slices: a session's name says whose it
+        is ... rows = watcher.take()           # columns for the `waits` evidence, fidelity
+        `sampled`
+
+A sample stands for one period of its session's time. The instants are random (uniform, half to one
+and a half periods apart): a fixed 100 ms would fall into step with slices of 50 ms and see one arm
+only.
+
+Seen are the load's sessions while they work or hold a transaction open, and the background
+processes that write the log or the data, unless they idle. Their `object` is PostgreSQL's backend
+type; `arm` is empty where it cannot be told. Statement texts are never read. Limits: without
+pg_read_all_stats the background processes stay invisible.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.bench.postgres.events import ON_CPU
+from dbdyno.bench.postgres.poll import PostgresPoller
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from dbdyno.bench.postgres.server import Postgres
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+APPLICATION_NAME_BYTES = 63
+PERIOD_NS = 100_000_000
+COLUMNS = (
+    "arm",
+    "block",
+    "session",
+    "started_ns",
+    "elapsed_ns",
+    "event",
+    "event_type",
+    "object",
+    "fidelity",
+)
+"""The columns that `Watcher.take` returns, all of one length."""
+
+_SAMPLE = """
+select pid, application_name, coalesce(backend_type, 'client backend'), wait_event_type, wait_event
+from pg_stat_activity
+where (application_name = any(%s) and state in ('active', 'idle in transaction',
+                                                'idle in transaction (aborted)', 'fastpath function
+                                                call'))
+   or (backend_type in ('walwriter', 'checkpointer', 'background writer', 'io worker')
+       and wait_event_type is distinct from 'Activity')
+"""
+
+
+def application_names(arms: Sequence[str]) -> dict[str, str]:
+    """The application_name of each arm's sessions: `dbdyno/<arm>`, distinct, and as PostgreSQL
+    keeps it.
+
+    The engine cuts at 63 bytes and replaces what is not printable ASCII, so that is done here
+    first.
+    """
+    names: dict[str, str] = {}
+    for index, arm in enumerate(arms):
+        plain = "".join(char if " " <= char <= "~" else "?" for char in arm)
+        name = f"dbdyno/{plain}"[:APPLICATION_NAME_BYTES]
+        if name in names.values():
+            mark = f"~{index}"
+            name = name[: APPLICATION_NAME_BYTES - len(mark)] + mark
+        names[arm] = name
+    return names
+
+
+class Watcher(PostgresPoller):
+    """Samples the load's sessions in a thread of its own; it never raises into the load."""
+
+    def __init__(
+        self,
+        target: Postgres,
+        arms: Sequence[str],
+        *,
+        period_ns: int = PERIOD_NS,
+        clock: Callable[[], int] = time.time_ns,
+        seed: int = 0,
+        names: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(target, period_ns=period_ns, clock=clock, seed=seed)
+        self._arm_of = {name: arm for arm, name in (names or application_names(arms)).items()}
+        self._rows: list[tuple[Any, ...]] = []
+        self._arm: str | None = None
+        self._block = 0
+
+    def mark(self, arm: str | None, block: int) -> None:
+        """From now on it is this block; `arm` where one runs alone, None where arms alternate."""
+        with self._lock:
+            self._arm, self._block = arm, block
+
+    def take(self) -> dict[str, list[Any]]:
+        """All rows seen since the last call, as columns (`COLUMNS`)."""
+        with self._lock:
+            rows, self._rows = self._rows, []
+        columns = zip(*rows, strict=True) if rows else ([] for _ in COLUMNS)
+        return dict(zip(COLUMNS, map(list, columns), strict=True))
+
+    def _look(self, conn: Connection) -> None:
+        with self._lock:
+            arm, block = self._arm, self._block
+        at_ns = self._clock()
+        seen = conn.execute(_SAMPLE, [list(self._arm_of)]).fetchall()
+        rows = [
+            (
+                self._arm_of.get(name, arm or ""),
+                block,
+                pid,
+                at_ns,
+                self._period_ns,
+                event or ON_CPU,
+                event_type or ON_CPU,
+                backend,
+                "sampled",
+            )
+            for pid, name, backend, event_type, event in seen
+        ]
+        with self._lock:
+            self._rows += rows

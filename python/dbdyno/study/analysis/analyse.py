@@ -1,0 +1,418 @@
+"""From evidence to the analysis model: estimates, intervals, verdict, and the data of every figure.
+
+The model is written as analysis.json; every renderer reads it and computes nothing. Its parts are
+described in docs/analysis.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import EvidenceError, StatsError
+from dbdyno.evidence.files import write_json
+from dbdyno.evidence.run import Block, Run
+from dbdyno.evidence.trust import refuse_foreign
+from dbdyno.study.analysis import pictures
+from dbdyno.study.analysis.measures import QUANTILES, ArmMeasures, Measures, measure
+from dbdyno.study.analysis.over_time import over_time
+from dbdyno.study.analysis.timeline import timeline
+
+if TYPE_CHECKING:
+    from dbdyno.stats.blocks import BlockComparison
+    from dbdyno.stats.decide import Verdict, Withheld
+    from dbdyno.stats.metrics import Metric
+    from dbdyno.study.analysis.gates import Examined
+
+SCHEMA = 1
+ARMS_TOLD = 3
+"""With more arms than this the metrics beside the headline's are told by the table alone."""
+
+
+def analyse(run: Run) -> dict[str, Any]:
+    """Analyses the whole blocks of a run and writes analysis.json into its folder where it can.
+
+    Raises `EvidenceError` when nothing can be analysed.
+    """
+    from dbdyno.evidence.query import connect
+
+    if "iorm" in run.manifest:
+        from dbdyno.study.analysis.cells import model_of
+
+        model, broken = model_of(run)
+    else:
+        measures = measure(run)
+        connection, broken = connect(run)
+        with connection:
+            model = _model(run, measures, connection)
+        broken = [*measures.broken, *broken]
+    model["warnings"] += [
+        {"code": "torn part", "text": text, "next": "it is left out; the other blocks count"}
+        for text in dict.fromkeys(broken)
+    ]
+    model = cleaned(model)
+    with contextlib.suppress(EvidenceError):  # a full disk, somebody else's folder: the model can be made again
+        refuse_foreign(run.path)
+        write_json(run.path / "analysis.json", model)
+        brief = {key: model["verdict"][key] for key in ("decision", "headline")}
+        if run.manifest.get("verdict") != brief:
+            run.save(verdict=brief)
+    return model
+
+
+def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
+    from dbdyno.study.analysis import correlation, curve, databases, devices, failed, gates, logs, race, sweep, tail
+    from dbdyno.study.analysis.method import engine, method
+
+    kind = run.manifest["kind"]
+    judge = run.manifest["plan"]["judge"]
+    latencies = [arm.pooled() for arm in measures.arms]
+    failures = failed.of_run(connection, measures)
+    model: dict[str, Any] = {
+        "schema": SCHEMA,
+        "kind": kind,
+        "run": run_facts(run, measures.arms[0].blocks),
+        "arms": [
+            {**arm_of(run, measures, at, latencies[at]), "error_codes": codes}
+            for at, codes in enumerate(failures.codes)
+        ],
+        "metrics": [],
+        "classical": [],
+        "statements": pictures.statements(connection, measures),
+        "errors": failures.rows,
+        "figures": {
+            "distribution": pictures.distribution(latencies),
+            "quantile_ratio": pictures.quantile_ratio(measures, latencies, judge["level"]),
+            "tail": pictures.tail(latencies),
+            "blocks": [],
+            "heatmap": [] if on_model(run) else pictures.heatmap(connection, measures, run.manifest.get("resumed", [])),
+            "waits": pictures.waits(connection, measures),
+            "over_time": [] if on_model(run) else over_time(connection, measures),
+            "curve": None,
+        },
+        "method": method(run),
+        "engine": engine(run),
+    }
+    comparisons = {}
+    if measures.compared() and kind != "sweep":
+        comparisons = {arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared()}
+    found = gates.examine(_examined(run, measures, latencies, connection, failures.codes, model, comparisons))
+    without = gates.withheld(found, measures, judge)
+    if comparisons:
+        judged(model, measures, latencies, comparisons, headline_of(run), without)
+    if kind == "aa":
+        from dbdyno.study.analysis.noise import noise_verdict
+
+        model["verdict"] = noise_verdict(measures, judge, headline_of(run), in_virtual_time=on_model(run))
+    elif kind == "curve":
+        curve.add(model, connection, measures)
+    elif kind == "sweep":
+        sweep.add(model, measures, run)
+    elif kind == "correlation":
+        correlation.add(model, connection, measures, run)
+    if "logs" in run.manifest:
+        logs.add(model, connection, measures, run)
+    if "verdict" not in model:
+        model["verdict"] = {
+            "decision": "unclear",
+            "headline": "One arm was run; there is nothing to compare it with.",
+            "sentences": [],
+        }
+    if judge.get("longest"):
+        model["tails"] = tail.of_arms(measures, latencies, judge["longest"], judge["level"])
+    if on_model(run):
+        model["devices"] = devices.of_run(connection, measures)
+        model["databases"] = databases.of_run(connection, measures, judge["level"])
+    if on_model(run) or "logs" in run.manifest:
+        model["race"] = race.of_run(connection, measures, judge["level"])
+    gates.conclude(model, without)
+    model["gates"], model["warnings"] = gates.rows(found, judge), gates.conditions(run, measures)
+    return model
+
+
+def _examined(
+    run: Run,
+    measures: Measures,
+    latencies: pictures.Latencies,
+    connection: Any,
+    codes: list[dict[str, int]],
+    model: dict[str, Any],
+    comparisons: dict[str, list[BlockComparison]],
+) -> Examined:
+    """What the gates look at."""
+    from dbdyno.study.analysis.gates import Examined
+
+    headline = headline_of(run)
+    usable = [c.blocks for own in comparisons.values() for c in own if c.metric == headline]
+    return Examined(
+        run,
+        measures,
+        latencies,
+        connection,
+        codes,
+        model["run"],
+        {**run.manifest["plan"]["judge"], "headline": headline},
+        str(model["kind"]),
+        min(usable, default=len(measures.arms[0].blocks)),
+    )
+
+
+def judged(
+    model: dict[str, Any],
+    measures: Measures,
+    latencies: pictures.Latencies,
+    comparisons: dict[str, list[BlockComparison]],
+    headline: str,
+    without: dict[str, Withheld],
+) -> None:
+    """Puts metrics, verdict and tests of the compared arms into the model; `without` are the arms
+    that get no verdict."""
+    from dbdyno.stats.decide import decide
+
+    bases = {arm.label: measures.arms[arm.base].label for arm in measures.arms}
+    baseline = measures.arms[0].label
+    verdict = decide(comparisons, baseline=baseline, headline=headline, bases=bases, withheld=without)
+    model["metrics"] = _metric_rows(verdict, measures)
+    model["verdict"] = {
+        "decision": verdict.decision,
+        "headline": verdict.headline,
+        "sentences": _told(verdict),
+    }
+    model["classical"] = _classical(latencies, measures)
+    shown = dict.fromkeys((headline, "p50", "p99"))
+    model["figures"]["blocks"] = [f for name in shown for f in pictures.by_block(measures, name)]
+
+
+def _told(verdict: Verdict) -> list[str]:
+    """The sentences under the headline; of many arms only each one's own."""
+    own = [arm.sentence for arm in verdict.arms]
+    said = list(verdict.sentences) if len(own) <= ARMS_TOLD else own
+    return [sentence for sentence in said if sentence != verdict.headline]
+
+
+def compare_arm(measures: Measures, arm: int, judge: dict[str, Any], run: dict[str, Any]) -> list[BlockComparison]:
+    """All metrics of an arm against its base. In an open loop the rate is given, not measured."""
+    from dbdyno.stats.blocks import compare_metric
+    from dbdyno.stats.metrics import METRICS
+
+    base, operation = measures.arms[arm].base, measures.arms[arm].operation
+    comparisons = []
+    for metric in METRICS:
+        if metric.name == "throughput" and run["open_loop"]:
+            continue
+        values = measures.metric(metric.name)
+        n = min(len(values[base]), len(values[arm]))
+        comparisons.append(
+            compare_metric(
+                timed(metric, operation),
+                values[base][:n],
+                values[arm][:n],
+                level=judge["level"],
+                threshold=judge["threshold"],
+                randomised=run["randomised"],
+            )
+        )
+    return comparisons
+
+
+def timed(metric: Metric, operation: str) -> Metric:
+    """The metric with the operation in its label, where that is no whole transaction."""
+    if operation == "transaction":
+        return metric
+    return replace(metric, label=metric.label.replace("latency", f"{operation} time"))
+
+
+def headline_of(run: Run) -> str:
+    """The metric of the verdict: the plan's, else the loop's default."""
+    from dbdyno.stats.metrics import default_headline
+
+    chosen = run.manifest["plan"]["judge"]["headline"]
+    return str(chosen or default_headline("open" if is_open(run) else "closed"))
+
+
+def is_open(run: Run) -> bool:
+    """Whether all arms ran in an open loop."""
+    return all(arm["rate_per_s"] for arm in run.manifest["arms"])
+
+
+def run_facts(run: Run, blocks: list[Block]) -> dict[str, Any]:
+    """The run in the model; `blocks` are those that count."""
+    manifest = run.manifest
+    switch = manifest["switch"]
+    slices = manifest.get("slice_ns")
+    orders = {"slices": "randomised ABBA", "model": "from the same beginning"}
+    order = orders.get(switch, "random, mirrored from block to block")
+    return {
+        "id": run.id,
+        "title": manifest["title"],
+        "question": manifest["question"],
+        "status": run.status,
+        "started_at": manifest["started_at"],
+        "duration_s": _duration_s(run),
+        "virtual_s": sum(b.ended_ns - b.started_ns for b in blocks) / 1e9 if on_model(run) else None,
+        "tool_version": manifest["tool_version"],
+        "seed": manifest["seed"],
+        "blocks_planned": manifest["blocks_planned"],
+        "blocks_whole": len(blocks),
+        "warmup_blocks": sum(block.kind == "warmup" for block in run.blocks()),
+        "switch": switch,
+        "slice_ms": slices / 1e6 if slices else None,
+        "order": order,
+        "randomised": True,
+        "open_loop": is_open(run),
+        "threshold": manifest["plan"]["judge"]["threshold"],
+        "plan_toml": manifest["plan"]["toml"],
+    }
+
+
+def on_model(run: Run) -> bool:
+    """Whether the run passed in virtual time."""
+    return str(run.manifest["switch"]) == "model"
+
+
+def _duration_s(run: Run) -> float | None:
+    """What a stop watch would have shown; of older evidence, from the first block's begin."""
+    if on_model(run) or "wall_s" in run.manifest:
+        return run.manifest.get("wall_s")
+    return timeline(run.blocks(), run.manifest.get("resumed", [])).length_s
+
+
+def arm_of(run: Run, measures: Measures, at: int, latencies: Any) -> dict[str, Any]:
+    """An arm in the model: what it is, and what it did."""
+    about = run.manifest["arms"][at]
+    return {
+        "index": at,
+        "name": about["name"],
+        "description": about["description"],
+        "changes": about["changes"],
+        "sessions": about["sessions"],
+        "rate_per_s": about["rate_per_s"],
+        "baseline": at == 0,
+        **arm_numbers(measures.arms[at], at, latencies),
+    }
+
+
+def arm_numbers(arm: ArmMeasures, at: int, latencies: Any) -> dict[str, Any]:
+    """Counts and latencies of an arm over all its blocks."""
+    import numpy as np
+
+    reports = [own for block in arm.blocks for own in block.report["arms"] if own["arm"] == at]
+    values = arm.values
+    n = latencies.size
+    between = np.nansum(values["count"] * (values["mean"] - _mean(values)) ** 2)
+    spread = (np.nansum(values["m2"]) + between) / max(n - 1, 1)
+    return {
+        "ops": int(n),
+        "errors": int(np.nansum(values["failed"])),
+        "retries": sum(own["retries"] for own in reports),
+        "skipped": int(np.nansum(values["skipped"])),
+        "throughput_per_s": _geometric(values["throughput"]),
+        "mean_ns": _mean(values) if n else None,
+        "sd_ns": math.sqrt(spread) if n > 1 else None,
+        "quantiles_ns": {name: float(np.quantile(latencies, q)) if n else None for name, q in QUANTILES.items()},
+        "max_ns": int(latencies[-1]) if n else None,
+    }
+
+
+def _geometric(values: Any) -> float | None:
+    """Geometric mean over the blocks, as the metrics have it; None where no block has a number."""
+    import numpy as np
+
+    known = values[np.isfinite(values) & (values > 0)]
+    return float(np.exp(np.log(known).mean())) if known.size else None
+
+
+def _mean(values: dict[str, Any]) -> float:
+    """Mean over all operations, from the blocks' means."""
+    import numpy as np
+
+    weights = np.where(np.isfinite(values["mean"]), values["count"], 0.0)
+    total = float(np.nansum(weights))
+    return float(np.nansum(weights * np.nan_to_num(values["mean"]))) / total if total else math.nan
+
+
+def _metric_rows(verdict: Verdict, measures: Measures) -> list[dict[str, Any]]:
+    return [
+        metric_row(c, arm=number, base=measures.arms[number].base)
+        for (number, _), arm in zip(measures.compared(), verdict.arms, strict=True)
+        for c in arm.comparisons
+    ]
+
+
+def metric_row(c: BlockComparison, *, arm: int, base: int) -> dict[str, Any]:
+    """A comparison of two arms as a row of `metrics` in the model."""
+    return {
+        "arm": arm,
+        "baseline": base,
+        "metric": c.metric,
+        "label": c.label,
+        "unit": c.unit,
+        "higher_is_better": c.higher_is_better,
+        "base_value": c.base_value,
+        "value": c.value,
+        "ratio": c.ratio,
+        "low": c.low,
+        "high": c.high,
+        "boot_low": c.boot_low,
+        "boot_high": c.boot_high,
+        "level": c.level,
+        "p": c.p,
+        "q": c.q,
+        "blocks": c.blocks,
+        "decision": c.decision,
+        "words": c.words,
+        "smallest_visible": c.smallest_visible,
+        "blocks_needed": c.blocks_needed,
+        "tell_low": c.tell_low,
+        "tell_high": c.tell_high,
+    }
+
+
+def _classical(latencies: pictures.Latencies, measures: Measures) -> list[dict[str, Any]]:
+    """Welch, Mann-Whitney, Kolmogorov-Smirnov over all operations: shown, never deciding."""
+    from dbdyno.stats.classical import kolmogorov_smirnov, mann_whitney, welch
+
+    rows = []
+    for number, arm in measures.compared():
+        at = arm.base
+        base, other = latencies[at], latencies[number]
+        if min(base.size, other.size) < 2:
+            continue
+        for test in (welch, mann_whitney, kolmogorov_smirnov):
+            try:
+                found = test(base, other)
+            except StatsError:  # neither arm varies at all: in virtual time that may be
+                continue
+            rows.append(
+                {
+                    "arm": number,
+                    "baseline": at,
+                    "test": found.test,
+                    "statistic": found.statistic,
+                    "df": found.df,
+                    "log10_p": found.log10_p,
+                    "effect": found.effect,
+                    "note": found.note,
+                }
+            )
+    return rows
+
+
+def cleaned(model: dict[str, Any]) -> dict[str, Any]:
+    """The model as JSON values."""
+    return {key: clean(value) for key, value in model.items()}
+
+
+def clean(value: Any) -> Any:
+    """JSON values: NaN and infinity become null, numpy's numbers plain ones."""
+    if isinstance(value, dict):
+        return {key: clean(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean(item) for item in value]
+    if hasattr(value, "item") and not isinstance(value, str):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

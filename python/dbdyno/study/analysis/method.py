@@ -1,0 +1,115 @@
+"""How a run measured and judged, in sentences made from the run itself; the engine's facts; the
+cost of watching."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.evidence.run import Block, Run
+from dbdyno.study.analysis.measures import part_of, summaries, throughput
+
+QUAD = 4
+
+
+def method(run: Run) -> dict[str, Any]:
+    """The method in sentences, and what watching cost."""
+    manifest = run.manifest
+    judge, schedule = manifest["plan"]["judge"], manifest["plan"]["schedule"]
+    level, threshold = judge["level"] * 100, judge["threshold"] * 100
+    sentences = [_switching(manifest)]
+    if manifest["switch"] == "model" and schedule.get("warmup_transactions"):
+        sentences.append(
+            f"The first {schedule['warmup_transactions']} transactions of each session do not "
+            "count, and sessions wait for one another after them."
+        )
+    operation = judge.get("operation", "transaction")
+    if operation != "transaction":
+        sentences.append(f"Latencies are those of the {operation} alone; throughput counts whole transactions.")
+    if schedule["warmup_blocks"]:
+        sentences.append(f"{schedule['warmup_blocks']} warm-up block(s) were recorded and do not count.")
+    if any(arm["rate_per_s"] for arm in manifest["arms"]):
+        sentences.append(
+            "Open loop: latency counts from the intended start, so that a stall of the "
+            "engine is not hidden by the load waiting for it."
+        )
+    else:
+        sentences.append("Closed loop: each session goes on as soon as its transaction is done.")
+    sentences += [
+        "The unit of inference is the block. Each block gives one number per arm and metric; "
+        "the log of their ratio is one observation; intervals are Student's t at "
+        f"{level:g} % over blocks, with a studentised bootstrap over blocks beside it.",
+        "A quantile that a block cannot carry (fewer than ten operations beyond it) is taken over "
+        "neighbouring blocks together.",
+        f"Differences within {threshold:g} % count as none. The headline metric was named before "
+        "the run and is tested by itself; the others share a false-discovery rate "
+        "(Benjamini and Hochberg).",
+        "Welch, Mann-Whitney and Kolmogorov-Smirnov over all operations assume independent "
+        "operations, which they are not; they are shown and decide nothing.",
+    ]
+    if manifest.get("resumed"):
+        sentences.append(
+            f"The run was interrupted and resumed {len(manifest['resumed'])} time(s), with a warm-up before it went on."
+        )
+    return {"sentences": sentences, "overhead": overhead(run)}
+
+
+def _switching(manifest: dict[str, Any]) -> str:
+    if manifest["switch"] == "model":
+        return (
+            "The run passed in virtual time. Each block is a replication: every arm begins alike "
+            f"and draws the same random numbers (seed {manifest['seed']}), so that arms are "
+            "paired; blocks are independent of each other. Nothing of the machine that computed it "
+            "enters."
+        )
+    if manifest["switch"] == "slices":
+        return (
+            f"The arms alternated in slices of {manifest['slice_ns'] / 1e6:g} ms, in randomised "
+            f"ABBA order (seed {manifest['seed']}), because {manifest['switch_reason']}."
+        )
+    if len(manifest["arms"]) == 1:
+        return f"One arm ran in blocks (seed {manifest['seed']})."
+    return (
+        f"Each block is one turn of every arm, in an order drawn from seed {manifest['seed']} and "
+        f"mirrored in the next block, because {manifest['switch_reason']}."
+    )
+
+
+def overhead(run: Run) -> dict[str, Any] | None:
+    """What watching cost the throughput of the base arm, from the blocks with and without it."""
+    from dbdyno.stats.blocks import compare_blocks
+    from dbdyno.stats.words import interval
+
+    name = run.manifest["arms"][0]["name"]
+    with_it, without = [], []
+    for block in run.blocks():
+        if block.kind == "overhead" and run.calls_part(block).exists():
+            for quad in range(0, len(block.slices), QUAD):
+                with_it.append(_rate(run, block, name, quad, watched=True))
+                without.append(_rate(run, block, name, quad, watched=False))
+    if len(with_it) < 2:
+        return None
+    c = compare_blocks(without, with_it, higher_is_better=True)
+    if c.blocks < 2:
+        return None
+    cost = 1 - c.ratio
+    text = (
+        f"Watching changed the throughput of {name} by {-cost * 100:+.1f} % ({interval(c)}, "
+        f"{c.blocks} pairs of half a second). It is in force for all arms alike."
+    )
+    return {"text": text, "ratio": c.ratio, "low": c.low, "high": c.high}
+
+
+def _rate(run: Run, block: Block, arm: str, quad: int, *, watched: bool) -> float:
+    """Throughput in the slices of one quad that were watched, or not."""
+    keep = {s.slice for s in block.slices[quad : quad + QUAD] if s.watched == watched}
+    path, _ = part_of(run, block)
+    drop = [s.slice for s in block.slices if s.slice not in keep]
+    rows = summaries([[(path, drop)]], [])
+    return next((throughput(row) for row in rows if row["arm"] == arm), float("nan"))
+
+
+def engine(run: Run) -> dict[str, Any]:
+    """Facts and settings of the engine (the first, where arms have several)."""
+    facts = dict(next(iter(run.manifest["targets"].values()), {}))
+    settings = facts.pop("settings", [])
+    return {"facts": facts, "settings": settings}

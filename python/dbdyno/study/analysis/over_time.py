@@ -1,0 +1,112 @@
+"""What the machine and the engine did while the load ran, stretch by stretch: CPU, disks, redo,
+transactions, blocks read, errors.
+
+A stretch lies between two readings of the counters: a turn of one arm, or, where arms alternate in
+slices, a whole block, which belongs to all of them (arm null). Errors come from the operations
+themselves and are always an arm's own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from dbdyno.study.analysis.measures import Measures
+from dbdyno.study.analysis.pictures import has_table
+from dbdyno.study.analysis.timeline import timeline
+
+_CPU_IDLE = ("cpu_idle", "cpu_iowait")
+_PARTITIONS = r"^(loop|ram|dm-|md|sr|zram)|^(nvme\d+n\d+p|mmcblk\d+p)\d+$|^([sv]d|xvd)[a-z]+\d+$"
+"""Names in /proc/diskstats that would count a byte twice: partitions and stacked devices."""
+
+_READINGS = """
+select arm, block, source, metric, object, arg_min("value", at_ns), arg_max("value", at_ns), min(at_ns), max(at_ns)
+from metrics
+where kind = 'counter' and block in (select unnest($blocks::int[]))
+  and (source = '/proc/stat' or (source = '/proc/diskstats' and not regexp_matches(object, $partitions))
+       or source in ('pg_stat_wal', 'wal') or (source = 'pg_stat_database' and object_type = 'database'))
+group by all having max(at_ns) > min(at_ns)
+"""
+
+_RATES = (
+    ("disk reads", "bytes/s", ("read_bytes",)),
+    ("disk writes", "bytes/s", ("write_bytes",)),
+    ("redo", "bytes/s", ("wal_bytes", "insert_bytes")),
+    ("transactions", "1/s", ("xact_commit", "xact_rollback")),
+    ("blocks read", "1/s", ("blks_read",)),
+)
+"""What a rate is called, its unit, and the counters that add up to it."""
+
+
+def over_time(connection: Any, measures: Measures) -> list[dict[str, Any]]:
+    """One entry per measure and arm: `measure`, `unit` (`share`, `bytes/s`, `1/s`), `arm` (null: all of
+    them), `at_s`, `seconds` (how long the stretch was), `value`. Empty where nothing was read."""
+    blocks = measures.arms[0].blocks
+    numbers = {arm.name: at for at, arm in enumerate(measures.arms)}
+    at_s = timeline(blocks).begins_s
+    started = {block.index: block.started_ns for block in blocks}
+    points: dict[tuple[str, str, int | None], list[tuple[float, float, float]]] = defaultdict(list)
+    for (arm, block), own in sorted(_stretches(connection, list(started)).items(), key=lambda it: it[1]["began"]):
+        begin = at_s[block] + max(0.0, (own["began"] - started[block]) / 1e9)
+        for measure, unit, value in _values(own):
+            points[measure, unit, numbers.get(arm)].append((begin, own["seconds"], value))
+    for measure, unit, number, failed in _errors(measures):
+        points[measure, unit, number] += [(at_s[b.index], (b.ended_ns - b.started_ns) / 1e9, v) for b, v in failed]
+    return [
+        {"measure": measure, "unit": unit, "arm": number, **_columns(own)}
+        for (measure, unit, number), own in points.items()
+        if any(value for _, _, value in own)
+    ]
+
+
+def _stretches(connection: Any, blocks: list[int]) -> dict[tuple[str, int], dict[str, Any]]:
+    """Differences of counters by (arm, block), with the stretch's begin and length."""
+    if not has_table(connection, "metrics"):
+        return {}
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    rows = connection.execute(_READINGS, {"blocks": blocks, "partitions": _PARTITIONS}).fetchall()
+    for arm, block, source, metric, _, first, last, began, ended in rows:
+        own = found.setdefault((arm or "", block), {"began": began, "ended": ended, "sums": defaultdict(float)})
+        own["began"], own["ended"] = min(own["began"], began), max(own["ended"], ended)
+        if last >= first:  # a counter that went back was reset in between
+            own["sums"][metric if source != "/proc/stat" else f"host {metric}"] += last - first
+    for own in found.values():
+        own["seconds"] = (own["ended"] - own["began"]) / 1e9
+    return {key: own for key, own in found.items() if own["seconds"] > 0}
+
+
+def _values(own: dict[str, Any]) -> list[tuple[str, str, float]]:
+    sums = own["sums"]
+    cpu = {name.removeprefix("host "): value for name, value in sums.items() if name.startswith("host cpu_")}
+    values = []
+    if total := sum(cpu.values()):
+        values += [
+            ("CPU busy", "share", 1 - sum(cpu.get(name, 0.0) for name in _CPU_IDLE) / total),
+            ("CPU waiting for I/O", "share", cpu.get("cpu_iowait", 0.0) / total),
+        ]
+    for measure, unit, names in _RATES:
+        given = [sums[name] for name in names if name in sums]
+        if given:
+            # Redo has two counters of the same thing, of which a version has one or both.
+            amount = given[0] if measure == "redo" else sum(given)
+            values.append((measure, unit, amount / own["seconds"]))
+    return values
+
+
+def _errors(measures: Measures) -> list[tuple[str, str, int, list[tuple[Any, float]]]]:
+    """Failed transactions as a share of those begun, by block and arm, where any failed at all."""
+    found = []
+    failed_at_all = any(float(value) > 0 for arm in measures.arms for value in arm.values["failed"])
+    for at, arm in enumerate(measures.arms if failed_at_all else []):
+        shares = []
+        for block, failed, done in zip(arm.blocks, arm.values["failed"], arm.values["count"], strict=False):
+            begun = float(failed) + float(done)
+            if begun > 0:
+                shares.append((block, float(failed) / begun))
+        found.append(("failed transactions", "share", at, shares))
+    return found
+
+
+def _columns(points: list[tuple[float, float, float]]) -> dict[str, list[float]]:
+    begin, seconds, values = zip(*sorted(points), strict=True)
+    return {"at_s": list(begin), "seconds": list(seconds), "value": list(values)}

@@ -1,0 +1,198 @@
+"""Two runs side by side: the base arm of each, as two arms of one page.
+
+The runs may have had different targets, a live engine and a model for one. What is said of both at
+once is said with the warning it deserves: two live runs were not interleaved, and the time of a
+model is not that of a machine.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import EvidenceError
+from dbdyno.evidence.run import Run
+from dbdyno.study.analysis import pictures
+from dbdyno.study.analysis.analyse import (
+    SCHEMA,
+    arm_of,
+    cleaned,
+    compare_arm,
+    headline_of,
+    is_open,
+    judged,
+    on_model,
+    run_facts,
+)
+from dbdyno.study.analysis.measures import ArmMeasures, Measures, measure, operation_of
+
+if TYPE_CHECKING:
+    from dbdyno.stats.gates import Gate
+
+
+def analyse_pair(first: Run, second: Run) -> dict[str, Any]:
+    """The base arms of two runs against each other; not written to either run.
+
+    Two runs of a study whose answer is a curve give both curves, each with its own fit. Raises
+    `EvidenceError` for runs that do not compare.
+    """
+    from dbdyno.study.analysis.method import engine, method
+
+    _comparable(first, second)
+    runs = (first, second)
+    one, two = measure(first), measure(second)
+    arms = [_renamed(found.arms[0], run, runs) for found, run in zip((one, two), runs, strict=True)]
+    measures = Measures(arms, [*one.broken, *two.broken])
+    latencies = [arm.pooled() for arm in arms]
+    judge = first.manifest["plan"]["judge"]
+    titles = [str(run.manifest["title"]) for run in runs]
+    model: dict[str, Any] = {
+        "schema": SCHEMA,
+        "kind": "experiment",
+        "run": {
+            **run_facts(first, measures.arms[0].blocks),
+            "randomised": False,
+            "id": f"{first.id} and {second.id}",
+            "title": " against ".join(titles) if titles[0] != titles[1] else f"two {titles[0]}",
+        },
+        "arms": [
+            {
+                **arm_of(run, Measures([arm], []), 0, values),
+                "index": at,
+                "name": arm.label,
+                "description": _target(run),
+                "baseline": at == 0,
+            }
+            for at, (run, arm, values) in enumerate(zip(runs, arms, latencies, strict=True))
+        ],
+        "statements": [],
+        "figures": {
+            "distribution": pictures.distribution(latencies),
+            "quantile_ratio": pictures.quantile_ratio(measures, latencies, judge["level"]),
+            "tail": pictures.tail(latencies),
+            "heatmap": [],
+            "waits": [],
+            "curve": None,
+        },
+        "gates": [],
+        "method": method(first),
+        "engine": engine(first),
+        "warnings": _warnings(runs),
+    }
+    _judge(model, runs, measures, latencies)
+    if all(run.manifest["kind"] == "curve" for run in runs):
+        _curves(model, runs, arms)
+    return cleaned(model)
+
+
+def _judge(model: dict[str, Any], runs: tuple[Run, Run], measures: Measures, latencies: pictures.Latencies) -> None:
+    """Gates between the runs and within each, and the verdict that they leave."""
+    from dbdyno.evidence.query import connect
+    from dbdyno.study.analysis import failed, gates
+
+    judge = {**runs[0].manifest["plan"]["judge"], "headline": headline_of(runs[0])}
+    other = measures.arms[1]
+    ones = [Measures([replace(arm, base=0)], []) for arm in measures.arms]
+    comparisons = {other.label: compare_arm(measures, 1, judge, model["run"])}
+    usable = next(c.blocks for c in comparisons[other.label] if c.metric == judge["headline"])
+    found: list[Gate] = []
+    failures: list[failed.Failures] = []
+    for run, own, values in zip(runs, ones, latencies, strict=True):
+        connection, _ = connect(run)
+        with connection:
+            failures.append(failed.of_run(connection, own))
+            facts = run_facts(run, own.arms[0].blocks)
+            alone = gates.Examined(
+                run, own, [values], connection, failures[-1].codes, facts, judge, "experiment", usable
+            )
+            found += gates.within(alone)
+    codes = [failure.codes[0] for failure in failures]
+    both = gates.Examined(
+        runs[0],
+        measures,
+        latencies,
+        None,
+        codes,
+        {**model["run"], "switch": "model" if any(map(on_model, runs)) else model["run"]["switch"]},
+        judge,
+        "experiment",
+        usable,
+    )
+    found = [*gates.between(both), *found]
+    without = gates.withheld(found, measures, judge)
+    judged(model, measures, latencies, comparisons, judge["headline"], without)
+    gates.conclude(model, without)
+    model["errors"] = [{**row, "arm": at} for at, failure in enumerate(failures) for row in failure.rows]
+    for arm, own_codes in zip(model["arms"], codes, strict=True):
+        arm["error_codes"] = own_codes
+    model["gates"] = gates.rows(found, judge)
+
+
+def _comparable(first: Run, second: Run) -> None:
+    for run in (first, second):
+        if "iorm" in run.manifest:
+            raise EvidenceError(
+                "is a run on storage cells, which has no times of single operations to compare",
+                where=run.id,
+                next_step="`dbdyno compare RUN` shows each by itself",
+            )
+    if is_open(first) != is_open(second):
+        raise EvidenceError("one run is an open loop, the other a closed one; they do not compare")
+    kinds = [operation_of(run) for run in (first, second)]
+    if kinds[0] != kinds[1]:
+        raise EvidenceError(
+            f"one run compares the times of a {kinds[0]}, the other of a {kinds[1]}",
+            next_step="set `operation` alike under [verdict]",
+        )
+
+
+def _curves(model: dict[str, Any], runs: tuple[Run, Run], arms: list[ArmMeasures]) -> None:
+    from dbdyno.evidence.query import connect
+    from dbdyno.study.analysis import curve
+
+    found = []
+    for run, arm in zip(runs, arms, strict=True):
+        connection, _ = connect(run)
+        with connection:
+            found.append((arm.label, curve.points(connection, arm)))
+    model["kind"] = "curve"
+    curve.put(model, found)
+
+
+def _renamed(arm: ArmMeasures, run: Run, runs: tuple[Run, Run]) -> ArmMeasures:
+    """Named by its target where the targets differ, else by the end of its run's name."""
+    targets = [_target(own) for own in runs]
+    name = _target(run) if targets[0] != targets[1] else arm.name
+    return replace(arm, base=0, label=f"{name} ({run.id[-4:]})")
+
+
+def _target(run: Run) -> str:
+    """Where the run ran, in a word or two."""
+    if on_model(run):
+        return str(run.manifest["machine"]["target"])
+    facts: dict[str, Any] = next(iter(run.manifest["targets"].values()), {})
+    version = re.search(r"\d+(\.\d+)*", str(facts.get("version", "")))
+    return f"PostgreSQL {version[0]}" if version else "PostgreSQL"
+
+
+def _warnings(runs: tuple[Run, Run]) -> list[dict[str, Any]]:
+    modelled = [on_model(run) for run in runs]
+    if all(modelled):
+        return []
+    if any(modelled):
+        return [
+            {
+                "code": "model and engine",
+                "text": "One run passed in virtual time on modelled devices, the other on a real "
+                "engine: shapes and ratios compare, microseconds do not.",
+                "next": "fit the model's devices to the engine's disk: dbdyno model calibrate RUN",
+            }
+        ]
+    return [
+        {
+            "code": "not interleaved",
+            "text": "The two runs were made one after the other: what drifted between them counts as difference.",
+            "next": "put both variants as arms into one plan",
+        }
+    ]

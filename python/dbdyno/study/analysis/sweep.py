@@ -1,0 +1,137 @@
+"""The analysis of a sweep: throughput and time over a number that grows, one curve per setting.
+
+The number that grows is the sessions where they differ between arms, else the last numeric
+parameter that does; all else that differs names the curves. Intervals are over blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.evidence.run import Run
+from dbdyno.study.analysis.measures import ArmMeasures, Measures
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SESSIONS = "sessions"
+
+
+def add(model: dict[str, Any], measures: Measures, run: Run) -> None:
+    """Puts the curves and what they say into the model."""
+    about = run.manifest["arms"]
+    axis, names = axes(about)
+    level = run.manifest["plan"]["judge"]["level"]
+    curves: dict[str, list[dict[str, Any]]] = {}
+    for at, (arm, own) in enumerate(zip(measures.arms, about, strict=True)):
+        point = {"arm": at, "x": _number(factors(own)[axis]), **_point(arm, level)}
+        curves.setdefault(names[at], []).append(point)
+    for points in curves.values():
+        points.sort(key=lambda point: point["x"])
+    model["figures"]["sweep"] = {
+        "x_label": axis.rpartition(".")[2].replace("_", " "),
+        "operation": measures.arms[0].operation,
+        "curves": [{"name": name, "points": points} for name, points in curves.items()],
+    }
+    model["figures"] |= {"distribution": [], "quantile_ratio": [], "tail": []}
+    model["verdict"] = _verdict(model["figures"]["sweep"])
+    model["verdict"]["sentences"] += _limits(run)
+
+
+def factors(arm: dict[str, Any]) -> dict[str, str]:
+    """What an arm of a manifest sets, sessions included."""
+    return {**arm["changes"], SESSIONS: str(arm["sessions"])}
+
+
+def axes(about: list[dict[str, Any]]) -> tuple[str, list[str]]:
+    """The factor that is the horizontal axis, and the name of each arm's curve."""
+    every = [factors(arm) for arm in about]
+    keys = list(dict.fromkeys(key for own in every for key in own))
+    varying = [key for key in keys if len({own.get(key) for own in every}) > 1]
+    numeric = [key for key in varying if all(_is_number(own.get(key)) for own in every)]
+    axis = SESSIONS if SESSIONS in varying or not numeric else numeric[-1]
+    others = [key for key in varying if key != axis]
+    names = [", ".join(f"{key.rpartition('.')[2]} {own.get(key)}" for key in others) for own in every]
+    return axis, [name or "all" for name in names]
+
+
+def _is_number(text: str | None) -> bool:
+    try:
+        return math.isfinite(float(text or ""))
+    except ValueError:
+        return False
+
+
+def _number(text: str) -> float:
+    return float(text) if _is_number(text) else math.nan
+
+
+def _point(arm: ArmMeasures, level: float) -> dict[str, Any]:
+    rate, mean = arm.values["throughput"], arm.values["mean"]
+    middle, low, high = _interval(rate, level)
+    mean_middle, mean_low, mean_high = _interval(mean, level)
+    return {
+        "per_s": middle,
+        "per_s_low": low,
+        "per_s_high": high,
+        "mean_ns": mean_middle,
+        "mean_low_ns": mean_low,
+        "mean_high_ns": mean_high,
+    }
+
+
+def _interval(values: NDArray[np.float64], level: float) -> tuple[float, float, float]:
+    """Geometric mean over blocks with Student's interval of the logarithms."""
+    import numpy as np
+    from scipy import stats
+
+    logs = np.log(values[np.isfinite(values) & (values > 0)])
+    if not logs.size:
+        return math.nan, math.nan, math.nan
+    middle = float(logs.mean())
+    if logs.size < 2:
+        return math.exp(middle), math.nan, math.nan
+    half = float(stats.t.ppf((1 + level) / 2, logs.size - 1) * logs.std(ddof=1)) / logs.size**0.5
+    return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
+
+
+def _verdict(sweep: dict[str, Any]) -> dict[str, Any]:
+    """The best curve against the first where most is asked, and where each one stops growing."""
+    from dbdyno.stats.words import duration
+
+    curves = sweep["curves"]
+    ends = [curve["points"][-1] for curve in curves]
+    best = max(range(len(curves)), key=lambda at: ends[at]["per_s"])
+    x, label = ends[best]["x"], sweep["x_label"]
+    factor = ends[best]["per_s"] / ends[0]["per_s"]
+    if len(curves) == 1 or best == 0:
+        headline = f"At {x:g} {label}: {ends[best]['per_s']:.4g} a second, {curves[best]['name']}."
+    else:
+        headline = f"At {x:g} {label} {curves[best]['name']} does {factor:.3g} times as much as {curves[0]['name']}."
+    sentences = [
+        f"{curve['name']}: {end['per_s']:.4g} a second at {end['x']:g} {label}, "
+        f"{duration(end['mean_ns'])} each; {_knee(curve['points'], label)}."
+        for curve, end in zip(curves, ends, strict=True)
+    ]
+    return {"decision": "found", "headline": headline, "sentences": sentences}
+
+
+def _knee(points: list[dict[str, Any]], label: str) -> str:
+    """From which point on there is no more to be had."""
+    most = max(point["per_s"] for point in points)
+    at = next(point["x"] for point in points if point["per_s"] >= 0.95 * most)
+    if at == points[-1]["x"]:
+        return "still growing there"
+    return f"within 5 % of its most from {at:g} {label} on"
+
+
+def _limits(run: Run) -> list[str]:
+    if "machine" not in run.manifest:
+        return []
+    from dbdyno.model.limits import sentences
+    from dbdyno.model.machine import parsed
+
+    machine = run.manifest["machine"]
+    return sentences(parsed(machine["target"], machine["toml"]), run.manifest["plan"]["arms"])

@@ -1,0 +1,1 @@
+"""Plans: a study made concrete, read from TOML, checked and ordered."""

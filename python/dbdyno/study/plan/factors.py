@@ -1,0 +1,140 @@
+"""Factors: what may differ between arms, and every combination of their levels as an arm.
+
+A factor with one level is in force in all arms and names none; with several, each level becomes a
+part of the arms' names. The first level of the first factors is the base. Pure.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from dbdyno.errors import PlanError
+from dbdyno.study.plan.plan import Arm, Plan, Value
+
+ARMS_MOST = 64
+_NAME_LONGEST = 60
+
+
+@dataclass(frozen=True)
+class Level:
+    """One value of a factor: its name in an arm's name, and what it sets."""
+
+    name: str
+    settings: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, Value] = field(default_factory=dict)
+    sessions: int | None = None
+
+
+def words(text: str, where: str) -> list[str]:
+    """The values of `--set NAME=V1,V2`, none of them empty, none twice; raises `PlanError`."""
+    values = [value.strip() for value in text.split(",")]
+    if not all(values) or len(set(values)) < len(values):
+        raise PlanError(
+            f"{text!r} is no list of different values",
+            where=f"--set {where}",
+            next_step="write values with a comma between them, such as 32,1024",
+        )
+    return values
+
+
+def numbers(text: str, where: str) -> list[int]:
+    """The same for whole numbers above 0; raises `PlanError`."""
+    values = words(text, where)
+    for value in values:
+        if not value.isdecimal() or int(value) < 1:
+            raise PlanError(f"{value!r} is no whole number above 0", where=f"--set {where}")
+    return [int(value) for value in values]
+
+
+def chosen(levels: Mapping[str, Level], text: str, where: str) -> list[Level]:
+    """Those of a factor's levels that `--set` names; raises `PlanError`."""
+    values = words(text, where)
+    for value in values:
+        if value not in levels:
+            raise PlanError(
+                f"{value!r} is no level of this factor",
+                where=f"--set {where}",
+                next_step=f"one or several of {', '.join(levels)}",
+            )
+    return [levels[value] for value in values]
+
+
+def setting(path: str, text: str) -> list[Level]:
+    """A machine parameter as a factor, one level for each value."""
+    short = path.rpartition(".")[2]
+    return [Level(f"{short} {value}", {path: value}) for value in words(text, short)]
+
+
+def sessions(text: str, noun: str = "session") -> list[Level]:
+    """The number of sessions as a factor; `noun` is what the study calls one."""
+    return [Level(f"{n} {noun}" if n == 1 else f"{n} {noun}s", sessions=n) for n in numbers(text, f"{noun}s")]
+
+
+def combined(*factors: Sequence[Level], within: bool = False) -> list[Arm]:
+    """An arm for each combination of levels; the last factor changes fastest. With `within` an arm
+    is compared with the one that differs from it in the last factor only and has its first level;
+    without it, with the first arm of all."""
+    varying = [len(levels) > 1 for levels in factors]
+    arms: list[Arm] = []
+    base = ""
+    for combination in itertools.product(*factors):
+        parts = [own.name for own, named in zip(combination, varying, strict=True) if named]
+        settings: dict[str, str] = {}
+        parameters: dict[str, Value] = {}
+        for own in combination:
+            settings |= own.settings
+            parameters |= own.parameters
+        counts = [own.sessions for own in combination if own.sessions is not None]
+        name = ", ".join(parts) or "base"
+        base = name if combination[-1] is factors[-1][0] else base
+        arms.append(
+            Arm(
+                name,
+                settings=settings,
+                parameters=parameters,
+                sessions=counts[-1] if counts else None,
+                against=base if within else None,
+            )
+        )
+    first = arms[0].name
+    return [replace(arm, against=None) if arm.against == first else arm for arm in arms]
+
+
+def crossed(plan: Plan, factors: Mapping[str, str]) -> Plan:
+    """The plan with further machine parameters as factors: each of its arms at each combination of
+    values. An arm is compared with its own base at the same values; the arms of a plan of one arm
+    with the first of all. Raises `PlanError` for too many arms."""
+    if not factors:
+        return plan
+    arms: list[Arm] = []
+    base = plan.arms[0].name
+    several = len(plan.arms) > 1
+    for extra in combined(*(setting(path, text) for path, text in factors.items())):
+        suffix = "" if extra.name == "base" else extra.name
+        for arm in plan.arms:
+            against = _named(arm.against or base, suffix, several) if several else None
+            same = {**arm.settings, **extra.settings}
+            name = _named(arm.name, suffix, several)
+            arms.append(replace(arm, name=name, settings=same, against=against))
+    if len(arms) > ARMS_MOST:
+        raise PlanError(
+            f"{len(arms)} arms, one for each combination of values, are too many",
+            where="--set",
+            next_step=f"name fewer values: at most {ARMS_MOST} arms",
+        )
+    first = arms[0].name
+    return replace(plan, arms=[_settled(arm, first) for arm in arms])
+
+
+def _named(arm: str, suffix: str, keep: bool) -> str:
+    if not suffix:
+        return arm
+    name = f"{arm}, {suffix}" if keep else suffix
+    return name if len(name) <= _NAME_LONGEST else name[: _NAME_LONGEST - 1] + "…"
+
+
+def _settled(arm: Arm, first: str) -> Arm:
+    """The first arm is what others are compared with where nothing else is said."""
+    return replace(arm, against=None) if arm.against == first else arm

@@ -1,0 +1,314 @@
+"""Reads a plan from TOML. Every error names the file, the line and what is allowed there."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, NoReturn
+
+from dbdyno.errors import PlanError
+from dbdyno.study.plan import keys
+from dbdyno.study.plan.plan import (
+    EMBEDDED,
+    MODEL,
+    Arm,
+    Judge,
+    Plan,
+    Schedule,
+    Script,
+    Watch,
+    Workload,
+    is_model,
+)
+from dbdyno.study.plan.schedule import SLICED_TURN_NS
+from dbdyno.study.plan.workloads import builtin_workload
+
+_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
+
+
+def read_plan(path: Path) -> Plan:
+    """Reads and checks a plan file; raises `PlanError`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise PlanError(
+            f"cannot be read: {error.strerror}",
+            where=str(path),
+            next_step="`dbdyno plan new` writes an example; `dbdyno studies` lists studies",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise PlanError(f"is not UTF-8 text at byte {error.start}", where=str(path)) from error
+    return parse_plan(text, path)
+
+
+def parse_plan(text: str, path: Path) -> Plan:
+    """The plan in `text`; file names in it are relative to the folder of `path`."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"line (\d+)", str(error))
+        where = f"{path}:{place[1]}" if place else str(path)
+        raise PlanError(f"is no TOML: {error}", where=where) from error
+    return _Reader(text, path).plan(tables)
+
+
+def duration_ns(text: str) -> int | None:
+    """Nanoseconds of '50ms', '1.5s', '2min'; `None` when it is no duration.
+
+    >>> duration_ns("50ms")
+    50000000
+    """
+    match = re.fullmatch(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*(ns|us|ms|s|min|h)\s*", text)
+    return round(float(match[1]) * _UNITS[match[2]]) if match else None
+
+
+class _Reader:
+    """Holds the text to find the line of a key for an error."""
+
+    def __init__(self, text: str, path: Path) -> None:
+        self.lines = text.splitlines()
+        self.text = text
+        self.path = path
+
+    def plan(self, tables: dict[str, Any]) -> Plan:
+        if isinstance(tables.get("target"), str):
+            tables = {**tables, "target": {"dsn": tables["target"]}}
+        allowed = [k.name for k in keys.TOP] + [*keys.TABLES, "arm"]
+        for name in tables:
+            if name not in allowed:
+                self.unknown(name, allowed, "", 0)
+        top = {k: v for k, v in tables.items() if k not in keys.TABLES and k != "arm"}
+        head = self.check(top, keys.TOP, "", 0)
+        parts = {}
+        for name, table in keys.TABLES.items():
+            if not isinstance(tables.get(name, {}), dict):
+                self.fail(f"{name} must be a table: write [{name}]", "", name, 0)
+            parts[name] = self.check(tables.get(name, {}), table, name, 0)
+        arms = self.arms(tables.get("arm"))
+        return self.assemble(head, parts, arms)
+
+    def assemble(self, head: dict[str, Any], parts: dict[str, dict[str, Any]], arms: list[Arm]) -> Plan:
+        schedule, verdict, load = parts["schedule"], parts["verdict"], parts["load"]
+        for own in ("turn", "slice", "settle"):
+            if own in schedule:
+                schedule[f"{own}_ns"] = schedule.pop(own)
+        if "turn_ns" in schedule and "turn_transactions" in schedule:
+            self.fail("give turn or turn_transactions, not both", "schedule", "turn", 0)
+        self.check_slices(Schedule(**schedule), len(arms))
+        if "metric" in verdict:
+            verdict["headline"] = verdict.pop("metric")
+        rates = [load.get("rate_per_s") if a.rate_per_s is None else a.rate_per_s for a in arms]
+        if verdict.get("headline") == "throughput" and all(rates):
+            self.fail(
+                "in an open loop the rate is given, so throughput cannot be the metric of the verdict",
+                "verdict",
+                "metric",
+                0,
+                "choose mean, p50, p90, p99 or p99.9",
+            )
+        if "latency_limit" in parts["workload"] and not all(rates):
+            self.fail(
+                "latency_limit needs rate_per_s: a closed loop has no intended start", "workload", "latency_limit", 0
+            )
+        return Plan(
+            title=head["title"],
+            question=head.get("question", ""),
+            arms=arms,
+            workload=self.workload(parts["workload"], arms),
+            dsn=self.target(parts["target"].get("dsn")),
+            alter_system=parts["target"].get("alter_system", False),
+            sessions=load.get("sessions", 1),
+            rate_per_s=load.get("rate_per_s"),
+            statement_timeout_ns=load.get("statement_timeout"),
+            schedule=Schedule(**schedule),
+            watch=Watch(**parts["watch"]),
+            judge=Judge(**verdict),
+            toml=self.text,
+        )
+
+    def check_slices(self, schedule: Schedule, arms: int) -> None:
+        """Fails where a block would have more slices than can be kept apart."""
+        if schedule.switch == "turns" or schedule.turn_transactions is not None:
+            return
+        turn_ns = schedule.turn_ns or SLICED_TURN_NS
+        slices = arms * turn_ns // schedule.slice_ns
+        if slices > keys.SLICES_MOST:
+            self.fail(
+                f"{slices:,} slices in a block; at most {keys.SLICES_MOST:,}",
+                "schedule",
+                "turn" if schedule.turn_ns else "slice",
+                0,
+                "make slices longer or turns shorter, or take more blocks: they make intervals narrower",
+            )
+
+    def target(self, name: str | None) -> str | None:
+        """A model's file is relative to the plan, as scripts are."""
+        if name in EMBEDDED:
+            return None
+        if name is None or not is_model(name) or not name.endswith(".toml"):
+            return name
+        return f"{MODEL}{self.path.parent / name.removeprefix(MODEL)}"
+
+    def workload(self, table: dict[str, Any], arms: list[Arm]) -> Workload:
+        table = dict(table)
+        if "latency_limit" in table:
+            table["latency_limit_ns"] = table.pop("latency_limit")
+        builtin = table.get("builtin")
+        ways = [way for way in ("scripts", "builtin", "kind") if way in table]
+        if len(ways) > 1:
+            self.fail(f"give {' or '.join(ways)}, not both", "workload", ways[-1], 0)
+        if "parameters" in table and "kind" not in table:
+            self.fail("parameters are those of a typed workload: name its kind", "workload", "parameters", 0)
+        if builtin:
+            own = builtin_workload(builtin, table.get("scale", 1))
+            table["scripts"] = own.scripts
+            table["setup"] = own.setup + table.get("setup", [])
+            table["teardown"] = table.get("teardown", []) + own.teardown
+        elif not ways and any(arm.scripts is None for arm in arms):
+            self.fail(
+                "the workload needs scripts (or builtin, or kind), or every arm its own scripts",
+                "workload",
+                "",
+                0,
+            )
+        return Workload(**{"scripts": [], **table})
+
+    def arms(self, tables: Any) -> list[Arm]:
+        if not isinstance(tables, list) or not tables or not isinstance(tables[0], dict):
+            self.fail("the plan has no arm: write [[arm]] once for each variant", "", "arm", 0)
+        if len(tables) > keys.ARMS_MOST:
+            self.fail(f"{len(tables)} arms; a plan has at most {keys.ARMS_MOST}", "arm", "", keys.ARMS_MOST)
+        arms = [Arm(**self.check(t, keys.ARM, "arm", at)) for at, t in enumerate(tables)]
+        seen: set[str] = set()
+        for at, arm in enumerate(arms):
+            if arm.name in seen:
+                self.fail(f"two arms are named {arm.name!r}", "arm", "name", at)
+            if not arm.name.strip() or len(arm.name) > 60 or not arm.name.isprintable():
+                self.fail("an arm's name is 1 to 60 printable characters", "arm", "name", at)
+            seen.add(arm.name)
+        for at, arm in enumerate(arms):
+            if arm.against is not None and arm.against not in seen:
+                self.fail(f"no arm is named {arm.against!r}", "arm", "against", at)
+        return arms
+
+    def check(self, table: dict[str, Any], allowed: tuple[keys.Key, ...], where: str, at: int) -> dict[str, Any]:
+        """The table's values in the form of the plan; fails at the first wrong one."""
+        by_name = {key.name: key for key in allowed}
+        values = {}
+        for name, value in table.items():
+            if name not in by_name:
+                self.unknown(name, list(by_name), where, at)
+            values[name] = self.value(by_name[name], value, where, at)
+        for key in allowed:
+            if key.required and key.name not in values:
+                self.fail(f"{_dotted(where, key.name)} is missing", where, "", at)
+        return values
+
+    def value(self, key: keys.Key, value: Any, where: str, at: int) -> Any:
+        name = _dotted(where, key.name)
+        if not keys.matches(key, value):
+            found = f"{value!r}"[:60]
+            self.fail(f"{name} must be {keys.TYPE_WORDS[key.type]}, found {found}", where, key.name, at)
+        wrong = [item for item in (value if isinstance(value, list) else [value]) if item not in key.choices]
+        if key.choices and wrong:
+            self.fail(
+                f"{name} must be one of {', '.join(key.choices)}, found {wrong[0]!r}",
+                where,
+                key.name,
+                at,
+            )
+        if key.type == "duration":
+            return self.duration(key, value, where, at)
+        self.check_limits(key, value, value, where, at)
+        return self.convert(key, value, where, at)
+
+    def check_limits(self, key: keys.Key, number: Any, shown: Any, where: str, at: int) -> None:
+        """Fails for a number out of its limits; what is no number (nan) is out of any."""
+        low, high = (-math.inf if key.low is None else key.low), (math.inf if key.high is None else key.high)
+        if (limits := keys.limits(key)) and not low <= number <= high:
+            self.fail(f"{_dotted(where, key.name)} must be {limits}, found {shown}", where, key.name, at)
+
+    def duration(self, key: keys.Key, text: str, where: str, at: int) -> int:
+        """Nanoseconds of a duration within its limits."""
+        nanoseconds = duration_ns(text)
+        if nanoseconds is None:
+            words = keys.TYPE_WORDS["duration"]
+            self.fail(f"{_dotted(where, key.name)} must be {words}, found {text!r}", where, key.name, at)
+        self.check_limits(key, nanoseconds / 1e9, text, where, at)
+        return nanoseconds
+
+    def convert(self, key: keys.Key, value: Any, where: str, at: int) -> Any:
+        if key.type == "texts":
+            return [value] if isinstance(value, str) else value
+        if key.type in ("settings", "words"):
+            return {k: _word(v) for k, v in value.items()}
+        if key.type == "scripts":
+            return [self.script(item, number, where, at) for number, item in enumerate(value)]
+        return value
+
+    def script(self, item: Any, number: int, where: str, at: int) -> Script:
+        if isinstance(item, str):
+            item = {"file": item}
+        if not isinstance(item, dict):
+            self.fail(
+                f'a script is a table such as {{file = "a.sql"}}, found {item!r}',
+                where,
+                "scripts",
+                at,
+            )
+        own = self.check(item, keys.SCRIPT, where, at)
+        if ("file" in own) == ("text" in own):
+            self.fail("a script needs either file or text", where, "scripts", at)
+        if "text" in own:
+            name = own.get("name", f"script {number + 1}")
+            return Script(name, own["text"], own.get("weight", 1))
+        file = self.path.parent / own["file"]
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            self.fail(f"script file {file} cannot be read: {reason}", where, "scripts", at)
+        return Script(own.get("name", file.name), text, own.get("weight", 1))
+
+    def unknown(self, name: str, allowed: list[str], where: str, at: int) -> NoReturn:
+        if homes := [home for home in keys.tables_with(name) if home != f"[{where}]"]:
+            here = f"[{where}]" if where else "the top"
+            self.fail(f"{name!r} is no key of {here}", where, name, at, f"move it to {' or '.join(homes)}")
+        near = difflib.get_close_matches(name, allowed, 1)
+        step = f"did you mean {near[0]!r}?" if near else f"allowed here: {', '.join(allowed)}"
+        self.fail(f"unknown key {_dotted(where, name)!r}", where, name, at, step)
+
+    def fail(self, message: str, table: str, key: str, at: int, step: str | None = None) -> NoReturn:
+        line = self.line_of(table, key, at)
+        place = f"{self.path}:{line}" if line else str(self.path)
+        raise PlanError(message, where=place, next_step=step)
+
+    def line_of(self, table: str, key: str, at: int) -> int | None:
+        """The line of a key in the `at`-th table of that name, else of the table's head."""
+        current, seen, head = "", -1, None
+        for number, line in enumerate(self.lines, 1):
+            if match := re.match(r"\s*\[\[?\s*([\w.-]+)\s*\]\]?", line):
+                current = match[1]
+                seen += current == table
+                if current == table and seen == at and head is None:
+                    head = number
+                if not table and current == key:
+                    return number
+            inside = current == table and (not table or seen == at)
+            if inside and key and re.search(rf'(^|[\s{{,])"?{re.escape(key)}"?\s*=', line):
+                return number
+        return head
+
+
+def _dotted(table: str, key: str) -> str:
+    return f"{table}.{key}" if table else key
+
+
+def _word(value: str | float | bool) -> str:
+    """A setting's value as the engine reads it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)

@@ -1,0 +1,143 @@
+"""Plans for this host: log writers as arms, and the studies that run on them.
+
+    dbdyno run flash-log --target host --set paths=/disk/redo,/flash/redo
+
+Arms of one study differ by nothing but the race: the arm without it hands its writes to a thread
+too, as each copy of the other does, so that what the hand-over costs is in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dbdyno.bench.host.probe import LogArm
+from dbdyno.errors import PlanError
+from dbdyno.study.plan.plan import HOST, Arm, Judge, Plan, Schedule, Watch, Workload
+
+FLASH_LOG = {
+    "paths": "",
+    "sessions": "20",
+    "redo_bytes": "512",
+    "think_ms": "1",
+    "sync": "direct+dsync",
+    "block_size": "4096",
+    "file_mb": "64",
+    "outlier_ms": "500",
+}
+"""Factors of flash-log on this host, with what they are by default."""
+
+
+@dataclass(frozen=True)
+class HostPlan:
+    """A plan for this host: its arms are log writers, the first is the base."""
+
+    title: str
+    arms: list[LogArm]
+    question: str = ""
+    study: str | None = None
+    kind: str = "experiment"
+    schedule: Schedule = field(default_factory=Schedule)
+    judge: Judge = field(default_factory=Judge)
+
+    def common(self) -> Plan:
+        """The same for the rooms that know nothing of logs: schedule, analysis, report."""
+        return Plan(
+            title=self.title,
+            question=self.question,
+            study=self.study,
+            kind=self.kind,
+            dsn=HOST,
+            arms=[
+                Arm(arm.name, description(arm), sessions=arm.sessions, rate_per_s=arm.rate_per_s) for arm in self.arms
+            ],
+            workload=Workload([]),
+            schedule=self.schedule,
+            watch=Watch(activity_hz=0, counters=False, overhead_blocks=0),
+            judge=self.judge,
+        )
+
+    def same_twice(self) -> HostPlan:
+        """The base against itself: what `--aa` runs."""
+        base = self.arms[0]
+        arms = [
+            replace(base, name=name, paths=tuple(Path(f"{path}{end}") for path in base.paths))
+            for name, end in ((base.name, ""), (f"{base.name} again", "-again"))
+        ]
+        return replace(self, kind="aa", title=f"A/A {self.title}", arms=arms)
+
+
+def description(arm: LogArm) -> str:
+    """An arm in words."""
+    from dbdyno.stats.words import duration, size
+
+    paths = " and ".join(str(path) for path in arm.paths)
+    both = {"first": ", goes on with the first that is durable", "all": ", both durable"}
+    rule = both[arm.rule] if len(arm.paths) > 1 else ""
+    think = f", thinking {duration(arm.think_ns)}" if arm.think_ns else ""
+    return f"redo of {arm.size} per commit, blocks of {size(arm.block_bytes)}, {arm.sync}{think}; to {paths}{rule}"
+
+
+def host_study(name: str, options: Mapping[str, str], *, quick: bool = False, blocks: int | None = None) -> HostPlan:
+    """The plan of a study on this host; raises `PlanError` for one that does not run here."""
+    if name not in STUDIES:
+        raise PlanError(
+            "does not run on this host",
+            where=name,
+            next_step=f"these do: {', '.join(STUDIES)}; `dbdyno probe redo` runs a log alone",
+        )
+    plan = STUDIES[name](options, quick)
+    return plan if blocks is None else replace(plan, schedule=replace(plan.schedule, blocks=blocks))
+
+
+def _flash_log(options: Mapping[str, str], quick: bool) -> HostPlan:
+    for option in options:
+        if option not in FLASH_LOG:
+            raise PlanError(
+                f"study flash-log has no factor {option!r} on this host",
+                where=f"--set {option}",
+                next_step=f"its factors: {', '.join(FLASH_LOG)}",
+            )
+    chosen = {**FLASH_LOG, **options}
+    paths = [Path(part) for part in chosen["paths"].split(",") if part.strip()]
+    if len(paths) != 2:
+        raise PlanError(
+            f"{len(paths)} path(s) are named, and a race needs two",
+            where="--set paths",
+            next_step="--set paths=/disk/redo,/flash/redo, files that are not there yet or folders",
+        )
+    base = LogArm(
+        name="flash log off",
+        paths=(paths[0],),
+        sync=chosen["sync"],
+        size=chosen["redo_bytes"],
+        block_bytes=_number(chosen, "block_size"),
+        file_bytes=_number(chosen, "file_mb") << 20,
+        sessions=_number(chosen, "sessions"),
+        think_ns=_number(chosen, "think_ms", 10**6),
+        outlier_ns=_number(chosen, "outlier_ms", 10**6),
+        hand_over=True,
+    )
+    race = replace(base, name="flash log on", paths=tuple(paths), rule="first", hand_over=False)
+    return HostPlan(
+        title="flash-log",
+        question="Does a race of two copies make commits faster?",
+        study="flash-log",
+        arms=[base.with_files("-off"), race.with_files("-on")],
+        schedule=Schedule(blocks=8 if quick else 20, warmup_blocks=1 if quick else 2),
+        judge=Judge(headline="mean"),
+    )
+
+
+def _number(options: Mapping[str, str], name: str, unit: int = 1) -> int:
+    try:
+        value = float(options[name])
+    except ValueError as error:
+        raise PlanError(f"{options[name]!r} is no number", where=f"--set {name}") from error
+    if not 0 <= value * unit < 2**62:
+        raise PlanError(f"{options[name]!r} is out of range", where=f"--set {name}")
+    return round(value * unit)
+
+
+STUDIES: dict[str, Callable[[Mapping[str, str], bool], HostPlan]] = {"flash-log": _flash_log}

@@ -1,0 +1,177 @@
+"""The order of the arms: randomised blocks from a seed. Pure; nothing here waits or connects.
+
+Where the arms can be swapped within a statement's time, they alternate in short slices: a block is
+a row of quads, each quad a random order of the arms followed by its mirror image (ABBA for two
+arms), so that any straight-line drift inside a quad hits all arms alike. Where a switch costs a
+reload or a restart, a block is one turn of every arm, in an order drawn so that each arm stands
+first equally often (random order and its mirror image in the next block).
+
+A block's order is drawn when it is asked for, from the seed and the block's place: a plan of 100,000 blocks
+costs nothing to look at, and a block's order does not depend on how many come before it.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass, replace
+
+from dbdyno.study.plan.plan import Plan, Schedule
+
+SECOND = 1_000_000_000
+MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One stretch of one arm. `counts` is false for settling after a switch."""
+
+    arm: int
+    slice: int
+    length_ns: int | None
+    transactions: int | None
+    counts: bool = True
+    watched: bool = True
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How the arms take turns, all lengths resolved."""
+
+    switch: str
+    slice_ns: int
+    turn_ns: int | None
+    turn_transactions: int | None
+    settle_ns: int
+
+    @property
+    def in_slices(self) -> bool:
+        """Whether arms alternate in slices inside a block."""
+        return self.switch == "slices"
+
+
+@dataclass(frozen=True)
+class PlannedBlock:
+    """One block before it is run; `kind` is 'warmup', 'overhead' or 'measure', `number` its place among
+    those of its kind."""
+
+    index: int
+    kind: str
+    number: int
+    arms: int
+    how: Timing
+    seed: int
+    given: list[Turn] | None = None
+
+    @property
+    def turns(self) -> list[Turn]:
+        """Its turns in their order, drawn anew each time: always the same. `given` stands for them where
+        they were chosen otherwise."""
+        if self.given is not None:
+            return self.given
+        if self.kind == "overhead":
+            return _watching(self.how, self._dice(self.number))
+        arms = list(range(self.arms))
+        if self.how.in_slices:
+            return _sliced(arms, self.how, self._dice(self.number))
+        # Neighbours are mirror images of each other.
+        order = self._dice(self.number // 2).sample(arms, len(arms))
+        return _turns(order[::-1] if self.number % 2 else order, self.how)
+
+    def _dice(self, number: int) -> random.Random:
+        return random.Random(f"dbdyno schedule {self.seed} {self.kind} {number}")
+
+
+GROWN_MOST_NS = 10 * SECOND
+"""Slices and turns grow to this by themselves; a plan may ask for more."""
+SLICED_TURN_NS = SECOND
+"""An arm's share of a block in slices, where the plan names none."""
+_TURN_NS = {"slices": SLICED_TURN_NS, "turns": 2 * SECOND, "reload": 5 * SECOND, "restart": 15 * SECOND}
+_SETTLE_NS = {"slices": 0, "turns": SECOND // 5, "reload": SECOND, "restart": 3 * SECOND}
+
+
+def timing(schedule: Schedule, switch: str) -> Timing:
+    """Lengths for a way of switching ('slices', 'turns', 'reload', 'restart')."""
+    turn = schedule.turn_ns or _TURN_NS[switch]
+    if schedule.turn_transactions is not None:
+        return Timing(
+            "turns" if switch == "slices" else switch,
+            schedule.slice_ns,
+            None,
+            schedule.turn_transactions,
+            schedule.settle_ns or 0,
+        )
+    settle = schedule.settle_ns if schedule.settle_ns is not None else _SETTLE_NS[switch]
+    return Timing(switch, min(schedule.slice_ns, turn), turn, None, settle)
+
+
+def grown(how: Timing, needed_ns: float) -> Timing:
+    """The timing with slices (or turns) of at least `needed_ns`, as far as they grow by themselves.
+    A turn that is counted in transactions stays."""
+    wanted = min(math.ceil(needed_ns / MS) * MS, GROWN_MOST_NS)
+    if how.turn_ns is None:
+        return how
+    if not how.in_slices:
+        return replace(how, turn_ns=max(how.turn_ns, wanted))
+    length = max(how.slice_ns, wanted)
+    return replace(how, slice_ns=length, turn_ns=max(how.turn_ns, 2 * length))
+
+
+def lasting_s(turns: list[Turn], operation_ns: list[float], sessions: list[int]) -> float:
+    """How long turns take, where `operation_ns` is what a transaction of each arm takes.
+
+    No transaction begins after a turn's end, and the turn lasts until the last one is over: of s
+    sessions at random places in theirs the longest has s / (s + 1) of it left on average.
+    """
+    whole = 0.0
+    for turn in turns:
+        one, s = operation_ns[turn.arm], sessions[turn.arm]
+        if turn.length_ns is not None:
+            whole += max(one, turn.length_ns + one * s / (s + 1))
+        elif turn.transactions is not None:
+            whole += one * math.ceil(turn.transactions / s)
+    return whole / 1e9
+
+
+def blocks(plan: Plan, how: Timing, seed: int) -> list[PlannedBlock]:
+    """All blocks of a run in their order: warm-up, cost of watching, then those that count.
+
+    The same (plan, timing, seed) gives the same order.
+    """
+    watching = plan.watch.activity_hz > 0 or plan.watch.counters
+    kinds = {
+        "warmup": plan.schedule.warmup_blocks,
+        "overhead": plan.watch.overhead_blocks if watching else 0,
+        "measure": plan.schedule.blocks,
+    }
+    places = [(kind, number) for kind, count in kinds.items() for number in range(count)]
+    return [PlannedBlock(at, kind, number, len(plan.arms), how, seed) for at, (kind, number) in enumerate(places)]
+
+
+def _sliced(arms: list[int], how: Timing, dice: random.Random) -> list[Turn]:
+    quads = max(1, round((how.turn_ns or SECOND) / (2 * how.slice_ns)))
+    order: list[int] = []
+    for _ in range(quads):
+        half = dice.sample(arms, len(arms))
+        order += half + half[::-1]
+    return [Turn(arm, at, how.slice_ns, None) for at, arm in enumerate(order)]
+
+
+def _turns(order: list[int], how: Timing) -> list[Turn]:
+    turns: list[Turn] = []
+    for arm in order:
+        if how.settle_ns:
+            turns.append(Turn(arm, len(turns), how.settle_ns, None, counts=False))
+        turns.append(Turn(arm, len(turns), how.turn_ns, how.turn_transactions))
+    return turns
+
+
+def _watching(how: Timing, dice: random.Random) -> list[Turn]:
+    """The base arm with and without the watcher, in ABBA quads: four of quarters of a second, or
+    fewer of slices that are longer."""
+    length = max(SECOND // 4, how.slice_ns if how.in_slices else 0)
+    order: list[bool] = []
+    for _ in range(max(1, SECOND // length)):
+        half = dice.sample([True, False], 2)
+        order += half + half[::-1]
+    return [Turn(0, at, length, None, watched=watched) for at, watched in enumerate(order)]

@@ -1,0 +1,1 @@
+"""Carrying plans out: what is prepared, run block by block, and put back."""

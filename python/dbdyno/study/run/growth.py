@@ -1,0 +1,64 @@
+"""The warm-up measures what a transaction takes; slices and turns grow to hold enough of them.
+
+A slice shorter than a transaction holds one of each session: the run takes many times as long as
+was planned, and sessions that are done wait for the last one. From 5 transactions of each session
+on (`OPERATIONS_MIN` says why) both losses are about a tenth. Growth ends at 10 s; what is still too
+short then, a gate says. An open loop has no transaction after the other: there a slice has to hold
+5 arrivals.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.study.plan.schedule import grown
+from dbdyno.study.run.prepare import Prepared
+
+TOLERANCE = 0.2
+"""The predicted time of the blocks after the warm-up holds within this share, where the machine
+does not change."""
+
+
+def operation_ns(ready: Prepared, report: dict[str, Any]) -> list[float]:
+    """What a transaction of each arm took in a block; 0 where the arm's rate is given, or unknown."""
+    found = [0.0] * len(ready.arms)
+    for arm in report["arms"]:
+        if arm["transactions"] and not ready.plan.rate_of(ready.arms[arm["arm"]].arm):
+            found[arm["arm"]] = arm["busy_ns"] / arm["transactions"]
+    return found
+
+
+def needed_ns(ready: Prepared, each_ns: list[float]) -> float:
+    """How long a slice has to be for its transactions."""
+    from dbdyno.stats.gates import OPERATIONS_MIN
+
+    rates = [ready.plan.rate_of(own.arm) for own in ready.arms]
+    gaps = [1e9 / rate if rate else one for rate, one in zip(rates, each_ns, strict=True)]
+    return OPERATIONS_MIN * max(gaps)
+
+
+def regrown(ready: Prepared, report: dict[str, Any]) -> Prepared:
+    """The plan with slices or turns that hold enough, by what a warm-up block measured."""
+    return ready.retimed(grown(ready.timing, needed_ns(ready, operation_ns(ready, report))))
+
+
+def told(before: Prepared, after: Prepared, report: dict[str, Any], next_block: int) -> str:
+    """What grew, why, and how long the rest takes."""
+    from dbdyno.stats.words import duration
+
+    each_ns = operation_ns(after, report)
+    what, old, new = (
+        ("slices", before.timing.slice_ns, after.timing.slice_ns)
+        if after.timing.in_slices
+        else ("turns", before.timing.turn_ns, after.timing.turn_ns)
+    )
+    reason = f"a transaction takes {duration(max(each_ns))}" if any(each_ns) else "arrivals are rare"
+    left = after.seconds(each_ns, next_block)
+    return (
+        f"{reason}: {what} of {duration(new or 0)} instead of {duration(old or 0)}, so that each holds enough; "
+        f"about {_clock(left)} from here"
+    )
+
+
+def _clock(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

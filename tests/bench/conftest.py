@@ -1,0 +1,60 @@
+"""Servers for the tests: started once per session, one of each kind that this machine offers."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+from target_help import KINDS, binaries_of
+
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.bench.postgres.server import Postgres
+
+
+@pytest.fixture(params=KINDS, scope="session")
+def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
+    """A running server of each kind."""
+    with EmbeddedPostgres(binaries=binaries_of(request.param)) as running:
+        yield running
+
+
+@pytest.fixture
+def own(engine: EmbeddedPostgres) -> Postgres:
+    """The server as one that we started."""
+    return Postgres.on(engine)
+
+
+@pytest.fixture
+def others(engine: EmbeddedPostgres) -> Postgres:
+    """The same server as one that belongs to somebody else: reached by TCP, never restarted."""
+    return Postgres.open(make_conninfo("", **engine.tcp_conninfo()))
+
+
+@pytest.fixture
+def plain(engine: EmbeddedPostgres) -> Iterator[Postgres]:
+    """The same server through a role without any privilege."""
+    name, password = "plain user", "p'l\\ain"
+    with contextlib.closing(Postgres.on(engine).connect()) as conn:
+        role = sql.Identifier(name)
+        conn.execute(sql.SQL("create role {} login password {}").format(role, sql.Literal(password)))
+        try:
+            given = {**engine.tcp_conninfo(), "user": name, "password": password}
+            yield Postgres.open(make_conninfo("", **given))
+        finally:
+            conn.execute(sql.SQL("drop owned by {}").format(role))
+            conn.execute(sql.SQL("drop role {}").format(role))
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user can enter, on the disk of /var/tmp."""
+    folder = Path(tempfile.mkdtemp(prefix="dbdyno-test-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)

@@ -1,0 +1,40 @@
+"""Help for the tests of targets: which servers there are, waiting, looking."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dbdyno.bench.postgres.binaries import Binaries, find_binaries
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.errors import TargetError
+
+KINDS = ("installed", "wheel")
+
+
+def binaries_of(kind: str) -> Binaries:
+    try:
+        return find_binaries({**os.environ, "DBDYNO_ENGINE": kind, "DBDYNO_PG_BIN": ""})
+    except TargetError as error:
+        pytest.skip(str(error))
+
+
+def eventually(holds: Callable[[], Any], patience_s: float = 20) -> Any:
+    """The first true answer; the last answer when patience ends."""
+    deadline = time.monotonic() + patience_s
+    while not (answer := holds()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return answer
+
+
+def show(target: Postgres, name: str) -> str:
+    """The value in force in a new session."""
+    with contextlib.closing(target.connect()) as conn:
+        row = conn.execute("select current_setting(%s)", [name]).fetchone()
+        assert row is not None
+        return str(row[0])

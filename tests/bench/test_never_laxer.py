@@ -1,0 +1,233 @@
+"""libpq and the load's client before the same hostile server: ours accepts nothing that libpq refuses."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from certificates import everything
+from hostile_server import ASKS, PASSWORD, HostileServer
+
+from dbdyno import _core
+from dbdyno.bench.postgres.wire_options import OPTIONS, load_connection, refusal
+from dbdyno.errors import TargetError
+
+MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+KINDS = ("rsa", "sha384", "pss", "ed25519-signed", "self-signed", "stranger", "chain")
+REQUIRE_AUTH = ("", "scram-sha-256", "md5", "password", "!password", "!none", "none,scram-sha-256")
+BINDING = ("prefer", "disable", "require")
+ROOTS = (None, "right.crt", "wrong.crt", "home")
+SAMPLES = 250
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("certificates")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[HostileServer]:
+    with HostileServer(everything(folder)) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home folder, and no option of libpq's in the environment."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for option in psycopg.pq.Conninfo.get_defaults():
+        if option.envvar:
+            monkeypatch.delenv(option.envvar.decode(), raising=False)
+    (tmp_path / ".postgresql").mkdir()
+    return tmp_path
+
+
+class Pair:
+    """What came of libpq and of ours with the same options at the same server."""
+
+    def __init__(self, server: HostileServer, **more: str) -> None:
+        base = {"host": "localhost", "hostaddr": "127.0.0.1", "port": str(server.port), "user": "u", "dbname": "d"}
+        options = {**base, "password": PASSWORD, "connect_timeout": "10", **more}
+        server.given.clear()
+        # Where libpq does not come in, ours is tried as libpq would try first.
+        encrypted = more.get("sslmode") != "allow"
+        self.libpq = ""
+        try:
+            with psycopg.connect(**options, autocommit=True) as conn:  # type: ignore[arg-type]
+                encrypted = bool(conn.pgconn.ssl_in_use)
+        except psycopg.Error as error:
+            self.libpq = str(error)
+        self.libpq_gave = set(server.given)
+        server.given.clear()
+        self.ours = self._ours(options, encrypted)
+        self.ours_gave = set(server.given)
+
+    @staticmethod
+    def _ours(options: dict[str, str], encrypted: bool) -> str:
+        try:
+            connection = load_connection(options, encrypted=encrypted)
+            arm = {"name": "a", "sessions": 1, "connection": connection}
+            arm["scripts"] = [{"name": "s", "text": "select 1;"}]
+            _core.Load(json.dumps({"seed": 1, "arms": [arm]})).try_connect()
+        except Exception as error:
+            return str(error) or type(error).__name__
+        return ""
+
+    def laxer(self) -> str:
+        """How ours was laxer; empty if it was not."""
+        if not self.ours and self.libpq:
+            return f"ours connected, libpq did not: {self.libpq}"
+        if self.ours_gave - self.libpq_gave - {"scram"}:
+            return f"ours gave away {self.ours_gave}, libpq {self.libpq_gave or 'nothing'}"
+        return ""
+
+
+def root_options(root: str | None, folder: Path, home: Path) -> dict[str, str]:
+    default = home / ".postgresql" / "root.crt"
+    default.unlink(missing_ok=True)
+    if root == "home":
+        default.write_bytes((folder / "right.crt").read_bytes())
+        return {}
+    return {"sslrootcert": str(folder / root)} if root else {}
+
+
+def compare(server: HostileServer, folder: Path, home: Path, case: tuple[str | None, ...]) -> str:
+    mode, root, kind, ask, require, binding, tls = case
+    server.chain, server.ask, server.tls = str(kind), str(ask), tls == "tls"
+    words = {"sslmode": str(mode), "channel_binding": str(binding)} | ({"require_auth": require} if require else {})
+    return Pair(server, **words, **root_options(root, folder, home)).laxer()
+
+
+def cases() -> list[tuple[str | None, ...]]:
+    return list(itertools.product(MODES, ROOTS, KINDS, ASKS, REQUIRE_AUTH, BINDING, ("tls", "no tls")))
+
+
+def test_ours_accepts_nothing_that_libpq_refuses(server: HostileServer, folder: Path, home: Path) -> None:
+    drawn = random.Random(11).sample(cases(), SAMPLES)
+    found = {case: words for case in drawn if (words := compare(server, folder, home, case))}
+    assert not found
+
+
+@pytest.mark.soak
+def test_ours_accepts_nothing_that_libpq_refuses_over_the_whole_product(
+    server: HostileServer, folder: Path, home: Path
+) -> None:
+    everything = cases()
+    found = {case: words for case in everything if (words := compare(server, folder, home, case))}
+    print(f"{len(everything)} combinations, ours laxer in {len(found)}")
+    assert not found
+
+
+@pytest.mark.parametrize("mode", ["require", "verify-ca", "verify-full"])
+def test_ours_trusts_no_certificate_that_libpq_does_not(server: HostileServer, folder: Path, mode: str) -> None:
+    server.ask, server.tls = "trust", True
+    roots = ["right.crt", "wrong.crt", "expired.crt", "middle.crt", "both.crt", "plain.crt", "self.crt"]
+    lists = ["", "revoked.crl", "none.crl", "expired.crl", "other.crl"]
+    found, agreed = {}, 0
+    for kind, root, crl in itertools.product(server.certificates, roots, lists):
+        if crl and root not in ("right.crt", "both.crt"):
+            continue
+        server.chain = kind
+        more = {"sslcrl": str(folder / crl)} if crl else {}
+        pair = Pair(server, sslmode=mode, sslrootcert=str(folder / root), **more)
+        agreed += not pair.ours
+        if pair.laxer():
+            found[kind, root, crl] = pair.laxer()
+    assert not found
+    assert agreed >= 15
+
+
+@pytest.mark.parametrize(
+    ("kind", "ask", "more"),
+    [
+        ("rsa", "scram-plus", {"channel_binding": "require", "sslmode": "require"}),
+        ("sha384", "scram-plus", {"channel_binding": "require", "sslmode": "require"}),
+        ("pss", "scram-plus", {"channel_binding": "require", "sslmode": "require"}),
+        ("ed25519-signed", "scram-plus", {"channel_binding": "disable", "sslmode": "require"}),
+        ("rsa", "md5", {"require_auth": "md5", "sslmode": "require"}),
+        ("rsa", "password", {"sslmode": "require"}),
+        ("rsa", "password", {"require_auth": "password", "sslmode": "disable"}),
+        ("rsa", "scram", {"require_auth": "scram-sha-256", "ssl_max_protocol_version": "TLSv1.2"}),
+        ("rsa", "trust", {"sslmode": "require", "ssl_min_protocol_version": "TLSv1.3", "sslsni": "0"}),
+    ],
+)
+def test_what_libpq_accepts_and_we_implement_ours_accepts_too(
+    server: HostileServer, kind: str, ask: str, more: dict[str, str]
+) -> None:
+    server.chain, server.ask, server.tls = kind, ask, True
+    pair = Pair(server, **more)
+    assert (pair.libpq, pair.ours) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "ask", "more", "words"),
+    [
+        ("rsa", "password", {"require_auth": "scram-sha-256"}, "require_auth=scram-sha-256"),
+        ("rsa", "password", {"sslmode": "disable"}, "not encrypted"),
+        ("rsa", "half-scram", {"sslmode": "require"}, "step 0 instead of 12"),
+        ("rsa", "password-after-scram", {"sslmode": "require"}, "although it had its answer"),
+        ("ed25519-signed", "scram-plus", {"sslmode": "require"}, "cannot be bound"),
+        ("rsa", "trust", {"sslmode": "verify-ca"}, "need an sslrootcert"),
+        ("rsa", "trust", {"sslmode": "require", "sslrootcert": "system"}, "verify-full"),
+    ],
+)
+def test_an_attack_is_refused_in_words(
+    server: HostileServer, kind: str, ask: str, more: dict[str, str], words: str
+) -> None:
+    server.chain, server.ask, server.tls = kind, ask, True
+    assert words in Pair(server, **more).ours
+
+
+def test_the_users_own_roots_count_as_they_do_for_libpq(server: HostileServer, folder: Path, home: Path) -> None:
+    server.chain, server.ask, server.tls = "stranger", "trust", True
+    assert not Pair(server, sslmode="require").ours
+    root_options("home", folder, home)
+    pair = Pair(server, sslmode="require")
+    assert pair.libpq and "cannot connect" in pair.ours
+    server.chain = "revoked"
+    assert not Pair(server, sslmode="require").ours
+    (home / ".postgresql" / "root.crl").write_bytes((folder / "revoked.crl").read_bytes())
+    pair = Pair(server, sslmode="require")
+    assert pair.libpq and "cannot connect" in pair.ours
+
+
+def test_every_option_of_this_libpq_has_its_row() -> None:
+    known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
+    assert known <= set(OPTIONS), known - set(OPTIONS)
+    assert all(option.reason for option in OPTIONS.values() if option.how != "passed")
+
+
+def test_the_defaults_of_libpq_are_never_refused() -> None:
+    defaults = psycopg.pq.Conninfo.get_defaults()
+    assert refusal({o.keyword.decode(): (o.compiled or b"").decode() for o in defaults}) is None
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"gssencmode": "require"},
+        {"requirepeer": "postgres"},
+        {"sslcert": "me.crt"},
+        {"sslcertmode": "require"},
+        {"scram_client_key": "x"},
+        {"replication": "database"},
+        {"min_protocol_version": "3.2"},
+        {"an_option_of_tomorrow": "1"},
+    ],
+)
+def test_what_the_client_cannot_honour_is_refused_by_name(option: dict[str, str]) -> None:
+    base = {"host": "h", "port": "1", "user": "u", "dbname": "d"}
+    with pytest.raises(TargetError, match=next(iter(option))) as raised:
+        load_connection({**base, **option}, encrypted=True)
+    assert raised.value.next_step
+
+
+def test_no_time_limit_means_none() -> None:
+    base = {"host": "h", "port": "1", "user": "u", "dbname": "d"}
+    assert load_connection({**base, "connect_timeout": "0"}, encrypted=True)["connect_timeout_s"] == 0
+    assert load_connection({**base, "connect_timeout": "7"}, encrypted=True)["connect_timeout_s"] == 7
