@@ -5,10 +5,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CARGO ?= cargo
+WORKERS ?= 3
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CORE := python/dbdyno/_core.abi3.so
 
-.PHONY: help setup setup-test build demo test test-rust test-python test-waiting test-others matrix soak bench lint audit format clean
+.PHONY: help setup setup-test build demo test test-rust test-python matrix soak bench lint audit format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -41,15 +42,10 @@ test: setup test-rust test-python  ## all tests
 test-rust:
 	$(CARGO) test --release --quiet --workspace --exclude dyno-python
 
-# Two at once: the tests of snapshots and cells wait for servers most of their time.
+# More workers than cores: some tests wait for servers. Each worker has servers of its own, and takes from the others
+# when it is done.
 test-python:
-	@$(MAKE) --no-print-directory -j2 --output-sync=target test-waiting test-others
-
-test-waiting:
-	$(BIN)/python -m pytest -p no:cacheprovider tests/snapshot tests/cells
-
-test-others:
-	$(BIN)/python -m pytest --ignore=tests/snapshot --ignore=tests/cells
+	$(BIN)/python -m pytest -p no:cacheprovider -n $(WORKERS) --dist worksteal tests
 
 matrix: setup  ## the snapshot tests on PostgreSQL 12 to 18, binaries through Maven
 	tools/matrix

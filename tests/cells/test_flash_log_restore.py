@@ -12,11 +12,8 @@ import pytest
 from flash_rig import FIRST, Rig, answering, eventually
 from rig_help import access
 
-<<<<<<< HEAD
 from command_line import dbdyno
-=======
 from dbdyno.bench.guardian import Guardian
->>>>>>> main
 from dbdyno.cells.iorm_switch import plan_undo
 from dbdyno.errors import CellsError, TargetError
 from dbdyno.evidence.run import Run, new_run

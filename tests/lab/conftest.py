@@ -12,12 +12,8 @@ import pytest
 from model_desk import Desk
 from psycopg.conninfo import make_conninfo
 
-<<<<<<< HEAD
 from command_line import dbdyno
-from dbdyno.target.embedded import EmbeddedPostgres
-=======
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
->>>>>>> main
 
 
 @pytest.fixture(scope="session")

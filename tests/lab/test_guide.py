@@ -10,12 +10,8 @@ from typing import Any
 
 import pytest
 
-<<<<<<< HEAD
 from command_line import dbdyno
-from dbdyno.study.plan_new import example_plan
-=======
 from dbdyno.study.plan.new import example_plan
->>>>>>> main
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guide.md").read_text()
 # The same experiment in seconds: a few short blocks, and none before them.
