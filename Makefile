@@ -6,11 +6,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CARGO ?= cargo
+WORKERS ?= 3
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTHON_FILES := python packages tests benches
 CORE := python/dbdyno/_core.abi3.so
 
-.PHONY: help setup setup-test build wheel demo test test-rust test-python test-waiting test-others matrix soak bench lint audit format clean
+.PHONY: help setup setup-test build wheel demo test test-rust test-python matrix soak bench lint audit format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -59,15 +60,10 @@ test: setup $(VENV)/dev test-rust test-python  ## all tests
 test-rust:
 	$(CARGO) test --release --quiet --workspace --exclude dyno-python
 
-# Two at once: the tests of snapshots and cells wait for servers most of their time.
+# More workers than cores: some tests wait for servers. Each worker has servers of its own, and takes from the others
+# when it is done.
 test-python:
-	@$(MAKE) --no-print-directory -j2 --output-sync=target test-waiting test-others
-
-test-waiting:
-	$(BIN)/python -m pytest -p no:cacheprovider tests/snapshot tests/cells
-
-test-others:
-	$(BIN)/python -m pytest --ignore=tests/snapshot --ignore=tests/cells
+	$(BIN)/python -m pytest -p no:cacheprovider -n $(WORKERS) --dist worksteal tests
 
 matrix: setup $(VENV)/dev  ## the snapshot tests on PostgreSQL 12 to 18, binaries through Maven
 	tools/matrix

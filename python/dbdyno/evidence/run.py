@@ -260,7 +260,7 @@ def is_alive(process: dict[str, Any]) -> bool:
         return False
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # the latter: no process can have that number
         return False
     except PermissionError:
         pass
