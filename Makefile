@@ -49,7 +49,7 @@ setup-test: setup $(VENV)/dev  ## what only the tests need, from Debian's packag
 wheel: setup  ## dist/: a wheel for this platform (abi3, Python 3.11 and later), the source, and the wheel of dbdyno-rig
 	rm -rf dist
 	$(BIN)/maturin build --release --quiet --out dist
-	$(BIN)/maturin sdist --quiet --out dist
+	$(BIN)/maturin sdist --out dist
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist packages/dbdyno-rig
 
 demo: setup  ## the study redo-size on an embedded PostgreSQL, about two minutes
