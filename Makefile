@@ -85,7 +85,8 @@ lint: setup $(VENV)/dev  ## formatting, lints and types; warnings are errors
 	$(BIN)/ruff check $(PYTHON_FILES)
 	$(BIN)/mypy
 
-audit:  ## dependencies: licences, sources, duplicates, advisories; says what could not be checked
+audit:  ## the workflows; dependencies: licences, sources, duplicates, advisories; says what could not be checked
+	@tools/lint-workflows
 	@tools/audit
 
 format:  ## put the code in form
