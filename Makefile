@@ -75,7 +75,7 @@ soak: setup $(VENV)/dev $(VENV)/extra  ## long tests: memory over 50 million ope
 	tools/fuzz
 	$(BIN)/python -m pytest -s -m soak -o addopts=-q tests
 
-bench: setup $(VENV)/dev  ## figures of docs/performance.md
+bench: setup $(VENV)/dev  ## figures of docs/explanation/performance.md
 	$(BIN)/python benches/all.py
 
 lint: setup $(VENV)/dev  ## formatting, lints and types; warnings are errors
