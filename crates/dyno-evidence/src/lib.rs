@@ -23,9 +23,11 @@
 
 mod call;
 mod calls;
+mod chunk;
 mod column;
 mod error;
 mod metrics;
+mod numbers;
 mod part;
 pub mod private;
 mod read;

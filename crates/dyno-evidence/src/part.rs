@@ -1,9 +1,11 @@
 //! A Parquet file that appears only when it is whole.
 
 use std::fs::{self, File};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
@@ -15,12 +17,22 @@ use parquet::schema::types::ColumnPath;
 use zstd::bulk::Compressor;
 
 use crate::EvidenceError;
+use crate::numbers::NumbersColumn;
 use crate::private::{aside_of, create_file, create_folder};
+use crate::table::Values;
 use crate::words::{WordsColumn, is_words};
 
 /// Rows after which a row group is closed: the most that a writer keeps in memory.
 const ROW_GROUP_ROWS: usize = 1 << 20;
 const ZSTD_LEVEL: i32 = 1;
+
+/// The rows of one column on their way into a part.
+pub(crate) enum Cells<'a> {
+    /// For the library's encoders, and for words.
+    Array(ArrayRef),
+    /// For our own: whole numbers and words.
+    Values(&'a Values),
+}
 
 /// How a part stores its columns.
 pub(crate) struct Shape<'a> {
@@ -32,7 +44,8 @@ pub(crate) struct Shape<'a> {
     pub unsorted: &'a [&'a str],
     /// Rows after which a row group is closed: the most that a writer keeps in memory.
     pub row_group_rows: usize,
-    /// Whether every page tells its extremes, or only the row group.
+    /// Whether every page tells its extremes, or only the row group; then whole numbers come as
+    /// [`Cells::Values`] and are stored by our own encoder.
     pub page_statistics: bool,
     /// Whether the part is on the disk before it is put in place, so that it outlives a power cut.
     pub durable: bool,
@@ -82,9 +95,15 @@ impl Part {
     }
 
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), EvidenceError> {
+        let cells: Vec<Cells<'_>> = batch.columns().iter().map(|array| Cells::Array(Arc::clone(array))).collect();
+        self.write_cells(&cells, batch.num_rows())
+    }
+
+    /// Appends rows, column by column.
+    pub(crate) fn write_cells(&mut self, cells: &[Cells<'_>], rows: usize) -> Result<(), EvidenceError> {
         if let Some(writer) = &mut self.writer {
-            writer.write(batch).map_err(|e| EvidenceError::parquet(&self.aside, e))?;
-            self.rows += batch.num_rows() as u64;
+            writer.write(cells, rows).map_err(|e| EvidenceError::parquet(&self.aside, e))?;
+            self.rows += rows as u64;
         }
         Ok(())
     }
@@ -138,12 +157,14 @@ struct Writer {
     columns: Vec<Column>,
     group_rows: usize,
     group_rows_most: usize,
+    packs_numbers: bool,
     zstd: Compressor<'static>,
 }
 
-/// A column of a row group being filled: of words, or of what the library encodes.
+/// A column of a row group being filled: of words, of whole numbers, or of what the library encodes.
 enum Column {
     Words(WordsColumn),
+    Numbers(NumbersColumn),
     Other(Box<ArrowColumnWriter>),
 }
 
@@ -159,36 +180,45 @@ impl Writer {
             columns: Vec::new(),
             group_rows: 0,
             group_rows_most: shape.row_group_rows,
+            packs_numbers: !shape.page_statistics,
             zstd,
         })
     }
 
-    fn write(&mut self, batch: &RecordBatch) -> ParquetResult<()> {
+    fn write(&mut self, cells: &[Cells<'_>], rows: usize) -> ParquetResult<()> {
         let mut at = 0;
-        while at < batch.num_rows() {
+        while at < rows {
             if self.columns.is_empty() {
                 self.columns = self.begin()?;
             }
-            let count = (batch.num_rows() - at).min(self.group_rows_most - self.group_rows);
-            let rows = batch.slice(at, count);
-            let fields = self.schema.fields().iter().zip(rows.columns());
-            for (column, (field, values)) in self.columns.iter_mut().zip(fields) {
-                match column {
-                    Column::Words(words) => words.write(values, &mut self.zstd)?,
-                    Column::Other(other) => {
-                        for leaf in compute_leaves(field, values)? {
-                            other.write(&leaf)?;
-                        }
-                    }
-                }
+            let end = rows.min(at + self.group_rows_most - self.group_rows);
+            for (number, cells) in cells.iter().enumerate() {
+                self.write_column(number, cells, at..end)?;
             }
-            at += count;
-            self.group_rows += count;
+            self.group_rows += end - at;
             if self.group_rows == self.group_rows_most {
                 self.end_group()?;
             }
+            at = end;
         }
         Ok(())
+    }
+
+    fn write_column(&mut self, number: usize, cells: &Cells<'_>, rows: Range<usize>) -> ParquetResult<()> {
+        match (&mut self.columns[number], cells) {
+            (Column::Words(column), Cells::Values(Values::Words(keys, words))) => {
+                column.write(&keys[rows], words, &mut self.zstd)
+            }
+            (Column::Words(column), Cells::Array(array)) => {
+                column.write_array(&array.slice(rows.start, rows.len()), &mut self.zstd)
+            }
+            (Column::Numbers(column), Cells::Values(values)) => column.write(values, rows, &mut self.zstd),
+            (Column::Other(column), Cells::Array(array)) => {
+                let values = array.slice(rows.start, rows.len());
+                compute_leaves(self.schema.field(number), &values)?.iter().try_for_each(|leaf| column.write(leaf))
+            }
+            _ => Err(ParquetError::General(format!("column {number}: values of another kind"))),
+        }
     }
 
     fn begin(&self) -> ParquetResult<Vec<Column>> {
@@ -198,8 +228,12 @@ impl Writer {
         let columns = fields.zip(self.factory.create_column_writers(number)?);
         Ok(columns
             .map(|((field, descr), other)| {
-                if is_words(field.data_type()) {
+                let kind = field.data_type();
+                if is_words(kind) {
                     Column::Words(WordsColumn::new(descr.clone(), compression))
+                } else if self.packs_numbers && kind.is_integer() {
+                    let is_unsigned = kind.is_unsigned_integer();
+                    Column::Numbers(NumbersColumn::new(descr.clone(), compression, is_unsigned))
                 } else {
                     Column::Other(Box::new(other))
                 }
@@ -213,6 +247,10 @@ impl Writer {
             match column {
                 Column::Words(words) => {
                     let (bytes, close) = words.close(&mut self.zstd)?;
+                    group.append_column(&bytes, close)?;
+                }
+                Column::Numbers(numbers) => {
+                    let (bytes, close) = numbers.close(&mut self.zstd)?;
                     group.append_column(&bytes, close)?;
                 }
                 Column::Other(other) => other.close()?.append_to_row_group(&mut group)?,

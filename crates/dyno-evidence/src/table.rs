@@ -11,7 +11,7 @@
 //! let dir = std::env::temp_dir().join(format!("dyno-doc-table-{}", std::process::id()));
 //! let columns = [Column::new("line", Kind::I64), Column::optional("rows", Kind::I64)];
 //! let mut table = Table::create(&dir, "calls", &columns)?;
-//! table.write(vec![Values::I64(vec![1, 2]), Values::I64(vec![NONE, 7])])?;
+//! table.write(&mut [Values::I64(vec![1, 2]), Values::I64(vec![NONE, 7])])?;
 //! assert_eq!(table.finish()?, 2);
 //! let mut rows = Vec::new();
 //! for batch in read_table(&dir.join("calls.parquet"), &["rows"])? {
@@ -26,16 +26,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::builder::StringBuilder;
-use arrow_array::types::UInt32Type;
-use arrow_array::{
-    ArrayRef, BooleanArray, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt8Array, UInt32Array, UInt64Array,
-};
-use arrow_buffer::{BooleanBuffer, NullBuffer};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_array::BooleanArray;
+use arrow_array::builder::{ArrayBuilder, StringBuilder};
+use arrow_schema::{DataType, Field, Schema};
 
-use crate::part::{Part, Shape};
-use crate::{EvidenceError, NONE};
+use crate::EvidenceError;
+use crate::part::{Cells, Part, Shape};
 
 pub use crate::table_read::{Rows, TableRows, read_table};
 
@@ -118,10 +114,66 @@ pub enum Values {
     Text(Texts),
 }
 
+impl Values {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::I64(values) => values.len(),
+            Self::U64(values) => values.len(),
+            Self::U32(values) | Self::Words(values, _) => values.len(),
+            Self::U8(values) => values.len(),
+            Self::Bool(values) => values.len(),
+            Self::Text(texts) => texts.0.len(),
+        }
+    }
+
+    /// Whether there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Takes the values out and keeps their room.
+    pub fn clear(&mut self) {
+        match self {
+            Self::I64(values) => values.clear(),
+            Self::U64(values) => values.clear(),
+            Self::U32(values) => values.clear(),
+            Self::U8(values) => values.clear(),
+            Self::Bool(values) => values.clear(),
+            Self::Words(numbers, words) => {
+                numbers.clear();
+                words.clear();
+            }
+            Self::Text(texts) => *texts = Texts::default(),
+        }
+    }
+
+    fn is_of(&self, kind: Kind) -> bool {
+        match self {
+            Self::I64(_) => kind == Kind::I64,
+            Self::U64(_) => kind == Kind::U64,
+            Self::U32(_) => kind == Kind::U32,
+            Self::U8(_) => kind == Kind::U8,
+            Self::Bool(_) => kind == Kind::Bool,
+            Self::Words(..) => kind == Kind::Words,
+            Self::Text(_) => matches!(kind, Kind::Text | Kind::Repeated),
+        }
+    }
+
+    /// As the part takes them: what our own encoders do not store, as an array.
+    fn cells(&mut self) -> Cells<'_> {
+        match self {
+            Self::Bool(values) => Cells::Array(Arc::new(BooleanArray::from(values.clone()))),
+            Self::Text(texts) => Cells::Array(Arc::new(texts.0.finish())),
+            values => Cells::Values(values),
+        }
+    }
+}
+
 /// A part of a table being written; nothing is visible before [`Table::finish`].
 pub struct Table {
     part: Part,
-    schema: SchemaRef,
+    columns: Vec<Column>,
 }
 
 impl Table {
@@ -138,17 +190,25 @@ impl Table {
             page_statistics: false,
             durable: false,
         };
-        Ok(Self { part: Part::shaped(dir, name, Arc::clone(&schema), &shape)?, schema })
+        Ok(Self { part: Part::shaped(dir, name, schema, &shape)?, columns: columns.to_vec() })
     }
 
-    /// Appends rows: the values of each column, in the order of the columns.
-    pub fn write(&mut self, values: Vec<Values>) -> Result<(), EvidenceError> {
-        let fields = self.schema.fields().iter();
-        let columns: Result<Vec<ArrayRef>, EvidenceError> =
-            fields.zip(values).map(|(field, values)| array(values, field.is_nullable())).collect();
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns?)
-            .map_err(|e| EvidenceError::Shape(e.to_string()))?;
-        self.part.write(&batch)
+    /// Appends rows: the values of each column, in the order of the columns. They are empty afterwards.
+    pub fn write(&mut self, values: &mut [Values]) -> Result<(), EvidenceError> {
+        let rows = values.first().map_or(0, Values::len);
+        let is_sound = values.len() == self.columns.len()
+            && values
+                .iter()
+                .zip(&self.columns)
+                .all(|(values, column)| values.is_of(column.kind) && values.len() == rows);
+        if !is_sound {
+            return Err(EvidenceError::Shape("values that are not the table's".to_owned()));
+        }
+        let cells: Vec<Cells<'_>> = values.iter_mut().map(Values::cells).collect();
+        self.part.write_cells(&cells, rows)?;
+        drop(cells);
+        values.iter_mut().for_each(Values::clear);
+        Ok(())
     }
 
     /// Rows written so far.
@@ -177,43 +237,4 @@ fn field(column: &Column) -> Field {
         Kind::Text | Kind::Repeated => DataType::Utf8,
     };
     Field::new(column.name, kind, column.optional)
-}
-
-/// Which values are there; `None` if all are.
-fn present(len: usize, optional: bool, is_there: impl Fn(usize) -> bool) -> Option<NullBuffer> {
-    if !optional {
-        return None;
-    }
-    let there = NullBuffer::new(BooleanBuffer::collect_bool(len, is_there));
-    (there.null_count() > 0).then_some(there)
-}
-
-fn array(values: Values, optional: bool) -> Result<ArrayRef, EvidenceError> {
-    Ok(match values {
-        Values::I64(values) => {
-            let nulls = present(values.len(), optional, |at| values[at] != NONE);
-            Arc::new(Int64Array::new(values.into(), nulls))
-        }
-        Values::U64(values) => Arc::new(UInt64Array::from(values)),
-        Values::U32(values) => Arc::new(UInt32Array::from(values)),
-        Values::U8(values) => {
-            let nulls = present(values.len(), optional, |at| values[at] != u8::MAX);
-            Arc::new(UInt8Array::new(values.into(), nulls))
-        }
-        Values::Bool(values) => Arc::new(BooleanArray::from(values)),
-        Values::Words(mut numbers, words) => {
-            let nulls = present(numbers.len(), optional, |at| numbers[at] != u32::MAX);
-            if nulls.is_some() {
-                numbers.iter_mut().filter(|n| **n == u32::MAX).for_each(|n| *n = 0);
-            }
-            // A dictionary without any word takes the Parquet reader's slow road.
-            let words = if words.is_empty() { vec![String::new()] } else { words };
-            let keys = UInt32Array::new(numbers.into(), nulls);
-            let words = Arc::new(StringArray::from_iter_values(words));
-            let made =
-                DictionaryArray::<UInt32Type>::try_new(keys, words).map_err(|e| EvidenceError::Shape(e.to_string()))?;
-            Arc::new(made)
-        }
-        Values::Text(mut texts) => Arc::new(texts.0.finish()),
-    })
 }

@@ -154,7 +154,7 @@ impl WaitsWriter {
             let keys = rows.iter().map(|row| row.event).collect();
             Values::Words(keys, self.events.iter().map(get).cloned().collect())
         };
-        self.table.write(vec![
+        self.table.write(&mut [
             Values::Words(rows.iter().map(|row| row.arm).collect(), self.arms.clone()),
             Values::U32(vec![self.block; rows.len()]),
             numbers(|row| row.session),

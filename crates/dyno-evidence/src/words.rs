@@ -10,21 +10,18 @@ use std::collections::HashMap;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type};
 use arrow_array::{Array, ArrayRef, StringArray};
-use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding};
-use parquet::column::page::{CompressedPage, Page, PageWriter};
+use parquet::column::page::{CompressedPage, Page};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::{ColumnChunkMetaData, OffsetIndexBuilder};
-use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 use zstd::bulk::Compressor;
 
-/// Rows of a page.
-const PAGE_ROWS: usize = 1 << 16;
-/// No number of a text.
+use crate::chunk::{PAGE_ROWS, Pages, Presence, compressed, varint};
+
+/// No number of a text, and the absence of one.
 const UNKNOWN: u32 = u32::MAX;
 
 /// Whether a column is one of these.
@@ -35,43 +32,49 @@ pub(crate) fn is_words(kind: &DataType) -> bool {
 
 /// One column of one row group.
 pub(crate) struct WordsColumn {
-    descr: ColumnDescPtr,
+    pages: Pages,
     compression: Compression,
     numbers: HashMap<String, u32>,
     /// The texts as the format stores them: length, bytes.
     texts: Vec<u8>,
     /// Of the page being filled: numbers of the texts that are there.
     page: Vec<u32>,
-    /// Of the page being filled: which rows have a text; empty while all have.
-    present: Vec<bool>,
+    presence: Option<Presence>,
     page_rows: usize,
-    pages: Vec<(CompressedPage, usize)>,
-    rows: usize,
+    /// Number here of each of a batch's words.
+    known: Vec<u32>,
 }
 
 impl WordsColumn {
     pub(crate) fn new(descr: ColumnDescPtr, compression: Compression) -> Self {
         Self {
-            descr,
+            presence: (descr.max_def_level() > 0).then(Presence::default),
+            pages: Pages::new(descr, Encoding::RLE_DICTIONARY),
             compression,
             numbers: HashMap::new(),
             texts: Vec::new(),
             page: Vec::new(),
-            present: Vec::new(),
             page_rows: 0,
-            pages: Vec::new(),
-            rows: 0,
+            known: Vec::new(),
         }
     }
 
     /// Appends an array for which [`is_words`] holds.
-    pub(crate) fn write(&mut self, array: &ArrayRef, zstd: &mut Compressor<'_>) -> Result<()> {
-        let (keys, nulls, texts) = taken_apart(array)?;
-        let mut known = vec![UNKNOWN; texts.len()];
+    pub(crate) fn write_array(&mut self, array: &ArrayRef, zstd: &mut Compressor<'_>) -> Result<()> {
+        let (keys, texts) = taken_apart(array)?;
+        let texts: Vec<&str> = (0..texts.len()).map(|at| texts.value(at)).collect();
+        self.write(&keys, &texts, zstd)
+    }
+
+    /// Appends words: numbers into a list, [`u32::MAX`] for the absence of one.
+    pub(crate) fn write<T: AsRef<str>>(&mut self, keys: &[u32], texts: &[T], zstd: &mut Compressor<'_>) -> Result<()> {
+        self.known.clear();
+        self.known.resize(texts.len(), UNKNOWN);
         let mut at = 0;
         while at < keys.len() {
             let end = keys.len().min(at + PAGE_ROWS - self.page_rows);
-            self.take(&keys, nulls.as_ref(), at..end, texts, &mut known);
+            keys[at..end].chunks(64).for_each(|keys| self.take(keys, texts));
+            self.page_rows += end - at;
             if self.page_rows == PAGE_ROWS {
                 self.end_page(zstd)?;
             }
@@ -80,35 +83,23 @@ impl WordsColumn {
         Ok(())
     }
 
-    fn take(
-        &mut self,
-        keys: &[u32],
-        nulls: Option<&NullBuffer>,
-        rows: std::ops::Range<usize>,
-        texts: &StringArray,
-        known: &mut [u32],
-    ) {
-        let count = rows.len();
-        if nulls.is_some() && self.present.is_empty() {
-            self.present = vec![true; self.page_rows];
-        } else if nulls.is_none() && !self.present.is_empty() {
-            self.present.resize(self.page_rows + count, true);
-        }
-        for at in rows {
-            if let Some(nulls) = nulls {
-                self.present.push(nulls.is_valid(at));
-                if nulls.is_null(at) {
-                    continue;
+    fn take<T: AsRef<str>>(&mut self, keys: &[u32], texts: &[T]) {
+        let mut bits = 0;
+        for (at, &key) in keys.iter().enumerate() {
+            match self.known.get(key as usize) {
+                Some(&UNKNOWN) => {
+                    let number = self.number(texts[key as usize].as_ref());
+                    self.known[key as usize] = number;
+                    self.page.push(number);
                 }
+                Some(&number) => self.page.push(number),
+                None => continue,
             }
-            let key = keys[at] as usize;
-            if known[key] == UNKNOWN {
-                known[key] = self.number(texts.value(key));
-            }
-            self.page.push(known[key]);
+            bits |= 1 << at;
         }
-        self.page_rows += count;
-        self.rows += count;
+        if let Some(presence) = &mut self.presence {
+            presence.push(bits, keys.len());
+        }
     }
 
     fn number(&mut self, text: &str) -> u32 {
@@ -124,31 +115,14 @@ impl WordsColumn {
 
     fn end_page(&mut self, zstd: &mut Compressor<'_>) -> Result<()> {
         let mut raw = Vec::with_capacity(64);
-        if self.descr.max_def_level() > 0 {
-            let mut levels = Vec::new();
-            if self.present.is_empty() {
-                run_of(1, self.page_rows, 1, &mut levels);
-            } else {
-                let there: Vec<u32> = self.present.iter().map(|&there| u32::from(there)).collect();
-                pack(&there, 1, &mut levels);
-            }
-            raw.extend_from_slice(&(levels.len() as u32).to_le_bytes());
-            raw.append(&mut levels);
+        if let Some(presence) = &mut self.presence {
+            presence.end_page(&mut raw);
         }
         let width = width_of(self.numbers.len());
         raw.push(width as u8);
         pack(&self.page, width, &mut raw);
-        let page = Page::DataPage {
-            buf: compressed(&raw, zstd)?,
-            num_values: self.page_rows as u32,
-            encoding: Encoding::RLE_DICTIONARY,
-            def_level_encoding: Encoding::RLE,
-            rep_level_encoding: Encoding::RLE,
-            statistics: None,
-        };
-        self.pages.push((CompressedPage::new(page, raw.len()), self.page_rows));
+        self.pages.push(compressed(&raw, zstd)?, raw.len(), self.page_rows);
         self.page.clear();
-        self.present.clear();
         self.page_rows = 0;
         Ok(())
     }
@@ -167,48 +141,17 @@ impl WordsColumn {
             encoding: Encoding::PLAIN,
             is_sorted: false,
         };
-        let mut sink = TrackedWrite::new(Vec::new());
-        let mut index = OffsetIndexBuilder::new();
-        let mut out = SerializedPageWriter::new(&mut sink);
-        let first = out.write_page(CompressedPage::new(dictionary, self.texts.len()))?;
-        let mut uncompressed = first.uncompressed_size;
-        for (page, rows) in self.pages {
-            let spec = out.write_page(page)?;
-            uncompressed += spec.uncompressed_size;
-            index.append_offset_and_size(spec.offset as i64, spec.compressed_size as i32);
-            index.append_row_count(rows as i64);
-        }
-        out.close()?;
-        let bytes = Bytes::from(sink.into_inner()?);
-        let metadata = ColumnChunkMetaData::builder(self.descr)
-            .set_compression(self.compression)
-            .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, Encoding::RLE_DICTIONARY])
-            .set_total_compressed_size(bytes.len() as i64)
-            .set_total_uncompressed_size(uncompressed as i64)
-            .set_num_values(self.rows as i64)
-            .set_dictionary_page_offset(Some(0))
-            .set_data_page_offset(first.bytes_written as i64)
-            .build()?;
-        let close = ColumnCloseResult {
-            bytes_written: bytes.len() as u64,
-            rows_written: self.rows as u64,
-            metadata,
-            bloom_filter: None,
-            column_index: None,
-            offset_index: Some(index.build()),
-        };
-        Ok((bytes, close))
+        self.pages.close(self.compression, Some(CompressedPage::new(dictionary, self.texts.len())), None)
     }
 }
 
-/// Keys, which of them stand for a value, and the list that they count in.
-fn taken_apart(array: &ArrayRef) -> Result<(Vec<u32>, Option<NullBuffer>, &StringArray)> {
+/// Keys, [`UNKNOWN`] for none, and the list that they count in.
+fn taken_apart(array: &ArrayRef) -> Result<(Vec<u32>, &StringArray)> {
     macro_rules! of {
         ($kind:ty) => {
             array.as_dictionary_opt::<$kind>().and_then(|made| {
-                let keys = made.keys().values().iter().map(|&key| u32::from(key)).collect();
-                let nulls = made.keys().nulls().filter(|nulls| nulls.null_count() > 0).cloned();
-                Some((keys, nulls, made.values().as_string_opt::<i32>()?))
+                let keys = made.keys().iter().map(|key| key.map_or(UNKNOWN, u32::from)).collect();
+                Some((keys, made.values().as_string_opt::<i32>()?))
             })
         };
     }
@@ -216,11 +159,6 @@ fn taken_apart(array: &ArrayRef) -> Result<(Vec<u32>, Option<NullBuffer>, &Strin
         .or_else(|| of!(UInt16Type))
         .or_else(|| of!(UInt8Type))
         .ok_or_else(|| ParquetError::General("a column of words is no dictionary".to_owned()))
-}
-
-fn compressed(raw: &[u8], zstd: &mut Compressor<'_>) -> Result<Bytes> {
-    let packed = zstd.compress(raw).map_err(|error| ParquetError::External(Box::new(error)))?;
-    Ok(Bytes::from(packed))
 }
 
 /// Bits of the numbers of so many texts; never 0, which some readers do not take.
@@ -270,12 +208,4 @@ fn groups_of(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(&bits.to_le_bytes()[..held.div_ceil(8) as usize]);
     out.resize(end, 0);
-}
-
-fn varint(mut value: u64, out: &mut Vec<u8>) {
-    while value > 0x7f {
-        out.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }

@@ -31,7 +31,7 @@ fn write(dir: &std::path::Path, pieces: Vec<(Vec<u32>, Vec<String>)>) -> Vec<Opt
     for (numbers, words) in pieces {
         expected.extend(numbers.iter().map(|&n| words.get(n as usize).cloned()));
         let at = Values::I64((0..numbers.len() as i64).collect());
-        table.write(vec![Values::Words(numbers, words), at]).unwrap();
+        table.write(&mut [Values::Words(numbers, words), at]).unwrap();
     }
     assert_eq!(table.finish().unwrap(), expected.len() as u64);
     expected

@@ -19,14 +19,15 @@ mod wait_rows;
 use std::sync::Arc;
 
 use dyno_evidence::EvidenceError;
+use dyno_evidence::table::Values;
 
 use super::events::class_of;
-use super::parameters::Parameters;
+use super::parameters::Layouts;
 use super::record::{Batch, Bind, Cursor, NONE, Stamp, Stat};
 use super::rows::{Belongs, CallRow, Context, Named, NewStatement, Owner, Sink, WaitRow};
-use super::statements::{Registry, hash64};
+use super::statements::Registry;
 pub use buffer::{NumberHasher, narrow};
-use call_rows::Kept as KeptCall;
+use call_rows::Calls;
 pub use endings::finish;
 pub use folder::{Folder, Small, shared_part};
 use parts::{Linked, Links, Parts};
@@ -34,7 +35,7 @@ pub use plan_text::{FIGURES, PlanText, plan_text};
 use small_rows::SmallRows;
 use spill::Spill;
 pub use tables::*;
-use wait_rows::Kept as KeptWait;
+use wait_rows::Waits;
 
 /// Rows that wait for their links before they are written.
 pub const FLUSH_ROWS: usize = 1 << 15;
@@ -63,22 +64,45 @@ pub struct Evidence {
     options: FileOptions,
     registry: Registry,
     small: SmallRows,
-    calls: Vec<KeptCall>,
-    /// Running number of `calls[0]`.
+    calls: Calls,
+    /// Running number of the first of them.
     calls_from: u64,
     call_parts: Parts,
-    waits: Vec<KeptWait>,
-    /// Running number of `waits[0]`.
+    waits: Waits,
+    /// Running number of the first of them.
     waits_from: u64,
     wait_parts: Parts,
     links: Links,
     spill: Spill,
     events: Vec<(String, u8)>,
-    parameters: super::events::Names,
-    joined: Vec<u8>,
+    parameters: Layouts,
     lob_calls: Vec<String>,
     lob_types: Vec<String>,
     error: Option<EvidenceError>,
+}
+
+/// What the words of calls stand for; a macro, since it borrows some fields and leaves the others.
+macro_rules! call_names {
+    ($own:expr) => {
+        call_rows::Names {
+            arm: &$own.options.arm,
+            lob_calls: &$own.lob_calls,
+            lob_types: &$own.lob_types,
+            statement: &|number| $own.registry.key(number),
+        }
+    };
+}
+
+/// The same for waits.
+macro_rules! wait_names {
+    ($own:expr) => {
+        wait_rows::Names {
+            arm: &$own.options.arm,
+            events: &$own.events,
+            parameters: $own.parameters.names(),
+            statement: &|number| $own.registry.key(number),
+        }
+    };
 }
 
 impl Evidence {
@@ -92,13 +116,12 @@ impl Evidence {
             links: Links::new(Arc::clone(folder), options.file),
             spill: Spill::new(folder.dir(), options.file),
             registry: registry.clone(),
-            calls: Vec::new(),
+            calls: Calls::new(options.file),
             calls_from: 0,
-            waits: Vec::new(),
+            waits: Waits::new(options.file),
             waits_from: 0,
             events: Vec::new(),
-            parameters: super::events::Names::default(),
-            joined: Vec::new(),
+            parameters: Layouts::default(),
             lob_calls: Vec::new(),
             lob_types: Vec::new(),
             error: None,
@@ -115,42 +138,27 @@ impl Evidence {
     }
 
     fn flush_calls(&mut self, last: bool) {
-        if self.calls.is_empty() {
-            return;
+        let rows = self.calls.len() as u64;
+        if rows > 0 {
+            let names = call_names!(self);
+            let parts = &mut self.call_parts;
+            let put = |values: &mut [Values]| if last { parts.write_last(values) } else { parts.write(values) };
+            let result = self.calls.drain(&names, put);
+            self.calls_from += rows;
+            self.keep(result);
         }
-        let names = call_rows::Names {
-            arm: &self.options.arm,
-            lob_calls: &self.lob_calls,
-            lob_types: &self.lob_types,
-            statement: &|number| self.registry.key(number),
-        };
-        let columns = call_rows::columns(&self.calls, self.options.file, &names);
-        self.calls_from += self.calls.len() as u64;
-        self.calls.clear();
-        let parts = &mut self.call_parts;
-        let result = if last { parts.write_last(columns) } else { parts.write(columns) };
-        self.keep(result);
     }
 
     fn flush_waits(&mut self, last: bool) {
-        if self.waits.is_empty() {
-            return;
+        let rows = self.waits.len() as u64;
+        if rows > 0 {
+            let names = wait_names!(self);
+            let parts = &mut self.wait_parts;
+            let put = |values: &mut [Values]| if last { parts.write_last(values) } else { parts.write(values) };
+            let result = self.waits.drain(&names, put);
+            self.waits_from += rows;
+            self.keep(result);
         }
-        let parameters: Vec<String> = (0..self.parameters.len())
-            .map(|at| String::from_utf8_lossy(self.parameters.name(at as u32)).into_owned())
-            .collect();
-        let names = wait_rows::Names {
-            arm: &self.options.arm,
-            events: &self.events,
-            parameters: &parameters,
-            statement: &|number| self.registry.key(number),
-        };
-        let columns = wait_rows::columns(&self.waits, self.options.file, &names);
-        self.waits_from += self.waits.len() as u64;
-        self.waits.clear();
-        let parts = &mut self.wait_parts;
-        let result = if last { parts.write_last(columns) } else { parts.write(columns) };
-        self.keep(result);
     }
 
     fn adopt_one(&mut self, child: u64, parent: Owner) {
@@ -158,9 +166,7 @@ impl Evidence {
             let result = self.links.push(Linked::Call, child, parent.number);
             return self.keep(result);
         };
-        if let Some(kept) = self.calls.get_mut(at as usize) {
-            kept.parent = parent.number;
-        }
+        self.calls.adopt(at as usize, parent.number);
     }
 
     fn own_one(&mut self, wait: u64, owner: Owner) {
@@ -168,26 +174,7 @@ impl Evidence {
             let result = self.links.push(Linked::Wait, wait, owner.number);
             return self.keep(result);
         };
-        if let Some(kept) = self.waits.get_mut(at as usize) {
-            kept.owner = owner.number;
-            kept.depth = owner.depth;
-        }
-    }
-
-    /// The names of a wait's parameters, joined, as a number; and the first three values.
-    fn take_apart(&mut self, text: &[u8]) -> (u32, [i64; 3]) {
-        self.joined.clear();
-        let mut values = [NONE; 3];
-        for (at, (name, value)) in Parameters::of(text).enumerate() {
-            if at > 0 {
-                self.joined.push(b',');
-            }
-            self.joined.extend_from_slice(name);
-            if let Some(place) = values.get_mut(at) {
-                *place = value;
-            }
-        }
-        (self.parameters.number(&self.joined, hash64(&self.joined) as u32), values)
+        self.waits.own(at as usize, owner);
     }
 }
 
@@ -196,7 +183,7 @@ impl Sink for Evidence {
         let mut row = *row;
         row.session += self.options.base;
         row.context += self.options.base;
-        self.calls.push(KeptCall { row, parent: u64::MAX });
+        self.calls.push(row, &call_names!(self));
         if self.calls.len() >= FLUSH_ROWS {
             self.flush_calls(false);
         }
@@ -206,8 +193,8 @@ impl Sink for Evidence {
         let mut row = *row;
         row.session += self.options.base;
         row.context += self.options.base;
-        let (names, values) = self.take_apart(batch.bytes_of(row.parameters));
-        self.waits.push(KeptWait { row, values, names, owner: u64::MAX, depth: u8::MAX });
+        let (number, values) = self.parameters.take_apart(row.event, batch.bytes_of(row.parameters));
+        self.waits.push(row, values, number, &wait_names!(self));
         if self.waits.len() >= FLUSH_ROWS {
             self.flush_waits(false);
         }
@@ -291,16 +278,8 @@ impl Sink for Evidence {
 
     fn shift(&mut self, session: u32, from_call: u64, from_wait: u64, by_ns: i64) {
         let session = session + self.options.base;
-        for kept in &mut self.calls {
-            if kept.row.session == session && kept.row.number >= from_call {
-                kept.row.started_ns = kept.row.started_ns.saturating_add(by_ns);
-            }
-        }
-        for kept in &mut self.waits {
-            if kept.row.session == session && kept.row.number >= from_wait {
-                kept.row.started_ns = kept.row.started_ns.saturating_add(by_ns);
-            }
-        }
+        self.calls.shift(session, from_call.saturating_sub(self.calls_from) as usize, by_ns);
+        self.waits.shift(session, from_wait.saturating_sub(self.waits_from) as usize, by_ns);
     }
 
     fn name(&mut self, what: Named, _number: u32, name: &[u8]) {

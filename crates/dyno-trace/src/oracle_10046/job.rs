@@ -276,7 +276,7 @@ impl Job {
             let reading = self.reading(task, request.needs_statements());
             let mut reader = Reader::new(Summing::new(request, &path), reading, registry.clone());
             let (compression, damage) = self.read(task, lexing, &mut reader)?;
-            let report = report(&reader, &path, &compression);
+            let report = report(&reader, &path, &compression, &[]);
             let mut profile = profile.lock().unwrap_or_else(PoisonError::into_inner);
             profile.take(reader.sink);
             for (name, account) in &report.sessions {
@@ -296,17 +296,13 @@ impl Job {
         let (tasks, refusals) = self.tasks();
         let outcomes = self.until_done(|alone| self.import_tasks(&tasks, out, alone))?;
         let mut whole = Told::new(refusals);
-        for (task, outcome) in tasks.iter().zip(outcomes) {
-            if let Some((mut report, damage)) = whole.good(outcome)? {
-                if let Json::Object(told) = &mut report.json {
-                    told.insert("file".to_owned(), json!(task.number));
-                    told.insert("arm".to_owned(), json!(task.arm));
-                }
+        for outcome in outcomes {
+            if let Some((report, damage)) = whole.good(outcome)? {
                 whole.file(report, damage.as_ref());
             }
         }
         whole.some_file()?;
-        Ok(whole.json().to_string())
+        Ok(whole.text())
     }
 
     /// What became of each file; the inner error is the folder's.
@@ -332,7 +328,8 @@ impl Job {
             let path = path_of(task);
             finish(&mut reader, &path)?;
             folder.done(task.number)?;
-            Ok((report(&reader, &path, &compression), damage))
+            let more = [("file", json!(task.number)), ("arm", json!(task.arm))];
+            Ok((report(&reader, &path, &compression, &more), damage))
         };
         let outcomes = self.each(tasks, alone, work);
         again(&outcomes, &registry, alone)?;
@@ -352,7 +349,7 @@ impl Job {
             let reading = self.reading(task, false);
             let mut reader = Reader::new(NoSink, reading, registry.clone());
             let (compression, damage) = self.read(task, lexing, &mut reader)?;
-            Ok((report(&reader, &path_of(task), &compression), damage))
+            Ok((report(&reader, &path_of(task), &compression, &[]), damage))
         };
         let mut whole = Told::new(refusals);
         let outcomes = self.until_done(|alone| {
@@ -366,7 +363,7 @@ impl Job {
                 Ok((report, damage)) => whole.file(report, damage.as_ref()),
             }
         }
-        Ok(whole.json().to_string())
+        Ok(whole.text())
     }
 }
 

@@ -1,7 +1,9 @@
 //! The parameters of a wait, taken apart when somebody asks.
 
+use super::events::Names;
 use super::lexer::bits;
-use super::record::{Batch, Wait};
+use super::record::{Batch, NONE, Wait};
+use super::statements::hash64;
 
 /// The parameters of a wait, in the order of the line: name and value.
 #[derive(Clone, Debug)]
@@ -43,6 +45,90 @@ impl<'a> Iterator for Parameters<'a> {
     }
 }
 
+/// How the parameters of the waits of a file are named.
+///
+/// The waits of one event nearly always have the same names; they are compared with those of the
+/// last one, and only the numbers are read.
+#[derive(Clone, Debug, Default)]
+pub struct Layouts {
+    names: Names,
+    /// By the number of the event.
+    last: Vec<Layout>,
+    joined: Vec<u8>,
+}
+
+/// The names of one wait's parameters: each with its `=` and, but for the first, the blank before.
+#[derive(Clone, Debug, Default)]
+struct Layout {
+    number: u32,
+    names: Vec<Vec<u8>>,
+}
+
+impl Layout {
+    /// The first values, if the text has these names and plain numbers.
+    #[inline]
+    fn values(&self, text: &[u8]) -> Option<[i64; 3]> {
+        let mut values = [NONE; 3];
+        let mut rest = text;
+        for (at, name) in self.names.iter().enumerate() {
+            let value = rest.strip_prefix(name.as_slice())?;
+            let len = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            if !(1..19).contains(&len) {
+                return None;
+            }
+            if let Some(place) = values.get_mut(at) {
+                *place = value[..len].iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'));
+            }
+            rest = &value[len..];
+        }
+        (rest.is_empty() && !self.names.is_empty()).then_some(values)
+    }
+}
+
+impl Layouts {
+    /// The names of a wait's parameters, joined by commas, as a number; and the first three values.
+    #[inline]
+    pub fn take_apart(&mut self, event: u32, text: &[u8]) -> (u32, [i64; 3]) {
+        if let Some(layout) = self.last.get(event as usize)
+            && let Some(values) = layout.values(text)
+        {
+            return (layout.number, values);
+        }
+        self.learn(event as usize, text)
+    }
+
+    fn learn(&mut self, event: usize, text: &[u8]) -> (u32, [i64; 3]) {
+        if self.last.len() <= event {
+            self.last.resize(event + 1, Layout::default());
+        }
+        let layout = &mut self.last[event];
+        layout.names.clear();
+        self.joined.clear();
+        let mut values = [NONE; 3];
+        for (at, (name, value)) in Parameters::of(text).enumerate() {
+            let mut whole = Vec::with_capacity(name.len() + 2);
+            if at > 0 {
+                self.joined.push(b',');
+                whole.push(b' ');
+            }
+            self.joined.extend_from_slice(name);
+            whole.extend_from_slice(name);
+            whole.push(b'=');
+            layout.names.push(whole);
+            if let Some(place) = values.get_mut(at) {
+                *place = value;
+            }
+        }
+        layout.number = self.names.number(&self.joined, hash64(&self.joined) as u32);
+        (layout.number, values)
+    }
+
+    /// The names by their numbers.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,5 +165,38 @@ mod tests {
         assert_eq!(taken_apart("file#=1 blo"), pairs(&[("file#", 1)]));
         assert_eq!(taken_apart("a=b=3 c"), pairs(&[("a=b", 3)]));
         assert_eq!(taken_apart(""), pairs(&[]));
+    }
+
+    /// Whatever came before, a text is taken apart as it would be alone.
+    #[test]
+    fn a_layout_that_is_known_changes_nothing() {
+        let texts = [
+            "file#=7 block#=100 blocks=1",
+            "file#=7 block#=101 blocks=1",
+            "file#=7 block#=-1 blocks=1",
+            "file#=7 block#=18446744073709551615 blocks=1",
+            "file#=7 block#=999999999999999999 blocks=1",
+            "file#=7 block#=5",
+            "file#=7 block#=5 blocks=1 obj=2 ",
+            "file#=7 block#= blocks=1",
+            "file#=7 blo",
+            "a=b=3 c",
+            "a=b=4",
+            "a=b=4 c=5",
+            "",
+            "=1 =2",
+            "=1 =2 =3 =4",
+        ];
+        let mut known = Layouts::default();
+        for first in texts {
+            for second in texts {
+                known.take_apart(3, first.as_bytes());
+                let (number, values) = known.take_apart(3, second.as_bytes());
+                let (names, numbers): (Vec<String>, Vec<i64>) = taken_apart(second).into_iter().unzip();
+                assert_eq!(known.names().name(number), names.join(",").as_bytes(), "{first} | {second}");
+                let alone: Vec<i64> = numbers.into_iter().chain([NONE; 3]).take(3).collect();
+                assert_eq!(values.to_vec(), alone, "{first} | {second}");
+            }
+        }
     }
 }

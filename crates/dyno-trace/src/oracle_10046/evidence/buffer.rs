@@ -1,7 +1,6 @@
 //! Rows on their way into a table, column by column.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::Hasher;
 
 use dyno_evidence::NONE;
 use dyno_evidence::table::{Column, Kind, Texts, Values};
@@ -31,81 +30,76 @@ impl Hasher for NumberHasher {
     }
 }
 
-/// A map from whole numbers.
-pub type NumberMap<V> = HashMap<u32, V, BuildHasherDefault<NumberHasher>>;
+/// No number yet, and the absence of a word.
+const UNKNOWN: u32 = u32::MAX;
 
 /// Words of one column in one stretch of rows: numbers from elsewhere become numbers into a list.
 #[derive(Debug, Default)]
-pub struct Words {
+struct Known {
+    /// By the number from elsewhere; such numbers are small, since they count names.
     numbers: Vec<u32>,
-    list: Vec<String>,
-    known: NumberMap<u32>,
-    last: Option<(u32, u32)>,
+    /// Which of them are known.
+    ids: Vec<u32>,
 }
 
-impl Words {
-    /// Adds the word that `id` stands for; `word` tells it at first sight.
+impl Known {
+    /// The number of the word that `id` stands for; `word` tells it at first sight.
     #[inline]
-    pub fn push(&mut self, id: u32, word: impl FnOnce(u32) -> String) {
-        if let Some((known, number)) = self.last
-            && known == id
-        {
-            self.numbers.push(number);
-            return;
+    fn number(&mut self, id: u32, list: &mut Vec<String>, word: impl FnOnce(u32) -> String) -> u32 {
+        match self.numbers.get(id as usize) {
+            _ if id == UNKNOWN => UNKNOWN,
+            Some(&number) if number != UNKNOWN => number,
+            _ => {
+                list.push(word(id));
+                self.learn(id, list.len() as u32 - 1)
+            }
         }
-        let list = &mut self.list;
-        let number = *self.known.entry(id).or_insert_with(|| {
-            list.push(word(id));
-            list.len() as u32 - 1
-        });
-        self.last = Some((id, number));
-        self.numbers.push(number);
     }
 
-    /// Adds the absence of a word.
-    pub fn push_none(&mut self) {
-        self.numbers.push(u32::MAX);
+    fn learn(&mut self, id: u32, number: u32) -> u32 {
+        if self.numbers.len() <= id as usize {
+            self.numbers.resize(id as usize + 1, UNKNOWN);
+        }
+        self.numbers[id as usize] = number;
+        self.ids.push(id);
+        number
     }
 
-    /// The column so far; the next one begins.
-    pub fn take(&mut self) -> Values {
-        self.known.clear();
-        self.last = None;
-        Values::Words(std::mem::take(&mut self.numbers), std::mem::take(&mut self.list))
+    fn forget(&mut self) {
+        for id in self.ids.drain(..) {
+            self.numbers[id as usize] = UNKNOWN;
+        }
     }
-}
-
-#[derive(Debug)]
-enum Store {
-    Plain(Values),
-    Words(Words),
 }
 
 /// Rows of a table that wait to be written.
 #[derive(Debug)]
 pub struct Buffer {
-    columns: &'static [Column],
-    stores: Vec<Store>,
+    values: Vec<Values>,
+    known: Vec<Known>,
     rows: usize,
 }
 
-fn store(kind: Kind) -> Store {
-    Store::Plain(match kind {
+type Columns<'a> = std::iter::Zip<std::slice::IterMut<'a, Values>, std::slice::IterMut<'a, Known>>;
+
+fn empty(kind: Kind) -> Values {
+    match kind {
         Kind::I64 => Values::I64(Vec::new()),
         Kind::U64 => Values::U64(Vec::new()),
         Kind::U32 => Values::U32(Vec::new()),
         Kind::U8 => Values::U8(Vec::new()),
         Kind::Bool => Values::Bool(Vec::new()),
         Kind::Text | Kind::Repeated => Values::Text(Texts::default()),
-        Kind::Words => return Store::Words(Words::default()),
-    })
+        Kind::Words => Values::Words(Vec::new(), Vec::new()),
+    }
 }
 
 impl Buffer {
     /// An empty buffer for a table.
-    pub fn new(columns: &'static [Column]) -> Self {
-        let stores = columns.iter().map(|column| store(column.kind)).collect();
-        Self { columns, stores, rows: 0 }
+    pub fn new(columns: &[Column]) -> Self {
+        let values: Vec<Values> = columns.iter().map(|column| empty(column.kind)).collect();
+        let known = values.iter().map(|_| Known::default()).collect();
+        Self { values, known, rows: 0 }
     }
 
     /// Number of rows.
@@ -116,35 +110,101 @@ impl Buffer {
     /// Begins a row; all its columns have to follow in their order.
     pub fn row(&mut self) -> Row<'_> {
         self.rows += 1;
-        Row { stores: self.stores.iter_mut() }
+        Row { columns: self.values.iter_mut().zip(&mut self.known) }
     }
 
-    /// The columns so far; the buffer is empty again.
-    pub fn take(&mut self) -> Vec<Values> {
+    /// Begins several rows; all their columns have to follow in their order.
+    pub fn stretch<'a, R>(&'a mut self, rows: &'a [R]) -> Stretch<'a, R> {
+        self.rows += rows.len();
+        Stretch { columns: self.values.iter_mut().zip(&mut self.known), rows }
+    }
+
+    /// The columns so far, which may still change.
+    pub fn values(&mut self) -> &mut [Values] {
+        &mut self.values
+    }
+
+    /// Hands the columns on; the buffer is empty again and keeps its room.
+    pub fn drain<T>(&mut self, to: impl FnOnce(&mut [Values]) -> T) -> T {
+        let done = to(&mut self.values);
+        self.values.iter_mut().for_each(Values::clear);
+        self.known.iter_mut().for_each(Known::forget);
         self.rows = 0;
-        self.stores
-            .iter_mut()
-            .zip(self.columns)
-            .map(|(own, column)| match own {
-                Store::Words(words) => words.take(),
-                Store::Plain(_) => match std::mem::replace(own, store(column.kind)) {
-                    Store::Plain(values) => values,
-                    Store::Words(mut words) => words.take(),
-                },
-            })
-            .collect()
+        done
+    }
+}
+
+/// Rows being filled, column by column.
+pub struct Stretch<'a, R> {
+    columns: Columns<'a>,
+    rows: &'a [R],
+}
+
+impl<R> Stretch<'_, R> {
+    /// The next column: whole numbers.
+    #[inline]
+    pub fn i64(mut self, value: impl Fn(&R) -> i64) -> Self {
+        if let Some((Values::I64(values), _)) = self.columns.next() {
+            values.extend(self.rows.iter().map(value));
+        }
+        self
+    }
+
+    /// The next column: whole numbers without sign.
+    #[inline]
+    pub fn u64(mut self, value: impl Fn(&R) -> u64) -> Self {
+        if let Some((Values::U64(values), _)) = self.columns.next() {
+            values.extend(self.rows.iter().map(value));
+        }
+        self
+    }
+
+    /// The next column: small whole numbers.
+    #[inline]
+    pub fn u32(mut self, value: impl Fn(&R) -> u32) -> Self {
+        if let Some((Values::U32(values), _)) = self.columns.next() {
+            values.extend(self.rows.iter().map(value));
+        }
+        self
+    }
+
+    /// The next column: tiny whole numbers, 255 for the absence of one.
+    #[inline]
+    pub fn u8(mut self, value: impl Fn(&R) -> u8) -> Self {
+        if let Some((Values::U8(values), _)) = self.columns.next() {
+            values.extend(self.rows.iter().map(value));
+        }
+        self
+    }
+
+    /// The next column: flags.
+    #[inline]
+    pub fn bool(mut self, value: impl Fn(&R) -> bool) -> Self {
+        if let Some((Values::Bool(values), _)) = self.columns.next() {
+            values.extend(self.rows.iter().map(value));
+        }
+        self
+    }
+
+    /// The next column: words, by their numbers; `u32::MAX` for the absence of one.
+    #[inline]
+    pub fn words(mut self, id: impl Fn(&R) -> u32, word: impl Fn(u32) -> String) -> Self {
+        if let Some((Values::Words(numbers, list), known)) = self.columns.next() {
+            numbers.extend(self.rows.iter().map(|row| known.number(id(row), list, &word)));
+        }
+        self
     }
 }
 
 /// A row being filled.
 pub struct Row<'a> {
-    stores: std::slice::IterMut<'a, Store>,
+    columns: Columns<'a>,
 }
 
 impl Row<'_> {
     /// The next column: a whole number, or its absence.
     pub fn i64(mut self, value: i64) -> Self {
-        if let Some(Store::Plain(Values::I64(values))) = self.stores.next() {
+        if let Some((Values::I64(values), _)) = self.columns.next() {
             values.push(value);
         }
         self
@@ -152,7 +212,7 @@ impl Row<'_> {
 
     /// The next column: a whole number without sign.
     pub fn u64(mut self, value: u64) -> Self {
-        if let Some(Store::Plain(Values::U64(values))) = self.stores.next() {
+        if let Some((Values::U64(values), _)) = self.columns.next() {
             values.push(value);
         }
         self
@@ -160,7 +220,7 @@ impl Row<'_> {
 
     /// The next column: a small whole number.
     pub fn u32(mut self, value: u32) -> Self {
-        if let Some(Store::Plain(Values::U32(values))) = self.stores.next() {
+        if let Some((Values::U32(values), _)) = self.columns.next() {
             values.push(value);
         }
         self
@@ -168,7 +228,7 @@ impl Row<'_> {
 
     /// The next column: a tiny whole number, or 255 for its absence.
     pub fn u8(mut self, value: u8) -> Self {
-        if let Some(Store::Plain(Values::U8(values))) = self.stores.next() {
+        if let Some((Values::U8(values), _)) = self.columns.next() {
             values.push(value);
         }
         self
@@ -176,7 +236,7 @@ impl Row<'_> {
 
     /// The next column: a flag.
     pub fn bool(mut self, value: bool) -> Self {
-        if let Some(Store::Plain(Values::Bool(values))) = self.stores.next() {
+        if let Some((Values::Bool(values), _)) = self.columns.next() {
             values.push(value);
         }
         self
@@ -184,7 +244,7 @@ impl Row<'_> {
 
     /// The next column: a text, or its absence.
     pub fn text(mut self, text: Option<&str>) -> Self {
-        if let Some(Store::Plain(Values::Text(texts))) = self.stores.next() {
+        if let Some((Values::Text(texts), _)) = self.columns.next() {
             texts.push(text);
         }
         self
@@ -192,7 +252,7 @@ impl Row<'_> {
 
     /// The next column: bytes as text.
     pub fn bytes(mut self, bytes: &[u8]) -> Self {
-        if let Some(Store::Plain(Values::Text(texts))) = self.stores.next() {
+        if let Some((Values::Text(texts), _)) = self.columns.next() {
             texts.push_bytes(bytes);
         }
         self
@@ -200,12 +260,8 @@ impl Row<'_> {
 
     /// The next column: a word, or its absence (`u32::MAX`).
     pub fn word(mut self, id: u32, word: impl FnOnce(u32) -> String) -> Self {
-        if let Some(Store::Words(words)) = self.stores.next() {
-            if id == u32::MAX {
-                words.push_none();
-            } else {
-                words.push(id, word);
-            }
+        if let Some((Values::Words(numbers, list), known)) = self.columns.next() {
+            numbers.push(known.number(id, list, word));
         }
         self
     }

@@ -4,17 +4,24 @@ use dyno_evidence::table::Values;
 
 use super::super::events::KINDS;
 use super::super::record::NONE;
-use super::super::rows::{CallRow, NO_STATEMENT};
-use super::buffer::Words;
-use super::row_id;
+use super::super::rows::CallRow;
+use super::buffer::Buffer;
+use super::{row_id, tables};
 
-/// A call and the parent found so far.
+/// Rows that stay in the cache until their columns are filled.
+const STRETCH: usize = 64;
+/// Columns that later rows may still change.
+const SESSION: usize = 2;
+const STARTED_NS: usize = 6;
+const DEPTH: usize = 14;
+const PARENT: usize = 15;
+const ORPHAN: usize = 22;
+
+/// A call and its parent's id, as far as it was found; [`NONE`] for none.
 #[derive(Clone, Copy, Debug)]
-pub struct Kept {
-    /// The call.
-    pub row: CallRow,
-    /// Running number of its parent; `u64::MAX` for none.
-    pub parent: u64,
+struct Kept {
+    row: CallRow,
+    parent: i64,
 }
 
 /// What words stand for.
@@ -37,139 +44,137 @@ impl Names<'_> {
             |name| (*name).to_owned(),
         )
     }
-}
 
-#[derive(Default)]
-struct Columns {
-    kind: Words,
-    statement: Words,
-    lob_type: Words,
-    numbers: [Vec<i64>; NUMBERS.len()],
-    tiny: [Vec<u8>; TINY.len()],
-    session: Vec<u32>,
-    context: Vec<u32>,
-    cursor: Vec<u64>,
-    orphan: Vec<bool>,
-}
-
-type Number = fn(&CallRow) -> i64;
-type Tiny = fn(&CallRow) -> u8;
-
-/// Columns of numbers that a row has as they are.
-const NUMBERS: [Number; 20] = [
-    |r| r.started_ns,
-    |r| r.elapsed_ns,
-    |r| r.cpu_ns,
-    |r| r.rows,
-    |r| r.physical,
-    |r| r.consistent,
-    |r| r.current,
-    |r| r.own.elapsed_ns,
-    |r| r.own.cpu_ns,
-    |r| r.own_wait_ns,
-    |r| r.own.physical,
-    |r| r.own.consistent,
-    |r| r.own.current,
-    |r| r.plan_hash,
-    |r| r.lob_bytes,
-    |r| r.user_id,
-    |r| r.place.line,
-    |r| r.place.byte_offset,
-    |r| r.tim,
-    |r| r.number as i64,
-];
-
-/// Columns of tiny numbers.
-const TINY: [Tiny; 4] = [|r| r.misses, |r| r.depth, |r| r.goal, |r| r.close_type];
-
-/// Rows that stay in the cache while their columns are filled.
-const STRETCH: usize = 512;
-
-/// The columns of these rows, in the order of the table.
-pub fn columns(rows: &[Kept], file: u32, names: &Names<'_>) -> Vec<Values> {
-    let len = rows.len();
-    let mut to = Columns::default();
-    to.numbers.iter_mut().for_each(|column| column.reserve_exact(len));
-    let mut parents = Vec::with_capacity(len);
-    let id = |number| row_id(file, number);
-    for stretch in rows.chunks(STRETCH) {
-        for kept in stretch {
-            let row = &kept.row;
-            to.kind.push(u32::from(row.kind), |kind| names.kind(kind));
-            if row.statement == NO_STATEMENT {
-                to.statement.push_none();
-            } else {
-                to.statement.push(row.statement, names.statement);
-            }
-            if row.lob_type == 0 {
-                to.lob_type.push_none();
-            } else {
-                let name = |at: u32| names.lob_types.get(at as usize).cloned().unwrap_or_default();
-                to.lob_type.push(u32::from(row.lob_type) - 1, name);
-            }
-        }
-        for (column, number) in to.numbers.iter_mut().zip(NUMBERS) {
-            column.extend(stretch.iter().map(|kept| number(&kept.row)));
-        }
-        for (column, tiny) in to.tiny.iter_mut().zip(TINY) {
-            column.extend(stretch.iter().map(|kept| tiny(&kept.row)));
-        }
-        let none = u64::MAX;
-        let parent = |kept: &Kept| if kept.parent == none { NONE } else { id(kept.parent) };
-        parents.extend(stretch.iter().map(parent));
-        to.session.extend(stretch.iter().map(|kept| kept.row.session));
-        to.context.extend(stretch.iter().map(|kept| kept.row.context));
-        to.cursor.extend(stretch.iter().map(|kept| kept.row.cursor));
-        to.orphan.extend(stretch.iter().map(|kept| kept.row.depth > 0 && kept.parent == none));
+    fn lob_type(&self, at: u32) -> String {
+        self.lob_types.get(at as usize).cloned().unwrap_or_default()
     }
-    in_order(to, parents, file, len, names.arm)
 }
 
-fn in_order(to: Columns, parents: Vec<i64>, file: u32, len: usize, arm: &str) -> Vec<Values> {
-    let Columns { mut kind, mut statement, mut lob_type, numbers, tiny, .. } = to;
-    let [started, elapsed, cpu, rows, physical, consistent, current, own @ ..] = numbers.map(Values::I64);
-    let [own_elapsed, own_cpu, own_wait, own_physical, own_consistent, own_current, rest @ ..] = own;
-    let [plan, lob_bytes, user, line, offset, tim, number] = rest;
-    let [misses, depth, goal, close_type] = tiny.map(Values::U8);
-    let ids = match number {
-        Values::I64(numbers) => numbers.into_iter().map(|n| row_id(file, n as u64)).collect(),
-        _ => Vec::new(),
-    };
-    vec![
-        Values::Words(vec![0; len], vec![arm.to_owned()]),
-        Values::U32(vec![file; len]),
-        Values::U32(to.session),
-        Values::I64(ids),
-        kind.take(),
-        statement.take(),
-        started,
-        elapsed,
-        cpu,
-        rows,
-        physical,
-        consistent,
-        current,
-        misses,
-        depth,
-        Values::I64(parents),
-        own_elapsed,
-        own_cpu,
-        own_wait,
-        own_physical,
-        own_consistent,
-        own_current,
-        Values::Bool(to.orphan),
-        plan,
-        goal,
-        close_type,
-        lob_bytes,
-        lob_type.take(),
-        Values::U64(to.cursor),
-        user,
-        Values::U32(to.context),
-        Values::U32(vec![file; len]),
-        line,
-        offset,
-        tim,
-    ]
+/// Calls that wait for their parents.
+pub struct Calls {
+    file: u32,
+    recent: Vec<Kept>,
+    columns: Buffer,
+}
+
+impl Calls {
+    /// No calls yet.
+    pub fn new(file: u32) -> Self {
+        Self { file, recent: Vec::with_capacity(STRETCH), columns: Buffer::new(&tables::CALLS) }
+    }
+
+    /// Number of calls that wait.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.columns.rows() + self.recent.len()
+    }
+
+    /// Adds a call.
+    #[inline]
+    pub fn push(&mut self, row: CallRow, names: &Names<'_>) {
+        self.recent.push(Kept { row, parent: NONE });
+        if self.recent.len() == STRETCH {
+            self.settle(names);
+        }
+    }
+
+    /// Sets the parent of one that waits.
+    pub fn adopt(&mut self, at: usize, parent: u64) {
+        let (settled, parent) = (self.columns.rows(), row_id(self.file, parent));
+        if let Some(kept) = at.checked_sub(settled).and_then(|at| self.recent.get_mut(at)) {
+            kept.parent = parent;
+        } else if let Values::I64(parents) = &mut self.columns.values()[PARENT]
+            && let Some(place) = parents.get_mut(at)
+        {
+            *place = parent;
+        }
+    }
+
+    /// Moves the starts of a session's calls, from the one at `from` on.
+    pub fn shift(&mut self, session: u32, from: usize, by_ns: i64) {
+        let settled = self.columns.rows();
+        let (before, after) = self.columns.values().split_at_mut(STARTED_NS);
+        if let (Values::U32(sessions), Values::I64(starts)) = (&before[SESSION], &mut after[0]) {
+            for (start, own) in starts.iter_mut().zip(sessions).skip(from) {
+                *start = if *own == session { start.saturating_add(by_ns) } else { *start };
+            }
+        }
+        for kept in self.recent.iter_mut().skip(from.saturating_sub(settled)) {
+            if kept.row.session == session {
+                kept.row.started_ns = kept.row.started_ns.saturating_add(by_ns);
+            }
+        }
+    }
+
+    /// Hands the columns of all that wait to `write`.
+    pub fn drain<T>(&mut self, names: &Names<'_>, write: impl FnOnce(&mut [Values]) -> T) -> T {
+        self.settle(names);
+        let (before, after) = self.columns.values().split_at_mut(ORPHAN);
+        if let (Values::U8(depths), Values::I64(parents), Values::Bool(orphans)) =
+            (&before[DEPTH], &before[PARENT], &mut after[0])
+        {
+            for ((orphan, depth), parent) in orphans.iter_mut().zip(depths).zip(parents) {
+                *orphan = *depth > 0 && *parent == NONE;
+            }
+        }
+        self.columns.drain(write)
+    }
+
+    /// Fills the columns from the recent rows, in the order of the table.
+    fn settle(&mut self, names: &Names<'_>) {
+        let file = self.file;
+        let lob_type = |at: u16| u32::from(at).wrapping_sub(1);
+        self.columns
+            .stretch(&self.recent)
+            .words(|_| 0, |_| names.arm.to_owned())
+            .u32(|_| file)
+            .u32(|k| k.row.session)
+            .i64(|k| row_id(file, k.row.number))
+            .words(|k| u32::from(k.row.kind), |kind| names.kind(kind))
+            .words(|k| k.row.statement, names.statement)
+            .i64(|k| k.row.started_ns)
+            .i64(|k| k.row.elapsed_ns)
+            .i64(|k| k.row.cpu_ns)
+            .i64(|k| k.row.rows)
+            .i64(|k| k.row.physical)
+            .i64(|k| k.row.consistent)
+            .i64(|k| k.row.current)
+            .u8(|k| k.row.misses)
+            .u8(|k| k.row.depth)
+            .i64(|k| k.parent)
+            .i64(|k| k.row.own.elapsed_ns)
+            .i64(|k| k.row.own.cpu_ns)
+            .i64(|k| k.row.own_wait_ns)
+            .i64(|k| k.row.own.physical)
+            .i64(|k| k.row.own.consistent)
+            .i64(|k| k.row.own.current)
+            .bool(|_| false)
+            .i64(|k| k.row.plan_hash)
+            .u8(|k| k.row.goal)
+            .u8(|k| k.row.close_type)
+            .i64(|k| k.row.lob_bytes)
+            .words(|k| lob_type(k.row.lob_type), |at| names.lob_type(at))
+            .u64(|k| k.row.cursor)
+            .i64(|k| k.row.user_id)
+            .u32(|k| k.row.context)
+            .u32(|_| file)
+            .i64(|k| k.row.place.line)
+            .i64(|k| k.row.place.byte_offset)
+            .i64(|k| k.row.tim);
+        self.recent.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_that_change_later_are_where_the_table_has_them() {
+        let name = |at: usize| tables::CALLS[at].name;
+        assert_eq!(
+            [SESSION, STARTED_NS, DEPTH, PARENT, ORPHAN].map(name),
+            ["session", "started_ns", "depth", "parent", "orphan"]
+        );
+    }
 }

@@ -128,7 +128,7 @@ impl Folder {
     }
 
     /// Appends rows to a small table.
-    pub fn write(&self, table: Small, values: Vec<Values>) -> Result<(), EvidenceError> {
+    pub fn write(&self, table: Small, values: &mut [Values]) -> Result<(), EvidenceError> {
         self.small[table as usize].lock().unwrap_or_else(PoisonError::into_inner).write(values)
     }
 
@@ -143,7 +143,7 @@ impl Folder {
         table: &'static str,
         columns: &[Column],
         file: u32,
-        values: Vec<Values>,
+        values: &mut [Values],
     ) -> Result<(), EvidenceError> {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let tables = &mut shared.entry(file / TOGETHER).or_default().tables;

@@ -28,7 +28,7 @@ impl Parts {
     }
 
     /// Appends rows.
-    pub fn write(&mut self, values: Vec<Values>) -> Result<(), EvidenceError> {
+    pub fn write(&mut self, values: &mut [Values]) -> Result<(), EvidenceError> {
         let mut table = match self.open.take() {
             Some(table) => table,
             None => self.folder.part(self.name, self.columns, self.file, self.number)?,
@@ -44,7 +44,7 @@ impl Parts {
     }
 
     /// Appends the file's last rows. If they are its only ones, they go where its neighbours' are.
-    pub fn write_last(&mut self, values: Vec<Values>) -> Result<(), EvidenceError> {
+    pub fn write_last(&mut self, values: &mut [Values]) -> Result<(), EvidenceError> {
         if self.open.is_none() && self.number == 0 {
             return self.folder.share(self.name, self.columns, self.file, values);
         }
@@ -94,12 +94,12 @@ impl Links {
             return Ok(());
         }
         let words = vec!["call".to_owned(), "wait".to_owned()];
-        let values = vec![
+        let mut values = [
             Values::Words(std::mem::take(&mut self.kinds), words),
             Values::I64(std::mem::take(&mut self.ids)),
             Values::I64(std::mem::take(&mut self.parents)),
         ];
-        if last { self.parts.write_last(values) } else { self.parts.write(values) }
+        if last { self.parts.write_last(&mut values) } else { self.parts.write(&mut values) }
     }
 
     /// Writes what is left and puts the part in place.

@@ -103,7 +103,7 @@ impl SmallRows {
     fn flush(&mut self, least: usize) -> Result<(), EvidenceError> {
         for (table, buffer) in Small::ALL.into_iter().zip(&mut self.buffers) {
             if buffer.rows() >= least {
-                self.folder.write(table, buffer.take())?;
+                buffer.drain(|values| self.folder.write(table, values))?;
             }
         }
         Ok(())

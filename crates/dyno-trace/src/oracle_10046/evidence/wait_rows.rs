@@ -2,25 +2,32 @@
 
 use dyno_evidence::table::Values;
 
-use super::super::events::{CLASSES, IDLE, OTHER};
+use super::super::events::{CLASSES, IDLE, Names as ParameterNames, OTHER};
 use super::super::record::NONE;
-use super::super::rows::{NO_STATEMENT, WaitRow};
-use super::buffer::Words;
-use super::row_id;
+use super::super::rows::{Owner, WaitRow};
+use super::buffer::Buffer;
+use super::{row_id, tables};
+
+/// Rows that stay in the cache until their columns are filled.
+const STRETCH: usize = 64;
+/// Columns that later rows may still change.
+const SESSION: usize = 2;
+const STARTED_NS: usize = 6;
+const CALL: usize = 14;
+const DEPTH: usize = 15;
 
 /// A wait with its parameters and the owner found so far.
 #[derive(Clone, Copy, Debug)]
-pub struct Kept {
-    /// The wait.
-    pub row: WaitRow,
-    /// The first three parameters; `NONE` for none.
-    pub values: [i64; 3],
+struct Kept {
+    row: WaitRow,
+    /// The first three parameters; [`NONE`] for none.
+    values: [i64; 3],
     /// Number of the parameters' names.
-    pub names: u32,
-    /// Running number of its owner; `u64::MAX` for none.
-    pub owner: u64,
+    names: u32,
+    /// Id of its owner; [`NONE`] for none.
+    owner: i64,
     /// Depth of its owner; 255 for none.
-    pub depth: u8,
+    depth: u8,
 }
 
 /// What words stand for.
@@ -30,114 +37,130 @@ pub struct Names<'a> {
     /// Events: names and classes.
     pub events: &'a [(String, u8)],
     /// Names of parameters.
-    pub parameters: &'a [String],
+    pub parameters: &'a ParameterNames,
     /// Key of a statement.
     pub statement: &'a dyn Fn(u32) -> String,
 }
 
-type Number = fn(&Kept) -> i64;
+impl Names<'_> {
+    fn event(&self, at: u32) -> String {
+        self.events.get(at as usize).map_or_else(String::new, |(name, _)| name.clone())
+    }
 
-/// Columns of numbers that a row has as they are.
-const NUMBERS: [Number; 10] = [
-    |kept| kept.row.started_ns,
-    |kept| kept.row.elapsed_ns,
-    |kept| kept.values[0],
-    |kept| kept.values[1],
-    |kept| kept.values[2],
-    |kept| kept.row.object,
-    |kept| kept.row.place.line,
-    |kept| kept.row.place.byte_offset,
-    |kept| kept.row.tim,
-    |kept| kept.row.number as i64,
-];
+    fn class(&self, row: &WaitRow) -> u32 {
+        let known = || self.events.get(row.event as usize).map_or(OTHER, |(_, class)| *class);
+        u32::from(if row.think { IDLE } else { known() })
+    }
 
-/// Rows that stay in the cache while their columns are filled.
-const STRETCH: usize = 256;
-
-#[derive(Default)]
-struct Columns {
-    event: Words,
-    class: Words,
-    parameters: Words,
-    statement: Words,
-    numbers: [Vec<i64>; NUMBERS.len()],
-    owners: Vec<i64>,
-    depth: Vec<u8>,
-    session: Vec<u32>,
-    context: Vec<u32>,
-    cursor: Vec<u64>,
-    think: Vec<bool>,
+    fn parameters(&self, at: u32) -> String {
+        String::from_utf8_lossy(self.parameters.name(at)).into_owned()
+    }
 }
 
-impl Columns {
-    fn words(&mut self, stretch: &[Kept], names: &Names<'_>) {
-        for kept in stretch {
-            let row = &kept.row;
-            let known = names.events.get(row.event as usize);
-            self.event.push(row.event, |_| known.map_or_else(String::new, |(name, _)| name.clone()));
-            let class = if row.think { IDLE } else { known.map_or(OTHER, |(_, class)| *class) };
-            self.class.push(u32::from(class), |at| CLASSES[at as usize].to_owned());
-            let word = |at: u32| names.parameters.get(at as usize).cloned().unwrap_or_default();
-            self.parameters.push(kept.names, word);
-            if row.statement == NO_STATEMENT {
-                self.statement.push_none();
-            } else {
-                self.statement.push(row.statement, names.statement);
+/// Waits that wait for their owners.
+pub struct Waits {
+    file: u32,
+    recent: Vec<Kept>,
+    columns: Buffer,
+}
+
+impl Waits {
+    /// No waits yet.
+    pub fn new(file: u32) -> Self {
+        Self { file, recent: Vec::with_capacity(STRETCH), columns: Buffer::new(&tables::WAITS) }
+    }
+
+    /// Number of those that wait.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.columns.rows() + self.recent.len()
+    }
+
+    /// Adds a wait with its first parameters and the number of all their names.
+    #[inline]
+    pub fn push(&mut self, row: WaitRow, values: [i64; 3], names: u32, words: &Names<'_>) {
+        self.recent.push(Kept { row, values, names, owner: NONE, depth: u8::MAX });
+        if self.recent.len() == STRETCH {
+            self.settle(words);
+        }
+    }
+
+    /// Sets the owner of one.
+    pub fn own(&mut self, at: usize, owner: Owner) {
+        let (settled, id) = (self.columns.rows(), row_id(self.file, owner.number));
+        if let Some(kept) = at.checked_sub(settled).and_then(|at| self.recent.get_mut(at)) {
+            kept.owner = id;
+            kept.depth = owner.depth;
+        } else if let [Values::I64(calls), Values::U8(depths)] = &mut self.columns.values()[CALL..=DEPTH]
+            && at < calls.len()
+        {
+            calls[at] = id;
+            depths[at] = owner.depth;
+        }
+    }
+
+    /// Moves the starts of a session's waits, from the one at `from` on.
+    pub fn shift(&mut self, session: u32, from: usize, by_ns: i64) {
+        let settled = self.columns.rows();
+        let (before, after) = self.columns.values().split_at_mut(STARTED_NS);
+        if let (Values::U32(sessions), Values::I64(starts)) = (&before[SESSION], &mut after[0]) {
+            for (start, own) in starts.iter_mut().zip(sessions).skip(from) {
+                *start = if *own == session { start.saturating_add(by_ns) } else { *start };
+            }
+        }
+        for kept in self.recent.iter_mut().skip(from.saturating_sub(settled)) {
+            if kept.row.session == session {
+                kept.row.started_ns = kept.row.started_ns.saturating_add(by_ns);
             }
         }
     }
 
-    fn numbers(&mut self, stretch: &[Kept], file: u32) {
-        for (column, number) in self.numbers.iter_mut().zip(NUMBERS) {
-            column.extend(stretch.iter().map(number));
-        }
-        let owner = |kept: &Kept| if kept.owner == u64::MAX { NONE } else { row_id(file, kept.owner) };
-        self.owners.extend(stretch.iter().map(owner));
-        self.depth.extend(stretch.iter().map(|kept| kept.depth));
-        self.session.extend(stretch.iter().map(|kept| kept.row.session));
-        self.context.extend(stretch.iter().map(|kept| kept.row.context));
-        self.cursor.extend(stretch.iter().map(|kept| kept.row.cursor));
-        self.think.extend(stretch.iter().map(|kept| kept.row.think));
+    /// Hands the columns of all that wait to `write`.
+    pub fn drain<T>(&mut self, names: &Names<'_>, write: impl FnOnce(&mut [Values]) -> T) -> T {
+        self.settle(names);
+        self.columns.drain(write)
+    }
+
+    /// Fills the columns from the recent rows, in the order of the table.
+    fn settle(&mut self, names: &Names<'_>) {
+        let file = self.file;
+        self.columns
+            .stretch(&self.recent)
+            .words(|_| 0, |_| names.arm.to_owned())
+            .u32(|_| file)
+            .u32(|k| k.row.session)
+            .i64(|k| row_id(file, k.row.number))
+            .words(|k| k.row.event, |at| names.event(at))
+            .words(|k| names.class(&k.row), |class| CLASSES[class as usize].to_owned())
+            .i64(|k| k.row.started_ns)
+            .i64(|k| k.row.elapsed_ns)
+            .i64(|k| k.values[0])
+            .i64(|k| k.values[1])
+            .i64(|k| k.values[2])
+            .words(|k| k.names, |at| names.parameters(at))
+            .i64(|k| k.row.object)
+            .words(|k| k.row.statement, names.statement)
+            .i64(|k| k.owner)
+            .u8(|k| k.depth)
+            .bool(|k| k.row.think)
+            .u64(|k| k.row.cursor)
+            .u32(|k| k.row.context)
+            .u32(|_| file)
+            .i64(|k| k.row.place.line)
+            .i64(|k| k.row.place.byte_offset)
+            .i64(|k| k.row.tim)
+            .words(|_| 0, |_| "exact".to_owned());
+        self.recent.clear();
     }
 }
 
-/// The columns of these rows, in the order of the table.
-pub fn columns(rows: &[Kept], file: u32, names: &Names<'_>) -> Vec<Values> {
-    let len = rows.len();
-    let mut to = Columns::default();
-    to.numbers.iter_mut().for_each(|column| column.reserve_exact(len));
-    for stretch in rows.chunks(STRETCH) {
-        to.words(stretch, names);
-        to.numbers(stretch, file);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_that_change_later_are_where_the_table_has_them() {
+        let name = |at: usize| tables::WAITS[at].name;
+        assert_eq!([SESSION, STARTED_NS, CALL, DEPTH].map(name), ["session", "started_ns", "call", "depth"]);
     }
-    let [started, elapsed, p1, p2, p3, object, line, offset, tim, mut numbers] = to.numbers;
-    for number in &mut numbers {
-        *number = row_id(file, *number as u64);
-    }
-    vec![
-        Values::Words(vec![0; len], vec![names.arm.to_owned()]),
-        Values::U32(vec![file; len]),
-        Values::U32(to.session),
-        Values::I64(numbers),
-        to.event.take(),
-        to.class.take(),
-        Values::I64(started),
-        Values::I64(elapsed),
-        Values::I64(p1),
-        Values::I64(p2),
-        Values::I64(p3),
-        to.parameters.take(),
-        Values::I64(object),
-        to.statement.take(),
-        Values::I64(to.owners),
-        Values::U8(to.depth),
-        Values::Bool(to.think),
-        Values::U64(to.cursor),
-        Values::U32(to.context),
-        Values::U32(vec![file; len]),
-        Values::I64(line),
-        Values::I64(offset),
-        Values::I64(tim),
-        Values::Words(vec![0; len], vec!["exact".to_owned()]),
-    ]
 }

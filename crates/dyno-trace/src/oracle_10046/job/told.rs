@@ -89,7 +89,8 @@ impl Told {
         json!(self.files.iter().flat_map(|file| &file.warnings).collect::<Vec<_>>())
     }
 
-    pub(super) fn json(&self) -> Json {
+    /// All of it, as the text of a JSON object.
+    pub(super) fn text(&self) -> String {
         let mut account = Account::default();
         self.files.iter().for_each(|file| account.add(&file.account));
         let sum = |value: fn(&FileReport) -> u64| self.files.iter().map(value).sum::<u64>();
@@ -101,14 +102,15 @@ impl Told {
             "account": account_json(&account),
         });
         let missed = self.files.iter().any(|file| !file.tally.missed.is_empty());
-        json!({
-            "files": self.files.iter().map(|file| file.json.clone()).collect::<Vec<_>>(),
+        let rest = json!({
             "refused": self.refused,
             "ok": !missed && self.refused.is_empty() && !self.files.is_empty(),
             "totals": totals,
             "sessions": self.files.iter().map(|file| file.sessions.len()).sum::<usize>(),
             "unread": self.unread(),
             "warnings": self.warnings(),
-        })
+        });
+        let files: Vec<&str> = self.files.iter().map(|file| file.json.as_str()).collect();
+        format!("{{\"files\":[{}],{}", files.join(","), &rest.to_string()[1..])
     }
 }
