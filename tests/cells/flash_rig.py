@@ -6,20 +6,22 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rig_help import SMALL_BUFFERS, access, passing, serving
 
+from dbdyno.bench.cells.plan import CellsPlan
+from dbdyno.bench.cells.survey import Survey, survey
 from dbdyno.cells import iorm_switch
 from dbdyno.cells.hosts import Host, hosts_of
 from dbdyno.evidence.run import Run
 from dbdyno.rig.cell import Cell
 from dbdyno.rig.rack import Load, Rack
 from dbdyno.rig.serve import Served
-from dbdyno.study.plan.cells import CellsPlan, cells_study
-from dbdyno.study.run.cells import start_on_cells
-from dbdyno.study.run.cells_survey import Survey, survey
+from dbdyno.study.plan.cells import flash_log_on_cells
+from dbdyno.study.run.execute import start
 
 SPEED = 600
 LOAD = Load({"kind": "commit-loop", "think_ms": 200}, 3, 1, SMALL_BUFFERS)
@@ -45,14 +47,18 @@ class Rig:
 
     def plan(self, **given: str) -> CellsPlan:
         options = {"database": "ORCL", "turn": "60s", "held": "ours", **given}
-        return cells_study("flash-log", f"cells:{self.served.hosts}", options, blocks=2)
+        plan = flash_log_on_cells(options, False, f"cells:{self.served.hosts}")
+        return replace(plan, schedule=replace(plan.schedule, blocks=2))
 
     def survey(self, plan: CellsPlan) -> Survey:
         return survey(plan, self.hosts, access(self.served))
 
     def run(self, plan: CellsPlan, folder: Path, **given: object) -> Run:
-        found = self.survey(plan)
-        return start_on_cells(plan, found, access(self.served), folder, seed=1, **given)
+        return start(plan.common(), folder, seed=1, ways=self.ways(), **given)
+
+    def ways(self) -> dict[str, object]:
+        """How the cells are reached."""
+        return {"reach": lambda: access(self.served), "user": "celladmin"}
 
     def words(self, *more: str) -> list[str]:
         """The command line of such a run."""

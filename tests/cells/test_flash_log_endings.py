@@ -15,6 +15,7 @@ import pytest
 from flash_rig import FIRST, SECOND, Rig, answering, by_form, eventually
 from rig_help import access
 
+from dbdyno.bench.cells import bench as execute_cells
 from dbdyno.bench.undo import from_wire, to_wire
 from dbdyno.cells import iorm_switch
 from dbdyno.cells.collect import Collection, collect
@@ -25,8 +26,7 @@ from dbdyno.cells.ssh import Fleet
 from dbdyno.errors import CellsError, TargetError
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.analyse import analyse
-from dbdyno.study.run import cells as execute_cells
-from dbdyno.study.run.cells import start_on_cells
+from dbdyno.study.run.execute import start
 
 
 def test_a_cell_that_collects_nothing_anew_costs_its_own_column(rig: Rig, tmp_path: Path):
@@ -56,18 +56,15 @@ def test_a_cell_that_collects_nothing_anew_costs_its_own_column(rig: Rig, tmp_pa
 def test_where_no_cell_collects_the_run_ends_and_the_plans_are_back(rig: Rig, tmp_path: Path):
     before = rig.plans
     plan = rig.plan(patience="4s")
-    found = rig.survey(plan)
     rig.stop.set()
     with pytest.raises(CellsError, match=r"not refreshed.*none of the other cells"):
-        start_on_cells(plan, found, access(rig.served), tmp_path, seed=1)
+        rig.run(plan, tmp_path)
     assert rig.plans == before
     (folder,) = tmp_path.glob("*flash-log*")
     assert Run.open(folder).status == "aborted"
 
 
 def test_a_restart_of_a_cell_leaves_it_out_of_its_block(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    plan = rig.plan()
-    found = rig.survey(plan)
     collected = []
 
     async def restarted_after_the_first(fleet: Fleet) -> Collection:
@@ -77,7 +74,7 @@ def test_a_restart_of_a_cell_leaves_it_out_of_its_block(rig: Rig, tmp_path: Path
         return collected[-1]
 
     monkeypatch.setattr(execute_cells, "collect", restarted_after_the_first)
-    run = start_on_cells(plan, found, access(rig.served), tmp_path, seed=1)
+    run = rig.run(rig.plan(), tmp_path)
     name = f"127.0.0.1:{rig.served.ports[0]}"
     first, second = run.blocks()
     assert first.marks == [f"{name}: its service began anew within the turn"]
@@ -190,11 +187,10 @@ def test_a_cell_that_hangs_on_the_plan_is_put_back_when_it_answers_again(
         return real(text)
 
     answering(rig.cells[1], "alter", late)
-    found = rig.survey(rig.plan())
     reach = replace(access(rig.served), timeout_s=1.0)
     monkeypatch.setattr(iorm_switch, "SETTLE_S", 4.0)
     with pytest.raises(CellsError, match=r"cannot be changed: no answer within 1 s"):
-        start_on_cells(rig.plan(), found, reach, tmp_path, seed=1)
+        start(rig.plan().common(), tmp_path, seed=1, ways={"reach": lambda: reach, "user": "celladmin"})
     assert len(slow) == 1
     assert slow[0].startswith("alter iormplan dbplan=((name=ORCL,flashLog=")
     assert rig.plans == before

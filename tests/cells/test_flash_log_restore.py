@@ -13,12 +13,12 @@ import pytest
 from flash_rig import FIRST, Rig, answering, eventually
 from rig_help import access
 
+from dbdyno.bench.cells.restore import refuse_cut, undo_of
 from dbdyno.bench.guardian import Guardian
 from dbdyno.cells.iorm_switch import plan_undo
 from dbdyno.errors import CellsError, TargetError
 from dbdyno.evidence.run import Run, new_run
 from dbdyno.study.analysis.analyse import analyse
-from dbdyno.study.run.cells_restore import refuse_cut, undo_of
 
 LONG_S = 120.0
 

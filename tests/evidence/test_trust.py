@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dbdyno.bench.cells.plan import CellsPlan
+from dbdyno.bench.cells.restore import undo_of, way_of
 from dbdyno.cells import hosts, iorm_plan
 from dbdyno.cells.ssh import Access
 from dbdyno.errors import CellsError, Error, EvidenceError
@@ -20,10 +22,8 @@ from dbdyno.evidence.run import SliceRecord
 from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.snapshot.periods import baselines
 from dbdyno.snapshot.store import Store
-from dbdyno.study.plan.cells import plan_of
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import plan_from_dict
-from dbdyno.study.run.cells_restore import undo_of, way_of
 from dbdyno.study.run.execute import resume
 
 PLAN = parse_plan(
@@ -151,8 +151,8 @@ def test_addresses_that_a_user_may_type_are_let_through(address: str) -> None:
 
 def test_what_a_manifest_lacks_is_named(run: Run) -> None:
     (run.path / "manifest.json").write_text(json.dumps({"schema": 1, "iorm": {}, "plan": {}}))
-    with pytest.raises(EvidenceError, match=r"lacks 'databases'|lacks 'dsn'"):
-        plan_of(Run.open(run.path))
+    with pytest.raises(EvidenceError, match="'workload'"):
+        CellsPlan.of(plan_from_dict(Run.open(run.path).manifest["plan"]))
 
 
 def test_json_without_end_is_no_crash(run: Run) -> None:
@@ -192,7 +192,7 @@ def read_all(path: Path) -> None:
             run.blocks,
             lambda run=run: run.status,
             lambda run=run: undo_of(run),
-            lambda run=run: plan_of(run),
+            lambda run=run: CellsPlan.of(plan_from_dict(run.manifest["plan"])),
             lambda run=run: plan_from_dict(run.manifest["plan"]),
         ):
             try:

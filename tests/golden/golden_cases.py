@@ -91,9 +91,11 @@ def _traces(folder: Path) -> dict[str, Any]:
 def settled(analysis: dict[str, Any]) -> dict[str, Any]:
     """The analysis without what depends on the moment."""
     about = analysis["run"]
-    fixed = {"started_at": "2026-11-22T00:00:00+00:00", "tool_version": "0"}
+    fixed: dict[str, Any] = {"started_at": "2026-11-22T00:00:00+00:00", "tool_version": "0"}
     if about.get("virtual_s") is not None:
         fixed["duration_s"] = 1.0
+        for figure in analysis["figures"].get("blocks", []):
+            figure["at_s"] = list(range(len(figure["at_s"])))
     analysis["run"] = {**about, **{key: value for key, value in fixed.items() if key in about}}
     return analysis
 

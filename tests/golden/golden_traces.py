@@ -40,7 +40,5 @@ def _trace(number: int, factor: float) -> str:
         lines.append(f"WAIT #1: nam='log file sync' ela= {sync} buffer#=1 sync scn=2 p3=0 obj#=-1 tim={at}")
         lines.append(f"XCTEND rlbk=0, rd_only=0, tim={at}")
         at += 700
-        lines.append(
-            f"WAIT #1: nam='SQL*Net message from client' ela= 600 driver id=1 #bytes=1 p3=0 obj#=-1 tim={at}"
-        )
+        lines.append(f"WAIT #1: nam='SQL*Net message from client' ela= 600 driver id=1 #bytes=1 p3=0 obj#=-1 tim={at}")
     return "\n".join(lines) + "\n"

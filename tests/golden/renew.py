@@ -16,8 +16,8 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "cells")]
 
-import golden_cases as golden
-from click.testing import CliRunner
+import golden_cases as golden  # noqa: E402
+from click.testing import CliRunner  # noqa: E402
 
 SLICES = """\
 title = "work_mem and a sort"

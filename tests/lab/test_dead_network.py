@@ -90,7 +90,7 @@ def test_a_watcher_on_a_silent_network_can_be_stopped(network, through):
 
 DEAF = """
 import contextlib, os, signal, threading
-from dbdyno.study.run.stopping import Stopping
+from dbdyno.signals import Stopping
 def deaf():
     while True:
         with contextlib.suppress(KeyboardInterrupt):

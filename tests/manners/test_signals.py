@@ -16,7 +16,7 @@ import pytest
 
 CHILD = """
 import importlib, sys, time
-from dbdyno.cli import signals
+from dbdyno import signals
 from dbdyno.cli.main import entry
 
 place, way, *words = sys.argv[1:]
@@ -47,7 +47,7 @@ entry()
 
 PHASES = {
     "planning": ("dbdyno.study.plan.file.parse_plan", "plan", "check", "plan.toml"),
-    "preparing": ("dbdyno.study.plan.check.describe", "plan", "check", "plan.toml"),
+    "preparing": ("dbdyno.study.run.check.describe", "plan", "check", "plan.toml"),
     "analysis": ("dbdyno.cli.report._model", "report", "last", "-o", "x.html"),
     "rendering": ("dbdyno.report.html.write_html", "report", "last", "-o", "x.html"),
 }
@@ -93,7 +93,7 @@ def test_the_second_signal_ends_what_does_not_hear_the_first(number: signal.Sign
 
 def test_a_signal_that_was_ignored_before_stays_ignored(tmp_path: Path):
     code = (
-        "import signal\nfrom dbdyno.cli.signals import Listener\n"
+        "import signal\nfrom dbdyno.signals import Listener\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\nListener().start()\n"
         "signal.raise_signal(signal.SIGHUP)\nprint(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
     )
@@ -112,3 +112,13 @@ def test_a_panic_of_the_core_is_an_internal_error_and_no_traceback(tmp_path: Pat
     assert done.returncode == 2
     assert "attempt to add with overflow" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_hang_up_that_was_ignored_before_does_not_end_a_run_either():
+    code = (
+        "import signal\nfrom dbdyno.signals import Stopping\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "with Stopping() as stopping:\n    signal.raise_signal(signal.SIGHUP)\n    print(stopping.asked)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True, env=os.environ)
+    assert done.stdout == "False\n"

@@ -22,7 +22,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use crate::evidence::{write_metrics, write_waits};
+    use crate::evidence::{write_calls, write_metrics, write_waits};
     #[pymodule_export]
     use crate::load::{Load, check_script};
     #[pymodule_export]

@@ -28,6 +28,7 @@ from typing import Any
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.trust import refuse_foreign
+from dbdyno.evidence.upgrade import upgraded
 from dbdyno.files import make_folder, make_inner_folder, sync_folder
 
 SCHEMA = 1
@@ -37,11 +38,13 @@ DEFAULT_FOLDER = Path("runs")
 DAMAGED = "the file was changed by something else; restore it from a copy"
 KINDS: dict[str, type] = {
     "arms": list,
+    "bench": str,
     "id": str,
     "iorm": dict,
     "kind": str,
     "plan": dict,
     "process": dict,
+    "reads": dict,
     "resumed": list,
     "seed": int,
     "started_at": str,
@@ -104,7 +107,7 @@ class Run:
 
     def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
         self.path = path
-        self.manifest = manifest
+        self.manifest = upgraded(manifest)
 
     @classmethod
     def open(cls, path: Path) -> Run:

@@ -14,16 +14,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.bench.postgres.prepare import Prepared
+from dbdyno.bench.recorder import AgainError
 from dbdyno.errors import PlanError, TargetError
 from dbdyno.evidence.run import Run
-from dbdyno.study.run.prepare import Prepared
 
 if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
     from dbdyno.bench.postgres.server import Postgres
 
 
-class OtherValueError(TargetError):
+class OtherValueError(AgainError):
     """A turn ran under another value than its arm's: it does not count."""
 
 

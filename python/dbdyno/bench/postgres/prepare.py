@@ -8,14 +8,14 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.bench.protocol import Ready
 from dbdyno.errors import PlanError, TargetError
 from dbdyno.study.plan.plan import Arm, Plan
-from dbdyno.study.plan.schedule import PlannedBlock, Timing, blocks, lasting_s, timing
+from dbdyno.study.plan.schedule import Timing, blocks, timing
 
 if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
@@ -42,34 +42,15 @@ class ReadyArm:
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A plan ready to be run."""
+class Prepared(Ready):
+    """A plan ready to be run on its engines."""
 
-    plan: Plan
-    seed: int
-    arms: list[ReadyArm]
-    timing: Timing
-    blocks: list[PlannedBlock]
-    reason: str
-    notes: tuple[str, ...] = ()
+    arms: list[ReadyArm] = field(default_factory=list)
 
     def load_spec(self) -> str:
         """The specification for the load generator, as JSON. Holds passwords: keep it in memory."""
         arms = [_arm_spec(self.plan, ready) for ready in self.arms]
         return json.dumps({"seed": self.seed, "protocol": self.plan.workload.protocol, "arms": arms})
-
-    def seconds(self, operation_ns: list[float] | None = None, first: int = 0) -> float:
-        """How long the blocks from `first` on take, where a transaction of each arm takes `operation_ns`;
-        without that, if it takes next to nothing. Blocks of a kind take equally long."""
-        sessions = [self.plan.sessions_of(own.arm) for own in self.arms]
-        count = Counter(block.kind for block in self.blocks[first:])
-        one = {block.kind: block for block in self.blocks[first:]}
-        asked = operation_ns or [0.0] * len(sessions)
-        return sum(count[kind] * lasting_s(block.turns, asked, sessions) for kind, block in one.items())
-
-    def retimed(self, how: Timing) -> Prepared:
-        """The same with other lengths; the order follows from them and the seed."""
-        return replace(self, timing=how, blocks=blocks(self.plan, how, self.seed))
 
 
 @contextlib.contextmanager
@@ -119,7 +100,7 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
     for ready in arms:
         check_workload(plan, ready)
     check_room(plan, arms, how)
-    prepared = Prepared(plan, seed, arms, how, blocks(plan, how, seed), reason, notes)
+    prepared = Prepared(plan, seed, how, blocks(plan, how, seed), reason, notes, arms)
     # Refuses what it could not run, and what the server or its certificate would refuse to the load.
     _core.Load(prepared.load_spec()).try_connect()
     return prepared

@@ -1,11 +1,11 @@
-"""`dbdyno plan check`: what a plan would do on the engine it names, without doing it."""
+"""What a run on engines would do, as a page: `dbdyno plan check`, `dbdyno run --dry-run`."""
 
 from __future__ import annotations
 
 import textwrap
 
-from dbdyno.study.plan.plan import Plan, on_target
-from dbdyno.study.run.prepare import Prepared, ReadyArm, open_targets, prepare
+from dbdyno.bench.postgres.prepare import Prepared, ReadyArm
+from dbdyno.study.plan.plan import Plan
 
 RESOLUTION = {
     "slices": "differences of 1 % or less are often within reach in slices",
@@ -13,15 +13,6 @@ RESOLUTION = {
     "reload": "a reload costs seconds: expect to see differences of some per cent",
     "restart": "a restart loses the caches: expect to see differences above 5 to 10 %",
 }
-
-
-def describe(plan: Plan, target: str | None = None) -> str:
-    """The page that `plan check` prints; raises what a run would raise before its first block."""
-    plan = on_target(plan, target)
-    if plan.on_model:
-        return describe_on_model(plan)
-    with open_targets(plan) as targets:
-        return describe_prepared(prepare(plan, targets))
 
 
 def describe_prepared(ready: Prepared) -> str:
@@ -49,33 +40,6 @@ def describe_prepared(ready: Prepared) -> str:
     lines += _sql("at the end, whatever happens", plan.workload.teardown)
     lines += ["", "nothing was changed"]
     return "\n".join(lines) + "\n"
-
-
-def describe_on_model(plan: Plan) -> str:
-    """The page for a plan on a model: its machine, its arms, how much is run."""
-    from dbdyno.model.machine import machine_of
-    from dbdyno.study.run.model import check_on_model
-
-    machine = machine_of(plan.dsn or "")
-    check_on_model(plan, machine)
-    how = plan.schedule
-    lines = [f"{plan.title}", plan.question, "", f"{machine.target}: {machine.title}"]
-    lines += [f"    {row['name']}: beside it, {row['text']}" for row in machine.databases]
-    lines += [f"    {part['name']}: {part['text']}" for part in machine.parts]
-    lines += ["", f"workload: {plan.workload.kind}"]
-    for number, arm in enumerate(plan.arms):
-        base = f", against {arm.against!r}" if arm.against else ""
-        head = f"arm {arm.name!r}{' (the base)' if number == 0 else base}"
-        lines += _wrap(f"{head}: {plan.sessions_of(arm)} session(s)")
-        was = machine.values(list(arm.settings))
-        lines += [f"    {k} = {v} (the machine has {was[k]})" for k, v in arm.settings.items()]
-        lines += [f"    {key} = {value}" for key, value in plan.parameters_of(arm).items()]
-    lines += ["", f"blocks: {how.blocks}, each with every arm from the same beginning"]
-    lines += _wrap(
-        f"in a block: {how.transactions} transactions of each session, after "
-        f"{how.warmup_transactions} that do not count; {plan.judge.operation} times are compared"
-    )
-    return "\n".join([*lines, "", "nothing was run", ""])
 
 
 def _arm(plan: Plan, ready: ReadyArm, number: int) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import TargetError
-from dbdyno.study.run.stopping import Interrupted, Stopping
+from dbdyno.signals import Interrupted, Stopping
 
 if TYPE_CHECKING:
     import psycopg

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from dbdyno.study.run.prepare import Prepared
+from dbdyno.bench.postgres.prepare import Prepared
 
 if TYPE_CHECKING:
     import psycopg
