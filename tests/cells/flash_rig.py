@@ -17,11 +17,11 @@ from dbdyno.bench.cells.survey import Survey, survey
 from dbdyno.cells import iorm_switch
 from dbdyno.cells.hosts import Host, hosts_of
 from dbdyno.evidence.run import Run
-from dbdyno.rig.cell import Cell
-from dbdyno.rig.rack import Load, Rack
-from dbdyno.rig.serve import Served
 from dbdyno.study.plan.cells import flash_log_on_cells
 from dbdyno.study.run.execute import start
+from dbdyno_rig.cell import Cell
+from dbdyno_rig.rack import Load, Rack
+from dbdyno_rig.serve import Served
 
 SPEED = 600
 LOAD = Load({"kind": "commit-loop", "think_ms": 200}, 3, 1, SMALL_BUFFERS)

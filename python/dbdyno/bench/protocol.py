@@ -130,6 +130,11 @@ class Bench(Protocol):
     def can(self, plan: Plan) -> str | None:
         """None, or the reason why not, as a sentence."""
 
+    @staticmethod
+    def orders(plan: Plan, target: str | None) -> list[str]:
+        """What a plan that may be somebody else's would have this do outside of dbdyno: servers it connects to, what
+        it sends and sets there."""
+
     def prepare(self, seed: int | None = None) -> Ready:
         """Looks at the bench and lays out the run; changes nothing. Raises what the run would raise."""
 

@@ -22,6 +22,11 @@ class QuietBench:
     def __init__(self, plan: Plan, around: Circumstances) -> None:
         self.plan, self.around = plan, around
 
+    @staticmethod
+    def orders(plan: Plan, target: str | None) -> list[str]:
+        """Nothing that the user is not shown anyway."""
+        return []
+
     def describe(self) -> str:
         """The plan's title and arms."""
         arms = [f"arm {arm.name!r} {arm.description}".rstrip() for arm in self.plan.arms]

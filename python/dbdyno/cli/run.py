@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno import visible
 from dbdyno.cli.cells_options import way_options
 from dbdyno.cli.output import share_option
 from dbdyno.errors import PlanError
@@ -45,7 +46,12 @@ if TYPE_CHECKING:
 @click.option("--aa", is_flag=True, help="One arm against itself: the noise floor.")
 @click.option("--resume", "resume_name", metavar="RUN", help="Finish a run that was cut short.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, do nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Cells: change their plan without asking.")
+@click.option(
+    "-y",
+    "--yes",
+    is_flag=True,
+    help="Do not ask before the plan of cells is changed, or a run from elsewhere is resumed.",
+)
 @way_options
 def command(
     what: str | None,
@@ -118,11 +124,28 @@ def _carried_out(
     agree = None if yes else _agreed
     try:
         if cut is not None:
-            return resume(cut, progress, target=target, ways=ways, agree=agree)
+            agreed = _agreed_to(cut, target, yes)
+            return resume(cut, progress, target=target, ways=ways, agree=agree, agreed=agreed)
         assert plan is not None
         return start(plan, out, progress, seed=seed, ways=ways, agree=agree)
     except Declined as no:
         raise click.exceptions.Exit(2) from no
+
+
+def _agreed_to(cut: Run, target: str | None, yes: bool) -> bool:
+    """Shows what a run from elsewhere would have done, and asks."""
+    from dbdyno.cli.cells_options import confirm
+    from dbdyno.study.run.execute import orders, plan_to_resume
+
+    plan_to_resume(cut)
+    asked = orders(cut, target)
+    if asked:
+        click.echo(f"{cut.id} comes from elsewhere or was changed. Going on with it:", err=True)
+        for order in asked:
+            click.echo(f"  {visible.line(order, 400)}", err=True)
+        if not yes:
+            confirm()
+    return bool(asked)
 
 
 def _agreed(page: str) -> bool:

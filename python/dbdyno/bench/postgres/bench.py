@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.bench.kinds import EMBEDDED
 from dbdyno.bench.postgres.objects import turn_sql, workload_objects
 from dbdyno.bench.postgres.observer import Observer
 from dbdyno.bench.postgres.prepare import Prepared, open_targets, prepare
@@ -78,6 +79,20 @@ class PostgresBench:
         except PlanError as error:
             return error.message
         return None
+
+    @staticmethod
+    def orders(plan: Plan, target: str | None) -> list[str]:
+        """The servers it connects to, what it sends and sets there."""
+        servers = {arm.dsn or target or plan.dsn or EMBEDDED[0] for arm in plan.arms}
+        work = plan.workload
+        sent = [*work.setup, *(script.text for script in work.scripts), *work.teardown]
+        lines = [f"connects to {server}" for server in sorted(servers)]
+        own = plan.embedded_settings.items()
+        lines += [f"sets {name} = {value} when it starts the server" for name, value in own]
+        for arm in plan.arms:
+            lines += [f"sets {name} = {value} ({arm.name})" for name, value in arm.settings.items()]
+            sent += [*arm.before_sql, *(script.text for script in arm.scripts or []), *arm.after_sql]
+        return lines + [f"sends {text}" for text in sent]
 
     @server_errors()
     def prepare(self, seed: int | None = None) -> Ready:

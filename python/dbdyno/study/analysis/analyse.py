@@ -1,7 +1,7 @@
 """From evidence to the analysis model: estimates, intervals, verdict, and the data of every figure.
 
 The model is written as analysis.json; every renderer reads it and computes nothing. Its parts are
-described in docs/analysis.md.
+described in docs/reference/analysis.md.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.kinds import kind_named, kind_of
 from dbdyno.bench.protocol import Circumstances
-from dbdyno.errors import Error, PlanError
+from dbdyno.errors import Error, EvidenceError, PlanError
 from dbdyno.evidence.run import Run, new_run, this_process
+from dbdyno.evidence.seal import is_own
 from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.signals import Interrupted, Stopping
 from dbdyno.study.plan.plan import Plan, plan_from_dict
@@ -70,10 +71,18 @@ def resume(
     target: str | None = None,
     ways: Mapping[str, Any] | None = None,
     agree: Agree | None = None,
+    agreed: bool = False,
 ) -> Run:
-    """Runs what an aborted run has not yet run, after warming up again where its bench has to."""
+    """Runs what an aborted run has not yet run, after warming up again where its bench has to. Raises `PlanError`
+    where the plan is not known to be this user's own and nobody `agreed` to it; `orders` says what to show."""
     progress = progress or Silent()
     plan = plan_to_resume(run)
+    if not agreed and orders(run, target):
+        raise PlanError(
+            "comes from elsewhere or was changed: its plan was not agreed to",
+            where=run.id,
+            next_step="read its manifest.json; `dbdyno run --resume` shows what it would do and asks",
+        )
     with contextlib.ExitStack() as stack:
         around = replace(_around(stack, run.path.parent, progress, ways), cut=run, target=target)
         bench = stack.enter_context(held(opened(plan, around)))
@@ -90,14 +99,15 @@ def resume(
 def plan_to_resume(run: Run) -> Plan:
     """The plan of a run that was cut; raises `PlanError` where it cannot go on."""
     refuse_ended(run)
-    kind = kind_named(run.manifest["bench"])
+    plan, kind = plan_from_dict(run.manifest["plan"]), kind_named(run.manifest["bench"])
+    if kind_of(plan.dsn) is not kind:
+        raise EvidenceError(f"was made on {kind.word}, and its plan names {kind_of(plan.dsn).word}", where=run.id)
     if reason := kind.bench().traits.refuses_resume:
         raise PlanError(
             reason,
             where=run.id,
             next_step="start it again; the whole blocks of this one stay readable",
         )
-    plan = plan_from_dict(run.manifest["plan"])
     if run.manifest["plan"].get("secrets_left_out"):
         raise PlanError(
             "cannot go on: its SQL held secrets, and those were not kept",
@@ -105,6 +115,15 @@ def plan_to_resume(run: Run) -> Plan:
             next_step="run the plan anew from its file",
         )
     return plan
+
+
+def orders(run: Run, target: str | None = None) -> list[str]:
+    """What going on with a run would do that its folder alone says, in words. Empty where this user made the run with
+    this plan."""
+    if is_own(run.manifest):
+        return []
+    plan = plan_from_dict(run.manifest["plan"])
+    return kind_of(plan.dsn).bench().orders(plan, target)
 
 
 def refuse_ended(run: Run) -> None:

@@ -1,0 +1,140 @@
+"""The program `cellcli` of a modelled cell: one command, a script on its input, or a conversation.
+
+    cellcli -e list cell        one command; its words are joined by blanks
+    cellcli -n -x < script      a command a line, `-` at its end goes on in the next
+    cellcli                     the same at a prompt, until EXIT or QUIT
+
+| option | meaning |
+|---|---|
+| -e | the rest of the line is the command |
+| -n | no prompt |
+| -x | no banner |
+| -m | only looks: what changes something is refused |
+| -xml, --xml | answers are documents |
+| -v, -vv, -vvv | are taken and change nothing |
+
+Lines that begin with --, REM or REMARK are comments. There are no files here, so SPOOL, START and
+@ are refused; times are always in the standard format. Whether the real program shows a prompt
+where it reads a script was not to be found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from dbdyno_rig.filters import Said
+
+if TYPE_CHECKING:
+    from dbdyno_rig.cell import Cell
+
+PROMPT, MORE = "CellCLI> ", "> "
+_COMMENT = re.compile(r"(?:--|rem\b|remark\b).*", re.IGNORECASE | re.DOTALL)
+_FILES = re.compile(r"(?:@|start\b|spool\b).*", re.IGNORECASE | re.DOTALL)
+_SET = re.compile(r"set\s+(?:echo(?:\s+(?:on|off))?|dateformat\s+standard)", re.IGNORECASE)
+_LOOKS = re.compile(r"(?:list|describe|help)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Started:
+    """The options that cellcli was started with. `command` is None where it reads its input."""
+
+    command: str | None = None
+    xml: bool = False
+    prompts: bool = True
+    banner: bool = True
+    monitor: bool = False
+
+
+class BadOptionError(Exception):
+    """An option that cellcli does not have."""
+
+
+def started(words: Sequence[str]) -> Started:
+    """The options in these words; raises `BadOptionError`."""
+    flags: dict[str, bool] = {}
+    names = {"-n": "prompts", "-x": "banner", "-m": "monitor", "-xml": "xml", "--xml": "xml"}
+    for at, word in enumerate(words):
+        if word == "-e":
+            return Started(" ".join(words[at + 1 :]), **flags)
+        if word in names:
+            flags[names[word]] = word not in ("-n", "-x")
+        elif word not in ("-v", "-vv", "-vvv"):
+            raise BadOptionError(f"cellcli: unknown option {word}\n")
+    return Started(None, **flags)
+
+
+def cellcli(cell: Cell, words: Sequence[str], given: str = "") -> Said:
+    """What cellcli prints when it is started with these words and reads this; its exit code is
+    that of the last command."""
+    try:
+        options = started(words)
+    except BadOptionError as error:
+        return Said("", str(error), 1)
+    if options.command is not None:
+        return Said(*_answer(cell, options, options.command))
+    talk = Talk(cell, options)
+    output = talk.begin()
+    for line in given.splitlines():
+        if talk.ended:
+            break
+        output += talk.prompt + talk.said(line)
+    if not talk.ended:
+        output += talk.prompt + talk.end()
+    return Said(output, "", talk.code)
+
+
+class Talk:
+    """A conversation: lines in, answers out."""
+
+    def __init__(self, cell: Cell, options: Started) -> None:
+        self.cell = cell
+        self.options = options
+        self.held = ""
+        self.ended = False
+        self.code = 0
+
+    @property
+    def prompt(self) -> str:
+        """What stands before the next line."""
+        if not self.options.prompts:
+            return ""
+        return MORE if self.held else PROMPT
+
+    def begin(self) -> str:
+        """The banner."""
+        if not self.options.banner:
+            return ""
+        now = datetime.fromtimestamp(self.cell.rack.clock_ns() // 10**9, UTC)
+        return f"CellCLI: modelled by dbdyno - on {now:%a %b %d %H:%M:%S UTC %Y}\n\n"
+
+    def end(self) -> str:
+        """The last words."""
+        self.ended = True
+        return "\nquitting\n\n"
+
+    def said(self, line: str) -> str:
+        """The answer to a line; what is not whole yet is kept."""
+        text = line.strip()
+        if re.search(r"(?:^|\s)-$", text) and not _COMMENT.fullmatch(self.held + text):
+            self.held += f"{text[:-1].strip()} "
+            return ""
+        text, self.held = (self.held + text).strip().rstrip(";").strip(), ""
+        if not text or _COMMENT.fullmatch(text) or _SET.fullmatch(text):
+            return ""
+        if text.lower() in ("exit", "quit"):
+            return self.end()
+        output, _, self.code = _answer(self.cell, self.options, text)
+        return f"{output}\n"
+
+
+def _answer(cell: Cell, options: Started, text: str) -> Said:
+    if _FILES.fullmatch(text):
+        return Said("\nThere are no files on this modelled cell.\n", "", 1)
+    if options.monitor and not _LOOKS.match(text):
+        return Said("\nIn monitor mode (-m) there is only LIST, DESCRIBE and HELP.\n", "", 1)
+    output, code = cell.answer(text, xml=options.xml)
+    return Said(output, "", code)

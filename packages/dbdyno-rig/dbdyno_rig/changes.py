@@ -1,0 +1,278 @@
+"""CREATE, DROP, ALTER, DESCRIBE and HELP of a modelled cell.
+
+| command | what happens in the model |
+|---|---|
+| alter iormplan dbplan=(...) | shares, levels, limits, flashCache and flashLog per database |
+| create, drop flashcache all [size=] | the cache is really empty, and fills again |
+| alter flashcache all flush, cancel flush | dirty lines go to disk; writes go past the cache |
+| create, drop flashlog all | the race begins, ends |
+| alter cell flashCacheMode= | for the next flash cache |
+| alter cell restart services all | counters and history begin anew |
+| alter griddisk all, NAMES cachingPolicy= | of whole groups |
+| create, drop griddisk all flashdisk, harddisk prefix= | space is taken; nobody does I/O there |
+| create, alter, drop threshold; alter, drop alerthistory | see `alerts` |
+
+Space is given in units of 16 MB, as real cells give it: what is asked for is rounded down to them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from dbdyno.cells.numbers import size_bytes
+from dbdyno_rig.language import KINDS, Change, RefusedError, refuse, syntax, text_of
+from dbdyno_rig.limits import (
+    alter_alerts,
+    alter_threshold,
+    create_threshold,
+    drop_alerts,
+    drop_threshold,
+)
+from dbdyno_rig.plans import alter_iorm_plan
+from dbdyno_rig.things import ATTRIBUTES, MODIFIABLE
+
+if TYPE_CHECKING:
+    from dbdyno_rig.cell import Cell
+
+UNIT_BYTES = 16 << 20
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_$#.]{0,29}")
+
+
+def carry_out(cell: Cell, change: Change) -> str:
+    """What CellCLI prints when it is done; raises `RefusedError` or the model's `ModelError`."""
+    if change.verb == "help":
+        return _help(change)
+    if change.verb == "describe":
+        return _describe(change)
+    found = _COMMANDS.get((change.verb, change.kind))
+    if found is None:
+        syntax()
+    return found[0](cell, change)
+
+
+def _describe(change: Change) -> str:
+    if change.kind not in KINDS or change.words or change.options:
+        syntax()
+    modifiable = MODIFIABLE.get(change.kind, ())
+    return "".join(
+        f"\t {name:<24}modifiable\n" if name in modifiable else f"\t {name}\n" for name in ATTRIBUTES[change.kind]
+    )
+
+
+def _help(change: Change) -> str:
+    """The topics, or the forms of those that begin with the words asked for."""
+    forms = {f"{verb} {kind}": form for (verb, kind), (_, form) in _COMMANDS.items()}
+    forms |= {f"list {kind}": _LIST for kind in KINDS}
+    asked = " ".join((change.kind, *change.words))
+    if not asked:
+        topics = sorted({"describe", *forms, *(topic.split()[0] for topic in forms)})
+        return "\n HELP [topic]\n   Available Topics:\n" + _lines([t.upper() for t in topics])
+    forms |= {f"describe {kind}": "" for kind in KINDS}
+    found = [t for t in forms if t == asked or t.startswith(f"{asked} ")]
+    if not found:
+        syntax()
+    return "\n" + _lines([f"{t.upper()} {forms[t]}".rstrip() for t in sorted(found)])
+
+
+def _lines(texts: Sequence[str]) -> str:
+    return "".join(f"\t {text}\n" for text in texts)
+
+
+def _only(change: Change, *words: Sequence[str], options: Sequence[str] = ()) -> None:
+    """Refuses words and options that a command does not have."""
+    said = tuple(word.lower() for word in change.words)
+    if said not in {tuple(one) for one in words} or set(change.options) - set(options):
+        syntax()
+
+
+def _size(change: Change) -> int | None:
+    """Bytes of `size=`, in whole units and at least one; None where there is none."""
+    if "size" not in change.options:
+        return None
+    given = size_bytes(text_of(change.options["size"]).upper())
+    return syntax() if given is None else max(1, given // UNIT_BYTES) * UNIT_BYTES
+
+
+def _every_flash_disk(cell: Cell, change: Change) -> None:
+    """Takes ALL, or CELLDISK= with the name of every flash disk: the model has no other."""
+    if "celldisk" not in change.options:
+        return
+    asked = {name.strip().lower() for name in text_of(change.options["celldisk"]).split(",")}
+    disks = {disk["name"].lower(): disk["flash"] for disk in cell.facts()["cell_disks"]}
+    unknown = sorted(asked - set(disks))
+    if unknown:
+        raise RefusedError(2007, f"celldisk does not exist: {', '.join(unknown)}")
+    if asked != {name for name, flash in disks.items() if flash}:
+        raise refuse("in this model a flash cache and a flash log lie on all flash disks")
+
+
+# --- flash cache and flash log ---
+
+
+def _create_flash_cache(cell: Cell, change: Change) -> str:
+    named = "celldisk" in change.options
+    _only(change, () if named else ("all",), options=("celldisk", "size"))
+    _every_flash_disk(cell, change)
+    given = _size(change)
+    facts = cell.facts()
+    if facts["flash_cache_bytes"]:
+        raise refuse(f"flash cache {cell.name}_FLASHCACHE exists")
+    free = sum(cell.free_bytes(facts, disk) for disk in facts["cell_disks"] if disk["flash"])
+    wanted = free if given is None else given
+    if not 0 < wanted <= free:
+        raise refuse(f"the flash disks have {free / 2**30:.6g}G free")
+    mode = "write-through" if cell.mode == "none" else cell.mode
+    cell.rack.command(cell.number, "create-flash-cache", mode=mode, size_gb=wanted / 2**30)
+    cell.mode, cell.flushing = mode, None
+    cell.cache_made_ns = cell.rack.clock_ns()
+    return f"Flash cache {cell.name}_FLASHCACHE successfully created\n"
+
+
+def _drop_flash_cache(cell: Cell, change: Change) -> str:
+    _only(change, (), ("all",))
+    _need_cache(cell)
+    cell.rack.command(cell.number, "drop-flash-cache")
+    cell.flushing = None
+    return f"Flash cache {cell.name}_FLASHCACHE successfully dropped\n"
+
+
+def _alter_flash_cache(cell: Cell, change: Change) -> str:
+    _only(change, ("all", "flush"), ("all", "cancel", "flush"))
+    _need_cache(cell)
+    cancel = len(change.words) == 3
+    cell.rack.command(cell.number, "flush", cancel=cancel)
+    cell.flushing = None if cancel else True
+    return f"Flash cache {cell.name}_FLASHCACHE altered successfully\n"
+
+
+def _need_cache(cell: Cell) -> None:
+    if not cell.facts()["flash_cache_bytes"]:
+        raise RefusedError(2007, "flashcache does not exist.")
+
+
+def _create_flash_log(cell: Cell, change: Change) -> str:
+    _only(change, () if "celldisk" in change.options else ("all",), options=("celldisk",))
+    _every_flash_disk(cell, change)
+    if cell.facts()["flash_log"]:
+        raise refuse(f"flash log {cell.name}_FLASHLOG exists")
+    cell.rack.command(cell.number, "flash-log", exists=True)
+    cell.log_made_ns = cell.rack.clock_ns()
+    return f"Flash log {cell.name}_FLASHLOG successfully created\n"
+
+
+def _drop_flash_log(cell: Cell, change: Change) -> str:
+    _only(change, (), ("all",))
+    if not cell.facts()["flash_log"]:
+        raise RefusedError(2007, "flashlog does not exist.")
+    cell.rack.command(cell.number, "flash-log", exists=False)
+    return f"Flash log {cell.name}_FLASHLOG successfully dropped\n"
+
+
+# --- the cell itself ---
+
+
+def _alter_cell(cell: Cell, change: Change) -> str:
+    said = [word.lower() for word in change.words]
+    if said[:2] == ["restart", "services"] and said[2:] in (["all"], ["cellsrv"]):
+        _only(change, said)
+        cell.rack.restart(cell.number)
+        return "\nRestarting CELLSRV services...\nThe RESTART of CELLSRV services was successful.\n"
+    _only(change, (), options=("flashcachemode",))
+    modes = {"writethrough": "write-through", "writeback": "write-back"}
+    mode = modes.get(text_of(change.options.get("flashcachemode", "")).lower())
+    if mode is None:
+        syntax()
+    if cell.facts()["flash_cache_bytes"]:
+        raise refuse(f"drop the flash cache {cell.name}_FLASHCACHE first")
+    cell.mode = mode
+    return f"Cell {cell.name} successfully altered\n"
+
+
+# --- grid disks ---
+
+
+def _create_grid_disks(cell: Cell, change: Change) -> str:
+    from dbdyno_rig.cell import Extra
+
+    _only(change, ("all", "flashdisk"), ("all", "harddisk"), options=("prefix", "size"))
+    prefix = text_of(change.options.get("prefix", ""))
+    flash = change.words[1].lower() == "flashdisk"
+    if not _NAME.fullmatch(prefix):
+        syntax()
+    given = _size(change)
+    facts = cell.facts()
+    disks = [disk for disk in facts["cell_disks"] if disk["flash"] == flash]
+    free = min((cell.free_bytes(facts, disk) for disk in disks), default=0)
+    wanted = free // UNIT_BYTES * UNIT_BYTES if given is None else given
+    taken = {g["name"] for g in facts["grid_disks"]} | {extra.name for extra in cell.extra}
+    made = [Extra(f"{prefix}_{d['name']}", d["name"], flash, wanted, d["bytes"] - free) for d in disks]
+    for extra in made:
+        if extra.name in taken:
+            raise refuse(f"grid disk {extra.name} exists")
+    if not 0 < wanted <= free:
+        raise refuse(f"each cell disk has {free / 2**30:.6g}G free")
+    cell.extra += made
+    return "".join(f"GridDisk {extra.name} successfully created\n" for extra in made)
+
+
+def _drop_grid_disks(cell: Cell, change: Change) -> str:
+    _only(change, ("all",), ("all", "flashdisk"), ("all", "harddisk"), options=("prefix",))
+    prefix = text_of(change.options.get("prefix", ""))
+    kind = change.words[1].lower() if len(change.words) > 1 else ""
+    if not prefix:
+        syntax()
+    if any(g["group"] == prefix for g in cell.facts()["grid_disks"]):
+        raise refuse(f"grid disks {prefix} are in use")
+    gone = [
+        extra
+        for extra in cell.extra
+        if extra.name == f"{prefix}_{extra.cell_disk}" and (not kind or extra.flash == (kind == "flashdisk"))
+    ]
+    cell.extra = [extra for extra in cell.extra if extra not in gone]
+    return "".join(f"GridDisk {extra.name} successfully dropped\n" for extra in gone)
+
+
+def _alter_grid_disks(cell: Cell, change: Change) -> str:
+    policy = text_of(change.options.get("cachingpolicy", "")).lower()
+    if set(change.options) != {"cachingpolicy"} or policy not in ("default", "none"):
+        syntax()
+    groups: dict[str, set[str]] = {}
+    for disk in cell.facts()["grid_disks"]:
+        groups.setdefault(disk["group"], set()).add(disk["name"])
+    everything = {name for names in groups.values() for name in names}
+    said = set(change.words) if change.words != ("all",) else everything
+    if not said or said - everything:
+        raise RefusedError(2007, f"griddisk does not exist: {', '.join(sorted(said - everything))}")
+    parts = [name for name, own in groups.items() if 0 < len(own & said) < len(own)]
+    if parts:
+        raise refuse(f"in this model the grid disks of a group have one policy: {parts[0]}")
+    for group, own in groups.items():
+        if own & said:
+            cell.rack.command(cell.number, "caching", group=group, caching=policy)
+    return "".join(f"GridDisk {name} successfully altered\n" for name in sorted(said))
+
+
+_LIST = "[name, ... | WHERE ...] [ATTRIBUTES ...] [ORDER BY ... LIMIT n] [DETAIL]"
+_COMMANDS: dict[tuple[str, str], tuple[Callable[[Cell, Change], str], str]] = {
+    ("create", "flashcache"): (_create_flash_cache, "{ALL | CELLDISK='fd, ...'} [SIZE=]"),
+    ("drop", "flashcache"): (_drop_flash_cache, "[ALL]"),
+    ("alter", "flashcache"): (_alter_flash_cache, "ALL [CANCEL] FLUSH"),
+    ("create", "flashlog"): (_create_flash_log, "{ALL | CELLDISK='fd, ...'}"),
+    ("drop", "flashlog"): (_drop_flash_log, "[ALL]"),
+    ("alter", "cell"): (_alter_cell, "{FLASHCACHEMODE= | RESTART SERVICES {ALL | CELLSRV}}"),
+    ("create", "griddisk"): (_create_grid_disks, "ALL {FLASHDISK | HARDDISK} PREFIX= [, SIZE=]"),
+    ("drop", "griddisk"): (_drop_grid_disks, "ALL [FLASHDISK | HARDDISK] PREFIX="),
+    ("alter", "griddisk"): (_alter_grid_disks, "{ALL | name, ...} CACHINGPOLICY="),
+    ("alter", "iormplan"): (alter_iorm_plan, "{[OBJECTIVE=] [DBPLAN=(...)] | ACTIVE | INACTIVE}"),
+    ("create", "threshold"): (
+        create_threshold,
+        "metric[.object] COMPARISON= [, WARNING=] [, CRITICAL=] [, OCCURRENCES=] [, OBSERVATION=]",
+    ),
+    ("alter", "threshold"): (alter_threshold, "{ALL | name, ...} attribute=value, ..."),
+    ("drop", "threshold"): (drop_threshold, "{ALL | name, ...}"),
+    ("alter", "alerthistory"): (alter_alerts, "{ALL | name, ...} EXAMINEDBY="),
+    ("drop", "alerthistory"): (drop_alerts, "ALL"),
+}
+"""Each command with the form that HELP shows."""

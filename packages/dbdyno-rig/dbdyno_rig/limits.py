@@ -1,0 +1,123 @@
+"""CREATE, ALTER and DROP THRESHOLD, ALTER and DROP ALERTHISTORY of a modelled cell.
+
+create threshold FL_EFFICIENCY_PERCENTAGE comparison='<', warning=99
+alter alerthistory 1_1 examinedBy=anna
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dbdyno.cells.numbers import number_and_unit
+from dbdyno_rig.alerts import COMPARISONS, Threshold
+from dbdyno_rig.language import Change, RefusedError, refuse, syntax, text_of
+
+if TYPE_CHECKING:
+    from dbdyno_rig.cell import Cell
+
+_LIMITS = ("warning", "critical")
+_COUNTS = ("occurrences", "observation")
+
+
+def create_threshold(cell: Cell, change: Change) -> str:
+    """One for a metric, or for an object of it."""
+    if len(change.words) != 1 or "comparison" not in change.options:
+        syntax()
+    name = change.words[0]
+    if any(one.name.lower() == name.lower() for one in cell.alerts.thresholds()):
+        raise refuse(f"threshold {name} exists")
+    threshold = _changed(Threshold(name, ">"), change)
+    if not any(threshold.covers(row) for row in cell.rack.samples[cell.number][-1].rows):
+        raise RefusedError(2007, f"metric does not exist: {name}")
+    cell.alerts.put(threshold)
+    return f"Threshold {name} successfully created\n"
+
+
+def alter_threshold(cell: Cell, change: Change) -> str:
+    """Gives thresholds other limits; they count anew."""
+    if not change.options:
+        syntax()
+    altered = [_changed(one, change) for one in _named(cell, change)]
+    for one in altered:
+        cell.alerts.put(one)
+    return "".join(f"Threshold {one.name} successfully altered\n" for one in altered)
+
+
+def drop_threshold(cell: Cell, change: Change) -> str:
+    """Drops thresholds, and ends their alerts."""
+    if change.options:
+        syntax()
+    gone = _named(cell, change)
+    cell.alerts.drop([one.name for one in gone])
+    return "".join(f"Threshold {one.name} successfully dropped\n" for one in gone)
+
+
+def alter_alerts(cell: Cell, change: Change) -> str:
+    """Notes who has looked at alerts."""
+    if set(change.options) != {"examinedby"}:
+        syntax()
+    known = [alert.name for alert in cell.alerts.entries()]
+    names = known if _all(change) else list(change.words)
+    _need("alerthistory", names, known)
+    cell.alerts.examined(names, text_of(change.options["examinedby"]))
+    return "".join(f"Alert {name} successfully altered\n" for name in names)
+
+
+def drop_alerts(cell: Cell, change: Change) -> str:
+    """Forgets the alerts that are over."""
+    if not _all(change) or change.options:
+        syntax()
+    before = [alert.name for alert in cell.alerts.entries()]
+    cell.alerts.forget()
+    kept = {alert.name for alert in cell.alerts.entries()}
+    return "".join(f"Alert {name} successfully dropped\n" for name in before if name not in kept)
+
+
+def _all(change: Change) -> bool:
+    return [word.lower() for word in change.words] == ["all"]
+
+
+def _named(cell: Cell, change: Change) -> list[Threshold]:
+    known = {one.name.lower(): one for one in cell.alerts.thresholds()}
+    if _all(change):
+        return list(known.values())
+    _need("threshold", [word.lower() for word in change.words], list(known))
+    return [known[word.lower()] for word in change.words]
+
+
+def _need(kind: str, names: list[str], known: list[str]) -> None:
+    if not names:
+        syntax()
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        raise RefusedError(2007, f"{kind} does not exist: {', '.join(unknown)}")
+
+
+def _changed(threshold: Threshold, change: Change) -> Threshold:
+    """With the attributes of a command; refuses what cannot be."""
+    for key, value in change.options.items():
+        text = text_of(value)
+        if key == "comparison":
+            if text not in COMPARISONS:
+                syntax()
+            threshold = replace(threshold, comparison=text)
+            continue
+        number = number_and_unit(text)
+        if number is None or number[1] or key not in (*_LIMITS, *_COUNTS):
+            syntax()
+        if key == "warning":
+            threshold = replace(threshold, warning=number[0])
+        elif key == "critical":
+            threshold = replace(threshold, critical=number[0])
+        else:
+            if not (text.isdigit() and 1 <= int(text) <= 1_000):
+                syntax()
+            threshold = (
+                replace(threshold, occurrences=int(text))
+                if key == "occurrences"
+                else replace(threshold, observation=int(text))
+            )
+    if threshold.warning is None and threshold.critical is None:
+        syntax()
+    return threshold

@@ -1,0 +1,86 @@
+"""What the database of a modelled rack does: loads by name, and loads as a user writes them.
+
+    quiet                                   a named load
+    commit-loop,think_ms=5,sessions=20      a workload of the model and its parameters
+
+A named load is nothing but workloads and parameters of the machine that could be given one by one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.errors import ModelError
+from dbdyno_rig.rack import Load
+
+SESSIONS = 8
+ORDERS = "update-loop,blocks=200000,skew=0.8,think_ms=20"
+REPORTS = "scan-jobs,bytes=8589934592,ahead=32,think_ms=20000,sessions=32"
+
+
+@dataclass(frozen=True)
+class Named:
+    """A named load: what it is, its workloads, and what of the machine it sets."""
+
+    says: str
+    workloads: tuple[str, ...]
+    settings: Mapping[str, str]
+
+
+NAMED: dict[str, Named] = {
+    "quiet": Named("8 sessions change rows; the disks have nearly nothing to do", (ORDERS,), {}),
+    "mixed": Named(
+        "8 sessions change rows, 32 reports scan 8 GB each with 20 s between; the controllers'"
+        " batteries learn for one minute of twenty, and writes then go to the disks themselves",
+        (ORDERS, REPORTS),
+        {"cells.controller.learn_every_s": "1200", "cells.controller.learn_s": "60"},
+    ),
+}
+
+
+def load_of(given: Sequence[str], *, sessions: int | None, seed: int, settings: Mapping[str, str]) -> Load:
+    """The load of these names and workloads, `sessions` for those that do not say how many; what is
+    set counts for more than what a name sets. Raises `ModelError`."""
+    texts: list[str] = []
+    machine: dict[str, str] = {}
+    for text in given:
+        named = NAMED.get(text)
+        texts += named.workloads if named else (text,)
+        machine |= named.settings if named else {}
+    loads = []
+    for text in texts:
+        workload = workload_of(text)
+        count = workload.pop("sessions", sessions or SESSIONS)
+        if not isinstance(count, int) or not 1 <= count <= 10_000:
+            raise ModelError("sessions is a whole number from 1 to 10,000", where=text)
+        loads.append((count, workload))
+    (first, workload), *beside = loads
+    return Load(workload, first, seed, {**machine, **settings}, tuple(beside))
+
+
+def workload_of(text: str) -> dict[str, Any]:
+    """The workload that `kind,key=value,...` is, as the core reads it; raises `ModelError`."""
+    kind, *pairs = text.split(",")
+    found: dict[str, Any] = {"kind": kind}
+    for pair_text in pairs:
+        key, value = pair(pair_text, "--workload")
+        found[key] = _number(value)
+    return found
+
+
+def pair(text: str, where: str) -> tuple[str, str]:
+    """Key and value of KEY=VALUE; raises `ModelError`."""
+    key, equals, value = text.partition("=")
+    if not (key.strip() and equals and value.strip()):
+        raise ModelError(f"{text!r} is no KEY=VALUE", where=where)
+    return key.strip(), value.strip()
+
+
+def _number(text: str) -> int | float | str:
+    for of_kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return of_kind(text)
+    return text

@@ -1,0 +1,133 @@
+"""ALTER IORMPLAN of a modelled cell: resource management, checked and put in force.
+
+    alter iormplan dbplan=((name=ORCL, share=4, flashLog=off), (name=other, share=1))
+
+Shares, levels with allocations, limits, flashCache and flashLog per database are in force in the
+model at once; directives without a share, a level and a limit say nothing of disks. An objective is
+kept and shown, and changes nothing; categories are unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.cells.numbers import number_and_unit
+from dbdyno_rig.language import Change, Value, refuse, syntax, text_of
+
+if TYPE_CHECKING:
+    from dbdyno_rig.cell import Cell
+
+OBJECTIVES = ("basic", "auto", "low_latency", "balanced", "high_throughput")
+SPELT = {
+    "name": "name",
+    "share": "share",
+    "level": "level",
+    "allocation": "allocation",
+    "limit": "limit",
+    "flashcache": "flashCache",
+    "flashlog": "flashLog",
+}
+"""The attributes of a directive that the model knows."""
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_$#.]{0,29}")
+
+
+def alter_iorm_plan(cell: Cell, change: Change) -> str:
+    if change.words in (("active",), ("inactive",)) and not change.options:
+        cell.plan.active = change.words == ("active",)
+        _put_plan(cell, cell.plan.database)
+        return "IORMPLAN successfully altered\n"
+    if change.words or not change.options or set(change.options) - {"objective", "dbplan", "catplan"}:
+        syntax()
+    objective = text_of(change.options.get("objective", cell.plan.objective)).lower()
+    if objective not in OBJECTIVES:
+        syntax()
+    if change.options.get("catplan", "") not in ("", []):
+        raise refuse("this model knows no categories")
+    if "dbplan" in change.options:
+        lines = _lines(change.options["dbplan"])
+        _put_plan(cell, lines)
+        cell.plan.database = lines
+    cell.plan.objective = objective
+    return "IORMPLAN successfully altered\n"
+
+
+def _put_plan(cell: Cell, lines: Sequence[str]) -> None:
+    """Puts directives in force; those of an inactive plan are not."""
+    directives = [dict(word.split("=", 1) for word in line.split(",")) for line in lines]
+    plan = {_known_as(one["name"]): _in_model(one) for one in directives}
+    cell.rack.command(cell.number, "plan", plan=plan if cell.plan.active else {})
+
+
+def _known_as(name: str) -> str:
+    return "other" if name.lower() in ("other", "default") else name
+
+
+def _in_model(directive: dict[str, str]) -> dict[str, Any]:
+    return {
+        "share": int(directive.get("share", 0)),
+        "level": int(directive.get("level", 0)),
+        "allocation": float(directive.get("allocation", 0)),
+        "limit": float(directive.get("limit", 100)),
+        "flash_cache": directive.get("flashCache", "on") == "on",
+        "flash_log": directive.get("flashLog", "on") == "on",
+    }
+
+
+def _lines(value: Value) -> list[str]:
+    """The directives of a dbplan, checked, a text each; '' lifts the plan."""
+    if value in ("", []):
+        return []
+    directives = [value] if isinstance(value, dict) else value
+    if not isinstance(directives, list):
+        syntax()
+    lines, names = [], []
+    for directive in directives:
+        if not isinstance(directive, dict):
+            syntax()
+        checked = _directive(directive)
+        names.append(checked["name"].lower())
+        lines.append(",".join(f"{key}={text}" for key, text in checked.items()))
+    if len(set(names)) < len(names):
+        raise refuse("a database has two directives")
+    _check_levels(directives, names)
+    return lines
+
+
+def _directive(directive: dict[str, Value]) -> dict[str, str]:
+    checked: dict[str, str] = {}
+    for key, value in directive.items():
+        if key not in SPELT:
+            raise refuse(f"this model knows no {key} of a database")
+        text = text_of(value)
+        if key == "name":
+            good = _NAME.fullmatch(text) is not None
+        elif key in ("flashcache", "flashlog"):
+            text = text.lower()
+            good = text in ("on", "off")
+        else:
+            number = number_and_unit(text)
+            low, high = {"share": (1, 32), "level": (1, 8)}.get(key, (0 if key == "allocation" else 1, 100))
+            good = number is not None and number[1] == "" and low <= number[0] <= high
+            good = good and text.isdigit()
+        if not good:
+            syntax()
+        checked[SPELT[key]] = text
+    if "name" not in checked or ("share" in checked and "allocation" in checked):
+        syntax()
+    if ("level" in checked) != ("allocation" in checked):
+        syntax()
+    return checked
+
+
+def _check_levels(directives: Sequence[Any], names: Sequence[str]) -> None:
+    sums: dict[str, int] = {}
+    for directive in directives:
+        if "level" in directive:
+            sums[directive["level"]] = sums.get(directive["level"], 0) + int(directive["allocation"])
+    if sums and "other" not in names:
+        raise refuse("a plan with allocations has a directive for other")
+    for level, total in sums.items():
+        if total > 100:
+            raise refuse(f"the allocations of level {level} are {total} together")

@@ -1,0 +1,254 @@
+"""The SSH servers of a modelled rack: one a cell, each with a host key of its own, keys only.
+
+    session with a command -----------> shell line -----------------> output, errors, exit code
+    session without, or bare cellcli --> line by line, at a prompt where there is a terminal
+
+No line ever reaches a real shell: `shell` says what is understood. Files, forwarding and SFTP are
+refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import CellsError
+from dbdyno_rig.cell import Cell
+from dbdyno_rig.cellcli import BadOptionError, Started, Talk, started
+from dbdyno_rig.shell import USER, NotUnderstoodError, shell, words_of
+
+if TYPE_CHECKING:
+    import asyncssh
+
+INTERRUPT = "\x03"
+
+
+@dataclass(frozen=True)
+class Served:
+    """Where the cells can be reached: ports in their order, the file of their host keys, the
+    private key that is let in (None where the user's own keys are), and a configuration of `ssh`
+    that knows the cells by their names."""
+
+    listen: str
+    ports: list[int]
+    known_hosts: Path
+    key: Path | None
+    config: Path
+
+    @property
+    def hosts(self) -> str:
+        """The cells as `--hosts` wants them."""
+        host = f"[{self.listen}]" if ":" in self.listen else self.listen
+        return ",".join(f"{host}:{port}" for port in self.ports)
+
+    @property
+    def reach(self) -> str:
+        """The options of `dbdyno cells` that reach them."""
+        key = f" --key {shlex.quote(str(self.key))}" if self.key else ""
+        known = shlex.quote(str(self.known_hosts))
+        return f"--hosts {self.hosts} --user {USER} --known-hosts {known}{key}"
+
+
+def _write_new(path: Path, data: bytes, mode: int) -> None:
+    """Writes a file in place of one of an earlier time, with its mode from the first byte on: what somebody else
+    puts there meanwhile, a link above all, is neither followed nor written to. Raises `CellsError`."""
+    path.unlink(missing_ok=True)
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    except FileExistsError as error:
+        raise CellsError(
+            "was put there by somebody else just now",
+            where=str(path),
+            next_step="name a folder that nobody else may write: --folder",
+        ) from error
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+
+
+async def _session(cell: Cell, process: asyncssh.SSHServerProcess[str]) -> None:
+    """One session: the command that it came with, or lines until it ends."""
+    # The other side may go at any time.
+    with contextlib.suppress(BrokenPipeError, ConnectionError):
+        process.exit(await _Session(cell, process).run())
+
+
+class _Session:
+    """What one user sees. Lines are read as they come, so that an answer stands behind each."""
+
+    def __init__(self, cell: Cell, process: asyncssh.SSHServerProcess[str]) -> None:
+        self.cell = cell
+        self.process = process
+        self.user = str(process.get_extra_info("username") or USER)
+        self.terminal = process.term_type is not None
+
+    async def run(self) -> int:
+        """Until it ends; the exit code."""
+        command = self.process.command
+        if command is None:
+            return await self._lines()
+        options = _talks(command)
+        return await (self._one(command) if options is None else self._talk(options))
+
+    async def _one(self, line: str) -> int:
+        said = await asyncio.to_thread(shell, self.cell, line, user=self.user)
+        self.process.stdout.write(said.output)
+        self.process.stderr.write(said.errors)
+        return said.code
+
+    async def _lines(self) -> int:
+        code = 0
+        prompt = f"[{self.user}@{self.cell.name} ~]$ " if self.terminal else ""
+        while True:
+            line = await self._read(prompt)
+            if line is None or line.strip() in ("exit", "logout"):
+                return code
+            if line == INTERRUPT:
+                continue
+            options = _talks(line)
+            code = await (self._one(line) if options is None else self._talk(options))
+
+    async def _talk(self, options: Started) -> int:
+        talk = Talk(self.cell, options)
+        self.process.stdout.write(talk.begin())
+        while not talk.ended:
+            line = await self._read(talk.prompt)
+            if line is None:
+                self.process.stdout.write(talk.end())
+            elif line == INTERRUPT:
+                talk.held = ""
+            else:
+                self.process.stdout.write(await asyncio.to_thread(talk.said, line))
+        return talk.code
+
+    async def _read(self, prompt: str) -> str | None:
+        """The next line; None at the end, `INTERRUPT` after Ctrl-C. Another size of the terminal
+        changes nothing."""
+        import asyncssh
+
+        self.process.stdout.write(prompt)
+        while True:
+            try:
+                line = await self.process.stdin.readline()
+            except asyncssh.TerminalSizeChanged:
+                continue
+            except (asyncssh.BreakReceived, asyncssh.SignalReceived):
+                channel = self.process.channel
+                if isinstance(channel, asyncssh.SSHLineEditorChannel):
+                    channel.clear_input()
+                    self.process.stdout.write("^C\n")
+                return INTERRUPT
+            return line.rstrip("\r\n") if line else None
+
+
+def _talks(line: str) -> Started | None:
+    """The options of a line that is nothing but a cellcli which reads its input."""
+    try:
+        words = words_of(line)
+        if [word.text for word in words[:1]] != ["cellcli"] or any(word.joins for word in words):
+            return None
+        options = started([word.text for word in words[1:]])
+    except (NotUnderstoodError, BadOptionError):
+        return None
+    return options if options.command is None else None
+
+
+class Servers:
+    """The servers of a rack's cells; an async context manager whose value says where they are."""
+
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        folder: Path,
+        *,
+        listen: str = "127.0.0.1",
+        port: int = 0,
+        keys: Path | None = None,
+    ) -> None:
+        self.cells = cells
+        self.folder = folder
+        self.listen = listen
+        self.port = port
+        self.keys = keys
+        self._open: list[asyncssh.SSHAcceptor] = []
+
+    async def __aenter__(self) -> Served:
+        import asyncssh
+
+        key, let_in = None, self.keys
+        if let_in is None:
+            key = self.folder / "id_ed25519"
+            pair = asyncssh.generate_private_key("ssh-ed25519", comment="dbdyno modelled cells")
+            _write_new(key, pair.export_private_key(), 0o600)
+            let_in = self.folder / "id_ed25519.pub"
+            pair.write_public_key(str(let_in))
+        lines, ports = [], []
+        try:
+            for at, cell in enumerate(self.cells):
+                host_key = asyncssh.generate_private_key("ssh-ed25519")
+                server = await self._server(cell, host_key, let_in, at)
+                self._open.append(server)
+                ports.append(server.get_port())
+                public = host_key.export_public_key().decode().strip()
+                lines.append(f"[{self.listen}]:{ports[-1]} {public}\n")
+        except BaseException:
+            await self.__aexit__()
+            raise
+        known = self.folder / "known_hosts"
+        known.write_text("".join(lines))
+        config = self.folder / "ssh_config"
+        config.write_text(self._configuration(ports, known, key))
+        return Served(self.listen, ports, known, key, config)
+
+    def _configuration(self, ports: Sequence[int], known: Path, key: Path | None) -> str:
+        """`ssh -F` on it knows the cells by their names."""
+        lines = []
+        for cell, port in zip(self.cells, ports, strict=True):
+            lines += [f"Host {cell.name}", f"  HostName {self.listen}", f"  Port {port}"]
+        lines += ["Host *", f"  User {USER}", f'  UserKnownHostsFile "{known.absolute()}"']
+        if key is not None:
+            lines += [f'  IdentityFile "{key.absolute()}"', "  IdentitiesOnly yes"]
+        return "".join(f"{line}\n" for line in lines)
+
+    async def _server(self, cell: Cell, host_key: Any, keys: Path, at: int) -> Any:
+        import asyncssh
+
+        async def session(process: asyncssh.SSHServerProcess[str]) -> None:
+            await _session(cell, process)
+
+        port = self.port + at if self.port else 0
+        try:
+            return await asyncssh.listen(
+                self.listen,
+                port,
+                server_host_keys=[host_key],
+                authorized_client_keys=str(keys),
+                process_factory=session,
+                encoding="utf-8",
+                errors="replace",
+                password_auth=False,
+                kbdint_auth=False,
+                host_based_auth=False,
+                gss_auth=False,
+                allow_scp=False,
+                agent_forwarding=False,
+                x11_forwarding=False,
+            )
+        except (OSError, ValueError, asyncssh.Error) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise CellsError(
+                f"no cell can be served there: {reason}",
+                where=f"{self.listen}:{port}",
+                next_step="--port names the first of the ports, --keys a file of public keys",
+            ) from error
+
+    async def __aexit__(self, *_: object) -> None:
+        for server in self._open:
+            server.close()
+        await asyncio.gather(*(server.wait_closed() for server in self._open))
+        self._open.clear()

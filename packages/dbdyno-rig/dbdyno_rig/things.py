@@ -1,0 +1,254 @@
+"""What can be listed: the attributes of each kind of object, and which are shown when none is
+named.
+
+Values are kept twice: as they are printed, and as they are. Text shows the first, `-xml` and
+comparisons the second.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from dbdyno.cells.numbers import number_and_unit, printed, size_bytes
+from dbdyno_rig.language import Condition, Query, RefusedError, syntax
+
+
+class Shown(NamedTuple):
+    """A value: as text, as XML has it, and as what it is compared (a number or a text)."""
+
+    text: str
+    xml: str
+    key: float | str
+
+
+Thing = dict[str, Shown]
+"""An object: attribute to value. An attribute that it lacks is empty."""
+
+NOTHING = Shown("", "", "")
+
+ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "cell": (
+        "name",
+        "cellVersion",
+        "cpuCount",
+        "flashCacheMode",
+        "id",
+        "makeModel",
+        "offloadGroup",
+        "releaseVersion",
+        "status",
+        "upTime",
+        "cellsrvStatus",
+        "msStatus",
+        "rsStatus",
+    ),
+    "celldisk": ("name", "comment", "diskType", "freeSpace", "size", "status"),
+    "griddisk": (
+        "name",
+        "asmModeStatus",
+        "cachedBy",
+        "cachingPolicy",
+        "cellDisk",
+        "diskType",
+        "offset",
+        "size",
+        "status",
+    ),
+    "flashcache": (
+        "name",
+        "cellDisk",
+        "creationTime",
+        "degradedCelldisks",
+        "effectiveCacheSize",
+        "flushstatus",
+        "size",
+        "status",
+    ),
+    "flashlog": (
+        "name",
+        "cellDisk",
+        "creationTime",
+        "degradedCelldisks",
+        "effectiveSize",
+        "efficiency",
+        "size",
+        "status",
+    ),
+    "flashcachecontent": (
+        "cachedKeepSize",
+        "cachedSize",
+        "dbUniqueName",
+        "hitCount",
+        "hoursToExpiration",
+        "missCount",
+        "objectNumber",
+        "tableSpaceNumber",
+    ),
+    "metriccurrent": (
+        "name",
+        "alertState",
+        "collectionTime",
+        "metricObjectName",
+        "metricType",
+        "metricValue",
+        "objectType",
+    ),
+    "metricdefinition": ("name", "description", "metricType", "objectType", "unit"),
+    "metrichistory": (
+        "name",
+        "alertState",
+        "collectionTime",
+        "metricObjectName",
+        "metricType",
+        "metricValue",
+        "objectType",
+    ),
+    "iormplan": ("name", "catPlan", "dbPlan", "objective", "status"),
+    "alerthistory": (
+        "name",
+        "alertMessage",
+        "alertSequenceID",
+        "alertShortName",
+        "alertType",
+        "beginTime",
+        "endTime",
+        "examinedBy",
+        "metricObjectName",
+        "metricValue",
+        "sequenceBeginTime",
+        "severity",
+    ),
+    "threshold": ("name", "comparison", "critical", "observation", "occurrences", "warning"),
+}
+HIDDEN: dict[str, tuple[str, ...]] = {
+    "metrichistory": ("ageInMinutes",),
+    "alerthistory": ("ageInMinutes",),
+}
+"""Attributes that conditions know and no list shows unasked."""
+MODIFIABLE: dict[str, tuple[str, ...]] = {
+    "cell": ("flashCacheMode",),
+    "griddisk": ("cachingPolicy",),
+    "iormplan": ("catPlan", "dbPlan", "objective"),
+    "alerthistory": ("examinedBy",),
+    "threshold": ("comparison", "critical", "observation", "occurrences", "warning"),
+}
+"""What ALTER changes here; a real cell has more."""
+DEFAULTS: dict[str, tuple[str, ...]] = {
+    "cell": ("name", "status"),
+    "celldisk": ("name", "status"),
+    "griddisk": ("name", "status"),
+    "flashcache": ("name", "status"),
+    "flashlog": ("name", "status"),
+    "flashcachecontent": ("objectNumber", "cachedSize", "hitCount", "missCount"),
+    "metriccurrent": ("name", "metricObjectName", "metricValue"),
+    "metricdefinition": ("name",),
+    "metrichistory": ("name", "metricObjectName", "metricValue", "collectionTime"),
+    "iormplan": ("name", "status"),
+    "alerthistory": ("name", "beginTime", "severity", "alertMessage"),
+    "threshold": ("name",),
+}
+TAGS = {"metriccurrent": "metric", "metrichistory": "metric"}
+"""What an object is called in XML, where that is not its kind."""
+
+
+def word(text: str) -> Shown:
+    """A text."""
+    return Shown(text, text, text)
+
+
+def whole(value: int) -> Shown:
+    """A plain whole number."""
+    return Shown(str(value), str(value), value)
+
+
+def measured(value: float, unit: str) -> Shown:
+    """A metric's value: rounded with its unit as text, with every digit in XML."""
+    xml = str(int(value)) if value == int(value) and abs(value) < 2**63 else repr(value)
+    return Shown(printed(value, unit), xml, value)
+
+
+def moment(ns: int) -> Shown:
+    """A time: to the second as text, in ms since 1970 in XML."""
+    text = datetime.fromtimestamp(ns // 10**9, UTC).isoformat()
+    return Shown(text, str(ns // 10**6), text)
+
+
+def size(size_bytes: int) -> Shown:
+    """A size: the largest unit that leaves a number of 1 or more, with all its digits."""
+    number, letter = float(size_bytes), ""
+    for letter_next in "KMGTP":
+        if number < 1024:
+            break
+        number, letter = number / 1024, letter_next
+    text = f"{number:.15g}{letter}"
+    return Shown(text, text, size_bytes)
+
+
+def attribute_of(kind: str, name: str) -> str:
+    """The attribute as it is spelt; raises `RefusedError`."""
+    known = (*ATTRIBUTES[kind], *HIDDEN.get(kind, ()))
+    found = [own for own in known if own.lower() == name.lower()]
+    return found[0] if found else syntax()
+
+
+def columns(query: Query, *, xml: bool = False) -> tuple[str, ...]:
+    """The attributes that a query shows: where it names none, all of them in DETAIL and XML."""
+    if query.attributes is None:
+        return ATTRIBUTES[query.kind] if query.detail or xml else DEFAULTS[query.kind]
+    if [name.lower() for name in query.attributes] == ["all"]:
+        return ATTRIBUTES[query.kind]
+    return tuple(attribute_of(query.kind, name) for name in query.attributes)
+
+
+def selected(query: Query, things: list[Thing]) -> list[Thing]:
+    """The objects that a query asks for, in its order; raises `RefusedError`."""
+    columns(query)
+    if query.names:
+        known = {thing.get("name", NOTHING).text.lower() for thing in things}
+        unknown = [name for name in query.names if name.lower() not in known]
+        if unknown:
+            raise RefusedError(2007, f"{query.kind} does not exist: {', '.join(unknown)}")
+        wanted = {name.lower() for name in query.names}
+        things = [thing for thing in things if thing["name"].text.lower() in wanted]
+    for condition in query.where:
+        things = _filtered(query.kind, condition, things)
+    for name, down in reversed(query.order):
+        attribute = attribute_of(query.kind, name)
+        things = sorted(things, key=lambda t: _ordered(t.get(attribute, NOTHING)), reverse=down)
+    return things if query.limit is None else things[: query.limit]
+
+
+def _ordered(value: Shown) -> tuple[int, float, str]:
+    return (0, value.key, "") if isinstance(value.key, float | int) else (1, 0.0, value.key)
+
+
+def _filtered(kind: str, condition: Condition, things: list[Thing]) -> list[Thing]:
+    attribute = attribute_of(kind, condition.attribute)
+    if condition.operator.endswith("like"):
+        try:
+            pattern = re.compile(condition.value)
+        except re.error:
+            syntax()
+        positive = condition.operator == "like"
+        return [thing for thing in things if bool(pattern.fullmatch(thing.get(attribute, NOTHING).text)) == positive]
+    return [thing for thing in things if _holds(thing.get(attribute, NOTHING), condition.operator, condition.value)]
+
+
+def _holds(value: Shown, operator: str, wanted: str) -> bool:
+    """Numbers are compared as numbers, texts as texts, = and != in any case."""
+    left: float | str = value.key
+    right: float | str = wanted
+    if isinstance(left, float | int):
+        number = number_and_unit(wanted)
+        bytes_ = size_bytes(wanted)
+        if number is None:
+            return operator == "!="
+        right = float(bytes_) if bytes_ is not None else number[0]
+    else:
+        left, right = left.lower(), wanted.lower()
+    if operator in ("=", "!="):
+        return (left == right) == (operator == "=")
+    # Both are of one kind by now.
+    return left > right if operator == ">" else left < right  # type: ignore[operator]
