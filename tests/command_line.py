@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import TextIO, cast
 from unittest import mock
 
-from dbdyno.signals import Listener
-
 from dbdyno.cli import main
+from dbdyno.signals import Listener
 
 
 def dbdyno(
