@@ -101,9 +101,9 @@ def test_what_is_planted_in_an_arm_fails_its_gate(tmp_path: Path, planted: str, 
     assert gate in failed(model), model["gates"]
 
 
-def test_drift_of_both_arms_fails_the_gate_of_drift(tmp_path: Path):
+def test_drift_of_both_arms_fails_the_gate_of_their_level(tmp_path: Path):
     model = judged(plan("", every="drift = 2.0", blocks=16), tmp_path)
-    assert "drift" in failed(model), model["gates"]
+    assert "level" in failed(model), model["gates"]
 
 
 def test_the_same_seed_gives_the_same_evidence(tmp_path: Path):
