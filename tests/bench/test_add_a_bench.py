@@ -1,4 +1,4 @@
-"""A new kind of bench is one folder and one row: the one of docs/add-a-bench.md runs a whole study."""
+"""A new kind of bench is one folder and one row: the one of docs/how-to/add-a-bench.md runs a whole study."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from dbdyno.bench import kinds
 from dbdyno.cli.main import cli
 
-PAGE = Path(__file__).parents[2] / "docs" / "add-a-bench.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "add-a-bench.md"
 CODE, ROW = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 PLAN = """\
 title = "sums"

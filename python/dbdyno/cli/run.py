@@ -102,10 +102,9 @@ def _interrupted(plan: Plan | None, cut: Run | None) -> str:
     from dbdyno.bench.kinds import kind_named, kind_of
 
     kind = kind_of(plan.dsn) if plan is not None else kind_named(cut.manifest["bench"] if cut else "")
-    return (
-        f"interrupted: {kind.bench().traits.interrupted}; whole blocks are kept; "
-        "`dbdyno runs` lists the run, `dbdyno run --resume last` finishes it"
-    )
+    traits = kind.bench().traits
+    goes_on = "" if traits.refuses_resume else ", `dbdyno run --resume last` finishes it"
+    return f"interrupted: {traits.interrupted}; whole blocks are kept; `dbdyno runs` lists the run{goes_on}"
 
 
 def _carried_out(

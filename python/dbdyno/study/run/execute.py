@@ -53,6 +53,7 @@ def start(
     with contextlib.ExitStack() as stack:
         around = _around(stack, folder, progress, ways)
         bench = stack.enter_context(held(opened(plan, around)))
+        around.stopping.on_ask = bench.stop
         ready = bench.prepare(seed)
         _ask(bench, agree, around.stopping)
         around.stopping.check()
@@ -86,6 +87,7 @@ def resume(
     with contextlib.ExitStack() as stack:
         around = replace(_around(stack, run.path.parent, progress, ways), cut=run, target=target)
         bench = stack.enter_context(held(opened(plan, around)))
+        around.stopping.on_ask = bench.stop
         ready = bench.prepare(int(run.manifest["seed"]))
         _ask(bench, agree, around.stopping)
         around.stopping.check()
@@ -231,7 +233,6 @@ def _carry_out(run: Run, bench: Bench, ready: Ready, stopping: Stopping, progres
     whole = {block.index for block in run.blocks()}
     again = whole and bench.traits.warms_up_again
     todo = [block for block in ready.blocks if block.index not in whole or (again and block.kind == "warmup")]
-    stopping.on_ask = bench.stop
     seconds = ready.seconds() * len(todo) / len(ready.blocks) or None
     progress.begin(run.id, len(ready.blocks), len(ready.blocks) - len(todo), seconds)
     try:
