@@ -11,7 +11,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 PYTHON_FILES := python packages tests benches
 CORE := python/dbdyno/_core.abi3.so
 
-.PHONY: help setup setup-test build wheel demo test test-rust test-python matrix soak bench lint audit format clean
+.PHONY: help setup setup-test build wheel man demo test test-rust test-python matrix soak bench lint audit format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -51,6 +51,9 @@ wheel: setup  ## dist/: a wheel for this platform (abi3, Python 3.11 and later),
 	$(BIN)/maturin build --release --quiet --out dist
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist packages/dbdyno-rig
+
+man: setup $(VENV)/dev  ## man pages of all commands in target/man
+	$(BIN)/python tools/man.py target/man
 
 demo: setup  ## the study redo-size on an embedded PostgreSQL, about two minutes
 	$(BIN)/dbdyno run redo-size
