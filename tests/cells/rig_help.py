@@ -15,7 +15,7 @@ from dbdyno_rig.rack import Load, Rack
 from dbdyno_rig.serve import Served, Servers
 
 SECOND = 10**9
-UPDATES = {"kind": "update-loop", "blocks": 20_000, "skew": 0.5, "think_ms": 5}
+UPDATES = {"kind": "update-loop", "blocks": 20_000, "skew": 0.5, "think_ms": 50}
 SMALL_BUFFERS = {"database.buffers.buffers": "500"}
 
 

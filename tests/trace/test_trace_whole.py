@@ -41,13 +41,6 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def big(tmp_path: Path) -> Path:
-    path = tmp_path / "big.trc"
-    path.write_text(trace(orders=20_000) * 12)
-    return path
-
-
 def test_a_half_trace_import_passes_as_whole_after_a_full_disk(big: Path, tmp_path: Path):
     """The limit on a file's size stands in for the disk's end: the write fails in the same way."""
     out = tmp_path / "runs" / "half"
