@@ -86,7 +86,7 @@ def serving(cells: list[Cell], folder: Path, **given) -> Iterator[Served]:
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(work()))
     thread.start()
-    assert ready.wait(20)
+    assert ready.wait(120)
     try:
         yield found[0]
     finally:

@@ -108,7 +108,7 @@ def test_the_plans_are_put_back_however_the_run_ends(rig: Rig, tmp_path: Path, h
     with rig.start("--yes", "--out", str(tmp_path / "runs"), "--set", "turn=1h") as process:
         assert eventually(lambda: all("flashLog" in str(plan) for plan in rig.plans[1:]))
         process.send_signal(how)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=120)
     assert process.returncode == (-how if how is signal.SIGKILL else 130)
     assert eventually(lambda: rig.plans == before), errors
     assert "Traceback" not in errors

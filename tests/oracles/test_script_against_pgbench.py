@@ -126,7 +126,7 @@ class Server:
         start = len(log.read_bytes())
 
         def heard() -> list[str]:
-            until = time.monotonic() + 60
+            until = time.monotonic() + 120
             while not re.search(rb"alter role \w+ reset.*\n", whole := log.read_bytes()[start:]):
                 assert time.monotonic() < until, "the server has not logged the end"
                 time.sleep(0.02)
