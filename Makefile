@@ -61,7 +61,8 @@ demo: setup  ## the study redo-size on an embedded PostgreSQL, about two minutes
 test: setup $(VENV)/dev test-rust test-python  ## all tests
 
 test-rust:
-	$(CARGO) test --release --quiet --workspace --exclude dyno-python
+	$(CARGO) test --profile bench --quiet --workspace --tests --example evaluate
+	$(CARGO) test --profile bench --quiet --workspace --doc
 
 # More workers than cores: some tests wait for servers. Each worker has servers of its own, and takes from the others
 # when it is done.
