@@ -55,8 +55,8 @@ wheel: setup  ## dist/: a wheel for this platform (abi3, Python 3.11 and later),
 man: setup $(VENV)/dev  ## man pages of all commands in target/man
 	$(BIN)/python tools/man.py target/man
 
-demo: setup  ## the study redo-size on an embedded PostgreSQL, about two minutes
-	$(BIN)/dbdyno run redo-size
+demo: setup  ## synchronous_commit on and off on an embedded PostgreSQL, about two minutes
+	$(BIN)/dbdyno run examples/synchronous_commit.toml
 
 test: setup $(VENV)/dev test-rust test-python  ## all tests
 
