@@ -55,9 +55,9 @@ STUDY = Study(
     "once without a flash log and once with it; in 20 blocks of 10,000 commits a session. The "
     "commit is timed on its own: it is the wait 'log file sync' and what it costs to make it.",
     targets="models with storage cells: --target model:exadata-x2 by default; and two real paths: "
-    "--target host --set paths=/disk/redo,/flash/redo, whose factors are in docs/probe.md; and "
+    "--target host --set paths=/disk/redo,/flash/redo, whose factors are in docs/how-to/probe.md; and "
     "storage cells under the load of their own databases: --target cells:HOST1,HOST2 --set "
-    "database=NAME, whose factors are in docs/cells.md",
+    "database=NAME, whose factors are in docs/how-to/cells.md",
     source="Guy Harrison, 2012: 'log file sync' of 4,000,000 commits with and without Exadata's "
     "smart flash log, from event 10046 (E9)",
     found_there="On against off: median 500 / 481 us, mean 542.4 / 508.7, first quartile 452 / "
