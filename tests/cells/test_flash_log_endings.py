@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import threading
 import time
 from collections import deque
@@ -42,7 +41,7 @@ def test_a_cell_that_collects_nothing_anew_costs_its_own_column(rig: Rig, tmp_pa
             """Nothing is collected any more."""
 
     samples[1] = Held(samples[1])
-    run = rig.run(rig.plan(patience="3s"), tmp_path, progress=Notes())
+    run = rig.run(rig.plan(patience="10s"), tmp_path, progress=Notes())
     port = rig.served.ports[1]
     name = f"127.0.0.1:{port}"
     model = analyse(run)
@@ -103,11 +102,10 @@ def test_a_plan_that_somebody_else_made_meanwhile_is_left_alone(rig: Rig, tmp_pa
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_the_plans_are_put_back_however_the_run_ends(rig: Rig, tmp_path: Path, how: signal.Signals):
     before = rig.plans
-    words = rig.words("--yes", "--out", str(tmp_path / "runs"), "--set", "turn=1h")
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+    with rig.start("--yes", "--out", str(tmp_path / "runs"), "--set", "turn=1h") as process:
         assert eventually(lambda: all("flashLog" in str(plan) for plan in rig.plans[1:]))
         process.send_signal(how)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=120)
     assert process.returncode == (-how if how is signal.SIGKILL else 130)
     assert eventually(lambda: rig.plans == before), errors
     assert "Traceback" not in errors

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import threading
@@ -118,15 +117,7 @@ def test_the_command_asks_and_the_dry_run_does_not(rig: Rig, tmp_path: Path):
     before = rig.plans
 
     def done(*more: str, answer: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*rig.words("--out", str(tmp_path / "runs"), *more)],
-            input=answer,
-            text=True,
-            capture_output=True,
-            check=False,
-            timeout=120,
-            env={**os.environ},
-        )
+        return dbdyno(*rig.words("--out", str(tmp_path / "runs"), *more), stdin=answer)
 
     dry = done("--dry-run")
     assert dry.returncode == 0

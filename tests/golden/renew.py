@@ -125,19 +125,14 @@ def make(case: str, folder: Path) -> Path:
 
 def make_on_cells(folder: Path) -> Iterator[tuple[str, Path]]:
     """A run on two modelled cells, and one of their base against itself."""
-    from flash_rig import FIRST, LOAD, SECOND, SPEED, Cell, Rack, Rig, passing, serving
+    from flash_rig import two_cells
 
     from dbdyno.cells import iorm_switch
 
     iorm_switch.SETTLE_S = 0.2
-    made = Rack("model:exadata-x2", LOAD, speed=SPEED)
-    cells = [Cell(made, number) for number in range(2)]
-    for cell, text in zip(cells, (FIRST, SECOND), strict=True):
-        cell.answer(text)
-    with serving(cells, folder) as served, passing(made) as stop:
-        rig = Rig(cells, served, stop)
+    with two_cells(folder) as rig:
         for case, more in (("cells-flash-log", []), ("cells-aa", ["--aa"])):
-            reach = rig.words("--blocks", "4", "--yes", "--out", str(folder / case), *more)[3:]
+            reach = rig.words("--blocks", "4", "--yes", "--out", str(folder / case), *more)
             CliRunner().invoke(golden._cli(), reach)
             yield case, max((folder / case).iterdir())
 

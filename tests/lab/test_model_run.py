@@ -91,11 +91,11 @@ def test_an_interrupted_run_is_finished_and_equals_one_that_was_not(desk: Desk):
         env=environment(),
     )
     blocks = desk.folder / "runs"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while len(list(blocks.glob("*/blocks/*.json"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said
     assert "whole blocks are kept" in said
     run = desk.run()

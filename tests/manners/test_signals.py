@@ -76,7 +76,7 @@ def started(phase: str, way: str, folder: Path) -> subprocess.Popen[str]:
 def test_a_signal_ends_it_in_every_phase(phase: str, number: signal.Signals, tmp_path: Path):
     child = started(phase, "computing", tmp_path)
     child.send_signal(number)
-    _, said = child.communicate(timeout=60)
+    _, said = child.communicate(timeout=120)
     assert (child.returncode, said.strip()) == (130, "interrupted")
 
 
@@ -87,7 +87,7 @@ def test_the_second_signal_ends_what_does_not_hear_the_first(number: signal.Sign
     assert child.stdout is not None
     assert child.stdout.readline() == "not heard\n"
     child.send_signal(number)
-    child.communicate(timeout=60)
+    child.communicate(timeout=120)
     assert child.returncode == 130
 
 

@@ -344,31 +344,9 @@ def _metric_rows(verdict: Verdict, measures: Measures) -> list[dict[str, Any]]:
 
 def metric_row(c: BlockComparison, *, arm: int, base: int) -> dict[str, Any]:
     """A comparison of two arms as a row of `metrics` in the model."""
-    return {
-        "arm": arm,
-        "baseline": base,
-        "metric": c.metric,
-        "label": c.label,
-        "unit": c.unit,
-        "higher_is_better": c.higher_is_better,
-        "base_value": c.base_value,
-        "value": c.value,
-        "ratio": c.ratio,
-        "low": c.low,
-        "high": c.high,
-        "boot_low": c.boot_low,
-        "boot_high": c.boot_high,
-        "level": c.level,
-        "p": c.p,
-        "q": c.q,
-        "blocks": c.blocks,
-        "decision": c.decision,
-        "words": c.words,
-        "smallest_visible": c.smallest_visible,
-        "blocks_needed": c.blocks_needed,
-        "tell_low": c.tell_low,
-        "tell_high": c.tell_high,
-    }
+    from dbdyno.stats.blocks import row_of
+
+    return {"arm": arm, "baseline": base, **row_of(c)}
 
 
 def _classical(latencies: pictures.Latencies, measures: Measures) -> list[dict[str, Any]]:
