@@ -16,7 +16,6 @@ from dbdyno.bench.mock.script import Script
 from dbdyno.bench.operations import Operations
 from dbdyno.bench.protocol import Facts, Reads, Ready, Traits
 from dbdyno.bench.quiet import QuietBench, arm_row
-from dbdyno.errors import PlanError
 from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
@@ -43,8 +42,6 @@ class MockBench(QuietBench):
     def prepare(self, seed: int | None = None) -> Ready:
         """Reads the scripts."""
         plan = self.plan
-        if reason := self.can(plan):
-            raise PlanError(reason, where=plan.title, next_step='write kind = "mock" under [workload]')
         self.scripts = [Script.of(plan.parameters_of(arm)) for arm in plan.arms]
         self.seed = seed if seed is not None else plan.schedule.seed or secrets.randbits(31)
         how = timing(plan.schedule, "slices" if len(plan.arms) > 1 else "turns")

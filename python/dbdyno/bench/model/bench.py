@@ -53,7 +53,7 @@ class ModelBench(QuietBench):
 
     def prepare(self, seed: int | None = None) -> Ready:
         """Reads the machine and has the core check everything. Raises `PlanError`, `ModelError`."""
-        plan, cut = checked(self, self.plan), self.around.cut
+        plan, cut = self.plan, self.around.cut
         if cut is not None:
             self.machine = parsed(plan.dsn or "", cut.manifest["machine"]["toml"])
         else:
@@ -113,17 +113,6 @@ def check_on_model(plan: Plan, machine: Machine) -> None:
     if refusal(plan):
         raise PlanError("a model cannot run this")
     core_run(plan, machine, 0)
-
-
-def checked(bench: ModelBench, plan: Plan) -> Plan:
-    """The plan, if a model can run it; raises `PlanError` with the reason."""
-    if reason := bench.can(plan):
-        raise PlanError(
-            f"a model cannot run this: {reason}",
-            where=plan.study or plan.title,
-            next_step="run it on an engine: leave --target out, or name a PostgreSQL",
-        )
-    return plan
 
 
 def core_run(plan: Plan, machine: Machine, seed: int) -> Any:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.guardian import Guardian
-from dbdyno.bench.kinds import kind_of
 from dbdyno.bench.protocol import Circumstances
 from dbdyno.signals import Stopping
 from dbdyno.study.plan.plan import Plan
-from dbdyno.study.run.execute import held, plan_to_resume
+from dbdyno.study.run.execute import held, opened, plan_to_resume
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
@@ -34,7 +33,7 @@ def describe_rest(run: Run, target: str | None = None, ways: Mapping[str, Any] |
 
 
 def _page(plan: Plan, around: Circumstances) -> str:
-    with held(kind_of(plan.dsn).bench()(plan, around)) as bench:
+    with held(opened(plan, around)) as bench:
         bench.prepare()
         page = bench.describe()
         return f"{page}nothing was changed\n" if bench.traits.asks else page

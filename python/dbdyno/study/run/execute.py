@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench.kinds import kind_named, kind_of
+from dbdyno.bench.kinds import kind_named, kind_of, usages
 from dbdyno.bench.protocol import Circumstances
 from dbdyno.errors import Error, EvidenceError, PlanError
 from dbdyno.evidence.run import Run, new_run, this_process
@@ -138,8 +138,16 @@ def refuse_ended(run: Run) -> None:
 
 
 def opened(plan: Plan, around: Circumstances) -> Bench:
-    """The bench that a plan names."""
-    return kind_of(plan.dsn).bench()(plan, around)
+    """The bench that a plan names; raises `PlanError` where it cannot run it."""
+    kind = kind_of(plan.dsn)
+    bench = kind.bench()(plan, around)
+    if reason := bench.can(plan):
+        raise PlanError(
+            f"{kind.word} cannot run this: {reason}",
+            where=plan.study or plan.title,
+            next_step=f"name another target: --target {', --target '.join(usages(kind))}",
+        )
+    return bench
 
 
 @contextlib.contextmanager
