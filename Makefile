@@ -11,7 +11,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 PYTHON_FILES := python packages tests benches
 CORE := python/dbdyno/_core.abi3.so
 
-.PHONY: help setup setup-test build wheel man demo test test-rust test-python matrix soak bench lint audit format clean
+.PHONY: help setup setup-test build wheel man demo test test-rust test-python matrix soak bench reference lint audit format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -88,6 +88,10 @@ lint: setup $(VENV)/dev  ## formatting, lints and types; warnings are errors
 	$(BIN)/ruff format --check $(PYTHON_FILES)
 	$(BIN)/ruff check $(PYTHON_FILES)
 	$(BIN)/mypy
+
+reference: setup  ## pages of docs that are tables of the program
+	$(BIN)/python tools/reference
+	$(BIN)/python -m dbdyno.study.plan.reference > docs/reference/plan.md
 
 audit:  ## the workflows; dependencies: licences, sources, duplicates, advisories; says what could not be checked
 	@tools/lint-workflows

@@ -20,7 +20,7 @@ from mariadb_server import MariaServer, missing
 from psycopg.conninfo import make_conninfo
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.bench.postgres.events import wait_class
+from dbdyno.evidence.events import wait_class
 from dbdyno.report.live import render_frame
 from dbdyno.snapshot.live import Reading, frame
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
@@ -53,7 +53,7 @@ class Made:
         return {"1": "select 1", "2": "/* dbdyno */ select 2", "3": "select 3"}
 
     def wait_class(self, kind: str | None, event: str | None) -> str:
-        return wait_class(kind, event)
+        return wait_class("postgresql", kind, event)
 
 
 def reading(second: float, counters: dict[str, Any], **statements: tuple[float, float]) -> Reading:

@@ -6,6 +6,7 @@
 // Docs here are Python docstrings, and arguments arrive as owned Python values.
 #![allow(clippy::doc_markdown, clippy::needless_pass_by_value)]
 
+mod catalogue;
 mod errors;
 mod evidence;
 mod load;
@@ -21,6 +22,8 @@ use pyo3::prelude::*;
 /// The Rust core of dbdyno.
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use crate::catalogue::{wait_class, wait_classes, wait_events};
     #[pymodule_export]
     use crate::evidence::{write_calls, write_metrics, write_waits};
     #[pymodule_export]

@@ -117,7 +117,7 @@ class Observer:
     def write(self, folder: Path, name: str) -> None:
         """Writes this block's waits and metrics as parts and begins afresh."""
         from dbdyno import _core
-        from dbdyno.bench.postgres.events import wait_class
+        from dbdyno.evidence.events import wait_class
 
         waits: dict[str, list[Any]] = {}
         for watcher in self.watchers:
@@ -126,7 +126,8 @@ class Observer:
         if waits and waits["arm"]:
             pairs = zip(waits["event_type"], waits["event"], waits["object"], strict=True)
             waits["class"] = [
-                wait_class(kind, event, background=thing != "client backend") for kind, event, thing in pairs
+                wait_class("postgresql", kind, event, background=thing != "client backend")
+                for kind, event, thing in pairs
             ]
             _core.write_waits(folder / "waits", name, waits)
         if self.metrics:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dbdyno.model.claims.base import MECHANISM, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
-from dbdyno.model.claims.n02 import WRITE
-from dbdyno.model.claims.n05 import MACHINE, WORK
+from dbdyno.model.claims.flash_log_cost import WRITE
+from dbdyno.model.claims.redo_on_flash import MACHINE, WORK
 
 PLACES = {"disk": "log_sas", "flash": "log_flash", "both": "log_sas,log_flash"}
 

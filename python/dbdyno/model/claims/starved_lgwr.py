@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dbdyno.model.claims.base import PART_CHOSEN, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
-from dbdyno.model.claims.n02 import SYNC, WRITE
+from dbdyno.model.claims.flash_log_cost import SYNC, WRITE
 
 MACHINE = "sas-and-flash"
 WORK = {"kind": "commit-loop", "redo_bytes": "512", "cpu_us": 500.0}

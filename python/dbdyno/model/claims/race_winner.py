@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dbdyno.model.claims.base import LOAD_CHOSEN, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench, Evidence
-from dbdyno.model.claims.n02 import MACHINE, ONE_ROW, SESSIONS
+from dbdyno.model.claims.flash_log_cost import MACHINE, ONE_ROW, SESSIONS
 
 # Changes of a table larger than the buffers. The controllers' memory is made small, so that the
 # database writer fills it within seconds and not minutes.

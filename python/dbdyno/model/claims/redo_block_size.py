@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dbdyno.model.claims.base import FITTED, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
-from dbdyno.model.claims.n05 import MACHINE, SYNC, WORK
+from dbdyno.model.claims.redo_on_flash import MACHINE, SYNC, WORK
 
 PLACES = {"small": ("log_flash", 512), "large": ("log_flash", 4096), "disk": ("log_sas", 4096)}
 

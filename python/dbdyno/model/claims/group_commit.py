@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dbdyno.model.claims.base import MECHANISM, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
-from dbdyno.model.claims.n02 import MACHINE, ONE_ROW, SESSIONS, TRANSACTIONS
+from dbdyno.model.claims.flash_log_cost import MACHINE, ONE_ROW, SESSIONS, TRANSACTIONS
 
 
 def measure(bench: Bench) -> list[Part]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dbdyno.model.claims.base import MECHANISM, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench, Evidence
-from dbdyno.model.claims.n05 import MACHINE
+from dbdyno.model.claims.redo_on_flash import MACHINE
 
 KB = 1_024
 SIZES_KB = (64, 256, 512, 960, 1_024, 1_408, 1_984, 2_048)

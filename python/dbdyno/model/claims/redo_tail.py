@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dbdyno.model.claims.base import LOAD_CHOSEN, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
-from dbdyno.model.claims.n02 import MACHINE, SYNC
-from dbdyno.model.claims.n03 import BUSY, BUSY_DISKS, BUSY_SESSIONS
+from dbdyno.model.claims.flash_log_cost import MACHINE, SYNC
+from dbdyno.model.claims.race_winner import BUSY, BUSY_DISKS, BUSY_SESSIONS
 
 SLOW = 10
 
