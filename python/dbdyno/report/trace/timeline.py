@@ -25,6 +25,8 @@ _LETTERS = {
     "lock": ("X", "bright_red"),
     "latch": ("x", "bright_magenta"),
     "network": ("n", "bright_black"),
+    "cluster": ("g", "bright_blue"),
+    "scheduler": ("s", "bright_green"),
     "other": ("o", "white"),
     "idle": ("·", "bright_black"),
     "unaccounted": ("?", "bright_yellow"),
