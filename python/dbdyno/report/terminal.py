@@ -33,7 +33,6 @@ _STYLES = {"good": "green", "bad": "red", "even": "blue", "doubt": "yellow"}
 _STATIONS = 6
 _STRIP = 21
 _BARS = 8
-_WARNINGS_MOST = 6
 # The columns of the arms, the most telling first: as many as fit.
 _ARM_COLUMNS = (
     "per second",
@@ -327,13 +326,7 @@ def _gates(analysis: Analysis, page: Console) -> None:
         console.item(page, "✗", Text(f"check failed: {gate['text']}{effect}", style="red" if effect else "yellow"))
         if gate["next"]:
             console.item(page, " ", console.plain(f"next: {gate['next']}"))
-    for warning in view["warnings"][:_WARNINGS_MOST]:
-        console.item(page, "!", Text(warning["text"], style="yellow"))
-        if warning["next"]:
-            console.item(page, " ", console.plain(f"next: {warning['next']}"))
-    left = len(view["warnings"]) - _WARNINGS_MOST
-    if left > 0:
-        console.item(page, "!", Text(f"{left} more; --format json has all", style="yellow"))
+    console.warnings(page, view["warnings"])
     if unknown:
         console.item(page, "?", console.plain(f"not known: {', '.join(unknown)}", "dim"))
 

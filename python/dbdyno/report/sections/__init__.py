@@ -28,6 +28,7 @@ ORDER = (
     "databases",
     "devices",
     "contributions",
+    "pairs",
     "lines",
     "tails",
     "classical",

@@ -15,26 +15,30 @@ STATES = {
     None: {"word": "not known", "tone": "doubt", "sign": "?"},
 }
 EFFECTS = {"withholds": "withholds the verdict", "provisional": "makes the verdict provisional"}
+TEXT_MOST = 600
+"""Characters of a warning on a page."""
 _ORDER = (False, None, True)
 
 
 def view(analysis: Analysis) -> base.View | None:
     """Gates and warnings, or None where there are neither."""
     gates = reading.entries(analysis, "gates")
-    warnings = reading.entries(analysis, "warnings")
-    if not gates and not warnings:
+    found = warnings(analysis)
+    if not gates and not found:
         return None
-    return {
-        "gates": [_gate(gate) for state in _ORDER for gate in gates if _state(gate) is state],
-        "warnings": [
-            {
-                "code": fmt.line(warning.get("code") or ""),
-                "text": fmt.line(warning.get("text") or ""),
-                "next": fmt.line(warning.get("next") or ""),
-            }
-            for warning in warnings
-        ],
-    }
+    return {"gates": [_gate(gate) for state in _ORDER for gate in gates if _state(gate) is state], "warnings": found}
+
+
+def warnings(analysis: Analysis) -> list[base.View]:
+    """The warnings, none so long that it hides the others; the model has them whole."""
+    return [
+        {
+            "code": fmt.line(warning.get("code") or ""),
+            "text": fmt.line(warning.get("text") or "", TEXT_MOST),
+            "next": fmt.line(warning.get("next") or "", TEXT_MOST),
+        }
+        for warning in reading.entries(analysis, "warnings")
+    ]
 
 
 def _state(gate: dict[str, Any]) -> bool | None:

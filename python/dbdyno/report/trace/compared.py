@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.report import console
 from dbdyno.report import format as fmt
 from dbdyno.report.reading import Analysis
-from dbdyno.report.sections import account, base, changes, contributions, lines, tails
+from dbdyno.report.sections import account, base, changes, contributions, lines, pairs, tails
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,7 +68,8 @@ def _print_changes(analysis: Analysis, page: Console) -> None:
 
 
 def print_compared(analysis: Analysis, page: Console) -> None:
-    """What only traces have: every line, and the tail."""
+    """What only traces have: pairs of files, every line, and the tail."""
+    _print_pairs(analysis, page)
     _print_lines(analysis, page)
     print_tails(analysis, page)
 
@@ -88,6 +89,21 @@ def _print_contributions(analysis: Analysis, page: Console) -> None:
         table.add_row(*cells, console.plain(_sided(row["part"]), style))
     page.print()
     page.print(table)
+
+
+def _print_pairs(analysis: Analysis, page: Console) -> None:
+    shown = pairs.view(analysis)
+    if shown is None:
+        return
+    numbers = [*(fmt.line(name, 14) for name in shown["names"]), "difference", "change"]
+    table = console.table("Pairs that differ most", [shown["time"]], numbers, narrowest=12, padding=(0, 2, 0, 0))
+    for row in shown["rows"]:
+        cells = (row["name"], *row["sides"], row["difference"], row["change"])
+        table.add_row(*(console.plain(cell) for cell in cells))
+    page.print()
+    page.print(table)
+    if shown["left"]:
+        page.print(console.plain(f"{shown['left']} more; --format json has all", "dim"))
 
 
 def _sided(part: float) -> str:

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.report import console, reading
 from dbdyno.report import format as fmt
 from dbdyno.report.reading import Analysis
-from dbdyno.report.sections import base
+from dbdyno.report.sections import base, gates
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-_WARNINGS_MOST = 4
-_LINES_MOST = 3
 KINDS = {
     "profile": "Response-time profile",
     "sql": "Statements",
@@ -105,14 +103,7 @@ def place(path: object, line: object) -> str:
 
 def warnings(model: Analysis) -> base.View | None:
     """The warnings, or None without any."""
-    found = [
-        {
-            "code": fmt.line(warning.get("code") or ""),
-            "text": fmt.line(warning.get("text") or ""),
-            "next": fmt.line(warning.get("next") or ""),
-        }
-        for warning in reading.entries(model, "warnings")
-    ]
+    found = gates.warnings(model)
     return {"gates": [], "warnings": found} if found else None
 
 
@@ -128,18 +119,10 @@ def print_head(model: Analysis, page: Console) -> None:
 
 def print_warnings(model: Analysis, page: Console) -> None:
     """Each warning with its next step."""
-    shown = warnings(model)
-    if shown is None:
-        return
-    page.print()
-    for warning in shown["warnings"][:_WARNINGS_MOST]:
-        console.item(page, "!", console.plain(fmt.line(warning["text"], _LINES_MOST * (page.width - 3)), "yellow"))
-        if warning["next"]:
-            console.item(page, " ", console.plain(f"next: {warning['next']}"))
-    left = len(shown["warnings"]) - _WARNINGS_MOST
-    if left > 0:
-        noun = "warning" if left == 1 else "warnings"
-        console.item(page, "!", console.plain(f"{left} more {noun}; --format json has all", "yellow"))
+    found = gates.warnings(model)
+    if found:
+        page.print()
+        console.warnings(page, found)
 
 
 SECTION = base.Section("trace_head", "Trace", view)

@@ -20,7 +20,7 @@ _KEYS = ("calls", "elapsed_ns", "cpu_ns", "physical_reads", "consistent_reads", 
 _LONGEST = 4000
 _LINES = 5
 _RELATIVES = 4
-CARDS_MOST = 200
+CARDS_MOST = 100
 """So many statements are printed with all that is known of them."""
 COLUMNS = (
     "statement",
@@ -243,27 +243,29 @@ def rows(model: Analysis) -> list[dict[str, Any]]:
 def print_page(model: Analysis, page: Console) -> None:
     """Findings first, then the statements, then the totals."""
     _print_findings(model, page)
-    shown = view(model)
-    entries = (shown or {"statements": []})["statements"]
-    for entry in entries[:CARDS_MOST]:
-        _print_statement(entry, page)
+    entries = reading.entries(model, "statements")
+    for at, entry in enumerate(entries[:CARDS_MOST], 1):
+        _print_statement(_statement(at, entry, {}), page)
     if len(entries) > CARDS_MOST:
-        _print_brief(entries[CARDS_MOST:], page)
-    if shown and shown["left_out"]:
-        page.print(console.plain(shown["left_out"], "dim"))
+        _print_brief(entries, page)
+    left = _left_out(reading.dig(model, "left_out") or {})
+    if entries and left:
+        page.print(console.plain(left, "dim"))
         page.print()
     for table in (totals(model) or {"tables": []})["tables"]:
         _print_steps(table["title"], table, page)
         page.print()
 
 
-def _print_brief(entries: list[base.View], page: Console) -> None:
-    """A line each for statements beyond the first: what they cost, and how their text begins."""
+def _print_brief(entries: list[dict[str, Any]], page: Console) -> None:
+    """A line each for the statements beyond the first: what they cost, and how their text begins."""
     page.print(console.plain("A line each for the rest; JSON and HTML have all of each", "dim"))
-    for entry in entries:
-        cells = entry["total"]["cells"]
-        head = f"{entry['number']:>6}. {entry['share']:>6}  {cells[1]:>12} s  {cells[0]:>8} calls  "
-        page.out((head + fmt.line(f"{entry['name']}  {entry['text'][:200]}", max(page.width - len(head), 20))).rstrip())
+    for at, entry in enumerate(entries[CARDS_MOST:], CARDS_MOST + 1):
+        total = entry.get("total") or {}
+        calls, elapsed = fmt.count(total.get("calls")), seconds(total.get("elapsed_ns"))
+        head = f"{at:>6}. {share(entry.get('share')):>6}  {elapsed:>12} s  {calls:>8} calls  "
+        words = f"{statement_name(entry.get('statement'), None)}  {(entry.get('text') or '')[:200]}"
+        page.out((head + fmt.line(words, max(page.width - len(head), 20))).rstrip())
     page.print()
 
 
