@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use dyno_evidence::{Call, CallsWriter};
 
 use crate::LoadError;
+use crate::block::{Activity, Block};
 use crate::record::{ErrorCodes, HELD_ROWS, Pool};
-use crate::shared::{Activity, Shared};
 
 /// How often it looks at the wish to stop.
 const LOOK: Duration = Duration::from_millis(25);
@@ -19,7 +19,7 @@ const CANCEL_TRY: Duration = Duration::from_millis(300);
 const CLOSE_AFTER: Duration = Duration::from_millis(600);
 
 /// Keeps rows in memory up to a budget, then writes them.
-pub struct Keeper<'a> {
+pub struct RowWriter<'a> {
     writer: &'a mut CallsWriter,
     pool: &'a Pool,
     codes: &'a ErrorCodes,
@@ -27,7 +27,7 @@ pub struct Keeper<'a> {
     rows: usize,
 }
 
-impl<'a> Keeper<'a> {
+impl<'a> RowWriter<'a> {
     /// Keeps nothing yet.
     pub fn new(writer: &'a mut CallsWriter, pool: &'a Pool, codes: &'a ErrorCodes) -> Self {
         Self { writer, pool, codes, held: Vec::new(), rows: 0 }
@@ -58,11 +58,11 @@ impl<'a> Keeper<'a> {
 
 /// Takes full buffers until all threads are done; ends blocked reads when told to stop, and answers
 /// that are overdue.
-pub fn attend(
-    shared: &Shared<'_>,
+pub fn supervise(
+    block: &Block<'_>,
     receiver: &Receiver<Vec<Call>>,
     activities: &[Activity],
-    keeper: &mut Keeper<'_>,
+    rows: &mut RowWriter<'_>,
 ) -> Result<(), LoadError> {
     let mut halted_at: Option<Instant> = None;
     let mut cancelled = false;
@@ -70,32 +70,32 @@ pub fn attend(
     loop {
         match receiver.recv_timeout(LOOK) {
             Ok(buffer) if kept.is_ok() => {
-                kept = keeper.keep(buffer);
+                kept = rows.keep(buffer);
                 if kept.is_err() {
-                    shared.abort();
+                    block.abort();
                 }
             }
             Ok(_) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return kept,
         }
-        if !shared.halted() {
-            shared.end_overdue(activities);
+        if !block.halted() {
+            block.end_overdue(activities);
             continue;
         }
         let halted_at = *halted_at.get_or_insert_with(Instant::now);
         if halted_at.elapsed() >= CLOSE_AFTER {
             // At every look: a session may just have been connected again.
-            shared.each_active(activities, |_, handle| handle.control.shut_down());
+            block.each_active(activities, |_, handle| handle.control.shut_down());
         } else if !cancelled && halted_at.elapsed() >= CANCEL_AFTER {
             cancelled = true;
-            cancel(shared, activities, halted_at + CLOSE_AFTER);
+            cancel(block, activities, halted_at + CLOSE_AFTER);
         }
     }
 }
 
 /// Asks the server to cancel what it does, as long as there is time.
-fn cancel(shared: &Shared<'_>, activities: &[Activity], until: Instant) {
-    shared.each_active(activities, |dialler, handle| {
+fn cancel(block: &Block<'_>, activities: &[Activity], until: Instant) {
+    block.each_active(activities, |dialler, handle| {
         let left = until.saturating_duration_since(Instant::now());
         if handle.key != 0 && !left.is_zero() {
             // A server that does not take it is told by the closed socket.

@@ -11,11 +11,11 @@ use crate::plan::{ArmPlan, Plan};
 use crate::reactor::{self, Pulse};
 use crate::record::ErrorCodes;
 use crate::schedule::Arrivals;
-use crate::session::{Redo, Seat};
+use crate::session_state::{LogPosition, SessionState};
+use crate::slice::Quota;
 use crate::wire::WireError;
 use crate::wire::socket::Control;
 use crate::wire::startup::Dialler;
-use crate::worker::Quota;
 
 /// What ends a blocked session.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Activity {
 pub type Handles = Vec<Mutex<Option<Handle>>>;
 
 /// What all threads of a block see.
-pub struct Shared<'a> {
+pub struct Block<'a> {
     pub plan: &'a Plan,
     pub diallers: &'a [Option<Dialler>],
     pub handles: &'a [Handles],
@@ -72,13 +72,14 @@ pub struct Shared<'a> {
     pub gate: Gate,
     pub quota: Quota,
     pub clock: Clock,
-    pub block: u32,
+    /// Number of the block.
+    pub number: u32,
     pub progress: &'a AtomicU64,
     pub stop: &'a Arc<AtomicBool>,
     pub abort: AtomicBool,
 }
 
-impl Shared<'_> {
+impl Block<'_> {
     /// Whether the caller wants to stop.
     #[inline]
     pub fn stopped(&self) -> bool {
@@ -97,11 +98,11 @@ impl Shared<'_> {
     }
 
     /// Connects a session again.
-    pub fn connect(&self, arm: u16, seat: &mut Seat, limit: Option<Duration>) -> Result<(), LoadError> {
-        let (session, arm) = (usize::from(seat.number), usize::from(arm));
+    pub fn connect(&self, arm: u16, state: &mut SessionState, limit: Option<Duration>) -> Result<(), LoadError> {
+        let (session, arm) = (usize::from(state.number), usize::from(arm));
         let plan = &self.plan.arms[arm];
         match &self.diallers[arm] {
-            Some(dialler) => open(plan, dialler, seat, &self.handles[session][arm], limit, self.stop),
+            Some(dialler) => open(plan, dialler, state, &self.handles[session][arm], limit, self.stop),
             None => Err(LoadError::spec(&plan.spec.name, "the arm is not connected", "connect it")),
         }
     }
@@ -143,7 +144,7 @@ impl Shared<'_> {
 pub fn open(
     arm: &ArmPlan,
     dialler: &Dialler,
-    seat: &mut Seat,
+    state: &mut SessionState,
     handle: &Mutex<Option<Handle>>,
     limit: Option<Duration>,
     stop: &Arc<AtomicBool>,
@@ -167,7 +168,7 @@ pub fn open(
         return Err(LoadError::session_sql(&arm.spec.name, &sql, error));
     }
     link.unblock();
-    seat.link = Some(link);
-    seat.redo = Redo::default();
+    state.link = Some(link);
+    state.redo = LogPosition::default();
     Ok(())
 }
