@@ -20,7 +20,7 @@ _SIGNS = {"iorm": "cells", "logs": "host", "machine": "model"}
 
 def upgraded(manifest: dict[str, Any]) -> dict[str, Any]:
     """The manifest with the bench that made it and how its evidence is read; of anything but a run, as it is."""
-    if "bench" in manifest or "switch" not in manifest:
+    if "bench" in manifest or "plan" not in manifest:
         return manifest
     bench = next((kind for sign, kind in _SIGNS.items() if sign in manifest), "postgres")
     manifest["bench"], manifest["reads"] = bench, type(manifest)(_READS[bench])
