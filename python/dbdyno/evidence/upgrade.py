@@ -36,10 +36,16 @@ def _switching(manifest: dict[str, Any], plan: dict[str, Any], iorm: dict[str, A
     workload, arms, schedule = plan.get("workload"), plan.get("arms"), plan.get("schedule")
     if not (isinstance(workload, dict) and isinstance(arms, list) and isinstance(schedule, dict)):
         return
-    workload["kind"] = "flash-log-switch"
-    workload["parameters"] = {key: iorm.get(key) for key in ("databases", "patience_s", "held")}
-    schedule["turn_ns"] = manifest.get("turn_ns")
     on = iorm.get("on")
-    for arm, own in zip(arms, on if isinstance(on, list) else [], strict=False):
-        if isinstance(arm, dict):
-            arm["parameters"] = {"flash_log": own}
+    states = on if isinstance(on, list) and len(on) == len(arms) else [None] * len(arms)
+    named = {key: iorm.get(key) for key in ("databases", "patience_s", "held")}
+    same = type(manifest)
+    manifest["plan"] = same(
+        plan,
+        workload=same(workload, kind="flash-log-switch", parameters=named),
+        schedule=same(schedule, turn_ns=manifest.get("turn_ns")),
+        arms=[
+            same(arm, parameters=same(flash_log=own)) if isinstance(arm, dict) else arm
+            for arm, own in zip(arms, states, strict=True)
+        ],
+    )
