@@ -8,7 +8,7 @@ import pytest
 from made_recordings import Cells
 
 from dbdyno.cells.show import age_words, show_page, table_rows, worst_of
-from dbdyno.report import reading
+from dbdyno.pages import reading
 from dbdyno.report.cells import arranged
 from dbdyno.report.figures.cells_series import height_used
 

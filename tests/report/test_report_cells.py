@@ -10,7 +10,8 @@ import chromium
 import pytest
 
 from dbdyno.report import cells as pages
-from dbdyno.report import figures, reading, snapshot
+from dbdyno.pages import reading
+from dbdyno.report import figures, snapshot
 from dbdyno.report.figures import cells_rounds, cells_series, shades, theme
 from dbdyno.report.html import render_html, write_html
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dbdyno.report import reading
+from dbdyno.pages import reading
 
 METRIC_COLUMNS = (
     "metric",

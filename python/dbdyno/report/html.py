@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from dbdyno.report import reading
+from dbdyno.pages import reading
 from dbdyno.report.figures import theme
 from dbdyno.report.files import write_whole
 from dbdyno.report.sections import order

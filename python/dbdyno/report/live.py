@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.report import characters, console
-from dbdyno.report import format as fmt
+from dbdyno.pages import format as fmt
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.report import characters, console, reading
-from dbdyno.report import format as fmt
+from dbdyno.pages import reading
+from dbdyno.report import characters, console
+from dbdyno.pages import format as fmt
 from dbdyno.report.flat import rows
-from dbdyno.report.reading import Analysis
+from dbdyno.pages.reading import Analysis
 from dbdyno.report.sections import (
     arms,
     correlation,

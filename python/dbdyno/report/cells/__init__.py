@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dbdyno.report import console, reading, snapshot
+from dbdyno.pages import reading
+from dbdyno.report import console, snapshot
 from dbdyno.report.cells import arranged, lines, page
 from dbdyno.report.sections.base import Section
 

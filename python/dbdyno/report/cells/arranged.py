@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from dbdyno.report import format as fmt
-from dbdyno.report import reading
-from dbdyno.report.reading import Analysis
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
 
 Row = dict[str, Any]
 ROWS_MOST = 1000

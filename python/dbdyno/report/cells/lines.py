@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.report import console
 from dbdyno.report.cells import arranged, page
-from dbdyno.report.reading import Analysis
+from dbdyno.pages.reading import Analysis
 from dbdyno.report.snapshot import lines
 
 if TYPE_CHECKING:

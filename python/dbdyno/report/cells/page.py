@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dbdyno.report import format as fmt
-from dbdyno.report import reading
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
 from dbdyno.report.cells import arranged
-from dbdyno.report.reading import Analysis
+from dbdyno.pages.reading import Analysis
 from dbdyno.report.sections import base, pictures
 from dbdyno.report.snapshot import page as tables
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import ReportError
-from dbdyno.report import reading
+from dbdyno.pages import reading
 from dbdyno.report.figures import (
     blocks,
     cells_changes,

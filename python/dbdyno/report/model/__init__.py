@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.report import console, reading
+from dbdyno.pages import reading
+from dbdyno.report import console
 from dbdyno.report.model import calibration, claims, drawing, machine
 from dbdyno.report.sections.base import Section
 

@@ -12,10 +12,10 @@ import textwrap
 from dataclasses import dataclass, field
 from html import escape
 
-from dbdyno.report import format as fmt
-from dbdyno.report import reading
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
 from dbdyno.report.figures import theme
-from dbdyno.report.reading import Analysis
+from dbdyno.pages.reading import Analysis
 
 _WIDTH, _LINE, _PAD, _GAP_X, _GAP_Y = 190, 15, 10, 18, 44
 _STEP = _WIDTH + _GAP_X

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno import decisions
-from dbdyno.report import format as fmt
-from dbdyno.report import reading
-from dbdyno.report.reading import Analysis
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
 
 View = dict[str, Any]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbdyno.report import format as fmt
-from dbdyno.report import reading
-from dbdyno.report.reading import Analysis
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
 from dbdyno.report.sections import account, base
 
 FAMILIES = {"event": "Events", "call": "Kinds of call", "statement": "Statements"}

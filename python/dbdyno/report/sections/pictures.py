@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.report import format as fmt
-from dbdyno.report import reading
-from dbdyno.report.reading import Analysis
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
 from dbdyno.report.sections import base
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dbdyno.report import console, reading
+from dbdyno.pages import reading
+from dbdyno.report import console
 from dbdyno.report.sections.base import Section
 from dbdyno.report.snapshot import lines, page
 

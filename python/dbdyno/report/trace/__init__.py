@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.report import console, reading
+from dbdyno.pages import reading
+from dbdyno.report import console
 from dbdyno.report.sections.base import Section
 from dbdyno.report.trace import check, events, head, profile, report, sql, timeline, tree, waits
 

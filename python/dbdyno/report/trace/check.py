@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.report import console, reading
-from dbdyno.report import format as fmt
-from dbdyno.report.reading import Analysis
+from dbdyno.pages import reading
+from dbdyno.report import console
+from dbdyno.pages import format as fmt
+from dbdyno.pages.reading import Analysis
 from dbdyno.report.sections import base
 from dbdyno.report.trace.profile import seconds
 

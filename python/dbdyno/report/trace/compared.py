@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.report import console
-from dbdyno.report import format as fmt
-from dbdyno.report.reading import Analysis
+from dbdyno.pages import format as fmt
+from dbdyno.pages.reading import Analysis
 from dbdyno.report.sections import account, base, changes, contributions, lines, tails
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbdyno.errors import ReportError
-from dbdyno.report import format as fmt
+from dbdyno.pages import format as fmt
 
 Analysis = dict[str, Any]
 SCHEMA = 1
