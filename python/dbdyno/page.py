@@ -183,4 +183,6 @@ class Page:
     data: Table | None = None
     source: Mapping[str, Any] = field(default_factory=dict, repr=False)
     foot: tuple[str, ...] = ()
+    capitals: bool = False
+    """Headings of its sections stand in capitals on a terminal."""
     schema: int = SCHEMA

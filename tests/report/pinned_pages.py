@@ -36,22 +36,43 @@ def snapshot() -> dict[str, Any]:
         | {"verdict": "evicted", "why": "it was pushed out"},
     ]
     about = {"name": "a", "title": "Top statements", "about": "By time.", "notes": ["a note"]}
-    wal = table("By kind", columns("what:text value:quantity unit:text at:time"), [
-        {"what": "written", "value": 5_000_000, "unit": "bytes", "at": 1_770_000_000_000_000},
-        {"what": "rate", "value": 12.5, "unit": "1/s", "at": None},
-        {"what": "hit", "value": 0.993, "unit": "ratio", "at": None},
-    ])
+    wal = table(
+        "By kind",
+        columns("what:text value:quantity unit:text at:time"),
+        [
+            {"what": "written", "value": 5_000_000, "unit": "bytes", "at": 1_770_000_000_000_000},
+            {"what": "rate", "value": 12.5, "unit": "1/s", "at": None},
+            {"what": "hit", "value": 0.993, "unit": "ratio", "at": None},
+        ],
+    )
     made = [
-        section(about["name"], about["title"], [table("by elapsed", shown, rows, top=1), table("all", shown, rows)],
-                about="By time.", notes=about["notes"]),
+        section(
+            about["name"],
+            about["title"],
+            [table("by elapsed", shown, rows, top=1), table("all", shown, rows)],
+            about="By time.",
+            notes=about["notes"],
+        ),
         section("wal", "Write-ahead log", [wal], not_measured=[lacking("I/O time", "track_io_timing is off", "on")]),
     ]
-    ends = ({"number": 1, "at": "2026-11-21T10:00:00+00:00", "note": ""},
-            {"number": 4, "at": "2026-11-21T10:05:00+00:00", "note": "after lunch"})
+    ends = (
+        {"number": 1, "at": "2026-11-21T10:00:00+00:00", "note": ""},
+        {"number": 4, "at": "2026-11-21T10:05:00+00:00", "note": "after lunch"},
+    )
     return {
-        "schema": 1, "kind": "snapshot", "page": "report",
-        "facts": {"title": "postgres at 127.0.0.1", "engine": "PostgreSQL", "version": "17.2", "databases": ["a", "b"],
-                  "seconds": 300.0, "first": ends[0], "last": ends[1], "snapshots": 4},
+        "schema": 1,
+        "kind": "snapshot",
+        "page": "report",
+        "facts": {
+            "title": "postgres at 127.0.0.1",
+            "engine": "PostgreSQL",
+            "version": "17.2",
+            "databases": ["a", "b"],
+            "seconds": 300.0,
+            "first": ends[0],
+            "last": ends[1],
+            "snapshots": 4,
+        },
         "verdict": {"word": "reset", "why": "statistics were reset at 10:02"},
         "sections": made,
         "warnings": [{"code": "snapshot.reset", "text": "reset: statements", "next": "report before and after"}],
@@ -66,20 +87,49 @@ def calibration() -> dict[str, Any]:
 
     from dbdyno.model.calibrate import calibration as made
 
-    dice = random.Random(7)  # noqa: S311 - no secret
+    dice = random.Random(7)
     return made(np.array([dice.lognormvariate(4, 0.4) for _ in range(5_000)]), name="d", title="made")
 
 
 def claims() -> dict[str, Any]:
     """Two claims, one of which does not hold."""
-    part = {"quantity": "share of flash", "unit": "%", "value": 12.3456, "low": 11.0, "high": 13.5,
-            "band_low": 10.0, "band_high": 15.0, "verdict": "holds"}
-    claim = {"claim": "N01", "title": "flash wins", "source": "a paper", "verdict": "holds", "basis": "mechanism",
-             "replications": 5, "steady": True, "notes": ["by a nose"], "parts": [part]}
-    other = {**claim, "claim": "N02", "verdict": "does not hold", "steady": False, "notes": [],
-             "parts": [{**part, "verdict": "does not hold", "band_low": None, "value": 123456.0, "low": None}]}
-    return {"schema": 1, "kind": "model", "page": "claims", "title": "Claims", "facts": "seed 1",
-            "claims": [claim, other]}
+    part = {
+        "quantity": "share of flash",
+        "unit": "%",
+        "value": 12.3456,
+        "low": 11.0,
+        "high": 13.5,
+        "band_low": 10.0,
+        "band_high": 15.0,
+        "verdict": "holds",
+    }
+    claim = {
+        "claim": "N01",
+        "title": "flash wins",
+        "source": "a paper",
+        "verdict": "holds",
+        "basis": "mechanism",
+        "replications": 5,
+        "steady": True,
+        "notes": ["by a nose"],
+        "parts": [part],
+    }
+    other = {
+        **claim,
+        "claim": "N02",
+        "verdict": "does not hold",
+        "steady": False,
+        "notes": [],
+        "parts": [{**part, "verdict": "does not hold", "band_low": None, "value": 123456.0, "low": None}],
+    }
+    return {
+        "schema": 1,
+        "kind": "model",
+        "page": "claims",
+        "title": "Claims",
+        "facts": "seed 1",
+        "claims": [claim, other],
+    }
 
 
 def traces() -> dict[str, Callable[[], dict[str, Any]]]:
@@ -101,16 +151,46 @@ def traces() -> dict[str, Callable[[], dict[str, Any]]]:
 
 def check() -> dict[str, Any]:
     """Two files that were read, one of them not whole, and one refused."""
-    closes = {"elapsed_ns": 5_000_000, "call_ns": 3_000_000, "between_ns": 1_500_000, "unexplained_ns": 500_000,
-              "cpu_ns": 1_000_000, "wait_inside_ns": 1_900_000, "unaccounted_ns": 100_000, "closes": True}
-    file = {"path": "a.trc", "format": "oracle_10046", "version": "19", "level": 12, "bytes": 12_345, "lines": 321,
-            "records": {"wait": 200, "exec": 20}, "closes": closes, "clock": {"stamps": 3, "residual_max_ns": 40_000},
-            "orphans": 2, "unread": []}
-    bad = {**file, "path": "b.trc", "clock": {}, "orphans": 0,
-           "unread": [{"reason": "torn", "count": 2, "first": {"line": 9, "byte_offset": 99, "sample": "WAIT #"}}]}
-    return {"schema": 1, "kind": "trace", "page": "check", "facts": {"title": "2 files", "files": 2},
-            "checked": [file, bad], "refused": [{"path": "c.trc", "sentence": "no trace"}], "ok": False,
-            "warnings": []}
+    closes = {
+        "elapsed_ns": 5_000_000,
+        "call_ns": 3_000_000,
+        "between_ns": 1_500_000,
+        "unexplained_ns": 500_000,
+        "cpu_ns": 1_000_000,
+        "wait_inside_ns": 1_900_000,
+        "unaccounted_ns": 100_000,
+        "closes": True,
+    }
+    file = {
+        "path": "a.trc",
+        "format": "oracle_10046",
+        "version": "19",
+        "level": 12,
+        "bytes": 12_345,
+        "lines": 321,
+        "records": {"wait": 200, "exec": 20},
+        "closes": closes,
+        "clock": {"stamps": 3, "residual_max_ns": 40_000},
+        "orphans": 2,
+        "unread": [],
+    }
+    bad = {
+        **file,
+        "path": "b.trc",
+        "clock": {},
+        "orphans": 0,
+        "unread": [{"reason": "torn", "count": 2, "first": {"line": 9, "byte_offset": 99, "sample": "WAIT #"}}],
+    }
+    return {
+        "schema": 1,
+        "kind": "trace",
+        "page": "check",
+        "facts": {"title": "2 files", "files": 2},
+        "checked": [file, bad],
+        "refused": [{"path": "c.trc", "sentence": "no trace"}],
+        "ok": False,
+        "warnings": [],
+    }
 
 
 PAGES: dict[str, Callable[[], dict[str, Any]]] = {

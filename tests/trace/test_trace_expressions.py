@@ -12,7 +12,7 @@ import pytest
 from trace_text import ROOT, trace
 
 from dbdyno.errors import TraceError
-from dbdyno.report.trace import render_text
+from dbdyno.report.terminal import render_text
 from dbdyno.trace.columns import COLUMNS, CORE
 from dbdyno.trace.expression import condition, split, value
 from dbdyno.trace.profile import DIMENSIONS, Request, profile_page

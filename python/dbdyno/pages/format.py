@@ -203,6 +203,36 @@ def moment(iso: object) -> str:
     return (at if at.tzinfo is None else at.astimezone(UTC)).strftime("%Y-%m-%d %H:%M:%S") + zone
 
 
+def seconds(ns: object) -> str:
+    """A time in seconds with all its microseconds, so that a column adds up: `12.000345`."""
+    given = number(ns)
+    if given is None:
+        return NONE
+    micro = round(abs(given) / 1000)
+    whole = f"{micro // 1_000_000:,}".replace(",", THIN)
+    return f"{MINUS if given < 0 else ''}{whole}.{micro % 1_000_000:06d}"
+
+
+def share(value: object) -> str:
+    """A share with one decimal, so that a column lines up; the sign stays."""
+    given = number(value)
+    if given is None:
+        return NONE
+    return f"{MINUS if given < -0.0005 else ''}{abs(given) * 100:.1f}{THIN}%"
+
+
+def clock(ns: object, every_ns: float = 1e9) -> str:
+    """The time of day of a moment, with as many digits as intervals of `every_ns` need."""
+    given = number(ns)
+    if given is None:
+        return NONE
+    whole, rest = divmod(int(given), 1_000_000_000)
+    shown = datetime.fromtimestamp(whole, UTC).strftime("%H:%M:%S")
+    if every_ns >= 1e9:
+        return shown
+    return f"{shown}.{rest // 1_000_000:03d}" if every_ns >= 1e6 else f"{shown}.{rest // 1000:06d}"
+
+
 def quantile_name(quantile: float) -> str:
     """0.5 is `p50`, 0.999 is `p99.9`."""
     return f"p{quantile * 100:.6g}"

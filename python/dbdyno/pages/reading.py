@@ -181,6 +181,11 @@ def baseline(analysis: Analysis) -> int | None:
     return None
 
 
+def basis(analysis: Analysis) -> str:
+    """What times of a comparison of traces are taken over: `in all` or `per execution`."""
+    return "per execution" if dig(analysis, "account", "basis") == "execution" else "in all"
+
+
 def threshold(analysis: Analysis) -> float | None:
     """The smallest change that matters in practice (0.02 is 2 %), where the model gives it."""
     given = fmt.number(dig(analysis, "run", "threshold"))

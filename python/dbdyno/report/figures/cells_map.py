@@ -8,8 +8,8 @@ from typing import Any
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
-from dbdyno.report.figures import base, shades, theme
 from dbdyno.pages.reading import Analysis
+from dbdyno.report.figures import base, shades, theme
 
 HOW = (
     "A row is a cell, a column a disk, the shade the mean of the recording. Values that are "

@@ -13,8 +13,8 @@ from typing import Any
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
-from dbdyno.report.figures import axes, base, shades, theme
 from dbdyno.pages.reading import Analysis
+from dbdyno.report.figures import axes, base, shades, theme
 
 LINES_MOST = 6
 TIPS_MOST = 240

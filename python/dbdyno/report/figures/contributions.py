@@ -6,9 +6,8 @@ from typing import Any
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
-from dbdyno.report.figures import axes, base, theme
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.sections import account
+from dbdyno.report.figures import axes, base, theme
 
 MOST = 10
 
@@ -42,7 +41,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         "zero:Q",
         scale={"domain": [low, high], "nice": False},
         axis={
-            "title": f"difference {account.basis(analysis)}",
+            "title": f"difference {reading.basis(analysis)}",
             "grid": True,
             **axes.labelled(ticks, axes.duration_label),
         },

@@ -7,8 +7,8 @@ from typing import Any
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
-from dbdyno.report.figures import axes, base, theme
 from dbdyno.pages.reading import Analysis
+from dbdyno.report.figures import axes, base, theme
 
 APART = 4.0
 """Curves whose frames differ by more than this factor get a frame each, one above the other."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
-from dbdyno.report.figures import axes, base, theme
 from dbdyno.pages.reading import Analysis
+from dbdyno.report.figures import axes, base, theme
 
 _RAIL = (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p99.9", "p99.9"))
 _MARK_SIZE = {True: 10, False: 11}

@@ -6,8 +6,8 @@ from typing import Any
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
-from dbdyno.report.figures import axes, base, theme
 from dbdyno.pages.reading import Analysis
+from dbdyno.report.figures import axes, base, theme
 
 _ALL_ARMS = "all arms"
 SHARE_LEAST, SHARE_WHOLE = 0.05, 0.4

@@ -6,8 +6,8 @@ from typing import Any
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
-from dbdyno.report.figures import axes, base, theme
 from dbdyno.pages.reading import Analysis
+from dbdyno.report.figures import axes, base, theme
 
 SHOWN = ("tps", "qps", "aas", "mean", "reads", "wal", "redo", "temp", "lock_waits")
 """The metrics that are drawn, in this order: those that the model has and that are not all zero."""

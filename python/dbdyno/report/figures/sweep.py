@@ -6,8 +6,8 @@ from typing import Any
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
-from dbdyno.report.figures import axes, base, theme
 from dbdyno.pages.reading import Analysis
+from dbdyno.report.figures import axes, base, theme
 
 _DASHES = ([1, 0], [6, 3], [2, 2])
 """Where there are more curves than colours, the line tells them apart."""

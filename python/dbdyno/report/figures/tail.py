@@ -6,8 +6,8 @@ from typing import Any
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
-from dbdyno.report.figures import axes, base, theme
 from dbdyno.pages.reading import Analysis
+from dbdyno.report.figures import axes, base, theme
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
