@@ -1,27 +1,40 @@
-# Everything is made inside the clone: .venv (Python, pinned), target (Rust), runs (evidence).
+# Everything is made inside the clone: .venv (Python, pinned), target (Rust), dist (wheels), runs (evidence).
 # Needs: git, Python 3.11+, Rust, a C compiler, make.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CARGO ?= cargo
+WORKERS ?= 3
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+PYTHON_FILES := python packages tests benches
 CORE := python/dbdyno/_core.abi3.so
 
-.PHONY: help setup setup-test build demo test test-rust test-python test-waiting test-others matrix soak bench lint audit format clean
+.PHONY: help setup setup-test build wheel demo test test-rust test-python matrix soak bench lint audit format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
 setup: $(VENV)/ready build  ## virtual environment, pinned dependencies, release build
 
-$(VENV)/ready: requirements.txt
+# The set-up holds what runs and what builds; what tests and what only Spark needs come with the targets that use it.
+$(VENV)/ready: requirements.txt packages/dbdyno-rig/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or newer is needed; name one with: make PYTHON=python3.11"; exit 2; }
 	@$(PYTHON) -c 'import venv, ensurepip' || \
 	  { echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(PIP) -r requirements.txt "$$(grep '^maturin==' requirements-dev.txt)"
+	$(PIP) --no-deps -e packages/dbdyno-rig
+	@touch $@
+
+$(VENV)/dev: requirements-dev.txt | $(VENV)/ready
+	$(PIP) -r requirements-dev.txt
+	@touch $@
+
+$(VENV)/extra: requirements-extra.txt | $(VENV)/ready
+	$(PIP) -r requirements-extra.txt
 	@touch $@
 
 build: $(CORE)  ## release build of the Rust core
@@ -30,49 +43,46 @@ $(CORE): $(RUST_SOURCES) pyproject.toml | $(VENV)/ready
 	PIP_QUIET=1 VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
 	@touch $@
 
-setup-test: setup  ## what only the tests need, from Debian's packages (chromium, postgresql, mariadb, sshd)
+setup-test: setup $(VENV)/dev  ## what only the tests need, from Debian's packages (chromium, postgresql, mariadb, sshd)
 	tools/setup-test
+
+wheel: setup  ## dist/: a wheel for this platform (abi3, Python 3.11 and later), the source, and the wheel of dbdyno-rig
+	rm -rf dist
+	$(BIN)/maturin build --release --quiet --out dist
+	$(BIN)/maturin sdist --out dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist packages/dbdyno-rig
 
 demo: setup  ## the study redo-size on an embedded PostgreSQL, about two minutes
 	$(BIN)/dbdyno run redo-size
 
-test: setup test-rust test-python  ## all tests
+test: setup $(VENV)/dev test-rust test-python  ## all tests
 
 test-rust:
 	$(CARGO) test --release --quiet --workspace --exclude dyno-python
 
-# Two at once: the tests of snapshots and cells wait for servers most of their time.
+# More workers than cores: some tests wait for servers. Each worker has servers of its own, and takes from the others
+# when it is done.
 test-python:
-	@$(MAKE) --no-print-directory -j2 --output-sync=target test-waiting test-others
+	$(BIN)/python -m pytest -p no:cacheprovider -n $(WORKERS) --dist worksteal tests
 
-test-waiting:
-	$(BIN)/python -m pytest -p no:cacheprovider tests/snapshot tests/cells
-
-test-others:
-	$(BIN)/python -m pytest --ignore=tests/snapshot --ignore=tests/cells
-
-matrix: setup  ## the snapshot tests on PostgreSQL 12 to 18, binaries through Maven
+matrix: setup $(VENV)/dev  ## the snapshot tests on PostgreSQL 12 to 18, binaries through Maven
 	tools/matrix
 
-soak: setup  ## long tests: memory over 50 million operations, 350 faults, fuzzing of traces, thousands of models
+soak: setup $(VENV)/dev $(VENV)/extra  ## long tests: memory over 50 million operations, 350 faults, fuzzing of traces, thousands of models
 	DYNO_SWARM=2000 $(CARGO) test --release --quiet -p dyno-model --test swarm --test run_swarm --test accepted
 	$(CARGO) test --release --quiet -p dyno-trace -- --ignored --nocapture
 	$(CARGO) test --release --quiet -p dyno-load --test dead_server -- --ignored --nocapture
-	tools/fuzz wire_client
-	tools/fuzz script
-	tools/fuzz-corpus
-	tools/fuzz read_trace
-	tools/fuzz read_archive
+	tools/fuzz
 	$(BIN)/python -m pytest -s -m soak -o addopts=-q tests
 
-bench: setup  ## figures of docs/performance.md
+bench: setup $(VENV)/dev  ## figures of docs/performance.md
 	$(BIN)/python benches/all.py
 
-lint: setup  ## formatting, lints and types; warnings are errors
+lint: setup $(VENV)/dev  ## formatting, lints and types; warnings are errors
 	$(CARGO) fmt --check
 	$(CARGO) clippy --release --quiet --workspace --all-targets -- -D warnings
-	$(BIN)/ruff format --check python tests benches
-	$(BIN)/ruff check python tests benches
+	$(BIN)/ruff format --check $(PYTHON_FILES)
+	$(BIN)/ruff check $(PYTHON_FILES)
 	$(BIN)/mypy
 
 audit:  ## dependencies: licences, sources, duplicates, advisories; says what could not be checked
@@ -80,8 +90,8 @@ audit:  ## dependencies: licences, sources, duplicates, advisories; says what co
 
 format:  ## put the code in form
 	$(CARGO) fmt
-	$(BIN)/ruff format python tests benches
-	$(BIN)/ruff check --fix python tests benches
+	$(BIN)/ruff format $(PYTHON_FILES)
+	$(BIN)/ruff check --fix $(PYTHON_FILES)
 
 clean:
-	rm -rf target $(VENV) python/dbdyno/_core.abi3.so
+	rm -rf target dist $(VENV) python/dbdyno/_core.abi3.so

@@ -29,9 +29,9 @@ SMALL = {"cells.disks": "3", "cells.modules": "4", "cells.groups.RECO.size_gb": 
 
 def serve(cells: int, late: float, folder: Path) -> None:
     """Serves until it is ended; prints the options that reach the cells and how much they hold."""
-    from dbdyno.rig.cell import Cell
-    from dbdyno.rig.rack import Load, Rack
-    from dbdyno.rig.serve import Servers
+    from dbdyno_rig.cell import Cell
+    from dbdyno_rig.rack import Load, Rack
+    from dbdyno_rig.serve import Servers
 
     class Late(Cell):
         def answer(self, text: str, *, xml: bool = False) -> tuple[str, int]:

@@ -30,6 +30,14 @@ def share(shared: bool = True) -> None:
     _SHARED.set(shared)
 
 
+def state_folder() -> Path:
+    """Where this user's own records are: $DBDYNO_STATE, or dbdyno below $XDG_STATE_HOME or ~/.local/state."""
+    own = os.environ.get("DBDYNO_STATE")
+    if own:
+        return Path(own)
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "dbdyno"
+
+
 def make_folder(path: Path) -> None:
     """Makes a folder for evidence, 0700 unless it is to be shared, and those above it. Raises FileExistsError."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ It speaks the protocol up to the first `ReadyForQuery` and remembers what each c
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import hmac
 import socket
@@ -139,3 +140,42 @@ def _exactly(stream: socket.socket, count: int) -> bytes:
             raise ValueError("the client has gone")
         data += more
     return data
+
+
+class TlsFront:
+    """TLS in front of a real server; the certificate that it shows, `chain`, may change between clients."""
+
+    def __init__(self, certificates: dict[str, tuple[Path, Path]], upstream: int, chain: str) -> None:
+        self.certificates, self.upstream, self.chain = certificates, upstream, chain
+
+    def __enter__(self) -> TlsFront:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        threading.Thread(target=self._listen, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+    def _listen(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=self._serve, args=(self._listener.accept()[0],), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with contextlib.suppress(OSError), client, socket.create_connection(("127.0.0.1", self.upstream)) as server:
+            if _exactly(client, 8)[4:] != struct.pack(">i", 80877103):  # SSLRequest
+                return
+            client.sendall(b"S")
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*self.certificates[self.chain])
+            with context.wrap_socket(client, server_side=True) as inner:
+                threading.Thread(target=_pump, args=(server, inner), daemon=True).start()
+                _pump(inner, server)
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        while data := source.recv(65536):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)

@@ -6,16 +6,21 @@ import itertools
 import json
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
 from certificates import everything
-from hostile_server import ASKS, PASSWORD, HostileServer
+from hostile_server import ASKS, PASSWORD, HostileServer, TlsFront
+from psycopg.conninfo import make_conninfo
 
 from dbdyno import _core
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.wire_options import OPTIONS, load_connection, refusal
 from dbdyno.errors import TargetError
+from dbdyno.study.plan.file import parse_plan
+from dbdyno.study.run.execute import start
 
 MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 KINDS = ("rsa", "sha384", "pss", "ed25519-signed", "self-signed", "stranger", "chain")
@@ -231,3 +236,28 @@ def test_no_time_limit_means_none() -> None:
     base = {"host": "h", "port": "1", "user": "u", "dbname": "d"}
     assert load_connection({**base, "connect_timeout": "0"}, encrypted=True)["connect_timeout_s"] == 0
     assert load_connection({**base, "connect_timeout": "7"}, encrypted=True)["connect_timeout_s"] == 7
+
+
+def test_a_certificate_that_only_the_load_is_shown_ends_before_there_is_a_run_folder(
+    server: HostileServer, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control connection comes in; whoever is in between shows another certificate to the load's."""
+    words = (
+        'title = "t"\n[[workload.scripts]]\nname = "s"\ntext = "select 1;"\n[[arm]]\nname = "a"\n[[arm]]\nname = "b"\n'
+    )
+    real = _core.Load
+    with EmbeddedPostgres() as engine:
+        own = engine.tcp_conninfo()
+        with TlsFront(server.certificates, int(own["port"]), "rsa") as front:
+            options = {**own, "port": front.port, "sslmode": "verify-ca", "sslrootcert": str(folder / "right.crt")}
+            plan = replace(parse_plan(words, "p"), dsn=make_conninfo("", **options))
+
+            def shown_another(spec: str) -> object:
+                front.chain = "stranger"
+                return real(spec)
+
+            monkeypatch.setattr(_core, "Load", shown_another)
+            with pytest.raises(TargetError, match="certificate"):
+                start(plan, tmp_path / "runs")
+            assert front.chain == "stranger", "the control connection did come in"
+    assert not (tmp_path / "runs").exists()

@@ -14,12 +14,12 @@ from rig_help import SMALL_BUFFERS, access, passing, serving
 from dbdyno.cells import iorm_switch
 from dbdyno.cells.hosts import Host, hosts_of
 from dbdyno.evidence.run import Run
-from dbdyno.rig.cell import Cell
-from dbdyno.rig.rack import Load, Rack
-from dbdyno.rig.serve import Served
 from dbdyno.study.plan.cells import CellsPlan, cells_study
 from dbdyno.study.run.cells import start_on_cells
 from dbdyno.study.run.cells_survey import Survey, survey
+from dbdyno_rig.cell import Cell
+from dbdyno_rig.rack import Load, Rack
+from dbdyno_rig.serve import Served
 
 SPEED = 600
 LOAD = Load({"kind": "commit-loop", "think_ms": 200}, 3, 1, SMALL_BUFFERS)

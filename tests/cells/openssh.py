@@ -30,9 +30,9 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.rig.cell import Cell
-from dbdyno.rig.filters import Said
-from dbdyno.rig.shell import shell
+from dbdyno_rig.cell import Cell
+from dbdyno_rig.filters import Said
+from dbdyno_rig.shell import shell
 
 USER = pwd.getpwuid(os.getuid()).pw_name
 PATIENCE_S = 90.0

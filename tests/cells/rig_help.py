@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dbdyno.cells.ssh import Access
-from dbdyno.rig.cell import Cell
-from dbdyno.rig.rack import Load, Rack
-from dbdyno.rig.serve import Served, Servers
+from dbdyno_rig.cell import Cell
+from dbdyno_rig.rack import Load, Rack
+from dbdyno_rig.serve import Served, Servers
 
 SECOND = 10**9
 UPDATES = {"kind": "update-loop", "blocks": 20_000, "skew": 0.5, "think_ms": 5}

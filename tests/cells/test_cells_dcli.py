@@ -20,7 +20,7 @@ from dbdyno.cells.ssh import Answer
 from dbdyno.cli.cells_run import script as script_command
 from dbdyno.cli.main import cli
 from dbdyno.errors import CellsError
-from dbdyno.rig.cell import Cell
+from dbdyno_rig.cell import Cell
 
 
 @pytest.fixture

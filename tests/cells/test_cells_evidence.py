@@ -23,8 +23,8 @@ from dbdyno.cells.numbers import digits
 from dbdyno.cells.rates import changes
 from dbdyno.cells.record import all_rounds
 from dbdyno.cli.main import cli
-from dbdyno.rig.cell import Cell
-from dbdyno.rig.rack import Rack
+from dbdyno_rig.cell import Cell
+from dbdyno_rig.rack import Rack
 
 WITH_TIME = "list metriccurrent attributes name, metricObjectName, metricValue, collectionTime"
 

@@ -25,7 +25,7 @@ from dbdyno.cli.cells_script import command as script
 from dbdyno.cli.cells_setup_keys import command as setup_keys
 from dbdyno.cli.cells_show import command as show
 from dbdyno.evidence.run import Run
-from dbdyno.rig.cell import Cell
+from dbdyno_rig.cell import Cell
 
 ONLINE = "\t <cell>\t online\n"
 

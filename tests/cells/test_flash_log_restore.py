@@ -6,13 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from flash_rig import FIRST, Rig, answering, eventually
 from rig_help import access
 
+from command_line import dbdyno
 from dbdyno.bench.guardian import Guardian
 from dbdyno.cells.iorm_switch import plan_undo
 from dbdyno.errors import CellsError, TargetError
@@ -27,15 +27,7 @@ def asked(rig: Rig, *words: str, answer: str = "", named: bool = True) -> subpro
     """A command of dbdyno, started in the folder with the rig's runs; where it goes on from a run the way is named."""
     goes_on = named and ("restore" in words or "--resume" in words)
     ways = ["--key", str(rig.served.key), "--known-hosts", str(rig.served.known_hosts)] if goes_on else []
-    return subprocess.run(
-        [sys.executable, "-m", "dbdyno", *words, *ways],
-        cwd=rig.served.known_hosts.parent,
-        input=answer,
-        text=True,
-        capture_output=True,
-        check=False,
-        timeout=LONG_S,
-    )
+    return dbdyno(*words, *ways, cwd=rig.served.known_hosts.parent, stdin=answer)
 
 
 def stop_like_a_machine(process: subprocess.Popen[str]) -> None:

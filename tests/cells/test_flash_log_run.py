@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from flash_rig import FIRST, Rig, answering
 
+from command_line import dbdyno
 from dbdyno.errors import CellsError, PlanError
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.run.cells_survey import describe
@@ -159,13 +159,7 @@ def test_the_command_asks_and_the_dry_run_does_not(rig: Rig, tmp_path: Path):
     ],
 )
 def test_what_cannot_be_run_is_told(words: list[str], said: str):
-    found = subprocess.run(
-        [sys.executable, "-m", "dbdyno", "run", *words, "--dry-run"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    found = dbdyno("run", *words, "--dry-run")
     assert found.returncode == 2
     assert said in found.stderr
 
@@ -180,14 +174,7 @@ def test_a_plan_of_an_engine_names_the_study_that_runs_there(tmp_path: Path, tar
     for words in (["plan", "check", "p.toml"], ["run", "p.toml"]):
         if not inside and words[0] == "run":
             continue  # that names a study of cells or of this host
-        found = subprocess.run(
-            [sys.executable, "-m", "dbdyno", *words, *([] if inside else ["--target", target])],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        found = dbdyno(*words, *([] if inside else ["--target", target]), cwd=tmp_path)
         assert found.returncode == 2
         assert "mine: runs on an engine or a model, not on" in found.stderr
         assert f"dbdyno run flash-log --target {target.partition(':')[0]}" in found.stderr

@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.cells.iorm_plan import alter, plan_of, same, with_flash_log
 from dbdyno.errors import CellsError
-from dbdyno.rig.cell import Cell
+from dbdyno_rig.cell import Cell
 
 NAME = "\t name:              \t exa1cel01_IORMPLAN\n"
 EMPTY = NAME + "\t catPlan:\n\t dbPlan:\n\t objective:         \t basic\n\t status:\t active\n"

@@ -10,8 +10,8 @@ import pytest
 from rig_help import cell, said
 
 from dbdyno.cells.documents import read_any
-from dbdyno.rig.alerts import Alerts, Threshold
-from dbdyno.rig.rack import Row, Sample
+from dbdyno_rig.alerts import Alerts, Threshold
+from dbdyno_rig.rack import Row, Sample
 
 MINUTE_NS = 60 * 10**9
 OVER = Threshold("M", ">", warning=10, critical=100)

@@ -7,10 +7,10 @@ import json
 import pytest
 from rig_help import cell, said, value
 
-from dbdyno.rig.cell import Cell
-from dbdyno.rig.language import KINDS, Condition, Query, RefusedError, parsed
-from dbdyno.rig.rack import Load, Rack
-from dbdyno.rig.things import ATTRIBUTES
+from dbdyno_rig.cell import Cell
+from dbdyno_rig.language import KINDS, Condition, Query, RefusedError, parsed
+from dbdyno_rig.rack import Load, Rack
+from dbdyno_rig.things import ATTRIBUTES
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import pytest
 from rig_help import value
 
 from dbdyno.errors import ModelError
-from dbdyno.rig.cell import Cell
-from dbdyno.rig.loads import NAMED, load_of
-from dbdyno.rig.rack import Load, Rack
+from dbdyno_rig.cell import Cell
+from dbdyno_rig.loads import NAMED, load_of
+from dbdyno_rig.rack import Load, Rack
 
 
 def given(*texts: str, sessions: int | None = None, **settings: str) -> Load:

@@ -13,8 +13,8 @@ from dbdyno.cells.documents import read_any
 from dbdyno.cells.listing import Reading
 from dbdyno.cells.numbers import digits
 from dbdyno.cells.rates import changes
-from dbdyno.rig.cell import Cell
-from dbdyno.rig.language import KINDS
+from dbdyno_rig.cell import Cell
+from dbdyno_rig.language import KINDS
 
 
 def truth(asked: Cell) -> dict[tuple[str, str], tuple[float, str]]:

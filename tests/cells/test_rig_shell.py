@@ -12,10 +12,10 @@ from rig_help import access, cell, rack, serving
 
 from dbdyno.cells.hosts import hosts_of
 from dbdyno.cells.ssh import run_everywhere
-from dbdyno.rig.cell import Cell
-from dbdyno.rig.cellcli import Talk, cellcli, started
-from dbdyno.rig.serve import Served
-from dbdyno.rig.shell import shell, words_of
+from dbdyno_rig.cell import Cell
+from dbdyno_rig.cellcli import Talk, cellcli, started
+from dbdyno_rig.serve import Served
+from dbdyno_rig.shell import shell, words_of
 
 
 @pytest.fixture(scope="module")

@@ -18,14 +18,15 @@ from pathlib import Path
 import pytest
 from rig_help import access, cell, passing, rack, serving
 
+from command_line import dbdyno
 from dbdyno.cells.collect import collect_once
 from dbdyno.cells.hosts import hosts_of
 from dbdyno.cells.rates import changes
 from dbdyno.cells.ssh import Access, run_everywhere
 from dbdyno.errors import CellsError
-from dbdyno.rig.cell import Cell
-from dbdyno.rig.serve import Servers
-from dbdyno.rig.shell import shell
+from dbdyno_rig.cell import Cell
+from dbdyno_rig.serve import Servers
+from dbdyno_rig.shell import shell
 
 
 def test_cells_show_reads_modelled_cells_as_it_reads_real_ones(tmp_path: Path):
@@ -174,13 +175,7 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path):
     ) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = subprocess.run(
-            [sys.executable, "-m", *shlex.split(line), "--format", "jsonl"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        found = dbdyno(*shlex.split(line)[1:], "--format", "jsonl")
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
     assert found.returncode == 0, found.stderr
@@ -192,13 +187,7 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path):
 
 def test_a_machine_without_cells_or_a_wrong_workload_is_an_error():
     for words in (["--model", "nvme-server"], ["--workload", "dance"], ["--workload", "sort,x"]):
-        found = subprocess.run(
-            [sys.executable, "-m", "dbdyno", "model", "cells", *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        found = dbdyno("model", "cells", *words)
         assert found.returncode == 2
         assert "fault in dbdyno" not in found.stderr
 

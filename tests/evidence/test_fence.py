@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import dbdyno
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence import Block, Run, new_run
 from dbdyno.evidence.fence import memory_bytes, private_folder
@@ -140,36 +141,31 @@ def test_rows_come_as_they_are_asked_for(run: Run) -> None:
         assert list(answer.rows(3)) == [(0,), (1,), (2,)]
 
 
-def dbdyno(run: Run, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "dbdyno", "sql", "--run", str(run.path), *words],
-        text=True,
-        capture_output=True,
-        check=False,
-    )
+def sql(run: Run, *words: str) -> subprocess.CompletedProcess[str]:
+    return dbdyno("sql", "--run", run.path, *words)
 
 
 def test_a_table_of_many_rows_shows_the_first_and_says_so(run: Run) -> None:
-    done = dbdyno(run, "select * from calls", "--top", "10")
+    done = sql(run, "select * from calls", "--top", "10")
     assert done.returncode == 0
     assert len(done.stdout.splitlines()) == 11
     assert "the first 10 rows; there are more" in done.stderr
     assert "--format csv has all of them" in done.stderr
-    assert "there are more" not in dbdyno(run, "select 1", "--top", "1").stderr
+    assert "there are more" not in sql(run, "select 1", "--top", "1").stderr
 
 
 def test_csv_and_json_have_all_rows(run: Run, tmp_path: Path) -> None:
-    rows = list(csv.reader(io.StringIO(dbdyno(run, "select * from calls", "--format", "csv").stdout)))
+    rows = list(csv.reader(io.StringIO(sql(run, "select * from calls", "--format", "csv").stdout)))
     assert (len(rows), rows[0], rows[-1]) == (MANY + 1, ["arm", "elapsed_ns", "statement"], ["a", "99999", "=1+1"])
-    dbdyno(run, "select * from calls limit 3", "-o", str(tmp_path / "out.json"))
+    sql(run, "select * from calls limit 3", "-o", str(tmp_path / "out.json"))
     assert [row["elapsed_ns"] for row in json.loads((tmp_path / "out.json").read_text())] == [0, 1, 2]
-    assert json.loads(dbdyno(run, "select 1 where false", "--format", "json").stdout) == []
+    assert json.loads(sql(run, "select 1 where false", "--format", "json").stdout) == []
 
 
 def test_csv_for_a_spreadsheet_holds_no_formula(run: Run) -> None:
-    safe = dbdyno(run, "select statement, -1.5 as n, '-2' as t from calls limit 1", "--format", "csv", "--csv-safe")
+    safe = sql(run, "select statement, -1.5 as n, '-2' as t from calls limit 1", "--format", "csv", "--csv-safe")
     assert safe.stdout == "statement,n,t\n'=1+1,-1.5,-2\n"
-    exact = dbdyno(run, "select statement from calls limit 1", "--format", "csv")
+    exact = sql(run, "select statement from calls limit 1", "--format", "csv")
     assert exact.stdout == "statement\n=1+1\n"
 
 

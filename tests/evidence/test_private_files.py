@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from command_line import dbdyno
 from dbdyno import files
 from dbdyno.errors import Error, ReportError
 from dbdyno.evidence import Block, new_run
@@ -99,13 +98,7 @@ def test_a_named_file_that_is_a_link_is_refused(link: Path) -> None:
 @pytest.mark.parametrize("words", [("plan", "new"), ("model", "show", "san", "-o")], ids=" ".join)
 def test_no_command_writes_through_a_link(link: Path, words: tuple[str, ...]) -> None:
     place = link.rename(link.with_suffix(".json"))
-    done = subprocess.run(
-        [sys.executable, "-m", "dbdyno", *words, str(place)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=link.parent,
-    )
+    done = dbdyno(*words, place, cwd=link.parent)
     assert done.returncode == 2
     assert "link" in done.stderr or "exists" in done.stderr, done.stderr
     assert (link.parent / "victim").read_text() == "kept"

@@ -34,6 +34,12 @@ def test_a_run_whose_process_is_gone_is_aborted(tmp_path: Path):
     assert Run.open(run.path).status == "aborted", "the number belongs to another process now"
 
 
+def test_a_run_whose_process_number_can_be_none_is_aborted(tmp_path: Path):
+    run = new_run(tmp_path, "x", {})
+    run.save(process={"pid": 2**31, "started": None})
+    assert Run.open(run.path).status == "aborted"
+
+
 def test_blocks_come_back_in_their_order(tmp_path: Path):
     run = new_run(tmp_path, "x", {})
     for index in (2, 0, 1):

@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 import os
 import random
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dbdyno import files
 from dbdyno.cells import hosts, iorm_plan
 from dbdyno.cells.ssh import Access
-from dbdyno.errors import CellsError, Error, EvidenceError
+from dbdyno.cli.main import cli
+from dbdyno.errors import CellsError, Error, EvidenceError, PlanError, TargetError
 from dbdyno.evidence import Block, Run, list_runs, new_run
 from dbdyno.evidence.run import SliceRecord
+from dbdyno.evidence.seal import is_own
 from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.snapshot.periods import baselines
 from dbdyno.snapshot.store import Store
@@ -24,7 +29,7 @@ from dbdyno.study.plan.cells import plan_of
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import plan_from_dict
 from dbdyno.study.run.cells_restore import undo_of, way_of
-from dbdyno.study.run.execute import resume
+from dbdyno.study.run.execute import orders, resume
 
 PLAN = parse_plan(
     'title = "t"\n[[workload.scripts]]\nname = "s"\ntext = "select 1;"\n[[arm]]\nname = "a"\n', "p"
@@ -301,3 +306,67 @@ def test_a_snapshot_names_no_file_outside_its_store(tmp_path: Path, file: object
     (tmp_path / "store" / "000001" / "manifest.json").write_text(json.dumps(found))
     with pytest.raises(Error):
         next(iter(Store(tmp_path / "store"))).file("v")
+
+
+def silent_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def resumed(run: Run, *words: str) -> Result:
+    return CliRunner().invoke(cli, ["run", "--resume", str(run.path), *words])
+
+
+def elsewhere(run: Run, dsn: str) -> None:
+    """The run as somebody else would send it: with a server and SQL of their choice."""
+    plan = json.loads(json.dumps(run.manifest["plan"]))
+    plan["dsn"] = dsn
+    plan["arms"][0]["before_sql"] = ["copy t from program 'id'"]
+    run.save(plan=plan, iorm=None)
+    run.manifest.pop("iorm")
+    run.save()
+
+
+def test_a_run_from_elsewhere_is_shown_and_asked_about_before_anything_is_sent(run: Run) -> None:
+    dsn = f"postgresql://a@127.0.0.1:{silent_port()}/b"
+    elsewhere(run, dsn)
+    done = resumed(run)
+    assert done.exit_code == 2
+    assert f"connects to {dsn}" in done.stderr and "sends copy t from program 'id'" in done.stderr
+    assert "nobody answered; nothing was sent" in done.stderr
+    with pytest.raises(PlanError, match="was not agreed to"):
+        resume(run)
+    with pytest.raises(TargetError, match=r"refused|connect"):
+        resume(run, agreed=True)
+
+
+def test_a_server_on_the_command_line_does_not_agree_to_foreign_sql(run: Run) -> None:
+    elsewhere(run, "postgresql://a@127.0.0.1:1/b")
+    done = resumed(run, "--target", "postgresql://own@127.0.0.1:1/b")
+    assert done.exit_code == 2 and "connects to postgresql://own@127.0.0.1:1/b" in done.stderr
+    assert "copy t from program" in done.stderr
+
+
+def test_a_run_of_ones_own_is_gone_on_with_without_a_question(run: Run) -> None:
+    assert is_own(run.manifest) and is_own(Run.open(run.path).manifest)
+    assert orders(run) == []
+
+
+def test_another_user_another_key_or_no_key_are_asked(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DBDYNO_STATE", str(tmp_path / "another"))
+    assert not is_own(run.manifest) and orders(run)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DBDYNO_STATE", str(tmp_path / "file"))
+    assert not is_own(run.manifest)
+    assert new_run(tmp_path, "y", manifest()).manifest["seal"] is None
+
+
+def test_the_key_is_for_its_owner_alone_and_made_once(run: Run) -> None:
+    key = files.state_folder() / "key"
+    assert key.stat().st_mode & 0o777 == 0o600
+    kept = key.read_bytes()
+    new_run(run.path.parent, "y", manifest())
+    assert key.read_bytes() == kept and [path.name for path in key.parent.glob(".key*")] == []

@@ -12,6 +12,7 @@ import pytest
 from model_desk import Desk
 from psycopg.conninfo import make_conninfo
 
+from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 
@@ -28,6 +29,9 @@ def dsn(server: EmbeddedPostgres) -> str:
     return make_conninfo("", **server.tcp_conninfo())
 
 
+ENVIRONMENT = {"COLUMNS": "120", "NO_COLOR": "1"}
+
+
 class Lab:
     """Runs `dbdyno` as a user would, in a folder of its own."""
 
@@ -35,23 +39,12 @@ class Lab:
         self.folder = folder
         self.dsn = dsn
 
-    def environment(self) -> dict[str, str]:
-        return {**os.environ, "COLUMNS": "120", "NO_COLOR": "1"}
-
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "dbdyno", *arguments]
 
     def __call__(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         """Runs a command and checks its exit code; `compare` may say 1, "an arm is slower"."""
-        done = subprocess.run(
-            self.command(*arguments),
-            cwd=self.folder,
-            text=True,
-            timeout=120,
-            capture_output=True,
-            env=self.environment(),
-            check=False,
-        )
+        done = dbdyno(*arguments, cwd=self.folder, **ENVIRONMENT)
         allowed = {0, 1} if arguments[0] == "compare" and code == 0 else {code}
         assert done.returncode in allowed, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
@@ -65,7 +58,7 @@ class Lab:
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=self.environment(),
+            env={**os.environ, **ENVIRONMENT},
         )
 
     def plan(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
+
+from command_line import dbdyno
 
 PLAN = """\
 title = "redo on disk and flash"
@@ -30,6 +30,9 @@ settings = {redo = "log_flash"}
 """
 
 
+ENVIRONMENT = {"COLUMNS": "120", "NO_COLOR": "1"}
+
+
 class Desk:
     """Runs `dbdyno` in a folder of its own; needs no engine."""
 
@@ -37,15 +40,7 @@ class Desk:
         self.folder = folder
 
     def __call__(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "dbdyno", *arguments],
-            cwd=self.folder,
-            text=True,
-            timeout=120,
-            capture_output=True,
-            check=False,
-            env=environment(),
-        )
+        done = dbdyno(*arguments, cwd=self.folder, **ENVIRONMENT)
         assert done.returncode == code, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         return done
@@ -61,7 +56,3 @@ class Desk:
     def sql(self, query: str, run: str = "last") -> list[dict[str, object]]:
         found: list[dict[str, object]] = json.loads(self("sql", query, "--run", run, "--format", "json").stdout)
         return found
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "COLUMNS": "120", "NO_COLOR": "1"}

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from fault_injection import Bench, BrokenError, Injection
+from fault_injection import HUNG_S, Bench, BrokenError, Injection
 
 FAULTS = int(os.environ.get("DBDYNO_FAULTS", "350"))
 WORKERS = int(os.environ.get("DBDYNO_FAULT_WORKERS", "2"))
@@ -147,7 +147,7 @@ clock_steps.prepare = _with_shim  # type: ignore[attr-defined]
 def two_runs(bench: Bench, case: Injection) -> str | None:
     """A second run that alters the same setting: refused while the first goes on."""
     second = case.start("second")
-    second.wait(120)
+    second.wait(HUNG_S)
     said = (case.folder / "second.err").read_text()
     first_alive = case.running.poll() is None
     if first_alive and "another dbdyno run alters settings" not in said:

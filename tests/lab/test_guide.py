@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from command_line import dbdyno
 from dbdyno.study.plan.new import example_plan
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guide.md").read_text()
@@ -41,15 +39,7 @@ def commands(heading: str) -> list[list[str]]:
 
 def done(folder: Path, words: list[str], codes: tuple[int, ...] = (0,)) -> str:
     """What a command prints; it must end with one of these exit codes."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "dbdyno", *words],
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1"},
-        text=True,
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
+    ended = dbdyno(*words, cwd=folder, COLUMNS="100", NO_COLOR="1")
     assert ended.returncode in codes, f"{words}: {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
     return ended.stdout
 

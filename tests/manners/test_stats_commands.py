@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from command_line import dbdyno
 from dbdyno.evidence import Block, new_run
 from dbdyno.evidence.run import SliceRecord
 
@@ -31,13 +31,7 @@ b,2,11.5,8
 
 
 def stats(*words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "dbdyno", "stats", *map(str, words)],
-        text=True,
-        capture_output=True,
-        check=False,
-        cwd=cwd,
-    )
+    return dbdyno("stats", *words, cwd=cwd)
 
 
 def answer(*words: str | Path):
@@ -319,12 +313,7 @@ def test_prob_r_in_sql(runs: Path) -> None:
         "select prob_r(0.5, 4) as half, prob_r(null, 9) as nothing, prob_r(2, 9) as beyond,"
         " prob_r(corr(elapsed_ns, slice), count(*)) as p from calls"
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "dbdyno", "sql", query, "--runs", str(runs), "--format", "json"],
-        text=True,
-        capture_output=True,
-        check=True,
-    )
+    done = dbdyno("sql", query, "--runs", runs, "--format", "json")
     row = json.loads(done.stdout)[0]
     assert row["half"] == pytest.approx(0.5, abs=1e-15)
     assert (row["nothing"], row["beyond"]) == (None, None)

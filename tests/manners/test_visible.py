@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import io
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from command_line import on_a_terminal
 from dbdyno import visible
 from dbdyno.cli.output import no_formula
 from dbdyno.evidence import new_run
@@ -18,31 +15,6 @@ from dbdyno.report import console
 
 TITLE = "\x1b]0;taken\x07"
 HIDE = "\x1b[2K\x1b[1A\x1b[8m\x9b31m\u202e\u200b\r"
-
-
-def on_a_terminal(*words: str, cwd: Path) -> bytes:
-    """What a command writes to a terminal, on stdout and stderr."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "dbdyno", *words],
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=theirs,
-        cwd=cwd,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
-    ):
-        os.close(theirs)
-        parts = []
-        while True:
-            try:
-                part = os.read(ours, 65536)
-            except OSError:  # the other end is closed
-                break
-            if not part:
-                break
-            parts.append(part)
-    os.close(ours)
-    return b"".join(parts)
 
 
 @pytest.fixture
@@ -78,7 +50,7 @@ def hostile(tmp_path: Path) -> Path:
     ids=lambda words: " ".join(words[:2]).encode("unicode_escape").decode(),
 )
 def test_no_command_lets_foreign_text_rule_the_terminal(hostile: Path, words: tuple[str, ...]) -> None:
-    shown = on_a_terminal(*words, cwd=hostile)
+    shown = on_a_terminal(*words, cwd=hostile, COLUMNS="200")
     assert b"\x1b]" not in shown
     assert b"\x07" not in shown
     for part in ("\x1b[2K", "\x1b[1A", "\x1b[8m", "\x9b", "\u202e"):
@@ -86,7 +58,7 @@ def test_no_command_lets_foreign_text_rule_the_terminal(hostile: Path, words: tu
 
 
 def test_a_title_is_shown_by_what_it_is_made_of(hostile: Path) -> None:
-    assert rb"\x1b]0;taken\x07" in on_a_terminal("runs", cwd=hostile)
+    assert rb"\x1b]0;taken\x07" in on_a_terminal("runs", cwd=hostile, COLUMNS="200")
 
 
 def test_data_in_a_pipe_stays_exact(tmp_path: Path) -> None:

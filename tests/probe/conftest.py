@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+import command_line
 from dbdyno.bench.host.machine import file_system
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -28,12 +28,6 @@ def dbdyno(tmp_path: Path) -> Command:
     """Runs `dbdyno ...` in the test's folder."""
 
     def run(*words: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-W", "error", "-m", "dbdyno", *map(str, words)],
-            cwd=tmp_path,
-            text=True,
-            capture_output=True,
-            check=False,
-        )
+        return command_line.dbdyno(*words, cwd=tmp_path)
 
     return run

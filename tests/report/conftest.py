@@ -8,10 +8,9 @@ from functools import cache
 from typing import Any
 
 import pytest
+import rendered
 import report_model_runs
 import report_models
-
-from dbdyno.report.html import render_html
 
 MODELS: dict[str, Callable[[], dict[str, Any]]] = {
     "experiment": report_models.experiment,
@@ -77,18 +76,13 @@ def hostile() -> dict[str, Any]:
     return copy.deepcopy(_model("hostile"))
 
 
-@cache
-def _page(name: str) -> str:
-    return render_html(_model(name))
-
-
 @pytest.fixture(params=MODELS)
 def any_page(request: pytest.FixtureRequest) -> tuple[dict[str, Any], str]:
     """Each of the models in turn, with its page."""
-    return _model(request.param), _page(request.param)
+    return _model(request.param), rendered.page(_model(request.param))
 
 
 @pytest.fixture
 def experiment_page() -> str:
     """The page of `experiment`."""
-    return _page("experiment")
+    return rendered.page(_model("experiment"))

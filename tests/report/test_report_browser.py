@@ -7,9 +7,8 @@ from pathlib import Path
 
 import chromium
 import pytest
+import rendered
 import report_models
-
-from dbdyno.report.html import write_html
 
 pytestmark = pytest.mark.skipif(chromium.find() is None, reason=f"no browser found: {', '.join(chromium.NAMES)}")
 
@@ -37,7 +36,7 @@ def browser() -> Iterator[chromium.Browser]:
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
-    return {name: write_html(make(), folder / f"{name}.html") for name, make in MODELS.items()}
+    return {name: rendered.written(make(), folder / f"{name}.html") for name, make in MODELS.items()}
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (360, "dark")])

@@ -9,11 +9,11 @@ from typing import Any
 
 import chromium
 import pytest
+import rendered
 
 from dbdyno.pages import page_of, reading
 from dbdyno.report import figures, flat, terminal
 from dbdyno.report.figures import cells_rounds, cells_series, shades, theme
-from dbdyno.report.html import render_html, write_html
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\u202e\n"
 
@@ -231,7 +231,7 @@ MODELS = {
 def test_every_page_has_every_form(name: str):
     model = MODELS[name]()
     before = copy.deepcopy(model)
-    html = render_html(model)
+    html = rendered.page(model)
     assert "<img" not in html
     assert "\u202e" not in html.split('id="analysis"')[0]
     text = terminal.render_text(model, width=100, color=False)
@@ -248,7 +248,7 @@ def test_text_and_page_say_the_findings_and_what_to_do_next():
     assert "next: look" in text
     assert "redo writes" not in text  # the meaning stands on the page only
     assert "30.00 /s" in text
-    html = render_html(recording())
+    html = rendered.page(recording())
     assert '<li class="card bad">' in html
     assert "10:04:00 UTC" in html
     assert "redo writes" in html
@@ -330,7 +330,7 @@ def test_names_lose_what_they_have_in_common():
 def test_every_page_opens_quietly_and_fits(tmp_path: Path):
     with chromium.Browser() as browser:
         for name, make in MODELS.items():
-            path = write_html(make(), tmp_path / f"{name}.html")
+            path = rendered.written(make(), tmp_path / f"{name}.html")
             for width, scheme in ((1200, "light"), (360, "dark")):
                 page = browser.open(path, width=width, scheme=scheme)
                 assert (page.problems, page.requests) == ([], [path.as_uri()])

@@ -10,12 +10,12 @@ from typing import Any
 import chromium
 import drawn
 import pytest
+import rendered
 import report_model_runs
 import report_models
 from test_report_cells import MODELS as CELLS
 
 from dbdyno.model.describe import describe
-from dbdyno.report.html import write_html
 from dbdyno.report.typography import unbroken
 
 needs_a_browser = pytest.mark.skipif(chromium.find() is None, reason=f"no browser found: {', '.join(chromium.NAMES)}")
@@ -46,7 +46,7 @@ def browser() -> Iterator[chromium.Browser]:
 @needs_a_browser
 @pytest.mark.parametrize("name", PAGES)
 def test_nothing_collides_is_clipped_or_torn(browser, tmp_path: Path, name: str):
-    assert drawn.faults(browser, write_html(PAGES[name](), tmp_path / "page.html")) == []
+    assert drawn.faults(browser, rendered.written(PAGES[name](), tmp_path / "page.html")) == []
 
 
 @needs_a_browser
@@ -56,7 +56,7 @@ def test_the_slow_quantiles_of_a_short_tail_do_not_lie_over_one_another(browser,
         top = arm["quantiles_ns"]["p99"]
         arm["quantiles_ns"]["p99.9"] = top * 1.01
         arm["max_ns"] = top * 1.02
-    path = write_html(model, tmp_path / "page.html")
+    path = rendered.written(model, tmp_path / "page.html")
     assert drawn.faults(browser, path) == []
     labels = "[...document.querySelectorAll('#figure-distribution .wide text')].map(it => it.textContent)"
     assert "p99, p99.9, max" in browser.open(path).evaluate(labels)

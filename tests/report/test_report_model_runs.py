@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+import rendered
 import report_model_runs
 import report_models
 
@@ -19,7 +20,7 @@ def words(page: str) -> str:
 
 
 def test_the_race_is_told_with_its_share_and_interval():
-    page = words(render_html(report_model_runs.flash_log()))
+    page = words(rendered.page(report_model_runs.flash_log()))
     for expected in ("551 342", "19 190", "3.48 %", "3.41 % to 3.55 %"):
         assert expected in page
     text = render_text(report_model_runs.flash_log(), width=110, color=False)
@@ -27,7 +28,7 @@ def test_the_race_is_told_with_its_share_and_interval():
 
 
 def test_databases_on_one_storage_stand_side_by_side():
-    page = words(render_html(report_model_runs.flash_log()))
+    page = words(rendered.page(report_model_runs.flash_log()))
     for expected in ("Databases side by side", "69.6 %", "68.3 % to 70.9 %", "28.8 ms"):
         assert expected in page
     text = " ".join(render_text(report_model_runs.flash_log(), width=110, color=False).split())
@@ -35,7 +36,7 @@ def test_databases_on_one_storage_stand_side_by_side():
 
 
 def test_a_station_that_stands_for_several_shows_the_busiest():
-    page = words(render_html(report_model_runs.flash_log()))
+    page = words(rendered.page(report_model_runs.flash_log()))
     assert "cell.disk × 36" in page
     assert "cores, 24 at once" in page
     assert "81 %" in page
@@ -58,7 +59,7 @@ def test_a_live_run_has_neither_devices_nor_race(experiment):
 
 def test_the_tail_of_two_arms_is_told_on_page_and_terminal():
     told = "Of the 10 000 longest of both, 2100 are of flash log on"
-    assert told in words(render_html(report_model_runs.flash_log()))
+    assert told in words(rendered.page(report_model_runs.flash_log()))
     text = " ".join(render_text(report_model_runs.flash_log(), width=110, color=False).split())
     assert told in text
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from trace_evidence import order_entry
+
+from command_line import dbdyno
 
 PAGES = [
     ("sql",),
@@ -21,17 +22,6 @@ PAGES = [
     ("timeline",),
 ]
 DRAWN = PAGES[2:]
-
-
-def dbdyno(*words: object, stdin: int | None = None, **environment: str):
-    return subprocess.run(
-        [sys.executable, "-m", "dbdyno", *map(str, words)],
-        text=True,
-        capture_output=True,
-        check=False,
-        stdin=stdin,
-        env={**os.environ, **environment},
-    )
 
 
 def named(words: tuple[str, ...]) -> str:

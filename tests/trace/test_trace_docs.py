@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from trace_text import REAL, example, needs_data, trace
 
+from command_line import dbdyno
 from dbdyno.evidence.trace_tables import TABLES
 from dbdyno.trace.columns import COLUMNS, PARAMETERS
 from dbdyno.trace.expression import FUNCTIONS
@@ -101,14 +99,7 @@ def test_what_the_page_shows_is_what_comes_out(command: str):
     found = re.search(rf"```\n(dbdyno trace {command} .*examples/.*)\n```\n\n```\n([^`]*)```", PAGE)
     assert found, command
     words = shlex.split(found[1])[1:]
-    done = subprocess.run(
-        [sys.executable, "-m", "dbdyno", *words],
-        text=True,
-        capture_output=True,
-        check=False,
-        cwd=ROOT,
-        env={**os.environ, "COLUMNS": "96"},
-    )
+    done = dbdyno(*words, cwd=ROOT, COLUMNS="96")
     assert done.stdout == found[2]
 
 

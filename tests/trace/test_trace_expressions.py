@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from trace_text import ROOT, trace
 
+from command_line import dbdyno
 from dbdyno.errors import TraceError
 from dbdyno.report.terminal import render_text
 from dbdyno.trace.columns import COLUMNS, CORE
@@ -190,14 +189,8 @@ def test_a_recipe_of_a_file_by_its_name_and_its_mistakes(tmp_path: Path):
 def test_recipes_and_sums_on_the_command_line(tmp_path: Path):
     file = tmp_path / "made.trc"
     file.write_text(trace())
-    command = [sys.executable, "-m", "dbdyno", "trace", "profile"]
-    done = subprocess.run(
-        [*command, str(file), "--recipe", "commit-latency", "--sum", "rows", "--format", "json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = dbdyno("trace", "profile", file, "--recipe", "commit-latency", "--sum", "rows", "--format", "json")
     page = json.loads(done.stdout)
     assert page["profile"]["by"] == ["floor(elapsed_us, 1000)"]
-    listed = subprocess.run([*command, "--recipe", "list"], capture_output=True, text=True, check=True)
+    listed = dbdyno("trace", "profile", "--recipe", "list")
     assert "fetch-size" in listed.stdout

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from trace_text import trace
 
+from command_line import dbdyno
 from dbdyno.errors import EvidenceError, TraceError
 from dbdyno.trace.aside import in_place
 from dbdyno.trace.source import read_trace
@@ -27,16 +28,10 @@ entry()
 """
 
 
-def dbdyno(*words: object, code: str = "", **environment: str):
-    start = ["-c", code] if code else ["-m", "dbdyno"]
-    return subprocess.run(
-        [sys.executable, *start, *map(str, words)],
-        text=True,
-        capture_output=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, **environment},
-    )
+def limited(*words: object):
+    """A process of its own: a limit holds for all of it."""
+    command = [sys.executable, "-c", LIMITED, *map(str, words)]
+    return subprocess.run(command, text=True, capture_output=True, check=False, stdin=subprocess.DEVNULL)
 
 
 @pytest.fixture
@@ -56,7 +51,7 @@ def big(tmp_path: Path) -> Path:
 def test_a_half_trace_import_passes_as_whole_after_a_full_disk(big: Path, tmp_path: Path):
     """The limit on a file's size stands in for the disk's end: the write fails in the same way."""
     out = tmp_path / "runs" / "half"
-    done = dbdyno("trace", "import", big, "--out", out, code=LIMITED)
+    done = limited("trace", "import", big, "--out", out)
     assert done.returncode == 2
     assert "could not be written" in done.stderr and str(out) in done.stderr
     assert "--resume" not in done.stderr
@@ -64,7 +59,7 @@ def test_a_half_trace_import_passes_as_whole_after_a_full_disk(big: Path, tmp_pa
 
 
 def test_a_full_temporary_folder_is_told_with_a_way_out(big: Path):
-    done = dbdyno("trace", "sql", big, code=LIMITED)
+    done = limited("trace", "sql", big)
     assert done.returncode == 2
     assert "TMPDIR" in done.stderr and "--resume" not in done.stderr
 

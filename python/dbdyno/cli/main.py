@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from types import ModuleType
 from typing import ClassVar, NoReturn
 
 import click
@@ -35,6 +36,8 @@ COMMANDS = {
 }
 
 
+EXTRA = {"dbdyno_rig": "dbdyno-rig"}
+"""Packages with commands of their own, beside this one."""
 DRIVERS = ("psycopg", "pymysql", "oracledb")
 """Errors of these that reach the end mean that a server went away in between."""
 
@@ -53,7 +56,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.rows:
             return None
-        command: click.Command = importlib.import_module(self.rows[cmd_name][0]).command
+        command: click.Command = _module(self.rows[cmd_name][0]).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -71,6 +74,19 @@ class LazyGroup(click.Group):
             path = ctx.command_path
             ctx.fail(f"No command {args[0]!r}.{hint} `{path} --help` lists the commands.")
         return super().resolve_command(ctx, args)
+
+
+def _module(name: str) -> ModuleType:
+    """The module of a command; raises `Error` where it is in an extra package that is not there."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRA:
+            raise
+        raise Error(
+            f"this command is in the package {EXTRA[error.name]}, which is not installed",
+            next_step=f"pip install {EXTRA[error.name]} (or its wheel)",
+        ) from error
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -14,7 +14,7 @@ ROWS = {
     "new": ("dbdyno.cli.model_new", "Write a machine of your own to start from."),
     "check": ("dbdyno.cli.model_check", "Check a machine file; name what is wrong in it."),
     "calibrate": ("dbdyno.cli.model_calibrate", "Fit a device to measured latencies."),
-    "cells": ("dbdyno.cli.model_cells", "Modelled storage cells that answer over SSH."),
+    "cells": ("dbdyno_rig.command", "Modelled storage cells that answer over SSH."),
     "trace": ("dbdyno.cli.model_trace", "Write a modelled run as Oracle trace files."),
     "claims": ("dbdyno.cli.model_claims", "Hold the model to what was published."),
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno import visible
 from dbdyno.cli.cells_options import way_options
 from dbdyno.cli.output import share_option
 from dbdyno.errors import PlanError
@@ -45,7 +46,12 @@ if TYPE_CHECKING:
 @click.option("--aa", is_flag=True, help="One arm against itself: the noise floor.")
 @click.option("--resume", "resume_name", metavar="RUN", help="Finish a run that was cut short.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, do nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Cells: change their plan without asking.")
+@click.option(
+    "-y",
+    "--yes",
+    is_flag=True,
+    help="Do not ask before the plan of cells is changed, or a run from elsewhere is resumed.",
+)
 @way_options
 def command(
     what: str | None,
@@ -90,7 +96,7 @@ def command(
             click.echo(_foretold(what, settings, target, quick, blocks, aa, cut), nl=False)
             return
         elif cut is not None:
-            run = _resume(cut, target, progress)
+            run = _resume(cut, target, progress, yes)
         else:
             run = _start(what, settings, target, quick, blocks, aa, out, seed, progress)
     except Interrupted as stop:
@@ -160,10 +166,19 @@ def _cut(what: str | None, name: str, out: Path) -> Run:
     return find_run(name, out)
 
 
-def _resume(run: Run, target: str | None, progress: Progress) -> Run:
-    from dbdyno.study.run.execute import resume
+def _resume(run: Run, target: str | None, progress: Progress, yes: bool) -> Run:
+    from dbdyno.cli.cells_options import confirm
+    from dbdyno.study.run.execute import orders, refuse_ended, resume
 
-    return resume(run, progress, target=target)
+    refuse_ended(run)
+    asked = orders(run, target)
+    if asked:
+        click.echo(f"{run.id} comes from elsewhere or was changed. Going on with it:", err=True)
+        for order in asked:
+            click.echo(f"  {visible.line(order, 400)}", err=True)
+        if not yes:
+            confirm()
+    return resume(run, progress, target=target, agreed=bool(asked))
 
 
 def _plan(

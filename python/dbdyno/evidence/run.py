@@ -27,6 +27,7 @@ from typing import Any
 
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.files import read_json, write_json
+from dbdyno.evidence.seal import seal
 from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.files import make_folder, make_inner_folder, sync_folder
 
@@ -201,7 +202,8 @@ def new_run(folder: Path, title: str, manifest: dict[str, Any], *, name: str | N
             where=str(path),
             next_step="choose another place with --out",
         ) from error
-    run = Run(path, {"schema": SCHEMA, **manifest})
+    own = {"seal": seal(manifest["plan"])} if "plan" in manifest else {}
+    run = Run(path, {"schema": SCHEMA, **manifest, **own})
     run.save(status="running", started_at=now.isoformat(), process=this_process())
     return run
 
@@ -258,7 +260,7 @@ def is_alive(process: dict[str, Any]) -> bool:
         return False
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # the latter: no process can have that number
         return False
     except PermissionError:
         pass

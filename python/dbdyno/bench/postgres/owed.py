@@ -15,7 +15,6 @@ the name only; such a setting cannot be restored from it.
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -26,6 +25,7 @@ from typing import Any
 from dbdyno.errors import Error, TargetError
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.run import is_alive, this_process
+from dbdyno.files import state_folder
 
 HIDDEN = "(hidden)"
 MARK = "put_back.json"
@@ -71,11 +71,7 @@ class Owed:
 
 def folder() -> Path:
     """Where this user's records are."""
-    own = os.environ.get("DBDYNO_STATE")
-    if own:
-        return Path(own) / "owed"
-    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(base) / "dbdyno" / "owed"
+    return state_folder() / "owed"
 
 
 def begun(target: str, server: str, settings: Mapping[str, Kept], run: str = "") -> Owed:

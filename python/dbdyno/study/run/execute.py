@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import PlanError
 from dbdyno.evidence.run import Run, new_run, this_process
+from dbdyno.evidence.seal import is_own
 from dbdyno.evidence.trust import refuse_foreign
-from dbdyno.study.plan.plan import Arm, Plan, plan_from_dict
+from dbdyno.study.plan.plan import EMBEDDED, Arm, Plan, plan_from_dict
 from dbdyno.study.run.host import refuse_resume
 from dbdyno.study.run.objects import workload_objects
 from dbdyno.study.run.prepare import Prepared, open_targets, prepare
@@ -81,8 +82,9 @@ def start(plan: Plan, folder: Path, progress: Progress | None = None, *, seed: i
     return run
 
 
-def resume(run: Run, progress: Progress | None = None, *, target: str | None = None) -> Run:
-    """Runs what an aborted run has not yet run, after warming up again."""
+def resume(run: Run, progress: Progress | None = None, *, target: str | None = None, agreed: bool = False) -> Run:
+    """Runs what an aborted run has not yet run, after warming up again. Raises `PlanError` where the plan is not known
+    to be this user's own and nobody `agreed` to it; `orders` says what to show."""
     progress = progress or Silent()
     refuse_ended(run)
     refuse_resume(run)
@@ -99,6 +101,12 @@ def resume(run: Run, progress: Progress | None = None, *, target: str | None = N
         if target:
             raise PlanError("goes on with its own machine; leave --target out", where=run.id)
         return resume_on_model(run, progress)
+    if not agreed and not is_own(run.manifest):
+        raise PlanError(
+            "comes from elsewhere or was changed: its plan was not agreed to",
+            where=run.id,
+            next_step="read its manifest.json; `dbdyno run --resume` shows what it would do and asks",
+        )
     plan = replace(plan, dsn=target) if target else _with_own_secrets(plan)
     with contextlib.ExitStack() as stack:
         stopping, guardian, ready = _opened(stack, plan, int(run.manifest["seed"]), run.path.parent)
@@ -111,6 +119,23 @@ def resume(run: Run, progress: Progress | None = None, *, target: str | None = N
         run.save(status="running", process=this_process(), resumed=times)
         _carry_out(run, ready, guardian, stopping, progress, _spec(ready, len(times)))
     return run
+
+
+def orders(run: Run, target: str | None = None) -> list[str]:
+    """What going on with a run would do that its folder says: the servers it connects to, what it sends and sets there.
+    Empty where this user made the run with this plan, and on a model."""
+    plan = plan_from_dict(run.manifest["plan"])
+    if plan.on_model or is_own(run.manifest):
+        return []
+    servers = {arm.dsn or target or plan.dsn or EMBEDDED[0] for arm in plan.arms}
+    work = plan.workload
+    sent = [*work.setup, *(script.text for script in work.scripts), *work.teardown]
+    lines = [f"connects to {server}" for server in sorted(servers)]
+    lines += [f"sets {name} = {value} when it starts the server" for name, value in plan.embedded_settings.items()]
+    for arm in plan.arms:
+        lines += [f"sets {name} = {value} ({arm.name})" for name, value in arm.settings.items()]
+        sent += [*arm.before_sql, *(script.text for script in arm.scripts or []), *arm.after_sql]
+    return lines + [f"sends {text}" for text in sent]
 
 
 def _kept(how: Timing, run: Run) -> Timing:

@@ -46,7 +46,7 @@ class Silent:
 class Lines:
     """One line per block: for logs, pipes and CI."""
 
-    def __init__(self, stream: TextIO = sys.stderr) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self.stream = stream
         self.blocks = 0
         self.started = time.monotonic()
@@ -87,7 +87,7 @@ class Lines:
 class Terminal(Lines):
     """A bar that is rewritten in place: block of blocks, arm, throughput, time left."""
 
-    def __init__(self, stream: TextIO = sys.stderr) -> None:
+    def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
         from rich.console import Console
         from rich.progress import BarColumn, TextColumn
@@ -134,10 +134,11 @@ class Terminal(Lines):
         self.bar.stop()
 
 
-def for_stream(stream: TextIO = sys.stderr) -> Progress:
-    """A bar on a terminal, lines elsewhere."""
+def for_stream(stream: TextIO | None = None) -> Progress:
+    """A bar on a terminal, lines elsewhere; on stderr unless told otherwise."""
     import os
 
+    stream = stream or sys.stderr
     dumb = os.environ.get("TERM") in (None, "dumb")
     return Terminal(stream) if stream.isatty() and not dumb else Lines(stream)
 

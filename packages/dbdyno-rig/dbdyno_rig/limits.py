@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dbdyno.cells.numbers import number_and_unit
-from dbdyno.rig.alerts import COMPARISONS, Threshold
-from dbdyno.rig.language import Change, RefusedError, refuse, syntax, text_of
+from dbdyno_rig.alerts import COMPARISONS, Threshold
+from dbdyno_rig.language import Change, RefusedError, refuse, syntax, text_of
 
 if TYPE_CHECKING:
-    from dbdyno.rig.cell import Cell
+    from dbdyno_rig.cell import Cell
 
 _LIMITS = ("warning", "critical")
 _COUNTS = ("occurrences", "observation")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.errors import ModelError
-from dbdyno.rig.rack import Load
+from dbdyno_rig.rack import Load
 
 SESSIONS = 8
 ORDERS = "update-loop,blocks=200000,skew=0.8,think_ms=20"

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from dbdyno.rig.rack import KEPT_MINUTES, Row, Sample
+from dbdyno_rig.rack import KEPT_MINUTES, Row, Sample
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.errors import ModelError
-from dbdyno.rig import answer
-from dbdyno.rig.alerts import Alerts
-from dbdyno.rig.language import Change, Query, RefusedError, parsed
-from dbdyno.rig.rack import Rack
-from dbdyno.rig.things import (
+from dbdyno_rig import answer
+from dbdyno_rig.alerts import Alerts
+from dbdyno_rig.language import Change, Query, RefusedError, parsed
+from dbdyno_rig.rack import Rack
+from dbdyno_rig.things import (
     columns,
     selected,
 )
@@ -76,7 +76,7 @@ class Cell:
         return self.rack.cell(self.number)
 
     def _list(self, query: Query, xml: bool, began_ms: int) -> str:
-        from dbdyno.rig.lists import LISTS
+        from dbdyno_rig.lists import LISTS
 
         things = selected(query, LISTS[query.kind](self))
         shown = columns(query, xml=xml)
@@ -86,7 +86,7 @@ class Cell:
         return print_them(things, shown)
 
     def _changed(self, change: Change) -> str:
-        from dbdyno.rig.changes import carry_out
+        from dbdyno_rig.changes import carry_out
 
         try:
             # What a command looks at before it acts is still so when it acts.

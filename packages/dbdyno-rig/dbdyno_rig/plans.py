@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.cells.numbers import number_and_unit
-from dbdyno.rig.language import Change, Value, refuse, syntax, text_of
+from dbdyno_rig.language import Change, Value, refuse, syntax, text_of
 
 if TYPE_CHECKING:
-    from dbdyno.rig.cell import Cell
+    from dbdyno_rig.cell import Cell
 
 OBJECTIVES = ("basic", "auto", "low_latency", "balanced", "high_throughput")
 SPELT = {

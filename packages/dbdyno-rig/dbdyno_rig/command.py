@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from dbdyno.rig.rack import Load, Rack
-    from dbdyno.rig.serve import Served
+    from dbdyno_rig.rack import Load, Rack
+    from dbdyno_rig.serve import Served
 
 SLOW = 0.8
 
@@ -90,8 +90,8 @@ def command(
     dbdyno model cells --cells 3 --model exadata-x2
     dbdyno model cells --workload commit-loop,think_ms=5,sessions=20 --speed 10
     """
-    from dbdyno.rig.loads import load_of, pair
-    from dbdyno.rig.rack import Rack
+    from dbdyno_rig.loads import load_of, pair
+    from dbdyno_rig.rack import Rack
 
     given = dict(pair(text, "--set") for text in settings)
     if count is not None:
@@ -120,8 +120,8 @@ def _running(rack: Rack) -> Iterator[None]:
 
 
 async def _serve(rack: Rack, load: Load, folder: Path, listen: str, port: int, keys: Path | None) -> None:
-    from dbdyno.rig.cell import Cell
-    from dbdyno.rig.serve import Servers
+    from dbdyno_rig.cell import Cell
+    from dbdyno_rig.serve import Servers
 
     ended = asyncio.Event()
     for one in (signal.SIGINT, signal.SIGTERM):

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from dbdyno.cells.numbers import number_and_unit, printed, size_bytes
-from dbdyno.rig.language import Condition, Query, RefusedError, syntax
+from dbdyno_rig.language import Condition, Query, RefusedError, syntax
 
 
 class Shown(NamedTuple):

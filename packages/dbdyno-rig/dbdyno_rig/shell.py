@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from dbdyno.rig import filters
-from dbdyno.rig.cell import Cell
-from dbdyno.rig.cellcli import cellcli
-from dbdyno.rig.filters import Said
+from dbdyno_rig import filters
+from dbdyno_rig.cell import Cell
+from dbdyno_rig.cellcli import cellcli
+from dbdyno_rig.filters import Said
 
 USER = "celladmin"
 _JOINS = ("&&", "||", "|", ";", "\n")

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from dbdyno.cells.catalogue import metric
-from dbdyno.rig.alerts import Alert
-from dbdyno.rig.cell import Cell
-from dbdyno.rig.rack import Row, Sample
-from dbdyno.rig.things import (
+from dbdyno_rig.alerts import Alert
+from dbdyno_rig.cell import Cell
+from dbdyno_rig.rack import Row, Sample
+from dbdyno_rig.things import (
     ATTRIBUTES,
     NOTHING,
     Shown,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from dbdyno.rig.things import NOTHING, TAGS, Thing
+from dbdyno_rig.things import NOTHING, TAGS, Thing
 
 
 def rows(things: Sequence[Thing], columns: Sequence[str]) -> str:

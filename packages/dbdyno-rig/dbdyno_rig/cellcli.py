@@ -26,10 +26,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from dbdyno.rig.filters import Said
+from dbdyno_rig.filters import Said
 
 if TYPE_CHECKING:
-    from dbdyno.rig.cell import Cell
+    from dbdyno_rig.cell import Cell
 
 PROMPT, MORE = "CellCLI> ", "> "
 _COMMENT = re.compile(r"(?:--|rem\b|remark\b).*", re.IGNORECASE | re.DOTALL)

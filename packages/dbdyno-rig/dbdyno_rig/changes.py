@@ -22,19 +22,19 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dbdyno.cells.numbers import size_bytes
-from dbdyno.rig.language import KINDS, Change, RefusedError, refuse, syntax, text_of
-from dbdyno.rig.limits import (
+from dbdyno_rig.language import KINDS, Change, RefusedError, refuse, syntax, text_of
+from dbdyno_rig.limits import (
     alter_alerts,
     alter_threshold,
     create_threshold,
     drop_alerts,
     drop_threshold,
 )
-from dbdyno.rig.plans import alter_iorm_plan
-from dbdyno.rig.things import ATTRIBUTES, MODIFIABLE
+from dbdyno_rig.plans import alter_iorm_plan
+from dbdyno_rig.things import ATTRIBUTES, MODIFIABLE
 
 if TYPE_CHECKING:
-    from dbdyno.rig.cell import Cell
+    from dbdyno_rig.cell import Cell
 
 UNIT_BYTES = 16 << 20
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_$#.]{0,29}")
@@ -194,7 +194,7 @@ def _alter_cell(cell: Cell, change: Change) -> str:
 
 
 def _create_grid_disks(cell: Cell, change: Change) -> str:
-    from dbdyno.rig.cell import Extra
+    from dbdyno_rig.cell import Extra
 
     _only(change, ("all", "flashdisk"), ("all", "harddisk"), options=("prefix", "size"))
     prefix = text_of(change.options.get("prefix", ""))

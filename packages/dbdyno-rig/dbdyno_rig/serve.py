@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import CellsError
-from dbdyno.rig.cell import Cell
-from dbdyno.rig.cellcli import BadOptionError, Started, Talk, started
-from dbdyno.rig.shell import USER, NotUnderstoodError, shell, words_of
+from dbdyno_rig.cell import Cell
+from dbdyno_rig.cellcli import BadOptionError, Started, Talk, started
+from dbdyno_rig.shell import USER, NotUnderstoodError, shell, words_of
 
 if TYPE_CHECKING:
     import asyncssh

@@ -1,0 +1,97 @@
+"""`dbdyno` in the process of the tests: as a user types it, without the start of an interpreter.
+
+    done = dbdyno("runs", "--format", "json", cwd=folder)
+    assert (done.returncode, done.stdout) == (0, "[]\\n")
+
+A process of its own is started where that is the point: a signal, a closed pipe, what is imported, a crash.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import os
+import pty
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO, cast
+from unittest import mock
+
+from dbdyno.cli import main
+from dbdyno.cli.signals import Listener
+
+
+def dbdyno(
+    *words: object, cwd: Path | None = None, stdin: str | bytes = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command to its end. `environment` comes on top of what there is; output is redirected to files."""
+    with contextlib.ExitStack() as stack:
+        out, err, given = (stack.enter_context(_file()) for _ in range(3))
+        given.buffer.write(stdin.encode() if isinstance(stdin, str) else stdin)
+        given.seek(0)
+        code = _ending(words, (out, err, given), cwd, environment)
+        return subprocess.CompletedProcess(["dbdyno", *words], code, _content(out), _content(err))
+
+
+def on_a_terminal(*words: object, cwd: Path | None = None, **environment: str) -> bytes:
+    """What a command writes to a terminal, on stdout and stderr."""
+    ours, theirs = pty.openpty()
+    shown: list[bytes] = []
+    reader = threading.Thread(target=_drain, args=(ours, shown))
+    reader.start()
+    try:
+        with os.fdopen(theirs, "w") as out, Path(os.devnull).open() as given:
+            _ending(words, (out, out, given), cwd, {"TERM": "xterm", **environment})
+    finally:
+        reader.join()
+        os.close(ours)
+    return b"".join(shown)
+
+
+def _ending(
+    words: tuple[object, ...], streams: tuple[TextIO, TextIO, TextIO], cwd: Path | None, environment: dict[str, str]
+) -> int:
+    """Runs a command and gives its exit code; the tests keep the handling of signals."""
+    out, err, given = streams
+    named = functools.partial(main.cli.main, prog_name="dbdyno")
+    with (
+        contextlib.chdir(cwd or Path.cwd()),
+        mock.patch.dict(os.environ, environment),
+        mock.patch.multiple(sys, argv=["dbdyno", *map(str, words)], stdout=out, stderr=err, stdin=given),
+        mock.patch.object(Listener, "start"),
+        mock.patch.object(main.cli, "main", named),
+    ):
+        try:
+            main.entry()
+        except SystemExit as ending:
+            return cast(int, ending.code)
+        except Exception:  # `--debug`: what the interpreter does at the end of a process
+            traceback.print_exc(file=err)
+            return 1
+
+
+@contextlib.contextmanager
+def _file() -> Iterator[io.TextIOWrapper]:
+    """A stream on a file without a name."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as stream:
+        yield cast(io.TextIOWrapper, stream)
+
+
+def _content(stream: io.TextIOWrapper) -> str:
+    """What was written, with line ends as a reader of text sees them."""
+    stream.flush()
+    stream.buffer.seek(0)
+    return stream.buffer.read().decode().replace("\r\n", "\n")
+
+
+def _drain(terminal: int, shown: list[bytes]) -> None:
+    """Reads until nobody has the terminal open any more."""
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 65536):
+            shown.append(part)
