@@ -130,7 +130,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a page. `listed`: its findings are checks, a line each; `most` of the findings are shown at once."""
+    """A part of a page; `most` of its findings are shown on a terminal."""
 
     name: str
     title: str
@@ -144,7 +144,7 @@ class Section:
     text: str = ""
     text_title: str = ""
     parts: tuple[Section, ...] = ()
-    listed: bool = False
+    most: int | None = None
     where: Where = "both"
     folded: str = ""
     share: float | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -281,7 +280,9 @@ def test_a_comparison_of_recordings_is_drawn_as_one_of_snapshots():
         "verdict": {"word": "ok"},
     }
     assert flat.rows(model) == []
-    assert page_of(model) == replace(page_of({**model, "kind": "snapshot"}), source=model)
+    one, other = page_of(model), page_of({**model, "kind": "snapshot"})
+    assert one.head == other.head
+    assert [section.name for section in one.sections] == [section.name for section in other.sections]
 
 
 @pytest.mark.parametrize("look", [theme.WIDE, theme.NARROW], ids=["wide", "narrow"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dbdyno.page import Cell, Column, Figure, Finding, Row, Section, Table, Tone, Where
+from dbdyno.page import Cell, Column, Figure, Finding, Row, Section, Table, Tone
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 
@@ -26,7 +26,7 @@ def columns(spec: str, *more: Column) -> tuple[Column, ...]:
     return (*made, *more)
 
 
-def table(title: str, shown: Sequence[Column], rows: Iterable[Mapping[str, Any]], **more: Any) -> Table:
+def table(title: str, shown: Sequence[Column], rows: Iterable[Mapping[str, Any] | Row], **more: Any) -> Table:
     """A table of plain rows."""
     return Table(title, tuple(shown), tuple(row if isinstance(row, Row) else Row(row) for row in rows), **more)
 
@@ -42,10 +42,10 @@ def flat(rows: Sequence[Mapping[str, Any]]) -> Table:
     return data(rows[0] if rows else (), rows)
 
 
-def warnings(model: Mapping[str, Any], title: str, name: str = "gates", where: Where = "both") -> Section:
+def warnings(model: Mapping[str, Any], title: str, name: str = "gates", **more: Any) -> Section:
     """The warnings with their next steps."""
     found = tuple(finding(one) for one in reading.entries(model, "warnings"))
-    return Section(name, title, findings=found, where=where)
+    return Section(name, title, findings=found, **more)
 
 
 def finding(given: Mapping[str, Any], weight: Tone = "doubt") -> Finding:

@@ -174,7 +174,7 @@ def log10_probability(log10_p: object) -> str:
     if given is None:
         return NONE
     if given > -3:
-        return probability(10**given)
+        return probability(10 ** min(given, 0.0))
     return f"10{str(round(given)).translate(_RAISED)}"
 
 

@@ -60,12 +60,12 @@ def _table(model: Analysis, pair: tuple[Any, Any], rows: list[dict[str, Any]]) -
         Column("decision", "decision", kind="verdict"),
         Column("interval", "interval", "left"),
         Column("strip", "interval drawn", kind="strip", least=72),
+        Column("needs", "blocks", "words", where="text", least=108),
         Column("base", str(base), "words", least=108),
         Column("value", str(one), "words", least=108),
         Column("p", "p, q", "p", help=_P_HELP, where="page"),
         Column("visible", "visible from", "percent", help=_SEEN_HELP, where="page"),
         Column("blocks", "blocks", "count", help=_BLOCKS_HELP, where="page"),
-        Column("needs", "blocks", "words", where="text", least=108),
     )
     made = [_row(row, reach, matters) for row in rows]
     return common.table(f"{one} against {base}", shown, made, look="metrics")

@@ -192,7 +192,8 @@ def _judged(metric: dict[str, Any] | None, *, is_length: bool) -> tuple[Cell, Ce
     if metric is None:
         return Cell("", "words"), Cell("")
     known = decisions.answer(metric.get("decision"))
-    word, tone = known.word, known.tone
+    word: str = known.word
+    tone: Tone = known.tone
     if not is_length:
         word, tone = _AMOUNTS.get(str(metric.get("decision")), (word, tone))
     interval = fmt.interval(metric.get("low"), metric.get("high"))
@@ -239,13 +240,14 @@ def _changed(row: dict[str, Any], model: Analysis, figures: list[tuple[str, str]
         for name, side in zip(names, sides, strict=True)
     ]
     plans = [_steps(side, name) for name, side in zip(names, sides, strict=True)] if is_plan else []
-    title = f"{fmt.difference(row.get('difference_ns'))} {reading.basis(model)}  {fmt.line(row.get('statement') or 'no statement')}"
+    name = fmt.line(row.get("statement") or "no statement")
+    title = f"{fmt.difference(row.get('difference_ns'))} {reading.basis(model)}  {name}"
     return Section(
         f"change-{at}",
         f"{title}  {words}",
         text=fmt.line(row.get("text") or "", 200),
         sentences=_each(row.get("time")),
-        tables=(common.table("", shown, rows), *(plan for plan in plans if plan is not None)),
+        tables=(common.table("", shown, rows, look="slim"), *(plan for plan in plans if plan is not None)),
         tone="doubt" if is_plan else "",
         where="both" if at < CHANGES_PRINTED else "page",
     )

@@ -28,11 +28,12 @@ _KINDS = {
 
 def page(model: Analysis) -> Page:
     """Head, what to know, figures, a section for each of the model's."""
+    drawn = common.figures(model, "snapshot_series", "cells_changes")
     return Page(
         _head(model),
         (
             common.warnings(model, "To know", "warnings", where="page"),
-            Section("figures", "Figures", figures=common.figures(model, "snapshot_series"), where="page"),
+            Section("figures", "Figures", figures=drawn, where="page"),
             *(section(one, at) for at, one in enumerate(reading.entries(model, "sections"))),
             common.warnings(model, "To know", "warnings", where="text"),
         ),

@@ -9,6 +9,7 @@ by their hash.
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -178,6 +179,7 @@ def _cell(row: Row, column: Column, colours: list[str]) -> View:
     }
 
 
+@functools.cache
 def _environment() -> Any:
     import jinja2
 

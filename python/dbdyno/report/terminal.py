@@ -21,7 +21,6 @@ STYLES = {"good": "green", "bad": "red", "even": "blue", "doubt": "yellow"}
 ROW_STYLES = {"cpu": "green", "unaccounted": "yellow", "between": "yellow", "wait": "cyan", "worst": "bold"}
 SIGNS = {"good": "+", "bad": "!", "even": "·", "doubt": "!", "": "·"}
 CHECKS = {"bad": "✗", "doubt": "?"}
-FINDINGS_MOST = 6
 _LINES_MOST = 3
 _NAME_LEAST, _TEXT_LEAST, _WORDS_LEAST = 12, 24, 16
 _UNNAMED = ("bar", "side", "strip")
@@ -144,7 +143,8 @@ def _figure(figure: Any, width: int) -> list[Any]:
 def _findings(findings: list[Finding], section: Section, out: Console) -> None:
     """What is not as it should be, each with its next step; checks that hold are not worth a line here."""
     shown_ = [one for one in findings if not one.name or one.weight == "bad"]
-    for one in shown_[:FINDINGS_MOST]:
+    most = len(shown_) if section.most is None else section.most
+    for one in shown_[:most]:
         style = STYLES.get(one.weight, "") if one.weight != "even" else ""
         sign = CHECKS.get(one.weight, SIGNS[one.weight]) if one.name else SIGNS[one.weight]
         words = f"check failed: {one.sentence}" if one.name else one.sentence
@@ -153,7 +153,7 @@ def _findings(findings: list[Finding], section: Section, out: Console) -> None:
             console.item(out, " ", console.plain(line, "dim"))
         if one.next:
             console.item(out, " ", console.plain(f"next: {one.next}"))
-    left = len(shown_) - FINDINGS_MOST
+    left = len(shown_) - most
     if left > 0:
         noun = "warning" if left == 1 else "warnings"
         console.item(out, "!", console.plain(f"{left} more {noun}; --format json has all", "yellow"))
