@@ -130,7 +130,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a page; `most` of its findings are shown on a terminal."""
+    """A part of a page; `most` of its findings that are no checks are shown on a terminal."""
 
     name: str
     title: str

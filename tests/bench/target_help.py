@@ -24,7 +24,7 @@ def binaries_of(kind: str) -> Binaries:
         pytest.skip(str(error))
 
 
-def eventually(holds: Callable[[], Any], patience_s: float = 20) -> Any:
+def eventually(holds: Callable[[], Any], patience_s: float = 120) -> Any:
     """The first true answer; the last answer when patience ends."""
     deadline = time.monotonic() + patience_s
     while not (answer := holds()) and time.monotonic() < deadline:

@@ -17,7 +17,7 @@ settings = {wal_writer_delay = "500ms"}
 """
 
 
-def until(condition: Callable[[], Any], seconds: float = 15) -> bool:
+def until(condition: Callable[[], Any], seconds: float = 120) -> bool:
     """Whether it comes true in time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

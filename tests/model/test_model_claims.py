@@ -16,7 +16,7 @@ from dbdyno.model.claims import NAMES, claims, hold
 from dbdyno.model.claims.base import BASES, LOAD_CHOSEN, Claim, Part, interval, told, verdict
 from dbdyno.model.claims.bench import Arm, Bench
 
-DOCS = Path(__file__).parents[2] / "docs" / "model.md"
+DOCS = Path(__file__).parents[2] / "docs" / "explanation" / "model.md"
 
 
 def run(*arguments: str) -> Result:
@@ -121,7 +121,7 @@ def test_forms_of_output():
 
 
 def test_a_claim_that_does_not_hold_ends_with_1():
-    # Without think time 20 sessions of 100 us share a write by ten: see docs/model.md.
+    # Without think time 20 sessions of 100 us share a write by ten: see docs/explanation/model.md.
     result = run("--only", "N12", "--replications", "2")
     assert "N12  does not hold" in result.output
     assert result.exit_code == 1

@@ -274,7 +274,7 @@ def test_a_watch_gives_active_sessions_and_who_blocked_whom(server: MariaServer,
 
 def _until_one_waits(server: MariaServer) -> None:
     ask = "select count(*) from information_schema.innodb_trx where trx_state = 'LOCK WAIT'"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     with server.connect() as connection, connection.cursor() as cursor:
         while cursor.execute(ask) and cursor.fetchone() != (1,) and time.monotonic() < deadline:
             time.sleep(0.05)

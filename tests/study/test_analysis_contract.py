@@ -27,7 +27,7 @@ MODELS = {
 
 
 def test_the_page_is_made_of_the_types():
-    page = (Path(__file__).parents[2] / "docs" / "analysis.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "analysis.md").read_text()
     assert contract.table() in page, "python -m dbdyno.study.analysis.contract prints it"
 
 

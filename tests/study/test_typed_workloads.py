@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.bench.postgres.prepare import check_scripts
 from dbdyno.errors import PlanError
 from dbdyno.study.library import STUDIES
 from dbdyno.study.plan.file import parse_plan
-from dbdyno.study.plan.plan import Arm, Plan, Script, Workload, on_target, plan_from_dict
+from dbdyno.study.plan.plan import Arm, Plan, Script, Workload, plan_from_dict
+from dbdyno.study.plan.targets import on_target
 from dbdyno.study.plan.typed import compiled, refusal, size_bytes, sizes
-from dbdyno.study.run.prepare import check_scripts
 
 PLAN = """\
 title = "t"

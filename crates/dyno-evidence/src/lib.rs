@@ -23,6 +23,7 @@
 
 mod call;
 mod calls;
+pub mod catalogue;
 mod column;
 mod error;
 mod metrics;

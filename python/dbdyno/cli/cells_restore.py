@@ -32,10 +32,10 @@ def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> N
     \b
     dbdyno cells restore last --dry-run
     """
+    from dbdyno.bench.cells.restore import undo_of, way_of
     from dbdyno.errors import CellsError
     from dbdyno.evidence import find_run
     from dbdyno.evidence.trust import refuse_foreign
-    from dbdyno.study.run.cells_restore import undo_of, way_of
 
     run = find_run(name, folder)
     refuse_foreign(run.path)

@@ -102,7 +102,7 @@ def cli(debug: bool) -> None:
 
 def entry() -> NoReturn:
     """The console script: runs the command and turns every ending into an exit code."""
-    from dbdyno.cli.signals import INTERRUPTED, Listener
+    from dbdyno.signals import INTERRUPTED, Listener
 
     debug = "--debug" in sys.argv
     visible.install()

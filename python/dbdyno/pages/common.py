@@ -11,6 +11,11 @@ from dbdyno.pages import reading
 
 TONES: dict[str, Tone] = {"good": "good", "bad": "bad", "even": "even", "doubt": "doubt"}
 
+TEXT_MOST = 600
+"""Characters of a warning on a page, so that none hides the others; the model has it whole."""
+WARNINGS_MOST = 4
+"""Warnings on a terminal: they must not hide what they warn about."""
+
 
 def columns(spec: str, *more: Column) -> tuple[Column, ...]:
     """Columns from words `name:unit:label:least` (an underscore in a label is a blank; a mark's kind stands for its
@@ -50,7 +55,8 @@ def warnings(model: Mapping[str, Any], title: str, name: str = "gates", **more: 
 
 def finding(given: Mapping[str, Any], weight: Tone = "doubt") -> Finding:
     """A warning as a finding."""
-    text, code, step = (fmt.line(given.get(key) or "") for key in ("text", "code", "next"))
+    text, step = (fmt.line(given.get(key) or "", TEXT_MOST) for key in ("text", "next"))
+    code = fmt.line(given.get("code") or "")
     return Finding(text, weight, next=step, code=code)
 
 

@@ -9,6 +9,7 @@ then leaves that part out.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -192,13 +193,19 @@ def threshold(analysis: Analysis) -> float | None:
     return given if given is not None and given > 0 else None
 
 
+_name = functools.lru_cache(maxsize=4096, typed=True)(fmt.text)
+"""A key made safe: few different ones come again and again."""
+
+
 def _safe(value: Any) -> Any:
+    if value is None or type(value) is int:
+        return value
     if isinstance(value, str):
         return fmt.text(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {fmt.text(key): _safe(entry) for key, entry in value.items()}
+    if isinstance(value, dict | Mapping):
+        return {_name(key): _safe(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_safe(entry) for entry in value]
     return value if value is None or isinstance(value, int) else fmt.text(value)

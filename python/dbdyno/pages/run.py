@@ -34,7 +34,6 @@ _FIGURES = (
     "contributions",
 )
 _STATES: dict[Any, tuple[str, Tone]] = {True: ("holds", "good"), False: ("fails", "bad"), None: ("not known", "doubt")}
-_FINDINGS_MOST = 6
 _EFFECTS = {"withholds": "withholds the verdict", "provisional": "makes the verdict provisional"}
 
 
@@ -124,7 +123,7 @@ def gates(model: Analysis) -> Section:
     given = reading.entries(model, "gates")
     made = tuple(_gate(gate) for state in (False, None, True) for gate in given if _state(gate) is state)
     warnings = tuple(common.finding(one) for one in reading.entries(model, "warnings"))
-    return Section("gates", "Gates and warnings", findings=(*made, *warnings), most=_FINDINGS_MOST)
+    return Section("gates", "Gates and warnings", findings=(*made, *warnings), most=common.WARNINGS_MOST)
 
 
 def _state(gate: Mapping[str, Any]) -> bool | None:

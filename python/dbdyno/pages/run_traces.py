@@ -13,7 +13,7 @@ from dbdyno.pages.common import columns
 from dbdyno.pages.reading import Analysis
 
 Given = Mapping[str, Any]
-LINES_PRINTED, CHANGES_PRINTED, PARTS_SHOWN = 8, 5, 12
+LINES_PRINTED, CHANGES_PRINTED, PARTS_SHOWN, PAIRS_SHOWN = 8, 5, 12, 10
 _COUNTS = (
     ("executions", "executions of the client"),
     ("calls", "calls of the client"),
@@ -47,7 +47,8 @@ def answer(model: Analysis) -> Iterator[Section]:
 
 
 def compared(model: Analysis) -> Iterator[Section]:
-    """Every line, and the tail."""
+    """Pairs of files, every line, and the tail."""
+    yield from pairs(model)
     yield from lines(model)
     yield from tails(model)
 
@@ -125,6 +126,35 @@ def _part(name: str, rows: list[dict[str, Any]], most: float) -> Row:
     )
     bar = Cell(max(min(difference / most, 1.0), -1.0))
     return Row({"name": name, "a": base, "b": value, "difference": difference, "bar": bar})
+
+
+def pairs(model: Analysis) -> Iterator[Section]:
+    """Files paired by name: the pairs that differ most, with both times of each."""
+    given = reading.entries(model, "pairs")
+    if not given:
+        return
+    has_response = (reading.dig(model, "account") or {}).get("has_response", True)
+    time, label = ("response_ns", "response time") if has_response else ("database_ns", "database time")
+    rows = sorted((_pair(row, time) for row in given), key=lambda row: -abs(row["difference"] or 0.0))
+    shown = (
+        Column("name", f"pair, {label}", narrowest=12),
+        *_sides(model, "ns", 14),
+        *columns("difference:difference change:change"),
+    )
+    left = max(len(rows) - PAIRS_SHOWN, 0)
+    table = common.table("", shown, rows[:PAIRS_SHOWN], left_out=left, look="slim")
+    yield Section("pairs", "Pairs that differ most", tables=(table,))
+
+
+def _pair(row: Given, time: str) -> dict[str, Any]:
+    one, two = (fmt.number(value) for value in (row.get(time) or [None, None]))
+    return {
+        "name": fmt.line(row.get("key") or "", 60),
+        "a": one,
+        "b": two,
+        "difference": None if one is None or two is None else two - one,
+        "change": two / one if one and two else None,
+    }
 
 
 def lines(model: Analysis) -> Iterator[Section]:

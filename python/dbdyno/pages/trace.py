@@ -21,7 +21,6 @@ from dbdyno.pages.reading import Analysis
 from dbdyno.pages.trace_words import period
 
 Given = Mapping[str, Any]
-_WARNINGS_MOST = 4
 KINDS = {
     "profile": "Response-time profile",
     "sql": "Statements",
@@ -42,7 +41,7 @@ def page(model: Analysis, *, skew: bool = False) -> Page:
     flat = _ROWS[name](model)
     return Page(
         _head(model, name),
-        (*made, common.warnings(model, "Warnings", most=_WARNINGS_MOST)),
+        (*made, common.warnings(model, "Warnings", most=common.WARNINGS_MOST)),
         data=common.flat(flat),
     )
 

@@ -51,8 +51,9 @@ def render_text(given: Page | Mapping[str, Any], *, width: int, color: bool, **o
 def _head(head: Head, out: Console, *, is_plain: bool) -> None:
     from rich.text import Text
 
-    facts = [*([head.about] if head.about else []), *head.chips, *(words for words, _ in head.alerts)]
-    facts = facts if is_plain else [head.kind, *facts]
+    about = [head.about] if head.about else []
+    facts = [*head.chips, *about] if is_plain else [head.kind, *about, *head.chips]
+    facts += [words for words, _ in head.alerts]
     if head.big:
         out.print(console.plain(f"{head.title}  {head.question}".rstrip(), "dim"))
         answer = Text(head.word.upper(), style=f"bold {STYLES.get(head.tone, '')}")
@@ -142,9 +143,10 @@ def _figure(figure: Any, width: int) -> list[Any]:
 
 def _findings(findings: list[Finding], section: Section, out: Console) -> None:
     """What is not as it should be, each with its next step; checks that hold are not worth a line here."""
-    shown_ = [one for one in findings if not one.name or one.weight == "bad"]
-    most = len(shown_) if section.most is None else section.most
-    for one in shown_[:most]:
+    checks = [one for one in findings if one.name and one.weight == "bad"]
+    plain = [one for one in findings if not one.name]
+    most = len(plain) if section.most is None else section.most
+    for one in (*checks, *plain[:most]):
         style = STYLES.get(one.weight, "") if one.weight != "even" else ""
         sign = CHECKS.get(one.weight, SIGNS[one.weight]) if one.name else SIGNS[one.weight]
         words = f"check failed: {one.sentence}" if one.name else one.sentence
@@ -153,7 +155,7 @@ def _findings(findings: list[Finding], section: Section, out: Console) -> None:
             console.item(out, " ", console.plain(line, "dim"))
         if one.next:
             console.item(out, " ", console.plain(f"next: {one.next}"))
-    left = len(shown_) - most
+    left = len(plain) - most
     if left > 0:
         noun = "warning" if left == 1 else "warnings"
         console.item(out, "!", console.plain(f"{left} more {noun}; --format json has all", "yellow"))

@@ -1,6 +1,6 @@
-"""analysis.json as types: what each part holds, by name, with the words that docs/analysis.md shows.
+"""analysis.json as types: what each part holds, by name, with the words that docs/reference/analysis.md shows.
 
-    python -m dbdyno.study.analysis.contract      # prints the table of docs/analysis.md
+    python -m dbdyno.study.analysis.contract      # prints the table of docs/reference/analysis.md
 
 A part that an older version did not write is None; what a newer one added is left out. `undeclared` names keys
 that no type declares: the tests hold every analysis to it, so that the file cannot drift from its page.
@@ -17,7 +17,8 @@ Many = list[dict[str, Any]]
 T = TypeVar("T")
 KINDS = (
     "`experiment`, `aa` (`--aa`), `curve` (the study redo-size), `sweep` (the study queue-depth), `correlation` (the "
-    "study hit-ratio), `probe` (one log of a [probe](probe.md)), or `traces` (two sets of [traces](trace.md))"
+    "study hit-ratio), `probe` (one log of a [probe](../how-to/probe.md)), or `traces` (two sets of "
+    "[traces](../how-to/trace.md))"
 )
 
 
@@ -67,7 +68,7 @@ class Verdict:
 
     decision: str | None = key(
         "`faster`, `slower`, `same`, `unclear`, `provisional`, `no verdict`, `failed`, `found`, `not found`, "
-        "`noise floor`, `measured`; [method.md](method.md) has the table"
+        "`noise floor`, `measured`; [method.md](../explanation/method.md) has the table"
     )
     headline: str | None = key()
     sentences: list[str] | None = key()
@@ -228,7 +229,7 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Warning_:
+class Caution:
     """What a reader has to know."""
 
     code: str | None = key()
@@ -285,10 +286,10 @@ class Analysis:
     errors: list[Failure] | None = key("the most frequent first:", Failure)
     statements: Many | None = key("per command of a script and arm: `ops`, `mean_ns`, `p50_ns`, `p99_ns`")
     figures: dict[str, Any] | None = key(
-        "`distribution`, `quantile_ratio`, `tail`, `blocks`, `heatmap`, `waits`, `over_time`, `contributions`: parallel "
-        "arrays, ready to draw; `curve`: `x_label` and `curves`, one per arm (`bins`, `points`, `fit`, `models`, "
-        "`period_bytes`, `found`, `sentence`); `sweep`: `x_label`, `operation` and `curves` (`name`, `points` with "
-        "`x`, `per_s`, `mean_ns` and their intervals)"
+        "`distribution`, `quantile_ratio`, `tail`, `blocks`, `heatmap`, `waits`, `over_time`, `contributions`: "
+        "parallel arrays, ready to draw; `curve`: `x_label` and `curves`, one per arm (`bins`, `points`, `fit`, "
+        "`models`, `period_bytes`, `found`, `sentence`); `sweep`: `x_label`, `operation` and `curves` (`name`, "
+        "`points` with `x`, `per_s`, `mean_ns` and their intervals)"
     )
     devices: list[Device] | None = key("on a model, per arm and kind of station:", Device)
     race: list[Race] | None = key("on a model and on storage cells, per arm with a flash log:", Race)
@@ -306,7 +307,7 @@ class Analysis:
         "`blocks`, `reads`, `temp`, `rows`), `assumption`"
     )
     gates: list[Gate] | None = key("a gate that failed is not among the `warnings`:", Gate)
-    warnings: list[Warning_] | None = key("", Warning_)
+    warnings: list[Caution] | None = key("", Caution)
     method: Method | None = key("", Method)
     engine: dict[str, Any] | None = key("`facts` and `settings` of the engine (the first, where arms have several)")
 
@@ -342,7 +343,7 @@ def undeclared(model: Mapping[str, Any], of: type = Analysis, where: str = "") -
 
 
 def table() -> str:
-    """The table of docs/analysis.md."""
+    """The table of docs/reference/analysis.md."""
     rows = ["| key | holds |", "|---|---|"]
     for one in fields(Analysis):
         says, record = one.metadata["says"], one.metadata["record"]

@@ -17,7 +17,7 @@ def method(run: Run) -> dict[str, Any]:
     judge, schedule = manifest["plan"]["judge"], manifest["plan"]["schedule"]
     level, threshold = judge["level"] * 100, judge["threshold"] * 100
     sentences = [_switching(manifest)]
-    if manifest["switch"] == "model" and schedule.get("warmup_transactions"):
+    if manifest["reads"]["virtual"] and schedule.get("warmup_transactions"):
         sentences.append(
             f"The first {schedule['warmup_transactions']} transactions of each session do not "
             "count, and sessions wait for one another after them."
@@ -54,7 +54,7 @@ def method(run: Run) -> dict[str, Any]:
 
 
 def _switching(manifest: dict[str, Any]) -> str:
-    if manifest["switch"] == "model":
+    if manifest["reads"]["virtual"]:
         return (
             "The run passed in virtual time. Each block is a replication: every arm begins alike "
             f"and draws the same random numbers (seed {manifest['seed']}), so that arms are "

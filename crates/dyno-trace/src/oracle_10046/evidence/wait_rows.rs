@@ -2,7 +2,7 @@
 
 use dyno_evidence::table::Values;
 
-use super::super::events::{CLASSES, IDLE, OTHER};
+use super::super::events::{IDLE, OTHER, class_name};
 use super::super::record::NONE;
 use super::super::rows::{NO_STATEMENT, WaitRow};
 use super::buffer::Words;
@@ -76,7 +76,7 @@ impl Columns {
             let known = names.events.get(row.event as usize);
             self.event.push(row.event, |_| known.map_or_else(String::new, |(name, _)| name.clone()));
             let class = if row.think { IDLE } else { known.map_or(OTHER, |(_, class)| *class) };
-            self.class.push(u32::from(class), |at| CLASSES[at as usize].to_owned());
+            self.class.push(u32::from(class), |at| class_name(at as u8).to_owned());
             let word = |at: u32| names.parameters.get(at as usize).cloned().unwrap_or_default();
             self.parameters.push(kept.names, word);
             if row.statement == NO_STATEMENT {
