@@ -149,7 +149,9 @@ def _findings(findings: list[Finding], section: Section, out: Console) -> None:
     for one in (*checks, *plain[:most]):
         style = STYLES.get(one.weight, "") if one.weight != "even" else ""
         sign = CHECKS.get(one.weight, SIGNS[one.weight]) if one.name else SIGNS[one.weight]
-        words = f"check failed: {one.sentence}" if one.name else one.sentence
+        words = one.sentence
+        if one.name:
+            words = f"check failed: {one.sentence}" + (f" ({one.code})" if one.code else "")
         console.item(out, sign, console.plain(fmt.line(words, _LINES_MOST * (out.width - 3)), style))
         for line in one.evidence[:1]:
             console.item(out, " ", console.plain(line, "dim"))
