@@ -323,7 +323,7 @@ def elsewhere(run: Run, dsn: str) -> None:
     plan = json.loads(json.dumps(run.manifest["plan"]))
     plan["dsn"] = dsn
     plan["arms"][0]["before_sql"] = ["copy t from program 'id'"]
-    run.save(plan=plan, iorm=None)
+    run.save(plan=plan, bench="postgres", iorm=None)
     run.manifest.pop("iorm")
     run.save()
 

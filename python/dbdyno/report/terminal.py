@@ -152,7 +152,7 @@ def _findings(findings: list[Finding], section: Section, out: Console) -> None:
         words = one.sentence
         if one.name:
             words = f"check failed: {one.sentence}" + (f" ({one.code})" if one.code else "")
-        console.item(out, sign, console.plain(fmt.line(words, _LINES_MOST * (out.width - 3)), style))
+        console.item(out, sign, console.plain(fmt.line(words, _LINES_MOST * (out.width - 12)), style))
         for line in one.evidence[:1]:
             console.item(out, " ", console.plain(line, "dim"))
         if one.next:
