@@ -7,28 +7,18 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import arrows
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "dbdyno"
 RIG = ROOT / "packages" / "dbdyno-rig" / "dbdyno_rig"
 PYTHON = sorted([*PACKAGE.rglob("*.py"), *RIG.rglob("*.py")])
 RUST = sorted((ROOT / "crates").glob("*/src/**/*.rs"))
 
-MAY_IMPORT = {
-    "evidence": {"evidence"},
-    "stats": {"stats"},
-    "bench": {"bench", "evidence", "cells", "model"},
-    "trace": {"trace", "evidence", "stats"},
-    "model": {"model", "evidence", "stats"},
-    "snapshot": {"snapshot", "evidence", "stats", "bench"},
-    "cells": {"cells", "evidence", "stats"},
-    "rig": {"cells", "model"},
-    "study": {"study", "evidence", "stats", "bench", "trace", "model", "cells"},
-    "report": {"report"},
-}
-MAY_IMPORT["cli"] = {"cli", *MAY_IMPORT} - {"rig"}
-EVERYBODY = {"errors", "_core", "decisions", "dsn", "files", "processes", "signals", "visible"}
-VALUES = {"bench": {"study.plan.plan", "study.plan.schedule", "study.plan.typed"}}
-"""What a room may take of one above it: values that know nothing of who runs them."""
+MAY_IMPORT = {room: {room, *allowed} for room, allowed in arrows.MAY_IMPORT.items()}
+MAY_IMPORT["cli"] = {"cli", *MAY_IMPORT}
+MAY_IMPORT["rig"] = {"cells", "model"}
+EVERYBODY = arrows.EVERYBODY
 CRATES = {
     "dyno-evidence": set(),
     "dyno-script": set(),
@@ -97,9 +87,15 @@ def test_imports_follow_the_arrows():
             parts = module.split(".")
             if parts[0] != "dbdyno" or len(parts) < 2 or parts[1] in MAY_IMPORT[room] | EVERYBODY:
                 continue
-            if ".".join(parts[1:]) not in VALUES.get(room, ()):
+            if ".".join(parts[1:]) not in arrows.VALUES.get(room, ()):
                 against.append(f"{rel(path)} imports {module}")
     assert against == []
+
+
+def test_the_map_of_rooms_is_made_of_the_table():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    shown = text.partition(arrows.BEGIN)[2].partition(arrows.END)[0].strip().strip("`").strip()
+    assert shown == arrows.diagram(), "python tests/manners/arrows.py prints it"
 
 
 def test_crates_follow_the_arrows():

@@ -218,7 +218,7 @@ def test_the_answer_stands_in_text_json_and_html(tmp_path: Path):
     for width in (60, 80, 120):
         text = render_text(model, width=width, color=False)
         assert max(map(len, text.splitlines())) <= width
-    head = text[: text.index("Arms")]
+    head = text[: text.index("The arms")]
     for words in ("SLOWER", "response time", "database time", "other plan", "buffer gets", "hard parses", "in all"):
         assert words in head
     page = render_html(model)

@@ -233,7 +233,7 @@ def test_every_real_file_has_every_page(path: Path, tmp_path: Path):
     """Nothing that is in a real file breaks a page; its profile closes."""
     from dbdyno.errors import TraceError
     from dbdyno.report.html import render_html
-    from dbdyno.report.trace import render_text, rows
+    from dbdyno.report.terminal import render_text, rows
     from dbdyno.trace import timeline, tree, waits
     from dbdyno.trace.check import check_page
 

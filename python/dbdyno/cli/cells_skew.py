@@ -49,8 +49,8 @@ def command(
     """
     from dbdyno.cells.collect import pattern_of
     from dbdyno.cells.series import measured
-    from dbdyno.cells.skew import ROUNDS_LEAST, skew_page
     from dbdyno.evidence.run import find_run
+    from dbdyno.judge.cells_skew import ROUNDS_LEAST, skew_page
 
     kind = form_of(form, output, FORMATS)
     pattern = pattern_of(mask)

@@ -71,7 +71,7 @@ def _model(run: Run) -> dict[str, Any]:
     from dbdyno.cells.record import KIND
 
     if run.manifest.get("kind") == KIND:
-        from dbdyno.cells.report import report_page
+        from dbdyno.judge.cells_report import report_page
 
         return report_page(run)
     from dbdyno.study.analysis.analyse import analyse

@@ -1,7 +1,7 @@
 """From evidence to the analysis model: estimates, intervals, verdict, and the data of every figure.
 
 The model is written as analysis.json; every renderer reads it and computes nothing. Its parts are
-described in docs/reference/analysis.md.
+declared in `contract.py`, of which docs/reference/analysis.md is made.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dbdyno.evidence.files import write_json
 from dbdyno.evidence.run import Block, Run
 from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.study.analysis import pictures
+from dbdyno.study.analysis.contract import SCHEMA
 from dbdyno.study.analysis.measures import QUANTILES, ArmMeasures, Measures, measure
 from dbdyno.study.analysis.over_time import over_time
 from dbdyno.study.analysis.reads import in_virtual_time, reads
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from dbdyno.stats.metrics import Metric
     from dbdyno.study.analysis.gates import Examined
 
-SCHEMA = 1
 SOURCES = {"operations": "dbdyno.study.analysis.analyse", "cells": "dbdyno.study.analysis.cells"}
 """Which module reads evidence of which kind."""
 ARMS_TOLD = 3

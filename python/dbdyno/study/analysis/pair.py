@@ -15,7 +15,6 @@ from dbdyno.errors import EvidenceError
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis import pictures
 from dbdyno.study.analysis.analyse import (
-    SCHEMA,
     arm_of,
     cleaned,
     compare_arm,
@@ -24,6 +23,7 @@ from dbdyno.study.analysis.analyse import (
     judged,
     run_facts,
 )
+from dbdyno.study.analysis.contract import SCHEMA
 from dbdyno.study.analysis.measures import ArmMeasures, Measures, measure, operation_of
 from dbdyno.study.analysis.reads import in_virtual_time, reads
 
