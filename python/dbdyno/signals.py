@@ -8,7 +8,8 @@ Where the main thread does not get to hear it (inside a long computation of the 
 thread of its own counts signals: it says so, and after a second signal the process is gone a few seconds later,
 after a third at once, whatever its main thread waits for; the guardian puts back what is left.
 
-A signal that was ignored when the process was started (nohup, a shell's background job) stays ignored.
+A signal that was ignored when the process was started (nohup, a shell's background job) stays ignored; a run that is
+under way answers to SIGINT all the same, so that a script can stop it.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class Stopping:
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
-                if signal.getsignal(number) is not signal.SIG_IGN:
+                if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
                     self._before[number] = signal.signal(number, self._handle)
             self._counter = _Counter(lambda: GRACE_IN_RUN_S, HARD_END, None)
         return self

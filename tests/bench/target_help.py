@@ -33,7 +33,7 @@ def eventually(holds: Callable[[], Any], patience_s: float = 120) -> Any:
 
 
 def show(target: Postgres, name: str) -> str:
-    """The value in force in a new session."""
+    """The value in effect in a new session."""
     with contextlib.closing(target.connect()) as conn:
         row = conn.execute("select current_setting(%s)", [name]).fetchone()
         assert row is not None

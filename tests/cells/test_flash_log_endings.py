@@ -185,7 +185,10 @@ def test_a_cell_that_hangs_on_the_plan_is_put_back_when_it_answers_again(
         return real(text)
 
     answering(rig.cells[1], "alter", late)
-    reach = replace(access(rig.served), timeout_s=1.0)
+    patient = access(rig.served)
+    reach = replace(patient, timeout_s=1.0)
+    looked = execute_cells.survey
+    monkeypatch.setattr(execute_cells, "survey", lambda plan, hosts, _: looked(plan, hosts, patient))
     monkeypatch.setattr(iorm_switch, "SETTLE_S", 4.0)
     with pytest.raises(CellsError, match=r"cannot be changed: no answer within 1 s"):
         start(rig.plan().common(), tmp_path, seed=1, ways={"reach": lambda: reach, "user": "celladmin"})

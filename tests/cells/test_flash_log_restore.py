@@ -104,7 +104,7 @@ def test_a_new_run_on_cells_whose_run_was_cut_is_told_how_to_restore_them(rig: R
         words = rig.words(more, "--out", runs)
         refused = asked(rig, *words)
         assert refused.returncode == 2, refused.stdout
-        assert f"run {run.id} was cut, and its IORM plan is still in force there" in refused.stderr
+        assert f"run {run.id} was cut, and its IORM plan is still in effect there" in refused.stderr
         assert f"dbdyno cells restore {run.path}" in refused.stderr
     assert len(list(run.path.parent.iterdir())) == 1
     assert asked(rig, "cells", "restore", "last", "--yes").returncode == 0

@@ -320,10 +320,10 @@ def resumed(run: Run, *words: str) -> Result:
 
 def elsewhere(run: Run, dsn: str) -> None:
     """The run as somebody else would send it: with a server and SQL of their choice."""
-    plan = json.loads(json.dumps(run.manifest["plan"]))
+    plan = json.loads(json.dumps(PLAN))
     plan["dsn"] = dsn
     plan["arms"][0]["before_sql"] = ["copy t from program 'id'"]
-    run.save(plan=plan, iorm=None)
+    run.save(plan=plan, bench="postgres", iorm=None)
     run.manifest.pop("iorm")
     run.save()
 
@@ -339,6 +339,14 @@ def test_a_run_from_elsewhere_is_shown_and_asked_about_before_anything_is_sent(r
         resume(run)
     with pytest.raises(TargetError, match=r"refused|connect"):
         resume(run, agreed=True)
+
+
+def test_a_plan_that_names_another_bench_than_its_manifest_is_refused(run: Run) -> None:
+    """What is asked about depends on the kind of bench, so a manifest cannot pretend to be of another."""
+    elsewhere(run, "postgresql://a@127.0.0.1:1/b")
+    run.save(bench="mock")
+    with pytest.raises(EvidenceError, match="was made on a mock, and its plan names an engine"):
+        resume(run)
 
 
 def test_a_server_on_the_command_line_does_not_agree_to_foreign_sql(run: Run) -> None:

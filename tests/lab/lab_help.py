@@ -35,7 +35,7 @@ def reloading(lab, **more) -> str:
 
 
 def delay(dsn: str) -> tuple[str, int]:
-    """The setting in force and how often it stands in postgresql.auto.conf."""
+    """The setting in effect and how often it stands in postgresql.auto.conf."""
     with psycopg.connect(dsn) as conn:
         value = conn.execute("show wal_writer_delay").fetchone()[0]
         entries = conn.execute("select count(*) from pg_file_settings where name = 'wal_writer_delay'").fetchone()[0]

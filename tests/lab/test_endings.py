@@ -32,7 +32,7 @@ def test_a_reloaded_setting_is_in_force_in_its_arm_and_put_back(lab, dsn):
     lab("run", plan, code=1)
     sql = "select arm, count(error) as failed, count(*) as n from calls group by all order by arm"
     rows = json.loads(lab("sql", sql, "--format", "json").stdout)
-    assert rows[0]["failed"] == 0 < rows[1]["failed"] < rows[1]["n"], "in force in one arm only"
+    assert rows[0]["failed"] == 0 < rows[1]["failed"] < rows[1]["n"], "in effect in one arm only"
     assert delay(dsn) == before
 
 

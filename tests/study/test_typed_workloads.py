@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.bench.kinds import kind_of
 from dbdyno.bench.postgres.prepare import check_scripts
 from dbdyno.errors import PlanError
 from dbdyno.study.library import STUDIES
@@ -36,7 +37,7 @@ def parse(text: str) -> Plan:
 
 def test_a_plan_names_its_model_and_its_workload():
     plan = parse(PLAN)
-    assert plan.on_model
+    assert kind_of(plan.dsn).name == "model"
     assert plan.workload.kind == "commit-loop"
     assert plan.parameters_of(plan.arms[1]) == {"redo_bytes": "512", "think_ms": 2}
 

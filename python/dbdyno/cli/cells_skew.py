@@ -28,7 +28,7 @@ from dbdyno.cli.pages import FORMATS, show_page
     "-o",
     "output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write to this file; its suffix tells the format.",
+    help="Write to this file; its suffix selects the format.",
 )
 def command(
     name: str,

@@ -1,4 +1,4 @@
-"""`dbdyno compare`: recompute one run, lay two runs side by side, or two sets of traces."""
+"""`dbdyno compare`: analyse one run again, compare two runs or two sets of traces."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from dbdyno.errors import PlanError
 
 @click.group("plan")
 def command() -> None:
-    """Write an example plan; say what a plan would do."""
+    """Write an example plan; show what a plan would do."""
 
 
 @command.command("new")

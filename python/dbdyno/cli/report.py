@@ -28,7 +28,7 @@ FORMATS = ("html", "text", "table", "json", "csv", "jsonl")
     "-o",
     "output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write to this file; its suffix tells the format (default: report.html in the run).",
+    help="Write to this file; its suffix selects the format (default: report.html in the run).",
 )
 @click.option(
     "--figures",

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     metavar="NAME=VALUE",
     help="Set a factor; on a model also a parameter of the machine: PATH=V1,V2.",
 )
-@click.option("--blocks", type=click.IntRange(2, 100_000), help="Blocks that count.")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Replays an order of arms.")
+@click.option("--blocks", type=click.IntRange(2, 100_000), help="Measured blocks.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the order of arms; replays a run's.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--quick", is_flag=True, help="A short run: fewer blocks, wider intervals.")
 @click.option("--aa", is_flag=True, help="One arm against itself: the noise floor.")
 @click.option("--resume", "resume_name", metavar="RUN", help="Finish a run that was cut short.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done, do nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
 @click.option(
     "-y",
     "--yes",

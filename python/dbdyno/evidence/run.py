@@ -205,8 +205,9 @@ def new_run(folder: Path, title: str, manifest: dict[str, Any], *, name: str | N
             where=str(path),
             next_step="choose another place with --out",
         ) from error
-    own = {"seal": seal(manifest["plan"])} if "plan" in manifest else {}
-    run = Run(path, {"schema": SCHEMA, **manifest, **own})
+    run = Run(path, {"schema": SCHEMA, **manifest})
+    if "plan" in run.manifest:
+        run.manifest["seal"] = seal(run.manifest["plan"])
     run.save(status="running", started_at=now.isoformat(), process=this_process())
     return run
 

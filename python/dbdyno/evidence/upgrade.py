@@ -20,7 +20,7 @@ _SIGNS = {"iorm": "cells", "logs": "host", "machine": "model"}
 
 def upgraded(manifest: dict[str, Any]) -> dict[str, Any]:
     """The manifest with the bench that made it and how its evidence is read; of anything but a run, as it is."""
-    if "bench" in manifest or "switch" not in manifest:
+    if "bench" in manifest or "plan" not in manifest:
         return manifest
     bench = next((kind for sign, kind in _SIGNS.items() if sign in manifest), "postgres")
     manifest["bench"], manifest["reads"] = bench, type(manifest)(_READS[bench])
@@ -36,10 +36,16 @@ def _switching(manifest: dict[str, Any], plan: dict[str, Any], iorm: dict[str, A
     workload, arms, schedule = plan.get("workload"), plan.get("arms"), plan.get("schedule")
     if not (isinstance(workload, dict) and isinstance(arms, list) and isinstance(schedule, dict)):
         return
-    workload["kind"] = "flash-log-switch"
-    workload["parameters"] = {key: iorm.get(key) for key in ("databases", "patience_s", "held")}
-    schedule["turn_ns"] = manifest.get("turn_ns")
     on = iorm.get("on")
-    for arm, own in zip(arms, on if isinstance(on, list) else [], strict=False):
-        if isinstance(arm, dict):
-            arm["parameters"] = {"flash_log": own}
+    states = on if isinstance(on, list) and len(on) == len(arms) else [None] * len(arms)
+    named = {key: iorm.get(key) for key in ("databases", "patience_s", "held")}
+    same = type(manifest)
+    manifest["plan"] = same(
+        plan,
+        workload=same(workload, kind="flash-log-switch", parameters=named),
+        schedule=same(schedule, turn_ns=manifest.get("turn_ns")),
+        arms=[
+            same(arm, parameters=same(flash_log=own)) if isinstance(arm, dict) else arm
+            for arm, own in zip(arms, states, strict=True)
+        ],
+    )

@@ -97,7 +97,7 @@ def warnings(console: Console, found: Sequence[dict[str, Any]]) -> None:
     """The first warnings, none longer than a few lines, each with its next step; and how many more
     there are. They must not hide what they warn about."""
     for warning in found[:WARNINGS_MOST]:
-        item(console, "!", plain(fmt.line(warning["text"], WARNING_LINES * (console.width - 3)), "yellow"))
+        item(console, "!", plain(fmt.line(warning["text"], WARNING_LINES * (console.width - 12)), "yellow"))
         if warning["next"]:
             item(console, " ", plain(f"next: {warning['next']}"))
     left = len(found) - WARNINGS_MOST

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _FIRST_WAIT_S, _WAITS_GROW, _MOST_WAIT_S = 0.2, 1.3, 10.0
 """Between two looks at the cells: begun anew for each wait, so that it is overshot by a third."""
-_REASON = "ALTER IORMPLAN is in force at once, and cells collect once a minute"
+_REASON = "ALTER IORMPLAN is in effect at once, and cells collect once a minute"
 
 
 class CellsBench(QuietBench):

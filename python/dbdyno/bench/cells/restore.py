@@ -1,4 +1,4 @@
-"""Runs on cells that were cut: whether their plans are in force still, and the way back.
+"""Runs on cells that were cut: whether their plans are in effect still, and the way back.
 
 The manifest of a run on cells holds what restoring needs (addresses, the way to them, the plans
 found and those of the arms; no secret), and is on disk before the first plan is changed. `restored`
@@ -91,7 +91,7 @@ def _way_words(reach: Mapping[str, Any]) -> str:
 
 def refuse_cut(folder: Path, found: Mapping[Host, IormPlan]) -> None:
     """Raises `CellsError` where a run below `folder` works on one of these cells, or was cut and
-    its plan is in force there: what is found is then not the plan to put back."""
+    its plan is in effect there: what is found is then not the plan to put back."""
     for run in list_runs(folder):
         if run.manifest.get("restored", True) or "iorm" not in run.manifest:
             continue
@@ -108,7 +108,7 @@ def refuse_cut(folder: Path, found: Mapping[Host, IormPlan]) -> None:
         if left:
             more = f"; so it is on {len(left) - 1} more cell(s)" if len(left) > 1 else ""
             raise CellsError(
-                f"run {run.id} was cut, and its IORM plan is still in force there{more}",
+                f"run {run.id} was cut, and its IORM plan is still in effect there{more}",
                 where=left[0],
                 next_step=f"dbdyno cells restore {run.path}   (puts back what that run found)",
             )

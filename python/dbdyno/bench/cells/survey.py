@@ -48,13 +48,13 @@ class Survey:
 
 
 def survey(plan: CellsPlan, hosts: Sequence[Host], access: Access) -> Survey:
-    """Looks at the cells. Raises `CellsError` where a plan cannot be read, is not in force or could
+    """Looks at the cells. Raises `CellsError` where a plan cannot be read, is not in effect or could
     not be put back, or a cell has no flash log; `PlanError` for databases that are not there."""
     found = asyncio.run(_look(hosts, access))
     for host, own in found.found.items():
         if not own.active:
             raise CellsError(
-                f"its IORM plan is {own.status or 'not shown as active'}: no directive of it is in force",
+                f"its IORM plan is {own.status or 'not shown as active'}: no directive of it is in effect",
                 where=host.name,
                 next_step="this run changes directives only; to activate it: dbdyno cells run 'alter iormplan active'",
             )

@@ -74,6 +74,10 @@ class HostBench(QuietBench):
         cost = json.loads(self.probe.cost(COST_COMMITS))
         self.probe.open()
         arms = [arm_row(self.plan, about, changes={}) for about in self.plan.arms]
+        for row, about, own in zip(arms, self.plan.arms, self.arms, strict=True):
+            named = LogArm.of({"name": about.name, **self.plan.parameters_of(about)}).paths
+            for path, used in zip(named, own.paths, strict=True):  # a twin has files of its own
+                row["description"] = row["description"].replace(str(path), str(used))
         logs = [
             {**arm.spec(), "same_device": same_device(arm), "cost": own}
             for arm, own in zip(self.arms, cost, strict=True)

@@ -2,7 +2,7 @@
 
 What alters the server is claimed, noted and registered with the guardian before it is done. Where arms differ by
 what a session can be told they alternate in slices, their sessions open side by side; else each turn puts its arm's
-settings and SQL in force, and reads them back.
+settings and SQL in effect, and reads them back.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class PostgresBench:
 
     @server_errors()
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
-        """Runs turns, watched or not; between arms that last not, each puts its own in force."""
+        """Runs turns, watched or not; between arms that last not, each puts its own in effect."""
         for watched, same in itertools.groupby(turns, key=lambda turn: turn.watched):
             own = list(same)
             self.observer.watch(watched)
@@ -222,7 +222,7 @@ class PostgresBench:
 
     @contextlib.contextmanager
     def _in_force(self, number: int) -> Iterator[None]:
-        """The arm's settings and SQL in force, its sessions open; all put back at the end."""
+        """The arm's settings and SQL in effect, its sessions open; all put back at the end."""
         from dbdyno.bench.postgres.alter import apply_server_settings
 
         ready = self.ready.arms[number]

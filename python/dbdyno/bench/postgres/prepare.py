@@ -1,4 +1,4 @@
-"""From a plan and live targets to everything a run needs: how each arm comes into force, the way
+"""From a plan and live targets to everything a run needs: how each arm takes effect, the way
 of switching, the order of the blocks, the specification of the load. Reads the engine; changes
 nothing.
 """
@@ -29,7 +29,7 @@ EMBEDDED_SESSIONS = 180
 
 @dataclass(frozen=True)
 class ReadyArm:
-    """An arm on its target, with how each of its settings comes into force."""
+    """An arm on its target, with how each of its settings takes effect."""
 
     arm: Arm
     target: Postgres
@@ -82,7 +82,7 @@ def _embedded_settings(plan: Plan) -> dict[str, str]:
 def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Prepared:
     """Classifies the arms' settings on their engines and lays out the run.
 
-    Raises `PlanError` or `TargetError` for a setting that cannot be put in force, a script that
+    Raises `PlanError` or `TargetError` for a setting that cannot be put in effect, a script that
     does not parse, a typed workload that only a model runs, or a server without room for the
     sessions.
     """

@@ -94,7 +94,7 @@ def overhead(run: Run) -> dict[str, Any] | None:
     cost = 1 - c.ratio
     text = (
         f"Watching changed the throughput of {name} by {-cost * 100:+.1f} % ({interval(c)}, "
-        f"{c.blocks} pairs of half a second). It is in force for all arms alike."
+        f"{c.blocks} pairs of half a second). It is in effect for all arms alike."
     )
     return {"text": text, "ratio": c.ratio, "low": c.low, "high": c.high}
 
