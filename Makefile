@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CARGO ?= cargo
-WORKERS ?= 3
+WORKERS ?= 2
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTHON_FILES := python packages tests benches
 CORE := python/dbdyno/_core.abi3.so
@@ -64,7 +64,7 @@ test-rust:
 	$(CARGO) test --profile bench --quiet --workspace --tests --example evaluate
 	$(CARGO) test --profile bench --quiet --workspace --doc
 
-# More workers than cores: some tests wait for servers. Each worker has servers of its own, and takes from the others
+# Each worker has servers of its own, and takes from the others
 # when it is done.
 test-python:
 	$(BIN)/python -m pytest -p no:cacheprovider -n $(WORKERS) --dist worksteal tests
