@@ -23,9 +23,12 @@ place, way, *words = sys.argv[1:]
 module, name = place.rsplit(".", 1)
 
 def phase(*_, **__):
-    print("under way", flush=True)
+    told = False
     while True:
         try:
+            if not told:
+                told = True
+                print("under way", flush=True)
             while True:
                 sum(range(1000)) if way == "computing" else time.sleep(0.01)
         except KeyboardInterrupt:
