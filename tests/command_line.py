@@ -25,7 +25,7 @@ from unittest import mock
 
 from dbdyno import entry
 from dbdyno.cli import main
-from dbdyno.cli.signals import Listener
+from dbdyno.signals import Listener
 
 
 def dbdyno(

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from target_help import eventually
 
+from dbdyno import _core
 from dbdyno.bench.canary import canaries, canary_folder
 from dbdyno.bench.host.machine import cpu_governor, file_system, host_facts, steal_share
 from dbdyno.bench.metrics import Metric, counters, host_counters
-from dbdyno.bench.postgres.events import CLASSES, EVENT_CLASS, TYPE_CLASS, wait_class
 from dbdyno.bench.postgres.server import Postgres
 
 
@@ -153,51 +153,11 @@ def test_the_clock_of_a_canary_is_a_parameter(own: Postgres, tmp_path: Path) -> 
     assert (found.cpu_ns, found.fsync_ns, found.round_trip_ns) == (5, None, 5)
 
 
-@pytest.mark.parametrize(
-    ("event_type", "event", "expected"),
-    [
-        ("IO", "WALSync", "commit"),
-        ("IO", "WalSync", "commit"),
-        ("LWLock", "WALWriteLock", "commit"),
-        ("LWLock", "WALWrite", "commit"),
-        ("LWLockNamed", "WALWriteLock", "commit"),
-        ("IO", "WALWrite", "log write"),
-        ("IO", "DataFileRead", "data read"),
-        ("IO", "BufFileWrite", "data write"),
-        ("IO", "BuffileWrite", "data write"),
-        ("IPC", "BufferIO", "data read"),
-        ("Lock", "transactionid", "lock"),
-        ("Lock", "a type of tomorrow", "lock"),
-        ("LWLock", "buffer_content", "latch"),
-        ("BufferPin", "BufferPin", "latch"),
-        ("Client", "ClientRead", "network"),
-        ("Activity", "WalWriterMain", "idle"),
-        ("Timeout", "PgSleep", "idle"),
-        ("Extension", "Extension", "other"),
-        ("Martian", "Gravity", "other"),
-        ("CPU", "CPU", "CPU"),
-        (None, None, "CPU"),
-    ],
-)
-def test_events_have_a_class_in_every_spelling(event_type: str | None, event: str | None, expected: str) -> None:
-    assert wait_class(event_type, event) == expected
-
-
-def test_nobodys_commit_waits_for_a_background_process() -> None:
-    assert wait_class("IO", "WalSync", background=True) == "log write"
-    assert wait_class("IO", "DataFileWrite", background=True) == "data write"
-
-
-def test_the_table_holds_only_known_classes() -> None:
-    assert set(EVENT_CLASS.values()) | set(TYPE_CLASS.values()) <= set(CLASSES)
-
-
-def test_every_event_that_the_engine_lists_has_a_type_that_we_know(own: Postgres) -> None:
+def test_every_event_that_the_engine_lists_stands_in_the_catalogue(own: Postgres) -> None:
     with contextlib.closing(own.connect()) as conn:
         if conn.info.server_version < 170000:
             pytest.skip("pg_wait_events came with version 17")
-        events = conn.execute("select type, name from pg_wait_events").fetchall()
-    assert {kind.lower() for kind, _ in events} <= set(TYPE_CLASS)
-    listed = {(kind.lower(), name.lower()) for kind, name in events}
-    named = {key for key in EVENT_CLASS if key[0] == "io" and key[1].startswith(("wal", "data"))}
-    assert named <= listed, "the table names an event that the newest engine does not have"
+        listed = conn.execute("select type, name from pg_wait_events where type not in ('Extension', 'InjectionPoint')")
+        events = {(kind.lower(), name.lower()) for kind, name in listed}
+    named = {(kind.lower(), event.lower()) for event, _, kind, _ in _core.wait_events("postgresql")}
+    assert events <= named

@@ -12,13 +12,13 @@ import pytest
 
 from dbdyno._core import check_script
 from dbdyno.bench.doctor import CHECKS
+from dbdyno.bench.postgres.prepare import check_scripts
 from dbdyno.cli.main import COMMANDS, cli
 from dbdyno.decisions import ANSWERS, RULES
 from dbdyno.model.machine import parsed
 from dbdyno.study.plan import keys as plan_keys
 from dbdyno.study.plan.file import parse_plan, read_plan
 from dbdyno.study.plan.reference import plan_reference
-from dbdyno.study.run.prepare import check_scripts
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))

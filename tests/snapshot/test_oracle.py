@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from dbdyno.errors import SnapshotError
+from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.live import frame, open_live
 from dbdyno.snapshot.oracle.collector import without_literals
 from dbdyno.snapshot.oracle.connection import address
 from dbdyno.snapshot.oracle.scripts import LICENSED, names, script
-from dbdyno.snapshot.oracle.waits import wait_class
 from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.take import open_collector, take
@@ -336,7 +336,7 @@ def test_literals_of_a_statement(text: str, left: str) -> None:
     ],
 )
 def test_wait_classes(kind: str | None, event: str | None, found: str) -> None:
-    assert wait_class(kind, event) == found
+    assert wait_class("oracle", kind, event) == found
 
 
 def test_sampling_reads_sessions_on_a_connection_of_its_own(driver: Driver, snap: Snap) -> None:

@@ -23,6 +23,7 @@
 
 mod call;
 mod calls;
+pub mod catalogue;
 mod chunk;
 mod column;
 mod error;

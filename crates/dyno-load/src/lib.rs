@@ -31,7 +31,9 @@
 
 #![allow(clippy::doc_markdown)] // names of products and settings
 
-mod attend;
+mod batch;
+mod block;
+mod call;
 mod clock;
 mod connection;
 mod error;
@@ -43,15 +45,19 @@ mod reactor;
 mod record;
 #[doc(hidden)]
 pub mod rehearse;
+mod reply;
 mod require_auth;
 mod run;
+mod runner;
 mod schedule;
-mod session;
-mod shared;
+mod session_state;
+mod slice;
 mod spec;
 mod steps;
 mod store;
+mod supervise;
 mod tally;
+mod transaction;
 mod wire;
 mod worker;
 
@@ -59,7 +65,8 @@ pub use connection::{
     ChannelBinding, ConnectionSpec, Liveness, Password, RequireAuth, SslMode, SslNegotiation, TlsVersion,
 };
 pub use error::LoadError;
-pub use run::{Length, Load, Slice};
+pub use run::Load;
+pub use slice::{Length, Slice};
 pub use spec::{ArmSpec, ClockBase, LoadSpec, Protocol, ScriptSpec};
 pub use tally::{ArmReport, BlockReport};
 pub use wire::{ServerError, WireError};

@@ -5,79 +5,29 @@
 
 use dyno_evidence::{Call, CallKind};
 
+use crate::batch::Item;
 use crate::plan::ScriptPlan;
-use crate::session::{Ended, Reply, Runner};
+use crate::reply::{Ended, Reply};
+use crate::runner::Runner;
 use crate::wire::link::Event;
 use crate::wire::{ServerError, WireError};
 
 /// Bytes of requests that any socket takes without the server reading.
 const WINDOW_BYTES: usize = 16 << 10;
 
-/// Commands sent or to be sent of the open pipeline.
-#[derive(Debug)]
-pub struct Batch {
-    started: Option<i64>,
-    items: Vec<Item>,
-    /// The server skips what comes until the next `Sync`.
-    skipping: bool,
-    failed: Ended,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Item {
-    Command(usize),
-    Sync,
-}
-
-impl Batch {
-    /// No pipeline open.
-    pub fn new() -> Self {
-        Self { started: None, items: Vec::new(), skipping: false, failed: Ended::Well }
-    }
-
-    /// Whether a pipeline is open.
-    #[inline]
-    pub fn is_open(&self) -> bool {
-        self.started.is_some()
-    }
-
-    /// Begins a pipeline.
-    pub fn open(&mut self, now: i64) {
-        self.clear();
-        self.started = Some(now);
-    }
-
-    /// Remembers the first failure.
-    fn note(&mut self, failed: Ended) {
-        if self.failed == Ended::Well {
-            self.failed = failed;
-        }
-    }
-
-    /// Forgets what an abandoned script left.
-    #[inline]
-    pub fn clear(&mut self) {
-        if self.started.take().is_some() {
-            self.items.clear();
-            self.skipping = false;
-            self.failed = Ended::Well;
-        }
-    }
-}
-
 impl Runner<'_, '_, '_> {
     /// Queues a command of the open pipeline.
     pub(crate) async fn add_to_batch(&mut self, index: usize, now: &mut i64) -> Ended {
         let (command, symbols) = (&self.arm.commands[index], &self.arm.symbols);
         let protocol = self.arm.protocol;
-        let Some(link) = self.seat.link.as_mut() else {
+        let Some(link) = self.state.link.as_mut() else {
             return self.failure(Err(WireError::Closed), index);
         };
         if command.store.is_some() {
             let error = "\\gset and \\aset do not work inside a pipeline".to_owned();
             return self.failure(Ok(Err(ServerError::ours("0A000", error).into())), index);
         }
-        link.queue(&command.statement, index, protocol, &self.seat.scope, |v| symbols.name(v));
+        link.queue(&command.statement, index, protocol, &self.state.scope, |v| symbols.name(v));
         self.out.batch.items.push(Item::Command(index));
         if link.queued() < WINDOW_BYTES {
             return Ended::Well;
@@ -90,7 +40,7 @@ impl Runner<'_, '_, '_> {
 
     /// Queues a `Sync` in the middle of the open pipeline.
     pub(crate) fn sync_batch(&mut self) {
-        if let Some(link) = self.seat.link.as_mut() {
+        if let Some(link) = self.state.link.as_mut() {
             link.queue_sync();
             self.out.batch.items.push(Item::Sync);
         }
@@ -120,7 +70,7 @@ impl Runner<'_, '_, '_> {
 
     async fn exchange_sent(&mut self, now: &mut i64) -> Ended {
         let sent = *now;
-        let Some(link) = self.seat.link.as_mut() else {
+        let Some(link) = self.state.link.as_mut() else {
             return self.failure(Err(WireError::Closed), usize::MAX);
         };
         if let Err(error) = link.send() {
@@ -157,7 +107,7 @@ impl Runner<'_, '_, '_> {
     }
 
     async fn answer(&mut self) -> Reply {
-        let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
+        let Some(link) = self.state.link.as_mut() else { return Err(WireError::Closed) };
         match link.event(self.pulse).await? {
             Event::Done { rows } => Ok(Ok(rows)),
             Event::Failed(error) => Ok(Err(error)),
@@ -167,7 +117,7 @@ impl Runner<'_, '_, '_> {
 
     /// Waits for the end of a batch. Returns the error that came only then, if any.
     async fn ready(&mut self) -> Result<Option<Box<ServerError>>, WireError> {
-        let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
+        let Some(link) = self.state.link.as_mut() else { return Err(WireError::Closed) };
         let mut late = None;
         loop {
             match link.event(self.pulse).await? {

@@ -11,8 +11,9 @@ use crate::connection::ConnectionSpec;
 use crate::reactor::{Pulse, finish};
 use crate::wire::link::Event;
 use crate::wire::message::{column_names, columns};
-use crate::wire::socket::{Patience, Socket, Stream, Wire};
+use crate::wire::socket::Socket;
 use crate::wire::startup::Dialler;
+use crate::wire::stream::{Patience, Stream, Wire};
 
 /// More than this does not fit into a socket without a reader.
 const BYTES_MAX: usize = 64 << 10;

@@ -19,42 +19,23 @@ use dyno_evidence::CallsWriter;
 use dyno_script::{Rng, Seeds};
 
 use crate::LoadError;
-use crate::attend::{Keeper, attend};
+use crate::block::{Activity, Block, Handles, open};
 use crate::clock::Clock;
 use crate::gate::Gate;
 use crate::plan::{ArmPlan, Plan};
 use crate::record::{self, ErrorCodes, Pool, Recorder};
 use crate::schedule::Arrivals;
-use crate::session::Seat;
-use crate::shared::{Activity, Handles, Shared, open};
+use crate::session_state::SessionState;
+use crate::slice::{Quota, Slice};
 use crate::spec::LoadSpec;
+use crate::supervise::{RowWriter, supervise};
 use crate::tally::{ArmReport, BlockReport};
 use crate::wire::startup::Dialler;
-use crate::worker::{self, Desk, Outcome, Quota};
+use crate::worker::{self, Outcome, ThreadSession};
 
 /// Streams of random numbers besides the sessions' own.
 const CHOICE_STREAM: u64 = 0x6368_6f69_6365;
 const ARRIVAL_STREAM: u64 = 0x6172_7269_7661;
-
-/// One turn of one arm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slice {
-    /// Number of the arm.
-    pub arm: u16,
-    /// Running number in the block.
-    pub slice: u32,
-    /// How long.
-    pub length: Length,
-}
-
-/// How long a slice is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Length {
-    /// No transaction begins after this time.
-    DurationNs(u64),
-    /// So many transactions over all sessions.
-    Transactions(u64),
-}
 
 /// A load on one or more engines, ready to run block after block.
 #[derive(Debug)]
@@ -62,7 +43,7 @@ pub struct Load {
     plan: Plan,
     diallers: Vec<Option<Dialler>>,
     /// By session number, then by arm; `None` where the arm has fewer sessions.
-    seats: Vec<Vec<Option<Seat>>>,
+    states: Vec<Vec<Option<SessionState>>>,
     handles: Vec<Handles>,
     arrivals: Vec<Option<Mutex<Arrivals>>>,
     codes: ErrorCodes,
@@ -76,14 +57,14 @@ impl Load {
     pub fn new(spec: &LoadSpec) -> Result<Self, LoadError> {
         let plan = Plan::new(spec)?;
         let arms = plan.arms.len();
-        let mut seats: Vec<Vec<Option<Seat>>> = Vec::new();
-        seats.resize_with(plan.sessions(), || (0..arms).map(|_| None).collect());
+        let mut states: Vec<Vec<Option<SessionState>>> = Vec::new();
+        states.resize_with(plan.sessions(), || (0..arms).map(|_| None).collect());
         for (number, arm) in plan.arms.iter().enumerate() {
             let mut seeds = Seeds::new(spec.seed);
             let mut choices = Seeds::new(spec.seed ^ CHOICE_STREAM);
-            for (session, row) in seats.iter_mut().enumerate().take(arm.spec.sessions.into()) {
-                let seat = Seat::new(session as u16, arm, seeds.session(), choices.session());
-                row[number] = Some(seat);
+            for (session, row) in states.iter_mut().enumerate().take(arm.spec.sessions.into()) {
+                let state = SessionState::new(session as u16, arm, seeds.session(), choices.session());
+                row[number] = Some(state);
             }
         }
         let arrivals = plan.arms.iter().map(|arm| {
@@ -93,8 +74,8 @@ impl Load {
         Ok(Self {
             arrivals: arrivals.collect(),
             diallers: (0..arms).map(|_| None).collect(),
-            handles: seats.iter().map(|_| (0..arms).map(|_| Mutex::default()).collect()).collect(),
-            seats,
+            handles: states.iter().map(|_| (0..arms).map(|_| Mutex::default()).collect()).collect(),
+            states,
             plan,
             codes: ErrorCodes::default(),
             pool: Pool::default(),
@@ -140,11 +121,11 @@ impl Load {
         self.prepare_dialler(arm)?;
         let plan = &self.plan.arms[arm];
         let dialler = &self.diallers[arm];
-        for (row, handles) in self.seats.iter_mut().zip(&self.handles) {
-            if let (Some(seat), Some(dialler)) = (row[arm].as_mut(), dialler)
-                && seat.link.is_none()
+        for (row, handles) in self.states.iter_mut().zip(&self.handles) {
+            if let (Some(state), Some(dialler)) = (row[arm].as_mut(), dialler)
+                && state.link.is_none()
             {
-                open(plan, dialler, seat, &handles[arm], None, stop)?;
+                open(plan, dialler, state, &handles[arm], None, stop)?;
             }
         }
         Ok(())
@@ -152,9 +133,9 @@ impl Load {
 
     /// Says goodbye to the server on all sessions of an arm.
     pub fn disconnect(&mut self, arm: usize) {
-        for (row, handles) in self.seats.iter_mut().zip(&self.handles) {
-            let seat = row.get_mut(arm).and_then(Option::as_mut);
-            if let Some(link) = seat.and_then(|seat| seat.link.take()) {
+        for (row, handles) in self.states.iter_mut().zip(&self.handles) {
+            let state = row.get_mut(arm).and_then(Option::as_mut);
+            if let Some(link) = state.and_then(|state| state.link.take()) {
                 link.terminate();
             }
             if let Some(handle) = handles.get(arm) {
@@ -185,8 +166,8 @@ impl Load {
             }
         }
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        let threads = threads(self.seats.len(), cores);
-        let shared = Shared {
+        let threads = threads(self.states.len(), cores);
+        let block = Block {
             plan: &self.plan,
             diallers: &self.diallers,
             handles: &self.handles,
@@ -195,23 +176,23 @@ impl Load {
             gate: Gate::new(threads),
             quota: Quota::default(),
             clock: self.clock,
-            block,
+            number: block,
             progress,
             stop,
             abort: AtomicBool::new(false),
         };
-        let started_ns = shared.clock.now_ns();
-        let mut keeper = Keeper::new(writer, &self.pool, &self.codes);
-        let outcomes = run_threads(&shared, slices, &mut self.seats, threads, &mut keeper);
-        keeper.write()?;
+        let started_ns = block.clock.now_ns();
+        let mut row_writer = RowWriter::new(writer, &self.pool, &self.codes);
+        let outcomes = run_threads(&block, slices, &mut self.states, threads, &mut row_writer);
+        row_writer.write()?;
         let arms = (0..self.plan.arms.len() as u16).map(|arm| ArmReport { arm, ..Default::default() });
         let mut report = BlockReport {
             started_ns,
-            ended_ns: shared.clock.now_ns(),
+            ended_ns: block.clock.now_ns(),
             reconnects: 0,
             cpu_ns: 0,
             threads: threads as u32,
-            interrupted: shared.stopped(),
+            interrupted: block.stopped(),
             arms: arms.collect(),
             error_codes: self.codes.list(),
         };
@@ -256,37 +237,37 @@ fn threads(sessions: usize, cores: usize) -> usize {
 
 /// Runs the sessions on their threads to their ends, and keeps their rows meanwhile.
 fn run_threads(
-    shared: &Shared<'_>,
+    block: &Block<'_>,
     slices: &[Slice],
-    seats: &mut [Vec<Option<Seat>>],
+    states: &mut [Vec<Option<SessionState>>],
     threads: usize,
-    keeper: &mut Keeper<'_>,
+    row_writer: &mut RowWriter<'_>,
 ) -> Result<Vec<Result<Outcome, LoadError>>, LoadError> {
-    let rows = record::buffer_rows(seats.len());
-    let activities: Vec<Activity> = seats.iter().map(|_| Activity::default()).collect();
-    let pool = keeper.pool();
+    let rows = record::buffer_rows(states.len());
+    let activities: Vec<Activity> = states.iter().map(|_| Activity::default()).collect();
+    let pool = row_writer.pool();
     thread::scope(|scope| {
         let (sender, receiver) = sync_channel(record::WAITING_BUFFERS);
-        let mut crews: Vec<Vec<Desk<'_>>> = (0..threads).map(|_| Vec::new()).collect();
-        for (session, (row, activity)) in seats.iter_mut().zip(&activities).enumerate() {
+        let mut crews: Vec<Vec<ThreadSession<'_>>> = (0..threads).map(|_| Vec::new()).collect();
+        for (session, (row, activity)) in states.iter_mut().zip(&activities).enumerate() {
             let recorder = Recorder::new(rows, pool, sender.clone());
-            crews[session % threads].push(Desk::new(row, activity, recorder));
+            crews[session % threads].push(ThreadSession::new(row, activity, recorder));
         }
         drop(sender);
         let mut running = Vec::with_capacity(threads);
         for (number, crew) in crews.into_iter().enumerate() {
             let spawned = thread::Builder::new()
                 .name(format!("load-{number}"))
-                .spawn_scoped(scope, move || worker::work(shared, slices, crew));
+                .spawn_scoped(scope, move || worker::work(block, slices, crew));
             match spawned {
                 Ok(thread) => running.push(thread),
                 Err(source) => {
-                    shared.abort();
+                    block.abort();
                     return Err(LoadError::Thread { number, source });
                 }
             }
         }
-        attend(shared, &receiver, &activities, keeper)?;
+        supervise(block, &receiver, &activities, row_writer)?;
         let joined =
             running.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         Ok(joined.collect())

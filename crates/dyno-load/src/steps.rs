@@ -4,7 +4,8 @@ use dyno_script::{EvalError, eval};
 
 use crate::LoadError;
 use crate::plan::{ScriptPlan, Step};
-use crate::session::{Ended, Runner};
+use crate::reply::Ended;
+use crate::runner::{Runner, running};
 
 impl<'a> Runner<'a, '_, '_> {
     /// Runs a script's steps until its end or its first failure.
@@ -29,13 +30,13 @@ impl<'a> Runner<'a, '_, '_> {
                     }
                 }
                 Step::Set { var, expr, line } => {
-                    let value = eval(expr, &mut self.seat.scope, &mut self.seat.rng)
+                    let value = eval(expr, &mut self.state.scope, &mut self.state.rng)
                         .map_err(|e| evaluation(self, script, *line, &e))?;
-                    self.seat.scope.set(*var, value);
+                    self.state.scope.set(*var, value);
                     stale = true;
                 }
                 Step::JumpUnless { expr, target, line } => {
-                    let value = eval(expr, &mut self.seat.scope, &mut self.seat.rng)
+                    let value = eval(expr, &mut self.state.scope, &mut self.state.rng)
                         .map_err(|e| evaluation(self, script, *line, &e))?;
                     if !value.truth() {
                         at = *target;
@@ -64,9 +65,9 @@ impl<'a> Runner<'a, '_, '_> {
         let open = self.out.batch.is_open();
         match step {
             Step::Sleep { time, line } => {
-                let micros = time.micros(&self.seat.scope).map_err(|e| evaluation(self, script, *line, &e))?;
+                let micros = time.micros(&self.state.scope).map_err(|e| evaluation(self, script, *line, &e))?;
                 let target = now.saturating_add_unsigned(micros.saturating_mul(1_000));
-                let halted = || self.shared.halted();
+                let halted = || self.block.halted();
                 *now = self.pulse.sleep_until(self.clock(), target, halted).await;
                 Ok(if *now < target { Ended::Cut } else { Ended::Well })
             }
@@ -96,21 +97,4 @@ impl<'a> Runner<'a, '_, '_> {
 #[cold]
 fn evaluation(runner: &Runner<'_, '_, '_>, script: &ScriptPlan, line: u32, error: &EvalError) -> LoadError {
     running(runner, script, line, &error.to_string(), "correct the expression or its variables")
-}
-
-#[cold]
-pub(crate) fn running(
-    runner: &Runner<'_, '_, '_>,
-    script: &ScriptPlan,
-    line: u32,
-    message: &str,
-    next: &str,
-) -> LoadError {
-    let name = runner.shared.plan.statements.get(usize::from(script.name));
-    LoadError::Running {
-        script: name.cloned().unwrap_or_default(),
-        line: if line > 0 { line } else { script.last_line },
-        message: message.into(),
-        next: next.into(),
-    }
 }

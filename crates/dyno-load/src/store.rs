@@ -5,7 +5,8 @@ use dyno_evidence::{Call, CallKind, NONE};
 use dyno_script::{Store, Value};
 
 use crate::plan::SqlPlan;
-use crate::session::{Ended, Reply, Runner};
+use crate::reply::{Ended, Reply};
+use crate::runner::Runner;
 use crate::wire::link::{CAPTURE_BYTES_MAX, Event};
 use crate::wire::message::{column_names, columns};
 use crate::wire::{ServerError, WireError};
@@ -30,7 +31,7 @@ impl Runner<'_, '_, '_> {
         let mut reply = Ok(NONE);
         self.send_capturing(command, index)?;
         loop {
-            let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
+            let Some(link) = self.state.link.as_mut() else { return Err(WireError::Closed) };
             match link.event(self.pulse).await? {
                 Event::Done { rows } => {
                     last = std::mem::take(&mut link.capture.rows);
@@ -67,14 +68,14 @@ impl Runner<'_, '_, '_> {
     }
 
     fn send_capturing(&mut self, command: &SqlPlan, index: usize) -> Result<(), WireError> {
-        let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
+        let Some(link) = self.state.link.as_mut() else { return Err(WireError::Closed) };
         let symbols = &self.arm.symbols;
         link.capture.on = true;
         link.capture.rows = 0;
         link.capture.too_long = false;
         link.capture.description.clear();
         let protocol = self.arm.protocol;
-        link.queue(&command.statement, index, protocol, &self.seat.scope, |v| symbols.name(v));
+        link.queue(&command.statement, index, protocol, &self.state.scope, |v| symbols.name(v));
         link.queue_sync();
         link.send()
     }
@@ -82,16 +83,16 @@ impl Runner<'_, '_, '_> {
     /// Finds the variables behind the columns, if the result was described this time. Columns that
     /// no script mentions go nowhere.
     fn name_columns(&mut self, command: &SqlPlan, index: usize) -> Result<(), WireError> {
-        let seat = &mut *self.seat;
-        let Some(link) = seat.link.as_mut() else { return Err(WireError::Closed) };
-        if seat.columns.len() <= index {
-            seat.columns.resize(index + 1, Vec::new());
+        let state = &mut *self.state;
+        let Some(link) = state.link.as_mut() else { return Err(WireError::Closed) };
+        if state.columns.len() <= index {
+            state.columns.resize(index + 1, Vec::new());
         }
         if !link.capture.description.is_empty() {
             let prefix = command.store.as_ref().map_or("", |Store { prefix, .. }| prefix);
             let names = column_names(&link.capture.description)?;
             let lookup = |name: &String| self.arm.symbols.lookup(&format!("{prefix}{name}"));
-            seat.columns[index] = names.iter().map(lookup).collect();
+            state.columns[index] = names.iter().map(lookup).collect();
             link.capture.description.clear();
         }
         Ok(())
@@ -99,13 +100,13 @@ impl Runner<'_, '_, '_> {
 
     /// Puts the last row into the variables.
     fn take_row(&mut self, index: usize) -> Result<(), WireError> {
-        let seat = &mut *self.seat;
-        let Some(link) = seat.link.as_mut() else { return Err(WireError::Closed) };
-        for (value, var) in columns(&link.capture.row).zip(&seat.columns[index]) {
+        let state = &mut *self.state;
+        let Some(link) = state.link.as_mut() else { return Err(WireError::Closed) };
+        for (value, var) in columns(&link.capture.row).zip(&state.columns[index]) {
             let (value, Some(var)) = (value?, var) else { continue };
             match value {
-                Some(text) => seat.scope.set_text(*var, &String::from_utf8_lossy(text)),
-                None => seat.scope.set(*var, Value::Null),
+                Some(text) => state.scope.set_text(*var, &String::from_utf8_lossy(text)),
+                None => state.scope.set(*var, Value::Null),
             }
         }
         Ok(())
@@ -121,7 +122,7 @@ impl Runner<'_, '_, '_> {
         *now = self.clock().now_ns();
         let ended = match reply {
             Ok(Ok((inserted, flushed))) => {
-                let redo = &mut self.seat.redo;
+                let redo = &mut self.state.redo;
                 let since = redo.previous.map_or(NONE, |previous| inserted - previous);
                 redo.pending = Some((since, inserted - flushed));
                 redo.previous = Some(inserted);
@@ -143,7 +144,7 @@ impl Runner<'_, '_, '_> {
         index: usize,
     ) -> Result<Result<(i64, i64), Box<ServerError>>, WireError> {
         self.send_capturing(command, index)?;
-        let Some(link) = self.seat.link.as_mut() else { return Err(WireError::Closed) };
+        let Some(link) = self.state.link.as_mut() else { return Err(WireError::Closed) };
         let mut failed = None;
         loop {
             match link.event(self.pulse).await? {

@@ -1,39 +1,28 @@
 //! One thread: it serves some sessions of every arm, slice after slice.
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use dyno_evidence::{Call, CallKind, NONE};
 use mio::Registry;
 
 use crate::LoadError;
+use crate::batch::Batch;
+use crate::block::{Activity, Block};
 use crate::clock;
-use crate::pipeline::Batch;
 use crate::reactor::{Pulse, Reactor, watch};
 use crate::record::Recorder;
-use crate::run::{Length, Slice};
+use crate::runner::{Output, Runner};
 use crate::schedule::{Arrivals, Bound};
-use crate::session::{Output, Redo, Runner, Seat};
-use crate::shared::{Activity, Shared};
+use crate::session_state::{LogPosition, SessionState};
+use crate::slice::{Length, Slice};
 use crate::tally::Tally;
 use crate::wire::link::Link;
 
 /// How often finished transactions are added to the caller's counter.
 const PROGRESS_NS: i64 = 20_000_000;
-/// How long a lost connection is tried again.
-const RECONNECT_FOR: Duration = Duration::from_secs(10);
-/// How long one try may take.
-const RECONNECT_TRY: Duration = Duration::from_secs(1);
-
-/// What the threads share of one slice; set by the last thread at the gate.
-#[derive(Debug, Default)]
-pub struct Quota {
-    /// Transactions left to begin, in a closed loop that counts them.
-    left: AtomicI64,
-}
 
 /// What a thread brings back.
 #[derive(Debug, Default)]
@@ -47,8 +36,8 @@ pub struct Outcome {
 }
 
 /// One session number at a thread.
-pub struct Desk<'a> {
-    seats: &'a mut [Option<Seat>],
+pub struct ThreadSession<'a> {
+    states: &'a mut [Option<SessionState>],
     /// For who ends blocked sessions.
     activity: &'a Activity,
     out: Output<'a>,
@@ -56,62 +45,62 @@ pub struct Desk<'a> {
     pulse: Pulse,
 }
 
-impl<'a> Desk<'a> {
-    /// A desk for these seats, one per arm or none.
-    pub fn new(seats: &'a mut [Option<Seat>], activity: &'a Activity, recorder: Recorder<'a>) -> Self {
+impl<'a> ThreadSession<'a> {
+    /// A session with these states, one per arm or none.
+    pub fn new(states: &'a mut [Option<SessionState>], activity: &'a Activity, recorder: Recorder<'a>) -> Self {
         let out = Output { recorder, tally: Tally::default(), reconnects: 0, batch: Batch::new(), only_rows: NONE };
-        let tallies = seats.iter().map(|_| Tally::default()).collect();
-        Self { seats, activity, out, tallies, pulse: Pulse::default() }
+        let tallies = states.iter().map(|_| Tally::default()).collect();
+        Self { states, activity, out, tallies, pulse: Pulse::default() }
     }
 }
 
 /// Runs all slices of a block for the sessions of one thread.
-pub fn work(shared: &Shared<'_>, slices: &[Slice], mut desks: Vec<Desk<'_>>) -> Result<Outcome, LoadError> {
+pub fn work(block: &Block<'_>, slices: &[Slice], mut sessions: Vec<ThreadSession<'_>>) -> Result<Outcome, LoadError> {
     clock::sharpen_sleep();
-    let _guard = AbortOnPanic(shared);
+    let _guard = AbortOnPanic(block);
     let cpu_start = clock::thread_cpu_ns();
-    let result = run_slices(shared, slices, &mut desks);
+    let result = run_slices(block, slices, &mut sessions);
     if result.is_err() {
-        shared.abort();
+        block.abort();
     }
     let mut outcome = Outcome::default();
-    for desk in desks {
-        desk.out.recorder.finish();
-        outcome.reconnects += desk.out.reconnects;
-        outcome.tallies.extend(desk.tallies.into_iter().enumerate());
+    for session in sessions {
+        session.out.recorder.finish();
+        outcome.reconnects += session.out.reconnects;
+        outcome.tallies.extend(session.tallies.into_iter().enumerate());
     }
     outcome.cpu_ns = clock::thread_cpu_ns() - cpu_start;
     result.map(|()| outcome)
 }
 
-type Session<'a> = Pin<Box<dyn Future<Output = Result<(), LoadError>> + 'a>>;
+type SessionTurn<'a> = Pin<Box<dyn Future<Output = Result<(), LoadError>> + 'a>>;
 
-fn run_slices(shared: &Shared<'_>, slices: &[Slice], desks: &mut [Desk<'_>]) -> Result<(), LoadError> {
-    let mut reactor = Reactor::new(desks.len()).map_err(LoadError::Reactor)?;
+fn run_slices(block: &Block<'_>, slices: &[Slice], sessions: &mut [ThreadSession<'_>]) -> Result<(), LoadError> {
+    let mut reactor = Reactor::new(sessions.len()).map_err(LoadError::Reactor)?;
     let registry = reactor.registry().map_err(LoadError::Reactor)?;
-    for (token, desk) in desks.iter().enumerate() {
-        for link in desk.seats.iter().flatten().filter_map(|seat| seat.link.as_ref()) {
+    for (token, session) in sessions.iter().enumerate() {
+        for link in session.states.iter().flatten().filter_map(|state| state.link.as_ref()) {
             watch(&registry, link, token).map_err(LoadError::Reactor)?;
         }
     }
     for slice in slices {
-        let prepare = |start| prepare(shared, slice, start);
-        let Some(start) = shared.gate.pass(&shared.clock, prepare, || shared.halted()) else {
+        let prepare = |start| prepare(block, slice, start);
+        let Some(start) = block.gate.pass(&block.clock, prepare, || block.halted()) else {
             return Ok(());
         };
-        let mut sessions: Vec<Session<'_>> = Vec::with_capacity(desks.len());
-        let mut pulses = Vec::with_capacity(desks.len());
-        for (token, desk) in desks.iter_mut().enumerate() {
-            let Desk { seats, activity, out, tallies, pulse } = desk;
+        let mut turns: Vec<SessionTurn<'_>> = Vec::with_capacity(sessions.len());
+        let mut pulses = Vec::with_capacity(sessions.len());
+        for (token, session) in sessions.iter_mut().enumerate() {
+            let ThreadSession { states, activity, out, tallies, pulse } = session;
             let arm = usize::from(slice.arm);
-            let (seat, tally, pulse) = (seats[arm].as_mut(), &mut tallies[arm], &*pulse);
+            let (state, tally, pulse) = (states[arm].as_mut(), &mut tallies[arm], &*pulse);
             pulses.push(pulse);
             let activity = *activity;
-            let turn = Turn { shared, slice, start, activity, pulse, registry: &registry, token };
-            sessions.push(Box::pin(turn.take(seat, out, tally)));
+            let turn = Turn { block, slice, start, activity, pulse, registry: &registry, token };
+            turns.push(Box::pin(turn.take(state, out, tally)));
         }
-        shared.clock.sleep_until(start, || shared.halted());
-        let results = reactor.run(&shared.clock, sessions, &pulses).map_err(LoadError::Reactor)?;
+        block.clock.sleep_until(start, || block.halted());
+        let results = reactor.run(&block.clock, turns, &pulses).map_err(LoadError::Reactor)?;
         results.into_iter().collect::<Result<(), LoadError>>()?;
     }
     Ok(())
@@ -119,7 +108,7 @@ fn run_slices(shared: &Shared<'_>, slices: &[Slice], desks: &mut [Desk<'_>]) -> 
 
 /// One session's part in one slice.
 struct Turn<'a> {
-    shared: &'a Shared<'a>,
+    block: &'a Block<'a>,
     slice: &'a Slice,
     start: i64,
     activity: &'a Activity,
@@ -130,34 +119,39 @@ struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     /// Takes the turn, if the arm has this session.
-    async fn take(self, seat: Option<&'a mut Seat>, out: &mut Output<'_>, tally: &mut Tally) -> Result<(), LoadError> {
-        let Some(seat) = seat else { return Ok(()) };
+    async fn take(
+        self,
+        state: Option<&'a mut SessionState>,
+        out: &mut Output<'_>,
+        tally: &mut Tally,
+    ) -> Result<(), LoadError> {
+        let Some(state) = state else { return Ok(()) };
         self.activity.begin(self.slice.arm);
         std::mem::swap(&mut out.tally, tally);
-        let result = self.play(seat, out).await;
+        let result = self.play(state, out).await;
         std::mem::swap(&mut out.tally, tally);
         self.activity.end();
         if result.is_err() {
             // The other sessions of this thread end, too.
-            self.shared.abort();
+            self.block.abort();
         }
         result
     }
 
-    async fn play(&self, seat: &'a mut Seat, out: &mut Output<'_>) -> Result<(), LoadError> {
-        let Self { shared, slice, start, activity, pulse, registry, token } = *self;
-        let arm = &shared.plan.arms[usize::from(slice.arm)];
+    async fn play(&self, state: &'a mut SessionState, out: &mut Output<'_>) -> Result<(), LoadError> {
+        let Self { block, slice, start, activity, pulse, registry, token } = *self;
+        let arm = &block.plan.arms[usize::from(slice.arm)];
         // Other arms write redo too: what the log grew by since an earlier slice is not ours.
-        seat.redo = Redo::default();
+        state.redo = LogPosition::default();
         // Between its slices the session listened to its other connections.
-        seat.link.as_mut().into_iter().for_each(Link::doubt);
+        state.link.as_mut().into_iter().for_each(Link::doubt);
         let before = out.tally.transactions();
         let mut runner = Runner {
-            shared,
+            block,
             arm,
             arm_number: slice.arm,
             slice: slice.slice,
-            seat,
+            state,
             out,
             activity,
             pulse,
@@ -165,14 +159,14 @@ impl<'a> Turn<'a> {
             token,
         };
         let mut progress = Progress { counted: before, shown_ns: start };
-        let last = match &shared.arrivals[usize::from(slice.arm)] {
+        let last = match &block.arrivals[usize::from(slice.arm)] {
             Some(arrivals) => open_loop(&mut runner, slice, start, arrivals, &mut progress).await,
             None => closed_loop(&mut runner, bound(slice, start), &mut progress).await,
         };
-        progress.show(shared, &runner.out.tally);
+        progress.show(block, &runner.out.tally);
         if last.is_err() {
             // What the server still holds of the transaction ends with the connection.
-            runner.seat.link = None;
+            runner.state.link = None;
         }
         let last = last?;
         if runner.out.tally.transactions() > before {
@@ -183,7 +177,7 @@ impl<'a> Turn<'a> {
 }
 
 /// Threads that wait at the gate must not wait for one that is gone.
-struct AbortOnPanic<'a>(&'a Shared<'a>);
+struct AbortOnPanic<'a>(&'a Block<'a>);
 
 impl Drop for AbortOnPanic<'_> {
     fn drop(&mut self) {
@@ -200,12 +194,12 @@ fn bound(slice: &Slice, start: i64) -> Bound {
     }
 }
 
-fn prepare(shared: &Shared<'_>, slice: &Slice, start: i64) {
+fn prepare(block: &Block<'_>, slice: &Slice, start: i64) {
     if let Length::Transactions(count) = slice.length {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        shared.quota.left.store(count, Ordering::Relaxed);
+        block.quota.left.store(count, Ordering::Relaxed);
     }
-    if let Some(arrivals) = &shared.arrivals[usize::from(slice.arm)] {
+    if let Some(arrivals) = &block.arrivals[usize::from(slice.arm)] {
         let mut arrivals = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
         arrivals.begin(start, bound(slice, start));
     }
@@ -221,27 +215,27 @@ impl Progress {
     fn tick(&mut self, now: i64, runner: &Runner<'_, '_, '_>) {
         if now - self.shown_ns >= PROGRESS_NS {
             self.shown_ns = now;
-            self.show(runner.shared, &runner.out.tally);
+            self.show(runner.block, &runner.out.tally);
         }
     }
 
-    fn show(&mut self, shared: &Shared<'_>, tally: &Tally) {
+    fn show(&mut self, block: &Block<'_>, tally: &Tally) {
         let done = tally.transactions();
-        shared.progress.fetch_add(done - self.counted, Ordering::Relaxed);
+        block.progress.fetch_add(done - self.counted, Ordering::Relaxed);
         self.counted = done;
     }
 }
 
 /// Transactions one after the other; returns when the last one ended.
 async fn closed_loop(runner: &mut Runner<'_, '_, '_>, bound: Bound, progress: &mut Progress) -> Result<i64, LoadError> {
-    let shared = runner.shared;
-    let mut now = shared.clock.now_ns();
+    let block = runner.block;
+    let mut now = block.clock.now_ns();
     loop {
-        let go = match bound {
+        let begins = match bound {
             Bound::Until(end) => now < end,
-            Bound::Starts(_) => shared.quota.left.fetch_sub(1, Ordering::Relaxed) > 0,
+            Bound::Starts(_) => block.quota.left.fetch_sub(1, Ordering::Relaxed) > 0,
         };
-        if !go || shared.halted() {
+        if !begins || block.halted() {
             return Ok(now);
         }
         now = runner.transaction(now, NONE).await?;
@@ -257,24 +251,24 @@ async fn open_loop(
     arrivals: &Mutex<Arrivals>,
     progress: &mut Progress,
 ) -> Result<i64, LoadError> {
-    let (shared, spec) = (runner.shared, &runner.arm.spec);
+    let (block, spec) = (runner.block, &runner.arm.spec);
     let cap = Arrivals::cap_ns(start, bound(slice, start), spec.rate_per_s.unwrap_or(1.0));
     let limit = spec.latency_limit_ns.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
-    let mut now = shared.clock.now_ns();
+    let mut now = block.clock.now_ns();
     let mut last = now;
     loop {
         let arrival = arrivals.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(intended) = arrival.filter(|_| !shared.halted()) else { return Ok(last) };
+        let Some(intended) = arrival.filter(|_| !block.halted()) else { return Ok(last) };
         let free = now;
         if now < intended {
-            now = runner.pulse.sleep_until(&shared.clock, intended, || shared.halted()).await;
+            now = runner.pulse.sleep_until(&block.clock, intended, || block.halted()).await;
             if now < intended {
                 return Ok(last);
             }
         }
         if now > cap || now - intended > limit {
             skip(runner, now, intended);
-            now = shared.clock.now_ns();
+            now = block.clock.now_ns();
             continue;
         }
         let lag = now - intended.max(free);
@@ -291,39 +285,4 @@ fn skip(runner: &mut Runner<'_, '_, '_>, now: i64, intended: i64) {
     let row = runner.row(script.name, CallKind::Skipped, now, 0);
     runner.out.recorder.push(Call { intended_ns: intended, ..row });
     runner.out.tally.skipped += 1;
-}
-
-impl Runner<'_, '_, '_> {
-    /// Connects again after a loss, with growing pauses. Gives up early when told to stop. The
-    /// other sessions of this thread wait meanwhile; they are clients of the same server.
-    #[cold]
-    pub(crate) async fn reconnect(&mut self) -> Result<(), LoadError> {
-        let deadline = Instant::now() + RECONNECT_FOR;
-        let mut pause = Duration::from_millis(20);
-        while !self.shared.halted() {
-            match self.shared.connect(self.arm_number, self.seat, Some(RECONNECT_TRY)) {
-                Ok(()) => {
-                    self.out.reconnects += 1;
-                    if let Some(link) = &self.seat.link {
-                        watch(self.registry, link, self.token).map_err(LoadError::Reactor)?;
-                    }
-                    return Ok(());
-                }
-                Err(error) if Instant::now() + pause >= deadline => {
-                    return Err(LoadError::Reconnect {
-                        place: self.arm.spec.connection.place(),
-                        waited_s: RECONNECT_FOR.as_secs(),
-                        source: Box::new(error.into_wire()),
-                    });
-                }
-                Err(_) => {
-                    let wake = self.clock().now_ns() + pause.as_nanos() as i64;
-                    let halted = || self.shared.halted();
-                    self.pulse.sleep_until(self.clock(), wake, halted).await;
-                    pause = (pause * 2).min(Duration::from_secs(1));
-                }
-            }
-        }
-        Ok(())
-    }
 }

@@ -28,32 +28,32 @@ fn check<T: Serialize>(parameters: &T, table: &[Parameter]) {
 
 #[test]
 fn every_parameter_has_a_meaning_and_a_source() {
-    check(&DiskParameters::default(), &DiskParameters::TABLE);
-    check(&FlashParameters::default(), &FlashParameters::TABLE);
-    check(&CacheParameters::default(), &CacheParameters::TABLE);
-    check(&ChannelParameters::default(), &ChannelParameters::TABLE);
-    check(&RedoParameters::default(), &RedoParameters::TABLE);
-    check(&BufferParameters::default(), &BufferParameters::TABLE);
-    check(&InstanceParameters::default(), &InstanceParameters::TABLE);
-    check(&SchedulerParameters::default(), &SchedulerParameters::TABLE);
-    check(&CommitLoop::default(), &CommitLoop::TABLE);
-    check(&UpdateLoop::default(), &UpdateLoop::TABLE);
-    check(&KeyLookup::default(), &KeyLookup::TABLE);
-    check(&ScanJobs::default(), &ScanJobs::TABLE);
-    check(&SortLoad::default(), &SortLoad::TABLE);
-    check(&RackParameters::default(), &RackParameters::TABLE);
-    check(&RackParameters::x3(), &RackParameters::TABLE);
-    check(&NetworkParameters::default(), &NetworkParameters::TABLE);
-    check(&FlashLogParameters::default(), &FlashLogParameters::TABLE);
-    check(&FlashCacheParameters::default(), &FlashCacheParameters::TABLE);
-    check(&ScanParameters::default(), &ScanParameters::TABLE);
-    check(&IormParameters::default(), &IormParameters::TABLE);
-    check(&Directive::default(), &Directive::TABLE);
-    check(&GroupParameters::default(), &GroupParameters::TABLE);
+    check(&DiskParameters::default(), DiskParameters::TABLE);
+    check(&FlashParameters::default(), FlashParameters::TABLE);
+    check(&CacheParameters::default(), CacheParameters::TABLE);
+    check(&ChannelParameters::default(), ChannelParameters::TABLE);
+    check(&RedoParameters::default(), RedoParameters::TABLE);
+    check(&BufferParameters::default(), BufferParameters::TABLE);
+    check(&InstanceParameters::default(), InstanceParameters::TABLE);
+    check(&SchedulerParameters::default(), SchedulerParameters::TABLE);
+    check(&CommitLoop::default(), CommitLoop::TABLE);
+    check(&UpdateLoop::default(), UpdateLoop::TABLE);
+    check(&KeyLookup::default(), KeyLookup::TABLE);
+    check(&ScanJobs::default(), ScanJobs::TABLE);
+    check(&SortLoad::default(), SortLoad::TABLE);
+    check(&RackParameters::default(), RackParameters::TABLE);
+    check(&RackParameters::x3(), RackParameters::TABLE);
+    check(&NetworkParameters::default(), NetworkParameters::TABLE);
+    check(&FlashLogParameters::default(), FlashLogParameters::TABLE);
+    check(&FlashCacheParameters::default(), FlashCacheParameters::TABLE);
+    check(&ScanParameters::default(), ScanParameters::TABLE);
+    check(&IormParameters::default(), IormParameters::TABLE);
+    check(&Directive::default(), Directive::TABLE);
+    check(&GroupParameters::default(), GroupParameters::TABLE);
     let times = Times::Constant { us: 1.0 };
     let regimes = vec![Regime { read: times.clone(), write: times, stay_ms: 0.0 }];
     let empirical = EmpiricalParameters { capacity_gb: 1.0, servers: 1, regimes };
-    check(&empirical, &EmpiricalParameters::TABLE);
+    check(&empirical, EmpiricalParameters::TABLE);
 }
 
 #[test]

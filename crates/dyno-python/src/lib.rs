@@ -6,6 +6,7 @@
 // Docs here are Python docstrings, and arguments arrive as owned Python values.
 #![allow(clippy::doc_markdown, clippy::needless_pass_by_value)]
 
+mod catalogue;
 mod errors;
 mod evidence;
 mod load;
@@ -22,7 +23,9 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use crate::evidence::{write_metrics, write_waits};
+    use crate::catalogue::{wait_class, wait_classes, wait_events};
+    #[pymodule_export]
+    use crate::evidence::{write_calls, write_metrics, write_waits};
     #[pymodule_export]
     use crate::load::{Load, check_script};
     #[pymodule_export]

@@ -27,7 +27,6 @@ _HOMES = {
     "postgres.watch": ("Watcher", "application_names"),
     "metrics": ("Metric", "counters", "host_counters"),
     "canary": ("Canaries", "canaries", "canary_folder"),
-    "postgres.events": ("wait_class",),
     "check": ("Check",),
     "doctor": ("examine",),
 }

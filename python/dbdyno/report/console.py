@@ -11,15 +11,13 @@ import io
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.report import format as fmt
+from dbdyno.pages import format as fmt
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
     from rich.text import Text
 
 NARROWEST = 40
-WARNINGS_MOST = 4
-WARNING_LINES = 3
 
 
 def rendered(draw: Callable[[Console], None], *, width: int, color: bool) -> str:
@@ -91,19 +89,6 @@ def item(console: Console, sign: str, words: Text | str) -> None:
     grid.add_column(overflow="fold")
     grid.add_row(sign, words)
     console.print(grid)
-
-
-def warnings(console: Console, found: Sequence[dict[str, Any]]) -> None:
-    """The first warnings, none longer than a few lines, each with its next step; and how many more
-    there are. They must not hide what they warn about."""
-    for warning in found[:WARNINGS_MOST]:
-        item(console, "!", plain(fmt.line(warning["text"], WARNING_LINES * (console.width - 12)), "yellow"))
-        if warning["next"]:
-            item(console, " ", plain(f"next: {warning['next']}"))
-    left = len(found) - WARNINGS_MOST
-    if left > 0:
-        noun = "warning" if left == 1 else "warnings"
-        item(console, "!", plain(f"{left} more {noun}; --format json has all", "yellow"))
 
 
 def plain(words: str, style: str = "") -> Text:

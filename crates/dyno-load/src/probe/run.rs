@@ -16,7 +16,7 @@ use super::spec::{ProbeArm, ProbeSpec, Sync};
 use super::writer::LogWriter;
 use super::{ProbeError, Sizes};
 use crate::clock::{Clock, sharpen_sleep, thread_cpu_ns};
-use crate::run::{Length, Slice};
+use crate::slice::{Length, Slice};
 use crate::tally::ArmReport;
 
 /// Told of every commit the moment it is acknowledged, before anything else happens.

@@ -17,7 +17,7 @@ use postgres_protocol::authentication::sasl::{
 use postgres_protocol::message::frontend;
 
 use super::WireError;
-use super::startup::Greeter;
+use super::startup::Handshake;
 use crate::connection::{ChannelBinding, Method, Password};
 
 const DONE: u32 = 0;
@@ -32,7 +32,7 @@ struct Proved {
     bound: bool,
 }
 
-impl Greeter<'_> {
+impl Handshake<'_> {
     /// Answers the server's question until it is content.
     pub(super) fn authenticate(&mut self) -> Result<(), WireError> {
         let mut proved = Proved::default();

@@ -10,7 +10,7 @@ use rustix::event::PollFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::WireError;
-use super::socket::{Patience, Stream};
+use super::stream::{Patience, Stream};
 use crate::connection::{ConnectionSpec, Liveness};
 
 /// Opens a socket that does not block.

@@ -13,6 +13,7 @@ pub mod server_error;
 pub mod socket;
 pub mod startup;
 pub mod statement;
+pub mod stream;
 #[cfg(test)]
 mod tests;
 pub mod tls;

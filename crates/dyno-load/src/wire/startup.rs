@@ -11,7 +11,8 @@ use rustls::ClientConfig;
 
 use super::link::Link;
 use super::message::{Inbox, Keep};
-use super::socket::{Patience, Socket};
+use super::socket::Socket;
+use super::stream::Patience;
 use super::{ServerError, WireError, tls};
 use crate::connection::{ConnectionSpec, SslMode, SslNegotiation};
 
@@ -56,13 +57,13 @@ impl Dialler {
     /// Logs in on a connected socket.
     pub fn log_in(&self, socket: Socket, stop: &Arc<AtomicBool>) -> Result<Link, WireError> {
         let inbox = Inbox::before_login();
-        let mut greeter = Greeter { spec: &self.spec, socket, inbox, out: BytesMut::new() };
-        greeter.start()?;
-        greeter.authenticate()?;
-        let (process, key) = greeter.settle()?;
-        greeter.inbox.logged_in();
-        greeter.socket.set_patience(Some(Patience::new(None, stop)));
-        Ok(Link::new(greeter.socket, greeter.inbox, process, key))
+        let mut handshake = Handshake { spec: &self.spec, socket, inbox, out: BytesMut::new() };
+        handshake.start()?;
+        handshake.authenticate()?;
+        let (process, key) = handshake.settle()?;
+        handshake.inbox.logged_in();
+        handshake.socket.set_patience(Some(Patience::new(None, stop)));
+        Ok(Link::new(handshake.socket, handshake.inbox, process, key))
     }
 
     /// Asks the server, on a connection of its own, to cancel what a session is doing. The session's
@@ -92,14 +93,14 @@ impl Dialler {
     }
 }
 
-pub(super) struct Greeter<'a> {
+pub(super) struct Handshake<'a> {
     pub(super) spec: &'a ConnectionSpec,
     pub(super) socket: Socket,
     inbox: Inbox,
     pub(super) out: BytesMut,
 }
 
-impl Greeter<'_> {
+impl Handshake<'_> {
     fn start(&mut self) -> Result<(), WireError> {
         let spec = self.spec;
         let mut parameters =

@@ -16,7 +16,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, SupportedProtocolVersion};
 
 use super::WireError;
-use super::socket::Wire;
+use super::stream::Wire;
 use super::trust::Verifier;
 use crate::connection::{ConnectionSpec, SslMode, SslNegotiation, TlsVersion};
 

@@ -120,15 +120,17 @@ fn lists_of(file: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, S
     }
 }
 
+/// What a server shows, for which name, and when.
+struct Shown<'a> {
+    certificate: &'a CertificateDer<'a>,
+    intermediates: &'a [CertificateDer<'a>],
+    name: &'a ServerName<'a>,
+    now: UnixTime,
+}
+
 impl Trust {
-    fn verify(
-        &self,
-        provider: &Arc<CryptoProvider>,
-        certificate: &CertificateDer<'_>,
-        shown: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        now: UnixTime,
-    ) -> Result<(), Error> {
+    fn verify(&self, provider: &Arc<CryptoProvider>, shown: &Shown<'_>) -> Result<(), Error> {
+        let Shown { certificate, name, now, .. } = *shown;
         let facts = Facts::read(certificate).ok_or(CertificateError::BadEncoding)?;
         if !facts.may_serve() {
             return Err(CertificateError::InvalidPurpose.into());
@@ -136,7 +138,7 @@ impl Trust {
         if self.roots.iter().any(|(root, _)| root.as_ref() == certificate.as_ref()) {
             self.verify_root_itself(&facts, now)?;
         } else {
-            self.verify_chain(provider, certificate, shown, name, now)?;
+            self.verify_chain(provider, shown)?;
         }
         if self.check_name {
             rustls::client::verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
@@ -152,26 +154,19 @@ impl Trust {
         if self.revoked.is_empty() { Ok(()) } else { Err(CertificateError::UnknownRevocationStatus.into()) }
     }
 
-    fn verify_chain(
-        &self,
-        provider: &Arc<CryptoProvider>,
-        certificate: &CertificateDer<'_>,
-        shown: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        now: UnixTime,
-    ) -> Result<(), Error> {
+    fn verify_chain(&self, provider: &Arc<CryptoProvider>, shown: &Shown<'_>) -> Result<(), Error> {
         let mut store = RootCertStore::empty();
-        let usable = self.roots.iter().filter(|(_, facts)| facts.may_sign() && facts.is_valid_at(now));
+        let usable = self.roots.iter().filter(|(_, facts)| facts.may_sign() && facts.is_valid_at(shown.now));
         store.add_parsable_certificates(usable.map(|(root, _)| root.clone()));
         let mut builder = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider));
         if !self.revoked.is_empty() {
             builder = builder.with_crls(self.revoked.iter().cloned()).enforce_revocation_expiration();
         }
         let chain = builder.build().map_err(|_| CertificateError::UnknownIssuer)?;
-        let signers = shown.iter().chain(&self.helpers);
+        let signers = shown.intermediates.iter().chain(&self.helpers);
         let signers: Vec<CertificateDer<'_>> =
             signers.filter(|c| Facts::read(c).is_some_and(|facts| facts.may_sign())).cloned().collect();
-        match chain.verify_server_cert(certificate, &signers, name, &[], now) {
+        match chain.verify_server_cert(shown.certificate, &signers, shown.name, &[], shown.now) {
             // The chain comes before the name, which is looked at by who wants it.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
@@ -191,7 +186,7 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         if let Some(trust) = &self.trust {
-            trust.verify(&self.provider, certificate, intermediates, name, now)?;
+            trust.verify(&self.provider, &Shown { certificate, intermediates, name, now })?;
         }
         Ok(ServerCertVerified::assertion())
     }

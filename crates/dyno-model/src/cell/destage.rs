@@ -7,9 +7,10 @@
 use serde::Serialize;
 
 use super::CellError;
+use super::ask::Ask;
 use super::directory::Directory;
 use super::parameters::CacheMode;
-use super::state::{Ask, State, Then};
+use super::state::{State, Then};
 use super::storage_cell::StorageCell;
 use crate::device::Request;
 

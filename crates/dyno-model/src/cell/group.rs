@@ -15,68 +15,12 @@
 use std::rc::{Rc, Weak};
 
 use super::Label;
-use super::parameters::{GroupParameters, Medium};
-use super::rack::Shared;
-use super::state::Ask;
+use super::ask::Ask;
+use super::cells::RackCells;
+use super::layout::Layout;
 use crate::device::array::Open;
 use crate::device::{Device, Done, Kind, Observer, Request};
 use crate::kernel::StationReport;
-
-/// Where the copies of each extent lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// Cells.
-    pub cells: u64,
-    /// Disks or modules of a cell that take part.
-    pub units: u64,
-    /// Number of the first of them in its cell.
-    pub first_unit: u64,
-    /// Where the grid disks begin on their unit.
-    pub from_bytes: u64,
-    /// Extents of a grid disk, of each copy.
-    pub rows: u64,
-    /// Extent.
-    pub extent_bytes: u64,
-    /// Copies.
-    pub copies: u64,
-}
-
-impl Layout {
-    /// Of a group whose grid disks begin at `from_bytes`.
-    pub(super) fn new(group: &GroupParameters, shape: (u64, u64, u64), from_bytes: u64) -> Self {
-        let (cells, disks, modules) = shape;
-        let (units, first_unit) = match group.on {
-            Medium::Disk => (disks, 0),
-            Medium::Flash => (modules, disks),
-        };
-        let extent_bytes = group.extent_mb.max(1) << 20;
-        let copies = group.redundancy.copies();
-        let rows = (group.size_gb * f64::from(1 << 30)) as u64 / extent_bytes / copies;
-        Self { cells, units, first_unit, from_bytes, rows, extent_bytes, copies }
-    }
-
-    /// Bytes of each grid disk.
-    pub fn grid_bytes(&self) -> u64 {
-        self.rows * self.copies * self.extent_bytes
-    }
-
-    /// What fits into the group.
-    pub fn capacity_bytes(&self) -> u64 {
-        self.cells * self.units * self.rows * self.extent_bytes
-    }
-
-    /// Cell, unit and offset on the unit of a copy of an extent.
-    #[inline]
-    pub fn place(&self, extent: u64, copy: u64) -> (usize, u16, u64) {
-        let (row, column) = (extent / (self.cells * self.units), extent % (self.cells * self.units));
-        let (cell, unit) = (column % self.cells, column / self.cells);
-        let shift = if copy == 0 { 0 } else { 1 + (row + copy - 1) % (self.cells - 1) };
-        let cell = (cell + shift) % self.cells;
-        let unit = (unit + copy) % self.units;
-        let offset_bytes = self.from_bytes + (copy * self.rows + row) * self.extent_bytes;
-        (cell as usize, (self.first_unit + unit) as u16, offset_bytes)
-    }
-}
 
 /// A disk group as one database's segment of one purpose sees it.
 pub struct Group {
@@ -84,13 +28,13 @@ pub struct Group {
     number: u16,
     layout: Layout,
     label: Label,
-    rack: Rc<Shared>,
+    rack: Rc<RackCells>,
     open: Open,
     me: Weak<Self>,
 }
 
 impl Group {
-    pub(super) fn new(rack: Rc<Shared>, number: usize, label: Label) -> Rc<Self> {
+    pub(super) fn new(rack: Rc<RackCells>, number: usize, label: Label) -> Rc<Self> {
         let (name, layout) = (rack.names[number].clone(), rack.layouts[number]);
         let number = number as u16;
         let open = Open::default();

@@ -22,79 +22,44 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use serde::{Deserialize, Serialize};
-
-use crate::device::{Parameter, parameter};
+use crate::device::parameters;
 use crate::kernel::sample::whole_ns;
 
-/// What a plan says of a database.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Directive {
-    /// Share, where no level is given; 0: not said, and counts as 1.
-    pub share: u64,
-    /// Level, from 1; 0: by share.
-    pub level: u64,
-    /// Percentage of its level.
-    pub allocation: f64,
-    /// Most of a disk that it may use, in percent.
-    pub limit: f64,
-    /// May it use the flash cache?
-    pub flash_cache: bool,
-    /// May it use the flash log?
-    pub flash_log: bool,
-}
-
-impl Directive {
-    /// Meaning and source of each.
-    pub const TABLE: [Parameter; 6] = [
-        parameter("share", "share, where no level is given; 0: not said, and counts as 1", "ALTER IORMPLAN: 1 to 32")
-            .within(0.0, 32.0),
-        parameter("level", "level, from 1; 0: by share", "ALTER IORMPLAN: 1 to 8").within(0.0, 8.0),
-        parameter("allocation", "percentage of its level", "ALTER IORMPLAN").within(0.0, 100.0),
-        parameter("limit", "most of a disk that it may use, in percent", "ALTER IORMPLAN").within(1.0, 100.0),
-        parameter("flash_cache", "may it use the flash cache", "ALTER IORMPLAN: on"),
-        parameter("flash_log", "may it use the flash log", "ALTER IORMPLAN: on"),
-    ];
-}
-
-impl Default for Directive {
-    fn default() -> Self {
-        let (flash_cache, flash_log) = (true, true);
-        Self { share: 0, level: 0, allocation: 0.0, limit: 100.0, flash_cache, flash_log }
+parameters! {
+    /// What a plan says of a database.
+    pub struct Directive {
+        /// share, where no level is given; 0: not said, and counts as 1
+        share: u64 = 0, from "ALTER IORMPLAN: 1 to 32", in 0.0..=32.0;
+        /// level, from 1; 0: by share
+        level: u64 = 0, from "ALTER IORMPLAN: 1 to 8", in 0.0..=8.0;
+        /// percentage of its level
+        allocation: f64 = 0.0, from "ALTER IORMPLAN", in 0.0..=100.0;
+        /// most of a disk that it may use, in percent
+        limit: f64 = 100.0, from "ALTER IORMPLAN", in 1.0..=100.0;
+        /// may it use the flash cache
+        flash_cache: bool = true, from "ALTER IORMPLAN: on";
+        /// may it use the flash log
+        flash_log: bool = true, from "ALTER IORMPLAN: on";
     }
 }
 
-/// Resource management of a cell.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct IormParameters {
-    /// Is the plan in force? Otherwise: first come, first served.
-    pub active: bool,
-    /// Requests on a disk at once, where a plan shares it out.
-    pub depth: u64,
-    /// Expected disk time of a request without its bytes.
-    pub request_ms: f64,
-    /// Expected rate of its bytes.
-    pub rate_mb_s: f64,
-    /// Directives by database; `other` stands for all without one. Empty: first come, first served.
-    pub plan: BTreeMap<String, Directive>,
+parameters! {
+    /// Resource management of a cell.
+    pub struct IormParameters {
+        /// is the plan in force
+        active: bool = true, from "ALTER IORMPLAN: active, inactive";
+        /// requests on a disk at once, where a plan shares it out
+        depth: u64 = 8, from "assumed", in 1.0..=10_000.0;
+        /// expected disk time of a request without its bytes
+        request_ms: f64 = 3.3, from "Oracle: 300 small requests a second and disk";
+        /// expected rate of its bytes
+        rate_mb_s: f64 = 150.0, from "Oracle: a large request is about three small ones";
+        /// directives by database; `other` for all without one
+        plan: BTreeMap<String, Directive> = BTreeMap::new(), from "ALTER IORMPLAN";
+    }
 }
 
 impl IormParameters {
-    /// Meaning and source of each.
-    pub const TABLE: [Parameter; 5] = [
-        parameter("active", "is the plan in force", "ALTER IORMPLAN: active, inactive"),
-        parameter("depth", "requests on a disk at once, where a plan shares it out", "assumed").within(1.0, 10_000.0),
-        parameter(
-            "request_ms",
-            "expected disk time of a request without its bytes",
-            "Oracle: 300 small requests a second and disk",
-        ),
-        parameter("rate_mb_s", "expected rate of its bytes", "Oracle: a large request is about three small ones"),
-        parameter("plan", "directives by database; `other` for all without one", "ALTER IORMPLAN"),
-    ];
-
     /// Directive of a database.
     pub fn directive(&self, database: &str) -> Directive {
         if !self.active {
@@ -119,13 +84,6 @@ impl IormParameters {
     /// Expected disk time.
     pub fn cost_ns(&self, bytes: u64) -> u64 {
         whole_ns(self.request_ms * 1e6 + bytes as f64 / self.rate_mb_s * 1e3).max(1)
-    }
-}
-
-impl Default for IormParameters {
-    fn default() -> Self {
-        let plan = BTreeMap::new();
-        Self { active: true, depth: 8, request_ms: 3.3, rate_mb_s: 150.0, plan }
     }
 }
 

@@ -6,84 +6,13 @@
 //! counted under its reason. All counters move when a copy completes, so that at every instant
 //! writes = disk first + flash first.
 
-use super::counts::{LogCounts, Skip};
+use super::ask::Ask;
+use super::counts::Skip;
+use super::log_space::Race;
 use super::parameters::FlashLogParameters;
-use super::state::{Ask, Op, State, Then};
+use super::state::{Op, State, Then};
 use super::storage_cell::StorageCell;
 use crate::device::{Done, Request};
-use crate::kernel::sample::whole_ns;
-
-/// A raced write, or a redo write that was not raced.
-#[derive(Clone, Copy)]
-pub(super) struct Race {
-    began_ns: u64,
-    module: u16,
-    flash_bytes: u64,
-    /// How long each copy took, once it is complete.
-    disk_ns: Option<u64>,
-    flash_ns: Option<u64>,
-    skip: Option<Skip>,
-}
-
-/// The flash log of a cell.
-pub(super) struct Log {
-    /// There is one now.
-    pub exists: bool,
-    room_bytes: u64,
-    /// Bytes on each module that are not on disk yet, and where the next copy goes.
-    used_bytes: Vec<u64>,
-    next_bytes: Vec<u64>,
-    turn: usize,
-    outlier_ns: u64,
-    pub counts: LogCounts,
-}
-
-impl Log {
-    pub fn new(parameters: &FlashLogParameters, modules: usize) -> Self {
-        Self {
-            exists: parameters.enabled,
-            room_bytes: parameters.module_mb << 20,
-            used_bytes: vec![0; modules],
-            next_bytes: vec![0; modules],
-            turn: 0,
-            outlier_ns: whole_ns(parameters.outlier_ms * 1e6),
-            counts: LogCounts::default(),
-        }
-    }
-
-    /// Space on all modules.
-    pub fn bytes(&self) -> u64 {
-        if self.exists { self.room_bytes * self.used_bytes.len() as u64 } else { 0 }
-    }
-
-    /// Is no module overfull?
-    pub fn holds(&self) -> bool {
-        self.used_bytes.iter().all(|&used| used <= self.room_bytes)
-    }
-
-    /// Bytes on flash that are not on disk yet.
-    pub fn used(&self) -> u64 {
-        self.used_bytes.iter().sum()
-    }
-
-    /// A module with room, and the offset there.
-    fn place(&mut self, bytes: u64) -> Option<(usize, u64)> {
-        let modules = self.used_bytes.len();
-        for _ in 0..modules {
-            let module = self.turn;
-            self.turn = if module + 1 == modules { 0 } else { module + 1 };
-            if self.used_bytes[module] + bytes > self.room_bytes {
-                continue;
-            }
-            self.used_bytes[module] += bytes;
-            let next = self.next_bytes[module];
-            let at = if next + bytes > self.room_bytes { 0 } else { next };
-            self.next_bytes[module] = at + bytes;
-            return Some((module, at));
-        }
-        None
-    }
-}
 
 impl StorageCell {
     /// Creates or drops the flash log, for redo writes that arrive from now on. Those under way end

@@ -16,8 +16,7 @@
 //! than being zero; counters of what cannot happen here (I/O errors, `FL_IO_W_SKIP_NO_BUFFER`,
 //! `FL_IO_W_SKIP_IORM_LIMIT`) are there and zero.
 
-use std::collections::BTreeMap;
-
+use super::cells::{Collected, Key};
 use super::counts::{CacheCounts, IoCounts, LogCounts, Skip, Sum};
 use super::rack::Rack;
 use super::state::State;
@@ -52,27 +51,6 @@ pub struct Metric {
     pub unit: &'static str,
     /// What it is.
     pub kind: MetricKind,
-}
-
-/// Object and metric of a cell.
-type Key = (String, String);
-
-/// A cell's counters at its last collection, and when that was.
-pub(super) struct Collected {
-    at_ns: u64,
-    counters: BTreeMap<Key, f64>,
-}
-
-impl Collected {
-    /// Nothing so far.
-    pub fn nothing(at_ns: u64) -> Self {
-        Self { at_ns, counters: BTreeMap::new() }
-    }
-
-    /// The same of so many cells.
-    pub fn none(at_ns: u64, cells: usize) -> Vec<Self> {
-        (0..cells).map(|_| Self::nothing(at_ns)).collect()
-    }
 }
 
 const MB: f64 = (1_u64 << 20) as f64;

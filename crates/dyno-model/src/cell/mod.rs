@@ -43,14 +43,19 @@
 //! | [`iorm`] | resource management |
 //! | [`counts`], [`metrics`] | what is counted, and under which names it is shown |
 
+mod ask;
+mod cache_state;
 pub mod caching;
+mod cells;
 pub mod counts;
 mod destage;
 pub mod directory;
 pub mod error;
 pub mod group;
 pub mod iorm;
+pub mod layout;
 pub mod log;
+mod log_space;
 pub mod metrics;
 pub mod parameters;
 pub mod rack;

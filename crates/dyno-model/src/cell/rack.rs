@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::cells::{Collected, RackCells};
 use super::error::CellError;
-use super::group::{Group, Layout};
+use super::group::Group;
 use super::iorm::Directive;
-use super::metrics::Collected;
+use super::layout::Layout;
 use super::parameters::{Caching, Medium, RackParameters};
 use super::state::Slice;
 use super::storage_cell::StorageCell;
@@ -18,20 +19,10 @@ use crate::device::flash::Flash;
 use crate::device::{Device, Request, flash::FlashParameters};
 use crate::kernel::{Sim, StationReport};
 
-/// What the groups of a rack share.
-pub(super) struct Shared {
-    pub cells: Vec<Rc<StorageCell>>,
-    pub names: Vec<String>,
-    pub layouts: Vec<Layout>,
-    databases: RefCell<Vec<String>>,
-    /// Of each cell.
-    pub(super) collected: RefCell<Vec<Collected>>,
-}
-
 /// A rack of storage cells.
 pub struct Rack {
     sim: Sim,
-    pub(super) shared: Rc<Shared>,
+    pub(super) shared: Rc<RackCells>,
 }
 
 /// Makes a device of a name: a disk with its controller's memory, or a flash module.
@@ -76,7 +67,7 @@ impl Rack {
         let names = parameters.groups.keys().cloned().collect();
         let collected = RefCell::new(Collected::none(sim.now_ns(), cells.len()));
         let databases = RefCell::default();
-        let shared = Rc::new(Shared { cells, names, layouts, databases, collected });
+        let shared = Rc::new(RackCells { cells, names, layouts, databases, collected });
         let rack = Self { sim: sim.clone(), shared };
         rack.warm(parameters);
         // Number 0: what no database asked for.

@@ -2,29 +2,15 @@
 
 use std::rc::Rc;
 
-use super::Label;
-use super::caching::Caching;
+use super::ask::Ask;
+use super::cache_state::CacheState;
 use super::counts::{CacheCounts, DatabaseCounts, IoCounts, LogCounts, ScanCounts};
 use super::iorm::{Directive, IormParameters, Plan, Queues};
-use super::log::{Log, Race};
+use super::log_space::{LogSpace, Race};
 use super::parameters::RackParameters;
 use crate::device::slab::Slab;
-use crate::device::{Device, Done, Request};
+use crate::device::{Device, Done};
 use crate::kernel::{Station, Stream};
-
-/// What a group asks of a cell.
-#[derive(Clone, Copy)]
-pub(super) struct Ask {
-    /// Disk or module, counted through: disks first.
-    pub unit: u16,
-    /// Group.
-    pub group: u16,
-    /// Which copy: 0 is the primary.
-    pub copy: u8,
-    pub label: Label,
-    /// Offset on the unit.
-    pub request: Request,
-}
 
 /// A request at the cell.
 pub(super) struct Op {
@@ -91,8 +77,8 @@ pub(super) struct State {
     pub out_free_ns: u64,
     /// When the way to the modules is free.
     pub flash_free_ns: u64,
-    pub log: Log,
-    pub caching: Caching,
+    pub log: LogSpace,
+    pub caching: CacheState,
     pub queues: Vec<Queues>,
     pub plan: Option<Plan>,
     pub iorm: IormParameters,
@@ -105,11 +91,6 @@ pub(super) struct State {
     pub by_database: Vec<DatabaseCounts>,
     pub scan: ScanCounts,
     pub dice: Stream,
-}
-
-impl Ask {
-    /// Group of I/O that belongs to no grid disk: that of flash log and flash cache.
-    pub const NO_GROUP: u16 = u16::MAX;
 }
 
 impl State {
@@ -128,8 +109,8 @@ impl State {
             in_free_ns: 0,
             out_free_ns: 0,
             flash_free_ns: 0,
-            log: Log::new(&parameters.flash_log, modules),
-            caching: Caching::new(parameters, modules),
+            log: LogSpace::new(&parameters.flash_log, modules),
+            caching: CacheState::new(parameters, modules),
             queues: (0..disks).map(|_| Queues::default()).collect(),
             plan: None,
             iorm: parameters.iorm.clone(),

@@ -19,10 +19,11 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use super::Purpose;
+use super::ask::Ask;
 use super::counts::DatabaseCounts;
 use super::iorm::{Directive, Next, Plan};
 use super::parameters::{FlashLogParameters, RackParameters, ScanParameters};
-use super::state::{Ask, Io, Op, Slice, State, Then, Units};
+use super::state::{Io, Op, Slice, State, Then, Units};
 use crate::device::{Device, Done, Kind, Observer, Request};
 use crate::kernel::sample::whole_ns;
 use crate::kernel::{Machine, MachineId, Sim, StationReport};

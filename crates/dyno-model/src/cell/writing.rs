@@ -5,8 +5,9 @@
 //! disk, and nobody waits for its copy on flash. A write that bypasses the cache makes what is held of
 //! its lines out of date: they are dropped, unless they are on their way to disk.
 
+use super::ask::Ask;
 use super::parameters::CacheMode;
-use super::state::{Ask, State, Then};
+use super::state::{State, Then};
 use super::storage_cell::StorageCell;
 use crate::device::{Done, Kind};
 

@@ -17,7 +17,7 @@ use std::task::Poll;
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::{Parameter, parameter};
+use crate::device::parameters;
 use crate::kernel::sample::whole_ns;
 use crate::kernel::sim::Place;
 use crate::kernel::{ProcessId, Sim, Station, StationReport};
@@ -33,46 +33,18 @@ pub enum Policy {
     RoundRobin,
 }
 
-/// A scheduler.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SchedulerParameters {
-    /// Who gets a core.
-    pub policy: Policy,
-    /// Within this time everybody who wants to should have run.
-    pub latency_ms: f64,
-    /// Shortest slice; of round robin, the slice.
-    pub slice_ms: f64,
-    /// So much more CPU one must have had to be interrupted by one that wakes up.
-    pub wakeup_ms: f64,
-}
-
-impl SchedulerParameters {
-    /// Meaning and source of each.
-    pub const TABLE: [Parameter; 4] = [
-        parameter("policy", "who gets a core: fair or round-robin", "Linux: fair since 2.6.23"),
-        parameter(
-            "latency_ms",
-            "within this time everybody who wants to should have run",
-            "Linux fair.c: sched_latency, 6 ms x (1 + log2 of 8 or more CPUs)",
-        ),
-        parameter(
-            "slice_ms",
-            "shortest slice; of round robin, the slice",
-            "Linux fair.c: sched_min_granularity, 0.75 ms x (1 + log2 of 8 or more CPUs)",
-        )
-        .within(0.001, 3.6e6),
-        parameter(
-            "wakeup_ms",
-            "so much more CPU one must have had to be interrupted by one that wakes up",
-            "Linux fair.c: sched_wakeup_granularity, 1 ms x (1 + log2 of 8 or more CPUs)",
-        ),
-    ];
-}
-
-impl Default for SchedulerParameters {
-    fn default() -> Self {
-        Self { policy: Policy::Fair, latency_ms: 24.0, slice_ms: 3.0, wakeup_ms: 4.0 }
+parameters! {
+    /// A scheduler.
+    pub struct SchedulerParameters {
+        /// who gets a core: fair or round-robin
+        policy: Policy = Policy::Fair, from "Linux: fair since 2.6.23";
+        /// within this time everybody who wants to should have run
+        latency_ms: f64 = 24.0, from "Linux fair.c: sched_latency, 6 ms x (1 + log2 of 8 or more CPUs)";
+        /// shortest slice; of round robin, the slice
+        slice_ms: f64 = 3.0,
+            from "Linux fair.c: sched_min_granularity, 0.75 ms x (1 + log2 of 8 or more CPUs)", in 0.001..=3.6e6;
+        /// so much more CPU one must have had to be interrupted by one that wakes up
+        wakeup_ms: f64 = 4.0, from "Linux fair.c: sched_wakeup_granularity, 1 ms x (1 + log2 of 8 or more CPUs)";
     }
 }
 

@@ -1,4 +1,6 @@
-//! Wait events: Oracle's names, what p1 to p3 mean, and the common class of each.
+//! Wait events: Oracle's names and what p1 to p3 mean. Their classes come from the catalogue.
+
+use dyno_evidence::catalogue::{self, Class, Engine};
 
 /// What was waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,55 +109,35 @@ impl Event {
 
     /// The engine's own class of it.
     pub fn group(self) -> &'static str {
-        match self {
-            Self::LogFileSync => "Commit",
-            Self::LogFileParallelWrite | Self::ControlFileParallelWrite | Self::DbFileParallelWrite => "System I/O",
-            Self::LogBufferSpace
-            | Self::LogFileSwitchCompletion
-            | Self::LogFileSwitchCheckpoint
-            | Self::FreeBufferWaits
-            | Self::WriteCompleteWaits => "Configuration",
-            Self::LatchRedoAllocation => "Other",
-            Self::ReadByOtherSession
-            | Self::DbFileSequentialRead
-            | Self::DbFileScatteredRead
-            | Self::DirectPathRead
-            | Self::DirectPathReadTemp
-            | Self::DirectPathWriteTemp
-            | Self::CellSingleBlock
-            | Self::CellMultiblock
-            | Self::CellSmartTableScan => "User I/O",
-            Self::CpuQueue => "CPU",
-            Self::ClientMessage | Self::RdbmsIpcMessage => "Idle",
-        }
+        self.row().map_or(Class::Cpu.name(), |row| row.engine_class)
     }
 
-    /// The common class, by which engines are laid side by side.
+    /// The common class, by which engines are compared.
     pub fn class(self) -> &'static str {
-        match self {
-            Self::LogFileSync => "commit",
-            Self::LogFileParallelWrite
-            | Self::LogBufferSpace
-            | Self::LogFileSwitchCompletion
-            | Self::LogFileSwitchCheckpoint => "log write",
-            Self::ControlFileParallelWrite | Self::DirectPathWriteTemp | Self::DbFileParallelWrite => "data write",
-            Self::FreeBufferWaits | Self::WriteCompleteWaits => "free buffer",
-            Self::LatchRedoAllocation => "latch",
-            Self::ReadByOtherSession
-            | Self::DbFileSequentialRead
-            | Self::DbFileScatteredRead
-            | Self::DirectPathRead
-            | Self::DirectPathReadTemp
-            | Self::CellSingleBlock
-            | Self::CellMultiblock
-            | Self::CellSmartTableScan => "data read",
-            Self::CpuQueue => "CPU",
-            Self::ClientMessage | Self::RdbmsIpcMessage => "idle",
-        }
+        self.row().map_or(Class::Cpu, |row| row.class).name()
+    }
+
+    /// What the catalogue has of it: all but the CPU queue, which no engine tells of.
+    fn row(self) -> Option<&'static catalogue::Event> {
+        catalogue::find(Engine::Oracle, "", self.name())
     }
 
     /// Is it a wait for work rather than for a resource?
     pub fn is_idle(self) -> bool {
         matches!(self, Self::ClientMessage | Self::RdbmsIpcMessage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_but_the_cpu_queue_stands_in_the_catalogue_by_its_own_name() {
+        for event in Event::ALL {
+            assert_eq!(event.row().map(|row| row.event), (event != Event::CpuQueue).then(|| event.name()));
+        }
+        assert_eq!((Event::CpuQueue.group(), Event::CpuQueue.class()), ("CPU", "CPU"));
+        assert!(Event::ALL.into_iter().all(|event| event.is_idle() == (event.class() == Class::Idle.name())));
     }
 }

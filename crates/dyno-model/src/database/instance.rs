@@ -2,8 +2,6 @@
 
 use std::rc::Rc;
 
-use serde::{Deserialize, Serialize};
-
 use super::buffer_parameters::BufferParameters;
 use super::buffers::BufferCache;
 use super::checkpoint::Checkpoint;
@@ -14,43 +12,29 @@ use super::session::Session;
 use super::task::Task;
 use super::wait::{Ledger, Process, Recorder, Sink};
 use super::{dbwr, lgwr};
-use crate::device::{Device, Parameter, parameter};
+use crate::device::{Device, parameters};
 use crate::kernel::streams::fnv1a;
 use crate::kernel::{Sim, StationReport, Stream};
 
-/// An instance.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct InstanceParameters {
-    /// Cores.
-    pub cores: u64,
-    /// The log writer is of the real-time class.
-    pub lgwr_first: bool,
-    /// Reads are waited for under the names that they have on storage cells.
-    pub cells: bool,
-    /// The scheduler of the cores.
-    pub scheduler: SchedulerParameters,
-    /// The redo path.
-    pub redo: RedoParameters,
-    /// Buffer cache and database writer.
-    pub buffers: BufferParameters,
+parameters! {
+    /// An instance.
+    pub struct InstanceParameters {
+        /// cores of the host
+        cores: u64 = 16, from "chosen", in 1.0..=4_096.0;
+        /// the log writer is of the real-time class: first in the run queue, takes any core
+        lgwr_first: bool = false, from "Oracle: off by default before 12c; set by nice or _high_priority_processes";
+        /// reads have the names of storage cells
+        cells: bool = false, from "chosen: Exadata or not";
+        /// scheduler of the cores
+        scheduler: SchedulerParameters = SchedulerParameters::default(), from "a table of its own";
+        /// the redo path
+        redo: RedoParameters = RedoParameters::default(), from "a table of its own";
+        /// buffer cache and database writer
+        buffers: BufferParameters = BufferParameters::default(), from "a table of its own";
+    }
 }
 
 impl InstanceParameters {
-    /// Meaning and source of each.
-    pub const TABLE: [Parameter; 6] = [
-        parameter("cores", "cores of the host", "chosen").within(1.0, 4_096.0),
-        parameter(
-            "lgwr_first",
-            "the log writer is of the real-time class: first in the run queue, takes any core",
-            "Oracle: off by default before 12c; set by nice or _high_priority_processes",
-        ),
-        parameter("cells", "reads have the names of storage cells", "chosen: Exadata or not"),
-        parameter("scheduler", "scheduler of the cores", "a table of its own"),
-        parameter("redo", "the redo path", "a table of its own"),
-        parameter("buffers", "buffer cache and database writer", "a table of its own"),
-    ];
-
     /// Finds what cannot work.
     pub fn check(&self) -> Result<(), ParameterError> {
         let (redo, buffers) = (&self.redo, &self.buffers);
@@ -96,19 +80,6 @@ impl InstanceParameters {
             at_most("buffers.buffers", buffers.buffers, 1 << 30),
         ];
         wrong.into_iter().flatten().next().map_or(Ok(()), Err)
-    }
-}
-
-impl Default for InstanceParameters {
-    fn default() -> Self {
-        Self {
-            cores: 16,
-            lgwr_first: false,
-            cells: false,
-            scheduler: SchedulerParameters::default(),
-            redo: RedoParameters::default(),
-            buffers: BufferParameters::default(),
-        }
     }
 }
 

@@ -17,70 +17,32 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::{Rc, Weak};
 
-use serde::{Deserialize, Serialize};
-
 use super::slab::Slab;
-use super::{Device, Done, Kind, Observer, Parameter, Request, parameter};
+use super::{Device, Done, Kind, Observer, Request, parameters};
 use crate::kernel::sample::whole_ns;
 use crate::kernel::{Machine, MachineId, Sim, Station, StationReport};
 
-/// A controller's cache.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CacheParameters {
-    /// Memory for dirty lines.
-    pub capacity_kb: u64,
-    /// Line.
-    pub line_kb: u64,
-    /// Time of a hit, without the bytes.
-    pub hit_us: f64,
-    /// Rate of bytes into and out of memory.
-    pub rate_mb_s: f64,
-    /// Writes to the device below at once.
-    pub destages: u64,
-    /// Longest write to the device below.
-    pub destage_kb: u64,
-    /// Is there a battery?
-    pub battery: bool,
-    /// How often the battery learns; 0: never.
-    pub learn_every_s: f64,
-    /// How long that takes.
-    pub learn_s: f64,
-}
-
-impl CacheParameters {
-    /// Meaning and source of each.
-    pub const TABLE: [Parameter; 9] = [
-        parameter("capacity_kb", "memory for dirty lines", "512 MB a cell up to X4 (Expert Oracle Exadata, ch. 5)"),
-        parameter("line_kb", "line", "chosen: a database block").within(1.0, 1e6),
-        parameter("hit_us", "time of a hit without its bytes", "assumed: command and memory of a SAS controller"),
-        parameter(
-            "rate_mb_s",
-            "rate into and out of memory",
-            "PCIe-attached SAS controllers of the time: order of size",
-        ),
-        parameter("destages", "writes below at once", "chosen: what tagged queueing makes use of").within(1.0, 1e6),
-        parameter("destage_kb", "longest write below", "chosen").within(1.0, 1e6),
-        parameter("battery", "is there a battery", "X2 to X4: yes"),
-        parameter("learn_every_s", "how often the battery learns; 0: never", "cells: four times a year; 0 here")
-            .within(0.0, 1e7),
-        parameter("learn_s", "how long that takes", "hours on real cells").within(0.0, 1e7),
-    ];
-}
-
-impl Default for CacheParameters {
-    fn default() -> Self {
-        Self {
-            capacity_kb: 512 << 10,
-            line_kb: 8,
-            hit_us: 60.0,
-            rate_mb_s: 1_000.0,
-            destages: 16,
-            destage_kb: 256,
-            battery: true,
-            learn_every_s: 0.0,
-            learn_s: 0.0,
-        }
+parameters! {
+    /// A controller's cache.
+    pub struct CacheParameters {
+        /// memory for dirty lines
+        capacity_kb: u64 = 512 << 10, from "512 MB a cell up to X4 (Expert Oracle Exadata, ch. 5)";
+        /// line
+        line_kb: u64 = 8, from "chosen: a database block", in 1.0..=1e6;
+        /// time of a hit without its bytes
+        hit_us: f64 = 60.0, from "assumed: command and memory of a SAS controller";
+        /// rate into and out of memory
+        rate_mb_s: f64 = 1_000.0, from "PCIe-attached SAS controllers of the time: order of size";
+        /// writes below at once
+        destages: u64 = 16, from "chosen: what tagged queueing makes use of", in 1.0..=1e6;
+        /// longest write below
+        destage_kb: u64 = 256, from "chosen", in 1.0..=1e6;
+        /// is there a battery
+        battery: bool = true, from "X2 to X4: yes";
+        /// how often the battery learns; 0: never
+        learn_every_s: f64 = 0.0, from "cells: four times a year; 0 here", in 0.0..=1e7;
+        /// how long that takes
+        learn_s: f64 = 0.0, from "hours on real cells", in 0.0..=1e7;
     }
 }
 

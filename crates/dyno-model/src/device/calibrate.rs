@@ -18,7 +18,7 @@ use dyno_stats::autocorrelation::autocorrelation;
 use dyno_stats::rng::Xoshiro256;
 use serde_json::{Value, json};
 
-use super::regimes::{self, Regimes};
+use super::regimes::{self, Regimes, logarithms};
 use crate::kernel::table::{Table, TableError, quantile_of};
 
 /// How far two sets of latencies are apart.
@@ -91,11 +91,6 @@ fn sorted(values: &[f64]) -> Vec<f64> {
 
 fn neighbours(values: &[f64]) -> f64 {
     autocorrelation(&logarithms(values), 1).unwrap_or(0.0)
-}
-
-/// Natural logarithms; what is below 1e-9 counts as that.
-pub(super) fn logarithms(values: &[f64]) -> Vec<f64> {
-    values.iter().map(|value| libm::log(value.max(1e-9))).collect()
 }
 
 /// How long the likeness of neighbours lasts: twice the first lag at which less than 0.05 of it is

@@ -21,7 +21,7 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Device, Done, Parameter, Request, parameter};
+use super::{Device, Done, Request, parameters};
 use crate::kernel::sample::whole_ns;
 use crate::kernel::{Machine, MachineId, Sim, Station, StationReport};
 
@@ -38,70 +38,33 @@ pub enum Scheduler {
     Nearest,
 }
 
-/// A disk.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DiskParameters {
-    /// Capacity.
-    pub capacity_gb: f64,
-    /// Speed of rotation.
-    pub rotation_rpm: f64,
-    /// Seek to a neighbouring track: a.
-    pub seek_track_ms: f64,
-    /// What grows with the square root of the distance: b.
-    pub seek_span_ms: f64,
-    /// Tracks from edge to edge; a move of less than one needs no seek.
-    pub cylinders: u64,
-    /// Rate at the outer edge.
-    pub outer_mb_s: f64,
-    /// Rate at the inner edge.
-    pub inner_mb_s: f64,
-    /// Zones.
-    pub zones: u64,
-    /// From the arrival of a command until its seek may begin.
-    pub overhead_us: f64,
-    /// Order of service.
-    pub scheduler: Scheduler,
+parameters! {
+    /// A disk.
+    pub struct DiskParameters {
+        /// capacity
+        capacity_gb: f64 = 600.0, from SHEET, in 0.001..=1e6;
+        /// speed of rotation
+        rotation_rpm: f64 = 15_000.0, from SHEET;
+        /// seek to a neighbouring track
+        seek_track_ms: f64 = 0.5, from SHEET;
+        /// seek over the disk less that; mean 8/15 of it
+        seek_span_ms: f64 = 4.5, from "so that the mean read seek is the 2.9 ms of the data sheet";
+        /// tracks from edge to edge
+        cylinders: u64 = 100_000, from "order of size for this capacity", in 1.0..=1e9;
+        /// rate at the outer edge
+        outer_mb_s: f64 = 204.0, from SHEET;
+        /// rate at the inner edge
+        inner_mb_s: f64 = 122.0, from SHEET;
+        /// zones of equal capacity
+        zones: u64 = 16, from "order of size", in 1.0..=10_000.0;
+        /// command decoding
+        overhead_us: f64 = 50.0, from "assumed: tens of microseconds";
+        /// fifo, elevator or nearest
+        scheduler: Scheduler = Scheduler::Nearest, from "tagged queueing of SAS disks";
+    }
 }
 
 const SHEET: &str = "data sheets of 15,000 rpm SAS disks (Cheetah 15K.7, Ultrastar C15K600)";
-
-impl DiskParameters {
-    /// Meaning and source of each.
-    pub const TABLE: [Parameter; 10] = [
-        parameter("capacity_gb", "capacity", SHEET).within(0.001, 1e6),
-        parameter("rotation_rpm", "speed of rotation", SHEET),
-        parameter("seek_track_ms", "seek to a neighbouring track", SHEET),
-        parameter(
-            "seek_span_ms",
-            "seek over the disk less that; mean 8/15 of it",
-            "so that the mean read seek is the 2.9 ms of the data sheet",
-        ),
-        parameter("cylinders", "tracks from edge to edge", "order of size for this capacity").within(1.0, 1e9),
-        parameter("outer_mb_s", "rate at the outer edge", SHEET),
-        parameter("inner_mb_s", "rate at the inner edge", SHEET),
-        parameter("zones", "zones of equal capacity", "order of size").within(1.0, 10_000.0),
-        parameter("overhead_us", "command decoding", "assumed: tens of microseconds"),
-        parameter("scheduler", "fifo, elevator or nearest", "tagged queueing of SAS disks"),
-    ];
-}
-
-impl Default for DiskParameters {
-    fn default() -> Self {
-        Self {
-            capacity_gb: 600.0,
-            rotation_rpm: 15_000.0,
-            seek_track_ms: 0.5,
-            seek_span_ms: 4.5,
-            cylinders: 100_000,
-            outer_mb_s: 204.0,
-            inner_mb_s: 122.0,
-            zones: 16,
-            overhead_us: 50.0,
-            scheduler: Scheduler::Nearest,
-        }
-    }
-}
 
 /// The parameters in whole numbers, and where things are.
 struct Geometry {

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 
 use super::slab::Slab;
-use super::{Device, Done, Kind, Parameter, Request, parameter};
+use super::{Device, Done, Kind, Request, parameters};
 use crate::kernel::sample::{Times, whole_ns};
 use crate::kernel::{Machine, MachineId, Sim, Station, StationReport, Stream};
 
@@ -28,25 +28,16 @@ pub struct Regime {
     pub stay_ms: f64,
 }
 
-/// An empirical device.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct EmpiricalParameters {
-    /// Capacity.
-    pub capacity_gb: f64,
-    /// Requests in service at once.
-    pub servers: u64,
-    /// States; another than the present one, evenly drawn, follows.
-    pub regimes: Vec<Regime>,
-}
-
-impl EmpiricalParameters {
-    /// Meaning and source of each.
-    pub const TABLE: [Parameter; 3] = [
-        parameter("capacity_gb", "capacity", "the measured device").within(0.001, 1e6),
-        parameter("servers", "requests in service at once", "the queue depth of the measurement").within(1.0, 4_096.0),
-        parameter("regimes", "read and write times, length of a stay", "fitted to a measured trace"),
-    ];
+parameters! {
+    /// An empirical device. Of its regimes another than the present one, evenly drawn, follows.
+    pub struct EmpiricalParameters {
+        /// capacity
+        capacity_gb: f64, from "the measured device", in 0.001..=1e6;
+        /// requests in service at once
+        servers: u64, from "the queue depth of the measurement", in 1.0..=4_096.0;
+        /// read and write times, length of a stay
+        regimes: Vec<Regime>, from "fitted to a measured trace";
+    }
 }
 
 struct Waiting {

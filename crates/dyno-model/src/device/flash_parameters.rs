@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ftl::Collector;
-use super::{Parameter, parameter};
+use super::parameters;
 
 /// What becomes of a write that is smaller than an internal page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -27,84 +27,48 @@ pub enum Start {
     Fresh,
 }
 
-/// A flash card.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FlashParameters {
-    /// What the host sees.
-    pub capacity_mb: u64,
-    /// Flash beyond that, as a share of it.
-    pub over_provisioning_ratio: f64,
-    /// Dies, each with its own pages.
-    pub dies: u64,
-    /// Internal page.
-    pub page_bytes: u64,
-    /// Pages of an erase block.
-    pub pages_per_block: u32,
-    /// Read of a page.
-    pub read_us: f64,
-    /// Program of a page.
-    pub program_us: f64,
-    /// Erase of a block.
-    pub erase_us: f64,
-    /// Rate of the link.
-    pub link_mb_s: f64,
-    /// Time of a command on it.
-    pub command_us: f64,
-    /// Time of a request in driver and firmware, beside others.
-    pub firmware_us: f64,
-    /// Pages that the buffer holds; 0: none, or not protected against loss of power.
-    pub buffer_pages: u64,
-    /// Small writes.
-    pub partial_pages: PartialPages,
-    /// Collector.
-    pub collector: Collector,
-    /// Free blocks of a die below which it collects while idle.
-    pub idle_collect_blocks: u32,
-    /// State at the start.
-    pub start: Start,
+parameters! {
+    /// A flash card.
+    pub struct FlashParameters {
+        /// what the host sees; smaller than the real card, to be quick
+        capacity_mb: u64 = 1_024, from "chosen", in 1.0..=1e6;
+        /// flash beyond that
+        over_provisioning_ratio: f64 = 0.33, from "F20 card: 32 GB of flash a module of 24 GB", in 0.01..=10.0;
+        /// units that work at the same time
+        dies: u64 = 16, from "F20 card: order of size", in 1.0..=4_096.0;
+        /// internal page
+        page_bytes: u64 = 4_096, from "alignment notes of the F20 card: 4 KB", in 512.0..=1_048_576.0;
+        /// pages of an erase block
+        pages_per_block: u32 = 64, from "single-level flash of the time: 64 to 128", in 1.0..=4_096.0;
+        /// read of a page
+        read_us: f64 = 25.0, from PRIMER;
+        /// program of a page
+        program_us: f64 = 250.0, from PRIMER;
+        /// erase of a block
+        erase_us: f64 = 2_000.0, from PRIMER;
+        /// rate of the link
+        link_mb_s: f64 = 300.0, from "SAS-1 behind the F20 card: 3 Gbit/s";
+        /// time of a command
+        command_us: f64 = 30.0, from "assumed: tens of microseconds";
+        /// time of a request in driver and firmware; overlaps with that of others
+        firmware_us: f64 = 40.0,
+            from "F80 card: a write of 8 KB takes 85 us, which leaves 28 us behind the F20's link and command, 55 \
+                  us behind its own; the middle";
+        /// pages in the protected buffer
+        buffer_pages: u64 = 1_024, from "F20 card: 64 MB a module; smaller with the capacity", in 1.0..=1e9;
+        /// through or buffered
+        partial_pages: PartialPages = PartialPages::Through,
+            from "alignment notes of the F20 card: unaligned writes are read, merged and written";
+        /// greedy, cost-benefit or fifo
+        collector: Collector = Collector::Greedy, from "chosen";
+        /// free blocks of a die below which it collects while idle
+        idle_collect_blocks: u32 = 6, from "chosen";
+        /// steady or fresh
+        start: Start = Start::Steady, from "chosen: a card in use";
+    }
 }
 
 const PRIMER: &str = "the source's primer on flash: 25, 250 and 2,000 us";
-
-impl FlashParameters {
-    /// Meaning and source of each.
-    pub const TABLE: [Parameter; 16] = [
-        parameter("capacity_mb", "what the host sees; smaller than the real card, to be quick", "chosen")
-            .within(1.0, 1e6),
-        parameter("over_provisioning_ratio", "flash beyond that", "F20 card: 32 GB of flash a module of 24 GB")
-            .within(0.01, 10.0),
-        parameter("dies", "units that work at the same time", "F20 card: order of size").within(1.0, 4_096.0),
-        parameter("page_bytes", "internal page", "alignment notes of the F20 card: 4 KB").within(512.0, 1_048_576.0),
-        parameter("pages_per_block", "pages of an erase block", "single-level flash of the time: 64 to 128")
-            .within(1.0, 4_096.0),
-        parameter("read_us", "read of a page", PRIMER),
-        parameter("program_us", "program of a page", PRIMER),
-        parameter("erase_us", "erase of a block", PRIMER),
-        parameter("link_mb_s", "rate of the link", "SAS-1 behind the F20 card: 3 Gbit/s"),
-        parameter("command_us", "time of a command", "assumed: tens of microseconds"),
-        parameter(
-            "firmware_us",
-            "time of a request in driver and firmware; overlaps with that of others",
-            "F80 card: a write of 8 KB takes 85 us, which leaves 28 us behind the F20's link and \
-             command, 55 us behind its own; the middle",
-        ),
-        parameter(
-            "buffer_pages",
-            "pages in the protected buffer",
-            "F20 card: 64 MB a module; smaller with the capacity",
-        )
-        .within(1.0, 1e9),
-        parameter(
-            "partial_pages",
-            "through or buffered",
-            "alignment notes of the F20 card: unaligned writes are read, merged and written",
-        ),
-        parameter("collector", "greedy, cost-benefit or fifo", "chosen"),
-        parameter("idle_collect_blocks", "free blocks of a die below which it collects while idle", "chosen"),
-        parameter("start", "steady or fresh", "chosen: a card in use"),
-    ];
-}
 
 impl FlashParameters {
     /// Logical pages of each die.
@@ -130,28 +94,5 @@ impl FlashParameters {
              capacity_mb = {least_mb} or more, or fewer dies",
             self.dies, self.capacity_mb
         ))
-    }
-}
-
-impl Default for FlashParameters {
-    fn default() -> Self {
-        Self {
-            capacity_mb: 1_024,
-            over_provisioning_ratio: 0.33,
-            dies: 16,
-            page_bytes: 4_096,
-            pages_per_block: 64,
-            read_us: 25.0,
-            program_us: 250.0,
-            erase_us: 2_000.0,
-            link_mb_s: 300.0,
-            command_us: 30.0,
-            firmware_us: 40.0,
-            buffer_pages: 1_024,
-            partial_pages: PartialPages::Through,
-            collector: Collector::Greedy,
-            idle_collect_blocks: 6,
-            start: Start::Steady,
-        }
     }
 }

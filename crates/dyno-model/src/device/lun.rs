@@ -14,42 +14,20 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
-use serde::{Deserialize, Serialize};
-
 use super::slab::Slab;
-use super::{Device, Done, Kind, Observer, Parameter, Request, parameter};
+use super::{Device, Done, Kind, Observer, Request, parameters};
 use crate::kernel::sample::whole_ns;
 use crate::kernel::{Machine, MachineId, Sim, Station, StationReport};
 
-/// A channel.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ChannelParameters {
-    /// Requests of all LUNs at once.
-    pub queue_limit: u64,
-    /// Rate of the cable.
-    pub rate_mb_s: f64,
-    /// Time of a command on it.
-    pub command_us: f64,
-}
-
-impl ChannelParameters {
-    /// Meaning and source of each.
-    pub const TABLE: [Parameter; 3] = [
-        parameter(
-            "queue_limit",
-            "requests of all LUNs at once",
-            "Sun handbook for the 9900 array: 1,024 commands a port",
-        )
-        .within(1.0, 1e6),
-        parameter("rate_mb_s", "rate of the cable", "fibre channel of 4 Gbit/s"),
-        parameter("command_us", "time of a command on it", "assumed: a few frames"),
-    ];
-}
-
-impl Default for ChannelParameters {
-    fn default() -> Self {
-        Self { queue_limit: 1_024, rate_mb_s: 400.0, command_us: 5.0 }
+parameters! {
+    /// A channel.
+    pub struct ChannelParameters {
+        /// requests of all LUNs at once
+        queue_limit: u64 = 1_024, from "Sun handbook for the 9900 array: 1,024 commands a port", in 1.0..=1e6;
+        /// rate of the cable
+        rate_mb_s: f64 = 400.0, from "fibre channel of 4 Gbit/s";
+        /// time of a command on it
+        command_us: f64 = 5.0, from "assumed: a few frames";
     }
 }
 

@@ -45,6 +45,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+pub(crate) use parameter::parameters;
 pub use parameter::{Outside, Parameter, number, outside, parameter, shown, unit_of};
 
 use crate::kernel::sim::Place;

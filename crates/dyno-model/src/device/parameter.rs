@@ -1,18 +1,23 @@
 //! One number of a machine or a workload: what it means, who says so, and from where to where it may go.
 //!
+//! A structure of parameters is declared once, by `parameters!`: what the reader of machines takes, what `model check` prints and
+//! what docs/reference/model-parameters.md lists is made of that declaration.
+//!
 //! The unit is the last word of the key, and bounds follow from the unit: a time is at most an hour, a
-//! share is from 0 to 1. A parameter with bounds of its own says so where it is declared:
+//! share is from 0 to 1. A parameter with bounds of its own says so where it is declared (`in 1.0..=4_096.0`).
 //!
 //! ```
-//! use dyno_model::device::parameter;
+//! use dyno_model::device::{flash::FlashParameters, parameter};
 //!
-//! let dies = parameter("dies", "units that work at the same time", "data sheet").within(1.0, 4_096.0);
+//! let dies = FlashParameters::TABLE.iter().find(|row| row.key == "dies").unwrap();
 //! assert_eq!(dies.range(), (1.0, 4_096.0));
 //! assert_eq!(parameter("read_us", "read of a page", "data sheet").range(), (0.0, 3.6e9));
 //! ```
 //!
 //! The bounds are what the model was tried with: whatever lies within them runs, or is refused with a
 //! reason (`tests/run_swarm.rs`). They are not what is reasonable for a device.
+
+use std::ops::RangeInclusive;
 
 use serde::Serialize;
 use toml::Value;
@@ -30,6 +35,63 @@ pub struct Parameter {
     own: Option<(f64, f64)>,
 }
 
+/// Declares a structure of parameters: of each its meaning (the doc comment), type, default, source and, where it is not that of
+/// its unit, range; without defaults all must be given. Makes the structure, how it is read and written, its defaults and its `TABLE`.
+macro_rules! parameters {
+    (
+        $(#[doc = $about:literal])+
+        pub struct $name:ident {
+            $(
+                $(#[doc = $meaning:literal])+
+                $key:ident: $type:ty = $default:expr, from $source:expr $(, in $range:expr)?;
+            )+
+        }
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct $name {
+            $($(#[doc = $meaning])+ pub $key: $type,)+
+        }
+
+        $crate::device::parameters!(@table $name $($($meaning)+, $key, $source $(, $range)?;)+);
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($key: $default,)+ }
+            }
+        }
+    };
+    (
+        $(#[doc = $about:literal])+
+        pub struct $name:ident {
+            $(
+                $(#[doc = $meaning:literal])+
+                $key:ident: $type:ty, from $source:expr $(, in $range:expr)?;
+            )+
+        }
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            $($(#[doc = $meaning])+ pub $key: $type,)+
+        }
+
+        $crate::device::parameters!(@table $name $($($meaning)+, $key, $source $(, $range)?;)+);
+    };
+    (@table $name:ident $($($meaning:literal)+, $key:ident, $source:expr $(, $range:expr)?;)+) => {
+        impl $name {
+            /// Key, meaning, source and bounds of each.
+            pub const TABLE: &'static [$crate::device::Parameter] = &[$(
+                $crate::device::parameter(stringify!($key), concat!($($meaning),+).trim_ascii_start(), $source)
+                    $(.within($range))?,
+            )+];
+        }
+    };
+}
+pub(crate) use parameters;
+
 /// A row of a table of parameters.
 pub const fn parameter(key: &'static str, meaning: &'static str, source: &'static str) -> Parameter {
     Parameter { key, meaning, source, own: None }
@@ -38,8 +100,8 @@ pub const fn parameter(key: &'static str, meaning: &'static str, source: &'stati
 impl Parameter {
     /// With bounds of its own; both are allowed.
     #[must_use]
-    pub const fn within(self, low: f64, high: f64) -> Self {
-        Self { own: Some((low, high)), ..self }
+    pub const fn within(self, range: RangeInclusive<f64>) -> Self {
+        Self { own: Some((*range.start(), *range.end())), ..self }
     }
 
     /// Bounds of its number; both are allowed.
@@ -147,7 +209,7 @@ mod tests {
             wait_us: f64,
             dies: u64,
         }
-        let table = [parameter("wait_us", "", ""), parameter("dies", "", "").within(1.0, 8.0)];
+        let table = [parameter("wait_us", "", ""), parameter("dies", "", "").within(1.0..=8.0)];
         let found = |wait_us, dies| outside(&Two { wait_us, dies }, &table).map(|wrong| wrong.key);
         assert_eq!((found(1.0, 8), found(4e9, 8), found(1.0, 0)), (None, Some("wait_us"), Some("dies")));
         assert_eq!((found(f64::NAN, 8), found(f64::INFINITY, 8)), (Some("wait_us"), Some("wait_us")));

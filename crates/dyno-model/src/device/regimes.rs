@@ -9,7 +9,6 @@
 //! Nothing is returned where the states do not last (a mean stay below [`LEAST_STAY`] requests), lie
 //! together, or changed too seldom to know how long they last: then one table says all there is.
 
-use super::calibrate::logarithms;
 use crate::kernel::table::quantile_of;
 
 /// A state that lasts for fewer requests is no regime.
@@ -184,4 +183,9 @@ fn told(values_us: &[f64], logs: &[f64], path: Vec<u8>) -> Option<Regimes> {
     let lasts = regimes.stay_requests.iter().all(|stay| *stay >= LEAST_STAY);
     // At least a tenth of what varies must be the change between the states.
     (changes >= LEAST_CHANGES && lasts && regimes.autocorrelation(0) > 0.1).then_some(regimes)
+}
+
+/// Natural logarithms; what is below 1e-9 counts as that.
+pub(super) fn logarithms(values: &[f64]) -> Vec<f64> {
+    values.iter().map(|value| libm::log(value.max(1e-9))).collect()
 }

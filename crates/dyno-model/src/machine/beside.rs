@@ -17,11 +17,10 @@
 
 use toml::{Table, Value};
 
-use super::build::DATABASE;
 use super::describe::DatabaseLine;
 use super::error::choices;
+use super::instance::instance_rows;
 use super::schema::{self, Form, Row};
-use super::sections::instance_rows;
 use super::tree::{self, Given, Tree};
 use super::{Machine, MachineError};
 use crate::database::InstanceParameters;
@@ -45,7 +44,10 @@ pub struct Load {
 }
 
 const SESSIONS: Parameter =
-    parameter("sessions", "sessions, from the start to the end", "chosen").within(1.0, 65_535.0);
+    parameter("sessions", "sessions, from the start to the end", "chosen").within(1.0..=65_535.0);
+
+/// The database, as cells know it.
+pub const DATABASE: &str = "ORCL";
 
 /// Names that cells give to databases without one.
 const TAKEN: [&str; 3] = [DATABASE, "other", "_OTHER_DATABASE_"];

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::beside::Load;
+use super::beside::{DATABASE, Load};
+use super::kind::PartKind;
 use super::links::Named;
+use super::schema::{LunParameters, StripeParameters};
 use super::sections::Part;
 use super::{Machine, MachineError};
 use crate::cell::{Caching, Purpose, Rack, Tag};
@@ -85,9 +87,6 @@ struct Stored {
     rack: Option<Rc<Rack>>,
     checks: Vec<Check>,
 }
-
-/// The database, as cells know it.
-pub const DATABASE: &str = "ORCL";
 
 impl Machine {
     /// Builds the storage that is in use, and throws it away: what only devices can tell.
@@ -217,7 +216,7 @@ impl<'a> Builder<'a> {
         if let Some(built) = self.devices.get(part.name.as_str()) {
             return Ok(built.clone());
         }
-        let members = if part.is_over() { self.all(&part.path("over"), BELOW)? } else { Vec::new() };
+        let members = if part.kind.is_over() { self.all(&part.path("over"), BELOW)? } else { Vec::new() };
         let count = self.machine.count(part) as usize;
         let mut built = Vec::with_capacity(count);
         for number in 0..count {
@@ -243,30 +242,34 @@ impl<'a> Builder<'a> {
             members.first().cloned().ok_or_else(nothing)
         };
         Ok(match part.kind {
-            "disk" => Disk::new(sim, name, machine.section(&prefix)?),
-            "flash" => {
+            PartKind::Disk => Disk::new(sim, name, machine.section(&prefix)?),
+            PartKind::Flash => {
                 let card = Flash::new(sim, name, machine.section(&prefix)?);
                 let checked = Rc::clone(&card);
                 self.checks.push((name.into(), Box::new(move || checked.holds())));
                 card
             }
-            "empirical" => Empirical::new(sim, name, machine.section(&prefix)?),
-            "cache" => {
+            PartKind::Empirical => Empirical::new(sim, name, machine.section(&prefix)?),
+            PartKind::Cache => {
                 let cache = Cache::new(sim, name, machine.section(&prefix)?, below()?);
                 let checked = Rc::clone(&cache);
                 self.checks.push((name.into(), Box::new(move || checked.holds())));
                 cache
             }
-            "mirror" => Array::mirror(name, members.to_vec()),
-            "stripe" => {
-                let stripe_kb = machine.whole(&part.path("stripe_kb")).unwrap_or(64);
-                Array::stripe(name, stripe_kb << 10, members.to_vec())
+            PartKind::Mirror => Array::mirror(name, members.to_vec()),
+            PartKind::Stripe => {
+                let stripe: StripeParameters = machine.section(&prefix)?;
+                Array::stripe(name, stripe.stripe_kb << 10, members.to_vec())
             }
-            _ => {
-                let limit = machine.whole(&part.path("sd_max_throttle")).unwrap_or(256);
+            PartKind::Channel => {
+                let message = "a channel carries requests; it is no device";
+                return Err(MachineError::at(machine.place(&prefix), message, "name it as `channel` of a lun"));
+            }
+            PartKind::Lun => {
+                let lun: LunParameters = machine.section(&prefix)?;
                 let channels = self.channels_of(part)?;
                 let channel = channels.get(number % channels.len().max(1)).cloned();
-                Lun::new(sim, name, limit, below()?, channel)
+                Lun::new(sim, name, lun.sd_max_throttle, below()?, channel)
             }
         })
     }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use toml::Value;
 
 use super::Machine;
+use super::kind::PartKind;
 use super::schema::{self, Form};
 
 /// A machine as it is shown.
@@ -138,26 +139,26 @@ impl Machine {
         let over = self.names(&part.path("over"));
         let channel = self.names(&part.path("channel"));
         let mut text = if count == 1 { String::new() } else { format!("{count} x ") };
-        text.push_str(part.kind);
+        text.push_str(part.kind.name());
         for (word, value) in self.telling(part) {
             text = format!("{text}, {word} {value}");
         }
         if !channel.is_empty() {
             text = format!("{text}, by {}", channel.join(", "));
         }
-        PartLine { name: part.name.clone(), kind: part.kind.into(), over, count, text }
+        PartLine { name: part.name.clone(), kind: part.kind.name().into(), over, count, text }
     }
 
     /// What is most telling about a part.
     fn telling(&self, part: &super::Part) -> Vec<(String, String)> {
         let keys: &[&str] = match part.kind {
-            "disk" => &["capacity_gb", "rotation_rpm"],
-            "flash" => &["capacity_mb", "dies", "page_bytes"],
-            "cache" => &["capacity_kb", "battery"],
-            "stripe" => &["stripe_kb"],
-            "lun" => &["sd_max_throttle"],
-            "channel" => &["queue_limit", "rate_mb_s"],
-            _ => &[],
+            PartKind::Disk => &["capacity_gb", "rotation_rpm"],
+            PartKind::Flash => &["capacity_mb", "dies", "page_bytes"],
+            PartKind::Cache => &["capacity_kb", "battery"],
+            PartKind::Stripe => &["stripe_kb"],
+            PartKind::Lun => &["sd_max_throttle"],
+            PartKind::Channel => &["queue_limit", "rate_mb_s"],
+            PartKind::Mirror | PartKind::Empirical => &[],
         };
         let shown = |key: &&str| {
             let value = self.value(&part.path(key))?;

@@ -1,6 +1,7 @@
 //! What stands over what: names are followed, counted and checked.
 
 use super::error::choices;
+use super::kind::PartKind;
 use super::sections::Part;
 use super::{Machine, MachineError};
 
@@ -61,7 +62,7 @@ impl Machine {
         for part in &self.parts {
             self.check_cycle(part, &mut Vec::new())?;
         }
-        for part in self.parts.iter().filter(|part| part.is_over()) {
+        for part in self.parts.iter().filter(|part| part.kind.is_over()) {
             self.check_count(part)?;
         }
         for (key, needed) in [("redo", true), ("data", true), ("temp", false)] {
@@ -75,8 +76,8 @@ impl Machine {
         let path = part.path(key);
         let place = self.place(&path);
         let names = self.names(&path);
-        let is_right = |part: &Part| (part.kind == "channel") == (key == "channel");
-        if names.is_empty() && key == "over" && part.is_over() {
+        let is_right = |part: &Part| (part.kind == PartKind::Channel) == (key == "channel");
+        if names.is_empty() && key == "over" && part.kind.is_over() {
             let place = format!("line {}, {}", part.line, part.prefix());
             let message = format!("a {} stands over something", part.kind);
             return Err(MachineError::at(place, message, "add `over = \"NAME\"`"));
@@ -101,7 +102,7 @@ impl Machine {
             return Err(MachineError::at(place, message, choices(name, &names)));
         };
         if let Named::One(part, number) = named
-            && part.kind != "channel"
+            && part.kind != PartKind::Channel
             && number >= self.whole(&part.path("count")).unwrap_or(u64::MAX)
         {
             let message = format!("`{name}`: there are only so many of {}", part.name);
@@ -133,12 +134,12 @@ impl Machine {
     fn check_count(&self, part: &Part) -> Result<(), MachineError> {
         let (count, below) = (self.count(part), self.below(part));
         let place = self.place(&part.path("count"));
-        if part.is_single() && count != below {
+        if part.kind.is_single() && count != below {
             let message = format!("{count} of a {} over {below} devices", part.kind);
             let step = format!("count = {below}, or leave it out: a {} has one below", part.kind);
             return Err(MachineError::at(place, message, step));
         }
-        if !part.is_single() && below % count != 0 {
+        if !part.kind.is_single() && below % count != 0 {
             let message = format!("{below} devices cannot be shared out to {count}");
             let step = "choose a count that divides the number of devices below";
             return Err(MachineError::at(place, message, step));
@@ -156,7 +157,7 @@ impl Machine {
         }
         let groups = self.groups();
         for name in names.iter().filter(|name| !groups.contains(&name.as_str())) {
-            self.check_name(&self.place(&path), name, |part| part.kind != "channel")?;
+            self.check_name(&self.place(&path), name, |part| part.kind != PartKind::Channel)?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use toml::Value;
 
 use super::error::MachineError;
-use crate::device::{Parameter, number, parameter, shown, unit_of};
+use crate::device::{Parameter, number, parameter, parameters, shown, unit_of};
 
 /// What a value looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,17 +74,9 @@ pub fn row(prefix: &str, own: &Parameter, default: Option<Value>, form: Form) ->
 
 pub const OVER: Parameter =
     parameter("over", "the devices below: names, or NAME.NUMBER for one of several", "the machine");
-pub const COUNT: Parameter = parameter("count", "how many of it", "the machine").within(1.0, 4_096.0);
+pub const COUNT: Parameter = parameter("count", "how many of it", "the machine").within(1.0..=4_096.0);
 pub const CHANNEL: Parameter =
     parameter("channel", "the channel, or channels in turn, that it is reached by", "the machine");
-pub const STRIPE_KB: Parameter =
-    parameter("stripe_kb", "piece that goes to one member", "chosen: a usual width of the time").within(1.0, 1e9);
-pub const SD_MAX_THROTTLE: Parameter = parameter(
-    "sd_max_throttle",
-    "requests of a LUN that the host lets out at once",
-    "Solaris: sd_max_throttle, 256 by default",
-)
-.within(1.0, 1e6);
 pub const CACHING: Parameter = parameter(
     "caching",
     "caching policy of the segments in data files: none, default or keep",
@@ -96,8 +88,21 @@ pub const STORAGE: [Parameter; 3] = [
     parameter("temp", "where sorts spill to; without it, where data files lie", "the machine"),
 ];
 
-/// Which kinds of parts there are.
-pub const KINDS: [&str; 8] = ["disk", "flash", "cache", "stripe", "mirror", "lun", "channel", "empirical"];
+parameters! {
+    /// A stripe.
+    pub struct StripeParameters {
+        /// piece that goes to one member
+        stripe_kb: u64 = 64, from "chosen: a usual width of the time", in 1.0..=1e9;
+    }
+}
+
+parameters! {
+    /// A LUN.
+    pub struct LunParameters {
+        /// requests of a LUN that the host lets out at once
+        sd_max_throttle: u64 = 256, from "Solaris: sd_max_throttle, 256 by default", in 1.0..=1e6;
+    }
+}
 
 /// The value as the row wants it: a whole number where a number may have a point is widened.
 pub fn fitting(row: &Row, place: &str, value: &Value) -> Result<Value, MachineError> {
@@ -148,8 +153,8 @@ fn outside_within(key: &str, value: &Value) -> Option<(String, f64, (f64, f64))>
 
 /// Numbers within structures whose bounds are not those of a unit.
 const WITHIN: [Parameter; 2] = [
-    parameter("probability", "of the other of two", "the machine").within(0.0, 1.0),
-    parameter("sigma", "spread: of the natural logarithm", "the machine").within(0.0, 5.0),
+    parameter("probability", "of the other of two", "the machine").within(0.0..=1.0),
+    parameter("sigma", "spread: of the natural logarithm", "the machine").within(0.0..=5.0),
 ];
 
 /// A setting's text as the row wants it.

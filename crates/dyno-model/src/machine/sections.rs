@@ -5,14 +5,15 @@ use toml::Value;
 
 use super::beside::{self, Beside};
 use super::error::choices;
-use super::schema::{self, Form, KINDS, Row, row};
+use super::instance::instance_rows;
+use super::kind::PartKind;
+use super::schema::{self, Form, LunParameters, Row, StripeParameters, row};
 use super::tree::{Given, Tree};
 use super::{Machine, MachineError};
 use crate::cell::iorm::{Directive, IormParameters};
 use crate::cell::parameters::{FlashCacheParameters, FlashLogParameters, NetworkParameters, ScanParameters};
 use crate::cell::{CellError, GroupParameters, RackParameters};
-use crate::database::{BufferParameters, InstanceParameters, RedoParameters, SchedulerParameters};
-use crate::device::Parameter;
+use crate::database::InstanceParameters;
 use crate::device::cache::CacheParameters;
 use crate::device::disk::DiskParameters;
 use crate::device::empirical::EmpiricalParameters;
@@ -26,7 +27,7 @@ pub const TOP: [&str; 6] = ["title", "database", "databases", "devices", "cells"
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     pub name: String,
-    pub kind: &'static str,
+    pub kind: PartKind,
     pub line: usize,
 }
 
@@ -38,22 +39,12 @@ impl Part {
 
     /// What it is, in a sentence.
     pub fn called(&self) -> String {
-        if self.kind == "empirical" { "an empirical device".into() } else { format!("a {}", self.kind) }
+        if self.kind == PartKind::Empirical { "an empirical device".into() } else { format!("a {}", self.kind) }
     }
 
     /// A parameter of it.
     pub fn path(&self, key: &str) -> String {
         format!("devices.{}.{key}", self.name)
-    }
-
-    /// Does it stand over others?
-    pub fn is_over(&self) -> bool {
-        matches!(self.kind, "cache" | "stripe" | "mirror" | "lun")
-    }
-
-    /// Does it stand over one each?
-    pub fn is_single(&self) -> bool {
-        matches!(self.kind, "cache" | "lun")
     }
 }
 
@@ -66,19 +57,20 @@ pub fn parts(tree: &mut Tree) -> Result<Vec<Part>, MachineError> {
         .filter(|(name, _)| !name.contains('.'))
         .map(|(name, line)| (name.to_owned(), line))
         .collect();
+    let kinds = PartKind::ALL.map(PartKind::name);
     let mut parts = Vec::new();
     for (name, line) in devices {
         let path = format!("devices.{name}.kind");
         let Some(Given { value, line: at, .. }) = tree.values.remove(&path) else {
             let place = format!("line {line}, devices.{name}");
-            let step = format!("add `kind = ...`: {}", KINDS.join(", "));
+            let step = format!("add `kind = ...`: {}", kinds.join(", "));
             return Err(MachineError::at(place, "a device says what it is", step));
         };
         let word = value.as_str().unwrap_or_default();
-        let Some(kind) = KINDS.into_iter().find(|kind| *kind == word) else {
+        let Some(kind) = PartKind::ALL.into_iter().find(|kind| kind.name() == word) else {
             let place = format!("line {at}, {path}");
             let message = format!("no such kind of device: {}", schema::text(&value));
-            return Err(MachineError::at(place, message, choices(word, &KINDS)));
+            return Err(MachineError::at(place, message, choices(word, &kinds)));
         };
         parts.push(Part { name, kind, line });
     }
@@ -112,38 +104,25 @@ pub fn rows(parts: &[Part], beside: &[Beside], has_cells: bool, tree: &Tree) -> 
     all
 }
 
-/// The rows of an instance.
-pub fn instance_rows(prefix: &str, has_cells: bool) -> Vec<Row> {
-    let instance = InstanceParameters { cells: has_cells, ..InstanceParameters::default() };
-    let InstanceParameters { scheduler, redo, buffers, .. } = &instance;
-    let nested = ["scheduler", "redo", "buffers"];
-    let mut all = schema::rows(prefix, &instance, &InstanceParameters::TABLE, &nested);
-    let below = |name: &str| format!("{prefix}.{name}");
-    all.extend(schema::rows(&below("scheduler"), scheduler, &SchedulerParameters::TABLE, &[]));
-    all.extend(schema::rows(&below("redo"), redo, &RedoParameters::TABLE, &[]));
-    all.extend(schema::rows(&below("buffers"), buffers, &BufferParameters::TABLE, &[]));
-    all
-}
-
 /// The tables of a rack that have their own.
 const CELL_TABLES: [&str; 9] =
     ["disk", "controller", "flash", "network", "flash_log", "flash_cache", "scan", "iorm", "groups"];
 
 fn cell_rows(tree: &Tree) -> Vec<Row> {
     let rack = RackParameters::default();
-    let mut all = schema::rows("cells", &rack, &RackParameters::TABLE, &CELL_TABLES);
-    all.extend(schema::rows("cells.disk", &rack.disk, &DiskParameters::TABLE, &[]));
-    all.extend(schema::rows("cells.controller", &rack.controller, &CacheParameters::TABLE, &[]));
-    all.extend(schema::rows("cells.flash", &rack.flash, &FlashParameters::TABLE, &[]));
-    all.extend(schema::rows("cells.network", &rack.network, &NetworkParameters::TABLE, &[]));
-    all.extend(schema::rows("cells.flash_log", &rack.flash_log, &FlashLogParameters::TABLE, &[]));
+    let mut all = schema::rows("cells", &rack, RackParameters::TABLE, &CELL_TABLES);
+    all.extend(schema::rows("cells.disk", &rack.disk, DiskParameters::TABLE, &[]));
+    all.extend(schema::rows("cells.controller", &rack.controller, CacheParameters::TABLE, &[]));
+    all.extend(schema::rows("cells.flash", &rack.flash, FlashParameters::TABLE, &[]));
+    all.extend(schema::rows("cells.network", &rack.network, NetworkParameters::TABLE, &[]));
+    all.extend(schema::rows("cells.flash_log", &rack.flash_log, FlashLogParameters::TABLE, &[]));
     let cache = &rack.flash_cache;
-    all.extend(schema::rows("cells.flash_cache", cache, &FlashCacheParameters::TABLE, &[]));
-    all.extend(schema::rows("cells.scan", &rack.scan, &ScanParameters::TABLE, &[]));
-    all.extend(schema::rows("cells.iorm", &rack.iorm, &IormParameters::TABLE, &["plan"]));
+    all.extend(schema::rows("cells.flash_cache", cache, FlashCacheParameters::TABLE, &[]));
+    all.extend(schema::rows("cells.scan", &rack.scan, ScanParameters::TABLE, &[]));
+    all.extend(schema::rows("cells.iorm", &rack.iorm, IormParameters::TABLE, &["plan"]));
     for name in below(tree, "cells.iorm.plan") {
         let prefix = format!("cells.iorm.plan.{name}");
-        all.extend(schema::rows(&prefix, &Directive::default(), &Directive::TABLE, &[]));
+        all.extend(schema::rows(&prefix, &Directive::default(), Directive::TABLE, &[]));
     }
     let given = below(tree, "cells.groups");
     // Groups that are given stand for all; a group of the default keeps its own size.
@@ -151,44 +130,41 @@ fn cell_rows(tree: &Tree) -> Vec<Row> {
     for name in names {
         let group = rack.groups.get(&name).cloned().unwrap_or_default();
         let prefix = format!("cells.groups.{name}");
-        all.extend(schema::rows(&prefix, &group, &GroupParameters::TABLE, &[]));
+        all.extend(schema::rows(&prefix, &group, GroupParameters::TABLE, &[]));
     }
     all
 }
 
 fn part_rows(part: &Part) -> Vec<Row> {
     let prefix = part.prefix();
-    let whole = |own: &Parameter, value| row(&prefix, own, Some(Value::Integer(value)), Form::Whole);
     let mut own = Vec::new();
-    if part.is_over() {
+    if part.kind.is_over() {
         own.push(row(&prefix, &schema::OVER, None, Form::Names));
     }
-    if part.kind == "lun" {
+    if part.kind == PartKind::Lun {
         own.push(row(&prefix, &schema::CHANNEL, None, Form::Names));
-        own.push(whole(&schema::SD_MAX_THROTTLE, 256));
     }
-    if part.kind == "stripe" {
-        own.push(whole(&schema::STRIPE_KB, 64));
-    }
-    if part.is_single() {
+    if part.kind.is_single() {
         own.push(row(&prefix, &schema::COUNT, None, Form::Whole));
     } else {
-        own.push(whole(&schema::COUNT, 1));
+        own.push(row(&prefix, &schema::COUNT, Some(Value::Integer(1)), Form::Whole));
     }
     own.extend(match part.kind {
-        "disk" => schema::rows(&prefix, &DiskParameters::default(), &DiskParameters::TABLE, &[]),
-        "flash" => schema::rows(&prefix, &FlashParameters::default(), &FlashParameters::TABLE, &[]),
-        "cache" => schema::rows(&prefix, &CacheParameters::default(), &CacheParameters::TABLE, &[]),
-        "channel" => schema::rows(&prefix, &ChannelParameters::default(), &ChannelParameters::TABLE, &[]),
-        "empirical" => {
+        PartKind::Disk => schema::rows(&prefix, &DiskParameters::default(), DiskParameters::TABLE, &[]),
+        PartKind::Flash => schema::rows(&prefix, &FlashParameters::default(), FlashParameters::TABLE, &[]),
+        PartKind::Cache => schema::rows(&prefix, &CacheParameters::default(), CacheParameters::TABLE, &[]),
+        PartKind::Channel => schema::rows(&prefix, &ChannelParameters::default(), ChannelParameters::TABLE, &[]),
+        PartKind::Empirical => {
             let defaults = EmpiricalParameters { capacity_gb: 100.0, servers: 1, regimes: vec![] };
-            let mut rows = schema::rows(&prefix, &defaults, &EmpiricalParameters::TABLE, &[]);
+            let mut rows = schema::rows(&prefix, &defaults, EmpiricalParameters::TABLE, &[]);
             for row in &mut rows {
                 row.default = None;
             }
             rows
         }
-        _ => Vec::new(),
+        PartKind::Stripe => schema::rows(&prefix, &StripeParameters::default(), StripeParameters::TABLE, &[]),
+        PartKind::Lun => schema::rows(&prefix, &LunParameters::default(), LunParameters::TABLE, &[]),
+        PartKind::Mirror => Vec::new(),
     });
     own
 }
@@ -196,7 +172,7 @@ fn part_rows(part: &Part) -> Vec<Row> {
 /// Is it a row of the machine itself, not of a parameter structure?
 pub fn is_own(path: &str) -> bool {
     let key = path.rsplit('.').next().unwrap_or(path);
-    let own = [&schema::OVER, &schema::COUNT, &schema::CHANNEL, &schema::STRIPE_KB, &schema::SD_MAX_THROTTLE];
+    let own = [&schema::OVER, &schema::COUNT, &schema::CHANNEL];
     beside::is_load(path) || path.starts_with("devices.") && own.iter().any(|row| row.key == key)
 }
 
@@ -212,15 +188,17 @@ pub fn check(machine: &Machine) -> Result<(), MachineError> {
     for part in &machine.parts {
         let prefix = part.prefix();
         match part.kind {
-            "disk" => machine.reads::<DiskParameters>(&prefix)?,
-            "flash" => machine
+            PartKind::Disk => machine.reads::<DiskParameters>(&prefix)?,
+            PartKind::Flash => machine
                 .section::<FlashParameters>(&prefix)?
                 .check()
                 .map_err(|rule| MachineError::at(machine.place(&part.path("dies")), rule, ""))?,
-            "cache" => machine.reads::<CacheParameters>(&prefix)?,
-            "channel" => machine.reads::<ChannelParameters>(&prefix)?,
-            "empirical" => machine.reads::<EmpiricalParameters>(&prefix)?,
-            _ => {}
+            PartKind::Cache => machine.reads::<CacheParameters>(&prefix)?,
+            PartKind::Channel => machine.reads::<ChannelParameters>(&prefix)?,
+            PartKind::Empirical => machine.reads::<EmpiricalParameters>(&prefix)?,
+            PartKind::Stripe => machine.reads::<StripeParameters>(&prefix)?,
+            PartKind::Lun => machine.reads::<LunParameters>(&prefix)?,
+            PartKind::Mirror => {}
         }
     }
     Ok(())

@@ -5,6 +5,7 @@
 //! not. Counted is what is kept from the start, per piece about 16 bytes a page, 100 a buffer, 1 KB a
 //! device; at the limits below that is half a gigabyte a thread.
 
+use super::kind::PartKind;
 use super::{Machine, MachineError};
 use crate::device::flash::FlashParameters;
 
@@ -56,10 +57,10 @@ impl Sum {
         for part in &machine.parts {
             let count = machine.count(part);
             self.devices += count;
-            if part.kind == "flash" {
+            if part.kind == PartKind::Flash {
                 self.pages += count * machine.section::<FlashParameters>(&part.prefix())?.pages_kept();
             }
-            if part.kind == "disk" {
+            if part.kind == PartKind::Disk {
                 self.zones += count * machine.whole(&part.path("zones")).unwrap_or(0);
             }
         }

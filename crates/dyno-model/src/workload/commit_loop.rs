@@ -1,43 +1,31 @@
 //! Transactions that make redo and commit: E5 to E10.
 
-use serde::{Deserialize, Serialize};
-
 use super::sizes::Sizes;
 use super::{dice, think};
 use crate::database::{CallKind, Instance, ParameterError, Session};
-use crate::device::{Parameter, parameter};
+use crate::device::parameters;
 use crate::kernel::Stream;
 use crate::kernel::sample::whole_ns;
 
-/// A loop of commits.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CommitLoop {
-    /// Redo of a transaction: a size, a range or a list.
-    pub redo_bytes: String,
-    /// Redo is made in pieces of this size.
-    pub piece_bytes: u64,
-    /// How fast a session makes redo.
-    pub redo_mb_s: f64,
-    /// CPU of a transaction, redo not counted: median.
-    pub cpu_us: f64,
-    /// Spread of it.
-    pub cpu_sigma: f64,
-    /// Mean time between transactions.
-    pub think_ms: f64,
+parameters! {
+    /// A loop of commits.
+    pub struct CommitLoop {
+        /// redo of a transaction: 512, 4KiB..12MiB or 4KiB,1MiB
+        redo_bytes: String = "512".into(), from "E9: one row";
+        /// redo is made in pieces of this size
+        piece_bytes: u64 = 8_192, from "as in the live redo-size", in 1.0..=1e9;
+        /// how fast a session makes redo
+        redo_mb_s: f64 = 50.0, from "assumed: row changes of a core";
+        /// CPU of a transaction, redo not counted; median
+        cpu_us: f64 = 100.0, from "assumed: one update by key";
+        /// spread of it: of the natural logarithm
+        cpu_sigma: f64 = 0.3, from "assumed", in 0.0..=5.0;
+        /// mean time between transactions, exponential
+        think_ms: f64 = 0.0, from "E9: none";
+    }
 }
 
 impl CommitLoop {
-    /// Meaning and source of each.
-    pub const TABLE: [Parameter; 6] = [
-        parameter("redo_bytes", "redo of a transaction: 512, 4KiB..12MiB or 4KiB,1MiB", "E9: one row"),
-        parameter("piece_bytes", "redo is made in pieces of this size", "as in the live redo-size").within(1.0, 1e9),
-        parameter("redo_mb_s", "how fast a session makes redo", "assumed: row changes of a core"),
-        parameter("cpu_us", "CPU of a transaction, redo not counted; median", "assumed: one update by key"),
-        parameter("cpu_sigma", "spread of it: of the natural logarithm", "assumed").within(0.0, 5.0),
-        parameter("think_ms", "mean time between transactions, exponential", "E9: none"),
-    ];
-
     pub(super) fn check(&self) -> Result<(), ParameterError> {
         Sizes::parse("redo_bytes", &self.redo_bytes).map(|_| ())
     }
@@ -51,19 +39,6 @@ impl CommitLoop {
             piece_ns: whole_ns(self.piece_bytes as f64 / self.redo_mb_s * 1e3),
             load: self.clone(),
         })
-    }
-}
-
-impl Default for CommitLoop {
-    fn default() -> Self {
-        Self {
-            redo_bytes: "512".into(),
-            piece_bytes: 8_192,
-            redo_mb_s: 50.0,
-            cpu_us: 100.0,
-            cpu_sigma: 0.3,
-            think_ms: 0.0,
-        }
     }
 }
 

@@ -2,47 +2,34 @@
 
 use std::rc::Rc;
 
-use serde::{Deserialize, Serialize};
-
 use super::{dice, think};
 use crate::database::{CallKind, Instance, ParameterError, Session};
-use crate::device::{Parameter, parameter};
+use crate::device::parameters;
 use crate::kernel::Stream;
 use crate::kernel::zipf::Zipf;
 
-/// A loop of lookups. The table lies from block 0 on, the leaves of the index behind it, then its
-/// branches.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct KeyLookup {
-    /// Keys.
-    pub keys: u64,
-    /// How unevenly they are asked for.
-    pub skew: f64,
-    /// Rows of a block of the table.
-    pub rows_per_block: u64,
-    /// Keys of a block of the index.
-    pub keys_per_leaf: u64,
-    /// CPU of a lookup, its blocks not counted: median.
-    pub cpu_us: f64,
-    /// Spread of it.
-    pub cpu_sigma: f64,
-    /// Mean time between lookups.
-    pub think_ms: f64,
+parameters! {
+    /// A loop of lookups. The table lies from block 0 on, the leaves of the index behind it, then its
+    /// branches.
+    pub struct KeyLookup {
+        /// keys
+        keys: u64 = 1_000_000, from "E13: 1,000,000", in 1.0..=4_294_967_295.0;
+        /// popularity of key i is in proportion to i ^ -skew
+        skew: f64 = 0.0, from "E13: 0, even", in 0.0..=10.0;
+        /// rows of a block of the table
+        rows_per_block: u64 = 70, from "assumed: rows of 100 bytes", in 1.0..=1e6;
+        /// keys of a block of the index
+        keys_per_leaf: u64 = 450, from "assumed: entries of 16 bytes", in 2.0..=1e6;
+        /// CPU of a lookup, blocks not counted; median
+        cpu_us: f64 = 30.0, from "assumed: order of size";
+        /// spread of it: of the natural logarithm
+        cpu_sigma: f64 = 0.3, from "assumed", in 0.0..=5.0;
+        /// mean time between lookups, exponential
+        think_ms: f64 = 0.0, from "E13: none";
+    }
 }
 
 impl KeyLookup {
-    /// Meaning and source of each.
-    pub const TABLE: [Parameter; 7] = [
-        parameter("keys", "keys", "E13: 1,000,000").within(1.0, 4_294_967_295.0),
-        parameter("skew", "popularity of key i is in proportion to i ^ -skew", "E13: 0, even").within(0.0, 10.0),
-        parameter("rows_per_block", "rows of a block of the table", "assumed: rows of 100 bytes").within(1.0, 1e6),
-        parameter("keys_per_leaf", "keys of a block of the index", "assumed: entries of 16 bytes").within(2.0, 1e6),
-        parameter("cpu_us", "CPU of a lookup, blocks not counted; median", "assumed: order of size"),
-        parameter("cpu_sigma", "spread of it: of the natural logarithm", "assumed").within(0.0, 5.0),
-        parameter("think_ms", "mean time between lookups, exponential", "E13: none"),
-    ];
-
     pub(super) fn check(&self) -> Result<(), ParameterError> {
         super::check_popularity("keys", self.keys, self.skew)
     }
@@ -58,20 +45,6 @@ impl KeyLookup {
             cpu: dice(instance, session, "cpu"),
             keys: dice(instance, session, "keys"),
             load: self.clone(),
-        }
-    }
-}
-
-impl Default for KeyLookup {
-    fn default() -> Self {
-        Self {
-            keys: 1_000_000,
-            skew: 0.0,
-            rows_per_block: 70,
-            keys_per_leaf: 450,
-            cpu_us: 30.0,
-            cpu_sigma: 0.3,
-            think_ms: 0.0,
         }
     }
 }

@@ -92,11 +92,11 @@ impl Workload {
     /// Meaning and source of its parameters.
     pub fn table(&self) -> &'static [Parameter] {
         match self {
-            Self::CommitLoop(_) => &CommitLoop::TABLE,
-            Self::UpdateLoop(_) => &UpdateLoop::TABLE,
-            Self::KeyLookup(_) => &KeyLookup::TABLE,
-            Self::ScanJobs(_) => &ScanJobs::TABLE,
-            Self::Sort(_) => &SortLoad::TABLE,
+            Self::CommitLoop(_) => CommitLoop::TABLE,
+            Self::UpdateLoop(_) => UpdateLoop::TABLE,
+            Self::KeyLookup(_) => KeyLookup::TABLE,
+            Self::ScanJobs(_) => ScanJobs::TABLE,
+            Self::Sort(_) => SortLoad::TABLE,
         }
     }
 

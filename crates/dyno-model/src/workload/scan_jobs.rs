@@ -1,62 +1,35 @@
 //! Jobs that scan: E12 and E22.
 
-use serde::{Deserialize, Serialize};
-
 use super::{dice, think};
 use crate::database::{CallKind, Instance, Scan, Session};
-use crate::device::{Parameter, parameter};
+use crate::device::parameters;
 use crate::kernel::Stream;
 use crate::kernel::sample::whole_ns;
 
-/// Scans, one after the other; each session is a job.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ScanJobs {
-    /// What a scan reads.
-    pub bytes: u64,
-    /// One I/O.
-    pub io_bytes: u64,
-    /// I/Os of a job at once.
-    pub ahead: u64,
-    /// Do all jobs scan the same bytes? Otherwise each its own.
-    pub shared: bool,
-    /// Through the buffers? Otherwise past them.
-    pub buffered: bool,
-    /// CPU for each I/O.
-    pub cpu_us_per_io: f64,
-    /// Mean time between scans.
-    pub think_ms: f64,
-}
-
-impl ScanJobs {
-    /// Meaning and source of each.
-    pub const TABLE: [Parameter; 7] = [
-        parameter("bytes", "what a scan reads", "chosen").within(1.0, 1e12),
-        parameter("io_bytes", "one I/O", "E22: 1 MB").within(512.0, 1e9),
-        parameter("ahead", "I/Os of a job at once", "E22: 1; direct reads of Oracle begin with 2").within(1.0, 1_024.0),
-        parameter("shared", "do all jobs scan the same bytes", "E22: each its own"),
-        parameter("buffered", "through the buffers", "Oracle: large tables are read past them"),
-        parameter("cpu_us_per_io", "CPU for each I/O", "assumed: rows of 1 MB at 1 GB/s"),
-        parameter("think_ms", "mean time between scans, exponential", "E22: none"),
-    ];
-
-    pub(super) fn work(&self, instance: &Instance, session: u32) -> Work {
-        let block_bytes = instance.parameters().buffers.block_bytes;
-        Work { think: dice(instance, session, "think"), load: self.clone(), block_bytes }
+parameters! {
+    /// Scans, one after the other; each session is a job.
+    pub struct ScanJobs {
+        /// what a scan reads
+        bytes: u64 = 64 << 20, from "chosen", in 1.0..=1e12;
+        /// one I/O
+        io_bytes: u64 = 1 << 20, from "E22: 1 MB", in 512.0..=1e9;
+        /// I/Os of a job at once
+        ahead: u64 = 1, from "E22: 1; direct reads of Oracle begin with 2", in 1.0..=1_024.0;
+        /// do all jobs scan the same bytes
+        shared: bool = false, from "E22: each its own";
+        /// through the buffers
+        buffered: bool = false, from "Oracle: large tables are read past them";
+        /// CPU for each I/O
+        cpu_us_per_io: f64 = 1_000.0, from "assumed: rows of 1 MB at 1 GB/s";
+        /// mean time between scans, exponential
+        think_ms: f64 = 0.0, from "E22: none";
     }
 }
 
-impl Default for ScanJobs {
-    fn default() -> Self {
-        Self {
-            bytes: 64 << 20,
-            io_bytes: 1 << 20,
-            ahead: 1,
-            shared: false,
-            buffered: false,
-            cpu_us_per_io: 1_000.0,
-            think_ms: 0.0,
-        }
+impl ScanJobs {
+    pub(super) fn work(&self, instance: &Instance, session: u32) -> Work {
+        let block_bytes = instance.parameters().buffers.block_bytes;
+        Work { think: dice(instance, session, "think"), load: self.clone(), block_bytes }
     }
 }
 

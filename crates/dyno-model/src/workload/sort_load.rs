@@ -1,45 +1,33 @@
 //! Sorts through temporary space: E14.
 
-use serde::{Deserialize, Serialize};
-
 use super::{dice, think};
 use crate::database::{CallKind, Instance, ParameterError, Session, Sort};
-use crate::device::{Parameter, parameter};
+use crate::device::parameters;
 use crate::kernel::Stream;
 use crate::kernel::sample::whole_ns;
 
-/// Sorts, one after the other.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SortLoad {
-    /// Rows to sort.
-    pub bytes: u64,
-    /// Memory for it.
-    pub area_kb: u64,
-    /// One I/O.
-    pub io_kb: u64,
-    /// I/Os at once, each way.
-    pub ahead: u64,
-    /// CPU for each KB, in each phase.
-    pub cpu_us_per_kb: f64,
-    /// Mean time between sorts.
-    pub think_ms: f64,
+parameters! {
+    /// Sorts, one after the other.
+    pub struct SortLoad {
+        /// rows to sort
+        bytes: u64 = 64 << 20, from "chosen", in 1.0..=1e12;
+        /// memory for it
+        area_kb: u64 = 2_048, from "E14: the factor", in 1.0..=1e9;
+        /// one I/O
+        io_kb: u64 = 64, from "assumed: 8 blocks of 8 KB", in 1.0..=1e6;
+        /// I/Os at once, each way
+        ahead: u64 = 1, from "chosen: one after the other", in 1.0..=1_024.0;
+        /// CPU for each KB, in each phase
+        cpu_us_per_kb: f64 = 10.0, from "assumed: 100 MB/s a core";
+        /// mean time between sorts, exponential
+        think_ms: f64 = 0.0, from "E14: none";
+    }
 }
 
 /// Runs of a sort, each of which takes memory.
 const RUNS_MOST: u64 = 1_000_000;
 
 impl SortLoad {
-    /// Meaning and source of each.
-    pub const TABLE: [Parameter; 6] = [
-        parameter("bytes", "rows to sort", "chosen").within(1.0, 1e12),
-        parameter("area_kb", "memory for it", "E14: the factor").within(1.0, 1e9),
-        parameter("io_kb", "one I/O", "assumed: 8 blocks of 8 KB").within(1.0, 1e6),
-        parameter("ahead", "I/Os at once, each way", "chosen: one after the other").within(1.0, 1_024.0),
-        parameter("cpu_us_per_kb", "CPU for each KB, in each phase", "assumed: 100 MB/s a core"),
-        parameter("think_ms", "mean time between sorts, exponential", "E14: none"),
-    ];
-
     pub(super) fn check(&self) -> Result<(), ParameterError> {
         let runs = self.bytes / (self.area_kb << 10);
         if runs > RUNS_MOST {
@@ -58,12 +46,6 @@ impl SortLoad {
             cpu_ns_per_kb: whole_ns(self.cpu_us_per_kb * 1e3),
         };
         Work { think: dice(instance, session, "think"), think_ms: self.think_ms, sort }
-    }
-}
-
-impl Default for SortLoad {
-    fn default() -> Self {
-        Self { bytes: 64 << 20, area_kb: 2_048, io_kb: 64, ahead: 1, cpu_us_per_kb: 10.0, think_ms: 0.0 }
     }
 }
 

@@ -2,46 +2,33 @@
 
 use std::rc::Rc;
 
-use serde::{Deserialize, Serialize};
-
 use super::{dice, think};
 use crate::database::{CallKind, Instance, ParameterError, Session};
-use crate::device::{Parameter, parameter};
+use crate::device::parameters;
 use crate::kernel::Stream;
 use crate::kernel::zipf::Zipf;
 
-/// A loop of updates.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct UpdateLoop {
-    /// Blocks of the table.
-    pub blocks: u64,
-    /// How unevenly they are asked for.
-    pub skew: f64,
-    /// Blocks changed by a transaction.
-    pub blocks_per_commit: u64,
-    /// Redo of one change.
-    pub redo_per_block: u64,
-    /// CPU of one change: median.
-    pub cpu_us: f64,
-    /// Spread of it.
-    pub cpu_sigma: f64,
-    /// Mean time between transactions.
-    pub think_ms: f64,
+parameters! {
+    /// A loop of updates.
+    pub struct UpdateLoop {
+        /// blocks of the table
+        blocks: u64 = 1_000_000, from "chosen: larger than the buffer cache", in 1.0..=4_294_967_295.0;
+        /// popularity of block i is in proportion to i ^ -skew
+        skew: f64 = 0.0, from "chosen: 0, even", in 0.0..=10.0;
+        /// blocks changed by a transaction
+        blocks_per_commit: u64 = 1, from "chosen", in 1.0..=1e6;
+        /// redo of one change
+        redo_per_block: u64 = 512, from "assumed: one row and its undo", in 1.0..=16_384.0;
+        /// CPU of one change; median
+        cpu_us: f64 = 100.0, from "assumed: one update by key";
+        /// spread of it: of the natural logarithm
+        cpu_sigma: f64 = 0.3, from "assumed", in 0.0..=5.0;
+        /// mean time between transactions, exponential
+        think_ms: f64 = 0.0, from "E11: none";
+    }
 }
 
 impl UpdateLoop {
-    /// Meaning and source of each.
-    pub const TABLE: [Parameter; 7] = [
-        parameter("blocks", "blocks of the table", "chosen: larger than the buffer cache").within(1.0, 4_294_967_295.0),
-        parameter("skew", "popularity of block i is in proportion to i ^ -skew", "chosen: 0, even").within(0.0, 10.0),
-        parameter("blocks_per_commit", "blocks changed by a transaction", "chosen").within(1.0, 1e6),
-        parameter("redo_per_block", "redo of one change", "assumed: one row and its undo").within(1.0, 16_384.0),
-        parameter("cpu_us", "CPU of one change; median", "assumed: one update by key"),
-        parameter("cpu_sigma", "spread of it: of the natural logarithm", "assumed").within(0.0, 5.0),
-        parameter("think_ms", "mean time between transactions, exponential", "E11: none"),
-    ];
-
     pub(super) fn check(&self) -> Result<(), ParameterError> {
         super::check_popularity("blocks", self.blocks, self.skew)
     }
@@ -57,20 +44,6 @@ impl UpdateLoop {
             cpu: dice(instance, session, "cpu"),
             blocks: dice(instance, session, "blocks"),
             load: self.clone(),
-        }
-    }
-}
-
-impl Default for UpdateLoop {
-    fn default() -> Self {
-        Self {
-            blocks: 1_000_000,
-            skew: 0.0,
-            blocks_per_commit: 1,
-            redo_per_block: 512,
-            cpu_us: 100.0,
-            cpu_sigma: 0.3,
-            think_ms: 0.0,
         }
     }
 }

@@ -1,43 +1,41 @@
 //! Names of events and calls as small numbers, and the common class of an Oracle event.
 //!
-//! The name stays Oracle's own (`log file sync`); the class (`commit`) is the one that every engine's
-//! events share (`events/oracle.rs` has the table). Think time (a long message from the client) is `idle`, which a row decides, not a name.
+//! The name stays Oracle's own (`log file sync`); the class (`commit`) is the one of the catalogue, with one difference that only
+//! single waits allow: `SQL*Net message from client` is `idle` there, and here a round trip (`network`) unless the wait is so long
+//! that it is think time, which a row decides, not a name.
+
+use dyno_evidence::catalogue::{self, Class, Engine};
 
 use super::record::CallKind;
-
-mod oracle;
-
-pub use oracle::class_of;
 
 /// Words of the call kinds that are not LOB calls, by number.
 pub const KINDS: [&str; 8] = ["parse", "exec", "fetch", "unmap", "sort unmap", "close", "lob", "rpc exec"];
 
-/// The common classes, by number.
-pub const CLASSES: [&str; 13] = [
-    "commit",
-    "log write",
-    "data read",
-    "data write",
-    "free buffer",
-    "lock",
-    "latch",
-    "network",
-    "CPU",
-    "idle",
-    "other",
-    "cluster",
-    "scheduler",
-];
-
 /// Class of think time.
-pub const IDLE: u8 = 9;
+pub const IDLE: u8 = Class::Idle as u8;
 /// Class of CPU time.
-pub const CPU: u8 = 8;
+pub const CPU: u8 = Class::Cpu as u8;
 /// Class of all that is not known.
-pub const OTHER: u8 = 10;
+pub const OTHER: u8 = Class::Other as u8;
 
 /// The event whose long waits are the user's own time.
 pub const FROM_CLIENT: &str = "SQL*Net message from client";
+
+/// Number of an event's class.
+pub fn class_of(event: &str) -> u8 {
+    let class = if event == FROM_CLIENT { Class::Network } else { catalogue::class_of(Engine::Oracle, "", event) };
+    class as u8
+}
+
+/// Name of a class by its number.
+pub fn class_name(number: u8) -> &'static str {
+    Class::ALL.get(usize::from(number)).map_or(Class::Other.name(), |class| class.name())
+}
+
+/// Number of a class by its name.
+pub fn class_number(name: &str) -> Option<u8> {
+    Class::named(name).map(|class| class as u8)
+}
 
 /// Number of a call's kind as far as its name does not matter.
 #[inline]
@@ -189,6 +187,14 @@ impl Events {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_from_the_client_is_a_round_trip_until_a_row_says_that_it_is_think_time() {
+        assert_eq!(class_name(class_of(FROM_CLIENT)), "network");
+        assert_eq!(class_name(class_of("log file sync")), "commit");
+        assert_eq!(class_number("CPU"), Some(CPU));
+        assert_eq!(class_number("no class"), None);
+    }
 
     #[test]
     fn names_with_the_same_hash_are_kept_apart() {

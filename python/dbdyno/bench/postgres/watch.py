@@ -21,8 +21,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench.postgres.events import ON_CPU
 from dbdyno.bench.postgres.poll import PostgresPoller
+from dbdyno.evidence.events import ON_CPU
 
 if TYPE_CHECKING:
     import psycopg

@@ -55,6 +55,8 @@ _CLASSES = {
     "latch": ("#93489b", "#d691d9"),
     "network": ("#66752a", "#b1c05f"),
     "cpu": ("#3b9150", "#74cc86"),
+    "cluster": ("#5a57c6", "#a3a1f4"),
+    "scheduler": ("#b8467c", "#ee8fbc"),
     "other": ("#8a94a0", "#8c97a4"),
     "idle": ("#d3dae2", "#39424e"),
 }

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbdyno.errors import SnapshotError
+from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.live import Reading
 from dbdyno.snapshot.mariadb.connection import address, connect, driver, said
 from dbdyno.snapshot.mariadb.sampler import Sampler
 from dbdyno.snapshot.mariadb.views import STATEMENTS
-from dbdyno.snapshot.mariadb.waits import wait_class
 from dbdyno.snapshot.view import Options
 
 _COUNTERS = {
@@ -122,7 +122,7 @@ class MariadbLive:
 
     def wait_class(self, kind: str | None, event: str | None) -> str:
         """The class of a wait."""
-        return wait_class(kind, event)
+        return wait_class("mariadb", kind, event)
 
     def _rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
         with self._connection.cursor() as cursor:

@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import Error
+from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.mariadb import load
 from dbdyno.snapshot.mariadb.sampler import ACTIVITY, BLOCKED
 from dbdyno.snapshot.mariadb.views import OTHER, STATEMENTS
-from dbdyno.snapshot.mariadb.waits import wait_class
 from dbdyno.snapshot.model import Row, beginning, columns, lacking, section, sql_columns, table
 from dbdyno.snapshot.series import Metric
 
@@ -68,7 +68,7 @@ def waits(interval: Interval, top: int) -> dict[str, Any]:
               and {interval.inside} group by all order by seen desc, event"""
         )
         for row in rows:
-            row["class"] = wait_class(row["type"], row["event"])
+            row["class"] = wait_class("mariadb", row["type"], row["event"])
         sums: dict[str, Row] = {}
         for row in rows:
             own = sums.setdefault(row["class"], {"class": row["class"], "aas": 0.0, "share": 0.0})

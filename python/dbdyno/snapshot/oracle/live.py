@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbdyno.errors import SnapshotError
+from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.live import Reading
 from dbdyno.snapshot.oracle.connection import address, connect, driver, said
 from dbdyno.snapshot.oracle.sampler import Sampler
 from dbdyno.snapshot.oracle.scripts import script
-from dbdyno.snapshot.oracle.waits import wait_class
 from dbdyno.snapshot.view import Options
 
 _COUNTERS = {
@@ -77,7 +77,7 @@ class OracleLive:
 
     def wait_class(self, kind: str | None, event: str | None) -> str:
         """The class of a wait."""
-        return wait_class(kind, event)
+        return wait_class("oracle", kind, event)
 
     def __enter__(self) -> OracleLive:
         return self

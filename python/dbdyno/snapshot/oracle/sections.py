@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import Error
+from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.model import Row, beginning, columns, lacking, section, sql_columns, table
 from dbdyno.snapshot.oracle.scripts import LICENSED, script
-from dbdyno.snapshot.oracle.waits import wait_class
 from dbdyno.snapshot.series import Metric
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def waits(interval: Interval, top: int) -> dict[str, Any]:
     whole = sum(row["time"] or 0 for row in events)
     sums: dict[str, Row] = {}
     for row in events:
-        row["class"] = wait_class(row["wait_class"], None if row["event"] == "DB CPU" else row["event"])
+        row["class"] = wait_class("oracle", row["wait_class"], None if row["event"] == "DB CPU" else row["event"])
         row["share"] = (row["time"] or 0) / whole if whole and row["time"] is not None else None
         own = sums.setdefault(row["class"], {"class": row["class"], "time": 0, "share": 0.0})
         own["time"] += row["time"] or 0
@@ -220,7 +220,7 @@ def _sampled(interval: Interval, top: int) -> list[dict[str, Any]]:
             where kind = 'client' and {interval.inside} group by all order by aas desc, event"""
         )
         for row in rows:
-            row["class"] = wait_class(row["type"], row["event"] if row["type"] else None)
+            row["class"] = wait_class("oracle", row["type"], row["event"] if row["type"] else None)
         shown = columns("event:text class:text statement:text aas:aas")
         found.append(table(title, shown, rows, top=top))
     return found

@@ -6,9 +6,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench.postgres.events import wait_class
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import SnapshotError, TargetError
+from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.live import Reading
 from dbdyno.snapshot.postgres import facts
 from dbdyno.snapshot.postgres.sampler import Sampler
@@ -165,7 +165,7 @@ class PostgresLive:
 
     def wait_class(self, kind: str | None, event: str | None) -> str:
         """The class of a wait of a client."""
-        return wait_class(kind, event)
+        return wait_class("postgresql", kind, event)
 
     def __enter__(self) -> PostgresLive:
         return self

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench.postgres.events import ON_CPU, wait_class
+from dbdyno.evidence.events import ON_CPU, wait_class
 from dbdyno.snapshot.model import Row, columns, lacking, section, table
 from dbdyno.snapshot.postgres.sampler import ACTIVITY, BLOCKED
 
@@ -41,7 +41,7 @@ def activity(interval: Interval) -> int:
     if seen:
         connection.executemany(
             "insert into classes values (?, ?, ?, ?)",
-            [(t, n, c, wait_class(t, n, background=not c)) for t, n, c in seen],
+            [(t, n, c, wait_class("postgresql", t, n, background=not c)) for t, n, c in seen],
         )
     return looks
 

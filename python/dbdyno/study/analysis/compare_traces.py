@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.errors import TraceError
 from dbdyno.study.analysis import traces_page, traces_verdict
 from dbdyno.study.analysis.analyse import cleaned
+from dbdyno.study.analysis.contract import SCHEMA
 from dbdyno.study.analysis.pictures import distribution, tail
 from dbdyno.trace.account import account
 from dbdyno.trace.blocks import QUANTILES, SEVERAL, Blocks, cut, per_block, population, unit_of
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from dbdyno.stats.blocks import BlockComparison
     from dbdyno.stats.stratified import Stratum
 
-SCHEMA = 1
 LEVEL, THRESHOLD = 0.95, 0.02
 SINGLE = 0.5
 """Where calls made once hold more than this share of the difference, nothing says it repeats."""

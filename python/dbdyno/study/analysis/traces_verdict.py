@@ -39,7 +39,7 @@ def verdict(
 
     lead = found.arms[0].headline
     decision = lead.decision
-    if once > SINGLE and decision in ("faster", "slower"):
+    if once > SINGLE and decision in ("faster", "slower", PROVISIONAL):
         decision = "unclear"
     sentences = [] if not asked.event else [_event_sentence(lead, asked)]
     sentences += [reason["text"] + "." for reason in _main(why, explained)]

@@ -2,7 +2,7 @@
 
 use dyno_evidence::table::Values;
 
-use super::super::events::{CLASSES, IDLE, Names as ParameterNames, OTHER};
+use super::super::events::{IDLE, Names as ParameterNames, OTHER, class_name};
 use super::super::record::NONE;
 use super::super::rows::{Owner, WaitRow};
 use super::buffer::Buffer;
@@ -131,7 +131,7 @@ impl Waits {
             .u32(|k| k.row.session)
             .i64(|k| row_id(file, k.row.number))
             .words(|k| k.row.event, |at| names.event(at))
-            .words(|k| names.class(&k.row), |class| CLASSES[class as usize].to_owned())
+            .words(|k| names.class(&k.row), |class| class_name(class as u8).to_owned())
             .i64(|k| k.row.started_ns)
             .i64(|k| k.row.elapsed_ns)
             .i64(|k| k.values[0])

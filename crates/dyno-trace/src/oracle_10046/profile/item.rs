@@ -1,6 +1,6 @@
 //! What a profile adds up: waits, and of each call its own CPU and what neither CPU nor waits explain.
 
-use super::super::events::{CLASSES, CPU, IDLE, KINDS, OTHER};
+use super::super::events::{CPU, IDLE, KINDS, OTHER, class_name, class_number};
 use super::super::filter::{Field, Fields, Value};
 use super::super::rows::{Context, NO_STATEMENT};
 
@@ -95,7 +95,7 @@ impl Dictionary {
             What::Cpu => CPU,
             What::Unaccounted => OTHER,
         };
-        CLASSES[usize::from(number)]
+        class_name(number)
     }
 
     /// Name of a call's kind.
@@ -178,7 +178,7 @@ impl Dictionary {
             _ => match self.value(item, field) {
                 Value::Number(value) => value,
                 Value::Missing => NONE,
-                Value::Text(text) => CLASSES.iter().position(|c| *c == text).unwrap_or(0) as i64,
+                Value::Text(text) => i64::from(class_number(text).unwrap_or(0)),
             },
         }
     }

@@ -1,0 +1,283 @@
+//! The catalogue of wait events: one table per engine, which maps every event to a class that all engines share.
+//!
+//! The tables are data (`catalogue/*.tsv`): an event, its class, the engine's own class of it, the versions that have it.
+//! Rust and Python read this one copy. An event that stands there has the same class wherever it is met: in a trace, in a
+//! snapshot, beside a load, in a model.
+//!
+//! A row is found by its whole name, else by the longest pattern (`%` is any text), else by the bare `%` of the engine's own class:
+//! what is known of neither is `other`. An event of Oracle and its class of Oracle's belong together, so that its name is enough;
+//! PostgreSQL and MariaDB use a name in several classes of theirs, which are part of the key.
+//!
+//! ```
+//! use dyno_evidence::catalogue::{Class, Engine, class_of};
+//! assert_eq!(class_of(Engine::Oracle, "", "log file sync"), Class::Commit);
+//! assert_eq!(class_of(Engine::PostgreSql, "IO", "WalSync"), Class::Commit);
+//! assert_eq!(class_of(Engine::Oracle, "User I/O", "an event of the next release"), Class::DataRead);
+//! ```
+//!
+//! Limits: one event, one class; what depends on the single wait (a long message from the client is think time, a short one a
+//! round trip) is decided where single waits are known.
+
+#![allow(clippy::doc_markdown)] // names of products
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// What a wait is for, in words that all engines share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Class {
+    /// A session, until its transaction is durable.
+    Commit,
+    /// The log's writer, or room in the log.
+    LogWrite,
+    /// Data from storage.
+    DataRead,
+    /// Data to storage.
+    DataWrite,
+    /// Room in the buffer cache.
+    FreeBuffer,
+    /// What another transaction or session holds.
+    Lock,
+    /// What protects shared memory for a moment.
+    Latch,
+    /// The client, or another server.
+    Network,
+    /// Works, or would if a core were free.
+    Cpu,
+    /// Has nothing to do.
+    Idle,
+    /// None of these, or not known.
+    Other,
+    /// Another instance of the same database.
+    Cluster,
+    /// Has work and is held back by the engine's resource manager.
+    Scheduler,
+}
+
+impl Class {
+    /// All of them, in order of their numbers.
+    pub const ALL: [Self; 13] = [
+        Self::Commit,
+        Self::LogWrite,
+        Self::DataRead,
+        Self::DataWrite,
+        Self::FreeBuffer,
+        Self::Lock,
+        Self::Latch,
+        Self::Network,
+        Self::Cpu,
+        Self::Idle,
+        Self::Other,
+        Self::Cluster,
+        Self::Scheduler,
+    ];
+
+    /// The class as evidence and pages name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::LogWrite => "log write",
+            Self::DataRead => "data read",
+            Self::DataWrite => "data write",
+            Self::FreeBuffer => "free buffer",
+            Self::Lock => "lock",
+            Self::Latch => "latch",
+            Self::Network => "network",
+            Self::Cpu => "CPU",
+            Self::Idle => "idle",
+            Self::Other => "other",
+            Self::Cluster => "cluster",
+            Self::Scheduler => "scheduler",
+        }
+    }
+
+    /// The class of a name; none for a name of no class.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == name)
+    }
+}
+
+/// Whose events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// Oracle Database.
+    Oracle,
+    /// PostgreSQL.
+    PostgreSql,
+    /// MariaDB.
+    MariaDb,
+}
+
+impl Engine {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Oracle, Self::PostgreSql, Self::MariaDb];
+
+    /// The engine in lower case, as Python names it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Oracle => "oracle",
+            Self::PostgreSql => "postgresql",
+            Self::MariaDb => "mariadb",
+        }
+    }
+
+    /// The engine of a name; none for an engine without a table.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|engine| engine.name() == name)
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Oracle => include_str!("../catalogue/oracle.tsv"),
+            Self::PostgreSql => include_str!("../catalogue/postgresql.tsv"),
+            Self::MariaDb => include_str!("../catalogue/mariadb.tsv"),
+        }
+    }
+
+    /// Engine's own class and event, in the spelling in which they are compared.
+    ///
+    /// Versions of PostgreSQL differ in case, underscores (`WALSync`, `WalSync`) and the `Lock` at the end of an LWLock's name
+    /// (`WALWriteLock`, `WALWrite`); before 13 an LWLock's type was `LWLockNamed` or `LWLockTranche`.
+    fn folded(self, engine_class: &str, event: &str) -> (String, String) {
+        let (mut kind, mut name) = (engine_class.to_lowercase(), event.to_lowercase());
+        match self {
+            Self::Oracle if event != "%" => kind.clear(),
+            Self::PostgreSql => {
+                kind.retain(|c| c != '_' && c != ' ');
+                name.retain(|c| c != '_' && c != ' ');
+                if kind.starts_with("lwlock") {
+                    kind.truncate("lwlock".len());
+                    name.truncate(name.strip_suffix("lock").map_or(name.len(), str::len));
+                }
+            }
+            Self::Oracle | Self::MariaDb => {}
+        }
+        (kind, name)
+    }
+}
+
+/// One row of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The event as the engine names it; with `%` where any text may stand.
+    pub event: &'static str,
+    /// The class that all engines share.
+    pub class: Class,
+    /// The engine's own class: Oracle's wait class, PostgreSQL's wait event type, what told of MariaDB's wait.
+    pub engine_class: &'static str,
+    /// First and last version that has it, as far as known.
+    pub versions: &'static str,
+}
+
+/// The rows of an engine's table.
+#[must_use]
+pub fn events(engine: Engine) -> &'static [Event] {
+    &table(engine).rows
+}
+
+/// The row of an event, by whole name, by pattern, or by the engine's own class.
+#[must_use]
+pub fn find(engine: Engine, engine_class: &str, event: &str) -> Option<&'static Event> {
+    table(engine).find(engine, engine_class, event)
+}
+
+/// The class of an event. No event: the session works, and waits for nothing that the engine knows of.
+///
+/// `engine_class` is the engine's own class, as in the tables; for Oracle it may be empty.
+#[must_use]
+pub fn class_of(engine: Engine, engine_class: &str, event: &str) -> Class {
+    if event.is_empty() || event == Class::Cpu.name() {
+        return Class::Cpu;
+    }
+    find(engine, engine_class, event).map_or(Class::Other, |row| row.class)
+}
+
+struct Table {
+    rows: Vec<Event>,
+    /// Rows without `%` by engine's class and event, both folded.
+    names: HashMap<(String, String), usize>,
+    /// Folded rows with `%`, the most literal first.
+    patterns: Vec<(String, String, usize)>,
+}
+
+fn table(engine: Engine) -> &'static Table {
+    static TABLES: [LazyLock<Table>; 3] = [
+        LazyLock::new(|| Table::read(Engine::Oracle)),
+        LazyLock::new(|| Table::read(Engine::PostgreSql)),
+        LazyLock::new(|| Table::read(Engine::MariaDb)),
+    ];
+    &TABLES[engine as usize]
+}
+
+impl Table {
+    fn read(engine: Engine) -> Self {
+        let rows: Vec<Event> = lines(engine.text()).map(row).collect();
+        let mut names = HashMap::new();
+        let mut patterns = Vec::new();
+        for (at, row) in rows.iter().enumerate() {
+            let (kind, name) = engine.folded(row.engine_class, row.event);
+            if row.event.contains('%') {
+                patterns.push((kind, name, at));
+            } else {
+                names.insert((kind, name), at);
+            }
+        }
+        patterns.sort_by_key(|(_, name, _)| std::cmp::Reverse(name.len()));
+        Self { rows, names, patterns }
+    }
+
+    fn find(&self, engine: Engine, engine_class: &str, event: &str) -> Option<&Event> {
+        let (kind, name) = engine.folded(engine_class, event);
+        let whole = engine_class.to_lowercase();
+        let by_pattern = || {
+            let suits = |(own, pattern, _): &&(String, String, usize)| {
+                let kind = if engine == Engine::Oracle && pattern == "%" { &whole } else { &kind };
+                own == kind && matches(pattern, &name)
+            };
+            self.patterns.iter().find(suits).map(|(_, _, at)| *at)
+        };
+        self.names.get(&(kind.clone(), name.clone())).copied().or_else(by_pattern).map(|at| &self.rows[at])
+    }
+}
+
+/// The lines of a table that are rows.
+fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
+    text.lines().filter(|line| !line.starts_with('#')).skip(1)
+}
+
+/// One row. The tables are part of the program: one that cannot be read is a defect, which the tests find.
+fn row(line: &'static str) -> Event {
+    let mut fields = line.split('\t');
+    let mut field = || fields.next().unwrap_or_default();
+    let (event, class) = (field(), field());
+    let class = Class::named(class).unwrap_or_else(|| panic!("catalogue: {class:?} of {event:?} is no class"));
+    Event { event, class, engine_class: field(), versions: field() }
+}
+
+/// Whether a text fits a pattern, in which `%` stands for any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('%') else { return pattern == text };
+    let Some(text) = text.strip_prefix(first) else { return false };
+    text.char_indices().map(|(at, _)| at).chain([text.len()]).any(|at| matches(rest, &text[at..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_stands_for_any_text() {
+        assert!(matches("gc %", "gc cr request"));
+        assert!(matches("waiting for % lock", "waiting for global read lock"));
+        assert!(matches("%prior transaction%", "waiting for prior transaction to commit"));
+        assert!(matches("%", ""));
+        assert!(!matches("gc %", "gcs remote message"));
+        assert!(!matches("waiting for % lock", "waiting for lock"));
+        assert!(!matches("gc", "gc "));
+    }
+}

@@ -1,0 +1,148 @@
+//! A session at work in one slice: what it works with, its rows, its errors, its connection.
+
+use std::time::{Duration, Instant};
+
+use dyno_evidence::{Call, CallKind};
+use mio::Registry;
+
+use crate::LoadError;
+use crate::batch::Batch;
+use crate::block::{Activity, Block};
+use crate::clock::Clock;
+use crate::plan::{ArmPlan, ScriptPlan};
+use crate::reactor::{Pulse, watch};
+use crate::record::Recorder;
+use crate::reply::{Ended, Reply};
+use crate::session_state::SessionState;
+use crate::tally::Tally;
+
+/// How long a lost connection is tried again.
+const RECONNECT_FOR: Duration = Duration::from_secs(10);
+/// How long one try may take.
+const RECONNECT_TRY: Duration = Duration::from_secs(1);
+
+/// What a thread writes into while it runs one slice of one arm.
+pub struct Output<'a> {
+    pub recorder: Recorder<'a>,
+    pub tally: Tally,
+    pub reconnects: u64,
+    pub batch: Batch,
+    /// Rows of the one command of a script that has no more: they stand in the script's row.
+    pub only_rows: i64,
+}
+
+/// A session at work in one slice.
+pub struct Runner<'a, 'o, 'r> {
+    pub block: &'a Block<'a>,
+    pub arm: &'a ArmPlan,
+    pub arm_number: u16,
+    pub slice: u32,
+    pub state: &'a mut SessionState,
+    pub out: &'o mut Output<'r>,
+    pub activity: &'a Activity,
+    /// What this session waits for.
+    pub pulse: &'a Pulse,
+    /// Where a new connection is announced, and under which number.
+    pub registry: &'a Registry,
+    pub token: usize,
+}
+
+impl Runner<'_, '_, '_> {
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.block.clock
+    }
+
+    /// A row of this session in this slice.
+    #[inline]
+    pub(crate) fn row(&self, statement: u16, kind: CallKind, started_ns: i64, error: u8) -> Call {
+        Call {
+            started_ns,
+            block: self.block.number,
+            slice: self.slice,
+            session: self.state.number,
+            arm: self.arm_number,
+            statement,
+            kind,
+            error,
+            ..Call::new()
+        }
+    }
+
+    /// Files an error: in the tally, in the dictionary of codes; drops a connection that is gone.
+    #[cold]
+    pub(crate) fn failure(&mut self, reply: Reply, index: usize) -> Ended {
+        let block = self.block;
+        match reply {
+            Ok(Ok(_)) => Ended::Well,
+            Ok(Err(error)) => {
+                if block.stopped() && error.code == "57014" {
+                    return Ended::Cut;
+                }
+                if error.code == "26000" {
+                    self.state.link.as_mut().into_iter().for_each(|link| link.forget(index));
+                }
+                self.out.tally.note_error(|| error.words(&self.arm.known_text()));
+                let retry = matches!(error.code.as_str(), "40001" | "40P01");
+                Ended::Failed { code: block.codes.number(&error.code), retry }
+            }
+            Err(error) => {
+                self.state.link = None;
+                if block.stopped() {
+                    return Ended::Cut;
+                }
+                self.out.tally.note_error(|| error.words(&self.arm.known_text()));
+                Ended::Lost { code: block.codes.number(error.code()) }
+            }
+        }
+    }
+
+    /// Connects again after a loss, with growing pauses. Gives up early when told to stop. The
+    /// other sessions of this thread wait meanwhile; they are clients of the same server.
+    #[cold]
+    pub(crate) async fn reconnect(&mut self) -> Result<(), LoadError> {
+        let deadline = Instant::now() + RECONNECT_FOR;
+        let mut pause = Duration::from_millis(20);
+        while !self.block.halted() {
+            match self.block.connect(self.arm_number, self.state, Some(RECONNECT_TRY)) {
+                Ok(()) => {
+                    self.out.reconnects += 1;
+                    if let Some(link) = &self.state.link {
+                        watch(self.registry, link, self.token).map_err(LoadError::Reactor)?;
+                    }
+                    return Ok(());
+                }
+                Err(error) if Instant::now() + pause >= deadline => {
+                    return Err(LoadError::Reconnect {
+                        place: self.arm.spec.connection.place(),
+                        waited_s: RECONNECT_FOR.as_secs(),
+                        source: Box::new(error.into_wire()),
+                    });
+                }
+                Err(_) => {
+                    let wake = self.clock().now_ns() + pause.as_nanos() as i64;
+                    let halted = || self.block.halted();
+                    self.pulse.sleep_until(self.clock(), wake, halted).await;
+                    pause = (pause * 2).min(Duration::from_secs(1));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+pub(crate) fn running(
+    runner: &Runner<'_, '_, '_>,
+    script: &ScriptPlan,
+    line: u32,
+    message: &str,
+    next: &str,
+) -> LoadError {
+    let name = runner.block.plan.statements.get(usize::from(script.name));
+    LoadError::Running {
+        script: name.cloned().unwrap_or_default(),
+        line: if line > 0 { line } else { script.last_line },
+        message: message.into(),
+        next: next.into(),
+    }
+}

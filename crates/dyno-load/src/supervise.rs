@@ -1,0 +1,105 @@
+//! The caller's thread while a block runs: it keeps the rows, and ends what blocks.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use dyno_evidence::{Call, CallsWriter};
+
+use crate::LoadError;
+use crate::block::{Activity, Block};
+use crate::record::{ErrorCodes, HELD_ROWS, Pool};
+
+/// How often it looks at the wish to stop.
+const LOOK: Duration = Duration::from_millis(25);
+/// From the wish to stop to the cancel requests.
+const CANCEL_AFTER: Duration = Duration::from_millis(250);
+/// How long one cancel request may take.
+const CANCEL_TRY: Duration = Duration::from_millis(300);
+/// From the wish to stop to closed sockets.
+const CLOSE_AFTER: Duration = Duration::from_millis(600);
+
+/// Keeps rows in memory up to a budget, then writes them.
+pub struct RowWriter<'a> {
+    writer: &'a mut CallsWriter,
+    pool: &'a Pool,
+    codes: &'a ErrorCodes,
+    held: Vec<Vec<Call>>,
+    rows: usize,
+}
+
+impl<'a> RowWriter<'a> {
+    /// Keeps nothing yet.
+    pub fn new(writer: &'a mut CallsWriter, pool: &'a Pool, codes: &'a ErrorCodes) -> Self {
+        Self { writer, pool, codes, held: Vec::new(), rows: 0 }
+    }
+
+    /// Where empty buffers are.
+    pub fn pool(&self) -> &'a Pool {
+        self.pool
+    }
+
+    fn keep(&mut self, buffer: Vec<Call>) -> Result<(), LoadError> {
+        self.rows += buffer.len();
+        self.held.push(buffer);
+        if self.rows >= HELD_ROWS { self.write() } else { Ok(()) }
+    }
+
+    /// Writes what is held.
+    pub fn write(&mut self) -> Result<(), LoadError> {
+        let codes = self.codes.list();
+        for buffer in self.held.drain(..) {
+            self.writer.push(&buffer, &codes)?;
+            self.pool.give(buffer);
+        }
+        self.rows = 0;
+        Ok(())
+    }
+}
+
+/// Takes full buffers until all threads are done; ends blocked reads when told to stop, and answers
+/// that are overdue.
+pub fn supervise(
+    block: &Block<'_>,
+    receiver: &Receiver<Vec<Call>>,
+    activities: &[Activity],
+    rows: &mut RowWriter<'_>,
+) -> Result<(), LoadError> {
+    let mut halted_at: Option<Instant> = None;
+    let mut cancelled = false;
+    let mut kept = Ok(());
+    loop {
+        match receiver.recv_timeout(LOOK) {
+            Ok(buffer) if kept.is_ok() => {
+                kept = rows.keep(buffer);
+                if kept.is_err() {
+                    block.abort();
+                }
+            }
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return kept,
+        }
+        if !block.halted() {
+            block.end_overdue(activities);
+            continue;
+        }
+        let halted_at = *halted_at.get_or_insert_with(Instant::now);
+        if halted_at.elapsed() >= CLOSE_AFTER {
+            // At every look: a session may just have been connected again.
+            block.each_active(activities, |_, handle| handle.control.shut_down());
+        } else if !cancelled && halted_at.elapsed() >= CANCEL_AFTER {
+            cancelled = true;
+            cancel(block, activities, halted_at + CLOSE_AFTER);
+        }
+    }
+}
+
+/// Asks the server to cancel what it does, as long as there is time.
+fn cancel(block: &Block<'_>, activities: &[Activity], until: Instant) {
+    block.each_active(activities, |dialler, handle| {
+        let left = until.saturating_duration_since(Instant::now());
+        if handle.key != 0 && !left.is_zero() {
+            // A server that does not take it is told by the closed socket.
+            let _ = dialler.cancel(handle.process, handle.key, left.min(CANCEL_TRY));
+        }
+    });
+}

@@ -1,0 +1,94 @@
+//! One transaction of a session: it chooses a script, runs it, and writes down what happened.
+//!
+//! Times within a transaction hang together: a command begins when the one before it was complete,
+//! unless something else (a `\set`, a `\sleep`) lay in between. So one reading of the clock per
+//! command is enough.
+
+use dyno_evidence::{Call, CallKind, NONE};
+
+use crate::LoadError;
+use crate::plan::ScriptPlan;
+use crate::reply::Ended;
+use crate::runner::{Runner, running};
+use crate::wire::link::Link;
+
+impl<'a> Runner<'a, '_, '_> {
+    /// Runs one transaction that starts now; returns when it ended [ns since the epoch].
+    pub async fn transaction(&mut self, started: i64, intended: i64) -> Result<i64, LoadError> {
+        let arm = self.arm;
+        let script = self.choose();
+        let max_tries = arm.spec.max_tries;
+        let random = (max_tries > 1).then(|| self.state.rng.clone());
+        let (mut now, mut tries) = (started, 1);
+        self.out.only_rows = NONE;
+        let ended = loop {
+            let ended = self.attempt(script, &mut now).await?;
+            let again = matches!(ended, Ended::Failed { retry: true, .. });
+            match &random {
+                Some(random) if again && tries < max_tries && !self.block.halted() => {
+                    self.state.rng.clone_from(random);
+                    tries += 1;
+                }
+                _ => break ended,
+            }
+        };
+        let error = match ended {
+            Ended::Well => 0,
+            Ended::Failed { code, .. } | Ended::Lost { code } => code,
+            Ended::Cut => return Ok(now),
+        };
+        self.out.recorder.push(Call {
+            intended_ns: intended,
+            elapsed_ns: now - started,
+            rows: self.out.only_rows,
+            tries,
+            ..self.row(script.name, CallKind::Transaction, started, error)
+        });
+        self.out.tally.transaction(error != 0, tries);
+        if matches!(ended, Ended::Lost { .. }) {
+            self.reconnect().await?;
+            now = self.clock().now_ns();
+        }
+        Ok(now)
+    }
+
+    #[inline]
+    fn choose(&mut self) -> &'a ScriptPlan {
+        let arm = self.arm;
+        match arm.cumulative.last() {
+            Some(&total) if arm.scripts.len() > 1 => {
+                let drawn = self.state.choice.up_to(total - 1);
+                &arm.scripts[arm.cumulative.partition_point(|&sum| sum <= drawn)]
+            }
+            _ => &arm.scripts[0],
+        }
+    }
+
+    /// Runs a script once from its beginning; leaves no transaction open.
+    async fn attempt(&mut self, script: &'a ScriptPlan, now: &mut i64) -> Result<Ended, LoadError> {
+        let ended = self.steps(script, now).await?;
+        let open = self.state.link.as_ref().is_some_and(Link::in_transaction);
+        match ended {
+            _ if !open => Ok(ended),
+            Ended::Well => {
+                Err(running(self, script, 0, "the script ended inside a transaction", "end it with COMMIT or ROLLBACK"))
+            }
+            _ => Ok(self.roll_back(ended, now).await),
+        }
+    }
+
+    /// Ends the transaction that an error left behind; a row of its own.
+    #[cold]
+    async fn roll_back(&mut self, ended: Ended, now: &mut i64) -> Ended {
+        let started = *now;
+        let Some(link) = self.state.link.as_mut() else { return ended };
+        self.activity.ask(started);
+        let reply = link.run("rollback", self.pulse).await.map(|error| error.map_or(Ok(NONE), Err));
+        self.activity.answered();
+        *now = self.clock().now_ns();
+        let outcome = self.failure(reply, usize::MAX);
+        let row = self.row(self.block.plan.rollback, CallKind::Rollback, started, outcome.code());
+        self.out.recorder.push(Call { elapsed_ns: *now - started, ..row });
+        if matches!(outcome, Ended::Lost { .. } | Ended::Cut) { outcome } else { ended }
+    }
+}

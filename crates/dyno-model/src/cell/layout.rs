@@ -1,0 +1,59 @@
+//! Where the copies of a disk group's extents lie.
+
+use super::parameters::{GroupParameters, Medium};
+
+/// Where the copies of each extent lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Cells.
+    pub cells: u64,
+    /// Disks or modules of a cell that take part.
+    pub units: u64,
+    /// Number of the first of them in its cell.
+    pub first_unit: u64,
+    /// Where the grid disks begin on their unit.
+    pub from_bytes: u64,
+    /// Extents of a grid disk, of each copy.
+    pub rows: u64,
+    /// Extent.
+    pub extent_bytes: u64,
+    /// Copies.
+    pub copies: u64,
+}
+
+impl Layout {
+    /// Of a group whose grid disks begin at `from_bytes`.
+    pub(super) fn new(group: &GroupParameters, shape: (u64, u64, u64), from_bytes: u64) -> Self {
+        let (cells, disks, modules) = shape;
+        let (units, first_unit) = match group.on {
+            Medium::Disk => (disks, 0),
+            Medium::Flash => (modules, disks),
+        };
+        let extent_bytes = group.extent_mb.max(1) << 20;
+        let copies = group.redundancy.copies();
+        let rows = (group.size_gb * f64::from(1 << 30)) as u64 / extent_bytes / copies;
+        Self { cells, units, first_unit, from_bytes, rows, extent_bytes, copies }
+    }
+
+    /// Bytes of each grid disk.
+    pub fn grid_bytes(&self) -> u64 {
+        self.rows * self.copies * self.extent_bytes
+    }
+
+    /// What fits into the group.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.cells * self.units * self.rows * self.extent_bytes
+    }
+
+    /// Cell, unit and offset on the unit of a copy of an extent.
+    #[inline]
+    pub fn place(&self, extent: u64, copy: u64) -> (usize, u16, u64) {
+        let (row, column) = (extent / (self.cells * self.units), extent % (self.cells * self.units));
+        let (cell, unit) = (column % self.cells, column / self.cells);
+        let shift = if copy == 0 { 0 } else { 1 + (row + copy - 1) % (self.cells - 1) };
+        let cell = (cell + shift) % self.cells;
+        let unit = (unit + copy) % self.units;
+        let offset_bytes = self.from_bytes + (copy * self.rows + row) * self.extent_bytes;
+        (cell as usize, (self.first_unit + unit) as u16, offset_bytes)
+    }
+}
