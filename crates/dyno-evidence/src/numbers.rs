@@ -187,10 +187,11 @@ impl Packed {
     #[inline]
     fn take(&mut self, count: usize) {
         self.held += count;
-        if self.held >= BLOCK {
-            self.block(BLOCK);
-            self.waiting.copy_within(BLOCK..self.held, 0);
-            self.held -= BLOCK;
+        let full = BLOCK + usize::from(self.count == 0);
+        if self.held >= full {
+            self.block(full);
+            self.waiting.copy_within(full..self.held, 0);
+            self.held -= full;
         }
     }
 
@@ -211,7 +212,8 @@ impl Packed {
         extremes
     }
 
-    /// Packs the first `len` of what waits. The page's first value stands before its blocks.
+    /// Packs the first `len` of what waits. The page's first value stands before its blocks, so the
+    /// first block takes one more: all blocks but the last hold [`BLOCK`] differences.
     fn block(&mut self, len: usize) {
         let values = &self.waiting[..len];
         let skipped = usize::from(self.count == 0);
