@@ -234,7 +234,9 @@ impl Packed {
         self.extremes = (self.extremes.0.min(least), self.extremes.1.max(most));
         if len > 0 {
             if !self.is_wide {
-                differences.iter_mut().for_each(|value| *value = i64::from(*value as i32));
+                for value in &mut differences {
+                    *value = i64::from(*value as i32);
+                }
             }
             pack(&mut differences, len, &mut self.body);
         }
