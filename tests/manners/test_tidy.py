@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "report": {"report"},
 }
 MAY_IMPORT["cli"] = {"cli", *MAY_IMPORT} - {"rig"}
-EVERYBODY = {"errors", "_core", "decisions", "dsn", "files", "processes", "visible"}
+EVERYBODY = {"errors", "_core", "core_types", "decisions", "dsn", "files", "processes", "visible"}
 CRATES = {
     "dyno-evidence": set(),
     "dyno-script": set(),

@@ -244,8 +244,8 @@ def test_the_arms_of_flash_log_differ_by_the_race_alone() -> None:
 
 def test_a_probe_that_was_not_opened_says_so(tmp_path: Path) -> None:
     spec = {"seed": 1, "arms": [{"name": "a", "paths": [str(tmp_path / "log")]}]}
-    probe = _core.Probe(json.dumps(spec), 1)
+    probe = _core.Probe(spec, 1)
     with pytest.raises(Exception, match="not open"):
         probe.run(0, [(0, 0, None, 1)])
-    assert json.loads(probe.cost(900))[0]["write_ns"] > 0
+    assert probe.cost(900)[0]["write_ns"] > 0
     assert not (tmp_path / "log").exists()

@@ -30,6 +30,7 @@ from dbdyno.study.run.stopping import Stopping, ending
 if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
     from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.core_types import LoadSpec
     from dbdyno.study.plan.schedule import Timing
     from dbdyno.study.run.progress import Progress
 
@@ -177,7 +178,7 @@ def _carry_out(
     guardian: Guardian,
     stopping: Stopping,
     progress: Progress,
-    spec: str,
+    spec: LoadSpec,
 ) -> None:
     from dbdyno.study.run.observer import Observer
     from dbdyno.study.run.runner import Runner
@@ -208,7 +209,7 @@ def _objects(ready: Prepared, guardian: Guardian, stopping: Stopping) -> Iterato
         yield
 
 
-def _spec(ready: Prepared, resumed: int) -> str:
+def _spec(ready: Prepared, resumed: int) -> LoadSpec:
     """The load's specification; a resumed run draws other random numbers than before."""
     return replace(ready, seed=ready.seed + 1_000_003 * resumed).load_spec()
 

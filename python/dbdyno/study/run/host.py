@@ -7,7 +7,6 @@ its own log and files. The probe's rows become the block's parts; its record is 
 from __future__ import annotations
 
 import contextlib
-import json
 import secrets
 import threading
 import time
@@ -22,6 +21,7 @@ from dbdyno.study.run.progress import Silent
 from dbdyno.study.run.stopping import Stopping, ending
 
 if TYPE_CHECKING:
+    from dbdyno.core_types import ProbeCost, ProbeReport
     from dbdyno.study.plan.plan import Plan
     from dbdyno.study.run.progress import Progress
 
@@ -41,13 +41,13 @@ def start_on_host(plan: HostPlan, folder: Path, progress: Progress | None = None
     if seed is None:
         seed = secrets.randbits(31)
     number = secrets.randbits(63)
-    probe = _core.Probe(json.dumps({"seed": seed, "arms": [a.spec() for a in plan.arms]}), number)
+    probe = _core.Probe({"seed": seed, "arms": [a.spec() for a in plan.arms]}, number)
     common = plan.common()
     how = timing(plan.schedule, "slices" if len(plan.arms) > 1 else "turns")
     todo = blocks(common, how, seed)
     with Stopping() as stopping, contextlib.closing(probe):
         stopping.on_ask = probe.stop
-        cost = json.loads(probe.cost(COST_COMMITS))
+        cost = probe.cost(COST_COMMITS)
         probe.open()
         stopping.check()
         run = new_run(folder, plan.title, _manifest(plan, common, how, todo, seed, cost))
@@ -126,7 +126,7 @@ class _Runner:
 
     def _turns(self, planned: PlannedBlock) -> dict[str, Any]:
         slices = [(t.arm, t.slice, t.length_ns, t.transactions) for t in planned.turns]
-        answer: list[str] = []
+        answer: list[ProbeReport] = []
         failure: list[BaseException] = []
 
         def work() -> None:
@@ -144,9 +144,8 @@ class _Runner:
         if failure:
             raise failure[0]
         self.stopping.check()
-        report: dict[str, Any] = json.loads(answer[0])
-        report["wall_ns"] = report["ended_ns"] - report["started_ns"]
-        return report
+        report = answer[0]
+        return {**report, "wall_ns": report["ended_ns"] - report["started_ns"]}
 
     def _rates(self, report: dict[str, Any]) -> dict[str, float]:
         return {
@@ -168,7 +167,7 @@ class _Metrics:
         from dbdyno.bench.metrics import host_counters
 
         at_ns = time.time_ns()
-        for arm, rows in zip(self.arms, json.loads(probe.counters()), strict=True):
+        for arm, rows in zip(self.arms, probe.counters(), strict=True):
             for object_type, thing, metric, unit, kind, value in rows:
                 self.rows.append(
                     {
@@ -203,7 +202,7 @@ def _manifest(
     how: Timing,
     todo: list[PlannedBlock],
     seed: int,
-    cost: list[dict[str, Any]],
+    cost: list[ProbeCost],
 ) -> dict[str, Any]:
     from dbdyno.bench.host.probe import facts, same_device
     from dbdyno.study.run.execute import common_facts

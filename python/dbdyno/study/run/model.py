@@ -12,7 +12,6 @@ time and is absent.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import time
@@ -29,6 +28,7 @@ from dbdyno.study.plan.typed import refusal
 from dbdyno.study.run.stopping import Interrupted, Stopping
 
 if TYPE_CHECKING:
+    from dbdyno.core_types import ModelArm, ModelBlock, ModelSpec
     from dbdyno.study.run.progress import Progress
 
 THREADS_MOST = 8
@@ -77,9 +77,9 @@ def checked(plan: Plan) -> Plan:
     return plan
 
 
-def spec(plan: Plan, machine: Machine, seed: int) -> str:
-    """The specification that the core runs, as JSON."""
-    arms = [
+def spec(plan: Plan, machine: Machine, seed: int) -> ModelSpec:
+    """The specification that the core runs."""
+    arms: list[ModelArm] = [
         {
             "name": arm.name,
             "settings": arm.settings,
@@ -88,15 +88,13 @@ def spec(plan: Plan, machine: Machine, seed: int) -> str:
         }
         for arm in plan.arms
     ]
-    return json.dumps(
-        {
-            "machine": machine.toml,
-            "seed": seed,
-            "transactions": plan.schedule.transactions,
-            "warmup_transactions": plan.schedule.warmup_transactions,
-            "arms": arms,
-        }
-    )
+    return {
+        "machine": machine.toml,
+        "seed": seed,
+        "transactions": plan.schedule.transactions,
+        "warmup_transactions": plan.schedule.warmup_transactions,
+        "arms": arms,
+    }
 
 
 def _core_run(plan: Plan, machine: Machine, seed: int) -> Any:
@@ -134,7 +132,7 @@ def _blocks(run: Run, core: Any, plan: Plan, todo: list[int], stopping: Stopping
     queue = iter(todo)
     arms = ", ".join(arm.name for arm in plan.arms[:3]) + (" ..." if len(plan.arms) > 3 else "")
     with ThreadPoolExecutor(threads, "model") as pool:
-        flying: dict[Future[str], int] = {}
+        flying: dict[Future[ModelBlock], int] = {}
         try:
             while not stopping.asked:
                 for index in _next(queue, threads - len(flying)):
@@ -157,9 +155,8 @@ def _next(queue: Any, most: int) -> list[int]:
     return [index for _, index in zip(range(most), queue, strict=False)]
 
 
-def _keep(run: Run, plan: Plan, index: int, answer: str, progress: Progress) -> None:
+def _keep(run: Run, plan: Plan, index: int, found: ModelBlock, progress: Progress) -> None:
     """Makes a block whole: its parts are written, now its record. A stopped one left nothing."""
-    found = json.loads(answer)
     if found.get("stopped"):
         return
     report = found["report"]

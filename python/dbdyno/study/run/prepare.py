@@ -6,12 +6,11 @@ nothing.
 from __future__ import annotations
 
 import contextlib
-import json
 import secrets
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.errors import PlanError, TargetError
 from dbdyno.study.plan.plan import Arm, Plan
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.bench.postgres.settings import SettingChange
+    from dbdyno.core_types import LoadArm, LoadSpec
 
 
 EMBEDDED_SESSIONS = 180
@@ -53,10 +53,10 @@ class Prepared:
     reason: str
     notes: tuple[str, ...] = ()
 
-    def load_spec(self) -> str:
-        """The specification for the load generator, as JSON. Holds passwords: keep it in memory."""
+    def load_spec(self) -> LoadSpec:
+        """The specification for the load generator. Holds passwords: keep it in memory."""
         arms = [_arm_spec(self.plan, ready) for ready in self.arms]
-        return json.dumps({"seed": self.seed, "protocol": self.plan.workload.protocol, "arms": arms})
+        return {"seed": self.seed, "protocol": self.plan.workload.protocol, "arms": arms}
 
     def seconds(self, operation_ns: list[float] | None = None, first: int = 0) -> float:
         """How long the blocks from `first` on take, where a transaction of each arm takes `operation_ns`;
@@ -245,7 +245,7 @@ def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
     return ReadyArm(arm, target, changes, arm.protocol or plan.workload.protocol)
 
 
-def _arm_spec(plan: Plan, ready: ReadyArm) -> dict[str, Any]:
+def _arm_spec(plan: Plan, ready: ReadyArm) -> LoadArm:
     from dbdyno.bench.postgres.settings import connection_options, session_sql
     from dbdyno.bench.postgres.watch import application_names
 

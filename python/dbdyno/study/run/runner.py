@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import threading
 import time
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from dbdyno.study.run.stopping import Interrupted
 
 if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
+    from dbdyno.core_types import LoadReport, LoadSpec
     from dbdyno.study.run.observer import Observer
     from dbdyno.study.run.progress import Progress
     from dbdyno.study.run.stopping import Stopping
@@ -51,7 +51,7 @@ class Runner:
         stopping: Stopping,
         progress: Progress,
         observer: Observer,
-        load_spec: str,
+        load_spec: LoadSpec,
     ) -> None:
         from dbdyno import _core
 
@@ -214,7 +214,7 @@ class Runner:
     def _load(self, planned: PlannedBlock, turns: list[Turn]) -> dict[str, Any]:
         """Runs turns in the load generator while this thread shows progress."""
         slices = [(t.arm, t.slice, t.length_ns, t.transactions) for t in turns]
-        answer: list[str] = []
+        answer: list[LoadReport] = []
         failure: list[BaseException] = []
 
         def work() -> None:
@@ -237,8 +237,7 @@ class Runner:
         if failure:
             raise failure[0]
         self.stopping.check()
-        report: dict[str, Any] = json.loads(answer[0])
-        return report
+        return {**answer[0]}
 
     def _rates(self, report: dict[str, Any], turns: list[Turn]) -> dict[str, float]:
         """Successful transactions per second by arm: of the time that its sessions were busy, in an
