@@ -6,12 +6,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CARGO ?= cargo
-WORKERS ?= 3
+WORKERS ?= 2
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTHON_FILES := python packages tests benches
 CORE := python/dbdyno/_core.abi3.so
 
-.PHONY: help setup setup-test build wheel demo test test-rust test-python matrix soak bench reference lint audit format clean
+.PHONY: help setup setup-test build wheel man demo test test-rust test-python matrix soak bench reference lint audit format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -49,18 +49,22 @@ setup-test: setup $(VENV)/dev  ## what only the tests need, from Debian's packag
 wheel: setup  ## dist/: a wheel for this platform (abi3, Python 3.11 and later), the source, and the wheel of dbdyno-rig
 	rm -rf dist
 	$(BIN)/maturin build --release --quiet --out dist
-	$(BIN)/maturin sdist --quiet --out dist
+	$(BIN)/maturin sdist --out dist
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist packages/dbdyno-rig
 
-demo: setup  ## the study redo-size on an embedded PostgreSQL, about two minutes
-	$(BIN)/dbdyno run redo-size
+man: setup $(VENV)/dev  ## man pages of all commands in target/man
+	$(BIN)/python tools/man.py target/man
+
+demo: setup  ## synchronous_commit on and off on an embedded PostgreSQL, about two minutes
+	$(BIN)/dbdyno run examples/synchronous_commit.toml
 
 test: setup $(VENV)/dev test-rust test-python  ## all tests
 
 test-rust:
-	$(CARGO) test --release --quiet --workspace --exclude dyno-python
+	$(CARGO) test --profile bench --quiet --workspace --tests --example evaluate
+	$(CARGO) test --profile bench --quiet --workspace --doc
 
-# More workers than cores: some tests wait for servers. Each worker has servers of its own, and takes from the others
+# Each worker has servers of its own, and takes from the others
 # when it is done.
 test-python:
 	$(BIN)/python -m pytest -p no:cacheprovider -n $(WORKERS) --dist worksteal tests
@@ -75,7 +79,7 @@ soak: setup $(VENV)/dev $(VENV)/extra  ## long tests: memory over 50 million ope
 	tools/fuzz
 	$(BIN)/python -m pytest -s -m soak -o addopts=-q tests
 
-bench: setup $(VENV)/dev  ## figures of docs/performance.md
+bench: setup $(VENV)/dev  ## figures of docs/explanation/performance.md
 	$(BIN)/python benches/all.py
 
 lint: setup $(VENV)/dev  ## formatting, lints and types; warnings are errors
@@ -87,8 +91,10 @@ lint: setup $(VENV)/dev  ## formatting, lints and types; warnings are errors
 
 reference: setup  ## pages of docs that are tables of the program
 	$(BIN)/python tools/reference
+	$(BIN)/python -m dbdyno.study.plan.reference > docs/reference/plan.md
 
-audit:  ## dependencies: licences, sources, duplicates, advisories; says what could not be checked
+audit:  ## the workflows; dependencies: licences, sources, duplicates, advisories; says what could not be checked
+	@tools/lint-workflows
 	@tools/audit
 
 format:  ## put the code in form

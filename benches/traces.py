@@ -2,12 +2,13 @@
 
     python benches/traces.py [--source FILE] [--megabytes 200]
 
-The input is SOURCE (default: a trace of our own making) replicated with shifted time. Printed:
-MB per CPU-second and peak memory of `dbdyno trace import`; bytes per second of `dbdyno trace
-profile` and of `wc -l`, alternating, the best of five, and their ratio; both for ten times the file
-with --long; and a plain Python reader with a regular expression per record kind on the first part,
-as the peers are built. Python's bytecode is kept between the runs, as that of a package that was
-installed is.
+The inputs are SOURCE (default: a trace of our own making, dense in waits) and one of deep recursion,
+replicated with shifted time. Printed for each: MB per CPU-second and peak memory of `dbdyno trace
+import`; MB/s of `dbdyno trace profile` and of `wc -l` in turn, and their ratio. Then the same on ten
+times the first file with --long; the commands on 5,000 small files and on 10,001 statements; and a
+plain Python reader with a regular expression per record kind on the first part, as the peers are
+built. Best of several, with the range; Python's bytecode is kept between the runs, as that of a
+package that was installed is. The load of the machine is printed at both ends.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import time
 from pathlib import Path
 
 from replicate import fixture, replicate
+from trace_kinds import deep, many_statements, small_files
 
 DBDYNO = [sys.executable, "-m", "dbdyno"]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
@@ -39,28 +41,28 @@ def measured(command: list[str]) -> tuple[float, float, float]:
     return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
-def to_parquet(trace: Path, folder: Path) -> None:
-    """Import of the trace: CPU and memory of the whole process, best of three."""
+def to_parquet(what: str, trace: Path, folder: Path) -> None:
+    """Import of the trace: CPU and memory of the whole process, best of five."""
     size = trace.stat().st_size / 1e6
-    best = []
-    for _ in range(3):
-        out = folder / "run"
+    runs = []
+    out = folder / "run"
+    for _ in range(5):
         shutil.rmtree(out, ignore_errors=True)
-        best.append(measured([*DBDYNO, "trace", "import", str(trace), "--out", str(out)]))
-    _, cpu, peak = min(best, key=lambda run: run[1])
+        runs.append(measured([*DBDYNO, "trace", "import", str(trace), "--out", str(out)]))
+    rates = sorted(size / cpu for _, cpu, _ in runs)
     written = sum(file.stat().st_size for file in out.rglob("*.parquet")) / 1e6
     print(
-        f"import of {size:.0f} MB: {cpu:.2f} CPU-s, {size / cpu:.0f} MB per CPU-second, "
-        f"peak {peak:.0f} MB, {written:.1f} MB of Parquet"
+        f"import, {what}, {size:.0f} MB: {rates[-1]:.0f} MB per CPU-second ({rates[0]:.0f} to {rates[-1]:.0f}), "
+        f"peak {max(peak for _, _, peak in runs):.0f} MB, {written:.1f} MB of Parquet"
     )
 
 
-def profile_against_wc(trace: Path) -> None:
+def profile_against_wc(what: str, trace: Path) -> None:
     """Profile and `wc -l` in turn: the ratio of their rates, whole process and reading alone."""
     size = trace.stat().st_size / 1e6
     rates: dict[str, list[float]] = {"profile": [], "inside": [], "wc -l": []}
     peaks = []
-    for _ in range(5):
+    for _ in range(7):
         wall, _, peak = measured([*DBDYNO, "trace", "profile", str(trace), "--format", "json"])
         peaks.append(peak)
         rates["profile"].append(size / wall)
@@ -68,12 +70,36 @@ def profile_against_wc(trace: Path) -> None:
         wall, _, _ = measured(["wc", "-l", str(trace)])
         rates["wc -l"].append(size / wall)
     best = {name: max(values) for name, values in rates.items()}
+    ratios = sorted(a / b for a, b in zip(rates["profile"], rates["wc -l"], strict=True))
     print(
-        f"profile of {size:.0f} MB: {best['profile']:.0f} MB/s as a whole process, "
+        f"profile, {what}, {size:.0f} MB: {best['profile']:.0f} MB/s as a whole process, "
         f"{best['inside']:.0f} MB/s reading; wc -l {best['wc -l']:.0f} MB/s; "
         f"ratio {best['profile'] / best['wc -l']:.2f} and {best['inside'] / best['wc -l']:.2f}; "
-        f"peak {max(peaks):.0f} MB"
+        f"in turn {ratios[0]:.2f} to {ratios[-1]:.2f}; peak {max(peaks):.0f} MB"
     )
+
+
+def many(folder: Path) -> None:
+    """5,000 small files, and 10,001 statements: seconds and peak memory of each command."""
+    files, statements = folder / "small", folder / "statements.trc"
+    small_files(files)
+    statements.write_bytes(many_statements())
+    commands = {
+        "5,000 files: profile": ["profile", str(files)],
+        "5,000 files: sql": ["sql", str(files)],
+        "5,000 files: waits": ["waits", str(files)],
+        "5,000 files: import": ["import", str(files), "--out", str(folder / "many")],
+        "10,001 statements: sql --top 0, table": ["sql", "--top", "0", str(statements)],
+        "10,001 statements: sql --top 0, JSON": ["sql", "--top", "0", "--format", "json", str(statements)],
+    }
+    for what, words in commands.items():
+        runs = []
+        for _ in range(3):
+            shutil.rmtree(folder / "many", ignore_errors=True)
+            runs.append(measured([*DBDYNO, "trace", *words]))
+        wall, cpu, _ = min(runs)
+        print(f"{what}: {wall:.2f} s, {cpu:.2f} CPU-s, peak {max(peak for _, _, peak in runs):.0f} MB")
+    shutil.rmtree(files)
 
 
 def _reading(trace: Path) -> float:
@@ -117,16 +143,24 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="dbdyno-bench-") as name:
         folder = Path(name)
         ENVIRONMENT["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
+        _load()
         trace = folder / "big.trc"
-        replicate(source, trace, options.megabytes)
-        to_parquet(trace, folder)
+        for what, given in (("waits", source), ("deep recursion", deep())):
+            replicate(given, trace, options.megabytes)
+            to_parquet(what, trace, folder)
+            profile_against_wc(what, trace)
         if options.long:
             replicate(source, trace, options.megabytes * 10)
-            to_parquet(trace, folder)
-            profile_against_wc(trace)
-            replicate(source, trace, options.megabytes)
-        profile_against_wc(trace)
+            to_parquet("waits", trace, folder)
+            profile_against_wc("waits", trace)
+        many(folder)
+        replicate(source, trace, 20)
         plain_reader(trace)
+        _load()
+
+
+def _load() -> None:
+    print(f"load of the machine: {', '.join(f'{load:.2f}' for load in os.getloadavg())}", flush=True)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import TextIO, cast
 from unittest import mock
 
+from dbdyno import entry
 from dbdyno.cli import main
-from dbdyno.cli.signals import Listener
+from dbdyno.signals import Listener
 
 
 def dbdyno(
@@ -68,7 +69,7 @@ def _ending(
         mock.patch.object(main.cli, "main", named),
     ):
         try:
-            main.entry()
+            entry.entry()
         except SystemExit as ending:
             return cast(int, ending.code)
         except Exception:  # `--debug`: what the interpreter does at the end of a process

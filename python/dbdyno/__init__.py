@@ -16,9 +16,7 @@ Names are imported when they are used; `import dbdyno` costs nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 _HOME = {
     "Arm": "study.plan.plan",
     "Block": "evidence.run",
@@ -60,6 +58,8 @@ _HOME = {
 __all__ = list(_HOME)
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from dbdyno.bench.doctor import examine
     from dbdyno.bench.postgres.server import Postgres, open_target
     from dbdyno.errors import (
@@ -91,6 +91,8 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'dbdyno' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(f"dbdyno.{_HOME[name]}"), name)
 
 

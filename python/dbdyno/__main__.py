@@ -1,6 +1,6 @@
 """`python -m dbdyno`: the same as the console script."""
 
-from dbdyno.cli.main import entry
+from dbdyno.entry import entry
 
 if __name__ == "__main__":
     entry()

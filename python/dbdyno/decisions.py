@@ -2,7 +2,7 @@
 it; what fails each gate, and what its failure does to the verdict.
 
 `stats` decides, `study` writes the decision into analysis.json, `report` draws it, the commands end
-with it; all of them read these tables, and docs/method.md is held against them.
+with it; all of them read these tables, and docs/explanation/method.md is held against them.
 
 A gate that `withholds` takes the verdict away from the arms that it concerns: their comparison does
 not answer the question. One that `warns` stands beside the verdict: the comparison stands, and a

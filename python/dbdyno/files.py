@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
-import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
@@ -52,7 +49,7 @@ def make_inner_folder(path: Path, *, exist_ok: bool = False) -> None:
 def write_whole(path: Path, content: bytes, *, durable: bool = False, mode: int | None = None) -> None:
     """Writes a file whole or not at all; raises OSError. `durable`: it is on disk, under its name, after that. `mode`
     where it is not the folder that says who may read it."""
-    aside = path.with_name(f".{path.name[:80]}.{secrets.token_hex(8)}.tmp")
+    aside = path.with_name(f".{path.name[:80]}.{os.urandom(8).hex()}.tmp")
     try:
         with os.fdopen(_made(aside, mode), "wb") as file:
             file.write(content)
@@ -89,6 +86,9 @@ def write_output(path: Path, content: bytes) -> None:
 def written_by_name(path: Path) -> Iterator[Path]:
     """For writers that open a name themselves: a name in a private folder beside `path`, renamed into place at the
     end. Raises OSError."""
+    import shutil
+    import tempfile
+
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:80]}.", suffix=".tmp", dir=path.parent))
     try:
         yield folder / path.name

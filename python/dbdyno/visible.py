@@ -28,7 +28,10 @@ def text(value: object) -> str:
 
     Line feeds and tabs stay. Escaping for HTML or a terminal's markup is the caller's, on top.
     """
-    return _UNSAFE.sub(_named, str(value).replace("\r\n", "\n"))
+    plain = str(value)
+    if plain.isascii() and plain.isprintable():  # most of it, and much faster than looking for what is not
+        return plain
+    return _UNSAFE.sub(_named, plain.replace("\r\n", "\n"))
 
 
 def line(value: object, longest: int | None = None) -> str:

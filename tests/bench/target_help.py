@@ -24,7 +24,7 @@ def binaries_of(kind: str) -> Binaries:
         pytest.skip(str(error))
 
 
-def eventually(holds: Callable[[], Any], patience_s: float = 20) -> Any:
+def eventually(holds: Callable[[], Any], patience_s: float = 120) -> Any:
     """The first true answer; the last answer when patience ends."""
     deadline = time.monotonic() + patience_s
     while not (answer := holds()) and time.monotonic() < deadline:
@@ -33,7 +33,7 @@ def eventually(holds: Callable[[], Any], patience_s: float = 20) -> Any:
 
 
 def show(target: Postgres, name: str) -> str:
-    """The value in force in a new session."""
+    """The value in effect in a new session."""
     with contextlib.closing(target.connect()) as conn:
         row = conn.execute("select current_setting(%s)", [name]).fetchone()
         assert row is not None

@@ -54,7 +54,7 @@ class Child:
     def kill(self, number: int) -> None:
         """Kill it, and wait until its guardian has done what it had to and ended."""
         self.process.send_signal(number)
-        self.process.wait(30)
+        self.process.wait(120)
         self.out.close()
         assert eventually(lambda: not guardians_of(self.process.pid), 60)
 
@@ -278,7 +278,7 @@ def test_the_guardian_puts_back_when_a_dead_server_comes_back(open_folder: Path,
         assert child.says()["in_force"]
         engine.stop()
         child.process.kill()
-        child.process.wait(30)
+        child.process.wait(120)
         child.out.close()
         (record,) = owed_apart.glob("*.json")
         assert eventually(lambda: (known := read(record)) is not None and known.tries > 0, 30)

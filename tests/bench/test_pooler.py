@@ -18,9 +18,9 @@ from psycopg.conninfo import make_conninfo
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.pooler import keeps_prepared
+from dbdyno.bench.postgres.prepare import prepare
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.study.plan.plan import Arm, Plan, Script, Workload
-from dbdyno.study.run.prepare import prepare
 
 BOUNCER = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
 pytestmark = pytest.mark.skipif(not Path(BOUNCER).exists(), reason="pgbouncer is not installed: make setup-test")

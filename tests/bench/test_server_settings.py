@@ -1,4 +1,4 @@
-"""Settings of an arm: how they come into force, what is refused, and that they are put back."""
+"""Settings of an arm: how they take effect, what is refused, and that they are put back."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def test_names_are_found_without_case_and_given_as_the_engine_writes_them(own: P
         ("my.variable", "1", "no such setting", "belongs in the arm's SQL"),
         ("x'; drop table t; --", "1", "no such setting", "pg_settings"),
         ("nul\0byte", "1", "no such setting", "pg_settings"),
-        ("work_mem", "8 apples", "expected a number", "in force now: 4MB"),
-        ("work_mem", "1kB", "outside 64kB", "in force now: 4MB"),
-        ("work_mem", "1'; select pg_sleep(60) --", "expected a number", "in force now"),
-        ("shared_buffers", "8kB", "outside 128kB", "in force now: 256MB"),
-        ("wal_level", "none", "expected one of minimal, replica, logical", "in force now"),
-        ("autovacuum", "maybe", "expected on or off", "in force now"),
-        ("search_path", "a\0b", "zero byte", "in force now"),
+        ("work_mem", "8 apples", "expected a number", "in effect now: 4MB"),
+        ("work_mem", "1kB", "outside 64kB", "in effect now: 4MB"),
+        ("work_mem", "1'; select pg_sleep(60) --", "expected a number", "in effect now"),
+        ("shared_buffers", "8kB", "outside 128kB", "in effect now: 256MB"),
+        ("wal_level", "none", "expected one of minimal, replica, logical", "in effect now"),
+        ("autovacuum", "maybe", "expected on or off", "in effect now"),
+        ("search_path", "a\0b", "zero byte", "in effect now"),
         ("default_table_access_method", "no_such", "the engine refuses", ""),
         ("TimeZone", "Mars/Olympus", "the engine refuses", ""),
         ("server_version", "99", "fixed when the server is built", "compare two servers"),
@@ -245,7 +245,7 @@ def test_others_edits_that_wait_for_a_reload_are_not_brought_into_force(others: 
         conn.execute("alter system set log_min_messages to 'error'")
         refused = refusal(others, conn, changes, allow_alter_system=True)
         assert refused is not None
-        assert "waiting edits into force: log_min_messages" in str(refused)
+        assert "waiting edits into effect: log_min_messages" in str(refused)
         conn.execute("alter system reset log_min_messages")
         assert refusal(others, conn, changes, allow_alter_system=True) is None
 

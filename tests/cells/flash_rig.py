@@ -1,38 +1,53 @@
-"""Two modelled cells with different IORM plans, for runs that switch them."""
+"""Two modelled cells with different IORM plans, for runs that switch them.
+
+Their time passes when somebody looks at their metrics: a run waits for collections without waiting for a clock.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rig_help import SMALL_BUFFERS, access, passing, serving
+from rig_help import SMALL_BUFFERS, access, serving
 
+from dbdyno.bench.cells import bench as cells_bench
+from dbdyno.bench.cells.plan import CellsPlan
+from dbdyno.bench.cells.survey import Survey, survey
 from dbdyno.cells import iorm_switch
 from dbdyno.cells.hosts import Host, hosts_of
 from dbdyno.evidence.run import Run
-from dbdyno.study.plan.cells import CellsPlan, cells_study
-from dbdyno.study.run.cells import start_on_cells
-from dbdyno.study.run.cells_survey import Survey, survey
+from dbdyno.study.plan.cells import flash_log_on_cells
+from dbdyno.study.run.execute import start
 from dbdyno_rig.cell import Cell
-from dbdyno_rig.rack import Load, Rack
+from dbdyno_rig.rack import MINUTE_NS, Load, Rack
 from dbdyno_rig.serve import Served
 
-SPEED = 600
 LOAD = Load({"kind": "commit-loop", "think_ms": 200}, 3, 1, SMALL_BUFFERS)
-"""Light enough for the model to keep up with the speed on a busy machine."""
+A_LOOK_NS = 20 * 10**9
+"""How much time passes at each look at a cell."""
+FIRST_WAIT_S = 0.02
+"""How soon a run looks again."""
 FIRST = "alter iormplan dbplan=((name=ORCL,share=3,flashLog=on),(name=default,share=1))"
 SECOND = 'alter iormplan dbplan=""'
 
 
 class Rig:
-    """Two modelled cells with different plans, their clocks running fast."""
+    """Two modelled cells with different plans; `stop` stops their clocks."""
 
     def __init__(self, cells: list[Cell], served: Served, stop: threading.Event) -> None:
         self.cells, self.served, self.stop = cells, served, stop
+
+    def start(self, *more: str) -> subprocess.Popen[str]:
+        """Such a run as a process of its own."""
+        command = [sys.executable, "-m", "dbdyno", *self.words(*more)]
+        return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
     @property
     def plans(self) -> list[list[str]]:
@@ -45,21 +60,22 @@ class Rig:
 
     def plan(self, **given: str) -> CellsPlan:
         options = {"database": "ORCL", "turn": "60s", "held": "ours", **given}
-        return cells_study("flash-log", f"cells:{self.served.hosts}", options, blocks=2)
+        plan = flash_log_on_cells(options, False, f"cells:{self.served.hosts}")
+        return replace(plan, schedule=replace(plan.schedule, blocks=2))
 
     def survey(self, plan: CellsPlan) -> Survey:
         return survey(plan, self.hosts, access(self.served))
 
     def run(self, plan: CellsPlan, folder: Path, **given: object) -> Run:
-        found = self.survey(plan)
-        return start_on_cells(plan, found, access(self.served), folder, seed=1, **given)
+        return start(plan.common(), folder, seed=1, ways=self.ways(), **given)
+
+    def ways(self) -> dict[str, object]:
+        """How the cells are reached."""
+        return {"reach": lambda: access(self.served), "user": "celladmin"}
 
     def words(self, *more: str) -> list[str]:
-        """The command line of such a run."""
+        """The words of the command of such a run."""
         return [
-            sys.executable,
-            "-m",
-            "dbdyno",
             "run",
             "flash-log",
             "--target",
@@ -85,17 +101,42 @@ class Rig:
 @pytest.fixture
 def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
     monkeypatch.setattr(iorm_switch, "SETTLE_S", 0.2)
-    made = Rack("model:exadata-x2", LOAD, speed=SPEED)
+    monkeypatch.setattr(cells_bench, "_FIRST_WAIT_S", FIRST_WAIT_S)
+    folder = tmp_path / "rig"
+    folder.mkdir()
+    with two_cells(folder) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def two_cells(folder: Path) -> Iterator[Rig]:
+    """Two served cells whose time passes when they are looked at."""
+    made = Rack("model:exadata-x2", LOAD)
+    made.advance(MINUTE_NS)
     cells = [Cell(made, number) for number in range(2)]
     for cell, text in zip(cells, (FIRST, SECOND), strict=True):
         assert cell.answer(text)[1] == 0
-    folder = tmp_path / "rig"
-    folder.mkdir()
-    with serving(cells, folder) as served, passing(made) as stop:
+    stop, one_at_a_time = threading.Event(), threading.Lock()
+    for cell in cells:
+        passes_when_looked_at(cell, stop, one_at_a_time)
+    with serving(cells, folder) as served:
         yield Rig(cells, served, stop)
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 30.0) -> bool:
+def passes_when_looked_at(cell: Cell, stop: threading.Event, one_at_a_time: threading.Lock) -> None:
+    """Lets time pass in a cell's rack before each answer with metrics."""
+    real = cell.answer
+
+    def answer(text: str, *, xml: bool = False) -> tuple[str, int]:
+        if text.startswith("list metriccurrent") and not stop.is_set():
+            with one_at_a_time:
+                cell.rack.advance(A_LOOK_NS)
+        return real(text, xml=xml)
+
+    cell.answer = answer  # type: ignore[method-assign]
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 60.0) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if holds():

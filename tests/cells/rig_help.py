@@ -15,7 +15,7 @@ from dbdyno_rig.rack import Load, Rack
 from dbdyno_rig.serve import Served, Servers
 
 SECOND = 10**9
-UPDATES = {"kind": "update-loop", "blocks": 20_000, "skew": 0.5, "think_ms": 5}
+UPDATES = {"kind": "update-loop", "blocks": 20_000, "skew": 0.5, "think_ms": 50}
 SMALL_BUFFERS = {"database.buffers.buffers": "500"}
 
 
@@ -85,7 +85,7 @@ def serving(cells: list[Cell], folder: Path, **given) -> Iterator[Served]:
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(work()))
     thread.start()
-    assert ready.wait(20)
+    assert ready.wait(120)
     try:
         yield found[0]
     finally:

@@ -114,7 +114,7 @@ def servers(
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
-    assert ready.wait(20)
+    assert ready.wait(120)
     try:
         yield rig
     finally:

@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 from made_recordings import Cells, kept
 
-from dbdyno.cells.compare import Row, compare
-from dbdyno.cells.compare_page import Recording, compare_page, differences, recordings
 from dbdyno.cells.diff import diff_page
 from dbdyno.cells.intervals import intervals_of, refreshed
 from dbdyno.cli.main import cli
 from dbdyno.errors import CellsError
+from dbdyno.judge.cells_page import Recording, compare_page, differences, recordings
+from dbdyno.judge.cells_rates import Row, compare
 
 FOUND = ("worse", "better", "more", "less")
 

@@ -8,8 +8,7 @@ import pytest
 from made_recordings import Cells
 
 from dbdyno.cells.show import age_words, show_page, table_rows, worst_of
-from dbdyno.report import reading
-from dbdyno.report.cells import arranged
+from dbdyno.pages import page_of
 from dbdyno.report.figures.cells_series import height_used
 
 MANY = tuple(f"exa1cel{number:02}" for number in range(1, 15))
@@ -19,8 +18,10 @@ MANY = tuple(f"exa1cel{number:02}" for number in range(1, 15))
 def test_what_stands_for_all_comes_before_the_cells(cells: int):
     page = show_page(Cells(random.Random(1), names=MANY[:cells]).rounds(1)[-1])
     assert list(table_rows(page)[0])[:3] == ["metric", "all", "unit"]
-    for section in arranged.sections(reading.read(page)):
-        names = [column["name"] for column in section["tables"][0]["columns"]]
+    for section in page_of(page).sections:
+        if not section.tables:
+            continue
+        names = [column.name for column in section.tables[0].columns]
         assert names.index("all") == 1
         if cells > 6:
             assert names.index("description") < names.index("c0")

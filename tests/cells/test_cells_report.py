@@ -16,11 +16,11 @@ from dbdyno.cells.collect import Collection
 from dbdyno.cells.diff import share_interval
 from dbdyno.cells.rates import OK, changes, latencies
 from dbdyno.cells.record import Pace, new_recording
-from dbdyno.cells.report import report_page
-from dbdyno.cells.report_flash import share_of
 from dbdyno.cells.series import measured
 from dbdyno.cli.main import cli
 from dbdyno.errors import CellsError, EvidenceError
+from dbdyno.judge.cells_flash import share_of
+from dbdyno.judge.cells_report import report_page
 
 MINUTES = 8
 

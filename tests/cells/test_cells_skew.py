@@ -9,9 +9,10 @@ from click.testing import CliRunner
 from recordings import CELLS, disks, rounds_of, run_of
 
 from dbdyno.cells.collect import Collection
+from dbdyno.cells.kinds import kind_of
 from dbdyno.cells.series import measured
-from dbdyno.cells.skew import kind_of, skew_page
 from dbdyno.cli.cells_skew import command
+from dbdyno.judge.cells_skew import skew_page
 
 
 def page_of(folder: Path, rounds: list[Collection]) -> dict:

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from recordings import column, rounds_of, run_of
 
 from dbdyno.cells.collect import Collection
-from dbdyno.cells.compare_page import Recording, compare_page
 from dbdyno.cells.diff import diff_page
 from dbdyno.cells.intervals import intervals_of
-from dbdyno.cells.report import report_page
+from dbdyno.judge.cells_page import Recording, compare_page
+from dbdyno.judge.cells_report import report_page
 from dbdyno.stats.ratios import compare_ratios, ratio_of
 
 DIFFERENT = ("worse", "better", "more", "less")

@@ -151,7 +151,7 @@ def test_a_cell_whose_sshd_dies_in_the_middle_costs_only_its_own_column(sshd: Ss
     page = json.loads(found.stdout)
     assert [bool(cell["problem"]) for cell in page["cells"]] == [True, False, False]
     assert "the connection was lost" in found.stderr
-    assert all(page["rows"][0]["values"][cell.name] > 0 for cell in cells[1:])
+    assert all(page["rows"][0]["values"][cell.name] is not None for cell in cells[1:])
 
 
 def test_a_recording_goes_on_over_a_connection_that_was_cut(sshd: Sshd, cells: list[Cell], tmp_path: Path):
@@ -179,7 +179,7 @@ def test_what_a_login_file_prints_before_an_answer_is_listed_and_the_answer_read
     found = asked(show, *sshd.reach(), "-m", "FL_IO_W", "--format", "json")
     assert found.exit_code == 2
     assert found.stderr.count("1 line not understood, the first is line 1: 'Welcome to") == 3
-    assert all(json.loads(found.stdout)["rows"][0]["values"][cell.name] > 0 for cell in cells)
+    assert all(json.loads(found.stdout)["rows"][0]["values"][cell.name] is not None for cell in cells)
 
 
 @pytest.mark.parametrize("limit", ["10:30:100", "4:100:4"])

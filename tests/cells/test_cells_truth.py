@@ -11,13 +11,13 @@ from ssh_server import answers, servers
 
 from dbdyno.cells.clocks import about, clock_of
 from dbdyno.cells.collect import Collection
-from dbdyno.cells.compare_page import compare_page, recordings
 from dbdyno.cells.diff import diff_page
 from dbdyno.cells.identity import Names
 from dbdyno.cells.record import recorded
-from dbdyno.cells.report import report_page
 from dbdyno.cli.main import cli
 from dbdyno.evidence.run import Run
+from dbdyno.judge.cells_page import compare_page, recordings
+from dbdyno.judge.cells_report import report_page
 
 XML = """<?xml version="1.0" encoding="utf-8" ?>
 <cli-output><context cell="{cell}" ossStartTimestamp="{began}"/>

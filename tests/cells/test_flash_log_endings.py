@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import threading
 import time
 from collections import deque
@@ -15,6 +14,7 @@ import pytest
 from flash_rig import FIRST, SECOND, Rig, answering, by_form, eventually
 from rig_help import access
 
+from dbdyno.bench.cells import bench as execute_cells
 from dbdyno.bench.undo import from_wire, to_wire
 from dbdyno.cells import iorm_switch
 from dbdyno.cells.collect import Collection, collect
@@ -25,8 +25,7 @@ from dbdyno.cells.ssh import Fleet
 from dbdyno.errors import CellsError, TargetError
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.analyse import analyse
-from dbdyno.study.run import cells as execute_cells
-from dbdyno.study.run.cells import start_on_cells
+from dbdyno.study.run.execute import start
 
 
 def test_a_cell_that_collects_nothing_anew_costs_its_own_column(rig: Rig, tmp_path: Path):
@@ -42,7 +41,7 @@ def test_a_cell_that_collects_nothing_anew_costs_its_own_column(rig: Rig, tmp_pa
             """Nothing is collected any more."""
 
     samples[1] = Held(samples[1])
-    run = rig.run(rig.plan(patience="3s"), tmp_path, progress=Notes())
+    run = rig.run(rig.plan(patience="10s"), tmp_path, progress=Notes())
     port = rig.served.ports[1]
     name = f"127.0.0.1:{port}"
     model = analyse(run)
@@ -56,18 +55,15 @@ def test_a_cell_that_collects_nothing_anew_costs_its_own_column(rig: Rig, tmp_pa
 def test_where_no_cell_collects_the_run_ends_and_the_plans_are_back(rig: Rig, tmp_path: Path):
     before = rig.plans
     plan = rig.plan(patience="4s")
-    found = rig.survey(plan)
     rig.stop.set()
     with pytest.raises(CellsError, match=r"not refreshed.*none of the other cells"):
-        start_on_cells(plan, found, access(rig.served), tmp_path, seed=1)
+        rig.run(plan, tmp_path)
     assert rig.plans == before
     (folder,) = tmp_path.glob("*flash-log*")
     assert Run.open(folder).status == "aborted"
 
 
 def test_a_restart_of_a_cell_leaves_it_out_of_its_block(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    plan = rig.plan()
-    found = rig.survey(plan)
     collected = []
 
     async def restarted_after_the_first(fleet: Fleet) -> Collection:
@@ -77,7 +73,7 @@ def test_a_restart_of_a_cell_leaves_it_out_of_its_block(rig: Rig, tmp_path: Path
         return collected[-1]
 
     monkeypatch.setattr(execute_cells, "collect", restarted_after_the_first)
-    run = start_on_cells(plan, found, access(rig.served), tmp_path, seed=1)
+    run = rig.run(rig.plan(), tmp_path)
     name = f"127.0.0.1:{rig.served.ports[0]}"
     first, second = run.blocks()
     assert first.marks == [f"{name}: its service began anew within the turn"]
@@ -106,11 +102,10 @@ def test_a_plan_that_somebody_else_made_meanwhile_is_left_alone(rig: Rig, tmp_pa
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_the_plans_are_put_back_however_the_run_ends(rig: Rig, tmp_path: Path, how: signal.Signals):
     before = rig.plans
-    words = rig.words("--yes", "--out", str(tmp_path / "runs"), "--set", "turn=1h")
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+    with rig.start("--yes", "--out", str(tmp_path / "runs"), "--set", "turn=1h") as process:
         assert eventually(lambda: all("flashLog" in str(plan) for plan in rig.plans[1:]))
         process.send_signal(how)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=120)
     assert process.returncode == (-how if how is signal.SIGKILL else 130)
     assert eventually(lambda: rig.plans == before), errors
     assert "Traceback" not in errors
@@ -190,11 +185,13 @@ def test_a_cell_that_hangs_on_the_plan_is_put_back_when_it_answers_again(
         return real(text)
 
     answering(rig.cells[1], "alter", late)
-    found = rig.survey(rig.plan())
-    reach = replace(access(rig.served), timeout_s=1.0)
+    patient = access(rig.served)
+    reach = replace(patient, timeout_s=1.0)
+    looked = execute_cells.survey
+    monkeypatch.setattr(execute_cells, "survey", lambda plan, hosts, _: looked(plan, hosts, patient))
     monkeypatch.setattr(iorm_switch, "SETTLE_S", 4.0)
     with pytest.raises(CellsError, match=r"cannot be changed: no answer within 1 s"):
-        start_on_cells(rig.plan(), found, reach, tmp_path, seed=1)
+        start(rig.plan().common(), tmp_path, seed=1, ways={"reach": lambda: reach, "user": "celladmin"})
     assert len(slow) == 1
     assert slow[0].startswith("alter iormplan dbplan=((name=ORCL,flashLog=")
     assert rig.plans == before

@@ -13,12 +13,12 @@ from flash_rig import FIRST, Rig, answering, eventually
 from rig_help import access
 
 from command_line import dbdyno
+from dbdyno.bench.cells.restore import refuse_cut, undo_of
 from dbdyno.bench.guardian import Guardian
 from dbdyno.cells.iorm_switch import plan_undo
 from dbdyno.errors import CellsError, TargetError
 from dbdyno.evidence.run import Run, new_run
 from dbdyno.study.analysis.analyse import analyse
-from dbdyno.study.run.cells_restore import refuse_cut, undo_of
 
 LONG_S = 120.0
 
@@ -45,14 +45,13 @@ def stop_like_a_machine(process: subprocess.Popen[str]) -> None:
 def cut(rig: Rig, *more: str, whole: int = 0) -> Run:
     """A run whose machine stops in the middle of a block, after so many whole ones."""
     runs = rig.served.known_hosts.parent / "runs"
-    words = rig.words("--yes", "--out", str(runs), *more)
 
     def in_a_block() -> bool:
         first, second = ("flashLog=off" in str(plan) for plan in rig.plans)
         switched = first == second and "flashLog" in str(rig.plans[1])
         return switched and len(list(runs.glob("*/blocks/b*.json"))) >= whole
 
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+    with rig.start("--yes", "--out", str(runs), *more) as process:
         try:
             assert eventually(in_a_block, LONG_S)
             stop_like_a_machine(process)
@@ -102,14 +101,14 @@ def test_a_new_run_on_cells_whose_run_was_cut_is_told_how_to_restore_them(rig: R
     run = cut(rig, "--set", "turn=1h")
     runs = str(run.path.parent)
     for more in ("--dry-run", "--yes"):
-        words = rig.words(more, "--out", runs)[3:]
+        words = rig.words(more, "--out", runs)
         refused = asked(rig, *words)
         assert refused.returncode == 2, refused.stdout
-        assert f"run {run.id} was cut, and its IORM plan is still in force there" in refused.stderr
+        assert f"run {run.id} was cut, and its IORM plan is still in effect there" in refused.stderr
         assert f"dbdyno cells restore {run.path}" in refused.stderr
     assert len(list(run.path.parent.iterdir())) == 1
     assert asked(rig, "cells", "restore", "last", "--yes").returncode == 0
-    assert asked(rig, *rig.words("--dry-run", "--out", runs)[3:]).returncode == 0
+    assert asked(rig, *rig.words("--dry-run", "--out", runs)).returncode == 0
 
 
 def test_a_run_whose_machine_stopped_goes_on_once_it_is_restored(rig: Rig):
@@ -179,8 +178,7 @@ def test_a_plan_that_somebody_else_made_since_is_left_alone(rig: Rig):
 
 def test_a_killed_run_whose_guardian_lived_has_nothing_to_restore(rig: Rig, tmp_path: Path):
     before = rig.plans
-    words = rig.words("--yes", "--out", str(tmp_path / "runs"), "--set", "turn=1h")
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+    with rig.start("--yes", "--out", str(tmp_path / "runs"), "--set", "turn=1h") as process:
         assert eventually(lambda: "flashLog" in str(rig.plans[1]), LONG_S)
         process.kill()
         process.communicate(timeout=LONG_S)  # the guardian holds the other end until it is done

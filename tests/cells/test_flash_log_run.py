@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import threading
@@ -13,9 +12,9 @@ import pytest
 from flash_rig import FIRST, Rig, answering
 
 from command_line import dbdyno
+from dbdyno.bench.cells.survey import describe
 from dbdyno.errors import CellsError, PlanError
 from dbdyno.study.analysis.analyse import analyse
-from dbdyno.study.run.cells_survey import describe
 
 
 def test_a_run_switches_every_cell_reads_it_and_puts_it_back(rig: Rig, tmp_path: Path):
@@ -93,7 +92,7 @@ def test_a_plan_that_is_not_in_force_is_refused(rig: Rig):
 
 
 def test_a_cell_without_flash_log_metrics_is_refused(rig: Rig, monkeypatch: pytest.MonkeyPatch):
-    from dbdyno.study.run import cells_survey
+    from dbdyno.bench.cells import survey as cells_survey
 
     monkeypatch.setattr(cells_survey, "MARK", "FL_NOBODY")
     with pytest.raises(CellsError, match="no flash log is counted there"):
@@ -118,15 +117,7 @@ def test_the_command_asks_and_the_dry_run_does_not(rig: Rig, tmp_path: Path):
     before = rig.plans
 
     def done(*more: str, answer: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*rig.words("--out", str(tmp_path / "runs"), *more)],
-            input=answer,
-            text=True,
-            capture_output=True,
-            check=False,
-            timeout=120,
-            env={**os.environ},
-        )
+        return dbdyno(*rig.words("--out", str(tmp_path / "runs"), *more), stdin=answer)
 
     dry = done("--dry-run")
     assert dry.returncode == 0
@@ -176,5 +167,5 @@ def test_a_plan_of_an_engine_names_the_study_that_runs_there(tmp_path: Path, tar
             continue  # that names a study of cells or of this host
         found = dbdyno(*words, *([] if inside else ["--target", target]), cwd=tmp_path)
         assert found.returncode == 2
-        assert "mine: runs on an engine or a model, not on" in found.stderr
+        assert "mine: does not run on" in found.stderr
         assert f"dbdyno run flash-log --target {target.partition(':')[0]}" in found.stderr

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dbdyno import _core
+from dbdyno.bench.cells.plan import CellsPlan
 from dbdyno.cells.catalogue import metric
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
@@ -16,7 +17,6 @@ from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.analysis.pair import analyse_pair
-from dbdyno.study.plan.cells import CellsPlan
 
 OFF = {
     "FL_RQ_W": 50_000,

@@ -316,7 +316,7 @@ def test_an_inactive_plan_is_kept_and_not_in_force():
 
 
 def test_a_write_back_cache_is_flushed_before_it_is_dropped():
-    asked = cell(seconds=5, cells__flash_cache__mode="write-back")
+    asked = cell(seconds=60, cells__flash_cache__mode="write-back")
     assert asked.answer("drop flashcache")[1] == 1
     said(asked, "alter flashcache all flush")
     assert "working" in said(asked, "list flashcache attributes flushstatus")

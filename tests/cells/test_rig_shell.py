@@ -208,7 +208,7 @@ async def piped(where: Served, command: str | None, text: str) -> str:
     async with session(where, command) as process:
         process.stdin.write(text)
         process.stdin.write_eof()
-        done = await asyncio.wait_for(process.wait(), 20)
+        done = await asyncio.wait_for(process.wait(), 120)
         return f"{done.stdout}[{done.exit_status}]"
 
 
@@ -220,7 +220,7 @@ async def typed(where: Served, keys: list[tuple[str, str]]) -> str:
         for text, until in keys:
             process.stdin.write(text)
             shown += await asyncio.wait_for(process.stdout.readuntil(until), 20)
-        done = await asyncio.wait_for(process.wait(), 20)
+        done = await asyncio.wait_for(process.wait(), 120)
         return f"{shown}{done.stdout}[{done.exit_status}]"
 
 

@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbdyno import files
+from dbdyno.bench.cells.plan import CellsPlan
+from dbdyno.bench.cells.restore import undo_of, way_of
 from dbdyno.cells import hosts, iorm_plan
 from dbdyno.cells.ssh import Access
 from dbdyno.cli.main import cli
@@ -25,10 +27,8 @@ from dbdyno.evidence.seal import is_own
 from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.snapshot.periods import baselines
 from dbdyno.snapshot.store import Store
-from dbdyno.study.plan.cells import plan_of
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import plan_from_dict
-from dbdyno.study.run.cells_restore import undo_of, way_of
 from dbdyno.study.run.execute import orders, resume
 
 PLAN = parse_plan(
@@ -156,8 +156,8 @@ def test_addresses_that_a_user_may_type_are_let_through(address: str) -> None:
 
 def test_what_a_manifest_lacks_is_named(run: Run) -> None:
     (run.path / "manifest.json").write_text(json.dumps({"schema": 1, "iorm": {}, "plan": {}}))
-    with pytest.raises(EvidenceError, match=r"lacks 'databases'|lacks 'dsn'"):
-        plan_of(Run.open(run.path))
+    with pytest.raises(EvidenceError, match="'workload'"):
+        CellsPlan.of(plan_from_dict(Run.open(run.path).manifest["plan"]))
 
 
 def test_json_without_end_is_no_crash(run: Run) -> None:
@@ -197,7 +197,7 @@ def read_all(path: Path) -> None:
             run.blocks,
             lambda run=run: run.status,
             lambda run=run: undo_of(run),
-            lambda run=run: plan_of(run),
+            lambda run=run: CellsPlan.of(plan_from_dict(run.manifest["plan"])),
             lambda run=run: plan_from_dict(run.manifest["plan"]),
         ):
             try:
@@ -320,10 +320,10 @@ def resumed(run: Run, *words: str) -> Result:
 
 def elsewhere(run: Run, dsn: str) -> None:
     """The run as somebody else would send it: with a server and SQL of their choice."""
-    plan = json.loads(json.dumps(run.manifest["plan"]))
+    plan = json.loads(json.dumps(PLAN))
     plan["dsn"] = dsn
     plan["arms"][0]["before_sql"] = ["copy t from program 'id'"]
-    run.save(plan=plan, iorm=None)
+    run.save(plan=plan, bench="postgres", iorm=None)
     run.manifest.pop("iorm")
     run.save()
 
@@ -339,6 +339,14 @@ def test_a_run_from_elsewhere_is_shown_and_asked_about_before_anything_is_sent(r
         resume(run)
     with pytest.raises(TargetError, match=r"refused|connect"):
         resume(run, agreed=True)
+
+
+def test_a_plan_that_names_another_bench_than_its_manifest_is_refused(run: Run) -> None:
+    """What is asked about depends on the kind of bench, so a manifest cannot pretend to be of another."""
+    elsewhere(run, "postgresql://a@127.0.0.1:1/b")
+    run.save(bench="mock")
+    with pytest.raises(EvidenceError, match="was made on a mock, and its plan names an engine"):
+        resume(run)
 
 
 def test_a_server_on_the_command_line_does_not_agree_to_foreign_sql(run: Run) -> None:

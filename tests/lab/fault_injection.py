@@ -103,7 +103,7 @@ class Bench:
             case.clean()
 
     def setting(self) -> tuple[str, int]:
-        """The value in force and how often it stands in postgresql.auto.conf."""
+        """The value in effect and how often it stands in postgresql.auto.conf."""
         with psycopg.connect(self.direct, connect_timeout=20) as conn:
             value = conn.execute(f"show {SETTING}").fetchone()
             entries = conn.execute("select count(*) from pg_file_settings where name = %s", [SETTING]).fetchone()

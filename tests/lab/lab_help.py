@@ -17,7 +17,7 @@ settings = {wal_writer_delay = "500ms"}
 """
 
 
-def until(condition: Callable[[], Any], seconds: float = 15) -> bool:
+def until(condition: Callable[[], Any], seconds: float = 120) -> bool:
     """Whether it comes true in time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -35,7 +35,7 @@ def reloading(lab, **more) -> str:
 
 
 def delay(dsn: str) -> tuple[str, int]:
-    """The setting in force and how often it stands in postgresql.auto.conf."""
+    """The setting in effect and how often it stands in postgresql.auto.conf."""
     with psycopg.connect(dsn) as conn:
         value = conn.execute("show wal_writer_delay").fetchone()[0]
         entries = conn.execute("select count(*) from pg_file_settings where name = 'wal_writer_delay'").fetchone()[0]

@@ -32,7 +32,7 @@ def test_a_reloaded_setting_is_in_force_in_its_arm_and_put_back(lab, dsn):
     lab("run", plan, code=1)
     sql = "select arm, count(error) as failed, count(*) as n from calls group by all order by arm"
     rows = json.loads(lab("sql", sql, "--format", "json").stdout)
-    assert rows[0]["failed"] == 0 < rows[1]["failed"] < rows[1]["n"], "in force in one arm only"
+    assert rows[0]["failed"] == 0 < rows[1]["failed"] < rows[1]["n"], "in effect in one arm only"
     assert delay(dsn) == before
 
 
@@ -42,7 +42,7 @@ def test_a_signal_puts_everything_back(lab, dsn, number):
     running = lab.start("run", reloading(lab, blocks=500))
     assert until(lambda: delay(dsn) != before)
     running.send_signal(number)
-    _, errors = running.communicate(timeout=30)
+    _, errors = running.communicate(timeout=120)
     assert running.returncode == 130, errors
     assert "as it was" in errors
     assert delay(dsn) == before
@@ -87,7 +87,7 @@ def test_an_engine_that_goes_away_ends_the_run_with_one_error(lab):
         running = lab.start("run", lab.plan(TWO_ARMS, blocks=500))
         assert until(lambda: list(lab.folder.glob("runs/*/blocks/b000002.json")))
         engine.stop()
-        _, errors = running.communicate(timeout=90)
+        _, errors = running.communicate(timeout=120)
     assert running.returncode == 2
     assert "Traceback" not in errors
     assert "dbdyno: " in errors
@@ -99,7 +99,7 @@ def test_a_lost_connection_is_opened_again_and_the_block_marked(lab, dsn):
     assert until(lambda: list(lab.folder.glob("runs/*/blocks/b000001.json")))
     with psycopg.connect(dsn) as conn:
         conn.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'dbdyno/%'")
-    _, errors = running.communicate(timeout=60)
+    _, errors = running.communicate(timeout=120)
     assert running.returncode == 0, errors
     records = [json.loads(p.read_text()) for p in lab.folder.glob("runs/*/blocks/*.json")]
     assert any("reconnect" in mark for record in records for mark in record["marks"])

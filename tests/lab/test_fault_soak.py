@@ -1,4 +1,4 @@
-"""Faults injected into real runs, hundreds of them: what docs/reliability.md promises, counted.
+"""Faults injected into real runs, hundreds of them: what docs/explanation/reliability.md promises, counted.
 
     make soak                                     350 faults, 17 kinds
     DBDYNO_FAULTS=34 pytest -s -m soak tests/lab/test_fault_soak.py

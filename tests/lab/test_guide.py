@@ -13,7 +13,7 @@ import pytest
 from command_line import dbdyno
 from dbdyno.study.plan.new import example_plan
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "guide.md").read_text()
+GUIDE = (Path(__file__).parents[2] / "docs" / "learn" / "guide.md").read_text()
 # The same experiment in seconds: a few short blocks, and none before them.
 SHORT = {
     "blocks = 16": "blocks = 3",

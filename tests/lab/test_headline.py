@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
 from pathlib import Path
 
 import duckdb
 import numpy as np
-from lab_help import TWO_ARMS
+import psycopg
+import pytest
+from lab_help import TWO_ARMS, until
 
 from dbdyno.evidence.run import Block
 from dbdyno.study.analysis import stalls
@@ -162,6 +167,30 @@ class TestTimeline:
     def test_a_step_that_the_runner_saw_is_told(self):
         found = timeline([block(0, 0, 1), block(1, 1, 1, clock_step_ns=3_600e9)])
         assert (found.length_s, found.steps) == (2.0, [(1, 3600.0)])
+
+
+@pytest.mark.parametrize("who", ["server", "runner"])
+def test_a_stall_of_a_live_run_is_named_by_a_gate(lab, dsn, who):
+    """The server's sessions, or the load generator, stand still for two seconds of a block of three."""
+    plan = lab.folder / lab.plan(TWO_ARMS, blocks=2)
+    plan.write_text(plan.read_text().replace('turn = "100ms"', 'turn = "1500ms"'))
+    running = lab.start("run", plan.name, "--out", who)
+    assert until(lambda: list((lab.folder / who).glob("*/blocks/b000000.json")))
+    time.sleep(1)  # the canaries of the next block are over
+    pids = [running.pid]
+    if who == "server":
+        with psycopg.connect(dsn) as conn:
+            rows = conn.execute("select pid from pg_stat_activity where application_name like 'dbdyno/%'").fetchall()
+        pids = [row[0] for row in rows]
+    assert pids
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(2)
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    said, errors = running.communicate(timeout=120)
+    assert running.returncode in (0, 1), errors
+    assert "no session got an answer for" in " ".join(said.split()), said
 
 
 def test_a_stall_is_found_with_its_block_and_moment():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from model_desk import Desk
 
-DOCS = Path(__file__).parents[2] / "docs" / "studies-on-models.md"
+DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "studies-on-models.md"
 
 
 def test_shares_give_the_database_that_is_studied_its_part_of_the_disks(desk: Desk) -> None:

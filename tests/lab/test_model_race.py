@@ -80,7 +80,8 @@ def test_a_run_on_a_model_and_another_stand_side_by_side(desk: Desk) -> None:
         )
     names = [run.name for run in sorted((desk.folder / "runs").iterdir())]
     done = desk("compare", *names)
-    assert done.stdout.count("Median commit time by redo size") == 2
+    drawn = done.stdout.split("Median commit time by redo size")[1].split("\nThe shape of the curve")[0]
+    assert drawn.count(" bins\n") == 2, "a curve of each run, one below the other"
     page = desk("compare", *names, "--format", "json").stdout
     curves = json.loads(page)["figures"]["curve"]["curves"]
     assert [curve["arm"] for curve in curves] == [0, 1]

@@ -12,16 +12,16 @@ import pytest
 
 from dbdyno._core import check_script
 from dbdyno.bench.doctor import CHECKS
+from dbdyno.bench.postgres.prepare import check_scripts
 from dbdyno.cli.main import COMMANDS, cli
 from dbdyno.decisions import ANSWERS, RULES
 from dbdyno.model.machine import parsed
 from dbdyno.study.plan import keys as plan_keys
 from dbdyno.study.plan.file import parse_plan, read_plan
 from dbdyno.study.plan.reference import plan_reference
-from dbdyno.study.run.prepare import check_scripts
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCS = sorted((ROOT / "docs").glob("*.md"))
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [*DOCS, *(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -32,7 +32,8 @@ def rel(path: Path) -> str:
 
 
 def page(name: str) -> str:
-    return (ROOT / "docs" / name).read_text()
+    (path,) = (ROOT / "docs").rglob(name)
+    return path.read_text()
 
 
 def fenced(text: str, language: str) -> list[str]:
@@ -112,7 +113,9 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 @pytest.mark.parametrize("path", DOCS, ids=rel)
 def test_the_index_names_every_page(path: Path) -> None:
-    assert path.name == "README.md" or f"]({path.name})" in page("README.md")
+    assert (
+        path.name == "README.md" or f"]({path.relative_to(ROOT / 'docs')})" in (ROOT / "docs" / "README.md").read_text()
+    )
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=rel)
@@ -120,7 +123,7 @@ def test_an_example_is_a_plan_and_is_in_the_index(path: Path) -> None:
     plan = read_plan(path)
     check_scripts(plan)
     assert plan.dsn is None, "an example runs as it is, on the embedded engine"
-    assert f"](../examples/{path.name})" in page("README.md")
+    assert f"](../examples/{path.name})" in (ROOT / "docs" / "README.md").read_text()
 
 
 def plans() -> list[object]:
@@ -152,7 +155,9 @@ def test_a_script_that_is_shown_compiles(name: str) -> None:
 
 
 def test_the_reference_of_keys_is_current() -> None:
-    assert page("plan.md") == plan_reference(), "write it again: python -m dbdyno.study.plan.reference > docs/plan.md"
+    assert page("plan.md") == plan_reference(), (
+        "write it again: python -m dbdyno.study.plan.reference > docs/reference/plan.md"
+    )
 
 
 def test_the_reference_has_every_key() -> None:

@@ -16,16 +16,19 @@ import pytest
 
 CHILD = """
 import importlib, sys, time
-from dbdyno.cli import signals
+from dbdyno import signals
 from dbdyno.cli.main import entry
 
 place, way, *words = sys.argv[1:]
 module, name = place.rsplit(".", 1)
 
 def phase(*_, **__):
-    print("under way", flush=True)
+    told = False
     while True:
         try:
+            if not told:
+                told = True
+                print("under way", flush=True)
             while True:
                 sum(range(1000)) if way == "computing" else time.sleep(0.01)
         except KeyboardInterrupt:
@@ -47,7 +50,7 @@ entry()
 
 PHASES = {
     "planning": ("dbdyno.study.plan.file.parse_plan", "plan", "check", "plan.toml"),
-    "preparing": ("dbdyno.study.plan.check.describe", "plan", "check", "plan.toml"),
+    "preparing": ("dbdyno.study.run.check.describe", "plan", "check", "plan.toml"),
     "analysis": ("dbdyno.cli.report._model", "report", "last", "-o", "x.html"),
     "rendering": ("dbdyno.report.html.write_html", "report", "last", "-o", "x.html"),
 }
@@ -76,7 +79,7 @@ def started(phase: str, way: str, folder: Path) -> subprocess.Popen[str]:
 def test_a_signal_ends_it_in_every_phase(phase: str, number: signal.Signals, tmp_path: Path):
     child = started(phase, "computing", tmp_path)
     child.send_signal(number)
-    _, said = child.communicate(timeout=60)
+    _, said = child.communicate(timeout=120)
     assert (child.returncode, said.strip()) == (130, "interrupted")
 
 
@@ -87,13 +90,13 @@ def test_the_second_signal_ends_what_does_not_hear_the_first(number: signal.Sign
     assert child.stdout is not None
     assert child.stdout.readline() == "not heard\n"
     child.send_signal(number)
-    child.communicate(timeout=60)
+    child.communicate(timeout=120)
     assert child.returncode == 130
 
 
 def test_a_signal_that_was_ignored_before_stays_ignored(tmp_path: Path):
     code = (
-        "import signal\nfrom dbdyno.cli.signals import Listener\n"
+        "import signal\nfrom dbdyno.signals import Listener\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\nListener().start()\n"
         "signal.raise_signal(signal.SIGHUP)\nprint(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
     )
@@ -112,3 +115,13 @@ def test_a_panic_of_the_core_is_an_internal_error_and_no_traceback(tmp_path: Pat
     assert done.returncode == 2
     assert "attempt to add with overflow" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_hang_up_that_was_ignored_before_does_not_end_a_run_either():
+    code = (
+        "import signal\nfrom dbdyno.signals import Stopping\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "with Stopping() as stopping:\n    signal.raise_signal(signal.SIGHUP)\n    print(stopping.asked)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True, env=os.environ)
+    assert done.stdout == "False\n"

@@ -7,26 +7,18 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import arrows
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "dbdyno"
 RIG = ROOT / "packages" / "dbdyno-rig" / "dbdyno_rig"
 PYTHON = sorted([*PACKAGE.rglob("*.py"), *RIG.rglob("*.py")])
 RUST = sorted((ROOT / "crates").glob("*/src/**/*.rs"))
 
-MAY_IMPORT = {
-    "evidence": {"evidence"},
-    "stats": {"stats"},
-    "bench": {"bench", "evidence", "cells"},
-    "trace": {"trace", "evidence", "stats"},
-    "model": {"model", "evidence", "stats"},
-    "snapshot": {"snapshot", "evidence", "stats", "bench"},
-    "cells": {"cells", "evidence", "stats"},
-    "rig": {"cells", "model"},
-    "study": {"study", "evidence", "stats", "bench", "trace", "model", "cells"},
-    "report": {"report"},
-}
-MAY_IMPORT["cli"] = {"cli", *MAY_IMPORT} - {"rig"}
-EVERYBODY = {"errors", "_core", "core_types", "decisions", "dsn", "files", "processes", "visible"}
+MAY_IMPORT = {room: {room, *allowed} for room, allowed in arrows.MAY_IMPORT.items()}
+MAY_IMPORT["cli"] = {"cli", *MAY_IMPORT}
+MAY_IMPORT["rig"] = {"cells", "model"}
+EVERYBODY = arrows.EVERYBODY
 CRATES = {
     "dyno-evidence": set(),
     "dyno-script": set(),
@@ -93,9 +85,17 @@ def test_imports_follow_the_arrows():
             continue
         for module in modules(path):
             parts = module.split(".")
-            if parts[0] == "dbdyno" and len(parts) > 1 and parts[1] not in MAY_IMPORT[room] | EVERYBODY:
+            if parts[0] != "dbdyno" or len(parts) < 2 or parts[1] in MAY_IMPORT[room] | EVERYBODY:
+                continue
+            if ".".join(parts[1:]) not in arrows.VALUES.get(room, ()):
                 against.append(f"{rel(path)} imports {module}")
     assert against == []
+
+
+def test_the_map_of_rooms_is_made_of_the_table():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    shown = text.partition(arrows.BEGIN)[2].partition(arrows.END)[0].strip().strip("`").strip()
+    assert shown == arrows.diagram(), "python tests/manners/arrows.py prints it"
 
 
 def test_crates_follow_the_arrows():

@@ -15,7 +15,7 @@ from dbdyno import _core
 from dbdyno.cli.main import cli
 from dbdyno.errors import ModelError
 from dbdyno.model.describe import commented, describe, toml_value
-from dbdyno.report.model import drawing
+from dbdyno.report.figures import machine as drawing
 
 MACHINES = _core.model_machines()
 

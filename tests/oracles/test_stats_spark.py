@@ -21,6 +21,7 @@ from dbdyno.stats.spark import bounds, describe_by_spark
 
 # pyspark leaves the sockets of its results to the garbage collector.
 pytestmark = [
+    pytest.mark.soak,
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]

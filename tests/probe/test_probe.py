@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from dbdyno import _core
+from dbdyno.bench.host.probe import LogArm
 from dbdyno.errors import PlanError
 from dbdyno.evidence import find_run
 from dbdyno.study.analysis.analyse import analyse
-from dbdyno.study.plan.host import host_study
+from dbdyno.study.library import find_study
+from dbdyno.study.plan.plan import Plan
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 SMALL = ("--file-size", "4MiB", "--sync", "dsync")
@@ -73,7 +75,7 @@ def test_every_commit_is_in_the_evidence_with_its_wait(dbdyno: Command) -> None:
 def test_the_counters_of_a_race_add_up(dbdyno: Command, tmp_path: Path) -> None:
     done = dbdyno("probe", "redo", "one", "two", "--race", "--commits", "500", *SMALL)
     assert done.returncode in (0, 1), done.stderr  # 1: the disk of a busy machine was not steady
-    assert "races the first path won" in done.stdout
+    assert "outliers prevented" in done.stdout, "also where the verdict is withheld"
     (log,) = analyse(find_run("last", tmp_path / "runs"))["logs"]
     race = log["race"]
     assert race["first"] + race["second"] == race["races"]
@@ -86,7 +88,7 @@ def test_the_counters_of_a_race_add_up(dbdyno: Command, tmp_path: Path) -> None:
 def test_two_runs_are_laid_side_by_side(dbdyno: Command, tmp_path: Path) -> None:
     for name in ("a", "b"):
         done = dbdyno("probe", "redo", name, "--commits", "200", "--out", name + "-runs", *SMALL)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode in (0, 1), done.stderr
     first, second = (next((tmp_path / f"{name}-runs").iterdir()) for name in ("a", "b"))
     done = dbdyno("compare", first, second)
     assert done.returncode in (0, 1), done.stderr
@@ -122,7 +124,7 @@ def test_an_open_loop_counts_from_the_intended_moment(dbdyno: Command, tmp_path:
         "--sync",
         "dsync",
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in (0, 1), done.stderr
     found = rows(
         dbdyno,
         "select count(*) as n, count(intended_ns) as meant,"
@@ -183,11 +185,11 @@ def test_an_interrupted_probe_removes_its_files_and_keeps_whole_blocks(dbdyno: C
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as child:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not list(tmp_path.glob("runs/*/blocks/*.json")) and time.monotonic() < deadline:
             time.sleep(0.05)
         child.send_signal(signal.SIGINT)
-        _, said = child.communicate(timeout=30)
+        _, said = child.communicate(timeout=120)
     assert child.returncode == 130
     assert "the probe's files are removed" in said
     assert not (tmp_path / "log").exists()
@@ -219,7 +221,7 @@ def test_flash_log_runs_on_two_paths_with_the_report_of_a_live_run(dbdyno: Comma
     )
     assert done.returncode == 0, done.stderr
     assert "flash log on against flash log off" in done.stdout
-    assert "races the first path won" in done.stdout
+    assert "outliers prevented" in done.stdout, "also where the verdict is withheld"
     run = find_run("last", disk / "runs")
     model = analyse(run)
     assert model["kind"] == "experiment"
@@ -229,17 +231,22 @@ def test_flash_log_runs_on_two_paths_with_the_report_of_a_live_run(dbdyno: Comma
     assert not list((disk / "b").iterdir())
 
 
+def on_host(study: str, options: dict[str, str]) -> Plan:
+    return find_study(study).plan(options, target="host")
+
+
 def test_the_arms_of_flash_log_differ_by_the_race_alone() -> None:
-    off, on = (arm.spec() for arm in host_study("flash-log", {"paths": "/x/a,/x/b"}).arms)
+    arms = on_host("flash-log", {"paths": "/x/a,/x/b"}).arms
+    off, on = (LogArm.of({"name": arm.name, **arm.parameters}).spec() for arm in arms)
     differing = {key for key in off if off[key] != on[key]}
     assert differing == {"name", "paths", "rule", "hand_over"}
     assert off["hand_over"], "its writes go through a thread too"
     with pytest.raises(PlanError, match="no factor 'colour'"):
-        host_study("flash-log", {"colour": "red"})
+        on_host("flash-log", {"colour": "red"})
     with pytest.raises(PlanError, match="a race needs two"):
-        host_study("flash-log", {"paths": "/x/a"})
+        on_host("flash-log", {"paths": "/x/a"})
     with pytest.raises(PlanError, match="does not run on this host"):
-        host_study("redo-size", {})
+        on_host("redo-size", {})
 
 
 def test_a_probe_that_was_not_opened_says_so(tmp_path: Path) -> None:

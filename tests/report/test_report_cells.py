@@ -10,8 +10,8 @@ import chromium
 import pytest
 import rendered
 
-from dbdyno.report import cells as pages
-from dbdyno.report import figures, reading, snapshot
+from dbdyno.pages import page_of, reading
+from dbdyno.report import figures, flat, terminal
 from dbdyno.report.figures import cells_rounds, cells_series, shades, theme
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\u202e\n"
@@ -233,16 +233,16 @@ def test_every_page_has_every_form(name: str):
     html = rendered.page(model)
     assert "<img" not in html
     assert "\u202e" not in html.split('id="analysis"')[0]
-    text = pages.render_text(model, width=100, color=False)
+    text = terminal.render_text(model, width=100, color=False)
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) <= 100
-    rows = pages.rows(model)
+    rows = flat.rows(model)
     assert len({tuple(row) for row in rows}) <= 1
     assert model == before
 
 
 def test_text_and_page_say_the_findings_and_what_to_do_next():
-    text = pages.render_text(recording(), width=100, color=False)
+    text = terminal.render_text(recording(), width=100, color=False)
     assert "! it began anew" in text
     assert "next: look" in text
     assert "redo writes" not in text  # the meaning stands on the page only
@@ -254,7 +254,7 @@ def test_text_and_page_say_the_findings_and_what_to_do_next():
 
 
 def test_the_page_of_now_has_every_digit_a_range_where_a_sum_means_nothing_and_a_mark():
-    text = pages.render_text(shown(), width=140, color=False)
+    text = terminal.render_text(shown(), width=140, color=False)
     assert "1 234 567" in text
     assert "10 to 90.25" in text
     assert "cel02 !" in text
@@ -263,11 +263,11 @@ def test_the_page_of_now_has_every_digit_a_range_where_a_sum_means_nothing_and_a
 
 
 def test_the_page_of_a_difference_has_the_share_as_printed_and_what_has_none():
-    text = pages.render_text(difference(), width=120, color=False)
+    text = terminal.render_text(difference(), width=120, color=False)
     for words in ("3.48 %", "551 342", "251.5", "passed by: BUSY", "reset: the cell's service"):
         assert words in text
     nothing = {**difference(), "rows": []}
-    assert "no counter has a difference" in pages.render_text(nothing, width=120, color=False)
+    assert "no counter has a difference" in terminal.render_text(nothing, width=120, color=False)
 
 
 def test_a_comparison_of_recordings_is_drawn_as_one_of_snapshots():
@@ -279,10 +279,10 @@ def test_a_comparison_of_recordings_is_drawn_as_one_of_snapshots():
         "sections": [],
         "verdict": {"word": "ok"},
     }
-    assert pages.rows(model) == []
-    given = {"width": 100, "color": False}
-    assert pages.render_text(model, **given) == snapshot.render_text(model, **given)
-    assert next(s.name for s in pages.order(model)) == "snapshot_head"
+    assert flat.rows(model) == []
+    one, other = page_of(model), page_of({**model, "kind": "snapshot"})
+    assert one.head == other.head
+    assert [section.name for section in one.sections] == [section.name for section in other.sections]
 
 
 @pytest.mark.parametrize("look", [theme.WIDE, theme.NARROW], ids=["wide", "narrow"])

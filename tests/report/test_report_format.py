@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.report import format as fmt
+from dbdyno.pages import format as fmt
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 UNITS_NS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}

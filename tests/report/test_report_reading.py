@@ -7,7 +7,7 @@ import math
 import pytest
 
 from dbdyno.errors import ReportError
-from dbdyno.report import reading
+from dbdyno.pages import reading
 from dbdyno.report.figures import draw
 
 

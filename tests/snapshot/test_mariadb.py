@@ -274,7 +274,7 @@ def test_a_watch_gives_active_sessions_and_who_blocked_whom(server: MariaServer,
 
 def _until_one_waits(server: MariaServer) -> None:
     ask = "select count(*) from information_schema.innodb_trx where trx_state = 'LOCK WAIT'"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     with server.connect() as connection, connection.cursor() as cursor:
         while cursor.execute(ask) and cursor.fetchone() != (1,) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -332,7 +332,7 @@ def test_digests_of_running_statements_are_seen_where_the_consumer_is_on(
 @pytest.mark.parametrize(
     ("dsn", "says"),
     [
-        ("mariadb://127.0.0.1:1/", "does not let us in"),
+        ("mariadb://127.0.0.1:1/", "cannot log in"),
         ("mariadb://host:nonsense/", "cannot be read"),
         ("mariadb://host/db?colour=red", "colour"),
     ],

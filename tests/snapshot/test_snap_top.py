@@ -173,7 +173,7 @@ class Terminal:
             env=environment(**variables),
         )
 
-    def until(self, text: str, patience_s: float = 20) -> str:
+    def until(self, text: str, patience_s: float = 120) -> str:
         end = time.monotonic() + patience_s
         while text not in self.said:
             assert time.monotonic() < end, f"{text!r} not in {self.said[-2000:]!r}"
@@ -188,7 +188,7 @@ class Terminal:
         """Its exit code; the terminal is as it was."""
         import termios
 
-        code = self.process.wait(20)
+        code = self.process.wait(120)
         while select.select([self.master], [], [], 0.2)[0]:
             self.said += os.read(self.master, 65536).decode(errors="replace")
         assert termios.tcgetattr(self.slave) == self.before
@@ -256,7 +256,7 @@ def test_a_load_is_seen(server: EmbeddedPostgres) -> None:
             text=True,
             env=environment(),
         )
-        until = time.monotonic() + 20
+        until = time.monotonic() + 120
         while watched.poll() is None and time.monotonic() < until:
             conn.execute("insert into seen select * from generate_series(1, 100)")
             time.sleep(0.01)
@@ -304,7 +304,7 @@ def test_mariadb_is_shown_too() -> None:
             text=True,
             env=environment(),
         )
-        until = time.monotonic() + 20
+        until = time.monotonic() + 120
         while watched.poll() is None and time.monotonic() < until:
             cursor.execute("insert into test.seen values (1), (2), (3)")
             time.sleep(0.01)

@@ -87,6 +87,6 @@ def test_errors_say_what_to_do(two: Lab):
     with pytest.raises(Error, match="names no snapshot"):
         run(two, "report", "1", "99")
     dead = make_conninfo("", host="127.0.0.1", port="1", connect_timeout="2")
-    with pytest.raises(Error, match="does not let us in"):
+    with pytest.raises(Error, match="cannot log in"):
         run(two, "take", "--target", dead)
     assert run(two, "report", "1").exit_code == 2

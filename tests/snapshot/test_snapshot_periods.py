@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import SnapshotError
-from dbdyno.snapshot.periods import baselines, compare, forget_baseline, keep_baseline, period
+from dbdyno.judge.snapshots import compare
+from dbdyno.snapshot.periods import baselines, forget_baseline, keep_baseline, period
 from dbdyno.snapshot.store import Store
 from dbdyno.snapshot.view import Column, View
 

@@ -122,7 +122,7 @@ def test_every_gate_has_a_rule() -> None:
     codes = {
         code
         for folder in sources
-        for file in folder.glob("*.py")
+        for file in folder.rglob("*.py")
         if "gate" in file.name or "verdict" in file.name
         for code in re.findall(r'\bcode="([^"]+)"', file.read_text())
     }

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.bench.kinds import kind_of
+from dbdyno.bench.postgres.prepare import check_scripts
 from dbdyno.errors import PlanError
 from dbdyno.study.library import STUDIES
 from dbdyno.study.plan.file import parse_plan
-from dbdyno.study.plan.plan import Arm, Plan, Script, Workload, on_target, plan_from_dict
+from dbdyno.study.plan.plan import Arm, Plan, Script, Workload, plan_from_dict
+from dbdyno.study.plan.targets import on_target
 from dbdyno.study.plan.typed import compiled, refusal, size_bytes, sizes
-from dbdyno.study.run.prepare import check_scripts
 
 PLAN = """\
 title = "t"
@@ -35,7 +37,7 @@ def parse(text: str) -> Plan:
 
 def test_a_plan_names_its_model_and_its_workload():
     plan = parse(PLAN)
-    assert plan.on_model
+    assert kind_of(plan.dsn).name == "model"
     assert plan.workload.kind == "commit-loop"
     assert plan.parameters_of(plan.arms[1]) == {"redo_bytes": "512", "think_ms": 2}
 

@@ -7,8 +7,17 @@ from pathlib import Path
 
 import pytest
 from trace_evidence import order_entry
+from trace_text import trace
 
 from dbdyno.trace.source import Traces, open_traces
+
+
+@pytest.fixture(scope="session")
+def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace that takes long enough to be interrupted while it is read."""
+    path = tmp_path_factory.mktemp("big") / "big.trc"
+    path.write_text(trace(orders=20_000) * 12)
+    return path
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from trace_batch import LOCK, Batch, write_batch
 from trace_text import REAL, needs_data
@@ -163,6 +164,43 @@ def test_files_are_paired_by_name(tmp_path: Path):
     assert model["account"]["basis"] == "run", "the stray file is in no number"
 
 
+def test_pairs_are_shown_in_text_and_html_the_largest_difference_first(tmp_path: Path):
+    one, two = write_jobs(tmp_path / "old"), write_jobs(tmp_path / "new", gets=40)
+    with open_traces([str(one)]) as base, open_traces([str(two)]) as other:
+        model = compare_traces(base, other, Question(names=("old", "new"), pair=r"(job\d+)"))
+    text = render_text(model, width=100, color=False)
+    shown = text[text.index("Pairs that differ most") :].splitlines()[1:8]
+    assert shown[0].split() == ["pair,", "response", "time", "old", "new", "difference", "change"]
+    assert [line.split()[0] for line in shown[1:7]] == [f"job{at}" for at in (5, 4, 3, 2, 1, 0)], "by difference"
+    assert "Pairs that differ most" in render_html(model)
+    many = [{**model["pairs"][0], "key": f"job{at}"} for at in range(12)]
+    text = render_text({**model, "pairs": many}, width=100, color=False)
+    assert "2 more" in " ".join(text.split()), text
+
+
+def test_warnings_on_two_sets_never_fill_half_a_page(tmp_path: Path):
+    model = compared(tmp_path, Batch(), Batch(seed=2))
+    long = {"code": "trace", "text": f"a.trc: {'torn ' * 400}", "next": "look"}
+    model["warnings"] = [{**long, "text": f"{at} {long['text']}"} for at in range(9)]
+    lines = render_text(model, width=80, color=False).splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith("! 0 a.trc"))
+    assert "5 more warnings; --format json has all" in "\n".join(lines[first:])
+    assert len([line for line in lines[first:] if "torn" in line]) <= 4 * 3
+    assert all(len(model["warnings"][at]["text"]) > 2000 for at in range(9)), "JSON has them whole"
+
+
+def test_too_few_blocks_make_a_verdict_provisional_by_the_one_rule():
+    """Five batches gave a verdict here while six blocks are the least everywhere else."""
+    from dbdyno.stats.stratified import Stratum, compare_totals
+
+    def side(count: int, each: float) -> list[Stratum]:
+        return [Stratum(np.array([each, each + 1] * count)[:count], np.ones(count))]
+
+    few = compare_totals(side(3, 100), side(3, 400))
+    assert (few.decision, few.blocks_least) == ("provisional", 6)
+    assert compare_totals(side(20, 100), side(20, 400)).decision == "slower"
+
+
 def test_a_pattern_that_pairs_nothing_says_what_it_found(tmp_path: Path):
     one, two = write_jobs(tmp_path / "old"), write_jobs(tmp_path / "new")
     with (
@@ -181,7 +219,7 @@ def test_the_answer_stands_in_text_json_and_html(tmp_path: Path):
     for width in (60, 80, 120):
         text = render_text(model, width=width, color=False)
         assert max(map(len, text.splitlines())) <= width
-    head = text[: text.index("Arms")]
+    head = text[: text.index("The arms")]
     for words in ("SLOWER", "response time", "database time", "other plan", "buffer gets", "hard parses", "in all"):
         assert words in head
     page = render_html(model)

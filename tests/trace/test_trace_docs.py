@@ -17,7 +17,7 @@ from dbdyno.trace.profile import DIMENSIONS
 from dbdyno.trace.source import Options, import_traces
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "trace.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "trace.md").read_text()
 EXAMPLES = ROOT / "examples"
 
 

@@ -11,7 +11,7 @@ from trace_text import ROOT, trace
 
 from command_line import dbdyno
 from dbdyno.errors import TraceError
-from dbdyno.report.trace import render_text
+from dbdyno.report.terminal import render_text
 from dbdyno.trace.columns import COLUMNS, CORE
 from dbdyno.trace.expression import condition, split, value
 from dbdyno.trace.profile import DIMENSIONS, Request, profile_page

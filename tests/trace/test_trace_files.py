@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
-from test_trace_cli import dbdyno
 from trace_text import DATA, REAL, needs_data, trace, write_set
 
+from command_line import dbdyno
 from dbdyno.trace.profile import Request, profile_page
 from dbdyno.trace.source import open_traces, read_trace
 from dbdyno.trace.statements import Request as StatementsRequest
@@ -75,24 +75,22 @@ def test_a_temporary_import_leaves_nothing_behind(file: Path, tmp_path: Path):
     assert list(place.iterdir()) == []
 
 
-@pytest.mark.parametrize("moment", range(5))
-def test_ctrl_c_at_any_moment_ends_with_130_and_leaves_nothing_behind(tmp_path: Path, moment: int):
+@pytest.mark.parametrize("moment", range(3))
+def test_ctrl_c_at_any_moment_ends_with_130_and_leaves_nothing_behind(tmp_path: Path, big: Path, moment: int):
     place = tmp_path / "tmp"
     place.mkdir()
-    big = tmp_path / "big.trc"
-    big.write_text(trace(orders=20_000) * 12)
     running = subprocess.Popen(
         [sys.executable, "-m", "dbdyno", "trace", "sql", str(big)],
         env={**os.environ, "TMPDIR": str(place)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not list(place.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.005)
     time.sleep(random.Random(moment).random() * 0.03)
     running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=60)
+    _, errors = running.communicate(timeout=120)
     assert (running.returncode, errors.strip()) in ((130, b""), (130, b"interrupted"))
     assert list(place.iterdir()) == []
 
@@ -108,7 +106,7 @@ def test_an_import_is_a_run_and_is_not_overwritten(file: Path, tmp_path: Path):
         "complete",
         "made.trc",
     )
-    again = dbdyno("trace", "import", file, "--out", out, stdin=subprocess.DEVNULL)
+    again = dbdyno("trace", "import", file, "--out", out)
     assert again.returncode == 2
     assert "--force" in again.stderr
     assert dbdyno("trace", "import", file, "--out", out, "--force").returncode == 0
@@ -235,7 +233,7 @@ def test_every_real_file_has_every_page(path: Path, tmp_path: Path):
     """Nothing that is in a real file breaks a page; its profile closes."""
     from dbdyno.errors import TraceError
     from dbdyno.report.html import render_html
-    from dbdyno.report.trace import render_text, rows
+    from dbdyno.report.terminal import render_text, rows
     from dbdyno.trace import timeline, tree, waits
     from dbdyno.trace.check import check_page
 

@@ -13,7 +13,7 @@ from trace_profile_json import line, profile
 
 from dbdyno.report import figures
 from dbdyno.report.html import render_html, write_html
-from dbdyno.report.trace import render_text, rows
+from dbdyno.report.terminal import render_text, rows
 from dbdyno.trace import report, statements, timeline, tree, waits
 from dbdyno.trace.profile import Request, page_of
 from dbdyno.trace.source import open_traces

@@ -12,7 +12,7 @@ from trace_profile_json import line, profile
 from dbdyno.cli.main import cli
 from dbdyno.errors import TraceError
 from dbdyno.report.html import render_html
-from dbdyno.report.trace import render_text, rows
+from dbdyno.report.terminal import render_text, rows
 from dbdyno.trace.profile import Request, page_of
 
 

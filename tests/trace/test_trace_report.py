@@ -13,10 +13,9 @@ from trace_batch import Batch, write_batch
 from trace_evidence import Evidence
 
 from dbdyno.cli.main import cli
+from dbdyno.report.branches import fitting, indented
 from dbdyno.report.html import render_html
-from dbdyno.report.trace import render_text
-from dbdyno.report.trace.sql import indented
-from dbdyno.report.trace.tree import fitting
+from dbdyno.report.terminal import render_text
 from dbdyno.trace.job import Options
 from dbdyno.trace.page import merged
 from dbdyno.trace.report import Request, report_page

@@ -86,7 +86,8 @@ def test_close_stands_apart_from_the_total_as_in_tkprof(tmp_path: Path):
 def test_thousands_of_statements_are_a_line_each_beyond_the_first_cards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    from dbdyno.report.trace import render_text, sql
+    from dbdyno.pages import trace_statements as sql
+    from dbdyno.report.terminal import render_text
 
     monkeypatch.setattr(sql, "CARDS_MOST", 3)
     file = tmp_path / "many.trc"

@@ -18,6 +18,8 @@
 //! Limits: one event, one class; what depends on the single wait (a long message from the client is think time, a short one a
 //! round trip) is decided where single waits are known.
 
+#![allow(clippy::doc_markdown)] // names of products
+
 use std::collections::HashMap;
 use std::sync::LazyLock;
 

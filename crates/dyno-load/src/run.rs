@@ -230,7 +230,7 @@ fn merge(report: &mut BlockReport, outcome: Outcome) {
 ///
 /// Up to two sessions per core each has a thread: the server's answer wakes it directly. Beyond, a
 /// thread per core takes the answers in batches; fewer threads cost less CPU and, on a quiet
-/// machine, throughput (`docs/performance.md`).
+/// machine, throughput (`docs/explanation/performance.md`).
 fn threads(sessions: usize, cores: usize) -> usize {
     if sessions <= 2 * cores { sessions } else { cores }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use dyno_evidence::{Metrics, Waits};
+use dyno_evidence::{Call, CallKind, CallsWriter, Metrics, Waits};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -55,4 +55,65 @@ pub(crate) fn write_metrics(py: Python<'_>, dir: PathBuf, name: &str, columns: &
     };
     py.detach(|| dyno_evidence::write_metrics(&dir, name, &metrics))
         .map_err(|e| raise(py, "EvidenceError", &e.to_string()))
+}
+
+/// Writes `<dir>/<name>.parquet` with the transactions that a bench in Python timed, given as a dict of equally long
+/// lists: arm, block, slice, session, statement, started_ns, elapsed_ns, rows, error (None where it went well).
+/// Returns the number of rows.
+#[pyfunction]
+pub(crate) fn write_calls(py: Python<'_>, dir: PathBuf, name: &str, columns: &Bound<'_, PyDict>) -> PyResult<u64> {
+    let (arms, arm) = words(column(columns, "arm")?);
+    let (statements, statement) = words(column(columns, "statement")?);
+    let codes: Vec<Option<String>> = column(columns, "error")?;
+    let (errors, code) = words(codes.iter().map(|code| code.clone().unwrap_or_default()).collect());
+    let failed: Vec<bool> = codes.iter().map(Option::is_some).collect();
+    let block: Vec<u32> = column(columns, "block")?;
+    let slice: Vec<u32> = column(columns, "slice")?;
+    let session: Vec<u16> = column(columns, "session")?;
+    let started_ns: Vec<i64> = column(columns, "started_ns")?;
+    let elapsed_ns: Vec<i64> = column(columns, "elapsed_ns")?;
+    let rows: Vec<i64> = column(columns, "rows")?;
+    let lengths = [statement.len(), failed.len(), block.len(), slice.len(), session.len()];
+    let times = [started_ns.len(), elapsed_ns.len(), rows.len()];
+    if lengths.iter().chain(&times).any(|&length| length != arm.len()) {
+        return Err(raise(py, "EvidenceError", "the columns of calls are not equally long"));
+    }
+    let calls: Vec<Call> = (0..arm.len())
+        .map(|at| Call {
+            block: block[at],
+            slice: slice[at],
+            session: session[at],
+            arm: arm[at],
+            statement: statement[at],
+            kind: CallKind::Transaction,
+            started_ns: started_ns[at],
+            elapsed_ns: elapsed_ns[at],
+            rows: rows[at],
+            error: if failed[at] { u8::try_from(code[at] + 1).unwrap_or(u8::MAX) } else { 0 },
+            tries: 1,
+            ..Call::new()
+        })
+        .collect();
+    py.detach(|| {
+        let mut writer = CallsWriter::create(&dir, name, &arms, &statements)?;
+        writer.push(&calls, &errors)?;
+        writer.finish()
+    })
+    .map_err(|e: dyno_evidence::EvidenceError| raise(py, "EvidenceError", &e.to_string()))
+}
+
+/// The different words of a column in the order in which they come, and the place of each entry's among them.
+fn words(column: Vec<String>) -> (Vec<String>, Vec<u16>) {
+    let mut found: Vec<String> = Vec::new();
+    let places = column
+        .into_iter()
+        .map(|word| {
+            let at = found.iter().position(|known| *known == word).unwrap_or_else(|| {
+                found.push(word);
+                found.len() - 1
+            });
+            u16::try_from(at).unwrap_or(u16::MAX)
+        })
+        .collect();
+    (found, places)
 }

@@ -26,7 +26,7 @@ mod _core {
     #[pymodule_export]
     use crate::catalogue::{wait_class, wait_classes, wait_events};
     #[pymodule_export]
-    use crate::evidence::{write_metrics, write_waits};
+    use crate::evidence::{write_calls, write_metrics, write_waits};
     #[pymodule_export]
     use crate::load::{Load, check_script};
     #[pymodule_export]

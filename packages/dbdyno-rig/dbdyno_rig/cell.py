@@ -34,7 +34,7 @@ class Extra:
 
 @dataclass
 class IormPlan:
-    """Resource management as it was given; the part that the model knows is in force there."""
+    """Resource management as it was given; the part that the model knows is in effect there."""
 
     objective: str = "basic"
     database: list[str] = field(default_factory=list)

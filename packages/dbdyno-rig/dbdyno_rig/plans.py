@@ -1,8 +1,8 @@
-"""ALTER IORMPLAN of a modelled cell: resource management, checked and put in force.
+"""ALTER IORMPLAN of a modelled cell: resource management, checked and put in effect.
 
     alter iormplan dbplan=((name=ORCL, share=4, flashLog=off), (name=other, share=1))
 
-Shares, levels with allocations, limits, flashCache and flashLog per database are in force in the
+Shares, levels with allocations, limits, flashCache and flashLog per database are in effect in the
 model at once; directives without a share, a level and a limit say nothing of disks. An objective is
 kept and shown, and changes nothing; categories are unknown.
 """
@@ -54,7 +54,7 @@ def alter_iorm_plan(cell: Cell, change: Change) -> str:
 
 
 def _put_plan(cell: Cell, lines: Sequence[str]) -> None:
-    """Puts directives in force; those of an inactive plan are not."""
+    """Puts directives in effect; those of an inactive plan are not."""
     directives = [dict(word.split("=", 1) for word in line.split(",")) for line in lines]
     plan = {_known_as(one["name"]): _in_model(one) for one in directives}
     cell.rack.command(cell.number, "plan", plan=plan if cell.plan.active else {})

@@ -6,7 +6,7 @@
 
 ALTER IORMPLAN dbplan= replaces the whole plan of the databases and nothing else of the plan. So a
 plan may be changed only where every directive that was found can be written again: a directive that
-is not name=value words is a refusal, as is a plan that is not in force.
+is not name=value words is a refusal, as is a plan that is not in effect.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class IormPlan:
 
     @property
     def active(self) -> bool:
-        """Whether the plan is in force."""
+        """Whether the plan is in effect."""
         return self.status.lower() == "active"
 
 

@@ -213,7 +213,7 @@ def plan_undo(
     ours: Mapping[Host, tuple[Directives, ...]],
     access: Access,
 ) -> PlanUndo:
-    """The undo that puts the plans found back, whichever of ours is in force."""
+    """The undo that puts the plans found back, whichever of ours is in effect."""
     cells = tuple(
         {
             "address": host.address,

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.cells.catalogue import FAMILIES, metric, request_counters, rule
 from dbdyno.cells.clocks import Clock, clocks_of
 from dbdyno.cells.identity import known_as
+from dbdyno.cells.kinds import kind_of
 from dbdyno.cells.record import cells_of
-from dbdyno.cells.skew import kind_of
 from dbdyno.errors import CellsError
 
 if TYPE_CHECKING:

@@ -9,18 +9,18 @@ import click
 from dbdyno.cli.main import LazyGroup
 
 ROWS = {
-    "copy": ("dbdyno.cli.cells_copy", "Files onto every cell."),
-    "diff": ("dbdyno.cli.cells_diff", "What the cells did between two collections."),
-    "history": ("dbdyno.cli.cells_history", "The last hours, from the history that cells keep."),
-    "import": ("dbdyno.cli.cells_import", "Archived answers of CellCLI as evidence."),
-    "record": ("dbdyno.cli.cells_record", "Keep every metric as evidence, round by round."),
-    "restore": ("dbdyno.cli.cells_restore", "Put IORM plans back that a run left behind."),
-    "run": ("dbdyno.cli.cells_run", "One command on every cell."),
-    "script": ("dbdyno.cli.cells_script", "The commands of a file on every cell."),
-    "setup-keys": ("dbdyno.cli.cells_setup_keys", "A key for the cells, host keys looked at."),
-    "show": ("dbdyno.cli.cells_show", "What every cell says now, side by side."),
-    "skew": ("dbdyno.cli.cells_skew", "Which cell, disk or flash module differs."),
-    "watch": ("dbdyno.cli.cells_watch", "What the cells do from round to round."),
+    "copy": ("dbdyno.cli.cells_copy", "Copy files to every cell."),
+    "diff": ("dbdyno.cli.cells_diff", "Show what the cells did between two collections."),
+    "history": ("dbdyno.cli.cells_history", "Record the last hours from the history that cells keep."),
+    "import": ("dbdyno.cli.cells_import", "Import saved output of CellCLI, dcli or cellsrvstat."),
+    "record": ("dbdyno.cli.cells_record", "Record every metric as evidence, at an interval."),
+    "restore": ("dbdyno.cli.cells_restore", "Restore IORM plans that a run left changed."),
+    "run": ("dbdyno.cli.cells_run", "Run one command on every cell."),
+    "script": ("dbdyno.cli.cells_script", "Run the commands of a file on every cell."),
+    "setup-keys": ("dbdyno.cli.cells_setup_keys", "Set up SSH keys on the cells, with host keys checked."),
+    "show": ("dbdyno.cli.cells_show", "Show current metrics, a column per cell."),
+    "skew": ("dbdyno.cli.cells_skew", "Find the cell, disk or flash module that differs."),
+    "watch": ("dbdyno.cli.cells_watch", "Watch rates and latencies at an interval."),
 }
 
 

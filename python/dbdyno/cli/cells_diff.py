@@ -21,7 +21,7 @@ from dbdyno.cli.pages import FORMATS, show_page
     type=click.Choice(("cell", "object", "both")),
     default="cell",
     show_default=True,
-    help="Put objects together, or cells, or keep both apart.",
+    help="Aggregate objects, or cells, or neither.",
 )
 @click.option("--all", "everything", is_flag=True, help="Counters that did not move, too.")
 @folder_option
@@ -35,7 +35,7 @@ from dbdyno.cli.pages import FORMATS, show_page
     "-o",
     "output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write to this file; its suffix tells the format.",
+    help="Write to this file; its suffix selects the format.",
 )
 def command(
     before: str,

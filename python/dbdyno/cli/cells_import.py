@@ -15,7 +15,9 @@ SHOWN = 20
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @share_option
 @click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="The run folder to be made.")
-@click.option("--cell", default="", metavar="NAME", help="Whose FILES are, where neither they nor their names say.")
+@click.option(
+    "--cell", default="", metavar="NAME", help="The cell's name, where neither FILES nor their names tell it."
+)
 def command(files: tuple[Path, ...], out: Path, cell: str) -> None:
     """FILES of what CellCLI, dcli or cellsrvstat printed as evidence: text, XML, JSON, metric
     history, ExaWatcher's archive; as they are or packed (bz2, gz, xz).

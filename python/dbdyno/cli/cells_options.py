@@ -33,7 +33,7 @@ def reach_options(function: F) -> F:
         "groups",
         multiple=True,
         metavar="FILE",
-        help="Cells: a file with a name a line, as dcli reads it.",
+        help="Cells: a file with one name per line, as for dcli.",
     )
     return hosts(groups(way_options(function)))
 
@@ -48,7 +48,7 @@ def way_options(function: F) -> F:
             multiple=True,
             metavar="FILE",
             type=click.Path(path_type=Path, dir_okay=False, exists=True),
-            help="Private key; else the agent and the SSH configuration.",
+            help="Private key; by default the agent and the SSH configuration.",
         ),
         click.option(
             "--known-hosts",
@@ -61,7 +61,7 @@ def way_options(function: F) -> F:
             type=click.Path(path_type=Path, dir_okay=False, exists=True),
             help="SSH configuration instead of the user's own, as ssh -F.",
         ),
-        click.option("--jump", metavar="[USER@]HOST[:PORT]", help="Go through this host."),
+        click.option("--jump", metavar="[USER@]HOST[:PORT]", help="Connect through this host (ssh -J)."),
         click.option(
             "--timeout",
             default=30.0,

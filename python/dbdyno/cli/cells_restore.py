@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("name", metavar="RUN")
 @folder_option
-@click.option("--dry-run", is_flag=True, help="Show what would be sent, change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent; change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Put the plans back without asking.")
 @way_options
 def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> None:
@@ -32,10 +32,10 @@ def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> N
     \b
     dbdyno cells restore last --dry-run
     """
+    from dbdyno.bench.cells.restore import undo_of, way_of
     from dbdyno.errors import CellsError
     from dbdyno.evidence import find_run
     from dbdyno.evidence.trust import refuse_foreign
-    from dbdyno.study.run.cells_restore import undo_of, way_of
 
     run = find_run(name, folder)
     refuse_foreign(run.path)

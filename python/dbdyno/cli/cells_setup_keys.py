@@ -31,10 +31,10 @@ _STRICT = (
     show_default=True,
     help="The key to use, made where there is none.",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be done, do nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do it without asking, host keys excepted.")
-@click.option("--remove", is_flag=True, help="Take the public key away from every cell.")
-@click.option("--accept-new", is_flag=True, help="Take host keys that are not known. A changed one is never taken.")
+@click.option("--remove", is_flag=True, help="Remove the public key from every cell.")
+@click.option("--accept-new", is_flag=True, help="Accept unknown host keys. A changed one is never accepted.")
 def command(new_key: Path, dry_run: bool, yes: bool, remove: bool, accept_new: bool, **reach: Any) -> None:
     """Makes an ed25519 key where there is none, shows the host key of every cell, and puts the
     public key on each. What is done already is left alone; a second call changes nothing.

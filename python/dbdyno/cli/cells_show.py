@@ -38,7 +38,7 @@ FIXED, CELL_WIDTH = 60, 15
     type=click.Choice(("cell", "object", "both")),
     default="cell",
     show_default=True,
-    help="Put objects together, or cells, or keep both apart.",
+    help="Aggregate objects, or cells, or neither.",
 )
 @click.option("-d", "--desc", is_flag=True, help="The meaning of each metric, from the cells.")
 @click.option(
@@ -61,7 +61,7 @@ FIXED, CELL_WIDTH = 60, 15
     "-o",
     "output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write to this file; its suffix tells the format.",
+    help="Write to this file; its suffix selects the format.",
 )
 def command(
     by: str,

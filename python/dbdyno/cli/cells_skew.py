@@ -28,7 +28,7 @@ from dbdyno.cli.pages import FORMATS, show_page
     "-o",
     "output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write to this file; its suffix tells the format.",
+    help="Write to this file; its suffix selects the format.",
 )
 def command(
     name: str,
@@ -49,8 +49,8 @@ def command(
     """
     from dbdyno.cells.collect import pattern_of
     from dbdyno.cells.series import measured
-    from dbdyno.cells.skew import ROUNDS_LEAST, skew_page
     from dbdyno.evidence.run import find_run
+    from dbdyno.judge.cells_skew import ROUNDS_LEAST, skew_page
 
     kind = form_of(form, output, FORMATS)
     pattern = pattern_of(mask)

@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     type=click.Choice(("cell", "object", "both")),
     default="cell",
     show_default=True,
-    help="Put objects together, or cells, or keep both apart.",
+    help="Aggregate objects, or cells, or neither.",
 )
-@click.option("--top", type=click.IntRange(1), help="Errors, then what lies farthest off its average: the top N lines.")
+@click.option(
+    "--top", type=click.IntRange(1), help="Show the top N lines: errors first, then what is farthest from its average."
+)
 @click.option("--format", "form", type=click.Choice(("table", "jsonl")), default="table", help="Form of the output.")
 def command(every: float, lasting: float | None, by: str, top: int | None, form: str, **reach: Any) -> None:
     """What the cells do from round to round: rates, latencies and levels, each beside its average since the watch

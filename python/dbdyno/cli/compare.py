@@ -1,4 +1,4 @@
-"""`dbdyno compare`: recompute one run, lay two runs side by side, or two sets of traces."""
+"""`dbdyno compare`: analyse one run again, compare two runs or two sets of traces."""
 
 from __future__ import annotations
 
@@ -157,7 +157,8 @@ def _compare_periods(
     form: str | None,
     output: Path | None,
 ) -> None:
-    from dbdyno.snapshot.periods import compare, period
+    from dbdyno.judge.snapshots import compare
+    from dbdyno.snapshot.periods import period
     from dbdyno.snapshot.store import Store
 
     if len(names) != 2:
@@ -177,7 +178,7 @@ def _compare_cells(
     form: str | None,
     output: Path | None,
 ) -> None:
-    from dbdyno.cells.compare_page import compare_page, recordings
+    from dbdyno.judge.cells_page import compare_page, recordings
 
     if len(runs) != 2 or any(run.manifest.get("kind") != CELLS for run in runs):
         raise CellsError(

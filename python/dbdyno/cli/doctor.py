@@ -1,4 +1,4 @@
-"""`dbdyno doctor`: what this engine and this user can give, and what falls away without it."""
+"""`dbdyno doctor`: checks server, role and machine: what dbdyno can do with them, and what it cannot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dbdyno.cli.output import format_options, show_rows
 @click.option("--target", help="The engine, e.g. postgresql://user@host/db. Default: embedded.")
 @format_options
 def command(target: str | None, form: str | None, output: Path | None) -> None:
-    """Say what this engine and this user can give, and what falls away without it.
+    """Check server, role and machine: what dbdyno can do with them, and what it cannot.
 
     A role without superuser and a server without OS access are normal cases.
     """

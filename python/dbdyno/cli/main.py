@@ -18,21 +18,21 @@ from dbdyno import visible
 from dbdyno.errors import Error
 
 COMMANDS = {
-    "cells": ("dbdyno.cli.cells", "Storage cells over SSH: all of them at once."),
-    "compare": ("dbdyno.cli.compare", "Recompute and show a run, or lay two runs side by side."),
-    "doctor": ("dbdyno.cli.doctor", "What this engine and this user can give."),
-    "model": ("dbdyno.cli.model", "Machines in virtual time: show, check, fit, hold to claims."),
-    "plan": ("dbdyno.cli.plan", "Write an example plan; say what a plan would do."),
-    "probe": ("dbdyno.cli.probe", "Put real files under the I/O of a log writer."),
-    "report": ("dbdyno.cli.report", "Render the report of a run again."),
-    "restore": ("dbdyno.cli.restore", "Put back the server settings that a killed run left changed."),
+    "cells": ("dbdyno.cli.cells", "Storage cells over SSH, all at once."),
+    "compare": ("dbdyno.cli.compare", "Analyse a run again, or compare two runs, traces, periods or recordings."),
+    "doctor": ("dbdyno.cli.doctor", "Check server, role and machine."),
+    "model": ("dbdyno.cli.model", "Modelled machines: show, check, fit, validate against published results."),
+    "plan": ("dbdyno.cli.plan", "Write an example plan; show what a plan would do."),
+    "probe": ("dbdyno.cli.probe", "Measure log-write latency on real files."),
+    "report": ("dbdyno.cli.report", "Write the report of a run: HTML, text, figures."),
+    "restore": ("dbdyno.cli.restore", "Restore server settings that a killed run left changed."),
     "run": ("dbdyno.cli.run", "Run a study or a plan: arms in random order, every latency kept."),
     "runs": ("dbdyno.cli.runs", "List the runs."),
     "snap": ("dbdyno.cli.snap", "Snapshots of a live engine, and what happened between two."),
     "sql": ("dbdyno.cli.sql", "Query the evidence of a run."),
     "stats": ("dbdyno.cli.stats", "Statistics on any evidence, CSV or Parquet."),
     "studies": ("dbdyno.cli.studies", "List the built-in studies, or show one."),
-    "trace": ("dbdyno.cli.trace", "Read traces: where did the time go, closed to the microsecond."),
+    "trace": ("dbdyno.cli.trace", "Oracle traces: where the time went, accounted for to the microsecond."),
 }
 
 
@@ -102,7 +102,7 @@ def cli(debug: bool) -> None:
 
 def entry() -> NoReturn:
     """The console script: runs the command and turns every ending into an exit code."""
-    from dbdyno.cli.signals import INTERRUPTED, Listener
+    from dbdyno.signals import INTERRUPTED, Listener
 
     debug = "--debug" in sys.argv
     visible.install()
@@ -138,7 +138,7 @@ def entry() -> NoReturn:
             )
             sys.exit(2)
         click.echo(
-            f"dbdyno: a fault in dbdyno itself: {type(error).__name__}: {error}\n"
+            f"dbdyno: internal error; please report it: {type(error).__name__}: {error}\n"
             "  next: run the command again with `dbdyno --debug ...` and report what it prints",
             err=True,
         )

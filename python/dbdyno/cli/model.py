@@ -11,12 +11,12 @@ from dbdyno.cli.main import LazyGroup
 ROWS = {
     "list": ("dbdyno.cli.model_list", "The machines that come with dbdyno."),
     "show": ("dbdyno.cli.model_show", "A machine: its parts drawn, every parameter explained."),
-    "new": ("dbdyno.cli.model_new", "Write a machine of your own to start from."),
-    "check": ("dbdyno.cli.model_check", "Check a machine file; name what is wrong in it."),
+    "new": ("dbdyno.cli.model_new", "Write a machine file to start from."),
+    "check": ("dbdyno.cli.model_check", "Check a machine file."),
     "calibrate": ("dbdyno.cli.model_calibrate", "Fit a device to measured latencies."),
     "cells": ("dbdyno_rig.command", "Modelled storage cells that answer over SSH."),
     "trace": ("dbdyno.cli.model_trace", "Write a modelled run as Oracle trace files."),
-    "claims": ("dbdyno.cli.model_claims", "Hold the model to what was published."),
+    "claims": ("dbdyno.cli.model_claims", "Validate the model against published results."),
 }
 
 

@@ -13,7 +13,7 @@ from dbdyno.errors import ModelError
 @click.argument("name", metavar="FILE|NAME")
 @click.option("--format", "form", type=click.Choice(("table", "json")), help="Form of the output.")
 def command(name: str, form: str | None) -> None:
-    """Check a machine file. A mistake is told with its line, its key and what is allowed; exit 2.
+    """Check a machine file. A mistake is reported with its line, its key and what is allowed; exit 2.
 
     \b
     dbdyno model check my.toml

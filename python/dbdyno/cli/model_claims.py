@@ -23,7 +23,7 @@ from dbdyno.visible import own
 @click.option("--seed", type=click.IntRange(0), help="The dice; the default is always the same.")
 @page_options
 def command(only: str, replications: int, seed: int | None, form: str | None, output: Path | None) -> None:
-    """Hold the model to the published claims N1 to N15: band, what it gives now, holds or not.
+    """Validate the model against the published results N1 to N15: expected range, result, confirmed or not.
 
     Every number comes out of a run on a built-in machine; nothing is stored. Exit 1 if a claim
     does not hold.

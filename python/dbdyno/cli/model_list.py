@@ -22,9 +22,9 @@ def command(form: str | None, output: Path | None) -> None:
 
 def _suits(name: str) -> list[str]:
     """The studies that can run on this machine with their factors' defaults."""
+    from dbdyno.bench.model.bench import check_on_model
     from dbdyno.model.machine import machine_of
     from dbdyno.study.library import STUDIES
-    from dbdyno.study.run.model import check_on_model
 
     machine = machine_of(name)
     found = []

@@ -43,7 +43,7 @@ share_option = click.option(
     is_flag=True,
     expose_value=False,
     callback=lambda ctx, option, value: share(value),
-    help="Let others read what is recorded (within the umask); without it only you can.",
+    help="Let others read the run folder, within the umask; by default only you can.",
 )
 
 
@@ -55,14 +55,14 @@ def written_as(formats: Sequence[str], suffixes: str = "") -> Callable[[F], F]:
         "-o",
         "output",
         type=click.Path(path_type=Path, dir_okay=False),
-        help=f"Write to this file; its suffix tells the format{suffixes}.",
+        help=f"Write to this file; its suffix selects the format{suffixes}.",
     )
     safe = click.option(
         "--csv-safe",
         is_flag=True,
         expose_value=False,
         callback=_remember_safe,
-        help="CSV for a spreadsheet: a ' before text that it would take for a formula.",
+        help="CSV for a spreadsheet: put a ' before text that it would read as a formula.",
     )
     return lambda function: file(form(safe(function)))
 

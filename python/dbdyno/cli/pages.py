@@ -1,7 +1,6 @@
 """How a page (about traces, models, snapshots) is written: --format and -o, one way for all rooms.
 
-A page's kind names the package of `dbdyno.report` that renders it; nothing of a report is imported
-for JSON.
+Nothing of a report is imported for JSON.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +42,14 @@ def show_page(model: dict[str, Any], form: str | None, output: Path | None, **wo
 
         write_figure(model, output)
     elif kind in ("csv", "jsonl"):
-        show_rows(_pages(model).rows(model), kind, output)
+        from dbdyno.report.flat import rows
+
+        show_rows(rows(model), kind, output)
     else:
+        from dbdyno.report.terminal import render_text
+
         width, color = terminal(output)
-        put(_pages(model).render_text(model, width=width, color=color, **words), output)
+        put(render_text(model, width=width, color=color, **words), output)
     if output is not None:
         click.echo(str(output), err=True)
 
@@ -72,12 +74,12 @@ def terminal(output: Path | None) -> tuple[int, bool]:
     return int(columns) if columns.isdigit() and int(columns) > 0 else 100, color
 
 
-def _pages(model: dict[str, Any]) -> Any:
-    return import_module(f"dbdyno.report.{model['kind']}")
-
-
 def _own_file(model: dict[str, Any], suffix: str) -> str | None:
-    """What only this kind of page can be written as; None where it has no such file."""
-    make = getattr(_pages(model), "own_file", None) if model["kind"] == "model" else None
-    text: str | None = make(model, suffix) if make else None
-    return text
+    """What only this kind of page can be written as: a machine's drawing, a fit as text; None of others."""
+    page = model.get("page")
+    if page == "machine" and suffix == "svg":
+        from dbdyno.pages import reading
+        from dbdyno.report.figures import machine
+
+        return machine.svg(reading.read(model)) + "\n"
+    return str(model["toml"]) if page == "calibration" and suffix == "toml" else None

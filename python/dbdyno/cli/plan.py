@@ -12,7 +12,7 @@ from dbdyno.errors import PlanError
 
 @click.group("plan")
 def command() -> None:
-    """Write an example plan; say what a plan would do."""
+    """Write an example plan; show what a plan would do."""
 
 
 @command.command("new")
@@ -36,7 +36,8 @@ def new(file: Path, force: bool) -> None:
 @click.option("--target", help="Another engine or model than the plan's.")
 def check(file: Path, target: str | None) -> None:
     """Say what a plan would do, on the engine it names, without doing it."""
-    from dbdyno.study.plan.check import describe
     from dbdyno.study.plan.file import read_plan
+    from dbdyno.study.plan.targets import on_target
+    from dbdyno.study.run.check import describe
 
-    click.echo(describe(read_plan(file), target), nl=False)
+    click.echo(describe(on_target(read_plan(file), target)), nl=False)

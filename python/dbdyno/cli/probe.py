@@ -1,4 +1,4 @@
-"""`dbdyno probe`: real devices under the I/O of a database, each command in a file of its own."""
+"""`dbdyno probe`: the latency of a database's I/O on real devices, a file per command."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ class _ProbeGroup(LazyGroup):
 
 @click.group("probe", cls=_ProbeGroup)
 def command() -> None:
-    """Put real files under the I/O of a database; every latency is kept as evidence."""
+    """Measure the latency of a database's I/O on real files; every latency is kept as evidence."""

@@ -144,10 +144,10 @@ def command(
     dbdyno probe redo /disk/redo /flash/redo --race --sessions 20
     """
     from dbdyno.bench.host.probe import LogArm
-    from dbdyno.study.plan.host import HostPlan
-    from dbdyno.study.run.host import start_on_host
+    from dbdyno.signals import Interrupted
+    from dbdyno.study.plan.host import log_plan
+    from dbdyno.study.run.execute import start
     from dbdyno.study.run.progress import for_stream
-    from dbdyno.study.run.stopping import Interrupted
 
     if race and path2 is None:
         raise PlanError("a race needs two paths", where="--race", next_step="name a second file")
@@ -166,16 +166,16 @@ def command(
         outlier_ns=outlier,
         keep=keep,
     )
-    plan = HostPlan(
-        title="probe redo race" if race else "probe redo",
+    plan = log_plan(
+        "probe redo race" if race else "probe redo",
+        [arm.with_files()],
         question="How long do the writes of a log take here?",
         kind="probe",
-        arms=[arm.with_files()],
         schedule=_schedule(length, commits),
     )
     progress = for_stream()
     try:
-        run = start_on_host(plan, out, progress, seed=seed)
+        run = start(plan, out, progress, seed=seed)
     except Interrupted as stop:
         progress.end()
         click.echo("interrupted: the probe's files are removed; whole blocks are kept", err=True)

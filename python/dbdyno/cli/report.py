@@ -28,7 +28,7 @@ FORMATS = ("html", "text", "table", "json", "csv", "jsonl")
     "-o",
     "output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write to this file; its suffix tells the format (default: report.html in the run).",
+    help="Write to this file; its suffix selects the format (default: report.html in the run).",
 )
 @click.option(
     "--figures",
@@ -71,7 +71,7 @@ def _model(run: Run) -> dict[str, Any]:
     from dbdyno.cells.record import KIND
 
     if run.manifest.get("kind") == KIND:
-        from dbdyno.cells.report import report_page
+        from dbdyno.judge.cells_report import report_page
 
         return report_page(run)
     from dbdyno.study.analysis.analyse import analyse

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--keep", is_flag=True, help="The values are meant to stay: forget what they were; change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Put them back without asking.")
 def command(name: str | None, every: bool, target: str, folder: Path, dry_run: bool, keep: bool, yes: bool) -> None:
-    """Put back the server settings that RUN altered, where it was killed together with its guardian.
+    """Restore the server settings that RUN changed, where it was killed together with its guardian.
 
     Compares first: a setting that somebody else has changed since is left as it is. Storage cells
     have a command of their own, `dbdyno cells restore`.

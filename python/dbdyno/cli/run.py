@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     metavar="NAME=VALUE",
     help="Set a factor; on a model also a parameter of the machine: PATH=V1,V2.",
 )
-@click.option("--blocks", type=click.IntRange(2, 100_000), help="Blocks that count.")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Replays an order of arms.")
+@click.option("--blocks", type=click.IntRange(2, 100_000), help="Measured blocks.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the order of arms; replays a run's.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--quick", is_flag=True, help="A short run: fewer blocks, wider intervals.")
 @click.option("--aa", is_flag=True, help="One arm against itself: the noise floor.")
 @click.option("--resume", "resume_name", metavar="RUN", help="Finish a run that was cut short.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done, do nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
 @click.option(
     "-y",
     "--yes",
@@ -78,84 +78,92 @@ def command(
     dbdyno run --resume RUN                   what an interrupted run has not yet run
     dbdyno run flash-log --target cells:@cell_group --set database=SALES    on storage cells
     """
-    from dbdyno.cli.run_cells import INTERRUPTED, plan_on_cells, resume_on_cells, start_on_cells
-    from dbdyno.study.plan.cells import is_cells
+    from dbdyno.cli.cells_options import access_of
+    from dbdyno.signals import Interrupted
     from dbdyno.study.run.progress import for_stream
-    from dbdyno.study.run.stopping import Interrupted
 
     cut = None if resume_name is None else _cut(what, resume_name, out)
-    on_cells = is_cells(target) if cut is None else "iorm" in cut.manifest
+    plan = None if cut is not None else _plan(what, _options(settings), target, quick, blocks, aa)
+    reached = {"reach": lambda: access_of(ways), "user": ways["user"]}
+    if dry_run:
+        click.echo(_foretold(plan, cut, target, out, reached), nl=False)
+        return
     progress = for_stream()
     try:
-        if cut is not None and on_cells:
-            run = resume_on_cells(cut, target, ways, progress, dry_run, yes)
-        elif on_cells:
-            plan = plan_on_cells(what, target or "", _options(settings), quick, blocks, aa)
-            run = start_on_cells(plan, ways, out, progress, seed, dry_run, yes)
-        elif dry_run:
-            click.echo(_foretold(what, settings, target, quick, blocks, aa, cut), nl=False)
-            return
-        elif cut is not None:
-            run = _resume(cut, target, progress, yes)
-        else:
-            run = _start(what, settings, target, quick, blocks, aa, out, seed, progress)
+        run = _carried_out(plan, cut, target, out, seed, progress, reached, yes)
     except Interrupted as stop:
         progress.end()
-        click.echo(INTERRUPTED if on_cells else _INTERRUPTED, err=True)
+        click.echo(_interrupted(plan, cut), err=True)
         raise click.exceptions.Exit(130) from stop
-    if run is not None:
-        show(run)
+    show(run)
 
 
-_INTERRUPTED = (
-    "interrupted: the engine is as it was; whole blocks are kept; "
-    "`dbdyno runs` lists the run, `dbdyno run --resume last` finishes it"
-)
+def _interrupted(plan: Plan | None, cut: Run | None) -> str:
+    from dbdyno.bench.kinds import kind_named, kind_of
+
+    kind = kind_of(plan.dsn) if plan is not None else kind_named(cut.manifest["bench"] if cut else "")
+    traits = kind.bench().traits
+    goes_on = "" if traits.refuses_resume else ", `dbdyno run --resume last` finishes it"
+    return f"interrupted: {traits.interrupted}; whole blocks are kept; `dbdyno runs` lists the run{goes_on}"
 
 
-def _foretold(
-    what: str | None,
-    settings: tuple[str, ...],
-    target: str | None,
-    quick: bool,
-    blocks: int | None,
-    aa: bool,
+def _carried_out(
+    plan: Plan | None,
     cut: Run | None,
-) -> str:
-    """What a run on an engine or a model would do."""
-    from dbdyno.study.plan.check import describe
-
-    if target == "host" or cut is not None:
-        raise PlanError(
-            "foretells a new run on an engine, a model or cells",
-            where="--dry-run",
-            next_step="a run on this host changes nothing but files of its own",
-        )
-    return describe(_plan(what, settings, target, quick, blocks, aa))
-
-
-def _start(
-    what: str | None,
-    settings: tuple[str, ...],
     target: str | None,
-    quick: bool,
-    blocks: int | None,
-    aa: bool,
     out: Path,
     seed: int | None,
     progress: Progress,
+    ways: dict[str, Any],
+    yes: bool,
 ) -> Run:
-    """A new run: of log writers on this host, or of a plan on an engine or a model."""
-    if target == "host":
-        from dbdyno.study.plan.host import host_study
-        from dbdyno.study.run.host import start_on_host
+    """A new run, or the rest of one that was cut."""
+    from dbdyno.study.run.execute import Declined, resume, start
 
-        on_host = host_study(what or "", _options(settings), quick=quick, blocks=blocks)
-        return start_on_host(on_host.same_twice() if aa else on_host, out, progress, seed=seed)
-    from dbdyno.study.run.execute import start
+    agree = None if yes else _agreed
+    try:
+        if cut is not None:
+            agreed = _agreed_to(cut, target, yes)
+            return resume(cut, progress, target=target, ways=ways, agree=agree, agreed=agreed)
+        assert plan is not None
+        return start(plan, out, progress, seed=seed, ways=ways, agree=agree)
+    except Declined as no:
+        raise click.exceptions.Exit(2) from no
 
-    plan = _plan(what, settings, target, quick, blocks, aa)
-    return start(plan, out, progress, seed=seed)
+
+def _agreed_to(cut: Run, target: str | None, yes: bool) -> bool:
+    """Shows what a run from elsewhere would have done, and asks."""
+    from dbdyno.cli.cells_options import confirm
+    from dbdyno.study.run.execute import orders, plan_to_resume
+
+    plan_to_resume(cut)
+    asked = orders(cut, target)
+    if asked:
+        click.echo(f"{cut.id} comes from elsewhere or was changed. Going on with it:", err=True)
+        for order in asked:
+            click.echo(f"  {visible.line(order, 400)}", err=True)
+        if not yes:
+            confirm()
+    return bool(asked)
+
+
+def _agreed(page: str) -> bool:
+    """Shows what would be done, and asks; ends the command where the answer is no."""
+    from dbdyno.cli.cells_options import confirm
+
+    click.echo(page, nl=False, err=True)
+    confirm()
+    return True
+
+
+def _foretold(plan: Plan | None, cut: Run | None, target: str | None, out: Path, ways: dict[str, Any]) -> str:
+    """What a run would do."""
+    from dbdyno.study.run.check import describe, describe_rest
+
+    if cut is not None:
+        return describe_rest(cut, target, ways)
+    assert plan is not None
+    return describe(plan, ways=ways, folder=out)
 
 
 def _cut(what: str | None, name: str, out: Path) -> Run:
@@ -166,24 +174,9 @@ def _cut(what: str | None, name: str, out: Path) -> Run:
     return find_run(name, out)
 
 
-def _resume(run: Run, target: str | None, progress: Progress, yes: bool) -> Run:
-    from dbdyno.cli.cells_options import confirm
-    from dbdyno.study.run.execute import orders, refuse_ended, resume
-
-    refuse_ended(run)
-    asked = orders(run, target)
-    if asked:
-        click.echo(f"{run.id} comes from elsewhere or was changed. Going on with it:", err=True)
-        for order in asked:
-            click.echo(f"  {visible.line(order, 400)}", err=True)
-        if not yes:
-            confirm()
-    return resume(run, progress, target=target, agreed=bool(asked))
-
-
 def _plan(
     what: str | None,
-    settings: tuple[str, ...],
+    options: dict[str, str],
     target: str | None,
     quick: bool,
     blocks: int | None,
@@ -196,21 +189,22 @@ def _plan(
             "name a study or a plan file",
             next_step="`dbdyno studies` lists studies, `dbdyno plan new` writes a plan",
         )
-    plan = _read(what, settings, quick, target)
+    plan = _read(what, options, quick, target)
     if blocks:
         plan = replace(plan, schedule=replace(plan.schedule, blocks=blocks))
     return same_twice(plan) if aa else plan
 
 
-def _read(what: str, settings: tuple[str, ...], quick: bool, target: str | None) -> Plan:
+def _read(what: str, options: dict[str, str], quick: bool, target: str | None) -> Plan:
     """The plan of a study or a file, on `target` where it is named."""
-    from dbdyno.study.plan.plan import on_target
+    from dbdyno.study.plan.targets import on_target, refuse_without_plans
 
     if what.endswith(".toml") or "/" in what:
         from dbdyno.study.plan.file import read_plan
 
-        if settings:
+        if options:
             raise PlanError("--set changes a study's factors; a plan's values stand in its file")
+        refuse_without_plans(target, what)
         plan = read_plan(Path(what))
         schedule = plan.schedule
         if quick:
@@ -218,7 +212,7 @@ def _read(what: str, settings: tuple[str, ...], quick: bool, target: str | None)
         return on_target(replace(plan, schedule=schedule), target)
     from dbdyno.study.library import find_study
 
-    return find_study(what).plan(_options(settings), quick=quick, target=target)
+    return find_study(what).plan(options, quick=quick, target=target)
 
 
 def _options(settings: tuple[str, ...]) -> dict[str, str]:

@@ -42,9 +42,9 @@ def command(
     dbdyno snap watch --target postgresql://monitor@db1/app --every 60s --for 1h
     """
     from dbdyno.errors import SnapshotError
+    from dbdyno.signals import Stopping
     from dbdyno.snapshot.store import Store
     from dbdyno.snapshot.take import watch
-    from dbdyno.study.run.stopping import Stopping
     from dbdyno.trace.units import length_ns
 
     options = options_of(name, databases, all_databases, redact, statement_timeout, lock_timeout)

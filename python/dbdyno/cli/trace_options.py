@@ -21,6 +21,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 files_argument = click.argument("files", nargs=-1, required=True, metavar="FILES")
 
+fold_option = click.option(
+    "--share",
+    type=click.FloatRange(0, 100),
+    default=0.5,
+    show_default=True,
+    metavar="PERCENT",
+    help="Fold branches of trees with less of the whole; 0 shows all.",
+)
+
 
 def reading_options(function: F) -> F:
     """Adds --think-time and --tim-unit: how all commands read FILES. `options_of` finds the unit."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dbdyno.cli.pages import page_options, show_page
-from dbdyno.cli.trace_options import end_with, files_argument, opened, reading_options
+from dbdyno.cli.trace_options import end_with, files_argument, fold_option, opened, reading_options
 from dbdyno.cli.trace_sql import SORTS
 
 
@@ -20,14 +20,7 @@ from dbdyno.cli.trace_sql import SORTS
 @click.option("--merge-literals", is_flag=True, help="Statements that differ in literals are one.")
 @click.option("--longest", type=click.IntRange(1), default=20, show_default=True, help="So many of the longest waits.")
 @click.option("--binds", is_flag=True, help="Show bind values; they may be personal data.")
-@click.option(
-    "--share",
-    type=click.FloatRange(0, 100),
-    default=0.5,
-    show_default=True,
-    metavar="PERCENT",
-    help="Fold branches of trees with less of the whole; 0 shows all.",
-)
+@fold_option
 @reading_options
 @page_options
 def command(

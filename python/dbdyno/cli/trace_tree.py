@@ -10,6 +10,7 @@ from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.trace_options import (
     end_with,
     files_argument,
+    fold_option,
     opened,
     reading_options,
 )
@@ -21,14 +22,7 @@ from dbdyno.cli.trace_options import (
 @click.option("--statement", metavar="KEY", help="The longest call of this statement.")
 @click.option("--line", "place", metavar="FILE:LINE", help="The first call at or after this line.")
 @click.option("--calls", is_flag=True, help="A line for each call, not for each statement.")
-@click.option(
-    "--share",
-    type=click.FloatRange(0, 100),
-    default=0.5,
-    show_default=True,
-    metavar="PERCENT",
-    help="Fold branches with less of the whole; 0 shows all.",
-)
+@fold_option
 @reading_options
 @page_options
 def command(

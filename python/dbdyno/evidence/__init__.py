@@ -1,6 +1,6 @@
 """Evidence: run folders and their Parquet parts.
 
-A run folder is readable by any Parquet reader; see `Run` for its life and `docs/evidence.md` for
+A run folder is readable by any Parquet reader; see `Run` for its life and `docs/reference/evidence.md` for
 its columns.
 """
 

@@ -47,7 +47,10 @@ def whole_parts(run: Run, table: str) -> tuple[list[Path], list[str]]:
 def has_calls(run: Run) -> bool:
     """Whether the run had a load of its own, every block of which then has a part of calls: not a recording of
     cells, nor a run on cells, whose load is their databases' own."""
-    return run.manifest.get("kind") != "cells" and "iorm" not in run.manifest
+    reads = run.manifest.get("reads")
+    if isinstance(reads, dict):
+        return reads.get("evidence") == "operations"
+    return run.manifest.get("kind") != "cells"
 
 
 def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:

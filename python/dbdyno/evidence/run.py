@@ -29,6 +29,7 @@ from dbdyno.errors import EvidenceError
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.seal import seal
 from dbdyno.evidence.trust import refuse_foreign
+from dbdyno.evidence.upgrade import upgraded
 from dbdyno.files import make_folder, make_inner_folder, sync_folder
 
 SCHEMA = 1
@@ -38,11 +39,13 @@ DEFAULT_FOLDER = Path("runs")
 DAMAGED = "the file was changed by something else; restore it from a copy"
 KINDS: dict[str, type] = {
     "arms": list,
+    "bench": str,
     "id": str,
     "iorm": dict,
     "kind": str,
     "plan": dict,
     "process": dict,
+    "reads": dict,
     "resumed": list,
     "seed": int,
     "started_at": str,
@@ -105,7 +108,7 @@ class Run:
 
     def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
         self.path = path
-        self.manifest = manifest
+        self.manifest = upgraded(manifest)
 
     @classmethod
     def open(cls, path: Path) -> Run:
@@ -202,8 +205,9 @@ def new_run(folder: Path, title: str, manifest: dict[str, Any], *, name: str | N
             where=str(path),
             next_step="choose another place with --out",
         ) from error
-    own = {"seal": seal(manifest["plan"])} if "plan" in manifest else {}
-    run = Run(path, {"schema": SCHEMA, **manifest, **own})
+    run = Run(path, {"schema": SCHEMA, **manifest})
+    if "plan" in run.manifest:
+        run.manifest["seal"] = seal(run.manifest["plan"])
     run.save(status="running", started_at=now.isoformat(), process=this_process())
     return run
 

@@ -1,6 +1,6 @@
 """What is in a machine: the page that shows it, and its text with all defaults as comments.
 
-A page is for `dbdyno.report`: title, parts (what stands over what) and every parameter with value,
+A page is for `dbdyno.pages`: title, parts (what stands over what) and every parameter with value,
 unit, meaning and source, as `dbdyno._core` tells them.
 """
 

@@ -11,7 +11,7 @@ import io
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.report import format as fmt
+from dbdyno.pages import format as fmt
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions

@@ -1,81 +1,185 @@
-"""The report as one HTML file: offline, printable, readable on a phone, safe.
+"""A page as one HTML file: offline, printable, readable on a phone, safe. It knows no kind of page.
 
-How it stays safe: Jinja escapes everything; figures pass an allow list (`svg.py`); the analysis
-goes in as JSON without any character that HTML or JavaScript could take for its own; and a content
-security policy forbids the network and all scripts and styles but the two on the page, named by
-their hash.
+How it stays safe: Jinja escapes everything; figures pass an allow list (`svg.py`); what the page was
+made of goes in as JSON without any character that HTML or JavaScript could take for its own; and a
+content security policy forbids the network and all scripts and styles but the two on the page, named
+by their hash.
 """
 
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from dbdyno.report import reading
+from dbdyno.page import Cell, Column, Finding, Page, Row, Section, Table
+from dbdyno.pages import format as fmt
+from dbdyno.pages import page_of, reading
+from dbdyno.report import marks, shown
 from dbdyno.report.figures import theme
 from dbdyno.report.files import write_whole
-from dbdyno.report.sections import order
 from dbdyno.report.typography import unbroken
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
+_SIGNS = {"good": "✓", "bad": "✗", "doubt": "?", "even": "·", "": "·"}
+_OPEN_ROWS = 12
+View = dict[str, Any]
 
 
-def render_html(analysis: Mapping[str, Any]) -> str:
-    """The whole page as text.
+def render_html(given: Page | Mapping[str, Any]) -> str:
+    """The whole page as text; a model becomes the page that its kind has.
 
     Raises:
-        ReportError: the analysis has another schema or kind, or is torn; `where` names the place.
+        ReportError: the model has another schema or kind, or is torn; `where` names the place.
     """
-    safe = reading.read(analysis)
-    sections: list[dict[str, Any]] = [
-        {
-            "name": section.name,
-            "title": section.title,
-            "view": view,
-            "template": section.template or section.name,
-        }
-        for section in order(safe)
-        if (view := section.view(safe)) is not None
-    ]
+    page = page_of(given)
+    colours = theme.arm_colours(len(page.series), page.baseline) if page.series else []
+    sections = [made for one in page.sections if (made := _section(one, colours)) is not None]
+    names = {section["name"] for section in sections}
     style, script = _style(), _template_text("report.js")
     return unbroken(
         _environment()
-        .get_template("report.html")
+        .get_template("page.html")
         .render(
+            head=page.head,
+            alerts=[(words, place) for words, place in page.head.alerts if place in names],
             sections=sections,
-            title=sections[0]["view"]["title"],
             style=_trusted(style),
             script=_trusted(script),
             policy=_policy(style, script),
-            analysis=_trusted(embedded_json(analysis)),
+            source=_trusted(embedded_json(page.source)),
         )
     )
 
 
-def write_html(analysis: Mapping[str, Any], path: Path | str) -> Path:
+def write_html(given: Page | Mapping[str, Any], path: Path | str) -> Path:
     """Writes the page; the file is complete or not there. Returns its path.
 
     Raises:
         ReportError: as `render_html`, or the file cannot be written.
     """
     target = Path(path)
-    write_whole(target, render_html(analysis).encode())
+    write_whole(target, render_html(given).encode())
     return target
 
 
-def embedded_json(analysis: Mapping[str, Any]) -> str:
-    """The analysis as JSON that can stand inside `<script>`; NaN becomes null."""
-    plain = json.dumps(reading.finite(analysis), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+def embedded_json(model: Mapping[str, Any]) -> str:
+    """A model as JSON that can stand inside `<script>`; NaN becomes null."""
+    plain = json.dumps(reading.finite(model), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character, escape in _ESCAPES.items():
         plain = plain.replace(character, escape)
     return plain
 
 
+def _section(section: Section, colours: list[str]) -> View | None:
+    """A section as the template takes it, or None where nothing of it is to be drawn."""
+    if section.where == "text":
+        return None
+    listed = [_finding(one) for one in section.findings if one.where != "text"]
+    made: View = {
+        "name": section.name,
+        "title": section.title,
+        "lead": section.lead,
+        "facts": section.facts,
+        "sentences": section.sentences,
+        "checks": [one for one in listed if one["name"]],
+        "findings": [one for one in listed if not one["name"]],
+        "figures": [drawn for one in section.figures if one.where != "text" and (drawn := _figure(one))],
+        "text": section.text,
+        "text_title": section.text_title,
+        "tables": [_table(one, colours) for one in section.tables if one.where != "text"],
+        "notes": section.notes,
+        "parts": [part for one in section.parts if (part := _section(one, colours)) is not None],
+        "folded": section.folded,
+        "tone": section.tone,
+        "word": section.word,
+        "mark": _trusted(marks.svg("bar", section.share, "")) if section.share is not None else "",
+    }
+    shows = ("facts", "sentences", "checks", "findings", "figures", "text", "tables", "parts", "notes")
+    return made if any(made[name] for name in shows) else None
+
+
+def _finding(finding: Finding) -> View:
+    names = ("sentence", "weight", "evidence", "next", "name", "word", "code")
+    return {name: getattr(finding, name) for name in names} | {"sign": _SIGNS[finding.weight]}
+
+
+def _figure(figure: Any) -> View | None:
+    from dbdyno.report import figures
+
+    found = figures.drawn(figure.kind, figure.data)
+    return None if found is None else {**found, **{look: _trusted(found[look]) for look in ("wide", "narrow")}}
+
+
+def _table(table: Table, colours: list[str]) -> View:
+    columns = shown.columns_of(table, "page")
+    made = partial(_row, columns=columns, colours=colours)
+    return {
+        "title": fmt.line(table.title),
+        "label": fmt.line(table.title or table.folded or "Table"),
+        "look": f"numbers {table.look}".strip(),
+        "headed": table.headed,
+        "columns": [_column(column) for column in columns],
+        "rows": [made(row) for row in table.rows],
+        "left_out": fmt.count(table.left_out) if table.left_out else "",
+        "note": table.note,
+        "folded": table.folded,
+        "open": table.folded and len(table.rows) <= _OPEN_ROWS and table.look == "slim",
+    }
+
+
+def _column(column: Column) -> View:
+    drawn = column.kind not in ("value", "verdict", "heights") and bool(column.label)
+    return {
+        "label": fmt.line(column.label),
+        "left": shown.is_left(column),
+        "help": column.help,
+        "unseen": drawn,
+    }
+
+
+def _row(row: Row, *, columns: list[Column], colours: list[str]) -> View:
+    return {
+        "cells": [_cell(row, column, colours) for column in columns],
+        "verdict": fmt.line(row.verdict),
+        "why": fmt.line(row.why),
+        "sum": row.style == "sum",
+    }
+
+
+def _cell(row: Row, column: Column, colours: list[str]) -> View:
+    cell: Cell = shown.cell_of(row, column)
+    is_mark = column.kind not in ("value", "verdict")
+    mark = marks.svg(column.kind, cell.value, cell.tone or row.tone) if is_mark else ""
+    text = "" if is_mark else shown.words(row, column)
+    left, sql = shown.is_left(column), column.unit == "code" or cell.unit == "code"
+    css = [*(["left"] if left else []), *(["sql"] if sql and column.narrowest else [])]
+    if cell.tone and column.kind == "value" and not is_mark:
+        css.append(cell.tone)
+    return {
+        "text": text,
+        "mark": _trusted(mark) if mark else "",
+        "pill": column.kind == "verdict" and text,
+        "tone": cell.tone,
+        "colour": colours[cell.series] if cell.series is not None and cell.series < len(colours) else "",
+        "href": cell.href,
+        "sql": sql,
+        "bold": cell.bold,
+        "tag": cell.tag,
+        "code": cell.code,
+        "notes": cell.notes,
+        "lead": cell.lead,
+        "css": " ".join(css),
+    }
+
+
+@functools.cache
 def _environment() -> Any:
     import jinja2
 
@@ -95,7 +199,7 @@ def _template_text(name: str) -> str:
 def _trusted(own: str) -> Any:
     from markupsafe import Markup
 
-    return Markup(own)  # noqa: S704 - only our own style sheet, script and escaped JSON
+    return Markup(own)  # noqa: S704 - only our own style sheet, script, marks, drawings and escaped JSON
 
 
 def _style() -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.pages import format as fmt
 from dbdyno.report import characters, console
-from dbdyno.report import format as fmt
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,347 +1,286 @@
-"""The essentials for a terminal: verdict, arms, metrics drawn, blocks, warnings.
-
-The text depends on nothing but its arguments: no environment, no terminal is asked.
-"""
+"""A page as text for a terminal. It knows no kind of page; width and colour are given, nothing is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.report import characters, console, reading
-from dbdyno.report import format as fmt
+from dbdyno.page import Column, Finding, Head, Page, Row, Section, Table
+from dbdyno.pages import format as fmt
+from dbdyno.pages import page_of
+from dbdyno.report import branches, console, marks, shown
 from dbdyno.report.flat import rows
-from dbdyno.report.reading import Analysis
-from dbdyno.report.sections import (
-    arms,
-    correlation,
-    databases,
-    devices,
-    errors,
-    gates,
-    metrics,
-    race,
-    verdict,
-)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = ["render_text", "rows"]
 
-_STYLES = {"good": "green", "bad": "red", "even": "blue", "doubt": "yellow"}
-_STATIONS = 6
-_STRIP = 21
-_BARS = 8
-_WARNINGS_MOST = 6
-# The columns of the arms, the most telling first: as many as fit.
-_ARM_COLUMNS = (
-    "per second",
-    "p50",
-    "p99",
-    "errors",
-    "operations",
-    "p99.9",
-    "mean",
-    "p90",
-    "slowest",
-)
+STYLES = {"good": "green", "bad": "red", "even": "blue", "doubt": "yellow"}
+ROW_STYLES = {"cpu": "green", "unaccounted": "yellow", "between": "yellow", "wait": "cyan", "worst": "bold"}
+SIGNS = {"good": "+", "bad": "!", "even": "·", "doubt": "!", "": "·"}
+CHECKS = {"bad": "✗", "doubt": "?"}
+_LINES_MOST = 3
+_NAME_LEAST, _TEXT_LEAST, _WORDS_LEAST = 12, 24, 16
+_UNNAMED = ("bar", "side", "strip")
+"""Kinds of marks that need no heading on a terminal."""
 
 
-def render_text(analysis: Mapping[str, Any], *, width: int, color: bool) -> str:
-    """The essentials as text, `width` columns wide (40 at least), with colours only if `color`.
+def render_text(given: Page | Mapping[str, Any], *, width: int, color: bool, **options: bool) -> str:
+    """The page as text, `width` columns wide (40 at least), with colours only if `color`; a model becomes the page
+    that its kind has, with these options.
 
     Raises:
-        ReportError: as `reading.read`.
+        ReportError: the model has another schema or kind, or is torn.
     """
-    safe = reading.read(analysis)
+    page = page_of(given, **options)
 
-    def draw(page: Console) -> None:
-        for part in (
-            _verdict,
-            _answer,
-            _arms,
-            _errors,
-            _metrics,
-            _blocks,
-            _curve,
-            _sweep,
-            _tails,
-            _race,
-            _databases,
-            _devices,
-            _correlation,
-            _traces,
-            _gates,
-            _foot,
-        ):
-            part(safe, page)
+    def draw(out: Console) -> None:
+        _head(page.head, out, is_plain=not page.capitals)
+        for section in page.sections:
+            _section(section, out, page.capitals)
+        if page.foot:
+            out.print()
+        for line in page.foot:
+            out.print(console.plain(fmt.line(line), "dim"))
 
     return console.rendered(draw, width=width, color=color)
 
 
-def _verdict(analysis: Analysis, page: Console) -> None:
+def _head(head: Head, out: Console, *, is_plain: bool) -> None:
     from rich.text import Text
 
-    view = verdict.view(analysis)
-    decision = view["decision"]
-    page.print(console.plain(f"{view['title']}  {view['question']}", "dim"))
-    head = Text(decision["word"].upper(), style=f"bold {_STYLES[decision['tone']]}")
-    page.print(head + Text(f"  {view['headline']}" if view["headline"] else "", style="bold"))
-    for sentence in view["sentences"]:
-        console.item(page, "•", console.plain(sentence))
-    facts = " · ".join([*view["chips"], *view["alerts"]])
+    about = [head.about] if head.about else []
+    facts = [*head.chips, *about] if is_plain else [head.kind, *about, *head.chips]
+    facts += [words for words, _ in head.alerts]
+    if head.big:
+        out.print(console.plain(f"{head.title}  {head.question}".rstrip(), "dim"))
+        answer = Text(head.word.upper(), style=f"bold {STYLES.get(head.tone, '')}")
+        out.print(answer + Text(f"  {head.headline}" if head.headline else "", style="bold"))
+        for sentence in head.sentences:
+            console.item(out, "•", console.plain(sentence))
+    else:
+        out.print(console.plain(head.title, "bold") + Text(f"  {head.question}" if head.question else ""))
     if facts:
-        page.print(console.plain(facts, "dim"))
+        out.print(console.plain(" · ".join(facts), "dim"))
+    if head.word and not head.big:
+        answer = Text(f"verdict: {head.word}", style=STYLES.get(head.tone, ""))
+        out.print(answer + Text(f"  {head.headline}" if head.headline else ""))
 
 
-def _arms(analysis: Analysis, page: Console) -> None:
-    view = arms.view(analysis)
-    if view is None:
+def _section(section: Section, out: Console, capitals: bool, *, is_part: bool = False) -> None:
+    """One section: heading, words, tables, findings; nothing where it is not for a terminal or is empty."""
+    tables = [table for table in section.tables if table.where != "page"]
+    findings = [one for one in section.findings if one.where != "page"]
+    figures = [lines for one in section.figures if one.where != "page" and (lines := _figure(one, out.width))]
+    parts = [part for part in section.parts if part.where != "page"]
+    words = section.facts or section.sentences or section.notes or section.text
+    if section.where == "page" or not (tables or findings or figures or parts or words):
         return
-    known = [name for name in _ARM_COLUMNS if name in view["columns"]]
-    fitting = known[: max(2, (page.width - 28) // 11)]
-    shown = [name for name in view["columns"] if name in fitting]
-    table = console.table(f"Arms, {arms.OVER}", ["arm"], shown)
-    for row in view["rows"]:
-        cells = dict(zip(view["columns"], row["cells"], strict=True))
-        name = row["name"] + (" (baseline)" if row["baseline"] else "")
-        about = "\n  ".join([name, *row["changes"], *row["notes"]])
-        table.add_row(console.plain(about), *(console.plain(cells[column]) for column in shown))
-    page.print()
-    page.print(table)
+    if section.title:
+        out.print()
+        title = section.title.upper() if capitals else section.title
+        out.print(_titled(fmt.line(title), section))
+    _words(section, out)
+    if section.lead and is_part:
+        console.item(out, " ", console.plain(section.lead, "dim"))
+    for lines in figures:
+        for line in lines:
+            out.print(line, soft_wrap=bool(line.no_wrap))
+    _findings(findings, section, out)
+    for at, table in enumerate(tables):
+        if at and not capitals:
+            out.print()
+        _table(table, out)
+    for part in parts:
+        _section(part, out, False, is_part=True)
+    for note in section.notes:
+        console.item(out, "·" if capitals else " ", console.plain(note, "dim"))
+    if section.lead and capitals and tables:
+        console.item(out, " ", console.plain(section.lead, "dim"))
 
 
-def _errors(analysis: Analysis, page: Console) -> None:
-    """What failed, by arm, statement and SQLSTATE."""
-    view = errors.view(analysis)
-    if view is None:
+def _titled(title: str, section: Section) -> Any:
+    made = console.plain(title, "bold" if not section.tone or section.word else STYLES[section.tone])
+    if section.word:
+        made.append(f"  {section.word}", STYLES.get(section.tone, ""))
+    return made
+
+
+def _words(section: Section, out: Console) -> None:
+    """Facts, sentences and text."""
+    if section.facts:
+        console.item(out, " ", console.plain(" · ".join(f"{name} {fact}" for name, fact in section.facts)))
+    for sentence in section.sentences:
+        console.item(out, "•", console.plain(sentence))
+    if not section.text:
         return
-    table = console.table("Errors", ["arm", "statement", "SQLSTATE"], ["failed", "of", "share"])
-    for row in view["rows"]:
-        code = f"{row['code']} {row['meaning']}".strip()
-        cells = (row["arm"]["name"], row["statement"], code, row["failed"], row["tried"], row["share"])
-        table.add_row(*(console.plain(cell) for cell in cells))
-    page.print()
-    page.print(table)
-
-
-def _metrics(analysis: Analysis, page: Console) -> None:
-    from rich.text import Text
-
-    view = metrics.view(analysis)
-    if view is None:
+    if section.text_title:
+        for line in section.text.rstrip().split("\n"):
+            out.print(console.plain(line), soft_wrap=True)
         return
-    wide, drawn = page.width >= 108, page.width >= 72
-    for given in view["tables"]:
-        title = f"{given['arm']['name']} against {given['baseline']['name']}"
-        table = console.table(title, ["metric"], ["before", "after", "change"] if wide else ["change"])
-        for name in ("interval", "", "decision") if drawn else ("interval", "decision"):
-            table.add_column(name, no_wrap=name != "decision")
-        if wide:
-            table.add_column("blocks", justify="right", no_wrap=True)
-        for row in given["rows"]:
-            numbers = ("base", "value", "change") if wide else ("change",)
-            cells = [console.plain(row[name]) for name in ("label", *numbers, "interval")]
-            if drawn:
-                cells.append(console.plain(_drawn(row, given["reach"])))
-            decision = row["decision"]
-            cells.append(Text(decision["word"].lower(), style=_STYLES[decision["tone"]]))
-            if wide:
-                needed = f", needs {row['needed']}" if row["needed"] else ""
-                cells.append(console.plain(row["blocks"] + needed))
-            table.add_row(*cells)
-        page.print()
-        page.print(table)
-    for note in view["notes"]:
-        console.item(page, " ", console.plain(note, "dim"))
+    for line in folded(section.text, out.width - 3, 5):
+        out.print(console.plain(f"   {line}", "cyan"))
 
 
-def _drawn(row: dict[str, Any], reach: float) -> str:
-    ratio, low, high = row["ends"]
-    return characters.interval(ratio, low, high, reach, _STRIP) if ratio and ratio > 0 else ""
+def folded(text: str, width: int, most: int) -> list[str]:
+    """A statement on at most `most` lines, white space folded, cut with an ellipsis."""
+    import textwrap
+
+    lines = textwrap.wrap(fmt.line(text), max(width, 20)) or [""]
+    if len(lines) > most:
+        lines = [*lines[: most - 1], lines[most - 1][: max(width - 2, 1)] + " …"]
+    return lines
 
 
-def _blocks(analysis: Analysis, page: Console) -> None:
-    """One character per block, in the order of time."""
-    names = reading.arm_names(analysis)
-    shown = []
-    for at, entry in enumerate(reading.entries(analysis, "figures", "blocks")):
-        where = f"figures.blocks[{at}]"
-        ratios = [row["ratio"] for row in reading.rows(entry, where, ("block", "at_s", "ratio"))]
-        if len(ratios) > 1:
-            label = f"{reading.arm_name(names, entry.get('arm'))}, {fmt.line(entry.get('metric'))}"
-            shown.append((label, ratios))
-    if not shown:
-        return
-    table = console.table("Block by block", ["arm, metric"], ["from", "to"])
-    table.add_column("in order of time", no_wrap=True)
-    for label, ratios in shown:
-        strip = characters.line(characters.squeezed(ratios, max(page.width - 60, 12)))
-        table.add_row(console.plain(label), fmt.change(min(ratios)), fmt.change(max(ratios)), strip)
-    page.print()
-    page.print(table)
+def _figure(figure: Any, width: int) -> list[Any]:
+    """A figure drawn with characters, where it has such a drawing."""
+    from dbdyno.report import texts
+
+    return texts.drawn(figure.kind, figure.data, width)
 
 
-def _curve(analysis: Analysis, page: Console) -> None:
-    """The medians of the bins as bars from zero, for each curve."""
-    curves = reading.curves(analysis)
-    names = reading.arm_names(analysis)
-    for curve in curves:
-        bins = [
-            (x, y)
-            for entry in reading.entries(curve, "bins")
-            if (x := fmt.number(entry.get("redo_bytes"))) is not None
-            and (y := fmt.number(entry.get("median_ns"))) is not None
-        ]
-        chart = characters.bars(characters.squeezed([y for _, y in bins], page.width - 14), _BARS)
-        if not chart:
-            continue
-        whose = f", {reading.arm_name(names, curve.get('arm'))}" if len(curves) > 1 else ""
-        page.print()
-        page.print(console.plain(f"Median commit time by redo size{whose}", "bold"))
-        labels = [fmt.duration(max(y for _, y in bins)), *[""] * (_BARS - 2), "0"]
-        for label, bar in zip(labels, chart, strict=True):
-            page.print(console.plain(f"{label:>9} │{bar}"))
-        ends = f"{fmt.size(bins[0][0])} to {fmt.size(bins[-1][0])}, {len(bins)} bins"
-        page.print(console.plain(f"{'':>9} └ {ends}", "dim"))
-        if sentence := curve.get("sentence"):
-            console.item(page, " ", console.plain(fmt.line(sentence)))
-
-
-def _sweep(analysis: Analysis, page: Console) -> None:
-    """A line of throughput for each curve of a sweep."""
-    curves = reading.entries(analysis, "figures", "sweep", "curves")
-    if not curves:
-        return
-    axis = fmt.line(reading.dig(analysis, "figures", "sweep", "x_label") or "")
-    table = console.table(f"Throughput over {axis}", ["curve"], ["from", "to", "each, at the end"])
-    table.add_column("in order", no_wrap=True)
-    for curve in curves:
-        points = reading.entries(curve, "points")
-        rates = [rate for p in points if (rate := fmt.number(p.get("per_s"))) is not None]
-        if rates:
-            ends = fmt.rate(rates[0]), fmt.rate(rates[-1]), fmt.duration(points[-1].get("mean_ns"))
-            table.add_row(console.plain(fmt.line(curve.get("name") or "")), *ends, characters.line(rates))
-    page.print()
-    page.print(table)
-
-
-def _tails(analysis: Analysis, page: Console) -> None:
-    """The slow ends of two arms; two sets of traces have them on their own page."""
-    if analysis["kind"] != "traces":
-        from dbdyno.report.trace.compared import print_tails
-
-        print_tails(analysis, page)
-
-
-def _race(analysis: Analysis, page: Console) -> None:
-    """Who won the race of disk and flash."""
-    view = race.view(analysis)
-    if view is None:
-        return
-    names = ("races", "disk", "flash", "share", "interval", "prevented")
-    heads = ["races", "disk first", "flash first", "share", view["level"], "prevented"]
-    table = console.table(race.SECTION.title, ["arm"], heads)
-    for row in view["rows"]:
-        table.add_row(*(console.plain(cell) for cell in (row["arm"]["name"], *(row[name] for name in names))))
-    page.print()
-    page.print(table)
-
-
-def _databases(analysis: Analysis, page: Console) -> None:
-    """What each database got of a storage that several share."""
-    view = databases.view(analysis)
-    if view is None:
-        return
-    names = ("transactions", "disk", "share", "interval", "wait")
-    heads = ["transactions/s", "disk I/O/s", "share", view["level"], "waiting"]
-    table = console.table(databases.SECTION.title, ["arm", "database"], heads)
-    for row in view["rows"]:
-        cells = (row["arm"]["name"], row["database"], *(row[name] for name in names))
-        table.add_row(*(console.plain(cell) for cell in cells))
-    page.print()
-    page.print(table)
-
-
-def _devices(analysis: Analysis, page: Console) -> None:
-    """The busiest stations of a model."""
-    view = devices.view(analysis)
-    if view is None:
-        return
-    names = ("busy", "queue", "rate", "wait", "here")
-    heads = ["busy", "queue", "per second", "waiting", "in all"]
-    table = console.table(devices.SECTION.title, ["station, arm"], heads)
-    for group in view["groups"][:_STATIONS]:
-        for row in group["rows"][:_STATIONS]:
-            label = f"{group['station']}, {row['arm']['name']}" if view["several"] else (group["station"])
-            table.add_row(*(console.plain(cell) for cell in (label, *(row[name] for name in names))))
-    page.print()
-    page.print(table)
-    if not view["holds"]:
-        console.item(page, "!", console.plain(view["law"]))
-
-
-def _correlation(analysis: Analysis, page: Console) -> None:
-    """What the time of a call goes with."""
-    view = correlation.view(analysis)
-    if view is None:
-        return
-    table = console.table("Mean time of a call against", [""], ["n", "Spearman", "p adj.", "Pearson"])
-    table.add_column("95 %", justify="right", no_wrap=True)
-    for row in view["rows"]:
-        cells = [row[name] for name in ("x", "n", "spearman", "q", "pearson", "interval")]
-        table.add_row(*(console.plain(cell) for cell in cells))
-    page.print()
-    page.print(table)
-
-
-def _answer(analysis: Analysis, page: Console) -> None:
-    """Two sets of traces: the numbers and the statements behind the verdict."""
-    if analysis["kind"] == "traces":
-        from dbdyno.report.trace.compared import print_answer
-
-        print_answer(analysis, page)
-
-
-def _traces(analysis: Analysis, page: Console) -> None:
-    """What two sets of traces differ in, line by line."""
-    if analysis["kind"] == "traces":
-        from dbdyno.report.trace.compared import print_compared
-
-        print_compared(analysis, page)
-
-
-def _gates(analysis: Analysis, page: Console) -> None:
-    """Checks that failed or could not be made, warnings, and what to do next; what holds is not
-    worth a line here."""
-    from rich.text import Text
-
-    view = gates.view(analysis) or {"gates": [], "warnings": []}
-    failed = [gate for gate in view["gates"] if gate["failed"]]
-    unknown = [gate["name"] for gate in view["gates"] if gate["state"] is gates.STATES[None]]
-    if failed or unknown or view["warnings"]:
-        page.print()
-    for gate in failed:
-        effect = f" ({gate['effect']})" if gate["effect"] else ""
-        console.item(page, "✗", Text(f"check failed: {gate['text']}{effect}", style="red" if effect else "yellow"))
-        if gate["next"]:
-            console.item(page, " ", console.plain(f"next: {gate['next']}"))
-    for warning in view["warnings"][:_WARNINGS_MOST]:
-        console.item(page, "!", Text(warning["text"], style="yellow"))
-        if warning["next"]:
-            console.item(page, " ", console.plain(f"next: {warning['next']}"))
-    left = len(view["warnings"]) - _WARNINGS_MOST
+def _findings(findings: list[Finding], section: Section, out: Console) -> None:
+    """What is not as it should be, each with its next step; checks that hold are not worth a line here."""
+    checks = [one for one in findings if one.name and one.weight == "bad"]
+    plain = [one for one in findings if not one.name]
+    most = len(plain) if section.most is None else section.most
+    for one in (*checks, *plain[:most]):
+        style = STYLES.get(one.weight, "") if one.weight != "even" else ""
+        sign = CHECKS.get(one.weight, SIGNS[one.weight]) if one.name else SIGNS[one.weight]
+        words = one.sentence
+        if one.name:
+            words = f"check failed: {one.sentence}" + (f" ({one.code})" if one.code else "")
+        console.item(out, sign, console.plain(fmt.line(words, _LINES_MOST * (out.width - 12)), style))
+        for line in one.evidence[:1]:
+            console.item(out, " ", console.plain(line, "dim"))
+        if one.next:
+            console.item(out, " ", console.plain(f"next: {one.next}"))
+    left = len(plain) - most
     if left > 0:
-        console.item(page, "!", Text(f"{left} more; --format json has all", style="yellow"))
+        noun = "warning" if left == 1 else "warnings"
+        console.item(out, "!", console.plain(f"{left} more {noun}; --format json has all", "yellow"))
+    unknown = [one.name for one in findings if one.name and one.weight == "doubt"]
     if unknown:
-        console.item(page, "?", console.plain(f"not known: {', '.join(unknown)}", "dim"))
+        console.item(out, "?", console.plain(f"not known: {', '.join(unknown)}", "dim"))
 
 
-def _foot(analysis: Analysis, page: Console) -> None:
-    run = reading.dig(analysis, "run") or {}
-    known = [(name, run.get(key)) for name, key in (("run", "id"), ("dbdyno", "tool_version"))]
-    words = " · ".join(f"{name} {fmt.line(value)}" for name, value in known if value is not None)
-    if words:
-        page.print()
-        page.print(console.plain(words, "dim"))
+def _table(table: Table, out: Console) -> None:
+    """The columns that fit, the rows that a screen is meant for, and what was left out."""
+    kept_rows = table.rows if table.most is None else table.rows[: table.most]
+    columns = shown.columns_of(table, "text", out.width)
+    judged = any(row.verdict for row in kept_rows) and all(one.name != "verdict" for one in columns)
+    read = partial(_read, columns=columns, width=out.width)
+    body = [read(row) for row in kept_rows]
+    _put_under_branches(kept_rows, columns, body, out.width, headed=table.headed)
+    kept, dropped = _fitting(columns, body, out.width - (10 if judged else 0), headed=table.headed)
+    made = console.table(fmt.line(table.title or table.folded), [], [], padding=(0, 2, 0, 0))
+    made.show_header = table.headed
+    for at in kept:
+        _add_column(made, columns[at], at, body, headed=table.headed)
+    if judged:
+        made.add_column("")
+    for row, line in zip(kept_rows, body, strict=True):
+        style = {"sum": "bold", "dim": "dim"}.get(row.style, "")
+        marked = [console.plain(row.verdict, "yellow")] if judged else []
+        cells = [_styled(line[at], row, columns[at], style, first=at == kept[0]) for at in kept]
+        made.add_row(*cells, *marked)
+    out.print(made)
+    if table.note:
+        console.item(out, " ", console.plain(table.note, "dim"))
+    left = table.left_out + len(table.rows) - len(kept_rows)
+    more = [f"{left} more {'row' if left == 1 else 'rows'}"] if left else []
+    if dropped:
+        more.append("not shown for want of width: " + ", ".join(dropped))
+    if more:
+        console.item(out, " ", console.plain("; ".join(more) + " (--format json has all)", "dim"))
+
+
+def _put_under_branches(
+    rows: Sequence[Row], columns: list[Column], body: list[list[str]], width: int, *, headed: bool
+) -> None:
+    """The first column of a tree or a plan in the room that the others leave."""
+    cells = [shown.cell_of(row, columns[0]) for row in rows] if columns else []
+    if not any(cell.lead for cell in cells):
+        return
+    others = sum(_width(body, column, at, headed) + 2 for at, column in enumerate(columns) if at)
+    room = max(width - others - 1, columns[0].narrowest)
+    deepest = max(len(cell.lead) // 2 for cell in cells)
+    for line, cell in zip(body, cells, strict=True):
+        lead = cell.lead
+        line[0] = branches.under(lead, str(cell.value), cell.code, cell.notes, deepest, room) if lead else line[0]
+
+
+def _add_column(made: Any, column: Column, at: int, body: list[list[str]], *, headed: bool) -> None:
+    if not shown.is_left(column):
+        made.add_column(column.label, justify="right", no_wrap=True)
+    elif column.kind != "value":
+        made.add_column("" if column.kind in _UNNAMED else column.label, no_wrap=True)
+    elif column.unit == "left":
+        made.add_column(column.label, no_wrap=True)
+    else:
+        # the first names the row: it folds last
+        whole = _width(body, column, at, headed)
+        least = _least(body, column, at, headed) if at else min(column.narrowest or _NAME_LEAST, whole)
+        made.add_column(column.label, overflow="fold", min_width=least)
+
+
+def _read(row: Row, *, columns: list[Column], width: int) -> list[str]:
+    return [_word(row, column, width, first=at == 0) for at, column in enumerate(columns)]
+
+
+def _word(row: Row, column: Column, width: int, *, first: bool) -> str:
+    """A cell's words; below the first of a row its notes."""
+    cell = shown.cell_of(row, column)
+    if column.kind not in ("value", "verdict"):
+        return marks.signs(column.kind, cell.value, width - 60, column.narrowest)
+    text = shown.words(row, column)
+    if column.kind == "verdict":
+        return text.lower()
+    if cell.tag:
+        text = f"{text} ({cell.tag})"
+    if cell.lead:
+        return text
+    notes = [*([fmt.line(cell.code, max(width // 2, 30))] if cell.code else []), *cell.notes] if first else []
+    return "\n  ".join([text, *notes])
+
+
+def _styled(text: str, row: Row, column: Column, style: str, *, first: bool) -> Any:
+    cell = shown.cell_of(row, column)
+    tone = STYLES.get(cell.tone, "")
+    if column.kind == "side":
+        tone = "red" if cell.value is not None and cell.value > 0 else "green"
+    if not tone and (first or column.kind in ("bar", "heights")):
+        tone = ROW_STYLES.get(row.tone, "")
+    return console.plain(text, " ".join(part for part in (style, tone) if part))
+
+
+def _fitting(columns: list[Column], body: list[list[str]], width: int, *, headed: bool) -> tuple[list[int], list[str]]:
+    """The columns that fit, from the left; the labels of the others."""
+    kept: list[int] = []
+    used = 0
+    dropped = []
+    for at, column in enumerate(columns):
+        need = _least(body, column, at, headed) + 2
+        if kept and used + need > width + 2:
+            if column.label and column.kind == "value":
+                dropped.append(fmt.line(column.label))
+            continue
+        kept.append(at)
+        used += need
+    return kept, dropped
+
+
+def _least(body: list[list[str]], column: Column, at: int, headed: bool) -> int:
+    """The least width of a column: words may fold, numbers not."""
+    whole = _width(body, column, at, headed)
+    if not shown.is_left(column) or column.kind != "value" or column.unit == "left":
+        return whole
+    widest = column.narrowest or (_TEXT_LEAST if at == 0 or column.name in ("text", "why") else _WORDS_LEAST)
+    return min(whole, widest)
+
+
+def _width(body: list[list[str]], column: Column, at: int, headed: bool) -> int:
+    label = len(column.label) if headed and column.kind not in _UNNAMED else 0
+    return max([label, *(len(part) for line in body for part in line[at].split("\n"))])

@@ -5,5 +5,5 @@
 
 A collector per engine reads cumulative counters into views (`view`), the store keeps them as
 Parquet (`store`), an interval is the difference of two with a verdict on each row (`interval`,
-`difference`), and a report is a plain model that `dbdyno.report.snapshot` renders.
+`difference`), and a report is a plain model that `dbdyno.pages` makes a page of.
 """

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -289,6 +290,37 @@ def decide_one(c: BlockComparison, q: float) -> BlockComparison:
             decision = "provisional"
     decided = replace(c, q=q, decision=decision)
     return replace(decided, words=describe(decided))
+
+
+ROW = (
+    "metric",
+    "label",
+    "unit",
+    "higher_is_better",
+    "base_value",
+    "value",
+    "ratio",
+    "low",
+    "high",
+    "boot_low",
+    "boot_high",
+    "level",
+    "p",
+    "q",
+    "blocks",
+    "decision",
+    "words",
+    "smallest_visible",
+    "blocks_needed",
+    "tell_low",
+    "tell_high",
+)
+"""What an analysis keeps of a comparison."""
+
+
+def row_of(c: BlockComparison) -> dict[str, Any]:
+    """A comparison as an analysis holds it."""
+    return {name: getattr(c, name) for name in ROW}
 
 
 def _geometric(values: Floats) -> float:

@@ -25,11 +25,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdyno.stats import power
+from dbdyno.stats import chance, power
 from dbdyno.stats.blocks import BlockComparison, decide_one, independence
 
 Floats = NDArray[np.float64]
-BLOCKS_LEAST = 5
 RATIO_LEAST = 1e-3
 """Ends of an interval are not told beyond this, either way."""
 
@@ -71,8 +70,9 @@ def compare_totals(
     """Compares two totals, each times its scale; less is better.
 
     `blocks` of the result is the degrees of freedom plus one, rounded down: so many independent
-    blocks would tell as much. Where nothing was done twice on one side, or a total is not above 0,
-    the interval is NaN and the decision "unclear".
+    blocks would tell as much, and from fewer than `chance.blocks_least` a verdict is provisional.
+    Where nothing was done twice on one side, or a total is not above 0, the interval is NaN and the
+    decision "unclear".
     """
     from scipy import special
 
@@ -111,8 +111,8 @@ def compare_totals(
         lag1=math.nan,
         inflation=max(a.inflation, b.inflation),
         effective_blocks=df + 1,
-        least_p=0.0,  # the number of calls, not the order of the arms, sets what can be shown
-        blocks_least=BLOCKS_LEAST,
+        least_p=chance.least_p_paired(df + 1) if known else 1.0,
+        blocks_least=chance.blocks_least(level),
         smallest_visible=power.smallest_visible(df + 1, error, level=level),
         blocks_needed=power.blocks_needed(spread, threshold, level=level) if known else None,
         tell_low=None,

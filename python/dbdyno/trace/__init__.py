@@ -2,5 +2,5 @@
 
 The Rust core reads and accounts (`_core.TraceJob`); here its evidence is asked: `profile` (where
 did the time go), `statements`, `waits`, `tree`, `timeline`, `check`. Each gives a plain dict, the
-page that `dbdyno.report` draws. Two sets of traces: `blocks`, `lines` and `tails`.
+model that `dbdyno.pages` makes a page of. Two sets of traces: `blocks`, `lines` and `tails`.
 """

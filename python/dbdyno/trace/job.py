@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 from dbdyno import _core
+from dbdyno.trace import ahead
 
 Progress = Callable[[int, int], None]
 """Called several times a second with the bytes read and the bytes in all."""
@@ -106,35 +107,28 @@ def run_job(
     options: Options,
     work: Callable[[Any], str],
     progress: Progress | None = None,
+    *,
+    begun: str = "",
 ) -> dict[str, Any]:
-    """Lets `work` use a `TraceJob` and returns its JSON answer; raises what the core raises."""
-    job = _core.TraceJob(options.as_json(files))
-    answer: list[str] = []
-    failure: list[BaseException] = []
-    done = threading.Event()  # not `join`: a join that Ctrl-C cuts takes the thread for ended
-
-    def carry_out() -> None:
-        try:
-            answer.append(work(job))
-        except BaseException as error:
-            failure.append(error)
-        finally:
-            done.set()
-
-    begun = False
+    """Lets `work` use a `TraceJob` and returns its JSON answer; raises what the core raises. `begun` is the
+    request of a profile, which may be under way (`ahead`)."""
+    told = options.as_json(files)
+    reading = ahead.taken(told, begun)
+    is_begun = reading is not None
+    reading = reading or ahead.Reading(_core.TraceJob(told), work)
     try:
-        with uninterrupted():
-            threading.Thread(target=carry_out, name="trace", daemon=True).start()
-            begun = True
-        while not done.wait(_TICK_S):
+        if not is_begun:
+            with uninterrupted():
+                reading.start()
+                is_begun = True
+        while not reading.done.wait(_TICK_S):
             if progress is not None:
-                progress(*job.progress())
+                progress(*reading.job.progress())
     except BaseException:
-        job.stop()
-        if begun:
-            done.wait()
+        if is_begun:
+            reading.end()
         raise
-    if failure:
-        raise failure[0]
-    found: dict[str, Any] = json.loads(answer[0])
+    if reading.failure is not None:
+        raise reading.failure
+    found: dict[str, Any] = json.loads(reading.answer)
     return found

@@ -9,7 +9,6 @@ families share one false-discovery rate.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.trace.blocks import FAMILIES, Blocks, Unit, lines_of
@@ -35,8 +34,6 @@ METRICS = (
 )
 """Name, label and unit of what is compared for each line; less is better in all."""
 RATES = ("count_per_s", "time_per_s")
-BLOCKS_LEAST = 5
-"""Below so many independent blocks nothing is decided."""
 
 
 def compare_lines(
@@ -54,7 +51,7 @@ def compare_lines(
     max_ns, scaled_ns of each set), `difference_ns` on the scale of the comparison (in all, or per
     execution of the client), and `metrics`.
     """
-    from dbdyno.stats.blocks import decide_one
+    from dbdyno.stats.blocks import decide_one, row_of
     from dbdyno.stats.decide import benjamini_hochberg
 
     rows: list[dict[str, Any]] = []
@@ -70,8 +67,7 @@ def compare_lines(
                 found += [(row, comparison) for comparison in compared]
     qs = benjamini_hochberg([comparison.p for _, comparison in found])
     for (row, comparison), q in zip(found, qs, strict=True):
-        decided = enough(decide_one(comparison, q))
-        row["metrics"].append(metric_row(decided))
+        row["metrics"].append(row_of(decide_one(comparison, q)))
     rows.sort(key=lambda row: (FAMILIES.index(row["family"]), -abs(row["difference_ns"] or 0.0)))
     return rows
 
@@ -175,22 +171,9 @@ def judge(
 
     more = {"level": level, "threshold": threshold, "metric": metric, "label": label, "unit": unit}
     if block == "pair":
-        return enough(compare_blocks(*values, higher_is_better=False, resamples=0, **more))  # type: ignore[arg-type]
+        return compare_blocks(*values, higher_is_better=False, resamples=0, **more)  # type: ignore[arg-type]
     in_order = block == "batch"
-    return enough(
-        compare_unpaired(*values, higher_is_better=False, in_order=in_order, sd_least=sd_least, **more)  # type: ignore[arg-type]
-    )
-
-
-def enough(comparison: BlockComparison) -> BlockComparison:
-    """The comparison, without a decision where there are too few blocks for one: an interval from
-    two or three blocks rests on a spread that nobody knows."""
-    from dbdyno.stats.words import change
-
-    if comparison.effective_blocks >= BLOCKS_LEAST - 1e-9 or comparison.decision == "unclear":
-        return comparison
-    words = f"cannot tell: {change(comparison)}, from too few blocks for an interval that can be relied on"
-    return replace(comparison, decision="unclear", words=words)
+    return compare_unpaired(*values, higher_is_better=False, in_order=in_order, sd_least=sd_least, **more)  # type: ignore[arg-type]
 
 
 def _over(values: Array, by: Array) -> Array:
@@ -214,30 +197,3 @@ def _about(sets: tuple[Traces, Traces], family: str) -> dict[str, dict[str, Any]
         "statement": "select key as line, any_value(text) as text from matched group by key",
     }[family]
     return {row["line"]: row for traces in reversed(sets) for row in traces.rows(query)}
-
-
-def metric_row(c: BlockComparison) -> dict[str, Any]:
-    """A comparison as the analysis model holds it."""
-    return {
-        "metric": c.metric,
-        "label": c.label,
-        "unit": c.unit,
-        "higher_is_better": c.higher_is_better,
-        "base_value": c.base_value,
-        "value": c.value,
-        "ratio": c.ratio,
-        "low": c.low,
-        "high": c.high,
-        "boot_low": None,
-        "boot_high": None,
-        "level": c.level,
-        "p": c.p,
-        "q": c.q,
-        "blocks": c.blocks,
-        "decision": c.decision,
-        "words": c.words,
-        "smallest_visible": c.smallest_visible,
-        "blocks_needed": c.blocks_needed,
-        "tell_low": c.tell_low,
-        "tell_high": c.tell_high,
-    }

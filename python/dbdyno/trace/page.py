@@ -1,7 +1,7 @@
 """What every page about traces begins with: what was read, and what to know before reading on.
 
 A page is a plain dict: `schema`, `kind` ("trace"), `page` (which one), `facts`, `warnings`, and the
-page's own part under its name. `dbdyno.report` draws it and computes nothing.
+page's own part under its name. `dbdyno.pages` makes a page of it.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def profile_page(
         found = json.loads(_core.profile_run(run.path, text))
         title = title_of(run.manifest)
     else:
-        found = run_job(names, options, lambda job: str(job.profile(text)), progress)
+        found = run_job(names, options, lambda job: str(job.profile(text)), progress, begun=text)
         title = ""
     return page_of(found, request, names, title)
 

@@ -8,7 +8,7 @@ use super::layout::Layout;
 use super::storage_cell::StorageCell;
 
 /// What the groups of a rack share.
-pub(super) struct Cells {
+pub(super) struct RackCells {
     pub cells: Vec<Rc<StorageCell>>,
     pub names: Vec<String>,
     pub layouts: Vec<Layout>,

@@ -16,7 +16,7 @@ use std::rc::{Rc, Weak};
 
 use super::Label;
 use super::ask::Ask;
-use super::cells::Cells;
+use super::cells::RackCells;
 use super::layout::Layout;
 use crate::device::array::Open;
 use crate::device::{Device, Done, Kind, Observer, Request};
@@ -28,13 +28,13 @@ pub struct Group {
     number: u16,
     layout: Layout,
     label: Label,
-    rack: Rc<Cells>,
+    rack: Rc<RackCells>,
     open: Open,
     me: Weak<Self>,
 }
 
 impl Group {
-    pub(super) fn new(rack: Rc<Cells>, number: usize, label: Label) -> Rc<Self> {
+    pub(super) fn new(rack: Rc<RackCells>, number: usize, label: Label) -> Rc<Self> {
         let (name, layout) = (rack.names[number].clone(), rack.layouts[number]);
         let number = number as u16;
         let open = Open::default();

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::cells::{Cells, Collected};
+use super::cells::{Collected, RackCells};
 use super::error::CellError;
 use super::group::Group;
 use super::iorm::Directive;
@@ -22,7 +22,7 @@ use crate::kernel::{Sim, StationReport};
 /// A rack of storage cells.
 pub struct Rack {
     sim: Sim,
-    pub(super) shared: Rc<Cells>,
+    pub(super) shared: Rc<RackCells>,
 }
 
 /// Makes a device of a name: a disk with its controller's memory, or a flash module.
@@ -67,7 +67,7 @@ impl Rack {
         let names = parameters.groups.keys().cloned().collect();
         let collected = RefCell::new(Collected::none(sim.now_ns(), cells.len()));
         let databases = RefCell::default();
-        let shared = Rc::new(Cells { cells, names, layouts, databases, collected });
+        let shared = Rc::new(RackCells { cells, names, layouts, databases, collected });
         let rack = Self { sim: sim.clone(), shared };
         rack.warm(parameters);
         // Number 0: what no database asked for.

@@ -1,7 +1,7 @@
 //! One number of a machine or a workload: what it means, who says so, and from where to where it may go.
 //!
 //! A structure of parameters is declared once, by `parameters!`: what the reader of machines takes, what `model check` prints and
-//! what docs/model-parameters.md lists is made of that declaration.
+//! what docs/reference/model-parameters.md lists is made of that declaration.
 //!
 //! The unit is the last word of the key, and bounds follow from the unit: a time is at most an hour, a
 //! share is from 0 to 1. A parameter with bounds of its own says so where it is declared (`in 1.0..=4_096.0`).

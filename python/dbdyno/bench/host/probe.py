@@ -48,6 +48,14 @@ class LogArm:
         """The arm that `spec` told."""
         return cls(**{**spec, "paths": tuple(map(Path, spec["paths"]))})
 
+    def parameters(self) -> dict[str, Any]:
+        """The arm as parameters of a typed workload; its name is the arm's."""
+        return {key: value for key, value in self.spec().items() if key != "name"}
+
+    def with_files_beside(self, end: str) -> LogArm:
+        """The same on files of its own, beside those of an arm that is like it."""
+        return replace(self, paths=tuple(Path(f"{path}{end}") for path in self.paths))
+
     def with_files(self, suffix: str = "") -> LogArm:
         """The same with a file's name in place of each folder, and `suffix` behind each name."""
         return replace(self, paths=tuple(log_file(path, suffix) for path in self.paths))

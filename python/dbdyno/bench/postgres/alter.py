@@ -1,4 +1,4 @@
-"""Server settings in force for a while, and put back exactly as they were.
+"""Server settings in effect for a while, and put back exactly as they were.
 
 Engines that we started: their postgresql.auto.conf is put back byte by byte, so that even a value
 with which the server does not start can be undone. Other engines: reload only, only if the caller
@@ -7,7 +7,7 @@ none, and the guardian does so if we die.
 
 Before the first change the server's settings are claimed, so that no other run alters them, and
 what they were is noted on disk. Both the change and its undo are verified in new sessions; what is
-not in force raises.
+not in effect raises.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def apply_server_settings(
     allow_alter_system: bool = False,
     run: str = "",
 ) -> Iterator[None]:
-    """Put the changes that need a reload or a restart in force for the length of the block.
+    """Put the changes that need a reload or a restart in effect for the length of the block.
 
     Changes of other kinds are passed over: they belong to sessions. Raises `TargetError` where a
-    right is missing, where a change did not come into force, or where it could not be put back.
+    right is missing, where a change did not take effect, or where it could not be put back.
     `run` is the folder of the run that asks, for those who meet what it left.
     """
     todo = [change for change in changes if change.how in ("reload", "restart")]
@@ -147,7 +147,7 @@ def _on_other_engine(
 
 
 def put_back_sql(entries: Mapping[str, str | None]) -> tuple[str, ...]:
-    """The statements that bring entries of postgresql.auto.conf back into force."""
+    """The statements that bring entries of postgresql.auto.conf back into effect."""
     return (*(alter_system_sql(*entry) for entry in entries.items()), "select pg_reload_conf()")
 
 
@@ -242,7 +242,7 @@ def await_in_force(target: Postgres, wanted: dict[str, str]) -> None:
             if time.monotonic() > deadline:
                 reason = "; ".join(_why_not_in_force(fact, wanted[fact.name]) for fact in late)
                 raise TargetError(
-                    f"not in force in a new session after {IN_FORCE_S:.0f} s: {reason}",
+                    f"not in effect in a new session after {IN_FORCE_S:.0f} s: {reason}",
                     next_step="look at pg_file_settings.error and at ALTER ROLE/DATABASE ... SET",
                 )
         time.sleep(0.05)

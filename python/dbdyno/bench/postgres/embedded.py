@@ -73,7 +73,7 @@ DATABASE = "postgres"
 class EmbeddedPostgres:
     """A server of our own, as a context manager.
 
-    `workdir`: the folder in which the private folder is made. `settings`: server settings in force
+    `workdir`: the folder in which the private folder is made. `settings`: server settings in effect
     from the start. `guardian`: one to share; its own otherwise. `keep`: stop at the end, but leave
     the folder for a look.
     """
@@ -207,7 +207,7 @@ class EmbeddedPostgres:
         self._process = None
 
     def restart(self) -> None:
-        """Stop and start; settings that need it come into force.
+        """Stop and start; settings that need it take effect.
 
         Raises `TargetError` with the log's end.
         """

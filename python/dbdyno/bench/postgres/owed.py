@@ -33,7 +33,7 @@ MARK = "put_back.json"
 
 @dataclass(frozen=True)
 class Kept:
-    """A setting before the run: its value in force, its entry in postgresql.auto.conf (None: there
+    """A setting before the run: its value in effect, its entry in postgresql.auto.conf (None: there
     was none), and the values that the run gives it."""
 
     was: str

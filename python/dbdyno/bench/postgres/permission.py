@@ -95,7 +95,7 @@ def _missing_right(conn: Connection, changes: Sequence[SettingChange]) -> Target
 
 
 def _others_in_waiting(conn: Connection) -> TargetError | None:
-    """A reload reads the whole configuration: nobody else's unread edits must come into force with
+    """A reload reads the whole configuration: nobody else's unread edits must take effect with
     ours.
     """
     import psycopg
@@ -119,7 +119,7 @@ def _others_in_waiting(conn: Connection) -> TargetError | None:
     waiting = [fact.name for fact in facts.values() if _waits(fact, in_files)]
     if waiting:
         return TargetError(
-            f"a reload would also bring other, waiting edits into force: {', '.join(waiting)}",
+            f"a reload would also bring other, waiting edits into effect: {', '.join(waiting)}",
             next_step="have a DBA reload the server first, or take those edits back",
         )
     return None

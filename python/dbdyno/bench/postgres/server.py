@@ -314,7 +314,7 @@ class Postgres:
         for secret in (self._parameters.get("password"), self._parameters.get("sslpassword")):
             text = text.replace(secret, "...") if secret else text
         return TargetError(
-            f"the server does not let us in: {text}",
+            f"cannot log in: {text}",
             where=self.safe_dsn or "target",
             next_step="try `psql` with the same connection string; give the password in PGPASSWORD or ~/.pgpass",
         )

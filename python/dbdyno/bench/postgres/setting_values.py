@@ -45,7 +45,7 @@ _NUMBER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|(?:\d++(?:\.\d*+)?|\.\d++)(
 
 @dataclass(frozen=True, slots=True)
 class SettingFact:
-    """What pg_settings says of one setting. `setting` is the value in force, in `unit`."""
+    """What pg_settings says of one setting. `setting` is the value in effect, in `unit`."""
 
     name: str
     setting: str
@@ -106,7 +106,7 @@ def problem_with(fact: SettingFact, text: str) -> str | None:
 
 
 def same_value(fact: SettingFact, wanted: str) -> bool:
-    """Whether the value in force (`fact.setting`) is the wanted one, however they are written."""
+    """Whether the value in effect (`fact.setting`) is the wanted one, however they are written."""
     if fact.vartype == "bool":
         return parse_bool(fact.setting) == parse_bool(wanted)
     if fact.vartype == "enum":

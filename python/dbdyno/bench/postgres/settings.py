@@ -1,4 +1,4 @@
-"""Which way each setting of an arm comes into force, and whether the engine would take its value.
+"""Which way each setting of an arm takes effect, and whether the engine would take its value.
 
 | pg_settings.context | how | needs |
 |---|---|---|
@@ -75,7 +75,7 @@ from pg_settings where lower(name) = any(%s)
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """One setting of an arm: its value, how it comes into force, and the value before (both as
+    """One setting of an arm: its value, how it takes effect, and the value before (both as
     text).
     """
 
@@ -87,7 +87,7 @@ class SettingChange:
 
 
 def classify(conn: Connection, settings: Mapping[str, SettingValue]) -> list[SettingChange]:
-    """How each setting would come into force on this engine, for this role; nothing is changed.
+    """How each setting would take effect on this engine, for this role; nothing is changed.
 
     `conn` must be in autocommit. Raises `TargetError` for an unknown setting, a value that the
     engine refuses, or a missing right, naming the setting.
@@ -109,7 +109,7 @@ def classify(conn: Connection, settings: Mapping[str, SettingValue]) -> list[Set
             raise TargetError(
                 f"'{_shown(text)}' does not fit: {problem}",
                 where=f"setting {fact.name}",
-                next_step=f"choose another value (in force now: {before})",
+                next_step=f"choose another value (in effect now: {before})",
             )
         changes.append(SettingChange(fact.name, text, HOW[fact.context], fact.context, before))
     _try_in_session(conn, [change for change in changes if change.how == "session"])

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import ReportError
-from dbdyno.report import reading
+from dbdyno.pages import reading
 from dbdyno.report.figures import (
     blocks,
     cells_changes,
@@ -29,6 +29,7 @@ from dbdyno.report.figures import (
     curve,
     distribution,
     heatmap,
+    machine,
     over_time,
     quantile_ratio,
     snapshot_series,
@@ -124,6 +125,33 @@ def draw(name: str, analysis: Mapping[str, Any], look: Look = WIDE) -> Any | Non
             return figure.draw(reading.read(analysis), look)
     known = ", ".join(figure.name for figure in every)
     raise ReportError(f"expected one of {known}, found {name!r}", where="figure")
+
+
+def named(kind: str, data: Mapping[str, Any]) -> Figure | None:
+    """The figure of that kind; those about cells depend on the families of metrics that the data hold."""
+    return next((one for one in (*ORDER, *TRACE, *SNAPSHOT, *order("cells", data)) if one.name == kind), None)
+
+
+def drawn(kind: str, data: Mapping[str, Any]) -> dict[str, str] | None:
+    """A figure for a page: name, title, how to read it, and SVG for a wide page and for a phone; None without data."""
+    if kind == machine.KIND:
+        return machine.drawn(dict(data))
+    from altair.utils.schemapi import debug_mode
+
+    from dbdyno.report import svg
+
+    figure = named(kind, data)
+    if figure is None:
+        return None
+    made = {"name": figure.name, "title": figure.title, "how": figure.how_to_read}
+    label = f"{figure.title}. {figure.how_to_read}"
+    for name, look in (("wide", WIDE), ("narrow", NARROW)):
+        with debug_mode(False):
+            chart = figure.draw(dict(data), look)
+        if chart is None:
+            return None
+        made[name] = svg.inline(chart, f"{figure.name}-{name}", label)
+    return made
 
 
 def draw_all(

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from dbdyno.report import format as fmt
+from dbdyno.pages import format as fmt
 
 Label = Callable[[float], str]
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.report import reading
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, theme
 from dbdyno.report.figures.theme import Look
-from dbdyno.report.reading import Analysis
 
 LEGEND_OVER_TITLE = 30
 LABEL_ROOM = 52

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dbdyno.report import format as fmt
-from dbdyno.report import reading
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, theme
-from dbdyno.report.reading import Analysis
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:

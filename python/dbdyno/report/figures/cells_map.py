@@ -6,10 +6,10 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from dbdyno.report import format as fmt
-from dbdyno.report import reading
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import base, shades, theme
-from dbdyno.report.reading import Analysis
 
 HOW = (
     "A row is a cell, a column a disk, the shade the mean of the recording. Values that are "

@@ -11,10 +11,10 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dbdyno.report import format as fmt
-from dbdyno.report import reading
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, shades, theme
-from dbdyno.report.reading import Analysis
 
 LINES_MOST = 6
 TIPS_MOST = 240

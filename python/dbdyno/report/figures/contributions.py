@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbdyno.report import format as fmt
-from dbdyno.report import reading
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, theme
-from dbdyno.report.reading import Analysis
-from dbdyno.report.sections import account
 
 MOST = 10
 
@@ -42,7 +41,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         "zero:Q",
         scale={"domain": [low, high], "nice": False},
         axis={
-            "title": f"difference {account.basis(analysis)}",
+            "title": f"difference {reading.basis(analysis)}",
             "grid": True,
             **axes.labelled(ticks, axes.duration_label),
         },

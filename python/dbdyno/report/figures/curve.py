@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbdyno.report import format as fmt
-from dbdyno.report import reading
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, theme
-from dbdyno.report.reading import Analysis
 
 APART = 4.0
 """Curves whose frames differ by more than this factor get a frame each, one above the other."""

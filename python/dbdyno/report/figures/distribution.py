@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from dbdyno.report import format as fmt
-from dbdyno.report import reading
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, theme
-from dbdyno.report.reading import Analysis
 
 _RAIL = (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p99.9", "p99.9"))
 _MARK_SIZE = {True: 10, False: 11}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbdyno.report import format as fmt
-from dbdyno.report import reading
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, theme
-from dbdyno.report.reading import Analysis
 
 _ALL_ARMS = "all arms"
 SHARE_LEAST, SHARE_WHOLE = 0.05, 0.4

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.report import format as fmt
+from dbdyno.pages import format as fmt
 from dbdyno.report.figures import axes, theme
 
 

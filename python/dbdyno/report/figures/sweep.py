@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbdyno.report import format as fmt
-from dbdyno.report import reading
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, theme
-from dbdyno.report.reading import Analysis
 
 _DASHES = ([1, 0], [6, 3], [2, 2])
 """Where there are more curves than colours, the line tells them apart."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbdyno.report import format as fmt
-from dbdyno.report import reading
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, theme
-from dbdyno.report.reading import Analysis
 
 SESSIONS_MOST = 12
 REST, IDLE = "unaccounted", "idle"

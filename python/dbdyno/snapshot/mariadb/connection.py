@@ -86,7 +86,7 @@ def connect(where: Address, options: Options) -> Any:
         )
     except (pymysql.Error, OSError, ValueError) as error:
         raise SnapshotError(
-            f"the server does not let us in: {said(error)}",
+            f"cannot log in: {said(error)}",
             where=where.safe,
             next_step="check address, user and password (MYSQL_PWD, or read_default_file=...)",
         ) from error

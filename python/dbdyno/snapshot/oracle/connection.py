@@ -80,7 +80,7 @@ def connect(where: Address, timeout_ms: int) -> Any:
         connection.module = "dbdyno snap"
     except (oracledb.Error, OSError) as error:
         raise SnapshotError(
-            f"the instance does not let us in: {said(error)}",
+            f"cannot log in: {said(error)}",
             where=where.safe,
             next_step="check host, service, user and password (DBDYNO_ORACLE_PASSWORD)",
         ) from error

@@ -66,7 +66,7 @@ class PostgresCollector:
         return {"dsn": self._target.safe_dsn, **self._facts, "problems": self.problems}
 
     def collect(self, before: Snapshot | None) -> list[View]:
-        """All views now. Raises `SnapshotError` where the server does not let us in."""
+        """All views now. Raises `SnapshotError` where the login fails."""
         import psycopg
 
         self.problems = []

@@ -1,12 +1,13 @@
 """From evidence to the analysis model: estimates, intervals, verdict, and the data of every figure.
 
 The model is written as analysis.json; every renderer reads it and computes nothing. Its parts are
-described in docs/analysis.md.
+declared in `contract.py`, of which docs/reference/analysis.md is made.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,10 @@ from dbdyno.evidence.files import write_json
 from dbdyno.evidence.run import Block, Run
 from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.study.analysis import pictures
+from dbdyno.study.analysis.contract import SCHEMA
 from dbdyno.study.analysis.measures import QUANTILES, ArmMeasures, Measures, measure
 from dbdyno.study.analysis.over_time import over_time
+from dbdyno.study.analysis.reads import in_virtual_time, reads
 from dbdyno.study.analysis.timeline import timeline
 
 if TYPE_CHECKING:
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
     from dbdyno.stats.metrics import Metric
     from dbdyno.study.analysis.gates import Examined
 
-SCHEMA = 1
+SOURCES = {"operations": "dbdyno.study.analysis.analyse", "cells": "dbdyno.study.analysis.cells"}
+"""Which module reads evidence of which kind."""
 ARMS_TOLD = 3
 """With more arms than this the metrics beside the headline's are told by the table alone."""
 
@@ -36,18 +40,7 @@ def analyse(run: Run) -> dict[str, Any]:
 
     Raises `EvidenceError` when nothing can be analysed.
     """
-    from dbdyno.evidence.query import connect
-
-    if "iorm" in run.manifest:
-        from dbdyno.study.analysis.cells import model_of
-
-        model, broken = model_of(run)
-    else:
-        measures = measure(run)
-        connection, broken = connect(run)
-        with connection:
-            model = _model(run, measures, connection)
-        broken = [*measures.broken, *broken]
+    model, broken = importlib.import_module(SOURCES[reads(run).evidence]).model_of(run)
     model["warnings"] += [
         {"code": "torn part", "text": text, "next": "it is left out; the other blocks count"}
         for text in dict.fromkeys(broken)
@@ -62,11 +55,21 @@ def analyse(run: Run) -> dict[str, Any]:
     return model
 
 
+def model_of(run: Run) -> tuple[dict[str, Any], list[str]]:
+    """The model of a run whose operations were timed, and the parts that could not be read."""
+    from dbdyno.evidence.query import connect
+
+    measures = measure(run)
+    connection, broken = connect(run)
+    with connection:
+        return _model(run, measures, connection), [*measures.broken, *broken]
+
+
 def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
     from dbdyno.study.analysis import correlation, curve, databases, devices, failed, gates, logs, race, sweep, tail
     from dbdyno.study.analysis.method import engine, method
 
-    kind = run.manifest["kind"]
+    kind, virtual = run.manifest["kind"], in_virtual_time(run)
     judge = run.manifest["plan"]["judge"]
     latencies = [arm.pooled() for arm in measures.arms]
     failures = failed.of_run(connection, measures)
@@ -87,9 +90,9 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
             "quantile_ratio": pictures.quantile_ratio(measures, latencies, judge["level"]),
             "tail": pictures.tail(latencies),
             "blocks": [],
-            "heatmap": [] if on_model(run) else pictures.heatmap(connection, measures, run.manifest.get("resumed", [])),
+            "heatmap": [] if virtual else pictures.heatmap(connection, measures, run.manifest.get("resumed", [])),
             "waits": pictures.waits(connection, measures),
-            "over_time": [] if on_model(run) else over_time(connection, measures),
+            "over_time": [] if virtual else over_time(connection, measures),
             "curve": None,
         },
         "method": method(run),
@@ -105,14 +108,15 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
     if kind == "aa":
         from dbdyno.study.analysis.noise import noise_verdict
 
-        model["verdict"] = noise_verdict(measures, judge, headline_of(run), in_virtual_time=on_model(run))
+        model["verdict"] = noise_verdict(measures, judge, headline_of(run), in_virtual_time=in_virtual_time(run))
     elif kind == "curve":
         curve.add(model, connection, measures)
     elif kind == "sweep":
         sweep.add(model, measures, run)
     elif kind == "correlation":
         correlation.add(model, connection, measures, run)
-    if "logs" in run.manifest:
+    parts = reads(run).parts
+    if "logs" in parts:
         logs.add(model, connection, measures, run)
     if "verdict" not in model:
         model["verdict"] = {
@@ -122,13 +126,14 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
         }
     if judge.get("longest"):
         model["tails"] = tail.of_arms(measures, latencies, judge["longest"], judge["level"])
-    if on_model(run):
+    if "devices" in parts:
         model["devices"] = devices.of_run(connection, measures)
+    if "databases" in parts:
         model["databases"] = databases.of_run(connection, measures, judge["level"])
-    if on_model(run) or "logs" in run.manifest:
+    if "race" in parts:
         model["race"] = race.of_run(connection, measures, judge["level"])
     gates.conclude(model, without)
-    model["gates"], model["warnings"] = gates.rows(found, judge), gates.conditions(run, measures)
+    model["gates"], model["warnings"] = gates.rows(found, judge), gates.conditions(run, measures, in_virtual_time(run))
     return model
 
 
@@ -156,6 +161,7 @@ def _examined(
         {**run.manifest["plan"]["judge"], "headline": headline},
         str(model["kind"]),
         min(usable, default=len(measures.arms[0].blocks)),
+        in_virtual_time(run),
     )
 
 
@@ -251,7 +257,7 @@ def run_facts(run: Run, blocks: list[Block]) -> dict[str, Any]:
         "status": run.status,
         "started_at": manifest["started_at"],
         "duration_s": _duration_s(run),
-        "virtual_s": sum(b.ended_ns - b.started_ns for b in blocks) / 1e9 if on_model(run) else None,
+        "virtual_s": sum(b.ended_ns - b.started_ns for b in blocks) / 1e9 if in_virtual_time(run) else None,
         "tool_version": manifest["tool_version"],
         "seed": manifest["seed"],
         "blocks_planned": manifest["blocks_planned"],
@@ -267,14 +273,9 @@ def run_facts(run: Run, blocks: list[Block]) -> dict[str, Any]:
     }
 
 
-def on_model(run: Run) -> bool:
-    """Whether the run passed in virtual time."""
-    return str(run.manifest["switch"]) == "model"
-
-
 def _duration_s(run: Run) -> float | None:
     """What a stop watch would have shown; of older evidence, from the first block's begin."""
-    if on_model(run) or "wall_s" in run.manifest:
+    if in_virtual_time(run) or "wall_s" in run.manifest:
         return run.manifest.get("wall_s")
     return timeline(run.blocks(), run.manifest.get("resumed", [])).length_s
 
@@ -343,31 +344,9 @@ def _metric_rows(verdict: Verdict, measures: Measures) -> list[dict[str, Any]]:
 
 def metric_row(c: BlockComparison, *, arm: int, base: int) -> dict[str, Any]:
     """A comparison of two arms as a row of `metrics` in the model."""
-    return {
-        "arm": arm,
-        "baseline": base,
-        "metric": c.metric,
-        "label": c.label,
-        "unit": c.unit,
-        "higher_is_better": c.higher_is_better,
-        "base_value": c.base_value,
-        "value": c.value,
-        "ratio": c.ratio,
-        "low": c.low,
-        "high": c.high,
-        "boot_low": c.boot_low,
-        "boot_high": c.boot_high,
-        "level": c.level,
-        "p": c.p,
-        "q": c.q,
-        "blocks": c.blocks,
-        "decision": c.decision,
-        "words": c.words,
-        "smallest_visible": c.smallest_visible,
-        "blocks_needed": c.blocks_needed,
-        "tell_low": c.tell_low,
-        "tell_high": c.tell_high,
-    }
+    from dbdyno.stats.blocks import row_of
+
+    return {"arm": arm, "baseline": base, **row_of(c)}
 
 
 def _classical(latencies: pictures.Latencies, measures: Measures) -> list[dict[str, Any]]:

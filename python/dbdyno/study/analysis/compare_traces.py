@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.errors import TraceError
 from dbdyno.study.analysis import traces_page, traces_verdict
 from dbdyno.study.analysis.analyse import cleaned
+from dbdyno.study.analysis.contract import SCHEMA
 from dbdyno.study.analysis.pictures import distribution, tail
 from dbdyno.trace.account import account
 from dbdyno.trace.blocks import QUANTILES, SEVERAL, Blocks, cut, per_block, population, unit_of
 from dbdyno.trace.causes import Explained, contributions, explain
 from dbdyno.trace.changed import rows_of
-from dbdyno.trace.lines import compare_lines, enough, judge, metric_row
+from dbdyno.trace.lines import compare_lines, judge
 from dbdyno.trace.pairs import Pairs, pair
 from dbdyno.trace.plans import plans_of
 from dbdyno.trace.reasons import reasons
@@ -31,10 +32,8 @@ from dbdyno.trace.tails import compare_tails
 
 if TYPE_CHECKING:
     from dbdyno.stats.blocks import BlockComparison
-    from dbdyno.stats.decide import Verdict
     from dbdyno.stats.stratified import Stratum
 
-SCHEMA = 1
 LEVEL, THRESHOLD = 0.95, 0.02
 SINGLE = 0.5
 """Where calls made once hold more than this share of the difference, nothing says it repeats."""
@@ -58,6 +57,9 @@ class Question:
 def compare_traces(base: Traces, other: Traces, question: Question | None = None) -> dict[str, Any]:
     """The analysis of `other` against `base`. Raises `TraceError` when a set holds nothing to
     compare."""
+    from dbdyno.stats.blocks import row_of
+    from dbdyno.stats.decide import decide
+
     asked = question or Question()
     sets = (base, other)
     pairs = pair(sets, asked.pair) if asked.pair else None
@@ -71,7 +73,8 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
             what = f"no wait for {asked.event!r}" if asked.event else "no call of the client"
             raise TraceError(f"{what} in it", where=name, next_step="`dbdyno trace check` says more")
     numbers = (per_block(base, blocks[0]), per_block(other, blocks[1]))
-    verdict = _decided(_comparisons(sets, numbers, blocks, explained, asked), asked)
+    comparisons = _comparisons(sets, numbers, blocks, explained, asked)
+    verdict = decide({asked.names[1]: comparisons}, baseline=asked.names[0], headline=comparisons[0].metric)
     why = reasons(explained, asked.names)
     once = _once(sets, explained) if unit == "batch" and not asked.event else 0.0
     whole = [v.astype("uint64") for v in values]
@@ -90,7 +93,7 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
             traces_page.arm(at, *about, asked)
             for at, about in enumerate(zip(sets, blocks, explained.accounts, values, strict=True))
         ],
-        "metrics": [{"arm": 1, "baseline": 0, **metric_row(c)} for c in verdict.arms[0].comparisons],
+        "metrics": [{"arm": 1, "baseline": 0, **row_of(c)} for c in verdict.arms[0].comparisons],
         "classical": traces_page.classical(values),
         "lines": compare_lines(
             sets,
@@ -184,16 +187,14 @@ def _totals(sets: Sets, what: What, label: str, explained: Explained, asked: Que
     from dbdyno.stats.stratified import compare_totals
 
     sides = [[s for own in strata(traces, what).values() for s in own] for traces in sets]
-    return enough(
-        compare_totals(
-            *sides,
-            scales=explained.scales,
-            level=asked.level,
-            threshold=asked.threshold,
-            metric=what,
-            label=label,
-            unit="ns",
-        )
+    return compare_totals(
+        *sides,
+        scales=explained.scales,
+        level=asked.level,
+        threshold=asked.threshold,
+        metric=what,
+        label=label,
+        unit="ns",
     )
 
 
@@ -211,7 +212,7 @@ def _once(sets: Sets, explained: Explained) -> float:
 
 def _judged(sets: Sets, explained: Explained, asked: Question) -> dict[str, Any]:
     """By statement: its time per execution of the one set against the other."""
-    from dbdyno.stats.blocks import decide_one
+    from dbdyno.stats.blocks import decide_one, row_of
     from dbdyno.stats.decide import benjamini_hochberg
     from dbdyno.stats.stratified import compare_totals
 
@@ -230,10 +231,7 @@ def _judged(sets: Sets, explained: Explained, asked: Question) -> dict[str, Any]
                 unit="ns",
             )
     qs = benjamini_hochberg([comparison.p for comparison in found.values()])
-    return {
-        key: metric_row(enough(decide_one(comparison, q)))
-        for (key, comparison), q in zip(found.items(), qs, strict=True)
-    }
+    return {key: row_of(decide_one(comparison, q)) for (key, comparison), q in zip(found.items(), qs, strict=True)}
 
 
 def _add_steps(sets: Sets, changed: list[dict[str, Any]]) -> None:
@@ -254,16 +252,3 @@ def _pairs(pairs: Pairs, numbers: tuple[dict[str, Any], dict[str, Any]]) -> list
         {"key": key, **{f"{name}_ns": [float(side[name][at]) for side in numbers] for name in ("response", "database")}}
         for at, key in enumerate(pairs.keys)
     ]
-
-
-def _decided(comparisons: list[BlockComparison], asked: Question) -> Verdict:
-    from dataclasses import replace
-
-    from dbdyno.stats.decide import decide
-
-    base, other = asked.names
-    verdict = decide({other: comparisons}, baseline=base, headline=comparisons[0].metric)
-    arm = verdict.arms[0]
-    lead = enough(arm.headline)
-    arm = replace(arm, decision=lead.decision, headline=lead, comparisons=tuple(map(enough, arm.comparisons)))
-    return replace(verdict, decision=lead.decision, arms=(arm,))

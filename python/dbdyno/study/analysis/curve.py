@@ -97,7 +97,7 @@ def _figure(fit: CurveFit, redo: Any, elapsed: Any) -> dict[str, Any]:
 def _reasons(fit: CurveFit) -> list[str]:
     if fit.found or not fit.reasons:
         return []
-    return [f"Against a sawtooth speaks: {'; '.join(fit.reasons)}."]
+    return [f"Evidence against a sawtooth: {'; '.join(fit.reasons)}."]
 
 
 def _left_to_wait_for(columns: Columns) -> list[str]:

@@ -46,11 +46,8 @@ class Examined:
     judge: dict[str, Any]
     kind: str
     blocks: int
-
-    @property
-    def on_model(self) -> bool:
-        """Whether time is virtual: nothing drifts, stalls or steps there."""
-        return str(self.facts["switch"]) == "model"
+    virtual: bool
+    """Whether time is a model's: nothing drifts, stalls or steps there."""
 
 
 def examine(of: Examined) -> list[Gate]:
@@ -112,9 +109,9 @@ def conclude(model: dict[str, Any], without: dict[str, Withheld]) -> None:
         row |= {"decision": held.decision, "words": held.decision}
 
 
-def conditions(run: Run, measures: Measures) -> list[dict[str, Any]]:
+def conditions(run: Run, measures: Measures, virtual: bool) -> list[dict[str, Any]]:
     """What was wrong with the conditions, each with its next step."""
-    return list(_conditions(run, measures))
+    return list(_conditions(run, measures, virtual))
 
 
 def _succeeded(arm: ArmMeasures) -> bool:
@@ -136,11 +133,11 @@ def between(of: Examined) -> Iterator[Gate]:
         yield gates.enough_blocks(of.blocks, judge["level"])
         batches = min(len(arm.blocks) for arm in measures.arms) // measures.batch_size(judge["headline"])
         yield gates.blocks_missing(of.blocks, max(batches - of.blocks, 0))
-    if not of.on_model and of.kind in ("experiment", "aa"):
+    if not of.virtual and of.kind in ("experiment", "aa"):
         for arm, base in compared:
             work, usual = (_mean(own.values["rows"]) for own in (arm, base))
             yield gates.equal_work("rows", arm.label, work, base.label, usual)
-    if not of.on_model:
+    if not of.virtual:
         yield gates.truncation({a.label: v for a, v in zip(measures.arms, of.latencies, strict=True)})
     if batches_of_p99(measures) < BATCHES_MIN:
         counts = [int(c) for arm in measures.arms for c in np.nan_to_num(arm.values["count"])]
@@ -150,7 +147,7 @@ def between(of: Examined) -> Iterator[Gate]:
 def within(of: Examined) -> Iterator[Gate]:
     """What may be wrong within a run, whatever its arms: laws of a model broken, or what real time
     may do."""
-    if of.on_model:
+    if of.virtual:
         yield from _invariants(of.measures.arms[0].blocks)
         return
     if len(of.measures.arms) == 1:
@@ -313,7 +310,7 @@ def _mean(values: Any) -> float:
     return float(known.mean()) if known.size else float("nan")
 
 
-def _conditions(run: Run, measures: Measures) -> Iterator[dict[str, Any]]:
+def _conditions(run: Run, measures: Measures, virtual: bool) -> Iterator[dict[str, Any]]:
     """What was wrong with the conditions, each with its next step."""
     import os
 
@@ -321,8 +318,7 @@ def _conditions(run: Run, measures: Measures) -> Iterator[dict[str, Any]]:
     wall = sum(block.report.get("wall_ns", 0) for block in blocks)
     cpu = sum(block.report.get("cpu_ns", 0) for block in blocks)
     cores = os.cpu_count() or 1
-    is_live = run.manifest["switch"] != "model"
-    if is_live and wall and cpu / wall > CLIENT_CPU_MAX * cores:
+    if not virtual and wall and cpu / wall > CLIENT_CPU_MAX * cores:
         yield _warning(
             "busy client",
             f"the load generator used {cpu / wall:.1f} of {cores} cores",

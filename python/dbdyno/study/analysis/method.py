@@ -17,7 +17,7 @@ def method(run: Run) -> dict[str, Any]:
     judge, schedule = manifest["plan"]["judge"], manifest["plan"]["schedule"]
     level, threshold = judge["level"] * 100, judge["threshold"] * 100
     sentences = [_switching(manifest)]
-    if manifest["switch"] == "model" and schedule.get("warmup_transactions"):
+    if manifest["reads"]["virtual"] and schedule.get("warmup_transactions"):
         sentences.append(
             f"The first {schedule['warmup_transactions']} transactions of each session do not "
             "count, and sessions wait for one another after them."
@@ -54,7 +54,7 @@ def method(run: Run) -> dict[str, Any]:
 
 
 def _switching(manifest: dict[str, Any]) -> str:
-    if manifest["switch"] == "model":
+    if manifest["reads"]["virtual"]:
         return (
             "The run passed in virtual time. Each block is a replication: every arm begins alike "
             f"and draws the same random numbers (seed {manifest['seed']}), so that arms are "
@@ -94,7 +94,7 @@ def overhead(run: Run) -> dict[str, Any] | None:
     cost = 1 - c.ratio
     text = (
         f"Watching changed the throughput of {name} by {-cost * 100:+.1f} % ({interval(c)}, "
-        f"{c.blocks} pairs of half a second). It is in force for all arms alike."
+        f"{c.blocks} pairs of half a second). It is in effect for all arms alike."
     )
     return {"text": text, "ratio": c.ratio, "low": c.low, "high": c.high}
 

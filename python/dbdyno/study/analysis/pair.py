@@ -15,17 +15,17 @@ from dbdyno.errors import EvidenceError
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis import pictures
 from dbdyno.study.analysis.analyse import (
-    SCHEMA,
     arm_of,
     cleaned,
     compare_arm,
     headline_of,
     is_open,
     judged,
-    on_model,
     run_facts,
 )
+from dbdyno.study.analysis.contract import SCHEMA
 from dbdyno.study.analysis.measures import ArmMeasures, Measures, measure, operation_of
+from dbdyno.study.analysis.reads import in_virtual_time, reads
 
 if TYPE_CHECKING:
     from dbdyno.stats.gates import Gate
@@ -104,7 +104,16 @@ def _judge(model: dict[str, Any], runs: tuple[Run, Run], measures: Measures, lat
             failures.append(failed.of_run(connection, own))
             facts = run_facts(run, own.arms[0].blocks)
             alone = gates.Examined(
-                run, own, [values], connection, failures[-1].codes, facts, judge, "experiment", usable
+                run,
+                own,
+                [values],
+                connection,
+                failures[-1].codes,
+                facts,
+                judge,
+                "experiment",
+                usable,
+                in_virtual_time(run),
             )
             found += gates.within(alone)
     codes = [failure.codes[0] for failure in failures]
@@ -114,10 +123,11 @@ def _judge(model: dict[str, Any], runs: tuple[Run, Run], measures: Measures, lat
         latencies,
         None,
         codes,
-        {**model["run"], "switch": "model" if any(map(on_model, runs)) else model["run"]["switch"]},
+        model["run"],
         judge,
         "experiment",
         usable,
+        any(map(in_virtual_time, runs)),
     )
     found = [*gates.between(both), *found]
     without = gates.withheld(found, measures, judge)
@@ -131,7 +141,7 @@ def _judge(model: dict[str, Any], runs: tuple[Run, Run], measures: Measures, lat
 
 def _comparable(first: Run, second: Run) -> None:
     for run in (first, second):
-        if "iorm" in run.manifest:
+        if reads(run).evidence != "operations":
             raise EvidenceError(
                 "is a run on storage cells, which has no times of single operations to compare",
                 where=run.id,
@@ -169,15 +179,15 @@ def _renamed(arm: ArmMeasures, run: Run, runs: tuple[Run, Run]) -> ArmMeasures:
 
 def _target(run: Run) -> str:
     """Where the run ran, in a word or two."""
-    if on_model(run):
-        return str(run.manifest["machine"]["target"])
+    if in_virtual_time(run):
+        return str(run.manifest["arms"][0]["target"])
     facts: dict[str, Any] = next(iter(run.manifest["targets"].values()), {})
     version = re.search(r"\d+(\.\d+)*", str(facts.get("version", "")))
     return f"PostgreSQL {version[0]}" if version else "PostgreSQL"
 
 
 def _warnings(runs: tuple[Run, Run]) -> list[dict[str, Any]]:
-    modelled = [on_model(run) for run in runs]
+    modelled = [in_virtual_time(run) for run in runs]
     if all(modelled):
         return []
     if any(modelled):

@@ -200,7 +200,7 @@ def waits(connection: Any, measures: Measures) -> list[dict[str, Any]]:
         "select arm, class, event, count(*), sum(elapsed_ns)::double, min(fidelity) = 'exact'"
         " from waits where object in ('client backend', 'session')"
         " and (class <> 'idle' or fidelity <> 'exact')"
-        " and block in (select unnest($1::int[])) group by all order by count(*) desc",
+        " and block in (select unnest($1::int[])) group by all order by count(*) desc, class, event",
         [blocks],
     ).fetchall()
     busy: dict[str, float] = {}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.measures import ArmMeasures, Measures
+from dbdyno.study.analysis.reads import reads
 
 if TYPE_CHECKING:
     import numpy as np
@@ -128,10 +129,10 @@ def _knee(points: list[dict[str, Any]], label: str) -> str:
 
 
 def _limits(run: Run) -> list[str]:
-    if "machine" not in run.manifest:
+    if "limits" not in reads(run).parts:
         return []
+    machine = run.manifest["machine"]
     from dbdyno.model.limits import sentences
     from dbdyno.model.machine import parsed
 
-    machine = run.manifest["machine"]
     return sentences(parsed(machine["target"], machine["toml"]), run.manifest["plan"]["arms"])

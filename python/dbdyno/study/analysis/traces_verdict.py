@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.decisions import PROVISIONAL
+from dbdyno.stats import chance
 from dbdyno.stats.words import FACTOR_FROM, duration, factor, interval, percent
 from dbdyno.trace.page import merged, warnings
 from dbdyno.trace.source import Traces
@@ -37,7 +39,7 @@ def verdict(
 
     lead = found.arms[0].headline
     decision = lead.decision
-    if once > SINGLE and decision in ("faster", "slower"):
+    if once > SINGLE and decision in ("faster", "slower", PROVISIONAL):
         decision = "unclear"
     sentences = [] if not asked.event else [_event_sentence(lead, asked)]
     sentences += [reason["text"] + "." for reason in _main(why, explained)]
@@ -124,6 +126,8 @@ def _meaning(
     words = {"same": f"no difference larger than {asked.threshold * 100:g} %"}.get(decision, interval(lead))
     if decision == "unclear":
         words = f"cannot tell ({interval(lead)})"
+    elif decision == PROVISIONAL:
+        words = f"provisional ({interval(lead)}), since too little was done more than once"
     if asked.event:
         return f"From batches of consecutive waits of these traces: {words}. Other runs may differ by more."
     return (
@@ -172,7 +176,8 @@ def method(blocks: tuple[Blocks, Blocks], asked: Question, explained: Explained)
     sentences.append(
         f"Differences within {asked.threshold * 100:g} % count as none. The headline is tested by itself; the other"
         " metrics share a false-discovery rate (Benjamini and Hochberg), and so do all lines, and all statements."
-        " Below 5 independent blocks nothing is decided."
+        f" A verdict from fewer than {chance.blocks_least(asked.level)} independent blocks"
+        f" ({chance.least_in_each(asked.level)} in each set where they are not paired) is provisional."
     )
     return sentences
 

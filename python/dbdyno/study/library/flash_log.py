@@ -5,16 +5,17 @@ first that is safe. Twenty sessions update a row and commit. What is compared is
 won each race is counted.
 
 Limits: on a model. On two real paths and on storage cells the study has other factors:
-`dbdyno.study.plan.host`, `dbdyno.study.plan.cells`.
+`dbdyno.study.plan.host`, `dbdyno.bench.cells.plan`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dbdyno.study.plan import cells, host
 from dbdyno.study.plan.factors import Level, chosen, numbers
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Value, Workload
-from dbdyno.study.plan.study import Factor, Study
+from dbdyno.study.plan.study import Factor, Study, Variant
 
 LEVELS = {
     "off": Level("off", {"cells.flash_log.enabled": "false"}),
@@ -23,20 +24,25 @@ LEVELS = {
 BLOCKS = 20
 
 
-def arms(text: str) -> list[Arm]:
+def _arms(text: str) -> list[Arm]:
     """The arms with and without a flash log, as `--set flash_log=` names them."""
     return [Arm(f"flash log {level.name}", settings=level.settings) for level in chosen(LEVELS, text, "flash_log")]
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
+    return commits_plan(STUDY, options, quick, Judge(headline="mean", operation="commit"))
+
+
+def commits_plan(study: Study, options: Mapping[str, str], quick: bool, judge: Judge) -> Plan:
+    """Commits with and without a flash log, judged in a study's own way."""
     (sessions,) = numbers(options["sessions"], "sessions")[:1]
     (commits,) = numbers(options["commits"], "commits")[:1]
     parameters: dict[str, Value] = {"redo_bytes": options["redo_bytes"]}
     return Plan(
-        title="flash-log",
-        question=STUDY.question,
-        study="flash-log",
-        arms=arms(options["flash_log"]),
+        title=study.name,
+        question=study.question,
+        study=study.name,
+        arms=_arms(options["flash_log"]),
         workload=Workload(kind="commit-loop", parameters=parameters),
         sessions=sessions,
         schedule=Schedule(
@@ -44,7 +50,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
             transactions=500 if quick else max(commits // BLOCKS, 1),
             warmup_transactions=100,
         ),
-        judge=Judge(headline="mean", operation="commit"),
+        judge=judge,
     )
 
 
@@ -55,9 +61,9 @@ STUDY = Study(
     "once without a flash log and once with it; in 20 blocks of 10,000 commits a session. The "
     "commit is timed on its own: it is the wait 'log file sync' and what it costs to make it.",
     targets="models with storage cells: --target model:exadata-x2 by default; and two real paths: "
-    "--target host --set paths=/disk/redo,/flash/redo, whose factors are in docs/probe.md; and "
+    "--target host --set paths=/disk/redo,/flash/redo, whose factors are in docs/how-to/probe.md; and "
     "storage cells under the load of their own databases: --target cells:HOST1,HOST2 --set "
-    "database=NAME, whose factors are in docs/cells.md",
+    "database=NAME, whose factors are in docs/how-to/cells.md",
     source="Guy Harrison, 2012: 'log file sync' of 4,000,000 commits with and without Exadata's "
     "smart flash log, from event 10046 (E9)",
     found_there="On against off: median 500 / 481 us, mean 542.4 / 508.7, first quartile 452 / "
@@ -73,4 +79,8 @@ STUDY = Study(
     ),
     make=_plan,
     target="model:exadata-x2",
+    variants={
+        "host": Variant(host.FLASH_LOG, host.flash_log),
+        "cells": Variant(cells.FACTORS, cells.flash_log),
+    },
 )

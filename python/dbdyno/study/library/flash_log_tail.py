@@ -11,31 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.study.library.flash_log import BLOCKS, arms
+from dbdyno.study.library.flash_log import commits_plan
 from dbdyno.study.plan.factors import numbers
-from dbdyno.study.plan.plan import Judge, Plan, Schedule, Value, Workload
+from dbdyno.study.plan.plan import Judge, Plan
 from dbdyno.study.plan.study import Factor, Study
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
-    (sessions,) = numbers(options["sessions"], "sessions")[:1]
-    (commits,) = numbers(options["commits"], "commits")[:1]
     (longest,) = numbers(options["longest"], "longest")[:1]
-    parameters: dict[str, Value] = {"redo_bytes": options["redo_bytes"]}
-    return Plan(
-        title="flash-log-tail",
-        question=STUDY.question,
-        study="flash-log-tail",
-        arms=arms(options["flash_log"]),
-        workload=Workload(kind="commit-loop", parameters=parameters),
-        sessions=sessions,
-        schedule=Schedule(
-            blocks=6 if quick else BLOCKS,
-            transactions=500 if quick else max(commits // BLOCKS, 1),
-            warmup_transactions=100,
-        ),
-        judge=Judge(headline="p99.9", operation="commit", longest=longest // 20 if quick else longest),
-    )
+    longest = longest // 20 if quick else longest
+    return commits_plan(STUDY, options, quick, Judge(headline="p99.9", operation="commit", longest=longest))
 
 
 STUDY = Study(

@@ -1,6 +1,6 @@
 """Factors: what may differ between arms, and every combination of their levels as an arm.
 
-A factor with one level is in force in all arms and names none; with several, each level becomes a
+A factor with one level is in effect in all arms and names none; with several, each level becomes a
 part of the arms' names. The first level of the first factors is the base. Pure.
 """
 

@@ -12,8 +12,6 @@ from typing import Any, NoReturn
 from dbdyno.errors import PlanError
 from dbdyno.study.plan import keys
 from dbdyno.study.plan.plan import (
-    EMBEDDED,
-    MODEL,
     Arm,
     Judge,
     Plan,
@@ -21,9 +19,9 @@ from dbdyno.study.plan.plan import (
     Script,
     Watch,
     Workload,
-    is_model,
 )
 from dbdyno.study.plan.schedule import SLICED_TURN_NS
+from dbdyno.study.plan.targets import beside
 from dbdyno.study.plan.workloads import builtin_workload
 
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
@@ -145,12 +143,7 @@ class _Reader:
             )
 
     def target(self, name: str | None) -> str | None:
-        """A model's file is relative to the plan, as scripts are."""
-        if name in EMBEDDED:
-            return None
-        if name is None or not is_model(name) or not name.endswith(".toml"):
-            return name
-        return f"{MODEL}{self.path.parent / name.removeprefix(MODEL)}"
+        return beside(self.path, name)
 
     def workload(self, table: dict[str, Any], arms: list[Arm]) -> Workload:
         table = dict(table)

@@ -8,13 +8,14 @@ too, as each copy of the other does, so that what the hand-over costs is in both
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from dbdyno.bench.host.bench import WORKLOAD
 from dbdyno.bench.host.probe import LogArm
 from dbdyno.errors import PlanError
-from dbdyno.study.plan.plan import HOST, Arm, Judge, Plan, Schedule, Watch, Workload
+from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Watch, Workload
 
 FLASH_LOG = {
     "paths": "",
@@ -27,45 +28,35 @@ FLASH_LOG = {
     "outlier_ms": "500",
 }
 """Factors of flash-log on this host, with what they are by default."""
+HOST = "host"
 
 
-@dataclass(frozen=True)
-class HostPlan:
+def log_plan(
+    title: str,
+    arms: list[LogArm],
+    *,
+    question: str = "",
+    study: str | None = None,
+    kind: str = "experiment",
+    schedule: Schedule | None = None,
+    judge: Judge | None = None,
+) -> Plan:
     """A plan for this host: its arms are log writers, the first is the base."""
-
-    title: str
-    arms: list[LogArm]
-    question: str = ""
-    study: str | None = None
-    kind: str = "experiment"
-    schedule: Schedule = field(default_factory=Schedule)
-    judge: Judge = field(default_factory=Judge)
-
-    def common(self) -> Plan:
-        """The same for the rooms that know nothing of logs: schedule, analysis, report."""
-        return Plan(
-            title=self.title,
-            question=self.question,
-            study=self.study,
-            kind=self.kind,
-            dsn=HOST,
-            arms=[
-                Arm(arm.name, description(arm), sessions=arm.sessions, rate_per_s=arm.rate_per_s) for arm in self.arms
-            ],
-            workload=Workload([]),
-            schedule=self.schedule,
-            watch=Watch(activity_hz=0, counters=False, overhead_blocks=0),
-            judge=self.judge,
-        )
-
-    def same_twice(self) -> HostPlan:
-        """The base against itself: what `--aa` runs."""
-        base = self.arms[0]
-        arms = [
-            replace(base, name=name, paths=tuple(Path(f"{path}{end}") for path in base.paths))
-            for name, end in ((base.name, ""), (f"{base.name} again", "-again"))
-        ]
-        return replace(self, kind="aa", title=f"A/A {self.title}", arms=arms)
+    return Plan(
+        title=title,
+        question=question,
+        study=study,
+        kind=kind,
+        dsn=HOST,
+        arms=[
+            Arm(a.name, description(a), sessions=a.sessions, rate_per_s=a.rate_per_s, parameters=a.parameters())
+            for a in arms
+        ],
+        workload=Workload(kind=WORKLOAD),
+        schedule=schedule or Schedule(),
+        watch=Watch(activity_hz=0, counters=False, overhead_blocks=0),
+        judge=judge or Judge(),
+    )
 
 
 def description(arm: LogArm) -> str:
@@ -79,26 +70,8 @@ def description(arm: LogArm) -> str:
     return f"redo of {arm.size} per commit, blocks of {size(arm.block_bytes)}, {arm.sync}{think}; to {paths}{rule}"
 
 
-def host_study(name: str, options: Mapping[str, str], *, quick: bool = False, blocks: int | None = None) -> HostPlan:
-    """The plan of a study on this host; raises `PlanError` for one that does not run here."""
-    if name not in STUDIES:
-        raise PlanError(
-            "does not run on this host",
-            where=name,
-            next_step=f"these do: {', '.join(STUDIES)}; `dbdyno probe redo` runs a log alone",
-        )
-    plan = STUDIES[name](options, quick)
-    return plan if blocks is None else replace(plan, schedule=replace(plan.schedule, blocks=blocks))
-
-
-def _flash_log(options: Mapping[str, str], quick: bool) -> HostPlan:
-    for option in options:
-        if option not in FLASH_LOG:
-            raise PlanError(
-                f"study flash-log has no factor {option!r} on this host",
-                where=f"--set {option}",
-                next_step=f"its factors: {', '.join(FLASH_LOG)}",
-            )
+def flash_log(options: Mapping[str, str], quick: bool, target: str) -> Plan:
+    """The study flash-log on this host."""
     chosen = {**FLASH_LOG, **options}
     paths = [Path(part) for part in chosen["paths"].split(",") if part.strip()]
     if len(paths) != 2:
@@ -120,11 +93,11 @@ def _flash_log(options: Mapping[str, str], quick: bool) -> HostPlan:
         hand_over=True,
     )
     race = replace(base, name="flash log on", paths=tuple(paths), rule="first", hand_over=False)
-    return HostPlan(
-        title="flash-log",
+    return log_plan(
+        "flash-log",
+        [base.with_files("-off"), race.with_files("-on")],
         question="Does a race of two copies make commits faster?",
         study="flash-log",
-        arms=[base.with_files("-off"), race.with_files("-on")],
         schedule=Schedule(blocks=8 if quick else 20, warmup_blocks=1 if quick else 2),
         judge=Judge(headline="mean"),
     )
@@ -138,6 +111,3 @@ def _number(options: Mapping[str, str], name: str, unit: int = 1) -> int:
     if not 0 <= value * unit < 2**62:
         raise PlanError(f"{options[name]!r} is out of range", where=f"--set {name}")
     return round(value * unit)
-
-
-STUDIES: dict[str, Callable[[Mapping[str, str], bool], HostPlan]] = {"flash-log": _flash_log}

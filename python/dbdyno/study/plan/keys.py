@@ -34,7 +34,7 @@ ARMS_MOST = 256
 SLICES_MOST = 100_000
 """Slices of all arms in a block."""
 
-KINDS = ("commit-loop", "update-loop", "key-lookup", "scan-jobs", "sort")
+KINDS = ("commit-loop", "update-loop", "key-lookup", "scan-jobs", "sort", "mock")
 
 TOP = (
     Key("title", "str", "a name for the run", '"work_mem for the order report"', required=True),

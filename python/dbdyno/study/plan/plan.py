@@ -6,22 +6,13 @@ runs as it is and a live engine as scripts made from it (`typed.py`).
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dbdyno.errors import PlanError
 from dbdyno.evidence.run import reading
 
-Value = str | int | float | bool
+Value = str | int | float | bool | list[str]
 HEADLINES = ("throughput", "mean", "p50", "p90", "p99", "p99.9")
-MODEL = "model:"
-"""What the name of a modelled target begins with."""
-CELLS = "cells:"
-"""What the name of storage cells as a target begins with."""
-HOST = "host"
-"""The name of the machine that dbdyno runs on, as a target."""
-EMBEDDED = ("postgres", "embedded")
-"""Names of the embedded engine as a target."""
 
 
 @dataclass(frozen=True)
@@ -150,11 +141,6 @@ class Plan:
         return {**self.workload.parameters, **arm.parameters}
 
     @property
-    def on_model(self) -> bool:
-        """Whether the target is a model."""
-        return is_model(self.dsn)
-
-    @property
     def open_loop(self) -> bool:
         """Whether arrivals are planned by the clock in every arm."""
         return all(self.rate_of(arm) is not None for arm in self.arms)
@@ -181,32 +167,6 @@ class Plan:
         if not kept or value["workload"] != mapped(asdict(self.workload), str):
             value["secrets_left_out"] = True
         return value
-
-
-def on_target(plan: Plan, target: str | None) -> Plan:
-    """The plan on another target, unchanged where none is named; `postgres` and `embedded` are the
-    embedded engine. Raises `PlanError` for storage cells and this host, named here or in the plan:
-    there studies run that are no plans of an engine."""
-    named = plan.dsn if target is None else target
-    if named == HOST or (named or "").startswith(CELLS):
-        where, how = (
-            ("on this host", f"{HOST} --set paths=/disk/redo,/flash/redo")
-            if named == HOST
-            else ("on storage cells", f"{CELLS}HOST1,HOST2 --dry-run")
-        )
-        raise PlanError(
-            f"runs on an engine or a model, not {where}",
-            where=plan.title,
-            next_step=f"flash-log does: dbdyno run flash-log --target {how}",
-        )
-    if target is None:
-        return plan
-    return replace(plan, dsn=None if target in EMBEDDED else target)
-
-
-def is_model(target: str | None) -> bool:
-    """Whether the name of a target is that of a model: `model:NAME` or `model:FILE.toml`."""
-    return target is not None and target.startswith(MODEL)
 
 
 def plan_from_dict(value: dict[str, Any]) -> Plan:

@@ -1,9 +1,9 @@
-"""The reference of a plan's keys (docs/plan.md), made from the keys' table and the defaults.
+"""The reference of a plan's keys (docs/reference/plan.md), made from the keys' table and the defaults.
 
-Pure: `plan_reference()` gives the page as text; a test holds docs/plan.md against it. To write the
+Pure: `plan_reference()` gives the page as text; a test holds docs/reference/plan.md against it. To write the
 page again:
 
-    python -m dbdyno.study.plan.reference > docs/plan.md
+    python -m dbdyno.study.plan.reference > docs/reference/plan.md
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ most {slices} slices in a block.
 - File names of scripts are relative to the plan's folder. The scripts' language:
   [scripts.md](scripts.md).
 - How the arms take turns follows from how they differ: see
-  [how to test a setting](how-to-test-a-setting.md).
+  [how to test a setting](../how-to/test-a-setting.md).
 """
 
 _MEANING = {

@@ -36,13 +36,14 @@ class Turn:
 
 @dataclass(frozen=True)
 class Timing:
-    """How the arms take turns, all lengths resolved."""
+    """How the arms take turns, all lengths resolved. `in_order`: the order of arms means nothing, so it is theirs."""
 
     switch: str
     slice_ns: int
     turn_ns: int | None
     turn_transactions: int | None
     settle_ns: int
+    in_order: bool = False
 
     @property
     def in_slices(self) -> bool:
@@ -72,6 +73,8 @@ class PlannedBlock:
         if self.kind == "overhead":
             return _watching(self.how, self._dice(self.number))
         arms = list(range(self.arms))
+        if self.how.in_order:
+            return _turns(arms, self.how)
         if self.how.in_slices:
             return _sliced(arms, self.how, self._dice(self.number))
         # Neighbours are mirror images of each other.

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dbdyno.bench.kinds import Kind, kind_of
 from dbdyno.errors import PlanError
 from dbdyno.study.plan.factors import crossed
-from dbdyno.study.plan.plan import Plan, is_model, on_target
+from dbdyno.study.plan.plan import Plan
+from dbdyno.study.plan.targets import no_plan, on_target
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,15 @@ class Factor:
     name: str
     meaning: str
     default: str
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A study on a bench of another kind than an engine or a model: its factors there with what they are by default,
+    and how it makes its plan of options, whether it is to be quick, and the target."""
+
+    factors: Mapping[str, str]
+    make: Callable[[Mapping[str, str], bool, str], Plan] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -34,6 +45,7 @@ class Study:
     factors: tuple[Factor, ...]
     make: Callable[[Mapping[str, str], bool], Plan] = field(repr=False)
     target: str | None = None
+    variants: Mapping[str, Variant] = field(default_factory=dict)
 
     def plan(self, options: Mapping[str, str], *, quick: bool = False, target: str | None = None) -> Plan:
         """The study's plan on `target`, or on its own default target.
@@ -43,10 +55,15 @@ class Study:
         machine that cannot be read.
         """
         target = target or self.target
+        kind = kind_of(target)
+        if kind.name in self.variants:
+            return self._on(kind, options, quick, target or "")
+        if not kind.has_plans:
+            raise no_plan(kind, self.name)
         known = {factor.name: factor.default for factor in self.factors}
         own = {name: value for name, value in options.items() if name in known}
         others = {name: value for name, value in options.items() if name not in known}
-        if others and not (target and is_model(target)):
+        if others and not kind.takes_parameters:
             name = next(iter(others))
             raise PlanError(
                 f"study {self.name} has no factor {name!r}",
@@ -57,6 +74,18 @@ class Study:
         if others:
             plan = crossed(plan, self._parameters(str(target), others, list(known)))
         return plan
+
+    def _on(self, kind: Kind, options: Mapping[str, str], quick: bool, target: str) -> Plan:
+        """The variant for a kind of bench."""
+        variant = self.variants[kind.name]
+        for name in options:
+            if name not in variant.factors:
+                raise PlanError(
+                    f"study {self.name} has no factor {name!r} on {kind.word}",
+                    where=f"--set {name}",
+                    next_step=f"its factors: {', '.join(variant.factors)}",
+                )
+        return variant.make(options, quick, target)
 
     @staticmethod
     def _parameters(target: str, others: Mapping[str, str], known: list[str]) -> dict[str, str]:

@@ -22,6 +22,8 @@ from dbdyno.study.plan.plan import Arm, Plan, Script, Value
 
 _UNITS = {"": 1, "B": 1, "KB": 1000, "KIB": 1024, "MB": 10**6, "MIB": 2**20, "K": 1024, "M": 2**20}
 _CHUNK = 8192
+IN_SQL = ("commit-loop",)
+"""Typed workloads that PostgreSQL runs, as scripts."""
 _LARGEST = 256 * 2**20
 
 _COMMIT = """\
@@ -87,7 +89,7 @@ def _live_only(arm: Arm) -> bool:
 
 
 def _scripts(kind: str, parameters: Mapping[str, Value]) -> list[Script]:
-    if kind != "commit-loop":
+    if kind not in IN_SQL:
         raise PlanError(
             f"PostgreSQL cannot run the workload {kind!r}: it has no form in SQL here",
             where="workload.kind",

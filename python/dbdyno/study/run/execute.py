@@ -1,59 +1,31 @@
-"""Carries a plan out from the first connection to the last, or resumes a run cut short."""
+"""Carries a plan out on its bench, from the first look to the last block put back, or resumes a run cut short."""
 
 from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import PlanError
+from dbdyno.bench.kinds import kind_named, kind_of, usages
+from dbdyno.bench.protocol import Circumstances
+from dbdyno.errors import Error, EvidenceError, PlanError
 from dbdyno.evidence.run import Run, new_run, this_process
 from dbdyno.evidence.seal import is_own
 from dbdyno.evidence.trust import refuse_foreign
-from dbdyno.study.plan.plan import EMBEDDED, Arm, Plan, plan_from_dict
-from dbdyno.study.run.host import refuse_resume
-from dbdyno.study.run.objects import workload_objects
-from dbdyno.study.run.prepare import Prepared, open_targets, prepare
+from dbdyno.signals import Interrupted, Stopping
+from dbdyno.study.plan.plan import Plan, plan_from_dict
 from dbdyno.study.run.progress import Silent
-from dbdyno.study.run.server_settings import (
-    claim_servers,
-    refuse_left_settings,
-    refuse_other_befores,
-    server_errors,
-    settled,
-)
-from dbdyno.study.run.stopping import Stopping, ending
+from dbdyno.study.run.runner import Runner
 
 if TYPE_CHECKING:
-    from dbdyno.bench.guardian import Guardian
-    from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.core_types import LoadSpec
-    from dbdyno.study.plan.schedule import Timing
+    from dbdyno.bench.protocol import Bench, Ready
     from dbdyno.study.run.progress import Progress
 
-ASKED_FIRST = (
-    "shared_buffers",
-    "wal_buffers",
-    "work_mem",
-    "synchronous_commit",
-    "fsync",
-    "wal_sync_method",
-    "full_page_writes",
-    "wal_compression",
-    "wal_writer_delay",
-    "wal_writer_flush_after",
-    "max_wal_size",
-    "checkpoint_timeout",
-    "autovacuum",
-    "jit",
-    "effective_cache_size",
-    "random_page_cost",
-    "max_parallel_workers_per_gather",
-    "track_io_timing",
-)
+Agree = Callable[[str], bool]
+"""Asked with the page of what would be done, where that changes what is others'."""
 
 
 def same_twice(plan: Plan) -> Plan:
@@ -63,86 +35,97 @@ def same_twice(plan: Plan) -> Plan:
     return replace(plan, kind="aa", title=f"A/A {plan.title}", arms=[base, twin])
 
 
-def start(plan: Plan, folder: Path, progress: Progress | None = None, *, seed: int | None = None) -> Run:
+def start(
+    plan: Plan,
+    folder: Path,
+    progress: Progress | None = None,
+    *,
+    seed: int | None = None,
+    ways: Mapping[str, Any] | None = None,
+    agree: Agree | None = None,
+) -> Run:
     """Runs a plan into a new run folder below `folder`; returns the run, ready to be analysed.
 
-    Raises `Interrupted` after a signal, with everything put back and the run marked aborted.
+    `ways` are the options that say how a bench is reached. Raises `Interrupted` after a signal, with everything put
+    back and the run marked aborted.
     """
     progress = progress or Silent()
-    if plan.on_model:
-        from dbdyno.study.run.model import start_on_model
-
-        return start_on_model(plan, folder, progress, seed=seed)
     with contextlib.ExitStack() as stack:
-        stopping, guardian, ready = _opened(stack, plan, seed, folder)
-        run = new_run(folder, plan.title, _manifest(ready))
+        around = _around(stack, folder, progress, ways)
+        bench = stack.enter_context(held(opened(plan, around)))
+        around.stopping.on_ask = bench.stop
+        ready = bench.prepare(seed)
+        _ask(bench, agree, around.stopping)
+        around.stopping.check()
+        run = new_run(folder, plan.title, manifest(bench, ready))
         progress.note(f"seed {ready.seed}; evidence in {run.path}")
         for note in ready.notes:
             progress.note(note)
-        _carry_out(run, ready, guardian, stopping, progress, _spec(ready, 0))
+        _carry_out(run, bench, ready, around.stopping, progress)
     return run
 
 
-def resume(run: Run, progress: Progress | None = None, *, target: str | None = None, agreed: bool = False) -> Run:
-    """Runs what an aborted run has not yet run, after warming up again. Raises `PlanError` where the plan is not known
-    to be this user's own and nobody `agreed` to it; `orders` says what to show."""
+def resume(
+    run: Run,
+    progress: Progress | None = None,
+    *,
+    target: str | None = None,
+    ways: Mapping[str, Any] | None = None,
+    agree: Agree | None = None,
+    agreed: bool = False,
+) -> Run:
+    """Runs what an aborted run has not yet run, after warming up again where its bench has to. Raises `PlanError`
+    where the plan is not known to be this user's own and nobody `agreed` to it; `orders` says what to show."""
     progress = progress or Silent()
+    plan = plan_to_resume(run)
+    if not agreed and orders(run, target):
+        raise PlanError(
+            "comes from elsewhere or was changed: its plan was not agreed to",
+            where=run.id,
+            next_step="read its manifest.json; `dbdyno run --resume` shows what it would do and asks",
+        )
+    with contextlib.ExitStack() as stack:
+        around = replace(_around(stack, run.path.parent, progress, ways), cut=run, target=target)
+        bench = stack.enter_context(held(opened(plan, around)))
+        around.stopping.on_ask = bench.stop
+        ready = bench.prepare(int(run.manifest["seed"]))
+        _ask(bench, agree, around.stopping)
+        around.stopping.check()
+        run.drop_leftovers()
+        times = [*run.manifest.get("resumed", []), len(run.blocks())]
+        run.save(status="running", process=this_process(), resumed=times)
+        _carry_out(run, bench, ready, around.stopping, progress)
+    return run
+
+
+def plan_to_resume(run: Run) -> Plan:
+    """The plan of a run that was cut; raises `PlanError` where it cannot go on."""
     refuse_ended(run)
-    refuse_resume(run)
-    plan = plan_from_dict(run.manifest["plan"])
+    plan, kind = plan_from_dict(run.manifest["plan"]), kind_named(run.manifest["bench"])
+    if kind_of(plan.dsn) is not kind:
+        raise EvidenceError(f"was made on {kind.word}, and its plan names {kind_of(plan.dsn).word}", where=run.id)
+    if reason := kind.bench().traits.refuses_resume:
+        raise PlanError(
+            reason,
+            where=run.id,
+            next_step="start it again; the whole blocks of this one stay readable",
+        )
     if run.manifest["plan"].get("secrets_left_out"):
         raise PlanError(
             "cannot go on: its SQL held secrets, and those were not kept",
             where=run.id,
             next_step="run the plan anew from its file",
         )
-    if plan.on_model:
-        from dbdyno.study.run.model import resume_on_model
-
-        if target:
-            raise PlanError("goes on with its own machine; leave --target out", where=run.id)
-        return resume_on_model(run, progress)
-    if not agreed and not is_own(run.manifest):
-        raise PlanError(
-            "comes from elsewhere or was changed: its plan was not agreed to",
-            where=run.id,
-            next_step="read its manifest.json; `dbdyno run --resume` shows what it would do and asks",
-        )
-    plan = replace(plan, dsn=target) if target else _with_own_secrets(plan)
-    with contextlib.ExitStack() as stack:
-        stopping, guardian, ready = _opened(stack, plan, int(run.manifest["seed"]), run.path.parent)
-        refuse_other_befores(run, ready)
-        if ready.timing.switch != run.manifest["switch"]:
-            raise PlanError("the engine would switch arms in another way than before", where=run.id)
-        ready = ready.retimed(_kept(ready.timing, run))
-        run.drop_leftovers()
-        times = [*run.manifest.get("resumed", []), len(run.blocks())]
-        run.save(status="running", process=this_process(), resumed=times)
-        _carry_out(run, ready, guardian, stopping, progress, _spec(ready, len(times)))
-    return run
+    return plan
 
 
 def orders(run: Run, target: str | None = None) -> list[str]:
-    """What going on with a run would do that its folder says: the servers it connects to, what it sends and sets there.
-    Empty where this user made the run with this plan, and on a model."""
-    plan = plan_from_dict(run.manifest["plan"])
-    if plan.on_model or is_own(run.manifest):
+    """What going on with a run would do that its folder alone says, in words. Empty where this user made the run with
+    this plan."""
+    if is_own(run.manifest):
         return []
-    servers = {arm.dsn or target or plan.dsn or EMBEDDED[0] for arm in plan.arms}
-    work = plan.workload
-    sent = [*work.setup, *(script.text for script in work.scripts), *work.teardown]
-    lines = [f"connects to {server}" for server in sorted(servers)]
-    lines += [f"sets {name} = {value} when it starts the server" for name, value in plan.embedded_settings.items()]
-    for arm in plan.arms:
-        lines += [f"sets {name} = {value} ({arm.name})" for name, value in arm.settings.items()]
-        sent += [*arm.before_sql, *(script.text for script in arm.scripts or []), *arm.after_sql]
-    return lines + [f"sends {text}" for text in sent]
-
-
-def _kept(how: Timing, run: Run) -> Timing:
-    """The lengths that a run's slices or turns had grown to, so that all its blocks are alike."""
-    grown = {key: run.manifest[key] for key in ("slice_ns", "turn_ns") if run.manifest.get(key)}
-    return replace(how, **grown)
+    plan = plan_from_dict(run.manifest["plan"])
+    return kind_of(plan.dsn).bench().orders(plan, target)
 
 
 def refuse_ended(run: Run) -> None:
@@ -154,85 +137,44 @@ def refuse_ended(run: Run) -> None:
         raise PlanError("is still running", where=run.id, next_step="wait for it, or stop it")
 
 
-def _opened(
-    stack: contextlib.ExitStack, plan: Plan, seed: int | None, folder: Path
-) -> tuple[Stopping, Guardian, Prepared]:
-    """Everything a run needs. What altered settings were is read under the lock of their server."""
-    from dbdyno.bench.guardian import Guardian
-
-    stack.enter_context(server_errors())
-    stopping = stack.enter_context(Stopping())
-    guardian = stack.enter_context(Guardian())
-    targets = stack.enter_context(open_targets(plan, guardian))
-    ready = prepare(plan, targets, seed)
-    if claim_servers(ready, guardian):
-        ready = prepare(plan, targets, ready.seed)
-    refuse_left_settings(ready, folder)
-    stopping.check()
-    return stopping, guardian, ready
-
-
-def _carry_out(
-    run: Run,
-    ready: Prepared,
-    guardian: Guardian,
-    stopping: Stopping,
-    progress: Progress,
-    spec: LoadSpec,
-) -> None:
-    from dbdyno.study.run.observer import Observer
-    from dbdyno.study.run.runner import Runner
-
-    whole = {block.index for block in run.blocks()}
-    todo = [b for b in ready.blocks if b.index not in whole or (whole and b.kind == "warmup")]
-    with ending(run), server_errors(), settled(run, ready, guardian), _objects(ready, guardian, stopping):
-        observer = Observer(ready, stopping.is_asked)
-        runner = Runner(ready, run, guardian, stopping, progress, observer, spec)
-        progress.begin(
-            run.id,
-            len(ready.blocks),
-            len(ready.blocks) - len(todo),
-            ready.seconds() * len(todo) / len(ready.blocks),
+def opened(plan: Plan, around: Circumstances) -> Bench:
+    """The bench that a plan names; raises `PlanError` where it cannot run it."""
+    kind = kind_of(plan.dsn)
+    bench = kind.bench()(plan, around)
+    if reason := bench.can(plan):
+        raise PlanError(
+            f"{kind.word} cannot run this: {reason}",
+            where=plan.study or plan.title,
+            next_step=f"name another target: --target {', --target '.join(usages(kind))}",
         )
-        try:
-            runner.go([block.index for block in todo])
-        finally:
-            progress.end()
+    return bench
 
 
 @contextlib.contextmanager
-def _objects(ready: Prepared, guardian: Guardian, stopping: Stopping) -> Iterator[None]:
-    targets: dict[str, Postgres] = {arm.target.safe_dsn: arm.target for arm in ready.arms}
-    with contextlib.ExitStack() as stack:
-        for target in targets.values():
-            stack.enter_context(workload_objects(ready.plan.workload, target, guardian, stopping))
+def held(bench: Bench) -> Iterator[Bench]:
+    """A bench that is put back at the end, however it comes."""
+    try:
+        yield bench
+    finally:
+        bench.put_back()
+
+
+@contextlib.contextmanager
+def ending(run: Run) -> Iterator[None]:
+    """Notes in a run how its blocks ended: all of them run, or why not."""
+    try:
         yield
+    except (Interrupted, KeyboardInterrupt, Error) as error:
+        word = error.message if isinstance(error, Error) else "interrupted"
+        with contextlib.suppress(Error):
+            run.save(status="aborted", ended=word)
+        raise
+    run.save(status="complete", ended="all blocks run")
 
 
-def _spec(ready: Prepared, resumed: int) -> LoadSpec:
-    """The load's specification; a resumed run draws other random numbers than before."""
-    return replace(ready, seed=ready.seed + 1_000_003 * resumed).load_spec()
-
-
-def _manifest(ready: Prepared) -> dict[str, Any]:
-    plan, how = ready.plan, ready.timing
-    targets = {arm.target.safe_dsn: arm.target for arm in ready.arms}
-    return {
-        **common_facts(plan, ready.seed),
-        "switch": how.switch,
-        "switch_reason": ready.reason,
-        "notes": list(ready.notes),
-        "slice_ns": how.slice_ns if how.in_slices else None,
-        "turn_ns": how.turn_ns,
-        "blocks_planned": sum(block.kind == "measure" for block in ready.blocks),
-        "arms": [_arm(ready, number) for number in range(len(ready.arms))],
-        "targets": {name: _facts(target) for name, target in targets.items()},
-        "plan": plan.to_dict(),
-    }
-
-
-def common_facts(plan: Plan, seed: int) -> dict[str, Any]:
-    """What every manifest begins with, on whatever target."""
+def manifest(bench: Bench, ready: Ready) -> dict[str, Any]:
+    """What a run's manifest says from its beginning, on whatever bench."""
+    plan, how, facts = ready.plan, ready.timing, bench.facts()
     return {
         "tool_version": tool_version(),
         "python": platform.python_version(),
@@ -240,47 +182,20 @@ def common_facts(plan: Plan, seed: int) -> dict[str, Any]:
         "question": plan.question,
         "kind": plan.kind,
         "study": plan.study,
-        "seed": seed,
+        "seed": ready.seed,
+        "bench": kind_of(plan.dsn).name,
+        "reads": facts.reads.to_json(),
+        "switch": how.switch,
+        "switch_reason": ready.reason,
+        "notes": list(ready.notes),
+        "slice_ns": how.slice_ns if how.in_slices else None,
+        "turn_ns": how.turn_ns,
+        "blocks_planned": sum(block.kind == "measure" for block in ready.blocks),
+        "arms": facts.arms,
+        "targets": facts.targets,
+        **facts.own,
+        "plan": plan.to_dict(),
     }
-
-
-def _facts(target: Postgres) -> dict[str, Any]:
-    """The target's facts; among the settings also those that a reader asks for first."""
-    facts = target.facts()
-    known = {setting["name"] for setting in facts["settings"]}
-    with contextlib.closing(target.connect()) as conn:
-        rows = conn.execute(
-            "select name, current_setting(name), source from pg_settings where name = any(%s)",
-            [[name for name in ASKED_FIRST if name not in known]],
-        ).fetchall()
-    facts["settings"] += [{"name": n, "value": v, "source": source} for n, v, source in rows]
-    return facts
-
-
-def _arm(ready: Prepared, number: int) -> dict[str, Any]:
-    own = ready.arms[number]
-    return {
-        "name": own.arm.name,
-        "description": own.arm.description,
-        "sessions": ready.plan.sessions_of(own.arm),
-        "rate_per_s": ready.plan.rate_of(own.arm),
-        "protocol": own.protocol,
-        "target": own.target.safe_dsn,
-        "changes": {change.name: change.value for change in own.changes},
-        "how": {change.name: change.how for change in own.changes},
-        "was": {change.name: change.before for change in own.changes},
-        "against": own.arm.against,
-    }
-
-
-def _with_own_secrets(plan: Plan) -> Plan:
-    """A plan from a manifest: passwords were not kept, so libpq's own sources must give them."""
-
-    def bare(dsn: str | None) -> str | None:
-        return None if dsn is None else dsn.replace(":***@", "@").replace("password=***", "")
-
-    arms: list[Arm] = [replace(arm, dsn=bare(arm.dsn)) for arm in plan.arms]
-    return replace(plan, dsn=bare(plan.dsn), arms=arms)
 
 
 def tool_version() -> str:
@@ -288,3 +203,49 @@ def tool_version() -> str:
     from importlib.metadata import version
 
     return version("dbdyno")
+
+
+def _around(
+    stack: contextlib.ExitStack, folder: Path, progress: Progress, ways: Mapping[str, Any] | None
+) -> Circumstances:
+    from dbdyno.bench.guardian import Guardian
+
+    stopping = stack.enter_context(Stopping())
+    guardian = stack.enter_context(Guardian())
+    return Circumstances(stopping, guardian, folder, progress.note, ways or {})
+
+
+def _ask(bench: Bench, agree: Agree | None, stopping: Stopping) -> None:
+    """Raises `Declined` where the bench changes what is others' and the user does not agree. A signal ends the
+    question at once."""
+    if not bench.traits.asks or agree is None:
+        return
+    before, stopping.on_ask = stopping.on_ask, _interrupt
+    try:
+        if not agree(bench.describe()):
+            raise Declined
+    finally:
+        stopping.on_ask = before
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+class Declined(Exception):  # noqa: N818
+    """The user did not agree to what would be done; nothing was."""
+
+
+def _carry_out(run: Run, bench: Bench, ready: Ready, stopping: Stopping, progress: Progress) -> None:
+    """Runs the blocks that are not whole; everything is put back before the run says that it is complete."""
+    whole = {block.index for block in run.blocks()}
+    again = whole and bench.traits.warms_up_again
+    todo = [block for block in ready.blocks if block.index not in whole or (again and block.kind == "warmup")]
+    seconds = ready.seconds() * len(todo) / len(ready.blocks) or None
+    progress.begin(run.id, len(ready.blocks), len(ready.blocks) - len(todo), seconds)
+    try:
+        with ending(run), held(bench):
+            bench.begin(run, len(run.manifest.get("resumed", [])))
+            Runner(bench, ready, run, stopping, progress).go(todo)
+    finally:
+        progress.end()

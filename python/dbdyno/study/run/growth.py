@@ -11,38 +11,38 @@ from __future__ import annotations
 
 from typing import Any
 
+from dbdyno.bench.protocol import Ready
 from dbdyno.study.plan.schedule import grown
-from dbdyno.study.run.prepare import Prepared
 
 TOLERANCE = 0.2
 """The predicted time of the blocks after the warm-up holds within this share, where the machine
 does not change."""
 
 
-def operation_ns(ready: Prepared, report: dict[str, Any]) -> list[float]:
+def operation_ns(ready: Ready, report: dict[str, Any]) -> list[float]:
     """What a transaction of each arm took in a block; 0 where the arm's rate is given, or unknown."""
-    found = [0.0] * len(ready.arms)
+    found = [0.0] * len(ready.plan.arms)
     for arm in report["arms"]:
-        if arm["transactions"] and not ready.plan.rate_of(ready.arms[arm["arm"]].arm):
+        if arm["transactions"] and not ready.plan.rate_of(ready.plan.arms[arm["arm"]]):
             found[arm["arm"]] = arm["busy_ns"] / arm["transactions"]
     return found
 
 
-def needed_ns(ready: Prepared, each_ns: list[float]) -> float:
+def needed_ns(ready: Ready, each_ns: list[float]) -> float:
     """How long a slice has to be for its transactions."""
     from dbdyno.stats.gates import OPERATIONS_MIN
 
-    rates = [ready.plan.rate_of(own.arm) for own in ready.arms]
+    rates = [ready.plan.rate_of(arm) for arm in ready.plan.arms]
     gaps = [1e9 / rate if rate else one for rate, one in zip(rates, each_ns, strict=True)]
     return OPERATIONS_MIN * max(gaps)
 
 
-def regrown(ready: Prepared, report: dict[str, Any]) -> Prepared:
+def regrown(ready: Ready, report: dict[str, Any]) -> Ready:
     """The plan with slices or turns that hold enough, by what a warm-up block measured."""
     return ready.retimed(grown(ready.timing, needed_ns(ready, operation_ns(ready, report))))
 
 
-def told(before: Prepared, after: Prepared, report: dict[str, Any], next_block: int) -> str:
+def told(before: Ready, after: Ready, report: dict[str, Any], next_block: int) -> str:
     """What grew, why, and how long the rest takes."""
     from dbdyno.stats.words import duration
 

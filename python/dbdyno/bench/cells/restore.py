@@ -1,0 +1,114 @@
+"""Runs on cells that were cut: whether their plans are in effect still, and the way back.
+
+The manifest of a run on cells holds what restoring needs (addresses, the way to them, the plans
+found and those of the arms; no secret), and is on disk before the first plan is changed. `restored`
+in it says that the plans are back. Where it does not, the guardian may have put them back all the
+same: so the cells are asked, each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dbdyno.cells import hosts, iorm_plan
+from dbdyno.cells.hosts import Host
+from dbdyno.cells.iorm_plan import IormPlan
+from dbdyno.cells.iorm_switch import PlanUndo
+from dbdyno.cells.ssh import Access
+from dbdyno.errors import CellsError, EvidenceError
+from dbdyno.evidence.run import Run, list_runs
+from dbdyno.visible import line
+
+PATIENCE_S = 20.0
+"""How long a cell that answered may take to show its plan again."""
+
+
+def undo_of(run: Run) -> PlanUndo:
+    """What puts the plans back that a run found, from its folder; raises `CellsError` for a run
+    that has changed no cell."""
+    held = run.manifest.get("iorm")
+    wire = held.get("undo") if isinstance(held, dict) else None
+    if not isinstance(wire, dict) or wire.get("type") != "PlanUndo":
+        raise CellsError(
+            "has changed no plan of storage cells: there is nothing to restore",
+            where=run.id,
+            next_step="`dbdyno runs` lists the runs; those on cells are of flash-log",
+        )
+    try:
+        cells = tuple(_cell(cell) for cell in wire["cells"])
+        reach = dict(wire["reach"])
+    except (TypeError, ValueError, KeyError, AttributeError, CellsError, EvidenceError) as error:
+        raise CellsError(
+            f"its manifest does not say what was changed: {error}",
+            where=run.id,
+            next_step="the file was changed by something else; compare the cells' plans by hand: dbdyno cells run"
+            " 'list iormplan detail'",
+        ) from error
+    return PlanUndo("IORM plans", cells, reach, patience_s=PATIENCE_S, settle_s=0.0)
+
+
+def _cell(wire: Mapping[str, Any]) -> dict[str, Any]:
+    """One cell of an undo, its address and its plans under the rules for what a user types."""
+    host = hosts.checked(wire["address"], wire["port"], wire["user"])
+    return {
+        "address": host.address,
+        "port": host.port,
+        "user": host.user,
+        "name": line(wire["name"], 80),
+        "found": iorm_plan.checked(wire["found"]),
+        "ours": tuple(iorm_plan.checked(own) for own in wire["ours"]),
+    }
+
+
+def way_of(run: Run, undo: PlanUndo, given: Access) -> Access:
+    """How the cells are reached: as the command line and the user's own configuration say.
+
+    A folder could name a configuration with a ProxyCommand, a gate or host keys of somebody else's: what it says of
+    the way is shown, to be named again. Raises `CellsError` where it says something and the command line does not.
+    """
+    words = _way_words(undo.reach)
+    if words and not (given.keys or given.known_hosts or given.jump or given.config is not True):
+        raise CellsError(
+            f"reached its cells in a way of its own: {words}",
+            where=run.id,
+            next_step="a run folder is data and does not say how to connect: look at these, and name those that are"
+            " yours on the command line again",
+        )
+    return given
+
+
+def _way_words(reach: Mapping[str, Any]) -> str:
+    """The options that a run was started with, as its manifest has them."""
+    keys = reach.get("keys")
+    words = [f"--key {key}" for key in (keys if isinstance(keys, list | tuple) else ())]
+    words += [f"--{name.replace('_', '-')} {reach[name]}" for name in ("known_hosts", "jump") if reach.get(name)]
+    if isinstance(reach.get("config"), str):
+        words.append(f"--ssh-config {reach['config']}")
+    return line(" ".join(words))
+
+
+def refuse_cut(folder: Path, found: Mapping[Host, IormPlan]) -> None:
+    """Raises `CellsError` where a run below `folder` works on one of these cells, or was cut and
+    its plan is in effect there: what is found is then not the plan to put back."""
+    for run in list_runs(folder):
+        if run.manifest.get("restored", True) or "iorm" not in run.manifest:
+            continue
+        undo = undo_of(run)
+        states = {host: undo.state_of(host, plan.directives) for host, plan in found.items()}
+        shared = [host.name for host, state in states.items() if state is not None]
+        if shared and run.status == "running":
+            raise CellsError(
+                f"run {run.id} is at work there",
+                where=shared[0],
+                next_step="wait for it, or stop it: it puts the plans back",
+            )
+        left = [host.name for host, state in states.items() if state == "ours"]
+        if left:
+            more = f"; so it is on {len(left) - 1} more cell(s)" if len(left) > 1 else ""
+            raise CellsError(
+                f"run {run.id} was cut, and its IORM plan is still in effect there{more}",
+                where=left[0],
+                next_step=f"dbdyno cells restore {run.path}   (puts back what that run found)",
+            )

@@ -1,0 +1,161 @@
+"""What storage cells are found like before a run changes their plans, and what it would do then.
+
+Nothing here changes a cell: every command is a LIST. What would make the run impossible, or its
+undo, is an error before anything was changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dbdyno.bench.cells.plan import CellsPlan, refuse_database
+from dbdyno.cells.hosts import Host
+from dbdyno.cells.iorm_plan import IormPlan, alter, with_flash_log
+from dbdyno.cells.iorm_switch import Directives, plans
+from dbdyno.cells.listing import read_text
+from dbdyno.cells.ssh import Access, Fleet
+from dbdyno.errors import CellsError
+
+MARK = "FL_DISK_FIRST"
+"""The metric that is asked for to see whether a cell has collected anew."""
+_ASKED = "attributes name, metricObjectName, metricValue, collectionTime"
+_FACTS = ("makeModel", "releaseVersion", "cellVersion", "flashCacheMode")
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was found on the cells before anything was changed; `databases` are those of which
+    they count I/O."""
+
+    found: dict[Host, IormPlan]
+    facts: dict[Host, dict[str, str]]
+    databases: list[str]
+
+    def arms(self, plan: CellsPlan) -> list[dict[Host, Directives]]:
+        """The plan of each cell in each arm; raises `CellsError` where one cannot be made."""
+        made: list[dict[Host, Directives]] = []
+        for on in plan.arms:
+            own: dict[Host, Directives] = {}
+            for host, found in self.found.items():
+                try:
+                    own[host] = with_flash_log(found, plan.databases, on)
+                except CellsError as error:
+                    raise CellsError(error.message, where=host.name, next_step=error.next_step) from error
+            made.append(own)
+        return made
+
+
+def survey(plan: CellsPlan, hosts: Sequence[Host], access: Access) -> Survey:
+    """Looks at the cells. Raises `CellsError` where a plan cannot be read, is not in effect or could
+    not be put back, or a cell has no flash log; `PlanError` for databases that are not there."""
+    found = asyncio.run(_look(hosts, access))
+    for host, own in found.found.items():
+        if not own.active:
+            raise CellsError(
+                f"its IORM plan is {own.status or 'not shown as active'}: no directive of it is in effect",
+                where=host.name,
+                next_step="this run changes directives only; to activate it: dbdyno cells run 'alter iormplan active'",
+            )
+    refuse_database(plan.databases, found.databases)
+    found.arms(plan)
+    return found
+
+
+def refuse_held(plan: CellsPlan, found: Survey) -> None:
+    """Raises `CellsError` where the plan sets the flash log of these databases, or switches it off for any: every
+    run of this kind does so while it is alive, on whatever machine, and one that was cut leaves it so. What is
+    found is then not what is to be put back. A plan of the user's own is accepted with `held`."""
+    if plan.held:
+        return
+    for host, own in found.found.items():
+        for directive in own.directives:
+            words = {key.lower(): value for key, value in directive}
+            ours = words.get("name", "").lower() in {name.lower() for name in plan.databases}
+            if "flashlog" in words and (ours or words["flashlog"].lower() == "off"):
+                raise CellsError(
+                    f"its IORM plan holds flashLog={words['flashlog']} for {words.get('name')} already: another run may"
+                    " be at work on these cells, from here or elsewhere, or was cut",
+                    where=host.name,
+                    next_step="wait for that run, or where it was started: dbdyno cells restore RUN; if the plan is"
+                    " your own: --set held=ours",
+                )
+
+
+def _refuse_twice(facts: Mapping[Host, Mapping[str, str]]) -> None:
+    """Raises `CellsError` for a cell that is named twice: its counters would be summed twice, its plan be altered
+    by two connections at once."""
+    seen: dict[tuple[str, str], Host] = {}
+    for host, own in facts.items():
+        key = own.get("name", ""), own.get("id", "")
+        other = seen.setdefault(key, host)
+        if key[0] and other is not host:
+            raise CellsError(
+                f"is the same cell as {other.name}: both call themselves {key[0]}",
+                where=host.name,
+                next_step="name it once",
+            )
+
+
+async def _look(hosts: Sequence[Host], access: Access) -> Survey:
+    async with Fleet(hosts, access) as fleet:
+        found = await plans(fleet)
+        without = [name for name, at in (await times(fleet)).items() if at is None]
+        if without:
+            raise CellsError(
+                f"shows no {MARK}: no flash log is counted there",
+                where=without[0],
+                next_step="dbdyno cells run 'list flashlog detail' shows whether there is one",
+            )
+        facts, named = {}, {}
+        for answer in await fleet.run("cellcli -e list cell detail"):
+            details = read_text(answer.output).details
+            shown = details[0] if details else {}
+            named[answer.host] = {key: shown[key] for key in ("name", "id") if shown.get(key)}
+            facts[answer.host] = {key: shown[key] for key in _FACTS if shown.get(key)}
+        _refuse_twice(named)
+        listed = await fleet.run(f"cellcli -e list metriccurrent DB_IO_RQ_SM {_ASKED}")
+    names = {r.object for answer in listed for r in read_text(answer.output).readings}
+    return Survey(found, facts, sorted(name for name in names if not name.startswith("_")))
+
+
+async def times(fleet: Fleet) -> dict[str, int | None]:
+    """When each cell collected last, by its name; None where it does not tell."""
+    answers = await fleet.run(f"cellcli -e list metriccurrent {MARK} {_ASKED}")
+    return {answer.host.name: next((r.at_ns for r in read_text(answer.output).readings), None) for answer in answers}
+
+
+def describe(plan: CellsPlan, found: Survey) -> str:
+    """What a run would do, before anything is done."""
+    common = plan.common()
+    arms = found.arms(plan)
+    alike: dict[tuple[str, str], list[str]] = {}
+    for host, own in found.found.items():
+        facts = ", ".join(f"{key} {value}" for key, value in found.facts[host].items())
+        about = f"{facts or 'no facts'}; objective {own.objective}, {own.status}"
+        alike.setdefault((about, alter(own.directives)), []).append(host.name)
+    lines = [common.title, common.question, ""]
+    for (about, text), names in alike.items():
+        lines.append(f"{', '.join(names)}: {about}")
+        lines.append(f"    now, and put back whatever happens: {text}")
+        if "flashlog=off" in text.lower():
+            lines.append(
+                "    that plan has the flash log off: it is put back since it was found, not since it is advised"
+            )
+    for number, (name, arm) in enumerate(zip(plan.names, arms, strict=True)):
+        lines.append(f"arm {name!r}{' (the base)' if number == 0 else ''}")
+        by_text: dict[str, list[str]] = {}
+        for host, directives in arm.items():
+            by_text.setdefault(alter(directives), []).append(host.name)
+        lines += [f"    {', '.join(names)}: {text}" for text, names in by_text.items()]
+    minutes = plan.turn_ns / 60e9
+    total = plan.schedule.blocks * len(plan.arms) * (minutes + 1)
+    lines += [
+        "",
+        f"blocks: {plan.schedule.blocks}, each one turn of every arm in random order; a turn is "
+        f"{minutes:g} min by the cells' clocks, after a collection that follows the switch",
+        f"time: about {total:.0f} min by the cells' clocks",
+        "the load is your own: the database must be at work during the whole run",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,63 @@
+"""The script of a mock: what each arm's times are, and what is planted in them.
+
+Written as the parameters of a workload of kind `mock`; those of an arm stand for the plan's:
+
+    mean_us      mean time of an operation; by default 1000
+    shape        "lognormal" (spread 0.3), "exponential" or "constant"
+    drift        share by which the mean has grown at the last block: 0.5 ends at one and a half times
+    outliers     share of operations that take a hundred times as long
+    errors       share of operations that fail, with SQLSTATE 40001
+    stall_block  number of a block in which everything stands still for `stall_ms`
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from dbdyno.errors import PlanError
+
+SHAPES = ("lognormal", "exponential", "constant")
+SPREAD = 0.3
+OUTLIER = 100
+
+
+@dataclass(frozen=True)
+class Script:
+    """The times of one arm."""
+
+    mean_us: float = 1000.0
+    shape: str = "lognormal"
+    drift: float = 0.0
+    outliers: float = 0.0
+    errors: float = 0.0
+    stall_block: int = -1
+    stall_ms: float = 500.0
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> Script:
+        """The script that a workload's parameters name; raises `PlanError` for what is none."""
+        known = {field.name for field in fields(cls)}
+        for name in parameters:
+            if name not in known:
+                raise PlanError(
+                    f"a mock has no parameter {name!r}",
+                    where=f"workload.parameters.{name}",
+                    next_step=f"its parameters: {', '.join(sorted(known))}",
+                )
+        script = cls(**parameters)
+        if script.shape not in SHAPES:
+            raise PlanError(f"{script.shape!r} is no shape", next_step=f"one of {', '.join(SHAPES)}")
+        return script
+
+    def elapsed_ns(self, dice: random.Random, progress: float) -> int:
+        """The time of one operation; `progress` is 0 at the first block that counts and 1 at the last."""
+        mean_ns = self.mean_us * 1000 * (1 + self.drift * progress)
+        drawn = {
+            "lognormal": lambda: mean_ns * dice.lognormvariate(-SPREAD * SPREAD / 2, SPREAD),
+            "exponential": lambda: dice.expovariate(1 / mean_ns),
+            "constant": lambda: mean_ns,
+        }[self.shape]()
+        return max(1, round(drawn * (OUTLIER if dice.random() < self.outliers else 1)))

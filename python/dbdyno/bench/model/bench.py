@@ -1,0 +1,166 @@
+"""A model as a bench, in virtual time.
+
+A block is one replication: every arm runs from the same beginning with the same random numbers, so
+arms are paired within a block, and blocks are independent of each other. Their order does not matter, so several run
+at once, and a block's evidence is the same whenever it is run: a run that is stopped and resumed is, to the byte, the
+run that was not stopped.
+
+What watches a live engine (sampled waits, canaries, the cost of watching) has no meaning in virtual
+time and is absent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.bench.model.describe import describe_on_model
+from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
+from dbdyno.bench.quiet import QuietBench, arm_row
+from dbdyno.errors import PlanError
+from dbdyno.model.machine import Machine, machine_of, parsed
+from dbdyno.signals import Interrupted
+from dbdyno.study.plan.schedule import Timing, blocks
+from dbdyno.study.plan.typed import refusal
+
+if TYPE_CHECKING:
+    from dbdyno._core import ModelRun
+    from dbdyno.bench.recorder import Recorder
+    from dbdyno.core_types import ModelArm, ModelSpec
+    from dbdyno.study.plan.plan import Plan
+    from dbdyno.study.plan.schedule import Turn
+
+_TIMING = Timing("model", 0, None, None, 0, in_order=True)
+
+
+class ModelBench(QuietBench):
+    """A machine in virtual time, and the core that runs it."""
+
+    traits = Traits(parallel_blocks=True)
+
+    def __init__(self, plan: Plan, around: Circumstances) -> None:
+        self.around = around
+        schedule = replace(plan.schedule, warmup_blocks=0)
+        self.plan = replace(plan, schedule=schedule, watch=replace(plan.watch, overhead_blocks=0))
+        if around.cut is not None and around.target:
+            raise PlanError("goes on with its own machine; leave --target out", where=around.cut.id)
+
+    def can(self, plan: Plan) -> str | None:
+        """Whether its workload is a typed one, in a closed loop."""
+        return refusal(plan)
+
+    def prepare(self, seed: int | None = None) -> Ready:
+        """Reads the machine and has the core check everything. Raises `PlanError`, `ModelError`."""
+        plan, cut = self.plan, self.around.cut
+        if cut is not None:
+            self.machine = parsed(plan.dsn or "", cut.manifest["machine"]["toml"])
+        else:
+            self.machine = machine_of(plan.dsn or "")
+        if seed is None:
+            seed = plan.schedule.seed if plan.schedule.seed is not None else secrets.randbits(31)
+        self.core = core_run(plan, self.machine, seed)
+        self.arms = ", ".join(arm.name for arm in plan.arms[:3]) + (" ..." if len(plan.arms) > 3 else "")
+        order = blocks(plan, _TIMING, seed)
+        return Ready(plan, seed, _TIMING, order, "in virtual time all arms begin alike")
+
+    def describe(self) -> str:
+        """What a run would do."""
+        return describe_on_model(self.plan, self.machine)
+
+    def facts(self) -> Facts:
+        """The machine, with every parameter and its source."""
+        plan, machine = self.plan, self.machine
+        names = list(dict.fromkeys(path for arm in plan.arms for path in arm.settings))
+        return Facts(
+            {machine.target: _facts(machine, names)},
+            [_arm(plan, at, machine) for at in range(len(plan.arms))],
+            Reads(virtual=True, parts=("devices", "databases", "race", "limits")),
+            {"machine": {"target": machine.target, "title": machine.title, "toml": machine.toml}},
+        )
+
+    @contextlib.contextmanager
+    def watch(self, recorder: Recorder) -> Iterator[None]:
+        """Nothing is watched; the core writes a block's parts."""
+        yield
+
+    def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
+        """Runs all arms of a block; may be called from several threads. A stopped one left nothing."""
+        found = self.core.block(recorder.planned.index, recorder.folder)
+        if found["stopped"]:
+            raise Interrupted
+        recorder.started_ns, recorder.ended_ns = found["started_ns"], found["ended_ns"]
+        recorder.rows = found["rows"]
+        recorder.reports.append(found["report"])
+        recorder.own = {"hash": found["hash"], "invariants": found["invariants"]}
+
+    def progress(self) -> tuple[str, int]:
+        """What is under way, for all blocks together."""
+        return self.arms, self.core.progress()
+
+    def stop(self) -> None:
+        """Ends the blocks under way."""
+        if hasattr(self, "core"):
+            self.core.stop()
+
+
+BENCH = ModelBench
+
+
+def check_on_model(plan: Plan, machine: Machine) -> None:
+    """Refuses what the model cannot run, without running it; raises `PlanError`, `ModelError`."""
+    if refusal(plan):
+        raise PlanError("a model cannot run this")
+    core_run(plan, machine, 0)
+
+
+def core_run(plan: Plan, machine: Machine, seed: int) -> ModelRun:
+    """The core's run: everything is checked, nothing is run. Raises `ModelError`."""
+    from dbdyno import _core
+
+    arms: list[ModelArm] = [
+        {
+            "name": arm.name,
+            "settings": arm.settings,
+            "sessions": plan.sessions_of(arm),
+            "workload": {"kind": plan.workload.kind, **plan.parameters_of(arm)},
+        }
+        for arm in plan.arms
+    ]
+    spec: ModelSpec = {
+        "machine": machine.toml,
+        "seed": seed,
+        "transactions": plan.schedule.transactions,
+        "warmup_transactions": plan.schedule.warmup_transactions,
+        "arms": arms,
+    }
+    return _core.ModelRun(spec)
+
+
+def _arm(plan: Plan, at: int, machine: Machine) -> dict[str, Any]:
+    arm = plan.arms[at]
+    how = dict.fromkeys(arm.settings, "machine")
+    return arm_row(plan, arm, target=machine.target, how=how, was=machine.values(list(arm.settings)))
+
+
+def _facts(machine: Machine, asked: list[str]) -> dict[str, Any]:
+    """The machine in short, and every parameter with its source."""
+    paths = {machine.path(name) for name in asked}
+    rows = sorted(machine.parameters, key=lambda row: str(row["path"]) not in paths)
+    return {
+        "target": machine.target,
+        "machine": machine.title,
+        **{row["name"]: f"beside it, {row['text']}" for row in machine.databases},
+        **{part["name"]: part["text"] for part in machine.parts},
+        "settings": [
+            {
+                "name": row["path"],
+                "value": f"{row['value']} {row['unit']}".strip(),
+                "source": row["source"],
+            }
+            for row in rows
+            if row["value"] is not None
+        ],
+    }

@@ -1,0 +1,47 @@
+"""Operations that a bench in Python times one by one: their part, and what they report of a block."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dbdyno.bench.recorder import Recorder
+    from dbdyno.study.plan.plan import Plan
+    from dbdyno.study.plan.schedule import Turn
+
+_COLUMNS = ("arm", "block", "slice", "session", "statement", "started_ns", "elapsed_ns", "rows", "error")
+_COUNTS = ("transactions", "errors", "retries", "skipped", "busy_ns", "lag_max_ns")
+
+
+class Operations:
+    """The operations of one block, of one session in each arm."""
+
+    def __init__(self, plan: Plan, recorder: Recorder) -> None:
+        self.names = [arm.name for arm in plan.arms]
+        self.recorder = recorder
+        self.columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+        self.counts = [{"arm": at, **dict.fromkeys(_COUNTS, 0)} for at in range(len(self.names))]
+        self.said: dict[int, str] = {}
+
+    def add(self, turn: Turn, started_ns: int, elapsed_ns: int, *, rows: int = 1, error: str | None = None) -> None:
+        """One operation; `error` is a code of five characters where it failed."""
+        about = (self.names[turn.arm], self.recorder.planned.index, turn.slice, 0, "operation")
+        times = (started_ns, elapsed_ns, 0 if error else rows, error)
+        for name, value in zip(_COLUMNS, (*about, *times), strict=True):
+            self.columns[name].append(value)
+        own = self.counts[turn.arm]
+        own["transactions"] += 1
+        own["busy_ns"] += elapsed_ns
+        if error:
+            own["errors"] += 1
+            self.said.setdefault(turn.arm, error)
+
+    def write(self) -> None:
+        """Writes the block's part and reports it."""
+        from dbdyno import _core
+
+        recorder = self.recorder
+        recorder.rows = _core.write_calls(recorder.folder / "calls", recorder.name, self.columns)
+        arms = [{**own, "first_error": self.said.get(own["arm"])} for own in self.counts if own["transactions"]]
+        wall_ns = max(0, recorder.ended_ns - recorder.started_ns)
+        recorder.reports.append({"reconnects": 0, "cpu_ns": 0, "wall_ns": wall_ns, "arms": arms})

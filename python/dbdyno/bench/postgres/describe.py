@@ -1,0 +1,87 @@
+"""What a run on engines would do, as a page: `dbdyno plan check`, `dbdyno run --dry-run`."""
+
+from __future__ import annotations
+
+import textwrap
+
+from dbdyno.bench.postgres.prepare import Prepared, ReadyArm
+from dbdyno.study.plan.plan import Plan
+
+RESOLUTION = {
+    "slices": "differences of 1 % or less are often within reach in slices",
+    "turns": "differences of some per cent are often within reach with 20 blocks",
+    "reload": "a reload costs seconds: expect to see differences of some per cent",
+    "restart": "a restart loses the caches: expect to see differences above 5 to 10 %",
+}
+
+
+def describe_prepared(ready: Prepared) -> str:
+    """The page for a prepared plan."""
+    plan, how = ready.plan, ready.timing
+    lines = [f"{plan.title}", plan.question, ""]
+    for number, arm in enumerate(ready.arms):
+        lines += _arm(plan, arm, number)
+    lines += ["", f"switch: {_switch(ready)}"]
+    lines += [line for note in ready.notes for line in _wrap(f"note: {note}")]
+    counted = sum(block.kind == "measure" for block in ready.blocks)
+    warm = sum(block.kind == "warmup" for block in ready.blocks)
+    watching = sum(block.kind == "overhead" for block in ready.blocks)
+    lines.append(
+        f"blocks: {counted} that count, after {warm} to warm up and {watching} to measure the cost of watching"
+    )
+    if how.turn_ns:
+        lines.append(f"an arm's share of a block: {how.turn_ns / 1e9:g} s")
+        lines.append(f"time: about {_duration(ready.seconds())} of load, and the switches")
+    lines += _wrap(
+        f"resolution: {RESOLUTION[how.switch]}; `dbdyno run --aa` measures what this "
+        "set-up can see and how many blocks a given difference needs"
+    )
+    lines += _sql("before the first block", plan.workload.setup)
+    lines += _sql("at the end, whatever happens", plan.workload.teardown)
+    lines += ["", "nothing was changed"]
+    return "\n".join(lines) + "\n"
+
+
+def _arm(plan: Plan, ready: ReadyArm, number: int) -> list[str]:
+    arm = ready.arm
+    rate = plan.rate_of(arm)
+    loop = f"open loop, {rate:g}/s" if rate else "closed loop"
+    head = f"arm {arm.name!r}{' (the base)' if number == 0 else ''}: on {ready.target.safe_dsn}"
+    lines = _wrap(f"{head}; {plan.sessions_of(arm)} session(s), {loop}")
+    for change in ready.changes:
+        way = {
+            "session": "SET in each session",
+            "connection": "given when connecting",
+            "reload": "ALTER SYSTEM and reload",
+            "restart": "ALTER SYSTEM and restart",
+        }[change.how]
+        lines.append(f"    {change.name} = {change.value} (now {change.before}): {way}")
+    for script in plan.scripts_of(arm):
+        lines.append(f"    script {script.name}, weight {script.weight}")
+    lines += [f"  {line}" for line in _sql("before each turn", arm.before_sql)]
+    lines += [f"  {line}" for line in _sql("after each turn", arm.after_sql)]
+    return lines
+
+
+def _switch(ready: Prepared) -> str:
+    how = ready.timing
+    if how.in_slices:
+        return f"slices of {how.slice_ns / 1e6:g} ms in randomised ABBA order: {ready.reason}"
+    return f"one turn per arm and block in random order ({how.switch}): {ready.reason}"
+
+
+def _sql(head: str, statements: list[str]) -> list[str]:
+    if not statements:
+        return []
+    shown = [textwrap.shorten(statement, 84, placeholder=" ...") for statement in statements]
+    return [f"{head}:", *(f"    {line}" for line in shown)]
+
+
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, 92, subsequent_indent="    ", break_on_hyphens=False)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,253 @@
+"""From a plan and live targets to everything a run needs: how each arm takes effect, the way
+of switching, the order of the blocks, the specification of the load. Reads the engine; changes
+nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from dbdyno.bench.protocol import Ready
+from dbdyno.errors import PlanError, TargetError
+from dbdyno.study.plan.plan import Arm, Plan
+from dbdyno.study.plan.schedule import Timing, blocks, timing
+
+if TYPE_CHECKING:
+    from dbdyno.bench.guardian import Guardian
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.bench.postgres.settings import SettingChange
+    from dbdyno.core_types import LoadArm, LoadSpec
+
+
+EMBEDDED_SESSIONS = 180
+"""Sessions for which an embedded engine has room by itself."""
+
+
+@dataclass(frozen=True)
+class ReadyArm:
+    """An arm on its target, with how each of its settings takes effect."""
+
+    arm: Arm
+    target: Postgres
+    changes: list[SettingChange]
+    protocol: str = "prepared"
+
+    def server_changes(self) -> list[SettingChange]:
+        """Changes that the whole server sees."""
+        return [change for change in self.changes if change.how in ("reload", "restart")]
+
+
+@dataclass(frozen=True)
+class Prepared(Ready):
+    """A plan ready to be run on its engines."""
+
+    arms: list[ReadyArm] = field(default_factory=list)
+
+    def load_spec(self) -> LoadSpec:
+        """The specification for the load generator. Holds passwords: keep it in memory."""
+        arms = [_arm_spec(self.plan, ready) for ready in self.arms]
+        return {"seed": self.seed, "protocol": self.plan.workload.protocol, "arms": arms}
+
+
+@contextlib.contextmanager
+def open_targets(plan: Plan, guardian: Guardian | None = None) -> Iterator[list[Postgres]]:
+    """The target of each arm, opened once per DSN; an embedded engine where there is no DSN."""
+    from dbdyno.bench.postgres.server import open_target
+
+    opened: dict[str | None, Postgres] = {}
+    with contextlib.ExitStack() as stack:
+        for arm in plan.arms:
+            dsn = arm.dsn or plan.dsn
+            if dsn not in opened:
+                settings = None if dsn else _embedded_settings(plan)
+                target = open_target(dsn, settings=settings, guardian=guardian)
+                opened[dsn] = stack.enter_context(target)
+        yield [opened[arm.dsn or plan.dsn] for arm in plan.arms]
+
+
+def _embedded_settings(plan: Plan) -> dict[str, str]:
+    """What an embedded engine is started with: the plan's own settings, counters per statement
+    where they are watched, and room for all sessions at once. Raises `TargetError`."""
+    from dbdyno.bench.postgres.statements import preloaded
+
+    sessions = sum(plan.sessions_of(arm) for arm in plan.arms if not (arm.dsn or plan.dsn))
+    room = {"max_connections": str(sessions + 20)} if sessions > EMBEDDED_SESSIONS else {}
+    return {**room, **(preloaded() if plan.watch.statements else {}), **plan.embedded_settings}
+
+
+def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Prepared:
+    """Classifies the arms' settings on their engines and lays out the run.
+
+    Raises `PlanError` or `TargetError` for a setting that cannot be put in effect, a script that
+    does not parse, a typed workload that only a model runs, or a server without room for the
+    sessions.
+    """
+    from dbdyno import _core
+    from dbdyno.study.plan.typed import compiled
+
+    plan = compiled(plan)
+    check_scripts(plan)
+    arms = [_ready(arm, target, plan) for arm, target in zip(plan.arms, targets, strict=True)]
+    arms, notes = _past_poolers(arms)
+    switch, reason = choose_switch(plan, arms)
+    how = timing(plan.schedule, switch)
+    if seed is None:
+        seed = plan.schedule.seed if plan.schedule.seed is not None else secrets.randbits(31)
+    for ready in arms:
+        check_workload(plan, ready)
+    check_room(plan, arms, how)
+    prepared = Prepared(plan, seed, how, blocks(plan, how, seed), reason, notes, arms)
+    # Refuses what it could not run, and what the server or its certificate would refuse to the load.
+    _core.Load(prepared.load_spec()).try_connect()
+    return prepared
+
+
+def _past_poolers(arms: list[ReadyArm]) -> tuple[list[ReadyArm], tuple[str, ...]]:
+    """The arms with a protocol that works behind their poolers, the same for all, and a note."""
+    from dbdyno.bench.postgres.pooler import REASON, keeps_prepared
+
+    behind = {id(ready.target): ready.target for ready in arms if ready.target.pooled and ready.protocol == "prepared"}
+    if all(keeps_prepared(target) for target in behind.values()):
+        return arms, ()
+    return [replace(ready, protocol="extended") if ready.protocol == "prepared" else ready for ready in arms], (REASON,)
+
+
+def choose_switch(plan: Plan, arms: list[ReadyArm]) -> tuple[str, str]:
+    """The way of switching ('slices', 'turns', 'reload' or 'restart') and the reason in words."""
+    switch, reason = _cheapest_switch(plan, arms)
+    if plan.schedule.switch == "slices" and switch != "slices":
+        raise PlanError(
+            f"the arms cannot alternate in slices: {reason}",
+            where="schedule.switch",
+            next_step='leave switch out, or write switch = "turns"',
+        )
+    return switch, reason
+
+
+def _cheapest_switch(plan: Plan, arms: list[ReadyArm]) -> tuple[str, str]:
+    changes = [change for ready in arms for change in ready.server_changes()]
+    for how in ("restart", "reload"):
+        names = sorted({change.name for change in changes if change.how == how})
+        if names:
+            return how, f"{', '.join(names)} needs a {how}"
+    if any(ready.arm.before_sql or ready.arm.after_sql for ready in arms):
+        return "turns", "an arm has SQL to run before or after its turns"
+    if plan.schedule.turn_transactions is not None:
+        return "turns", "turns are counted in transactions"
+    if plan.schedule.switch == "turns" or len(arms) == 1:
+        return "turns", "there is one arm" if len(arms) == 1 else "the plan says so"
+    return "slices", "the arms differ by scripts, session settings, sessions, rate or DSN only"
+
+
+def check_scripts(plan: Plan) -> None:
+    """Compiles every script; raises `PlanError` with line and column."""
+    from dbdyno._core import check_script
+
+    for arm in plan.arms:
+        for script in plan.scripts_of(arm):
+            if check_script(script.name, script.text) == 0:
+                raise PlanError(
+                    "holds no SQL command",
+                    where=f"script {script.name}",
+                    next_step="end each SQL command with ;",
+                )
+
+
+def check_workload(plan: Plan, ready: ReadyArm) -> None:
+    """Whether the arm's target can run what the scripts ask for; raises `TargetError`."""
+    kinds = ["read"]
+    if any("\\redo" in script.text for script in plan.scripts_of(ready.arm)):
+        kinds.append("redo")
+    if plan.workload.builtin:
+        kinds.append("schema")
+    where = f"arm {ready.arm.name!r} on {ready.target.safe_dsn}"
+    for reason in filter(None, map(ready.target.can, kinds)):
+        raise TargetError(reason, where=where)
+    if plan.watch.statements:
+        from dbdyno.bench.postgres.statements import make_readable
+
+        make_readable(ready.target, where)
+
+
+def check_room(plan: Plan, arms: list[ReadyArm], how: Timing) -> None:
+    """Whether each server has room for the sessions that are open at once."""
+    need: dict[str, int] = {}
+    for ready in arms:
+        name = ready.target.safe_dsn
+        own = plan.sessions_of(ready.arm)
+        need[name] = need.get(name, 0) + own if how.in_slices else max(need.get(name, 0), own)
+    for ready in arms:
+        sessions = need[ready.target.safe_dsn]
+        with contextlib.closing(ready.target.connect()) as conn:
+            row = conn.execute(
+                "select current_setting('max_connections')::int"
+                " - current_setting('superuser_reserved_connections')::int"
+                " - (select count(*) from pg_stat_activity where backend_type = 'client backend')"
+            ).fetchone()
+        free = int(row[0]) if row else sessions
+        if sessions + 2 > free:
+            raise TargetError(
+                f"{sessions} sessions are wanted, {max(free - 2, 0)} are free",
+                where=ready.target.safe_dsn,
+                next_step='fewer sessions, switch = "turns", or a higher max_connections',
+            )
+
+
+def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
+    from dbdyno.bench.postgres.permission import refusal
+    from dbdyno.bench.postgres.settings import classify
+
+    with contextlib.closing(target.connect()) as conn:
+        try:
+            changes = classify(conn, arm.settings)
+            refused = refusal(target, conn, changes, allow_alter_system=plan.alter_system)
+        except TargetError as error:
+            raise TargetError(
+                error.message,
+                where=f"arm {arm.name!r}, {error.where or target.safe_dsn}",
+                next_step=error.next_step,
+            ) from error
+    if target.pooled and any(change.how in ("session", "reload") for change in changes):
+        raise TargetError(
+            "a connection pooler stands between: settings of a session would reach other sessions,"
+            " and the lock on those of the server would be anybody's",
+            where=f"arm {arm.name!r} on {target.safe_dsn}",
+            next_step="connect to the server itself, past the pooler",
+        )
+    if refused is not None:
+        step = refused.next_step
+        if step and "allow it" in step:
+            step = f"set alter_system = true under [target]: {step}"
+        raise TargetError(refused.message, where=f"arm {arm.name!r}", next_step=step)
+    return ReadyArm(arm, target, changes, arm.protocol or plan.workload.protocol)
+
+
+def _arm_spec(plan: Plan, ready: ReadyArm) -> LoadArm:
+    from dbdyno.bench.postgres.settings import connection_options, session_sql
+    from dbdyno.bench.postgres.watch import application_names
+
+    arm = ready.arm
+    connection = dict(ready.target.conninfo())
+    connection["application_name"] = application_names([a.name for a in plan.arms])[arm.name]
+    options = [connection.get("options"), connection_options(ready.changes)]
+    connection["options"] = " ".join(option for option in options if option) or None
+    work = plan.workload
+    timeout = plan.statement_timeout_ns
+    return {
+        "name": arm.name,
+        "connection": connection,
+        "session_sql": session_sql(ready.changes),
+        "scripts": [{"name": s.name, "text": s.text, "weight": s.weight} for s in plan.scripts_of(arm)],
+        "sessions": plan.sessions_of(arm),
+        "rate_per_s": plan.rate_of(arm),
+        "latency_limit_ns": work.latency_limit_ns,
+        "max_tries": work.max_tries,
+        "variables": {"scale": str(work.scale), **work.variables},
+        "statement_timeout_ms": max(1, timeout // 10**6) if timeout else None,
+        "protocol": ready.protocol,
+        "pooled": ready.target.pooled,
+    }

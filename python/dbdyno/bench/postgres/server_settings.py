@@ -1,0 +1,143 @@
+"""A run and the settings of servers that are not its own: claimed, noted, read back, settled.
+
+claim_servers           no other run alters them; held until the guardian ends
+refuse_left_settings    what a killed run left would be taken for what was before
+settings_owed           what they were, in the manifest, before the first change
+read_back               in every turn, at its beginning and its end
+settled                 the manifest says that all is back
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.bench.postgres.prepare import Prepared
+from dbdyno.bench.recorder import AgainError
+from dbdyno.errors import PlanError, TargetError
+from dbdyno.evidence.run import Run
+
+if TYPE_CHECKING:
+    from dbdyno.bench.guardian import Guardian
+    from dbdyno.bench.postgres.server import Postgres
+
+
+class OtherValueError(AgainError):
+    """A turn ran under another value than its arm's: it does not count."""
+
+
+def _altered(ready: Prepared) -> dict[str, tuple[Postgres, dict[str, str]]]:
+    """Per server that is not ours: the settings that any arm alters there, with their values before."""
+    found: dict[str, tuple[Postgres, dict[str, str]]] = {}
+    for arm in ready.arms:
+        for change in arm.server_changes():
+            if not arm.target.owned:
+                _, before = found.setdefault(arm.target.safe_dsn, (arm.target, {}))
+                before[change.name] = change.before
+    return found
+
+
+def claim_servers(ready: Prepared, guardian: Guardian, run: str = "") -> bool:
+    """Takes the lock of each server that the plan alters; whether there is any. Raises
+    `TargetError` where another run has it."""
+    altered = _altered(ready)
+    for target, _ in altered.values():
+        guardian.claim(target.libpq_parameters(), run)
+    return bool(altered)
+
+
+def refuse_left_settings(ready: Prepared, folder: Path) -> None:
+    """Raises `TargetError` where a killed run left settings of one of the servers changed."""
+    from dbdyno.bench.postgres.leftovers import refuse_leftovers
+
+    for target in {arm.target.safe_dsn: arm.target for arm in ready.arms}.values():
+        refuse_leftovers(target, folder)
+
+
+def refuse_other_befores(run: Run, ready: Prepared) -> None:
+    """Raises `PlanError` where a setting is no longer what a run found when it began: the blocks
+    before and after would not be comparable."""
+    for known, now in zip(run.manifest["arms"], ready.arms, strict=True):
+        for change in now.server_changes():
+            was = known["was"].get(change.name, change.before)
+            if was != change.before and not now.target.owned:
+                raise PlanError(
+                    f"{change.name} was {was} when the run began and is {change.before} now: its blocks before"
+                    " and after would not be comparable",
+                    where=run.id,
+                    next_step=f"set it to {was} again, or begin a new run",
+                )
+
+
+def settings_owed(ready: Prepared, run: Run) -> dict[str, Any]:
+    """What the manifest says of the settings that the run alters: enough to put them back."""
+    from dbdyno.bench.postgres import owed
+    from dbdyno.bench.postgres.alter import read_entries
+    from dbdyno.bench.postgres.leftovers import MANIFEST_KEY, PUT_BACK_KEY
+    from dbdyno.bench.postgres.settings import read_facts
+
+    records = []
+    for name, (target, before) in _altered(ready).items():
+        with contextlib.closing(target.connect()) as conn:
+            entries = read_entries(conn, read_facts(conn, before).values())
+            server = target.identity(conn)
+        values: dict[str, list[str]] = {}
+        for arm in ready.arms:
+            for change in arm.server_changes():
+                if arm.target.safe_dsn == name:
+                    values.setdefault(change.name, []).append(change.value)
+        kept = {n: owed.Kept(was, entries[n], tuple(values[n])) for n, was in before.items()}
+        records.append(owed.to_json(owed.begun(name, server, kept, str(run.path.resolve()))))
+    return {MANIFEST_KEY: records, PUT_BACK_KEY: False} if records else {}
+
+
+@contextlib.contextmanager
+def settled(run: Run, ready: Prepared, guardian: Guardian) -> Iterator[None]:
+    """The manifest says what the settings were before the first is changed; at the end, however it
+    comes, whether they are back. The lock bears the run's name meanwhile."""
+    from dbdyno.bench.postgres.leftovers import MANIFEST_KEY, PUT_BACK_KEY
+    from dbdyno.errors import Error
+
+    claim_servers(ready, guardian, run.id)
+    run.save(**settings_owed(ready, run))
+    try:
+        yield
+    finally:
+        if run.manifest.get(MANIFEST_KEY):
+            owing = any(getattr(undo, "record", "") for undo in guardian.pending)
+            with contextlib.suppress(Error):
+                run.save(**{PUT_BACK_KEY: not owing})
+
+
+def read_back(ready: Prepared, number: int) -> None:
+    """Whether the settings that any arm alters are what this arm wants, in a new session. Raises
+    `OtherValueError`."""
+    from dbdyno.bench.postgres.alter import other_values
+
+    arm = ready.arms[number]
+    wanted = dict(_altered(ready).get(arm.target.safe_dsn, (arm.target, {}))[1])
+    wanted |= {change.name: change.value for change in arm.server_changes()}
+    differing = other_values(arm.target, wanted) if wanted else ""
+    if differing:
+        raise OtherValueError(
+            f"a setting was changed by somebody else while the arm {arm.arm.name!r} ran: {differing}",
+            where=arm.target.safe_dsn,
+            next_step="find out who alters it (pg_file_settings, the server's log), then run again",
+        )
+
+
+@contextlib.contextmanager
+def server_errors() -> Iterator[None]:
+    """A server, or the way to it, that went away in between is an error with a next step."""
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as error:
+        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise TargetError(
+            f"the server broke off: {said}",
+            next_step="look at the server's log; `dbdyno run --resume last` goes on with a run that has whole blocks",
+        ) from error

@@ -1,0 +1,164 @@
+"""The flash log of two recordings: who was first, what it spared, and why writes passed it by.
+
+The interval of a share is by rounds: writes of one round depend on each other, so the round is the
+observation. Beside it stands Wilson's, which takes every write as independent; where it is the
+narrower, the writes were not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from dbdyno.cells.diff import share_interval
+from dbdyno.judge.cells_parts import DIFFERENT, as_dict, section, table
+from dbdyno.judge.cells_rates import SKIP, Row
+
+
+def log_section(rows: Sequence[Row], names: tuple[str, str]) -> list[dict[str, Any]]:
+    """The sections of shares: the flash log's, and the flash cache's; none without counters."""
+    shares = [row for row in rows if row.measure == "share"]
+    log = [row for row in shares if row.name != "cache_hits" and row.decision != "none in either"]
+    cache = [row for row in shares if row.name == "cache_hits"]
+    made = []
+    if log:
+        made.append(
+            section(
+                "flash_log",
+                "Flash log",
+                [
+                    table("What happened, all cells", "what:text first second", _counts(rows)),
+                    _intervals(log, names),
+                    _changes(log),
+                ],
+                about="by rounds: each interval between collections is one observation;"
+                " independent: Wilson's, as if no write depended on another. A dash: too few intervals"
+                " carry the events, or they drift, to say how far the share is known",
+                notes=_identity(rows),
+            )
+        )
+    if cache:
+        made.append(section("flash_cache", "Flash cache", [_intervals(cache, names), _changes(cache)]))
+    return made
+
+
+def log_sentences(rows: Sequence[Row], names: tuple[str, str]) -> list[str]:
+    """The flash log in words: the load, the share, what was prevented."""
+    found = {row.name: row for row in rows if not row.cell}
+    told = []
+    load = found.get("FL_RQ_W") or found.get("FL_IO_W")
+    if load is not None and load.a.above and load.b.above:
+        told.append(
+            f"Redo writes per second, all cells: {load.a.value:,.1f} in {names[0]},"
+            f" {load.b.value:,.1f} in {names[1]}: {_said(load)}."
+        )
+    share = found.get("flash_first")
+    if share is not None and share.a.below > 0 and share.b.below > 0:
+        told.append(
+            f"Flash was first in {100 * share.a.value:.2f} % of {share.a.below:,.0f} redo writes in"
+            f" {names[0]}, in {100 * share.b.value:.2f} % of {share.b.below:,.0f} in {names[1]}:"
+            f" {_said(share)}."
+        )
+        prevented = found.get("prevented")
+        if prevented is not None:
+            told.append(
+                f"Outliers prevented: {prevented.a.above:,.0f} and {prevented.b.above:,.0f}: {_said(prevented)}."
+            )
+    return told
+
+
+def _said(row: Row) -> str:
+    """The decision of a row in a few words."""
+    if row.decision not in DIFFERENT:
+        return {"same": "no difference that matters"}.get(row.decision, row.decision)
+    if math.isnan(row.ratio):
+        return row.decision
+    factor = (row.low, row.ratio, row.high)
+    low, ratio, high = (f"{100 * (value - 1):+.1f} %" for value in factor)
+    return f"{row.decision}, {ratio} (95 % {low} to {high})"
+
+
+def _counts(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Events of the flash log over the intervals that count: from the shares' own sums, so that
+    parts and wholes are of the same intervals."""
+    found = {row.name: row for row in rows if not row.cell}
+    told = []
+    share, passed = found.get("flash_first"), found.get("passed_by")
+    if passed is not None:
+        told.append(_count("redo write requests", passed.a.below, passed.b.below))
+    if share is not None:
+        told += [
+            _count("served by the flash log", share.a.below, share.b.below),
+            _count("disk first", share.a.below - share.a.above, share.b.below - share.b.above),
+            _count("flash first", share.a.above, share.b.above),
+        ]
+    for name, words in (
+        ("prevented", "outliers prevented"),
+        ("actual", "outliers not prevented"),
+        ("passed_by", "past the flash log"),
+    ):
+        row = found.get(name)
+        if row is not None:
+            told.append(_count(words, row.a.above, row.b.above))
+    told += [
+        _count(f"  {row.name.removeprefix(SKIP.lower())}", row.a.above, row.b.above)
+        for name, row in found.items()
+        if name.startswith(SKIP.lower()) and (row.a.above or row.b.above)
+    ]
+    return told
+
+
+def _count(what: str, first: float, second: float) -> dict[str, Any]:
+    return {"what": what, "first": round(first), "second": round(second)}
+
+
+def _intervals(rows: Sequence[Row], names: tuple[str, str]) -> dict[str, Any]:
+    told = []
+    for row in rows:
+        for name, side in zip(names, (row.a, row.b), strict=True):
+            if side.below <= 0:
+                continue
+            own = (side.interval() if side.value < 1 else None) or (None, None)
+            wilson = share_interval(min(side.above, side.below), side.below)
+            high = None if own[1] is None else min(own[1], 1.0)
+            told.append(
+                {
+                    "share": row.label,
+                    "recording": name,
+                    "value": side.value,
+                    "low": own[0],
+                    "high": high,
+                    "low_independent": wilson[0],
+                    "high_independent": wilson[1],
+                }
+            )
+    return table(
+        "Shares with their 95 % intervals",
+        "share:text recording:text value:ratio:share low:ratio:by_rounds_from high:ratio:to"
+        " low_independent:ratio:independent_from high_independent:ratio:to",
+        told,
+    )
+
+
+def _changes(rows: Sequence[Row]) -> dict[str, Any]:
+    told = [{**as_dict(row), "share": row.label} for row in rows]
+    return table(
+        "Shares compared",
+        "share:text decision:text ratio:change:change low:change:from high:change:to"
+        " first:ratio second:ratio q:p second_larger:ratio:second_larger",
+        told,
+    )
+
+
+def _identity(rows: Sequence[Row]) -> list[str]:
+    """What is amiss where disk first + flash first is not what was served."""
+    found = {row.name: row for row in rows if not row.cell}
+    parts = [found.get(name) for name in ("FL_IO_W", "FL_DISK_FIRST", "FL_FLASH_FIRST")]
+    rates = [(row.a.value, row.b.value) for row in parts if row is not None]
+    if len(rates) < 3 or all(
+        math.isclose(served, disk + flash, rel_tol=1e-9, abs_tol=1e-12)
+        for served, disk, flash in zip(*rates, strict=True)
+    ):
+        return []
+    return ["disk first + flash first is not FL_IO_W: the counters are of several moments"]

@@ -1,0 +1,391 @@
+"""The page of two recordings laid side by side: what is comparable, what differs, in words.
+
+Recordings of other cells, other software or another configuration are not comparable: the numbers
+are shown, nothing is decided, unless the user says that this is what is being compared. The model
+has the shape of every comparison's page (facts, verdict, sections with tables), and `rows` with
+everything that was computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from dbdyno.cells.collect import Collection, pattern_of
+from dbdyno.cells.configuration import Facts
+from dbdyno.cells.identity import known_as
+from dbdyno.cells.intervals import MISSING, Intervals, intervals_of
+from dbdyno.cells.record import all_rounds, cells_of
+from dbdyno.errors import CellsError
+from dbdyno.evidence.run import Run
+from dbdyno.judge.cells_log import log_section, log_sentences
+from dbdyno.judge.cells_parts import (
+    DIFFERENT,
+    TOP,
+    as_dict,
+    levels_section,
+    listed,
+    section,
+    table,
+)
+from dbdyno.judge.cells_rates import THRESHOLD, Row, compare
+
+SCHEMA = 1
+DRAWN = 24
+_ORDER = {"worse": 0, "better": 1, "more": 2, "less": 2}
+_LOST = {
+    "reset": "the cell's service began anew, or a counter fell",
+    "not refreshed": "the cell had not collected anew",
+    MISSING: "the cell gave nothing",
+}
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One side: its name, its series, and the facts of its cells at the first and last round."""
+
+    name: str
+    found: Intervals
+    first: Facts
+    last: Facts
+    silent: tuple[str, ...] = ()
+    """Cells that were asked and gave nothing in any round."""
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of each cell: at the end where that is known."""
+        return {cell: self.last.get(cell) or known for cell, known in self.first.items()}
+
+
+def recordings(
+    runs: tuple[Run, Run], names: tuple[str, str], *, mask: str | None = None
+) -> tuple[Recording, Recording]:
+    """Two runs of kind `cells` as sides; raises `CellsError` where one has no two rounds."""
+    rounds = [_rounds(run, mask) for run in runs]
+    facts = [run.manifest.get("configuration") or {} for run in runs]
+    found = []
+    for name, run, own, known in zip(names, runs, rounds, facts, strict=True):
+        called = known_as(run.manifest)
+        first, last = (
+            {called.get(cell, cell): entry for cell, entry in known.get(end, {}).items()} for end in ("first", "last")
+        )
+        made = intervals_of(own)
+        silent = tuple(cell for cell in cells_of(run) if cell not in made.cells)
+        found.append(Recording(name, made, first, last, silent))
+    return found[0], found[1]
+
+
+def _rounds(run: Run, mask: str | None) -> list[Collection]:
+    rounds = all_rounds(run)
+    pattern = pattern_of(mask)
+    if pattern is not None:
+        for column in (column for one in rounds for column in one.columns):
+            column.listing.readings = [r for r in column.readings if pattern.fullmatch(r.name)]
+        rounds = [one for one in rounds if one.readings]
+    if len(rounds) < 2:
+        what = f" of metrics like {mask!r}" if mask else ""
+        raise CellsError(
+            f"has {len(rounds)} round{'' if len(rounds) == 1 else 's'}{what}; rates need two",
+            where=str(run.path),
+            next_step="record longer: dbdyno cells record --for 15min",
+        )
+    return rounds
+
+
+def compare_page(
+    one: Recording,
+    other: Recording,
+    *,
+    threshold: float = THRESHOLD,
+    decide: bool = False,
+    everything: bool = False,
+) -> dict[str, Any]:
+    """The model. `decide`: even where cells, software or configuration differ; `everything`: show
+    also what does not differ."""
+    unlike = differences(one, other)
+    allowed = decide or not unlike
+    one, other, shared = _of_both(one, other)
+    rows = compare(one.found, other.found, threshold=threshold)
+    if not allowed:
+        rows = [replace(row, decision="not comparable") for row in rows]
+    names = (one.name, other.name)
+    return {
+        "schema": SCHEMA,
+        "kind": "cells",
+        "page": "compare",
+        "facts": _facts(one, other),
+        "verdict": _verdict(rows, allowed),
+        "sections": [
+            _words(rows, (one, other), allowed, threshold),
+            *([] if not unlike else [_configuration(unlike)]),
+            *log_section(rows, names),
+            *_tables(rows, everything),
+            levels_section(one.found, other.found, threshold, everything),
+            section(
+                "lost",
+                "Intervals that do not count",
+                [table("", "recording:text cell:text why:text intervals", _lost(one, other))],
+                notes=[] if _lost(one, other) else ["none: every cell gave every interval"],
+            ),
+        ],
+        "warnings": [*_warnings(one, other, unlike, allowed), *shared],
+        "figures": {"cells_changes": _drawn(rows)},
+        "rows": [as_dict(row) for row in rows],
+    }
+
+
+def _of_both(one: Recording, other: Recording) -> tuple[Recording, Recording, list[dict[str, str]]]:
+    """Where the cells differ, only those that both have, and the warning that says so: sums over
+    three cells and over two differ for that alone. All of each where they share none."""
+    cells = [cell for cell in one.found.cells if cell in other.found.cells]
+    if not cells or one.found.cells == other.found.cells:
+        return one, other, []
+    told = _warning(
+        "cells.shared",
+        f"the numbers are of the cells that both have: {', '.join(cells)}",
+        "record the same cells",
+    )
+    kept = [replace(side, found=side.found.only(cells)) for side in (one, other)]
+    return kept[0], kept[1], [told]
+
+
+def _configuration(unlike: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return section(
+        "configuration",
+        "Cells, software and configuration that differ",
+        [table("", "what:text cell:text first:text second:text", unlike)],
+    )
+
+
+def _drawn(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """What the figure draws: rows over all cells that have an interval, those that differ before
+    others; grid disks, which cell disks cover, are left to the tables."""
+    known = [row for row in rows if not row.cell and not math.isnan(row.low) and not row.name.startswith("GD_")]
+    ranked = sorted(known, key=_by_weight)[:DRAWN]
+    ranked.sort(key=lambda row: (row.measure == "rate", _by_weight(row)))
+    return [{**as_dict(row), "pale": row.decision not in DIFFERENT} for row in ranked]
+
+
+def differences(one: Recording, other: Recording) -> list[dict[str, Any]]:
+    """What makes two recordings unlike, or one unlike itself: cells, software, configuration."""
+    found = []
+    if one.found.cells != other.found.cells:
+        found.append(
+            {"what": "cells", "cell": "", "first": ", ".join(one.found.cells), "second": ", ".join(other.found.cells)}
+        )
+    for side in (one, other):
+        found += [
+            {"what": f"{what}, changed during {side.name}", "cell": cell, "first": a, "second": b}
+            for cell, what, a, b in _unlike(side.first, side.last)
+        ]
+    return found + [
+        {"what": what, "cell": cell, "first": a, "second": b} for cell, what, a, b in _unlike(one.facts, other.facts)
+    ]
+
+
+def _unlike(one: Facts, other: Facts) -> Iterable[tuple[str, str, str, str]]:
+    for cell in one.keys() & other.keys():
+        for what in sorted(one[cell].keys() | other[cell].keys()):
+            values = [side[cell].get(what, "none") for side in (one, other)]
+            if values[0] != values[1]:
+                yield cell, what, values[0], values[1]
+
+
+def _facts(one: Recording, other: Recording) -> dict[str, Any]:
+    release = {known.get("cell.releaseVersion", "") for known in other.facts.values()}
+    return {
+        "title": f"{other.name} against {one.name}",
+        "engine": "storage cells",
+        "version": ", ".join(sorted(release - {""})),
+        "first": _end(one),
+        "last": _end(other),
+    }
+
+
+def _end(side: Recording) -> dict[str, Any]:
+    at = datetime.fromtimestamp(side.found.first_ns / 1e9, UTC).isoformat()
+    cells = len(side.found.cells)
+    note = f"{side.found.count} × {side.found.mean_s:.3g} s, {cells} cell{'' if cells == 1 else 's'}"
+    return {"number": side.name, "at": at, "note": note}
+
+
+def _verdict(rows: Sequence[Row], allowed: bool) -> dict[str, Any]:
+    """What the rows over all cells say."""
+    if not allowed:
+        return {"word": "not comparable", "why": "cells, software or configuration differ"}
+    whole = sorted((row for row in rows if not row.cell), key=_by_weight)
+    for word in ("worse", "better"):
+        named = [row.label for row in whole if row.decision == word]
+        if named:
+            return {"word": word, "why": f"{word}: {listed(named)}"}
+    moved = [row.label for row in whole if row.decision in DIFFERENT]
+    if moved:
+        return {"word": "different", "why": f"more or less of: {listed(moved)}"}
+    if all(math.isnan(row.p) for row in whole):
+        return {"word": "cannot tell", "why": "too few rounds to test anything"}
+    return {"word": "ok", "why": "nothing differs for certain over all cells"}
+
+
+def _words(rows: Sequence[Row], sides: tuple[Recording, Recording], allowed: bool, threshold: float) -> dict[str, Any]:
+    """The verdict in sentences."""
+    whole = [row for row in rows if not row.cell]
+    tested = [row for row in whole if not math.isnan(row.p)]
+    found = [row for row in whole if row.decision in DIFFERENT]
+    parts = [row for row in rows if row.cell and row.decision in DIFFERENT]
+    told = log_sentences(rows, (sides[0].name, sides[1].name))
+    if allowed:
+        kinds = [f"{n} {word}" for word in DIFFERENT if (n := _count(found, word))]
+        told.append(
+            f"Over all cells {len(found)} of {len(tested)} that could be tested differ"
+            + (f": {', '.join(kinds)}." if kinds else ".")
+        )
+        told.append(f"Of single cells and objects {len(parts)} differ.")
+    else:
+        told.append("Not comparable: the numbers are shown, nothing is decided.")
+    return section(
+        "words",
+        "In words",
+        notes=told,
+        about="Each interval between two collections is one observation: what happens inside may"
+        " depend on each other, and neighbours that resemble each other widen the intervals. q: p"
+        " after false-discovery control (5 %). Differences within"
+        f" {threshold:.3g} count as none.",
+    )
+
+
+def _count(rows: Sequence[Row], word: str) -> int:
+    return sum(row.decision == word for row in rows)
+
+
+_COLUMNS = (
+    "metric:text decision:text ratio:change:change low:change:from high:change:to"
+    " first:number second:number q:p second_larger:ratio:second_larger"
+)
+
+
+def _tables(rows: Sequence[Row], everything: bool) -> list[dict[str, Any]]:
+    """Latencies and rates over all cells, then single cells and objects."""
+    whole = [row for row in rows if not row.cell and row.measure != "share"]
+    made = []
+    for measure, title in (("latency", "Latencies, over all cells"), ("rate", "Rates per second, over all cells")):
+        own = [row for row in whole if row.measure == measure]
+        made.append(_measured(measure, title, own, everything))
+    made.append(_objects([row for row in rows if row.cell]))
+    return made
+
+
+def _objects(rows: Sequence[Row]) -> dict[str, Any]:
+    """Single cells and objects, a line per metric and decision, with the surest of them: often a
+    whole rack moves at once. Every row is in `rows` of the model."""
+    tested = Counter(row.label for row in rows if not math.isnan(row.p))
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in sorted(rows, key=_by_weight):
+        if row.decision in DIFFERENT:
+            groups.setdefault((row.label, row.decision), []).append(row)
+    told = [
+        {
+            **as_dict(own[0]),
+            "many": f"{len(own)} of {tested[label]}",
+            "surest": f"{own[0].cell} {own[0].object}".strip(),
+        }
+        for (label, _), own in groups.items()
+    ]
+    columns = _COLUMNS.replace("decision:text", "decision:text many:text surest:text")
+    number = sum(len(own) for own in groups.values())
+    return section(
+        "objects",
+        "Single cells and objects that differ",
+        [table("", columns, told, top=TOP)],
+        about="a line per metric: how many differ of those that could be tested, and the numbers of the surest"
+        if told
+        else "",
+        notes=[f"{number} of {tested.total()} that could be tested"],
+    )
+
+
+def _measured(name: str, title: str, rows: Sequence[Row], everything: bool) -> dict[str, Any]:
+    moved = [row for row in rows if row.decision != "none in either"]
+    shown = moved if everything else [row for row in moved if row.decision in DIFFERENT]
+    if not shown and moved and not everything:  # nothing differs: the busiest say how it was
+        shown = sorted(moved, key=lambda row: -row.b.moved)[:5]
+    left = len(moved) - len(shown)
+    still = len(rows) - len(moved)
+    notes = [f"{left} more: no difference for certain (--all shows them)"] if left else []
+    notes += [f"{still} moved in neither"] if still else []
+    told = table("", _COLUMNS, [as_dict(row) for row in sorted(shown, key=_by_weight)])
+    return section(name, title, [told], notes=notes)
+
+
+def _by_weight(row: Row) -> tuple[int, float, float]:
+    """What differs first, and in each kind the surest first."""
+    q = row.q if not math.isnan(row.q) else 2.0
+    change = 0.0 if math.isnan(row.ratio) else -abs(math.log(row.ratio))
+    return _ORDER.get(row.decision, 3), q, change
+
+
+def _lost(one: Recording, other: Recording) -> list[dict[str, Any]]:
+    return [
+        {"recording": side.name, "cell": cell, "why": _LOST.get(why, why), "intervals": count}
+        for side in (one, other)
+        for (cell, why), count in sorted(side.found.lost.items())
+    ]
+
+
+def _warnings(
+    one: Recording, other: Recording, unlike: Sequence[dict[str, Any]], allowed: bool
+) -> list[dict[str, str]]:
+    from dbdyno.stats.ratios import ROUNDS_LEAST
+
+    found = [
+        _warning(
+            "cells.dead",
+            f"{listed(side.silent)} gave nothing in any round of {side.name}: no number here has it",
+            f"dbdyno report {side.name}",
+        )
+        for side in (one, other)
+        if side.silent
+    ]
+    if unlike and not allowed:
+        names = listed(list(dict.fromkeys(str(row["what"]) for row in unlike)))
+        found.append(
+            _warning(
+                "cells.not_comparable",
+                f"not comparable: {names} differ",
+                "if that is the change under test: --accept-differences",
+            )
+        )
+    for side in (one, other):
+        if side.found.count < ROUNDS_LEAST:
+            found.append(
+                _warning(
+                    "cells.few",
+                    f"{side.name} has {side.found.count} intervals: too few to judge by, {ROUNDS_LEAST} are needed",
+                    "record longer: dbdyno cells record --for 15min",
+                )
+            )
+        if set(side.found.cells) - set(side.facts):
+            found.append(
+                _warning(
+                    "cells.unknown",
+                    f"{side.name} does not say what its cells are (software,"
+                    " configuration): whether they changed is not known",
+                    "dbdyno cells record keeps it",
+                )
+            )
+    found.append(
+        _warning(
+            "cells.not_interleaved",
+            "The two were recorded at different times: whatever else differed,"
+            " the load above all, counts as difference.",
+            "under a load that can be repeated, switch in short turns: dbdyno run flash-log",
+        )
+    )
+    return found
+
+
+def _warning(code: str, text: str, step: str) -> dict[str, str]:
+    return {"code": code, "text": text, "next": step}

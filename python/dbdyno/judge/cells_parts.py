@@ -1,0 +1,104 @@
+"""What the parts of a comparison's page are made of: sections, tables, rows as plain values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dbdyno.cells.catalogue import metric
+from dbdyno.cells.intervals import Intervals
+from dbdyno.judge.cells_rates import Row
+
+TOP = 40
+"""Lines of a long table."""
+DIFFERENT = ("worse", "better", "more", "less")
+
+
+def section(
+    name: str,
+    title: str,
+    tables: Iterable[dict[str, Any]] = (),
+    *,
+    about: str = "",
+    notes: Sequence[str] = (),
+) -> dict[str, Any]:
+    """A section of a page; tables without rows are left out."""
+    kept = [one for one in tables if one["rows"]]
+    return {"name": name, "title": title, "about": about, "tables": kept, "not_measured": [], "notes": list(notes)}
+
+
+def table(title: str, columns: str, rows: Sequence[dict[str, Any]], *, top: int | None = None) -> dict[str, Any]:
+    """A table with columns from words `name:unit:label` (a count where no unit is named)."""
+    words = [[*word.split(":"), "", ""][:3] for word in columns.split()]
+    shown = [
+        {"name": name, "unit": unit or "count", "label": (label or name).replace("_", " ")}
+        for name, unit, label in words
+    ]
+    kept = list(rows[:top])
+    return {"title": title, "columns": shown, "rows": kept, "left_out": len(rows) - len(kept)}
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """Names in a row; of many only the first."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def as_dict(row: Row) -> dict[str, Any]:
+    """A row as plain values, in its unit."""
+    ends: dict[str, Any] = {}
+    for side, own in (("first", row.a), ("second", row.b)):
+        found = own.interval()
+        ends |= {
+            side: own.value * row.scale,
+            f"{side}_rounds": own.rounds,
+            f"{side}_low": found[0] * row.scale if found else None,
+            f"{side}_high": found[1] * row.scale if found else None,
+        }
+    return {
+        "metric": row.label,
+        "cell": row.cell,
+        "object": row.object,
+        "measure": row.measure,
+        "unit": row.unit,
+        "decision": row.decision,
+        "ratio": row.ratio,
+        "low": row.low,
+        "high": row.high,
+        **ends,
+        "p": row.p,
+        "q": row.q,
+        "second_larger": row.larger,
+    }
+
+
+def levels_section(one: Intervals, other: Intervals, threshold: float, everything: bool) -> dict[str, Any]:
+    """Space, loads, temperatures: their means over time. They wander slowly, so nothing is
+    tested."""
+    rows = []
+    for name in sorted({n for n, _, _ in one.levels} & {n for n, _, _ in other.levels}):
+        values = [_level(side, name) for side in (one, other)]
+        a, b = values
+        apart = max(abs(a), abs(b)) * threshold < abs(a - b)
+        if everything or apart:
+            rows.append({"metric": name, "first": a, "second": b, "measure": one.units.get(name) or metric(name).unit})
+    return section(
+        "levels",
+        "Levels, not tested",
+        [table("", "metric:text first:number second:number measure:text:unit", rows, top=TOP)],
+        notes=["they wander too slowly for a test; space is summed over the cells, loads and percentages are means"]
+        if rows
+        else ["none that differs by the threshold"],
+    )
+
+
+def _level(side: Intervals, name: str) -> float:
+    """The mean over time of a level: summed over objects where it may be, else their mean."""
+    means = []
+    for (own, _, _), row in side.levels.items():
+        known = [value for value in row if not math.isnan(value)]
+        if own == name and known:
+            means.append(math.fsum(known) / len(known))
+    total = math.fsum(means)
+    return total if metric(name).rule == "sum" else total / max(len(means), 1)

@@ -1,0 +1,236 @@
+"""The report of a recording: every number, sentence and picture's data that its page shows.
+
+Sections in the order of an administrator's questions: what stands out, what was recorded of whom,
+the flash log, the flash cache, the disks one by one, every family of metrics over time, and which
+sibling differs. Renderers add nothing.
+
+Limits: a cell tells once a minute, so nothing shorter than a minute is seen; times are the cells'
+own clocks; pictures of long recordings show the means of several steps, tables and findings do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.cells.coverage import coverage, what_they_are
+from dbdyno.cells.disk_map import disk_maps, disk_table
+from dbdyno.cells.panels import panels
+from dbdyno.cells.series import Measured, measured
+from dbdyno.judge import cells_flash as report_flash
+from dbdyno.judge.cells_findings import findings
+from dbdyno.judge.cells_skew import THRESHOLD, skew_page
+
+if TYPE_CHECKING:
+    from dbdyno.evidence.run import Run
+
+SCHEMA = 1
+COLUMNS_MOST = 6
+"""Cells beyond this share columns: least, mean and most."""
+Row = dict[str, Any]
+
+
+def report_page(run: Run, *, threshold: float = THRESHOLD) -> dict[str, Any]:
+    """The model of a recording's report; raises `CellsError` where it holds no metrics of cells.
+
+    `threshold` is the smallest difference between siblings that matters, as a share.
+    """
+    with measured(run) as found:
+        covered = coverage(found)
+        skew = skew_page(found.siblings(), found.intervals, threshold=threshold)
+        log, cache = report_flash.flash_log(found), report_flash.flash_cache(found)
+        objects = found.objects()
+        maps = disk_maps(found.cells, objects)
+        said = findings(found, covered, skew, log, objects)
+        return {
+            "schema": SCHEMA,
+            "kind": "cells",
+            "page": "report",
+            "facts": _facts(found, covered),
+            "verdict": _verdict(said),
+            "findings": said,
+            "coverage": covered,
+            "flash_log": log,
+            "flash_cache": cache,
+            "families": [
+                {"name": name, "slug": _slug(name), "panels": drawn}
+                for name in found.families()
+                if (drawn := panels(found, name))
+            ],
+            "disks": maps,
+            "skew": skew,
+            "sections": _sections(found, covered, log, cache, maps, skew),
+        }
+
+
+def _facts(found: Measured, covered: dict[str, Any]) -> dict[str, Any]:
+    run = found.run
+    return {
+        "title": f"{run.id}: {len(found.cells)} cell{'s' * (len(found.cells) != 1)}",
+        "run": run.id,
+        "cells": found.cells,
+        "rounds": covered["rounds"],
+        "every_s": run.manifest.get("every_s"),
+        "status": run.status,
+        "began": _moment(found.began_ns),
+        "ended": _moment(found.ended_ns),
+        "seconds": (found.ended_ns - found.began_ns) / 1e9,
+    }
+
+
+def _moment(at_ns: int) -> str:
+    return datetime.fromtimestamp(at_ns // 10**9, UTC).isoformat()
+
+
+def _verdict(said: Sequence[Row]) -> dict[str, str]:
+    """What to look at, if there is anything."""
+    number = sum(one["level"] == "bad" for one in said)
+    if number:
+        return {"word": "look", "why": f"{number} finding{'s' * (number > 1)} to look at"}
+    doubts = sum(one["level"] == "doubt" for one in said)
+    if doubts:
+        return {"word": "to know", "why": f"{doubts} finding{'s' * (doubts > 1)} to know of"}
+    return {"word": "ok", "why": "nothing stands out"}
+
+
+def _sections(
+    found: Measured,
+    covered: dict[str, Any],
+    log: Row | None,
+    cache: Row | None,
+    maps: list[Row],
+    skew: dict[str, Any],
+) -> list[Row]:
+    own = {"flash log": report_flash.log_section(log), "flash cache": report_flash.cache_section(cache)}
+    sections = [
+        {
+            "name": "recorded",
+            "title": "What was recorded",
+            "figures": ["cells_rounds"],
+            "about": covered["about"],
+            "tables": [covered["table"], *what_they_are(found.run)],
+            "notes": covered["notes"],
+        },
+    ]
+    families = found.families()
+    for name in families:
+        tables, notes, about = [], [], ""
+        if (first := own.get(name)) is not None:
+            tables, notes, about = [*first["tables"]], first["notes"], first["about"]
+        table = _table(found, name)
+        if table["rows"]:
+            tables.append(table)
+        if tables:
+            sections.append(
+                {
+                    "name": _slug(name),
+                    "title": name[0].upper() + name[1:],
+                    "about": about,
+                    "figures": [f"cells_{_slug(name)}"],
+                    "tables": tables,
+                    "notes": notes,
+                }
+            )
+    if maps:
+        sections.insert(
+            1 + len([n for n in families if n in own]),
+            {
+                "name": "disks",
+                "title": "Disk by disk",
+                "tables": [disk_table(maps)],
+                "notes": [],
+                "figures": [f"cells_map_{_slug(kind)}" for kind in dict.fromkeys(m["kind"] for m in maps)],
+                "about": "Means over the recording. A disk is laid against the median of its kind.",
+            },
+        )
+    sections.append(_skew_section(skew))
+    return sections
+
+
+def _slug(name: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in name.lower())
+
+
+def _table(found: Measured, family: str) -> Row:
+    """A family's measures that were not all zero: means over the recording."""
+    wide = len(found.cells) > COLUMNS_MOST
+    heads = ["least", "mean", "most"] if wide else found.cells
+    rows = []
+    for measure in found.family(family):
+        if not measure.moved:
+            continue
+        values = [measure.mean(cell) for cell in found.cells]
+        own = _spread(values) if wide else values
+        rows.append(
+            {
+                "metric": measure.name,
+                "unit": measure.unit,
+                "meaning": measure.meaning,
+                "all": measure.whole(),
+                **{f"c{at}": value for at, value in enumerate(own)},
+            }
+        )
+    return {
+        "title": "Means over the recording",
+        "columns": [
+            {"name": "metric", "label": "metric", "unit": "text"},
+            {"name": "all", "label": "all cells", "unit": "quantity"},
+            *({"name": f"c{at}", "label": head, "unit": "quantity"} for at, head in enumerate(heads)),
+            {"name": "meaning", "label": "meaning", "unit": "text", "page_only": True},
+        ],
+        "rows": rows,
+        "left_out": 0,
+    }
+
+
+def _spread(values: Sequence[float | None]) -> list[float | None]:
+    known = [value for value in values if value is not None]
+    return [min(known), sum(known) / len(known), max(known)] if known else [None] * 3
+
+
+def _skew_section(skew: dict[str, Any]) -> Row:
+    different = [row for row in skew["rows"] if row["differs"]]
+    percent = f"{100 * skew['threshold']:g} %"
+    if not skew["enough"]:
+        about = f"{skew['rounds']} intervals are recorded; 4 are needed to test anything."
+    else:
+        about = (
+            f"{len(different)} of {skew['tested']} siblings differ by more than {percent} from the"
+            " median of their kind. Mean log ratio over the rounds, Student's t, false discoveries"
+            " held to 5 % (Benjamini and Hochberg)."
+        )
+    return {
+        "name": "skew",
+        "title": "Siblings that differ",
+        "about": about,
+        "notes": [],
+        "figures": ["cells_skew"],
+        "tables": [skew_table(different)] if different else [],
+    }
+
+
+def skew_table(rows: Sequence[Row]) -> Row:
+    """Siblings as a table: which, how many times the median, interval, q."""
+    return {
+        "title": "",
+        "columns": [
+            {"name": "which", "label": "which", "unit": "text"},
+            {"name": "metric", "label": "metric", "unit": "text"},
+            {"name": "of", "label": "siblings", "unit": "text"},
+            {"name": "ratio", "label": "times the median", "unit": "times"},
+            {"name": "low", "label": "95 % from", "unit": "times"},
+            {"name": "high", "label": "to", "unit": "times"},
+            {"name": "rounds", "label": "rounds", "unit": "count"},
+            {"name": "q", "label": "q", "unit": "p"},
+        ],
+        "rows": [
+            {
+                **{key: row[key] for key in ("metric", "ratio", "low", "high", "rounds", "q")},
+                "which": row["name"],
+                "of": f"{row['n_siblings']} {row['siblings']}",
+            }
+            for row in rows
+        ],
+        "left_out": 0,
+    }

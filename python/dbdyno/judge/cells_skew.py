@@ -1,0 +1,144 @@
+"""Which cell, disk or flash module differs from its siblings.
+
+Siblings are cells (each metric put together over a cell's objects), and objects of one kind: all
+hard disks, all flash disks, all grid disks of one group. In every round of a recording
+each sibling's rate or latency is laid against the median of all siblings of that round; over the
+rounds the mean log ratio is tested against that of the middle sibling (Student's t, one round one
+observation, its error widened for what the rounds have in common with the next). All tests of a
+page stand under one false-discovery control (Benjamini and Hochberg). Said is what is both
+significant and larger than a threshold.
+
+With fewer than 4 rounds nothing can be tested: the siblings are shown, and no finding is claimed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+SCHEMA = 1
+ROUNDS_LEAST = 4
+SIBLINGS_LEAST = 3
+THRESHOLD = 0.25
+LEVEL = 0.05
+
+Series = dict[tuple[str, str, str], dict[int, float]]
+"""(metric, kind of siblings, sibling) to its value by round."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sibling of one metric: its mean ratio to the median of its siblings over the rounds, the
+    95 % interval, p, and q after false-discovery control. `differs`: q and the ratio say so."""
+
+    metric: str
+    siblings: str
+    name: str
+    n_siblings: int
+    rounds: int
+    ratio: float
+    low: float
+    high: float
+    p: float
+    q: float
+    differs: bool
+
+
+def skew_page(series: Series, rounds: int, *, threshold: float = THRESHOLD) -> dict[str, Any]:
+    """The page of a recording's series over so many intervals (`Measured.siblings`)."""
+    found = findings(series, threshold=threshold)
+    return {
+        "schema": SCHEMA,
+        "kind": "cells",
+        "page": "skew",
+        "rounds": rounds,
+        "threshold": threshold,
+        "tested": len(found),
+        "enough": rounds >= ROUNDS_LEAST,
+        "rows": [vars(one) for one in sorted(found, key=_by_size)],
+    }
+
+
+def _by_size(one: Finding) -> tuple[bool, float, str, str]:
+    return (not one.differs, -abs(math.log(one.ratio)), one.metric, one.name)
+
+
+def findings(series: Series, *, threshold: float = THRESHOLD) -> list[Finding]:
+    """Every sibling with enough rounds, tested; q over all of them."""
+    import numpy as np
+    from scipy.stats import t as student
+
+    from dbdyno.stats import benjamini_hochberg
+
+    groups: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
+    for (metric, kind, name), by in series.items():
+        groups.setdefault((metric, kind), {})[name] = by
+    tested = [
+        (metric, kind, len(own), *one)
+        for (metric, kind), own in groups.items()
+        if len(own) >= SIBLINGS_LEAST
+        for one in _ratios(own)
+    ]
+    if not tested:
+        return []
+    means, errors = (np.array([one[at] for one in tested]) for at in (5, 6))
+    freedom = np.array([one[4] - 1 for one in tested])
+    halves = student.ppf(0.975, freedom) * errors
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ps = 2 * student.sf(np.abs(means) / errors, freedom)
+    ps = np.where(errors > 0, ps, np.where(means == 0, 1.0, 0.0))
+    qs = benjamini_hochberg([float(p) for p in ps])
+    border = math.log1p(threshold)
+    return [
+        Finding(
+            metric,
+            kind,
+            name,
+            n,
+            rounds,
+            math.exp(mean),
+            math.exp(mean - half),
+            math.exp(mean + half),
+            float(p),
+            q,
+            bool(q < LEVEL and abs(mean) > border),
+        )
+        for (metric, kind, n, name, rounds, mean, _), half, p, q in zip(tested, halves, ps, qs, strict=True)
+    ]
+
+
+def _ratios(own: dict[str, dict[int, float]]) -> list[tuple[str, int, float, float]]:
+    """(name, rounds, mean log ratio, its standard error) of each sibling.
+
+    The mean log ratios are laid against their own median: where load comes in bursts, the mean of
+    logarithms lies off the logarithm of the median for every sibling, and none of them differs.
+    """
+    import numpy as np
+
+    rounds = sorted({at for by in own.values() for at in by})
+    medians = {}
+    for at in rounds:
+        values = [by[at] for by in own.values() if at in by]
+        if len(values) >= SIBLINGS_LEAST:
+            medians[at] = float(np.median(values))
+    found = []
+    for name, by in own.items():
+        logs = np.array(
+            [math.log(by[at] / medians[at]) for at in rounds if at in medians and medians[at] > 0 and by.get(at, 0) > 0]
+        )
+        if logs.size >= ROUNDS_LEAST:
+            error = float(logs.std(ddof=1)) / math.sqrt(logs.size) * _widening(logs)
+            found.append((name, int(logs.size), float(logs.mean()), error))
+    middle = float(np.median([mean for *_, mean, _ in found])) if found else 0.0
+    return [(name, size, mean - middle, error) for name, size, mean, error in found]
+
+
+def _widening(logs: Any) -> float:
+    """How much a mean's error grows for the correlation of neighbouring rounds: sqrt((1 + r) /
+    (1 - r)) for lag-1 correlation r, as of a first-order autoregression; never below 1."""
+    centred = logs - logs.mean()
+    power = float(centred @ centred)
+    r = float(centred[1:] @ centred[:-1]) / power if power > 0 else 0.0
+    r = min(max(r, 0.0), 0.9)
+    return math.sqrt((1 + r) / (1 - r))

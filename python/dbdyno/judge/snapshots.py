@@ -1,0 +1,264 @@
+"""Two periods laid side by side: is one of them really different, and by how much?
+
+Each period is cut at its snapshots; every sub-interval gives one value of each metric. The median
+of a period has the interval between order statistics. The ratio and its interval come from Welch's
+t on the logarithms, widened where neighbours in time resemble each other; where a metric can be
+zero, the rank test speaks alone. Beside it stands the chance that a value of the second period is
+the larger (Mann and Whitney), and all metrics share one false-discovery rate.
+
+Periods under other settings, versions or databases are not comparable: numbers are shown, nothing
+is decided, unless the user says that this is what is being compared.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dbdyno.errors import SnapshotError
+from dbdyno.snapshot.difference import literal
+from dbdyno.snapshot.model import columns, section, table
+from dbdyno.snapshot.periods import Period
+from dbdyno.snapshot.report import SCHEMA, facts_of_end
+from dbdyno.snapshot.series import Metric, Series, series
+from dbdyno.snapshot.store import Snapshot, Store
+
+LEAST = 5
+"""Sub-intervals that a period needs to be judged by."""
+
+_IGNORED = (
+    "transaction_isolation",
+    "transaction_read_only",
+    "search_path",
+    "TimeZone",
+    "DateStyle",
+    "jit",
+    "application_name",
+)
+
+
+def compare(
+    store: Store, one: Period, other: Period, *, threshold: float = 0.02, decide: bool = False
+) -> dict[str, Any]:
+    """The model of a comparison. `decide`: even where settings or versions differ."""
+    if one.chain[0].engine != other.chain[0].engine:
+        raise SnapshotError(
+            f"{one.name} is of {one.chain[0].engine}, {other.name} of {other.chain[0].engine}",
+            next_step="compare two periods of one engine",
+        )
+    differing = differences(one, other)
+    given = (series(store, one.chain), series(store, other.chain))
+    allowed = decide or not differing
+    rows = _rows(given[0], given[1], threshold, allowed)
+    counts = [_usable(part) for part in given]
+    warnings = [] if allowed else [_incomparable(differing)]
+    for part, count in zip((one, other), counts, strict=True):
+        if count < LEAST:
+            warnings.append(
+                {
+                    "code": "snapshot.few",
+                    "text": f"{part.name} has {count} sub-intervals: too few to judge by",
+                    "next": f"take at least {LEAST + 1} snapshots in each period: dbdyno snap watch",
+                }
+            )
+    return {
+        "schema": SCHEMA,
+        "kind": "snapshot",
+        "page": "compare",
+        "facts": {
+            "title": f"{one.name} against {other.name}",
+            "engine": one.chain[0].engine,
+            "version": other.chain[-1].facts.get("version"),
+            "first": facts_of_end(one.chain[0]),
+            "last": facts_of_end(other.chain[-1]),
+        },
+        "verdict": _verdict(rows, allowed),
+        "sections": [
+            _metrics(one, other, rows, counts, threshold),
+            section(
+                "settings",
+                "Settings and versions that differ",
+                [table("", columns("what:text first:text second:text"), differing)],
+                notes=[] if differing else ["none"],
+            ),
+        ],
+        "warnings": warnings,
+    }
+
+
+def _metrics(
+    one: Period, other: Period, rows: list[dict[str, Any]], counts: list[int], threshold: float
+) -> dict[str, Any]:
+    shown = columns(
+        "metric:text decision:text ratio:change:change low:change:from high:change:to"
+        " a:number:first_median b:number:second_median q:p chance:ratio:second_larger"
+        " a_low:number:first_from a_high:number:first_to"
+        " b_low:number:second_from b_high:number:second_to"
+    )
+    return section(
+        "metrics",
+        "Metrics",
+        [table("", shown, rows)],
+        about=f"{one.name}: {counts[0]} sub-intervals, {other.name}: {counts[1]}. change: second"
+        " against first, geometric means. second larger: the chance that a sub-interval of the"
+        " second has the larger value (50 %: no effect). q: p after false-discovery control over"
+        f" these metrics. Changes within {threshold:.3g} count as none.",
+    )
+
+
+def _rows(a: Series, b: Series, threshold: float, allowed: bool) -> list[dict[str, Any]]:
+    from dbdyno.stats.decide import benjamini_hochberg
+
+    known = {metric.name: metric for metric in b.metrics}
+    rows = [
+        _row(metric, _values(a, metric.name), _values(b, metric.name), threshold)
+        for metric in a.metrics
+        if metric.name in known
+    ]
+    judged = [row for row in rows if row["p"] is not None]
+    for row, q in zip(judged, benjamini_hochberg([row["p"] for row in judged]), strict=True):
+        row["q"] = q
+        row["decision"] = _decision(row, q, threshold) if allowed else "not comparable"
+    return rows
+
+
+def _values(part: Series, name: str) -> list[float]:
+    return [value for value in part.values[name] if value is not None]
+
+
+def _row(metric: Metric, a: list[float], b: list[float], threshold: float) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "metric": metric.label,
+        "name": metric.name,
+        "unit": _unit(metric.unit),
+        "higher": metric.higher,
+        "a": None,
+        "a_low": None,
+        "a_high": None,
+        "b": None,
+        "b_low": None,
+        "b_high": None,
+        "ratio": None,
+        "low": None,
+        "high": None,
+        "chance": None,
+        "p": None,
+        "q": None,
+        "decision": "cannot tell",
+    }
+    if not a or not b:
+        return {**row, "decision": "not measured"}
+    for side, values in (("a", a), ("b", b)):
+        row |= _median(side, values)
+    if min(len(a), len(b)) < LEAST:
+        return row
+    if not any(a) and not any(b):
+        return {**row, "decision": "none in either"}
+    row |= _ranks(a, b)
+    if min(*a, *b) > 0:
+        row |= _ratio(metric, a, b, threshold)
+    return row
+
+
+def _median(side: str, values: list[float]) -> dict[str, Any]:
+    """The median with the interval between order statistics; None for an end beyond the data."""
+    import numpy as np
+
+    from dbdyno.stats.quantiles import quantile_interval
+
+    found = quantile_interval(np.sort(np.asarray(values)), 0.5)
+    low, high = (None if math.isnan(end) else end for end in (found.low, found.high))
+    return {side: float(np.median(values)), f"{side}_low": low, f"{side}_high": high}
+
+
+def _ranks(a: list[float], b: list[float]) -> dict[str, Any]:
+    """The chance that a value of b is larger, and the test of it."""
+    import numpy as np
+
+    from dbdyno.stats.classical import mann_whitney
+
+    _, ranks = np.unique(np.asarray([*a, *b]), return_inverse=True)
+    ranks = ranks.astype(np.int64)
+    found = mann_whitney(np.sort(ranks[: len(a)]), np.sort(ranks[len(a) :]))
+    return {"chance": found.effect_value, "p": 10.0**found.log10_p}
+
+
+def _ratio(metric: Metric, a: list[float], b: list[float], threshold: float) -> dict[str, Any]:
+    from dbdyno.stats.unpaired import compare_unpaired
+
+    found = compare_unpaired(a, b, higher_is_better=bool(metric.higher), threshold=threshold, in_order=True)
+    if math.isnan(found.p):
+        return {}
+    return {"ratio": found.ratio, "low": found.low, "high": found.high, "p": found.p}
+
+
+def _decision(row: dict[str, Any], q: float, threshold: float) -> str:
+    """Better or worse where the metric has a good side, more or less where it has none."""
+    low, high = row["low"], row["high"]
+    if low is not None and low >= 1 / (1 + threshold) and high <= 1 + threshold:
+        return "same"
+    if q > 0.05:
+        return "cannot tell"
+    grew = row["ratio"] > 1 if row["ratio"] is not None else row["chance"] > 0.5
+    if row["higher"] is None:
+        return "more" if grew else "less"
+    return "better" if grew == row["higher"] else "worse"
+
+
+def _unit(unit: str) -> str:
+    return {"bytes_per_s": "bytes", "per_s": "1/s"}.get(unit, unit)
+
+
+def _usable(part: Series) -> int:
+    return max((len(_values(part, metric.name)) for metric in part.metrics), default=0)
+
+
+def _verdict(rows: list[dict[str, Any]], allowed: bool) -> dict[str, Any]:
+    if not allowed:
+        return {"word": "not comparable", "why": "settings, versions or databases differ"}
+    worse = [row["metric"] for row in rows if row["decision"] == "worse"]
+    better = [row["metric"] for row in rows if row["decision"] == "better"]
+    if worse:
+        return {"word": "worse", "why": "worse: " + ", ".join(worse)}
+    if better:
+        return {"word": "better", "why": "better: " + ", ".join(better)}
+    return {"word": "ok", "why": "no metric with a good side differs for certain"}
+
+
+def _incomparable(differing: list[dict[str, Any]]) -> dict[str, str]:
+    names = ", ".join(str(row["what"]) for row in differing[:5])
+    return {
+        "code": "snapshot.not_comparable",
+        "text": f"not comparable: {names} differ",
+        "next": "if that is the change under test: --accept-differences",
+    }
+
+
+def differences(one: Period, other: Period) -> list[dict[str, Any]]:
+    """What differs between two periods, or inside one of them."""
+    found = []
+    for name, label in (("version", "version"), ("databases", "databases read"), ("in_recovery", "standby")):
+        values = [sorted({str(end.facts.get(name)) for end in part.chain}) for part in (one, other)]
+        if values[0] != values[1]:
+            found.append({"what": label, "first": ", ".join(values[0]), "second": ", ".join(values[1])})
+    return [*found, *_settings(one.chain[-1], other.chain[-1])]
+
+
+def _settings(a: Snapshot, b: Snapshot) -> list[dict[str, Any]]:
+    import duckdb
+
+    view = next((v for v in ("pg_settings", "global_variables") if v in b.views), None)
+    files = [end.file(view) for end in (a, b)] if view else []
+    if view is None or None in files or files[0] == files[1]:
+        return []
+    value = "setting" if view == "pg_settings" else "value"
+    skipped = ", ".join(literal(name) for name in _IGNORED)
+    with duckdb.connect() as connection:
+        rows = connection.execute(
+            f"""select coalesce(a.name, b.name), a.{value}, b.{value}
+            from read_parquet(?) a full join read_parquet(?) b using (name)
+            where a.{value} is distinct from b.{value}
+              and coalesce(a.name, b.name) not in ({skipped}) order by 1""",
+            [str(file) for file in files],
+        ).fetchall()
+    return [{"what": name, "first": old, "second": new} for name, old, new in rows]

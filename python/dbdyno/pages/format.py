@@ -1,0 +1,270 @@
+"""How numbers and foreign text look on the page: pure functions, no state, no locale.
+
+Time comes in whole nanoseconds, size in bytes, shares and ratios as plain floats; out comes text
+with three or four significant digits, a unit, and a narrow no-break space between them (SI
+brochure, 5.4.3). `None`, NaN and infinity become an en dash, because a report with a hole is more
+useful than no report.
+
+>>> duration(118_250)
+'118\\u202fµs'
+>>> change(1.066)
+'+6.6\\u202f%'
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+from dbdyno import visible
+
+line = visible.line
+text = visible.text
+
+THIN = "\u202f"
+NONE = "–"
+FACTOR_MOST = 1000
+"""Ratios beyond this, either way, are told as a bound."""
+MINUS = "−"
+
+_TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+_SIZE_UNITS = (
+    (2.0**50, "PiB"),
+    (2.0**40, "TiB"),
+    (2.0**30, "GiB"),
+    (2.0**20, "MiB"),
+    (2.0**10, "KiB"),
+    (1.0, "B"),
+)
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: object) -> float | None:
+    """The value as a finite float, or None where it is absent, not a number, or not finite."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        given = float(value)
+    except OverflowError:
+        return None
+    return given if math.isfinite(given) else None
+
+
+def significant(value: object, digits: int = 3) -> str:
+    """`value` with `digits` significant digits, no exponent; whole digits are never dropped.
+
+    Groups of three digits are set apart by a thin space from five whole digits on.
+    """
+    given = number(value)
+    if given is None:
+        return NONE
+    return _signed(given, _grouped(f"{abs(given):.{_places(given, digits)}f}"))
+
+
+def digits(value: object) -> str:
+    """A number with every digit that it has, thousands set apart from five whole digits on."""
+    given = number(value)
+    if given is None:
+        return NONE
+    if given == int(given) and abs(given) < 2**53:
+        return _signed(given, _grouped(f"{abs(given):.0f}"))
+    plain = f"{abs(given):.12g}"
+    return _signed(given, plain if "e" in plain else _grouped(plain))
+
+
+def duration(ns: object, digits: int = 3) -> str:
+    """A time in nanoseconds as ns, µs, ms or s."""
+    return _scaled(ns, _TIME_UNITS, digits)
+
+
+def difference(ns: object) -> str:
+    """A difference of times with its sign, whole nanoseconds: `+52.3 µs`."""
+    given = number(ns)
+    if given is None:
+        return NONE
+    shown = duration(round(given))
+    return f"+{shown}" if round(given) > 0 else shown
+
+
+def size(value: object, digits: int = 3) -> str:
+    """A size in bytes as B, KiB, MiB, GiB, TiB or PiB (IEC 80000-13)."""
+    return _scaled(value, _SIZE_UNITS, digits)
+
+
+def quantity(value: object, unit: str | None, digits: int = 3) -> str:
+    """A value in the unit that the analysis names: `ns`, `B`, `1/s`, `1`, or one to append."""
+    if unit == "ns":
+        return duration(value, digits)
+    if unit in ("B", "bytes"):
+        return size(value, digits)
+    if unit == "1/s":
+        return rate(value, digits + 1)
+    shown = significant(value, digits)
+    return shown if unit in (None, "", "1") or shown == NONE else f"{shown}{THIN}{text(unit)}"
+
+
+def count(value: object) -> str:
+    """A whole number, thousands set apart by a thin space from five digits on."""
+    given = number(value)
+    return NONE if given is None else _signed(given, _grouped(f"{abs(given):.0f}"))
+
+
+def rate(per_s: object, digits: int = 4) -> str:
+    """Events per second."""
+    shown = significant(per_s, digits)
+    return shown if shown == NONE else f"{shown}{THIN}/s"
+
+
+def percent(share: object, digits: int = 2, *, trim: bool = False) -> str:
+    """A share (1.0 is the whole) in per cent; a very small one as an upper bound.
+
+    `trim` leaves out zeros at the end: `2 %` for a threshold that somebody chose.
+    """
+    given = number(share)
+    if given is None:
+        return NONE
+    if given == 0:
+        return f"0{THIN}%"
+    if 0 < given < 1e-5:
+        return f"<{THIN}0.001{THIN}%"
+    shown = significant(given * 100, digits)
+    if given < 1 and shown == "100":
+        shown = significant(given * 100, 3) if given < 0.9995 else f">{THIN}99.9"
+    if trim and "." in shown:
+        shown = shown.rstrip("0").rstrip(".")
+    return f"{shown}{THIN}%"
+
+
+def change(ratio: object) -> str:
+    """A ratio as a signed change: 1.066 is `+6.6 %`; farther away the factor: `×2.40`."""
+    given = number(ratio)
+    if given is None or given < 0:
+        return NONE
+    if given >= FACTOR_MOST:
+        return f">{THIN}×{count(FACTOR_MOST)}"
+    if given <= 1 / FACTOR_MOST:
+        return f"<{THIN}×{1 / FACTOR_MOST:g}"
+    if given >= 2 or given <= 0.5:
+        return f"×{significant(given, 3)}"
+    points = (given - 1) * 100
+    shown = f"{abs(points):.{2 if abs(points) < 0.095 else 1 if abs(points) < 9.95 else 0}f}"
+    if float(shown) == 0:
+        return f"0{THIN}%"
+    return f"{'+' if points > 0 else MINUS}{shown}{THIN}%"
+
+
+def interval(low: object, high: object) -> str:
+    """Two ratios as a range of changes: `+5.9 % to +7.3 %`."""
+    if number(low) is None or number(high) is None:
+        return NONE
+    return f"{change(low)} to {change(high)}"
+
+
+def probability(p: object) -> str:
+    """A p-value: three decimals, below 0.001 as a bound."""
+    given = number(p)
+    if given is None:
+        return NONE
+    return f"<{THIN}0.001" if given < 0.001 else f"{given:.3f}"
+
+
+def log10_probability(log10_p: object) -> str:
+    """A p-value given by its decimal logarithm, often below what a float holds: `10⁻¹⁵⁰⁴⁷`."""
+    given = number(log10_p)
+    if given is None:
+        return NONE
+    if given > -3:
+        return probability(10 ** min(given, 0.0))
+    return f"10{str(round(given)).translate(_RAISED)}"
+
+
+def span(seconds: object) -> str:
+    """A length of time for people: `850 ms`, `12.3 s`, `2 min 5 s`, `3 h 20 min`."""
+    given = number(seconds)
+    if given is None:
+        return NONE
+    if abs(given) < 99.95:
+        return duration(given * 1e9)
+    minutes, rest = divmod(round(abs(given)), 60)
+    hours, minutes_left = divmod(minutes, 60)
+    pair = ((hours, "h"), (minutes_left, "min")) if hours else ((minutes, "min"), (rest, "s"))
+    return _signed(given, " ".join(f"{n}{THIN}{unit}" for n, unit in pair))
+
+
+def moment(iso: object) -> str:
+    """An ISO 8601 time stamp as `2026-11-21 10:02:11 UTC`; what is not one is shown as it is."""
+    if not isinstance(iso, str):
+        return NONE
+    try:
+        at = datetime.fromisoformat(iso)
+    except ValueError:
+        return line(iso)
+    zone = "" if at.tzinfo is None else " UTC"
+    return (at if at.tzinfo is None else at.astimezone(UTC)).strftime("%Y-%m-%d %H:%M:%S") + zone
+
+
+def seconds(ns: object) -> str:
+    """A time in seconds with all its microseconds, so that a column adds up: `12.000345`."""
+    given = number(ns)
+    if given is None:
+        return NONE
+    micro = round(abs(given) / 1000)
+    whole = f"{micro // 1_000_000:,}".replace(",", THIN)
+    return f"{MINUS if given < 0 else ''}{whole}.{micro % 1_000_000:06d}"
+
+
+def share(value: object) -> str:
+    """A share with one decimal, so that a column lines up; the sign stays."""
+    given = number(value)
+    if given is None:
+        return NONE
+    return f"{MINUS if given < -0.0005 else ''}{abs(given) * 100:.1f}{THIN}%"
+
+
+def clock(ns: object, every_ns: float = 1e9) -> str:
+    """The time of day of a moment, with as many digits as intervals of `every_ns` need."""
+    given = number(ns)
+    if given is None:
+        return NONE
+    whole, rest = divmod(int(given), 1_000_000_000)
+    shown = datetime.fromtimestamp(whole, UTC).strftime("%H:%M:%S")
+    if every_ns >= 1e9:
+        return shown
+    return f"{shown}.{rest // 1_000_000:03d}" if every_ns >= 1e6 else f"{shown}.{rest // 1000:06d}"
+
+
+def quantile_name(quantile: float) -> str:
+    """0.5 is `p50`, 0.999 is `p99.9`."""
+    return f"p{quantile * 100:.6g}"
+
+
+def _places(value: float, digits: int) -> int:
+    """Decimal places that leave `digits` significant ones, counted after rounding (9.996: 10.0)."""
+    if value == 0:
+        return 0
+    exponent = int(f"{abs(value):.{digits - 1}e}".rpartition("e")[2])
+    return max(0, digits - 1 - exponent)
+
+
+def _scaled(value: object, units: tuple[tuple[float, str], ...], digits: int) -> str:
+    given = number(value)
+    if given is None:
+        return NONE
+    smallest, smallest_name = units[-1]
+    for factor, name in units:
+        rounded = float(f"{abs(given) / factor:.{digits - 1}e}")
+        if rounded >= 1 and factor > smallest:
+            return f"{significant(given / factor, digits)}{THIN}{name}"
+    whole = float(given).is_integer()
+    shown = count(given) if whole else significant(given / smallest, digits)
+    return f"{shown}{THIN}{smallest_name}"
+
+
+def _grouped(plain: str) -> str:
+    whole, dot, rest = plain.partition(".")
+    return (f"{int(whole):,}".replace(",", THIN) if len(whole) > 4 else whole) + dot + rest
+
+
+def _signed(value: float, shown: str) -> str:
+    is_zero = not shown.strip("0." + THIN)
+    return shown if value >= 0 or is_zero else MINUS + shown

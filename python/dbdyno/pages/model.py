@@ -1,0 +1,258 @@
+"""Pages about models: a machine, the claims that the model is held to, the fit of a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dbdyno.page import Cell, Head, Page, Row, Section, Table, Tone
+from dbdyno.pages import common, reading
+from dbdyno.pages import format as fmt
+from dbdyno.pages.common import columns, data, table
+from dbdyno.pages.reading import Analysis
+
+MACHINE = ("path", "value", "unit", "default", "given", "meaning", "source")
+CLAIMS = (
+    "claim",
+    "title",
+    "quantity",
+    "unit",
+    "value",
+    "low",
+    "high",
+    "band_low",
+    "band_high",
+    "verdict",
+    "basis",
+    "replications",
+    "steady",
+    "source",
+)
+FIT = ("p", "us", "low", "high", "error", "floor")
+TONES: dict[str, Tone] = {"holds": "good", "does not hold": "bad", "cannot tell": "doubt"}
+
+
+def page(model: Analysis) -> Page:
+    """The page that the model names."""
+    make = {"machine": _machine, "claims": _claims, "calibration": _calibration}[str(model.get("page"))]
+    return make(model)
+
+
+def _machine(model: Analysis) -> Page:
+    """The drawing, then every parameter with where its number comes from."""
+    groups: dict[str, list[Row]] = {}
+    for entry in reading.entries(model, "parameters"):
+        name, _, key = fmt.line(entry.get("path") or "").rpartition(".")
+        groups.setdefault(name, []).append(_parameter(entry, key))
+    shown = columns("key:left:parameter value:words unit:left meaning:text source:text")
+    return Page(
+        Head("Machine", _title(model, "a machine"), "machine", fmt.line(model.get("name") or ""), section="Machine"),
+        (
+            Section("drawing", "What stands over what", figures=common.figures(model, "machine")),
+            Section(
+                "model_parameters",
+                "Parameters",
+                "Values in bold are given by the machine, the others are defaults.",
+                tables=tuple(Table(f"[{name}]" if name else "", shown, tuple(rows)) for name, rows in groups.items()),
+                notes=("* given by the machine; all else is the default",) if groups else (),
+            ),
+        ),
+        data=data(MACHINE, reading.entries(model, "parameters")),
+    )
+
+
+def _parameter(entry: Mapping[str, Any], key: str) -> Row:
+    given = bool(entry.get("given"))
+    words = {name: fmt.line(entry.get(name) or "", 300) for name in ("unit", "meaning", "source")}
+    return Row({"key": f"{key} *" if given else key, "value": Cell(_value(entry.get("value")), bold=given), **words})
+
+
+def _value(value: Any) -> str:
+    """A parameter's value as words."""
+    if value is None:
+        return fmt.NONE
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return f"{value:,.10g}".replace(",", fmt.THIN)
+    if isinstance(value, list):
+        return fmt.line(", ".join(_value(entry) for entry in value), 60)
+    return "a table" if isinstance(value, dict) else fmt.line(value, 60)
+
+
+def _title(model: Analysis, otherwise: str) -> str:
+    return fmt.line(model.get("title") or otherwise)
+
+
+def _claims(model: Analysis) -> Page:
+    """What was published, what the model gives, and whether it holds: a part for each claim."""
+    claims = reading.entries(model, "claims")
+    return Page(
+        Head(
+            "Model", _title(model, "Claims"), "model_claims", fmt.line(model.get("facts") or "", 300), section="Model"
+        ),
+        (
+            Section(
+                "claims",
+                "Claims",
+                "Value and 95 % interval over replications, and the band that is asked for.",
+                parts=tuple(_claim(claim) for claim in claims),
+            ),
+        ),
+        data=data(CLAIMS, ({**claim, **part} for claim in claims for part in reading.entries(claim, "parts"))),
+    )
+
+
+def _claim(claim: Mapping[str, Any]) -> Section:
+    word = fmt.line(claim.get("verdict") or "cannot tell")
+    rows = [_part(part) for part in reading.entries(claim, "parts")]
+    shown = columns("quantity:text value:words:the_model_gives interval:words:95_%_interval band:words verdict:verdict")
+    basis, source = _basis(claim), fmt.line(claim.get("source") or "", 300)
+    return Section(
+        f"claim-{fmt.line(claim.get('claim') or '').lower()}",
+        f"{fmt.line(claim.get('claim') or '')} · {fmt.line(claim.get('title') or '', 200)}",
+        tables=(Table("", shown, tuple(rows)),) if rows else (),
+        notes=(source, basis, *(fmt.line(note, 600) for note in reading.strings(claim, "notes"))),
+        tone=TONES.get(word, "doubt"),
+        word=word,
+    )
+
+
+def _basis(claim: Mapping[str, Any]) -> str:
+    """What agreement is worth, and how far the verdict can be trusted."""
+    words = fmt.line(claim.get("basis") or "")
+    replications = claim.get("replications")
+    if replications and claim.get("steady") is False:
+        words += f"; not settled by {replications} replications: another seed may say otherwise"
+    elif replications:
+        words += f"; {replications} replications"
+    return words
+
+
+def _part(part: Mapping[str, Any]) -> Row:
+    unit, word = fmt.line(part.get("unit") or ""), fmt.line(part.get("verdict") or "")
+    return Row(
+        {
+            "quantity": fmt.line(part.get("quantity") or "", 200),
+            "value": f"{_number(part.get('value'))} {unit}".strip(),
+            "interval": _interval(part.get("low"), part.get("high")),
+            "band": _band(part.get("band_low"), part.get("band_high")),
+            "verdict": Cell(word, tone=TONES.get(word, "even")),
+        }
+    )
+
+
+def _number(value: Any) -> str:
+    """Four digits."""
+    given = fmt.number(value)
+    if given is None:
+        return fmt.NONE
+    return f"{given:,.0f}".replace(",", fmt.THIN) if abs(given) >= 10_000 else f"{given:.4g}"
+
+
+def _interval(low: Any, high: Any) -> str:
+    """From low to high; nothing where the model gives the same number every time."""
+    if low is None or high is None or low == high:
+        return ""
+    return f"{_number(low)} to {_number(high)}"
+
+
+def _band(low: Any, high: Any) -> str:
+    """What is asked for."""
+    if low is None and high is None:
+        return ""
+    if high is None:
+        return f">= {_number(low)}"
+    return f"<= {_number(high)}" if low is None else f"{_number(low)} to {_number(high)}"
+
+
+def _calibration(model: Analysis) -> Page:
+    """Quantiles, distances beside the noise floor, likeness, regimes, the device as text for a machine."""
+    quantiles = _quantiles(model)
+    tables = (_quality(model), _fitted(quantiles), _lags(model), _regimes(model))
+    return Page(
+        Head("Calibration", _title(model, "a fit"), "model_calibration", section="Calibration"),
+        (
+            Section(
+                "fit",
+                "The fit",
+                tables=tuple(one for one in tables if one.rows),
+                sentences=tuple(fmt.line(text, 400) for text in reading.strings(model, "sentences")),
+            ),
+            Section("toml", "For a machine", text=fmt.text(model.get("toml") or ""), text_title="The device as TOML"),
+        ),
+        data=data(FIT, quantiles),
+    )
+
+
+def _quantiles(model: Analysis) -> list[dict[str, Any]]:
+    """One row per quantile: measured value, interval, the table's error, the noise floor."""
+    errors, floors = (reading.dig(model, key, "quantiles") or [] for key in ("distance", "floor"))
+    given = reading.entries(model, "quantiles")
+    return [{**row, "error": error, "floor": floor} for row, error, floor in zip(given, errors, floors, strict=False)]
+
+
+def _share(value: Any) -> str:
+    given = fmt.number(value)
+    return fmt.NONE if given is None else f"{given:+.1%}"
+
+
+def _us(value: Any) -> float | None:
+    given = fmt.number(value)
+    return None if given is None else given * 1e3
+
+
+def _quality(model: Analysis) -> Table:
+    distance, floor = (reading.dig(model, key) or {} for key in ("distance", "floor"))
+    parts = (("largest gap of distributions (KS)", "ks"), ("mean gap of log quantiles (W1)", "log_w1"))
+    rows = [
+        {"what": words, "fit": fmt.number(distance.get(key)), "floor": fmt.number(floor.get(key))}
+        for words, key in parts
+    ]
+    shown = columns("what:text:distance fit:plain3:table floor:plain3:the_halves_themselves")
+    return table("Fit to the first half, held to the second", shown, rows)
+
+
+def _fitted(quantiles: list[dict[str, Any]]) -> Table:
+    rows = [
+        {
+            "name": f"p{(row['p'] or 0) * 100:g}",
+            **{key: _us(row[key]) for key in ("us", "low", "high")},
+            "error": _share(row["error"]),
+            "floor": _share(row["floor"]),
+        }
+        for row in quantiles
+    ]
+    shown = columns(
+        "name:text:quantile us:ns:measured low:ns:95_%_low high:ns:95_%_high error:words:table's_error floor:words"
+    )
+    return table("Quantiles", shown, rows)
+
+
+def _lags(model: Analysis) -> Table:
+    rows = [
+        {"lag": fmt.count(row.get("lag")), "measured": fmt.number(row.get("measured")), "table": 0.0}
+        | {"regimes": fmt.number(row.get("regimes"))}
+        for row in reading.entries(model, "lags")
+    ]
+    shown = columns("lag:text:requests_apart measured:plain3 table:plain3:one_table regimes:plain3")
+    return table("Likeness of log latencies (autocorrelation)", shown, rows)
+
+
+def _regimes(model: Analysis) -> Table:
+    def made() -> Iterator[dict[str, Any]]:
+        for name, row in zip(("usual", "slow"), reading.entries(model, "regimes"), strict=False):
+            yield {
+                "name": name,
+                "share": _share(row.get("share")).lstrip("+"),
+                "p50": _us(row.get("p50_us")),
+                "p99": _us(row.get("p99_us")),
+                "stay": (fmt.number(row.get("stay_ms")) or 0) * 1e6,
+                "requests": round(fmt.number(row.get("stay_requests")) or 0),
+            }
+
+    shown = columns(
+        "name:text:regime share:words:share_of_requests p50:ns p99:ns stay:ns:mean_stay"
+        " requests:count:requests_in_a_stay"
+    )
+    return table("Regimes", shown, list(made()))

@@ -1,0 +1,184 @@
+"""The metrics of a run: every arm against its base with interval and decision; blocks, sweeps, shapes of curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dbdyno import decisions
+from dbdyno.page import Cell, Column, Section, Strip, Table
+from dbdyno.pages import common, reading
+from dbdyno.pages import format as fmt
+from dbdyno.pages.common import arm, columns
+from dbdyno.pages.reading import Analysis
+
+Given = Mapping[str, Any]
+MEANS = "Before and after: geometric means of the blocks."
+OF_MANY = (
+    'An interval may lie off 0 and the decision still be "cannot tell": of several metrics some lie off by chance, '
+    "and q, the p-value corrected for that (Benjamini and Hochberg), decides."
+)
+PROMISED_MOST = "over 1,000"
+_P_HELP = "p-value; below it q, the p-value corrected for testing several metrics (false discovery rate)"
+_SEEN_HELP = "the smallest change that this run could have seen"
+_BLOCKS_HELP = "blocks in this run; below it the number of blocks that would tell"
+
+
+def sections(model: Analysis) -> Iterator[Section]:
+    """One table per comparison."""
+    rows = reading.entries(model, "metrics")
+    if not rows:
+        return
+    pairs = list(dict.fromkeys((row.get("arm"), row.get("baseline")) for row in rows))
+    tables = tuple(
+        _table(model, pair, [row for row in rows if (row.get("arm"), row.get("baseline")) == pair]) for pair in pairs
+    )
+    notes = (MEANS, *([OF_MANY] if any(map(_one_of_many, rows)) else []))
+    yield Section("metrics", "Metrics", _about(model, rows), tables=tables, notes=notes)
+
+
+def _about(model: Analysis, rows: Sequence[Given]) -> str:
+    levels = {fmt.percent(row.get("level"), 3, trim=True) for row in rows if row.get("level") is not None}
+    within = f", with its {levels.pop()} interval over blocks" if len(levels) == 1 else ""
+    matters = reading.threshold(model)
+    noise = "Both arms are the same, so every difference here is noise, and a decision would be a false alarm. "
+    grey = f" Grey: changes below {fmt.percent(matters, trim=True)}, too small to matter." if matters else ""
+    return (
+        f"{noise if model['kind'] == 'aa' else ''}One row per metric: the change between the arms{within}; below it "
+        f"the interval by bootstrap.{grey}"
+    )
+
+
+def _table(model: Analysis, pair: tuple[Any, Any], rows: list[dict[str, Any]]) -> Table:
+    one, base = (arm(model, index).value for index in pair)
+    matters = reading.threshold(model)
+    reach = _reach(rows, matters)
+    shown = (
+        Column("label", "metric", narrowest=15),
+        Column("change", "change", "change"),
+        Column("decision", "decision", kind="verdict"),
+        Column("interval", "interval", "left"),
+        Column("strip", "interval drawn", kind="strip", least=72),
+        Column("needs", "blocks", "words", where="text", least=108),
+        Column("base", str(base), "words", least=108),
+        Column("value", str(one), "words", least=108),
+        Column("p", "p, q", "p", help=_P_HELP, where="page"),
+        Column("visible", "visible from", "percent", help=_SEEN_HELP, where="page"),
+        Column("blocks", "blocks", "count", help=_BLOCKS_HELP, where="page"),
+    )
+    made = [_row(row, reach, matters) for row in rows]
+    return common.table(f"{one} against {base}", shown, made, look="metrics")
+
+
+def _row(row: dict[str, Any], reach: float, matters: float | None) -> dict[str, Any]:
+    known = decisions.answer(row.get("decision"))
+    boot = fmt.interval(row.get("boot_low"), row.get("boot_high"))
+    words, needed = fmt.line(row.get("words") or ""), _needed(row)
+    ratio, low, high = (fmt.number(row.get(key)) for key in ("ratio", "low", "high"))
+    strip = Strip(ratio, low, high, reach, matters, known.tone) if ratio and ratio > 0 else None
+    q = fmt.probability(row.get("q"))
+    return {
+        "label": Cell(fmt.line(row.get("label") or row.get("metric") or ""), notes=_side(row)),
+        "base": fmt.quantity(row.get("base_value"), row.get("unit")),
+        "value": fmt.quantity(row.get("value"), row.get("unit")),
+        "change": Cell(row.get("ratio"), bold=True),
+        "interval": Cell(fmt.interval(low, high), notes=() if boot == fmt.NONE else (boot,)),
+        "strip": Cell(strip),
+        "decision": Cell(
+            known.word, tone=known.tone, notes=(words,) if words and words.lower() != known.word.lower() else ()
+        ),
+        "p": Cell(row.get("p"), notes=(q,)),
+        "visible": row.get("smallest_visible"),
+        "blocks": Cell(row.get("blocks"), notes=(f"{needed} needed",) if needed else ()),
+        "needs": fmt.count(row.get("blocks")) + (f", needs {needed}" if needed else ""),
+    }
+
+
+def _side(row: Given) -> tuple[str, ...]:
+    return ("higher is better",) if row.get("higher_is_better") else ()
+
+
+def _one_of_many(row: dict[str, Any]) -> bool:
+    """Whether a row's interval excludes no change, and it is not called different all the same."""
+    low, high = fmt.number(row.get("low")), fmt.number(row.get("high"))
+    return row.get("decision") == "unclear" and low is not None and high is not None and (low - 1) * (high - 1) > 0
+
+
+def _needed(row: dict[str, Any]) -> str:
+    """The blocks that would tell, where the row does not: an interval; empty where there is none."""
+    low, high = row.get("tell_low"), row.get("tell_high")
+    if row.get("decision") not in ("unclear", "provisional") or low is None:
+        return ""
+    if low == high:
+        return fmt.count(low)
+    return f"{fmt.count(low)} to {PROMISED_MOST if high is None else fmt.count(high)}"
+
+
+def _reach(rows: list[dict[str, Any]], matters: float | None) -> float:
+    """Half the width of the strips as a logarithm of a ratio.
+
+    One wide interval must not flatten the others: 1.7 times the median reach; what goes on is cut.
+    """
+    ends = [[fmt.number(row.get(key)) for key in ("ratio", "low", "high")] for row in rows]
+    farthest = sorted(max((abs(math.log(end)) for end in three if end and end > 0), default=0.0) for three in ends)
+    return max(1.7 * farthest[len(farthest) // 2], math.log1p(3 * (matters or 0.02)))
+
+
+def blocks(model: Analysis) -> Iterator[Section]:
+    """On a terminal: one character per block, in the order of time."""
+    names = reading.arm_names(model)
+    rows = []
+    for at, entry in enumerate(reading.entries(model, "figures", "blocks")):
+        found = reading.rows(entry, f"figures.blocks[{at}]", ("block", "at_s", "ratio"))
+        ratios = [row["ratio"] for row in found]
+        if len(ratios) > 1:
+            name = f"{reading.arm_name(names, entry.get('arm'))}, {fmt.line(entry.get('metric'))}"
+            rows.append({"name": name, "low": min(ratios), "high": max(ratios), "line": Cell(ratios)})
+    if rows:
+        shown = (Column("name", "arm, metric", narrowest=15), *columns("low:change:from high:change:to"))
+        line = Column("line", "in order of time", kind="spark")
+        yield Section("blocks", "Block by block", tables=(common.table("", (*shown, line), rows),), where="text")
+
+
+def sweep(model: Analysis) -> Iterator[Section]:
+    """On a terminal: a line of throughput for each curve of a sweep."""
+    rows = []
+    for curve in reading.entries(model, "figures", "sweep", "curves"):
+        points = reading.entries(curve, "points")
+        rates = [rate for p in points if (rate := fmt.number(p.get("per_s"))) is not None]
+        if rates:
+            first, last = fmt.rate(rates[0]), fmt.rate(rates[-1])
+            cells = {"name": fmt.line(curve.get("name") or ""), "from": first, "to": last, "line": Cell(rates)}
+            rows.append({**cells, "each": points[-1].get("mean_ns")})
+    axis = fmt.line(reading.dig(model, "figures", "sweep", "x_label") or "")
+    if rows:
+        shown = columns("name:text:curve from:words to:words each:ns:each,_at_the_end line:spark:in_order")
+        table = common.table("", shown, rows)
+        yield Section("sweep", f"Throughput over {axis}", tables=(table,), where="text")
+
+
+def shapes(model: Analysis) -> Iterator[Section]:
+    """What was fitted to each curve, and which shape the data prefer."""
+    curves = reading.curves(model)
+    parts = []
+    for curve in curves:
+        period = fmt.size(curve.get("period_bytes")) if curve.get("period_bytes") else ""
+        sentence = fmt.line(curve.get("sentence") or "") + (f" Period: {period}." if period else "")
+        rows = [
+            {
+                "name": Cell(fmt.line(one.get("name") or ""), tag="chosen" if one.get("chosen") else ""),
+                "parameters": one.get("parameters"),
+                "bic": one.get("bic"),
+            }
+            for one in reading.entries(curve, "models")
+        ]
+        shown = (*columns("name:text:shape parameters:count"), Column("bic", "BIC", "number5", help=_BIC))
+        table = (common.table("", shown, rows, look="slim", where="page"),) if rows else ()
+        title = arm(model, curve.get("arm")).value if len(curves) > 1 else ""
+        parts.append(Section("", title, sentences=(sentence,) if sentence else (), tables=table))
+    if parts:
+        yield Section("shapes", "The shape of the curve", parts=tuple(parts))
+
+
+_BIC = "Bayesian information criterion: the smaller, the better"

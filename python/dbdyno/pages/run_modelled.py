@@ -1,0 +1,191 @@
+"""What only some runs have: a log and its paths, the race of disk and flash, databases, devices of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dbdyno.page import Cell, Section
+from dbdyno.pages import common, reading
+from dbdyno.pages import format as fmt
+from dbdyno.pages.common import arm, columns
+from dbdyno.pages.reading import Analysis
+
+Given = Mapping[str, Any]
+STATIONS_PRINTED = 18
+
+
+def sections(model: Analysis) -> Iterator[Section]:
+    """Race, databases, devices."""
+    yield from race(model)
+    yield from databases(model)
+    yield from devices(model)
+
+
+def _interval(row: Given) -> str:
+    """An interval of shares in percent."""
+    if fmt.number(row.get("low")) is None or fmt.number(row.get("high")) is None:
+        return fmt.NONE
+    return f"{fmt.percent(row['low'], 3)} to {fmt.percent(row['high'], 3)}"
+
+
+def race(model: Analysis) -> Iterator[Section]:
+    """Who won the race of disk and flash, how often an outlier was prevented."""
+    given = reading.entries(model, "race")
+    if not given:
+        return
+    rows = [_race(model, row) for row in given]
+    timed = any(row.get("request_ns") is not None for row in given)
+    passed = any(row.get("passed") for row in given)
+    shown = columns(
+        "arm:text races:count disk_first:count:disk_first flash_first:count:flash_first share:ratio:share_of_flash"
+        " interval:words prevented:count:outliers_prevented:98 outliers:count:both_slow:page"
+        " flash_outliers:count:flash_alone_slow:page"
+        + (" served_ns:ns:a_write_that_raced:page request_ns:ns:any_redo_write:page" if timed else "")
+        + (" passed:text:passed_by_the_flash_log:page" if passed else "")
+    )
+    on_host = bool(reading.entries(model, "logs"))
+    counted = (
+        "The disk is the first path, the flash the second; a path's time is its device's own"
+        if on_host
+        else "Counted by the cells, each copy of a mirrored write by itself"
+    )
+    about = (
+        "Each redo write goes to disk and flash at once, and the first that is safe ends it. An outlier is a copy "
+        "slower than the threshold; it is prevented where the other copy was in time. "
+        f"{counted}; the interval ({_level(given)}) is over blocks."
+    )
+    table = common.table("", shown, rows, look="slim")
+    yield Section("race", "Disk or flash first", about, tables=(table,))
+
+
+def _race(model: Analysis, row: dict[str, Any]) -> dict[str, Any]:
+    passed = tuple(f"{fmt.line(why)} {fmt.count(n)}" for why, n in (row.get("passed") or {}).items())
+    return {**row, "arm": arm(model, row.get("arm")), "interval": _interval(row), "passed": Cell("", notes=passed)}
+
+
+def _level(given: list[dict[str, Any]]) -> str:
+    return fmt.percent(given[0].get("level"), 3, trim=True)
+
+
+def databases(model: Analysis) -> Iterator[Section]:
+    """What each database got of a storage that several share."""
+    given = reading.entries(model, "databases")
+    if not given:
+        return
+    rows = [
+        {
+            **row,
+            "arm": arm(model, row.get("arm")),
+            "database": fmt.line(row.get("database") or "?"),
+            "interval": _interval(row),
+        }
+        for row in given
+    ]
+    shown = columns(
+        "arm:text database:left transactions_per_s:number4:transactions/s disk_per_s:number4:disk_I/O/s"
+        " share:ratio:share_of_disks interval:words wait_ns:ns:waiting:98 flash_per_s:number4:flash_I/O/s:page"
+    )
+    about = (
+        "Several databases share this storage. Counted by the cells from the end of the warm-up until the first "
+        "session of the database that is studied ended, so that all sessions of all databases worked; each copy of a "
+        f"mirrored write by itself. The share is that of the disks' I/Os; its interval ({_level(given)}) is over "
+        "blocks. Waiting is for the turn that resource management gives, before the disk."
+    )
+    table = common.table("", shown, rows, look="slim")
+    yield Section("databases", "Databases side by side", about, tables=(table,))
+
+
+def devices(model: Analysis) -> Iterator[Section]:
+    """The stations of a model: busy, queue, waiting, service; and whether Little's law holds."""
+    given = reading.entries(model, "devices")
+    if not given:
+        return
+    broken = sum(int(fmt.number(row.get("little_broken")) or 0) for row in given)
+    looks = sum(int(fmt.number(row.get("looks")) or 0) for row in given)
+    several = len(reading.entries(model, "arms")) > 1
+    stations = list(dict.fromkeys(row.get("station") for row in given))
+    ordered = [row for station in stations for row in given if row.get("station") == station]
+    rows = [_device(model, row, several=several) for row in ordered]
+    shown = columns(
+        f"station:text {'arm:text ' if several else ''}bar:bar:busy_drawn:page busy:percent"
+        " busiest:percent:busiest:page queue:number3 present:number3:present:page present_max:count:most:page"
+        " per_s:number4:per_second wait_ns:ns:waiting service_ns:ns:service:page sojourn_ns:ns:here_in_all"
+        " wait_max_ns:ns:longest_wait:page"
+    )
+    about = (
+        "Each station of the model over the blocks that count. Waiting is before service; queue and present are "
+        "mean numbers at one station."
+    )
+    table = common.table("", shown, rows, most=STATIONS_PRINTED)
+    yield Section("devices", "Devices", about, tables=(table,), notes=(_law(broken, looks),))
+
+
+def _law(broken: int, looks: int) -> str:
+    """Little's law in a sentence."""
+    if broken:
+        return f"Little's law did not hold in {fmt.count(broken)} of {fmt.count(looks)} looks."
+    return (
+        "Little's law (mean number present = arrivals per time × mean time here) holds exactly at "
+        f"each station in each block: {fmt.count(looks)} looks."
+    )
+
+
+def _device(model: Analysis, row: dict[str, Any], *, several: bool) -> dict[str, Any]:
+    busiest = fmt.number(row.get("utilisation_max")) or 0.0
+    mean = fmt.number(row.get("utilisation")) or 0.0
+    many, servers = fmt.number(row.get("stations")) or 1, fmt.number(row.get("servers")) or 1
+    name = fmt.line(row.get("station") or "?") + (f" × {fmt.count(many)}" if many > 1 else "")
+    return {
+        **row,
+        "station": name + (f", {fmt.count(servers)} at once" if servers > 1 else ""),
+        **({"arm": arm(model, row.get("arm"))} if several else {}),
+        "bar": Cell(min(max(mean, 0.0), 1.0)),
+        "busy": mean,
+        "busiest": busiest if many > 1 and busiest - mean >= 0.005 else Cell("", "words"),
+    }
+
+
+def logs(model: Analysis) -> Iterator[Section]:
+    """Of a run on this host: the writes of the log by path, and what happened when a path was too far behind."""
+    given = reading.entries(model, "logs")
+    if not given:
+        return
+    rows = [
+        _path(model, log, path)
+        for log in given
+        for path in [*reading.entries(log, "paths"), {"path": "log writer", **(log.get("write") or {})}]
+    ]
+    shown = columns(
+        "arm:text path:text:who writes:count mean_ns:ns:mean p50:ns p99:ns p99.9:ns max_ns:ns:slowest"
+        " outliers:count:outliers:page behind:bytes:behind:page"
+    )
+    about = (
+        "The time of a write of the log (log file parallel write): of each path from asking its device until the "
+        "copy is durable, of the log writer until it may go on. Behind: the most that a path had yet to write."
+    )
+    table = common.table("", shown, rows, look="slim")
+    notes = tuple(_backlog(model, log) for log in given if log.get("race"))
+    yield Section("logs", "The log and its paths", about, tables=(table,), notes=notes, where="page")
+
+
+def _path(model: Analysis, log: Given, path: dict[str, Any]) -> dict[str, Any]:
+    quantiles = reading.dig(path, "quantiles_ns") or {}
+    file = fmt.line(path.get("file") or "")
+    return {
+        **path,
+        "arm": arm(model, log.get("arm")),
+        "path": Cell(fmt.line(path.get("path") or ""), notes=(file,) if file else ()),
+        **{name: quantiles.get(name) for name in ("p50", "p99", "p99.9")},
+        "behind": path.get("farthest_behind_bytes") or None,
+    }
+
+
+def _backlog(model: Analysis, log: Given) -> str:
+    """What happened when a path was too far behind."""
+    found = log["race"]
+    busy, held = fmt.count(found.get("skipped_busy")), fmt.count(found.get("held_back"))
+    return (
+        f"{arm(model, log.get('arm')).value}: {busy} writes passed the second path by, which was too far behind "
+        f"(busy); {held} were held back because the first path was."
+    )

@@ -1,0 +1,124 @@
+"""Pages about snapshots, and any other model of sections with tables: a report of an interval, two periods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dbdyno.page import Column, Finding, Head, Page, Row, Section, Table, Tone
+from dbdyno.pages import common, reading
+from dbdyno.pages import format as fmt
+from dbdyno.pages.reading import Analysis
+
+_TONES: dict[str, Tone] = {
+    "better": "good",
+    "not comparable": "doubt",
+    "ok": "good",
+    "restart": "even",
+    "partial": "doubt",
+    "evicted": "doubt",
+    "clock stepped": "doubt",
+}
+_KINDS = {
+    "report": "Report of an interval",
+    "compare": "Comparison of two periods",
+    "baseline": "Baseline",
+}
+
+
+def page(model: Analysis) -> Page:
+    """Head, what to know, figures, a section for each of the model's."""
+    drawn = common.figures(model, "snapshot_series", "cells_changes")
+    return Page(
+        _head(model),
+        (
+            common.warnings(model, "To know", "warnings", where="page"),
+            Section("figures", "Figures", figures=drawn, where="page"),
+            *(section(one, at) for at, one in enumerate(reading.entries(model, "sections"))),
+            common.warnings(model, "To know", "warnings", where="text"),
+        ),
+        capitals=True,
+    )
+
+
+def section(given: Analysis, at: int = 0) -> Section:
+    """A section of a model: tables, what was not measured, notes."""
+    lacks = tuple(
+        Finding(f"not measured: {fmt.line(one['what'])} ({fmt.line(one['why'])})", next=fmt.line(one.get("next") or ""))
+        for one in reading.entries(given, "not_measured")
+    )
+    return Section(
+        f"s-{fmt.line(given.get('name') or at)}",
+        fmt.line(given.get("title") or given.get("name") or "section"),
+        fmt.line(given.get("about") or ""),
+        tables=tuple(table(one) for one in reading.entries(given, "tables")),
+        figures=common.figures(given["drawn"], *reading.strings(given, "figures")) if given.get("drawn") else (),
+        parts=(Section("", "", findings=lacks),) if lacks else (),
+        notes=tuple(fmt.line(note) for note in reading.strings(given, "notes")),
+    )
+
+
+def table(given: Analysis) -> Table:
+    """A table of a model; a column named `text` is a statement."""
+    return Table(
+        fmt.line(given.get("title") or ""),
+        tuple(_column(one) for one in reading.entries(given, "columns")),
+        tuple(_row(row) for row in reading.entries(given, "rows")),
+        left_out=given.get("left_out") or 0,
+        look="loose",
+    )
+
+
+def _column(given: Mapping[str, Any]) -> Column:
+    is_sql = given["name"] == "text"
+    return Column(
+        given["name"],
+        fmt.line(given.get("label") or ""),
+        "code" if is_sql else str(given.get("unit") or "text"),
+        where="page" if given.get("page_only") else "both",
+        narrowest=24 if is_sql else 0,
+    )
+
+
+def _row(given: Mapping[str, Any]) -> Row:
+    word = given.get("verdict")
+    return Row(given, "" if word in (None, "ok") else fmt.line(word), fmt.line(given.get("why") or ""))
+
+
+def _head(model: Analysis) -> Head:
+    """Title, the two ends, facts, verdict."""
+    facts = reading.dig(model, "facts") or {}
+    verdict = reading.dig(model, "verdict") or {}
+    word = fmt.line(verdict.get("word") or "ok")
+    alerts = len(reading.entries(model, "warnings"))
+    return Head(
+        _KINDS.get(str(model.get("page")), "Snapshots"),
+        fmt.line(facts.get("title") or "snapshots"),
+        name="snapshot_head",
+        about=fmt.span(facts.get("seconds")) if facts.get("seconds") else "",
+        question=" → ".join(_end(facts[name]) for name in ("first", "last") if facts.get(name)),
+        word=word,
+        tone=_TONES.get(word, "bad"),
+        headline=fmt.line(verdict.get("why") or "") or "no reset, no restart, no crash",
+        chips=tuple(_chips(facts)),
+        alerts=((f"{alerts} to know", "warnings"),) if alerts else (),
+        section="Interval",
+    )
+
+
+def _end(end: Mapping[str, Any]) -> str:
+    note = fmt.line(end.get("note") or "", 40)
+    return f"{end.get('number')} at {fmt.moment(end.get('at'))}" + (f" “{note}”" if note else "")
+
+
+def _chips(facts: Mapping[str, Any]) -> list[str]:
+    engine = fmt.line(f"{facts.get('engine') or ''} {facts.get('version') or ''}".strip(), 60)
+    names = facts.get("databases") or []
+    found = [engine]
+    if len(names) > 1:
+        found.append(fmt.line("databases " + ", ".join(map(str, names)), 60))
+    elif names:
+        found.append(f"database {fmt.line(names[0], 40)}")
+    if (facts.get("snapshots") or 0) > 2:
+        found.append(f"{facts['snapshots']} snapshots")
+    return [one for one in found if one]

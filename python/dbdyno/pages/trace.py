@@ -1,0 +1,149 @@
+"""Pages about traces: head, the parts of each page, warnings. The parts are in files of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from dbdyno.page import Head, Page, Section
+from dbdyno.pages import (
+    common,
+    reading,
+    trace_check,
+    trace_profile,
+    trace_statements,
+    trace_tree,
+    trace_waits,
+)
+from dbdyno.pages import format as fmt
+from dbdyno.pages.common import columns, counted
+from dbdyno.pages.reading import Analysis
+from dbdyno.pages.trace_words import period
+
+Given = Mapping[str, Any]
+KINDS = {
+    "profile": "Response-time profile",
+    "sql": "Statements",
+    "events": "Waits by event",
+    "waits": "Waits of one event",
+    "tree": "Recursion tree of one execution",
+    "timeline": "Timeline of sessions",
+    "check": "Check of traces",
+    "report": "Trace report",
+}
+
+
+def page(model: Analysis, *, skew: bool = False) -> Page:
+    """The page that the model names; `skew` prints a profile's full skew tables on a terminal."""
+    name = str(model.get("page"))
+    name = name if name in KINDS else "profile"
+    made = trace_profile.sections(model, skew=skew) if name == "profile" else _SECTIONS[name](model)
+    flat = _ROWS[name](model)
+    return Page(
+        _head(model, name),
+        (*made, common.warnings(model, "Warnings", most=common.WARNINGS_MOST)),
+        data=common.flat(flat),
+    )
+
+
+def _head(model: Analysis, name: str) -> Head:
+    facts = reading.dig(model, "facts") or {}
+    warnings = len(reading.entries(model, "warnings"))
+    return Head(
+        KINDS[name],
+        fmt.line(facts.get("title") or "traces"),
+        "trace_head",
+        period(facts.get("from_ns"), facts.get("to_ns")),
+        chips=tuple(phrase for phrase in _chips(facts) if phrase),
+        alerts=((counted(warnings, "warning"), "gates"),) if warnings else (),
+        section="Trace",
+    )
+
+
+def _chips(facts: Given) -> Iterator[str]:
+    """The facts, one short phrase each; what is not known is left out."""
+    yield counted(facts.get("files"), "file")
+    yield fmt.size(facts["bytes"]) if facts.get("bytes") else ""
+    yield counted(facts.get("lines"), "line")
+    yield counted(facts.get("sessions"), "session")
+    yield f"{fmt.span(facts['elapsed_ns'] / 1e9)} of session time" if facts.get("elapsed_ns") else ""
+    yield from (f"Oracle {fmt.line(version, 30)}" for version in facts.get("versions") or [])
+    yield from (f"level {fmt.line(level, 20)}" for level in facts.get("levels") or [])
+
+
+def _timeline(model: Analysis) -> Iterator[Section]:
+    """What sessions did, interval by interval."""
+    sessions = reading.entries(model, "sessions")
+    if not sessions:
+        return
+    every = fmt.number(model.get("every_ns")) or 1e9
+    classes = reading.entries(model, "classes")
+    whole = sum(fmt.number(entry.get("time_ns")) or 0.0 for entry in classes) or 1.0
+    rows = [{**entry, "share": (fmt.number(entry.get("time_ns")) or 0.0) / whole} for entry in classes]
+    by_class = common.table("", columns("class:text time_ns:seconds:seconds share:share"), rows, look="slim")
+    rows = [
+        {
+            **row,
+            "name": fmt.line(row.get("name") or f"session {row.get('session')}"),
+            "from": fmt.clock(row.get("started_ns"), every),
+            "elapsed": (row.get("elapsed_ns") or 0) / 1e9,
+        }
+        for row in sessions
+    ]
+    shown = columns("name:text:session from:left elapsed:span calls:count waits:count file:text")
+    folded = common.table("", shown, rows, look="slim", folded=counted(len(rows), "session"), where="page")
+    yield Section("figures", f"Every {fmt.duration(every)}", figures=common.figures(model, "timeline"))
+    yield Section("trace_timeline", "Time by class", tables=(by_class, folded))
+
+
+def _timeline_rows(model: Analysis) -> list[dict[str, Any]]:
+    """One row per session, interval and class."""
+    return [
+        {
+            "session": row.get("name") or row.get("session"),
+            "at_ns": entry["at_ns"],
+            "width_ns": entry["width_ns"],
+            "class": name,
+            "time_ns": round(time_ns),
+        }
+        for row in reading.entries(model, "sessions")
+        for entry in row.get("bins") or []
+        for name, time_ns in entry["classes"].items()
+    ]
+
+
+def _report(model: Analysis) -> Iterator[Section]:
+    """A whole set of traces on one page: profile, statements with all that is theirs, longest waits."""
+    if reading.dig(model, "profile") is not None:
+        yield trace_profile.profile(model)
+    drawn = common.figures(model, "profile", "wait_distribution", "wait_series", "wait_longest")
+    yield Section("figures", "Figures", figures=drawn, where="page")
+    yield from trace_statements.overview(model)
+    yield from trace_statements.sections(model)
+    yield from trace_waits.longest_section(model)
+    yield from trace_profile.calls(model)
+
+
+_SECTIONS: dict[str, Callable[[Analysis], Iterable[Section]]] = {
+    "sql": trace_statements.sections,
+    "events": trace_waits.events,
+    "waits": trace_waits.sections,
+    "tree": trace_tree.sections,
+    "timeline": _timeline,
+    "check": trace_check.sections,
+    "report": _report,
+}
+_ROWS: dict[str, Callable[[Analysis], list[dict[str, Any]]]] = {
+    "profile": trace_profile.rows,
+    "sql": trace_statements.rows,
+    "events": lambda model: _picked(model, "events", trace_waits.EVENTS),
+    "waits": lambda model: _picked(model, "longest", trace_waits.WAITS),
+    "tree": trace_tree.rows,
+    "timeline": _timeline_rows,
+    "check": trace_check.rows,
+    "report": trace_statements.rows,
+}
+
+
+def _picked(model: Analysis, key: str, names: Iterable[str]) -> list[dict[str, Any]]:
+    return [{name: row.get(name) for name in names} for row in reading.entries(model, key)]

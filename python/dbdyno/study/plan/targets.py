@@ -1,0 +1,45 @@
+"""A plan on the bench that `--target` names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from dbdyno.bench.kinds import EMBEDDED, Kind, kind_of
+from dbdyno.errors import PlanError
+from dbdyno.study.plan.plan import Plan
+
+
+def on_target(plan: Plan, target: str | None) -> Plan:
+    """The plan on another target, unchanged where none is named; `postgres` and `embedded` are the
+    embedded engine. Raises `PlanError` for a bench, named here or in the plan, on which only studies of its own run."""
+    refuse_without_plans(plan.dsn if target is None else target, plan.title)
+    if target is None:
+        return plan
+    return replace(plan, dsn=None if target in EMBEDDED else target)
+
+
+def refuse_without_plans(target: str | None, where: str) -> None:
+    """Raises `PlanError` where a target is of a kind that runs studies of its own only."""
+    kind = kind_of(target)
+    if not kind.has_plans:
+        raise no_plan(kind, where)
+
+
+def no_plan(kind: Kind, where: str) -> PlanError:
+    """What is said where a plan or a study is to run on a bench that has studies of its own."""
+    return PlanError(
+        f"does not run on {kind.word}",
+        where=where,
+        next_step=f"flash-log does: dbdyno run flash-log --target {kind.usage}",
+    )
+
+
+def beside(plan_file: Path, target: str | None) -> str | None:
+    """A target as a plan file names it: a file in it is relative to the plan, as scripts are."""
+    if target in EMBEDDED:
+        return None
+    kind = kind_of(target)
+    if target is None or not kind.in_file or not target.endswith(".toml"):
+        return target
+    return f"{kind.begins}{plan_file.parent / kind.rest(target)}"

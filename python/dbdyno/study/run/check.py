@@ -1,0 +1,39 @@
+"""`dbdyno plan check`, `dbdyno run --dry-run`: what a plan would do on the bench it names, without doing it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.bench.guardian import Guardian
+from dbdyno.bench.protocol import Circumstances
+from dbdyno.signals import Stopping
+from dbdyno.study.plan.plan import Plan
+from dbdyno.study.run.execute import held, opened, plan_to_resume
+
+if TYPE_CHECKING:
+    from dbdyno.evidence.run import Run
+
+
+def describe(plan: Plan, *, ways: Mapping[str, Any] | None = None, folder: Path = Path("runs")) -> str:
+    """The page of what a new run would do; raises what it would raise before its first block."""
+    with Guardian() as guardian:
+        return _page(plan, Circumstances(Stopping(), guardian, folder, ways=ways or {}, only_looks=True))
+
+
+def describe_rest(run: Run, target: str | None = None, ways: Mapping[str, Any] | None = None) -> str:
+    """The same of a run that was cut: what its rest would do."""
+    plan = plan_to_resume(run)
+    with Guardian() as guardian:
+        around = Circumstances(
+            Stopping(), guardian, run.path.parent, ways=ways or {}, target=target, cut=run, only_looks=True
+        )
+        return _page(plan, around)
+
+
+def _page(plan: Plan, around: Circumstances) -> str:
+    with held(opened(plan, around)) as bench:
+        bench.prepare()
+        page = bench.describe()
+        return f"{page}nothing was changed\n" if bench.traits.asks else page

