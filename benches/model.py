@@ -42,7 +42,7 @@ def flash_log() -> dict[str, float]:
     spec = {"machine": machine, "seed": 1, "transactions": COMMITS, "arms": arms}
     with tempfile.TemporaryDirectory() as folder:
         begin = time.process_time()
-        answer = json.loads(_core.ModelRun(json.dumps(spec)).block(0, Path(folder)))
+        answer = _core.ModelRun(spec).block(0, Path(folder))
         cpu_s = time.process_time() - begin
         written = sum(part.stat().st_size for part in Path(folder).rglob("*.parquet"))
     events = sum(arm["events"] for arm in answer["report"]["arms"])

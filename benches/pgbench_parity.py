@@ -11,7 +11,6 @@ The interval is over pairs (t on log ratios).
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
 from pathlib import Path
@@ -46,12 +45,12 @@ SCALE = 10
 
 def dyno(target: Postgres, text: str, sessions: int, seconds: float) -> PgbenchResult:
     """One run of dbdyno's load generator in this process, evidence into a temporary folder."""
-    load = _core.Load(json.dumps(load_spec(target, text, sessions)))
+    load = _core.Load(load_spec(target, text, sessions))
     with tempfile.TemporaryDirectory() as folder:
         load.connect(0)
         before = os.times()
         load.begin_block(Path(folder), "b")
-        report = json.loads(load.run(0, [(0, 0, round(seconds * 1e9), None)]))
+        report = load.run(0, [(0, 0, round(seconds * 1e9), None)])
         load.end_block()
         after = os.times()
         load.disconnect(0)

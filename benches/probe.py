@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from dbdyno import _core
 
@@ -24,10 +25,10 @@ BYTES = 64 << 20
 QUANTILES = {"p50": "50.000000", "p99": "99.000000"}
 
 
-def spec(path: Path, **more: object) -> str:
+def spec(path: Path, **more: object) -> dict[str, Any]:
     """One log of one session that does not think."""
     arm = {"name": "log", "paths": [str(path)], "file_bytes": BYTES, "size": "4000", **more}
-    return json.dumps({"seed": 1, "arms": [arm]})
+    return {"seed": 1, "arms": [arm]}
 
 
 def probe(folder: Path, seconds: float, dsync: bool) -> dict[str, float]:
@@ -35,7 +36,7 @@ def probe(folder: Path, seconds: float, dsync: bool) -> dict[str, float]:
     log = _core.Probe(spec(folder / "probe.log", sync="direct+dsync" if dsync else "direct"), 1)
     log.open()
     try:
-        report = json.loads(log.run(0, [(0, 0, round(seconds * 1e9), None)]))
+        report = log.run(0, [(0, 0, round(seconds * 1e9), None)])
         log.end_block(folder, "b")
     finally:
         log.close()
@@ -94,7 +95,7 @@ def main() -> None:
         "two, race": {"paths": ["a", "b"], "rule": "first"},
     }
     for name, more in cost.items():
-        told = json.loads(_core.Probe(spec(Path("sink"), **more), 1).cost(90_000))[0]
+        told = _core.Probe(spec(Path("sink"), **more), 1).cost(90_000)[0]
         print(f"own cost, {name}: {told['write_ns']} ns a write, {told['cpu_ns']} ns of CPU")
     if shutil.which("fio") is None:
         print("fio is not installed (tools/setup-test): no comparison")

@@ -50,7 +50,8 @@ def without_secrets(dsn: str | None) -> str | None:
 
     try:
         found = conninfo_to_dict(dsn)
-        if "@" in str(found.get("host", "")):  # an at sign of the password: the rest of it went for the host
+        # An at sign of the password: the rest of it went for the host, or for host and port.
+        if any("@" in str(found.get(name, "")) for name in ("host", "port")):
             return UNREADABLE
         return make_conninfo("", **{name: value for name, value in found.items() if name not in _secret_options()})
     except (psycopg.Error, UnicodeError, ValueError):

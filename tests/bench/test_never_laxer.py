@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -78,7 +77,7 @@ class Pair:
             connection = load_connection(options, encrypted=encrypted)
             arm = {"name": "a", "sessions": 1, "connection": connection}
             arm["scripts"] = [{"name": "s", "text": "select 1;"}]
-            _core.Load(json.dumps({"seed": 1, "arms": [arm]})).try_connect()
+            _core.Load({"seed": 1, "arms": [arm]}).try_connect()
         except Exception as error:
             return str(error) or type(error).__name__
         return ""

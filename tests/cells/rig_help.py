@@ -58,9 +58,8 @@ def any_rack(dice: random.Random) -> Rack:
 
 def value(asked: Cell, name: str) -> float:
     """A metric of the cell now, summed over its objects: not the one collected last."""
-    import json
 
-    rows = json.loads(asked.rack.core.collect(asked.number))["rows"]
+    rows = asked.rack.core.collect(asked.number)["rows"]
     return sum(row[3] for row in rows if row[2] == name)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from rig_help import cell, said, value
 
@@ -296,7 +294,7 @@ def test_a_plan_without_shares_lets_no_database_wait_for_its_turn():
 
     def waited_ms() -> float:
         asked.rack.advance(10**9)
-        rows = json.loads(asked.rack.core.collect(0))["rows"]
+        rows = asked.rack.core.collect(0)["rows"]
         return sum(row[3] for row in rows if row[2] in ("DB_IO_WT_SM", "DB_IO_WT_LG"))
 
     assert waited_ms() > 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -32,7 +31,7 @@ def test_memory_is_flat_however_many_operations_a_block_has(server, tmp_path: Pa
         "scripts": [{"name": "batch", "text": SCRIPT}],
         "sessions": 2,
     }
-    load = _core.Load(json.dumps({"seed": 1, "arms": [arm]}))
+    load = _core.Load({"seed": 1, "arms": [arm]})
     load.connect(0)
     load.begin_block(tmp_path, "b")
     seen: list[tuple[int, float]] = []

@@ -33,6 +33,10 @@ def test_no_part_of_a_password_is_left_of_a_connection_string(password: str) -> 
     assert conninfo_to_dict(without_secrets(url) or "") == {"host": "db", "user": "scott", "dbname": "orders"}
 
 
+def test_a_password_with_an_at_sign_and_a_colon_went_for_host_and_port() -> None:
+    assert without_secrets("postgresql://scott:S3cr3t@S3cr3t:@db/orders") == UNREADABLE
+
+
 @given(PASSWORDS)
 @settings(max_examples=300, deadline=None)
 def test_a_password_that_was_not_quoted_is_dropped_with_all_that_cannot_be_read(password: str) -> None:

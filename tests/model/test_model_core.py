@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +16,7 @@ from dbdyno.errors import EvidenceError, ModelError
 COMMITS = {"kind": "commit-loop", "redo_bytes": "512"}
 
 
-def spec(**changes: Any) -> str:
+def spec(**changes: Any) -> Any:
     """Two arms: redo on disk and on flash."""
     arms = [
         {"name": place, "settings": {"storage.redo": f"log_{place}"}, "sessions": 4, "workload": COMMITS}
@@ -25,7 +24,7 @@ def spec(**changes: Any) -> str:
     ]
     toml = _core.model_machine("sas-and-flash")
     asked = {"machine": toml, "seed": 7, "transactions": 50, "warmup_transactions": 5, "arms": arms}
-    return json.dumps(asked | changes)
+    return asked | changes
 
 
 def rows(folder: Path, room: str, sql: str) -> list[tuple[Any, ...]]:
@@ -36,7 +35,7 @@ def test_every_built_in_machine_is_described_with_a_source_for_every_parameter()
     names = _core.model_machines()
     assert {"exadata-x2", "san", "sas-and-flash", "nvme-server"} <= set(names)
     for name in names:
-        described = json.loads(_core.model_check(_core.model_machine(name)))
+        described = _core.model_check(_core.model_machine(name))
         assert described["title"] and described["parameters"]
         for line in described["parameters"]:
             assert line["source"] and line["meaning"], line["path"]
@@ -72,7 +71,7 @@ def test_a_specification_that_cannot_be_runs_nothing(changes: dict[str, Any], wo
 
 
 def test_a_block_is_evidence_like_any_other(tmp_path: Path):
-    answer = json.loads(_core.ModelRun(spec()).block(3, tmp_path))
+    answer = _core.ModelRun(spec()).block(3, tmp_path)
     assert answer["rows"] == 2 * 4 * 50 * 2
     assert [arm["transactions"] for arm in answer["report"]["arms"]] == [200, 200]
     assert answer["report"]["cpu_ns"] > 0
@@ -99,10 +98,10 @@ def test_a_block_is_evidence_like_any_other(tmp_path: Path):
 
 def test_blocks_run_in_several_threads_with_the_same_result(tmp_path: Path):
     run = _core.ModelRun(spec())
-    alone = [json.loads(run.block(at, tmp_path / "alone"))["hash"] for at in range(4)]
+    alone = [run.block(at, tmp_path / "alone")["hash"] for at in range(4)]
     with ThreadPoolExecutor(4) as pool:
         answers = pool.map(lambda at: run.block(at, tmp_path / "beside"), range(4))
-        assert [json.loads(answer)["hash"] for answer in answers] == alone
+        assert [answer["hash"] for answer in answers] == alone
     assert len(set(alone)) == 4
     assert run.progress() == 2 * 4 * 2 * 4 * 50
 
@@ -111,7 +110,7 @@ def test_a_run_is_stopped_from_another_thread(tmp_path: Path):
     run = _core.ModelRun(spec(transactions=10_000_000))
     timer = threading.Timer(0.2, run.stop)
     timer.start()
-    answer = json.loads(run.block(0, tmp_path))
+    answer = run.block(0, tmp_path)
     timer.join()
     assert answer["stopped"] and run.progress() > 0
     assert not list(tmp_path.rglob("*.parquet*"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from pathlib import Path
 
@@ -116,9 +115,9 @@ def modelled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
         "warmup_transactions": 20,
         "arms": arms,
     }
-    core = _core.ModelRun(json.dumps(spec))
+    core = _core.ModelRun(spec)
     for index in range(2):
-        told = json.loads(core.block(index, run.path))
+        told = core.block(index, run.path)
         run.add_block(
             Block(
                 index,

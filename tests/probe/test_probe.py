@@ -75,7 +75,7 @@ def test_every_commit_is_in_the_evidence_with_its_wait(dbdyno: Command) -> None:
 def test_the_counters_of_a_race_add_up(dbdyno: Command, tmp_path: Path) -> None:
     done = dbdyno("probe", "redo", "one", "two", "--race", "--commits", "500", *SMALL)
     assert done.returncode in (0, 1), done.stderr  # 1: the disk of a busy machine was not steady
-    assert "races the first path won" in done.stdout
+    assert "outliers prevented" in done.stdout, "also where the verdict is withheld"
     (log,) = analyse(find_run("last", tmp_path / "runs"))["logs"]
     race = log["race"]
     assert race["first"] + race["second"] == race["races"]
@@ -88,7 +88,7 @@ def test_the_counters_of_a_race_add_up(dbdyno: Command, tmp_path: Path) -> None:
 def test_two_runs_are_laid_side_by_side(dbdyno: Command, tmp_path: Path) -> None:
     for name in ("a", "b"):
         done = dbdyno("probe", "redo", name, "--commits", "200", "--out", name + "-runs", *SMALL)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode in (0, 1), done.stderr
     first, second = (next((tmp_path / f"{name}-runs").iterdir()) for name in ("a", "b"))
     done = dbdyno("compare", first, second)
     assert done.returncode in (0, 1), done.stderr
@@ -124,7 +124,7 @@ def test_an_open_loop_counts_from_the_intended_moment(dbdyno: Command, tmp_path:
         "--sync",
         "dsync",
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in (0, 1), done.stderr
     found = rows(
         dbdyno,
         "select count(*) as n, count(intended_ns) as meant,"
@@ -221,7 +221,7 @@ def test_flash_log_runs_on_two_paths_with_the_report_of_a_live_run(dbdyno: Comma
     )
     assert done.returncode == 0, done.stderr
     assert "flash log on against flash log off" in done.stdout
-    assert "races the first path won" in done.stdout
+    assert "outliers prevented" in done.stdout, "also where the verdict is withheld"
     run = find_run("last", disk / "runs")
     model = analyse(run)
     assert model["kind"] == "experiment"
@@ -251,8 +251,8 @@ def test_the_arms_of_flash_log_differ_by_the_race_alone() -> None:
 
 def test_a_probe_that_was_not_opened_says_so(tmp_path: Path) -> None:
     spec = {"seed": 1, "arms": [{"name": "a", "paths": [str(tmp_path / "log")]}]}
-    probe = _core.Probe(json.dumps(spec), 1)
+    probe = _core.Probe(spec, 1)
     with pytest.raises(Exception, match="not open"):
         probe.run(0, [(0, 0, None, 1)])
-    assert json.loads(probe.cost(900))[0]["write_ns"] > 0
+    assert probe.cost(900)[0]["write_ns"] > 0
     assert not (tmp_path / "log").exists()

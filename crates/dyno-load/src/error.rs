@@ -94,6 +94,12 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// A specification of another shape than [`LoadSpec`](crate::LoadSpec).
+    #[must_use]
+    pub fn unreadable(why: &impl std::fmt::Display) -> Self {
+        Self::spec("load", why.to_string(), "correct this key or value")
+    }
+
     pub(crate) fn spec(place: impl Into<String>, message: impl Into<String>, next: impl Into<String>) -> Self {
         Self::Spec { place: place.into(), message: message.into(), next: next.into() }
     }

@@ -120,8 +120,7 @@ impl LoadSpec {
     /// # Errors
     /// JSON that does not parse, an unknown key, or a value out of its range.
     pub fn from_json(text: &str) -> Result<Self, LoadError> {
-        let spec: Self = serde_json::from_str(text)
-            .map_err(|e| LoadError::spec("load", e.to_string(), "correct this key or value"))?;
+        let spec: Self = serde_json::from_str(text).map_err(|e| LoadError::unreadable(&e))?;
         spec.check()?;
         Ok(spec)
     }

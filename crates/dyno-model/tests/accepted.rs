@@ -89,7 +89,7 @@ fn a_run_that_would_outlast_virtual_time_is_refused() {
         "arms": [{"name": "a", "sessions": 1, "workload": {"kind": "commit-loop", "think_ms": 3.6e6}}],
     });
     let folder = std::env::temp_dir().join(format!("dyno-endless-{}", std::process::id()));
-    let found = Run::new(&spec.to_string()).unwrap().block(0, &folder, &Control::default());
+    let found = Run::from_json(&spec.to_string()).unwrap().block(0, &folder, &Control::default());
     std::fs::remove_dir_all(&folder).ok();
     let told = found.unwrap_err().to_string();
     assert!(told.contains("virtual time would pass 30 days"), "{told}");
@@ -104,7 +104,7 @@ fn buffers_that_are_hot_at_once_do_not_send_a_search_round_for_ever() {
         "arms": [{"name": "a", "sessions": 2, "workload": update}],
     });
     let folder = std::env::temp_dir().join(format!("dyno-hot-{}", std::process::id()));
-    let done = Run::new(&spec.to_string()).unwrap().block(0, &folder, &Control::default()).unwrap();
+    let done = Run::from_json(&spec.to_string()).unwrap().block(0, &folder, &Control::default()).unwrap();
     std::fs::remove_dir_all(&folder).ok();
     assert_eq!(done.report.arms[0].transactions, 100);
     assert!(refusal(&machine("", "[database.buffers]\nhot_touches = 0")).contains("from 1 to"));
@@ -164,7 +164,7 @@ fn spec(seed: u64) -> Value {
 fn ended(seed: u64, patience: Duration, folder: &std::path::Path) -> &'static str {
     let spec = spec(seed);
     println!("seed {seed}: {}", spec["arms"][0]);
-    let run = match Run::new(&spec.to_string()) {
+    let run = match Run::from_json(&spec.to_string()) {
         Ok(run) => run,
         Err(RunError::Machine(_) | RunError::Spec(_)) => return "refused",
         Err(error) => panic!("seed {seed}: {error}"),

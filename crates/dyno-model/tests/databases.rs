@@ -184,7 +184,7 @@ fn run(arms: &[Value]) -> Run {
         "machine": built_in("exadata-x2-shared").unwrap(), "seed": 4, "arms": arms,
         "transactions": 40, "warmup_transactions": 10,
     });
-    Run::new(&text.to_string()).unwrap()
+    Run::from_json(&text.to_string()).unwrap()
 }
 
 fn bytes(folder: &Folder, room: &str) -> Vec<u8> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dyno_model::machine::built_in;
 use dyno_model::run::RunError;
-use dyno_model::run::rig::{Collected, Rig};
+use dyno_model::run::rig::{Collected, Command, Rig};
 use serde_json::{Value, json};
 
 const LONG: Duration = Duration::MAX;
@@ -22,14 +22,18 @@ fn spec(workload: &Value, settings: &Value) -> String {
     .to_string()
 }
 
+fn command(told: Value) -> Command {
+    serde_json::from_value(told).unwrap()
+}
+
 fn commits() -> Rig {
-    Rig::new(&spec(&json!({ "kind": "commit-loop", "think_ms": 5.0 }), &json!({}))).unwrap()
+    Rig::from_json(&spec(&json!({ "kind": "commit-loop", "think_ms": 5.0 }), &json!({}))).unwrap()
 }
 
 fn updates(mode: &str) -> Rig {
     let workload = json!({ "kind": "update-loop", "think_ms": 1.0, "blocks": 20_000 });
     let settings = json!({ "cells.flash_cache.mode": mode, "database.buffers.buffers": "500" });
-    Rig::new(&spec(&workload, &settings)).unwrap()
+    Rig::from_json(&spec(&workload, &settings)).unwrap()
 }
 
 fn sum(found: &Collected, name: &str) -> f64 {
@@ -93,7 +97,7 @@ fn a_plan_without_the_flash_log_ends_the_race_in_its_cell_only() {
     let off = json!({
         "do": "plan", "cell": 0, "plan": { "ORCL": { "flash_log": false } }
     });
-    rig.command(&off.to_string()).unwrap();
+    rig.command(command(off)).unwrap();
     rig.advance(SECOND_NS / 10, LONG).unwrap();
     let (before, other) = (rig.collect(0).unwrap(), rig.collect(1).unwrap());
     rig.advance(SECOND_NS, LONG).unwrap();
@@ -104,7 +108,7 @@ fn a_plan_without_the_flash_log_ends_the_race_in_its_cell_only() {
     assert!(asked > 50.0 && asked == skipped, "{asked} {skipped}");
     assert!(sum(&other_after, "FL_IO_W") > sum(&other, "FL_IO_W") + 50.0);
     assert!(!rig.facts().unwrap().cells[0].plan["ORCL"].flash_log);
-    rig.command(&json!({ "do": "plan", "cell": 0, "plan": {} }).to_string()).unwrap();
+    rig.command(command(json!({ "do": "plan", "cell": 0, "plan": {} }))).unwrap();
     rig.advance(SECOND_NS, LONG).unwrap();
     assert!(sum(&rig.collect(0).unwrap(), "FL_IO_W") > sum(&after, "FL_IO_W") + 50.0);
 }
@@ -114,7 +118,7 @@ fn a_dropped_cache_is_empty_and_a_new_one_fills_again() {
     let rig = updates("write-through");
     rig.advance(2 * SECOND_NS, LONG).unwrap();
     assert!(rig.facts().unwrap().cells[0].cached.held_bytes > 0);
-    rig.command(&json!({ "do": "drop-flash-cache", "cell": 0 }).to_string()).unwrap();
+    rig.command(command(json!({ "do": "drop-flash-cache", "cell": 0 }))).unwrap();
     let facts = rig.facts().unwrap();
     assert_eq!((facts.cells[0].flash_cache_bytes, facts.cells[0].cached.held_bytes), (0, 0));
     assert!(facts.cells[1].cached.held_bytes > 0);
@@ -123,7 +127,7 @@ fn a_dropped_cache_is_empty_and_a_new_one_fills_again() {
     let create = json!({
         "do": "create-flash-cache", "cell": 0, "mode": "write-through", "size_gb": 1.0
     });
-    rig.command(&create.to_string()).unwrap();
+    rig.command(command(create)).unwrap();
     assert_eq!(rig.facts().unwrap().cells[0].flash_cache_bytes, 1 << 30);
     rig.advance(SECOND_NS, LONG).unwrap();
     assert!(rig.facts().unwrap().cells[0].cached.held_bytes > 0);
@@ -133,16 +137,16 @@ fn a_dropped_cache_is_empty_and_a_new_one_fills_again() {
 fn what_is_dirty_is_flushed_before_it_is_dropped() {
     let rig = updates("write-back");
     rig.advance(2 * SECOND_NS, LONG).unwrap();
-    let drop = json!({ "do": "drop-flash-cache", "cell": 2 }).to_string();
-    let refused = rig.command(&drop).unwrap_err();
+    let drop = json!({ "do": "drop-flash-cache", "cell": 2 });
+    let refused = rig.command(command(drop.clone())).unwrap_err();
     assert!(refused.to_string().contains("flush it first"), "{refused}");
     assert!(matches!(refused, RunError::Cell(_)));
     // The load goes on, but past the cache: it gets clean and stays so.
-    rig.command(&json!({ "do": "flush", "cell": 2 }).to_string()).unwrap();
+    rig.command(command(json!({ "do": "flush", "cell": 2 }))).unwrap();
     rig.advance(20 * SECOND_NS, LONG).unwrap();
     let cached = rig.facts().unwrap().cells[2].cached;
     assert!(cached.dirty_bytes == 0 && cached.held_bytes > 0, "{cached:?}");
-    rig.command(&drop).unwrap();
+    rig.command(command(drop)).unwrap();
 }
 
 #[test]
@@ -150,7 +154,7 @@ fn a_restart_begins_the_counters_of_its_cell_anew() {
     let rig = commits();
     rig.advance(SECOND_NS, LONG).unwrap();
     let before = sum(&rig.collect(0).unwrap(), "FL_RQ_W");
-    rig.command(&json!({ "do": "restart", "cell": 1 }).to_string()).unwrap();
+    rig.command(command(json!({ "do": "restart", "cell": 1 }))).unwrap();
     assert_eq!(sum(&rig.collect(1).unwrap(), "FL_RQ_W"), 0.0);
     assert_eq!(sum(&rig.collect(0).unwrap(), "FL_RQ_W"), before);
 }
@@ -159,7 +163,7 @@ fn a_restart_begins_the_counters_of_its_cell_anew() {
 fn a_groups_caching_policy_is_set_in_one_cell() {
     let rig = commits();
     let none = json!({ "do": "caching", "cell": 0, "group": "DATA", "caching": "none" });
-    rig.command(&none.to_string()).unwrap();
+    rig.command(command(none)).unwrap();
     let cached = |cell: usize| {
         let facts = rig.facts().unwrap();
         let disks = facts.cells[cell].grid_disks.iter().filter(|disk| disk.group == "DATA");
@@ -171,7 +175,7 @@ fn a_groups_caching_policy_is_set_in_one_cell() {
 #[test]
 fn what_cannot_be_is_refused() {
     let commit_loop = json!({ "kind": "commit-loop" });
-    let refused = |text: &str| Rig::new(text).err().unwrap().to_string();
+    let refused = |text: &str| Rig::from_json(text).err().unwrap().to_string();
     assert!(refused("{}").contains("machine"));
     let mut other: Value = serde_json::from_str(&spec(&commit_loop, &json!({}))).unwrap();
     other["machine"] = json!(built_in("nvme-server").unwrap());
@@ -181,9 +185,9 @@ fn what_cannot_be_is_refused() {
     let zero = spec(&commit_loop, &json!({})).replace("\"sessions\":4", "\"sessions\":0");
     assert!(refused(&zero).contains("sessions"));
     let rig = commits();
-    let far = json!({ "do": "flush", "cell": 9 }).to_string();
-    assert!(rig.command(&far).unwrap_err().to_string().contains("no cell of number 9"));
-    assert!(rig.command("{\"do\":\"dance\"}").is_err());
+    let far = json!({ "do": "flush", "cell": 9 });
+    assert!(rig.command(command(far)).unwrap_err().to_string().contains("no cell of number 9"));
+    assert!(serde_json::from_value::<Command>(json!({ "do": "dance" })).is_err());
     assert!(rig.collect(9).unwrap().rows.is_empty());
 }
 
@@ -191,9 +195,9 @@ fn what_cannot_be_is_refused() {
 fn sessions_stand_beside_others_without_changing_their_dice() {
     let commits = json!({ "kind": "commit-loop", "think_ms": 5.0 });
     let mut spec: Value = serde_json::from_str(&spec(&commits, &json!({}))).unwrap();
-    let alone = Rig::new(&spec.to_string()).unwrap();
+    let alone = Rig::from_json(&spec.to_string()).unwrap();
     spec["beside"] = json!([{ "sessions": 2, "workload": { "kind": "scan-jobs" } }]);
-    let both = Rig::new(&spec.to_string()).unwrap();
+    let both = Rig::from_json(&spec.to_string()).unwrap();
     for rig in [&alone, &both] {
         rig.advance(SECOND_NS, LONG).unwrap();
     }
@@ -203,6 +207,6 @@ fn sessions_stand_beside_others_without_changing_their_dice() {
     let (before, beside) = (all(&alone, "FL_RQ_W"), all(&both, "FL_RQ_W"));
     assert!((beside / before - 1.0).abs() < 0.2, "{before} {beside}");
     spec["beside"] = json!([{ "sessions": 0, "workload": { "kind": "scan-jobs" } }]);
-    let refused = Rig::new(&spec.to_string()).err().unwrap();
+    let refused = Rig::from_json(&spec.to_string()).err().unwrap();
     assert!(refused.to_string().contains("sessions"), "{refused}");
 }

@@ -91,7 +91,7 @@ fn hash(seed: u64, folder: &std::path::Path) -> Option<String> {
     let text = spec(seed);
     let asked: Value = serde_json::from_str(&text).unwrap();
     println!("seed {seed}: {}", asked["arms"][0]);
-    let run = match Run::new(&text) {
+    let run = match Run::from_json(&text) {
         Ok(run) => run,
         Err(error @ (RunError::Machine(_) | RunError::Spec(_))) => {
             println!("  refused: {error}");

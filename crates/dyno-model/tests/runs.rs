@@ -48,7 +48,7 @@ fn commits() -> Value {
 
 fn race(seed: u64) -> Run {
     let off = arm("off", &json!({"cells.flash_log.enabled": "false"}), &commits());
-    Run::new(&spec("exadata-x2", seed, &[off, arm("on", &json!({}), &commits())])).unwrap()
+    Run::from_json(&spec("exadata-x2", seed, &[off, arm("on", &json!({}), &commits())])).unwrap()
 }
 
 fn block(run: &Run, index: u32, folder: &Path) -> Block {
@@ -93,7 +93,7 @@ fn arms_meet_the_same_dice() {
         arm("b", &json!({}), &commits()),
         arm("c", &json!({"storage.redo": "log_flash"}), &commits()),
     ];
-    let run = Run::new(&spec("sas-and-flash", 3, &arms)).unwrap();
+    let run = Run::from_json(&spec("sas-and-flash", 3, &arms)).unwrap();
     block(&run, 0, &folder.0);
     let calls = read_calls(&folder.0.join("calls/b000000.parquet")).unwrap();
     let of = |arm: u32, column: &[i64]| -> Vec<i64> {
@@ -143,7 +143,7 @@ fn every_built_in_machine_runs_every_workload() {
                 "machine": built_in(name).unwrap(), "seed": 5, "transactions": 4,
                 "arms": [{"name": "only", "sessions": 3, "workload": workload}],
             });
-            let run = Run::new(&text.to_string()).unwrap();
+            let run = Run::from_json(&text.to_string()).unwrap();
             let done = block(&run, index as u32, &folder.0);
             assert_eq!(done.report.arms[0].transactions, 12);
         }
@@ -173,7 +173,7 @@ fn progress_counts_transactions_of_all_arms() {
 
 #[test]
 fn what_cannot_be_is_refused_before_anything_runs() {
-    let refused = |arm: Value| Run::new(&spec("exadata-x2", 1, &[arm])).unwrap_err().to_string();
+    let refused = |arm: Value| Run::from_json(&spec("exadata-x2", 1, &[arm])).unwrap_err().to_string();
     for (settings, workload, words) in [
         (json!({"flash_lag.enabled": "true"}), commits(), "flash_log"),
         (json!({"cells.count": "1"}), commits(), "each in a cell of its own"),
@@ -186,8 +186,8 @@ fn what_cannot_be_is_refused_before_anything_runs() {
         println!("{error}\n");
         assert!(error.contains(words), "{words}");
     }
-    assert!(Run::new(&spec("san", 1, &[])).unwrap_err().to_string().contains("an arm"));
-    assert!(Run::new("{").is_err());
+    assert!(Run::from_json(&spec("san", 1, &[])).unwrap_err().to_string().contains("an arm"));
+    assert!(Run::from_json("{").is_err());
 }
 
 /// Evidence that cannot be written is an error, not a silent loss.

@@ -16,6 +16,7 @@ mod rack;
 mod stats;
 mod summary;
 mod trace;
+mod values;
 
 use pyo3::prelude::*;
 

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dyno_evidence::CallsWriter;
-use dyno_load::{Length, LoadSpec, Slice};
+use dyno_load::{Length, LoadError, LoadSpec, Slice};
 use pyo3::prelude::*;
 
 use crate::errors::raise;
+use crate::values::{from_python, to_python};
 
 /// (arm, slice, length in ns or None, transactions or None)
 pub(crate) type SliceArgument = (u16, u32, Option<u64>, Option<u64>);
@@ -35,10 +36,12 @@ impl Load {
 
 #[pymethods]
 impl Load {
-    /// Reads a specification (JSON) and compiles its scripts; connects nothing.
+    /// Reads a specification (`LoadSpec` of the stub) and compiles its scripts; connects nothing.
     #[new]
-    fn new(py: Python<'_>, spec: &str) -> PyResult<Self> {
-        let load = LoadSpec::from_json(spec)
+    fn new(py: Python<'_>, spec: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let spec = from_python::<LoadSpec>(spec).map_err(|e| LoadError::unreadable(&e));
+        let load = spec
+            .and_then(|spec| spec.check().map(|()| spec))
             .and_then(|spec| dyno_load::Load::new(&spec))
             .map_err(|e| raise(py, "PlanError", &e.to_string()))?;
         let arms = load.arm_names();
@@ -77,8 +80,8 @@ impl Load {
     }
 
     /// Runs slices of (arm, slice number, length in ns or None, transactions or None); returns the
-    /// report as JSON. Lets go of the interpreter lock.
-    fn run(&self, py: Python<'_>, block: u32, slices: Vec<SliceArgument>) -> PyResult<String> {
+    /// report. Lets go of the interpreter lock.
+    fn run<'py>(&self, py: Python<'py>, block: u32, slices: Vec<SliceArgument>) -> PyResult<Bound<'py, PyAny>> {
         let slices: Vec<Slice> = slices
             .into_iter()
             .map(|(arm, slice, ns, count)| Slice {
@@ -99,7 +102,7 @@ impl Load {
         let report = result
             .ok_or_else(|| raise(py, "EvidenceError", "run outside of a block"))?
             .map_err(|e| raise(py, "TargetError", &e.to_string()))?;
-        serde_json::to_string(&report).map_err(|e| raise(py, "EvidenceError", &e.to_string()))
+        to_python(py, &report).map_err(|e| raise(py, "EvidenceError", &e.to_string()))
     }
 
     /// Closes the block's part and puts it in place; returns its rows.

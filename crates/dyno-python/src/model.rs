@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use dyno_model::device::calibrate::report;
 use dyno_model::machine::{Machine, MachineError, built_in, built_in_names};
-use dyno_model::run::{Control, Run, RunError};
+use dyno_model::run::{Control, Run, RunError, Spec};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde_json::{Value, json};
 
 use crate::errors::raise;
+use crate::values::{from_python, to_python};
 
 /// A `dbdyno.errors.ModelError`.
 fn refused(py: Python<'_>, error: &MachineError) -> PyErr {
@@ -37,10 +37,6 @@ pub(crate) fn failed(py: Python<'_>, error: &RunError) -> PyErr {
     }
 }
 
-fn told(py: Python<'_>, value: &Value) -> PyResult<String> {
-    serde_json::to_string(value).map_err(|error| raise(py, "ModelError", &error.to_string()))
-}
-
 /// Names of the built-in machines.
 #[pyfunction]
 pub(crate) fn model_machines() -> Vec<&'static str> {
@@ -53,18 +49,18 @@ pub(crate) fn model_machine(py: Python<'_>, name: &str) -> PyResult<&'static str
     built_in(name).map_err(|error| refused(py, &error))
 }
 
-/// Checks a machine (TOML); returns its title, parts and parameters as JSON. Raises `ModelError`
+/// Checks a machine (TOML); returns its title, databases, parts and parameters. Raises `ModelError`
 /// with line, key and what is allowed.
 #[pyfunction]
-pub(crate) fn model_check(py: Python<'_>, toml: &str) -> PyResult<String> {
+pub(crate) fn model_check<'py>(py: Python<'py>, toml: &str) -> PyResult<Bound<'py, PyAny>> {
     let machine = Machine::parse(toml).map_err(|error| refused(py, &error))?;
-    serde_json::to_string(&machine.describe()).map_err(|error| raise(py, "ModelError", &error.to_string()))
+    to_python(py, &machine.describe()).map_err(|error| raise(py, "ModelError", &error.to_string()))
 }
 
 /// Fits an empirical device to latencies (bytes of little-endian floats, us, in the order measured);
-/// returns JSON as [`report`] tells it. Raises `ModelError`.
+/// returns the report. Raises `ModelError`.
 #[pyfunction]
-pub(crate) fn model_calibrate(py: Python<'_>, latencies_us: &[u8]) -> PyResult<String> {
+pub(crate) fn model_calibrate<'py>(py: Python<'py>, latencies_us: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let (whole, rest) = latencies_us.as_chunks::<8>();
     if !rest.is_empty() {
         return Err(raise(py, "ModelError", "latencies are 8 bytes each"));
@@ -74,7 +70,8 @@ pub(crate) fn model_calibrate(py: Python<'_>, latencies_us: &[u8]) -> PyResult<S
         return Err(raise(py, "ModelError", &format!("latency {at} is not a number")));
     }
     let fitted = py.detach(|| report(&values));
-    fitted.map_err(|error| raise(py, "ModelError", &error.to_string()))
+    let fitted = fitted.map_err(|error| raise(py, "ModelError", &error.to_string()))?;
+    to_python(py, &fitted).map_err(|error| raise(py, "ModelError", &error.to_string()))
 }
 
 /// CPU time of this thread; 0 where the system does not tell.
@@ -93,16 +90,17 @@ pub(crate) struct ModelRun {
 
 #[pymethods]
 impl ModelRun {
-    /// Reads a specification (JSON) and checks everything; runs nothing. Raises `ModelError`.
+    /// Reads a specification (`ModelSpec` of the stub) and checks everything; runs nothing. Raises `ModelError`.
     #[new]
-    fn new(py: Python<'_>, spec: &str) -> PyResult<Self> {
+    fn new(py: Python<'_>, spec: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let spec: Spec = from_python(spec).map_err(|error| failed(py, &RunError::Spec(error.to_string())))?;
         let run = py.detach(|| Run::new(spec)).map_err(|error| failed(py, &error))?;
         Ok(Self { run, control: Control::default() })
     }
 
-    /// Runs every arm of a block and writes its parts below `folder`; returns the report as JSON.
+    /// Runs every arm of a block and writes its parts below `folder`; returns the report.
     /// Lets go of the interpreter lock; several threads may each run another block at once.
-    fn block(&self, py: Python<'_>, index: u32, folder: PathBuf) -> PyResult<String> {
+    fn block<'py>(&self, py: Python<'py>, index: u32, folder: PathBuf) -> PyResult<Bound<'py, PyAny>> {
         let begin = Instant::now();
         let timed = || {
             let cpu_ns = thread_cpu_ns();
@@ -111,10 +109,11 @@ impl ModelRun {
         };
         let (block, cpu_ns) = py.detach(timed).map_err(|error| failed(py, &error))?;
         let wall_ns = begin.elapsed().as_nanos() as u64;
-        let mut value = serde_json::to_value(&block).map_err(|error| raise(py, "ModelError", &error.to_string()))?;
-        value["report"]["cpu_ns"] = json!(if cpu_ns > 0 { cpu_ns } else { wall_ns });
-        value["report"]["wall_ns"] = json!(wall_ns);
-        told(py, &value)
+        let value = to_python(py, &block).map_err(|error| raise(py, "ModelError", &error.to_string()))?;
+        let report = value.get_item("report")?;
+        report.set_item("cpu_ns", if cpu_ns > 0 { cpu_ns } else { wall_ns })?;
+        report.set_item("wall_ns", wall_ns)?;
+        Ok(value)
     }
 
     /// Ends running blocks soon; they leave nothing behind and say `stopped`.

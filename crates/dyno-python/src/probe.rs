@@ -4,13 +4,25 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dyno_load::probe::{self, Counts, Metric, ProbeSpec};
+use dyno_load::probe::{self, Counts, Metric, ProbeError, ProbeSpec};
 use dyno_load::{Length, Slice};
 use pyo3::prelude::*;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::errors::raise;
 use crate::load::SliceArgument;
+use crate::values::{from_python, to_python};
+
+/// (object type, object, metric, unit, kind, value)
+type Counter = (&'static str, &'static str, &'static str, &'static str, &'static str, u64);
+
+/// What a write costs on a sink.
+#[derive(Serialize)]
+struct Cost {
+    commits: u64,
+    write_ns: u64,
+    cpu_ns: u64,
+}
 
 /// Log writers on real files, one per arm.
 #[pyclass(frozen, module = "dbdyno._core")]
@@ -30,10 +42,12 @@ impl Probe {
 
 #[pymethods]
 impl Probe {
-    /// Reads a specification (JSON); touches no file. `run` is written into every block.
+    /// Reads a specification (`ProbeSpec` of the stub); touches no file. `run` is written into every block.
     #[new]
-    fn new(py: Python<'_>, spec: &str, run: u64) -> PyResult<Self> {
-        let spec = ProbeSpec::from_json(spec).map_err(|e| raise(py, "PlanError", &e.to_string()))?;
+    fn new(py: Python<'_>, spec: &Bound<'_, PyAny>, run: u64) -> PyResult<Self> {
+        let spec = from_python::<ProbeSpec>(spec).map_err(|e| ProbeError::unreadable(&e));
+        let spec = spec.and_then(|spec| spec.check().map(|()| spec));
+        let spec = spec.map_err(|e| raise(py, "PlanError", &e.to_string()))?;
         let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
         Ok(Self { spec, run, logs: Mutex::new(None), stop, progress })
     }
@@ -47,16 +61,17 @@ impl Probe {
         Ok(())
     }
 
-    /// Runs the same arms on a sink for so many commits each: the probe's own cost. Returns JSON:
+    /// Runs the same arms on a sink for so many commits each: the probe's own cost. Returns
     /// per arm the time and the CPU time of a write [ns], of the middle one of nine turns.
-    fn cost(&self, py: Python<'_>, commits: u64) -> PyResult<String> {
-        let told = py.detach(|| cost(&self.spec, commits));
-        told.map(|arms| Value::from(arms).to_string()).map_err(|e| raise(py, "TargetError", &e.to_string()))
+    fn cost<'py>(&self, py: Python<'py>, commits: u64) -> PyResult<Bound<'py, PyAny>> {
+        let measured = py.detach(|| cost(&self.spec, commits));
+        let measured = measured.map_err(|e| raise(py, "TargetError", &e.to_string()))?;
+        to_python(py, &measured).map_err(|e| raise(py, "TargetError", &e.to_string()))
     }
 
     /// Runs slices of (arm, slice number, length in ns or None, commits or None); returns the
-    /// report as JSON. Lets go of the interpreter lock.
-    fn run(&self, py: Python<'_>, block: u32, slices: Vec<SliceArgument>) -> PyResult<String> {
+    /// report. Lets go of the interpreter lock.
+    fn run<'py>(&self, py: Python<'py>, block: u32, slices: Vec<SliceArgument>) -> PyResult<Bound<'py, PyAny>> {
         let slices: Vec<Slice> = slices.into_iter().map(slice).collect();
         let result = py.detach(|| {
             let mut guard = self.logs();
@@ -66,7 +81,7 @@ impl Probe {
         let report = result
             .ok_or_else(|| raise(py, "TargetError", "the probe's files are not open"))?
             .map_err(|e| raise(py, "TargetError", &e.to_string()))?;
-        serde_json::to_string(&report).map_err(|e| raise(py, "EvidenceError", &e.to_string()))
+        to_python(py, &report).map_err(|e| raise(py, "EvidenceError", &e.to_string()))
     }
 
     /// Writes the block's parts below `folder`; returns the rows of calls.
@@ -82,14 +97,12 @@ impl Probe {
         }
     }
 
-    /// What was counted so far, as JSON: per arm a list of (object type, object, metric, unit,
+    /// What was counted so far: per arm a list of (object type, object, metric, unit,
     /// kind, value).
-    fn counters(&self) -> String {
+    fn counters(&self) -> Vec<Vec<Counter>> {
         let guard = self.logs();
         let arms = guard.as_ref().map(probe::Probe::counts).unwrap_or_default();
-        let rows: Vec<Value> =
-            arms.iter().zip(&self.spec.arms).map(|(counts, arm)| counters(counts, arm.paths.len())).collect();
-        Value::from(rows).to_string()
+        arms.iter().zip(&self.spec.arms).map(|(counts, arm)| counters(counts, arm.paths.len())).collect()
     }
 
     /// Ends all threads; removes the files, unless they are to be kept.
@@ -119,8 +132,8 @@ fn slice((arm, slice, ns, count): SliceArgument) -> Slice {
 /// Turns in which the cost is measured: what else the machine does hits some of them.
 const COST_TURNS: u64 = 9;
 
-fn cost(spec: &ProbeSpec, commits: u64) -> Result<Vec<Value>, probe::ProbeError> {
-    let mut told = Vec::new();
+fn cost(spec: &ProbeSpec, commits: u64) -> Result<Vec<Cost>, ProbeError> {
+    let mut measured = Vec::new();
     let (go, progress) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut spec = spec.clone();
     for arm in &mut spec.arms {
@@ -140,16 +153,16 @@ fn cost(spec: &ProbeSpec, commits: u64) -> Result<Vec<Value>, probe::ProbeError>
         }
         turns.sort_unstable();
         let (write_ns, cpu_ns) = turns[turns.len() / 2];
-        told.push(json!({ "commits": commits, "write_ns": write_ns, "cpu_ns": cpu_ns }));
+        measured.push(Cost { commits, write_ns, cpu_ns });
     }
-    Ok(told)
+    Ok(measured)
 }
 
-fn counters(counts: &Counts, paths: usize) -> Value {
-    let mut rows: Vec<Value> = Vec::new();
-    let mut add = |object_type: &str, object: &str, metrics: Vec<Metric>| {
+fn counters(counts: &Counts, paths: usize) -> Vec<Counter> {
+    let mut rows = Vec::new();
+    let mut add = |object_type, object, metrics: Vec<Metric>| {
         for (name, unit, kind, value) in metrics {
-            rows.push(json!([object_type, object, name, unit, kind, value]));
+            rows.push((object_type, object, name, unit, kind, value));
         }
     };
     add("log", "lgwr", counts.log());
@@ -159,12 +172,12 @@ fn counters(counts: &Counts, paths: usize) -> Value {
     if paths == 2 {
         add("FLASHLOG", "race", counts.race());
     }
-    Value::from(rows)
+    rows
 }
 
-/// What the files of a killed probe hold, as JSON; one file, or both of a run.
+/// What the files of a killed probe hold; one file, or both of a run.
 #[pyfunction]
-pub(crate) fn recover_probe(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
+pub(crate) fn recover_probe(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Bound<'_, PyAny>> {
     let found = py.detach(|| probe::recover(&paths)).map_err(|e| raise(py, "TargetError", &e.to_string()))?;
-    serde_json::to_string(&found).map_err(|e| raise(py, "EvidenceError", &e.to_string()))
+    to_python(py, &found).map_err(|e| raise(py, "EvidenceError", &e.to_string()))
 }

@@ -3,16 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dyno_model::run::rig::Rig;
+use dyno_model::run::rig::{Rig, RigSpec};
 use pyo3::prelude::*;
-use serde_json::{Value, json};
 
 use crate::errors::raise;
 use crate::model::failed;
-
-fn told(py: Python<'_>, made: serde_json::Result<String>) -> PyResult<String> {
-    made.map_err(|error| raise(py, "ModelError", &error.to_string()))
-}
+use crate::values::{Failed, from_python, to_python};
 
 /// Storage cells of a machine under a workload that never ends, in virtual time, on a thread of
 /// their own. Every method lets go of the interpreter lock and may be called from any thread.
@@ -24,31 +20,29 @@ pub(crate) struct ModelRack {
 #[pymethods]
 impl ModelRack {
     /// Builds the machine (TOML) with these settings (path to value, as text) and starts its
-    /// sessions; `workload` is JSON as in an arm of `ModelRun`, `beside` a JSON list of further
-    /// `sessions` and their `workload`. Raises `ModelError`.
+    /// sessions; `workload` is that of an arm of `ModelRun`, `beside` a list of further `sessions` and
+    /// their `workload`. Raises `ModelError`.
     #[new]
-    #[pyo3(signature = (machine, seed, workload, sessions, settings, beside="[]"))]
+    #[pyo3(signature = (machine, seed, workload, sessions, settings, beside=None))]
     fn new(
         py: Python<'_>,
         machine: &str,
         seed: u64,
-        workload: &str,
+        workload: &Bound<'_, PyAny>,
         sessions: u32,
         settings: BTreeMap<String, String>,
-        beside: &str,
+        beside: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let read = |what: &str, text: &str| {
-            serde_json::from_str::<Value>(text).map_err(|error| raise(py, "ModelError", &format!("{what}: {error}")))
+        let wrong = |what: &str, error: &Failed| raise(py, "ModelError", &format!("{what}: {error}"));
+        let spec = RigSpec {
+            machine: machine.into(),
+            seed,
+            settings,
+            sessions,
+            workload: from_python(workload).map_err(|error| wrong("workload", &error))?,
+            beside: beside.map_or(Ok(Vec::new()), from_python).map_err(|error| wrong("beside", &error))?,
         };
-        let spec = json!({
-            "machine": machine,
-            "seed": seed,
-            "settings": settings,
-            "sessions": sessions,
-            "workload": read("workload", workload)?,
-            "beside": read("beside", beside)?,
-        });
-        let rig = py.detach(|| Rig::new(&spec.to_string()));
+        let rig = py.detach(|| Rig::new(spec));
         Ok(Self { rig: rig.map_err(|error| failed(py, &error))? })
     }
 
@@ -61,21 +55,22 @@ impl ModelRack {
     }
 
     /// The metrics of a cell, by its number from 0, as they are now; its next rates count from
-    /// here. JSON: `at_ns` and `rows` of [object type, object, name, value, unit, kind].
-    fn collect(&self, py: Python<'_>, cell: usize) -> PyResult<String> {
+    /// here: `at_ns` and `rows` of [object type, object, name, value, unit, kind].
+    fn collect<'py>(&self, py: Python<'py>, cell: usize) -> PyResult<Bound<'py, PyAny>> {
         let found = py.detach(|| self.rig.collect(cell)).map_err(|error| failed(py, &error))?;
-        told(py, serde_json::to_string(&found))
+        to_python(py, &found).map_err(|error| raise(py, "ModelError", &error.to_string()))
     }
 
-    /// Everything about the cells that is not a metric, as JSON.
-    fn facts(&self, py: Python<'_>) -> PyResult<String> {
+    /// Everything about the cells that is not a metric.
+    fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let facts = py.detach(|| self.rig.facts()).map_err(|error| failed(py, &error))?;
-        told(py, serde_json::to_string(&facts))
+        to_python(py, &facts).map_err(|error| raise(py, "ModelError", &error.to_string()))
     }
 
-    /// Carries out a command (JSON with `do` and `cell`). Raises `ModelError` where the cell
+    /// Carries out a command (with `do` and `cell`). Raises `ModelError` where the cell
     /// refuses it.
-    fn command(&self, py: Python<'_>, json: &str) -> PyResult<()> {
-        py.detach(|| self.rig.command(json)).map_err(|error| failed(py, &error))
+    fn command(&self, py: Python<'_>, command: &Bound<'_, PyAny>) -> PyResult<()> {
+        let command = from_python(command).map_err(|error| raise(py, "ModelError", &error.to_string()))?;
+        py.detach(|| self.rig.command(command)).map_err(|error| failed(py, &error))
     }
 }

@@ -19,6 +19,7 @@ use pyo3::types::PyBytes;
 use serde_json::{Value, json};
 
 use crate::errors::raise;
+use crate::values::{from_python, to_python};
 
 /// Most cells of groups and blocks.
 const CELLS_MAX: usize = 1 << 20;
@@ -39,8 +40,7 @@ struct Question {
 }
 
 impl Question {
-    fn of(text: &str) -> Result<Self, String> {
-        let asked: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    fn of(asked: &Value) -> Self {
         let word = |name: &str| asked[name].as_str().map(str::to_owned);
         let words = |list: &Value| -> Vec<String> {
             list.as_array().into_iter().flatten().filter_map(|w| w.as_str().map(str::to_owned)).collect()
@@ -49,7 +49,7 @@ impl Question {
             let files = words(&set["files"]).into_iter().map(PathBuf::from).collect();
             (set["label"].as_str().unwrap_or_default().to_owned(), files)
         });
-        Ok(Self {
+        Self {
             sets: sets.collect(),
             value: word("value").unwrap_or_default(),
             group: word("group"),
@@ -61,7 +61,7 @@ impl Question {
             level: asked["level"].as_f64().unwrap_or(0.95),
             longest: asked["longest"].as_u64().unwrap_or(0) as usize,
             fences: asked["fences"].as_bool().unwrap_or(false),
-        })
+        }
     }
 
     fn request(&self, groups: usize, blocks: usize) -> Request {
@@ -197,15 +197,26 @@ fn written<T>(found: &Description, made: &Prepared<T>, integer: bool) -> Value {
     })
 }
 
+/// A request of Python's.
+fn asked(py: Python<'_>, request: &Bound<'_, PyAny>) -> PyResult<Question> {
+    let read = from_python::<Value>(request).map_err(|error| raise(py, "StatsError", &error.to_string()))?;
+    Ok(Question::of(&read))
+}
+
+/// An answer as Python's values.
+fn made<'py>(py: Python<'py>, answer: &Value) -> PyResult<Bound<'py, PyAny>> {
+    to_python(py, answer).map_err(|error| raise(py, "StatsError", &error.to_string()))
+}
+
 /// Describes a column of Parquet files.
 ///
-/// `request` is JSON: sets [{label, files}], value, group, block, first (the group that stands
-/// first), quantiles, level, longest, fences. Without `group` each set is a group. Returns JSON, or
+/// `request` has sets [{label, files}], value, group, block, first (the group that stands
+/// first), quantiles, level, longest, fences. Without `group` each set is a group. Returns a dict,
 /// {"unsupported": reason} where another reader must do it. Raises `EvidenceError`.
 #[pyfunction]
-pub(crate) fn stats_parquet(py: Python<'_>, request: &str) -> PyResult<String> {
+pub(crate) fn stats_parquet<'py>(py: Python<'py>, request: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let q = asked(py, request)?;
     let work = || -> Result<Value, Result<ColumnError, String>> {
-        let q = Question::of(request).map_err(Err)?;
         let files: Vec<PathBuf> = q.sets.iter().flat_map(|set| set.1.clone()).collect();
         let column = read_numbers(&files, &q.value, q.group.as_deref(), q.block.as_deref()).map_err(Ok)?;
         let floats = column.pieces.iter().any(|p| matches!(&p.numbers, Numbers::Floats(values) if !values.is_empty()));
@@ -224,8 +235,8 @@ pub(crate) fn stats_parquet(py: Python<'_>, request: &str) -> PyResult<String> {
         }
     };
     match py.detach(work) {
-        Ok(found) => Ok(found.to_string()),
-        Err(Ok(error @ ColumnError::Unsupported { .. })) => Ok(json!({ "unsupported": error.to_string() }).to_string()),
+        Ok(found) => made(py, &found),
+        Err(Ok(error @ ColumnError::Unsupported { .. })) => made(py, &json!({ "unsupported": error.to_string() })),
         Err(Ok(error)) => Err(raise(py, "EvidenceError", &error.to_string())),
         Err(Err(reason)) => Err(raise(py, "StatsError", &reason)),
     }
@@ -240,34 +251,34 @@ fn numbers<T: pyo3::buffer::Element>(py: Python<'_>, array: &Bound<'_, PyAny>) -
 /// `groups` and `blocks` of the request (see `stats_parquet`). NaN is left out and counted.
 #[pyfunction]
 #[pyo3(signature = (values, groups, blocks, request))]
-pub(crate) fn stats_arrays(
-    py: Python<'_>,
+pub(crate) fn stats_arrays<'py>(
+    py: Python<'py>,
     values: &Bound<'_, PyAny>,
     groups: Option<&Bound<'_, PyAny>>,
     blocks: Option<&Bound<'_, PyAny>>,
-    request: &str,
-) -> PyResult<String> {
+    request: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let q = asked(py, request)?;
     let labels =
         |array: Option<&Bound<'_, PyAny>>| array.map_or_else(|| Ok(Vec::new()), |array| numbers::<u32>(py, array));
     let (groups, blocks) = (labels(groups)?, labels(blocks)?);
     let found = if let Ok(integers) = numbers::<i64>(py, values) {
-        py.detach(|| of_arrays(integers, groups, blocks, request, true))
+        py.detach(|| of_arrays(integers, groups, blocks, &q, true))
     } else {
         let floats = numbers::<f64>(py, values)?;
-        py.detach(|| of_arrays(floats, groups, blocks, request, false))
+        py.detach(|| of_arrays(floats, groups, blocks, &q, false))
     };
-    found.map(|v| v.to_string()).map_err(|reason| raise(py, "StatsError", &reason))
+    made(py, &found.map_err(|reason| raise(py, "StatsError", &reason))?)
 }
 
 fn of_arrays<T: Ordered>(
     values: Vec<T>,
     groups: Vec<u32>,
     blocks: Vec<u32>,
-    request: &str,
+    q: &Question,
     integer: bool,
 ) -> Result<Value, String> {
     const PIECE: usize = 1 << 20;
-    let q = Question::of(request)?;
     let fits = |labels: &[u32], names: &[String]| {
         (labels.is_empty() || labels.len() == values.len()) && labels.iter().all(|&n| (n as usize) < names.len())
     };
@@ -301,19 +312,19 @@ fn of_arrays<T: Ordered>(
         .collect();
     let names = if q.groups.is_empty() { vec![String::new()] } else { q.groups.clone() };
     let made = Prepared { pieces, groups: names, blocks: q.blocks.clone(), missing };
-    answer(&made, &q, integer)
+    answer(&made, q, integer)
 }
 
-/// Correlation of two float64 arrays of one length without NaN: JSON with n, means, sums of squares
+/// Correlation of two float64 arrays of one length without NaN: n, means, sums of squares
 /// and products, Pearson's r, Spearman's rho with the sum of squared rank differences and whether
 /// there are ties, and, where `with_tau`, Kendall's score, tau-b and the sizes of tied groups.
 #[pyfunction]
-pub(crate) fn stats_pairs(
-    py: Python<'_>,
+pub(crate) fn stats_pairs<'py>(
+    py: Python<'py>,
     x: &Bound<'_, PyAny>,
     y: &Bound<'_, PyAny>,
     with_tau: bool,
-) -> PyResult<String> {
+) -> PyResult<Bound<'py, PyAny>> {
     let (x, y) = (numbers::<f64>(py, x)?, numbers::<f64>(py, y)?);
     if x.len() != y.len() {
         return Err(raise(py, "StatsError", "the columns differ in length"));
@@ -332,7 +343,7 @@ pub(crate) fn stats_pairs(
             })),
         })
     });
-    Ok(found.to_string())
+    made(py, &found)
 }
 
 /// log10 of the two-sided p of a correlation r over n pairs; None where it is not defined.
@@ -353,7 +364,7 @@ pub(crate) fn spearman_orders(py: Python<'_>, n: usize) -> PyResult<Vec<u64>> {
     orders_of(n).ok_or_else(|| raise(py, "StatsError", "exact orders are there for 9 pairs at most"))
 }
 
-/// Least squares of float64 arrays without NaN: JSON with coefficients, errors, n, residual and
+/// Least squares of float64 arrays without NaN: a dict with coefficients, errors, n, residual and
 /// explained sums of squares; and the residuals as float64, little endian. With `degree` above 1 the
 /// powers of the only x are the columns. Raises `StatsError`.
 #[pyfunction]
@@ -363,7 +374,7 @@ pub(crate) fn stats_fit<'py>(
     xs: Vec<Bound<'_, PyAny>>,
     intercept: bool,
     degree: usize,
-) -> PyResult<(String, Bound<'py, PyBytes>)> {
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyBytes>)> {
     let y = numbers::<f64>(py, y)?;
     let columns: Vec<Vec<f64>> = xs.iter().map(|x| numbers::<f64>(py, x)).collect::<PyResult<_>>()?;
     let found = py.detach(|| {
@@ -380,10 +391,10 @@ pub(crate) fn stats_fit<'py>(
         };
         raise(py, "StatsError", &reason)
     })?;
-    let text = json!({
+    let found = json!({
         "coefficients": fit.coefficients, "errors": fit.errors, "n": fit.count,
         "residual_squares": fit.residual_squares, "explained_squares": fit.explained_squares,
     });
     let bytes: Vec<u8> = fit.residuals.iter().flat_map(|v| v.to_le_bytes()).collect();
-    Ok((text.to_string(), PyBytes::new(py, &bytes)))
+    Ok((made(py, &found)?, PyBytes::new(py, &bytes)))
 }

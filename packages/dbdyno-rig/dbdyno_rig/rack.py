@@ -10,7 +10,6 @@ of 60 they run sixty times too fast, and everything in them is right by them.
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 import time
@@ -69,12 +68,12 @@ class Rack:
         self.core = _core.ModelRack(
             machine.toml,
             load.seed,
-            json.dumps(dict(load.workload)),
+            dict(load.workload),
             load.sessions,
             dict(load.settings or {}),
-            json.dumps([{"sessions": n, "workload": dict(kind)} for n, kind in load.beside]),
+            [{"sessions": n, "workload": dict(kind)} for n, kind in load.beside],
         )
-        self.facts = json.loads(self.core.facts())
+        self.facts = self.core.facts()
         self.database: str = self.facts["database"]
         self.names: list[str] = [cell["name"] for cell in self.facts["cells"]]
         self.now_ns = 0
@@ -90,13 +89,13 @@ class Rack:
 
     def cell(self, number: int) -> dict[str, Any]:
         """What a cell is and holds now, as the core tells it."""
-        self.facts = json.loads(self.core.facts())
+        self.facts = self.core.facts()
         found: dict[str, Any] = self.facts["cells"][number]
         return found
 
     def command(self, number: int, do: str, **given: Any) -> None:
         """Carries out a command of the core's; raises `ModelError` where the cell refuses it."""
-        self.core.command(json.dumps({"do": do, "cell": number, **given}))
+        self.core.command({"do": do, "cell": number, **given})
 
     def restart(self, number: int) -> None:
         """Begins the counters of a cell anew, and forgets its history."""
@@ -154,7 +153,7 @@ class Rack:
             listener(sample)
 
     def _sample(self, number: int) -> Sample:
-        found = json.loads(self.core.collect(number))
+        found = self.core.collect(number)
         own = sys.intern
         # The words are the same in every minute: each is kept once, or fifty cells fill the memory.
         rows: list[Row] = [

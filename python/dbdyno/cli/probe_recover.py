@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ def command(paths: tuple[Path, ...], form: str | None, output: Path | None) -> N
 
     if len(paths) > 2:
         raise click.UsageError("recover takes one file or two")
-    found: dict[str, Any] = json.loads(_core.recover_probe([log_file(path) for path in paths]))
+    found = _core.recover_probe([log_file(path) for path in paths])
     show_rows(found["copies"], form, output)
     if form in (None, "table") and output is None:
         click.echo("\n" + sentence(found))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -120,13 +119,13 @@ def _by_duckdb(
     blocks = [name for _, part in labels[1] for name in part]
     asked = question(quantiles=QUANTILES, **options)
     asked |= {"groups": names, "blocks": blocks if block else []}
-    text = _core.stats_arrays(
+    answer = _core.stats_arrays(
         values,
         _joined(labels[0], names),
         _joined(labels[1], blocks) if block else None,
-        json.dumps(asked),
+        asked,
     )
-    result = described(json.loads(text), options["level"])
+    result = described(answer, options["level"])
     groups = result.groups if names else (replace(result.groups[0], name=sources[0].label),)
     longest = tuple(replace(entry, row=None) for entry in result.longest)
     return replace(result, groups=groups, longest=longest)

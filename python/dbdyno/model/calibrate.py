@@ -8,7 +8,6 @@ it.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import ModelError
@@ -39,7 +38,7 @@ def calibration(latencies_us: np.ndarray[Any, Any], *, name: str, title: str) ->
             f"{len(values)} latencies are too few to fit a device",
             next_step=f"give {LEAST} or more; p99.9 needs thousands",
         )
-    told: dict[str, Any] = json.loads(_core.model_calibrate(values.tobytes()))
+    told = _core.model_calibrate(values.tobytes())
     text = (
         f"# Fitted by dbdyno to {len(values)} latencies: {title}\n"
         "# capacity_gb: state the measured device's; servers: how many requests it served at once\n"

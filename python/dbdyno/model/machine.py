@@ -9,7 +9,6 @@ The core reads and checks the text; here are names and near names. Nothing is ru
 from __future__ import annotations
 
 import difflib
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,7 +116,7 @@ def parsed(target: str, toml: str, file: str | None = None) -> Machine:
     from dbdyno import _core
 
     try:
-        found = json.loads(_core.model_check(toml))
+        found = _core.model_check(toml)
     except ModelError as error:
         if file is None:
             raise

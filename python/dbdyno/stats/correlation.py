@@ -6,7 +6,6 @@ r and n alone.
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from functools import cache
@@ -86,7 +85,7 @@ def correlate(x: Any, y: Any, *, level: float = 0.95, tau: bool = False) -> tupl
     Raises `StatsError` below three pairs, or when a column does not vary.
     """
     a, b = complete(x, y)
-    found = json.loads(_core.stats_pairs(a, b, tau))
+    found = _core.stats_pairs(a, b, tau)
     n = int(found["n"])
     if n < 3:
         raise StatsError(f"a correlation of {n} pairs", next_step="give at least three")

@@ -7,7 +7,6 @@ arrays (`describe`) and from Spark, and every test of `groups` starts from them.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -173,8 +172,8 @@ def describe(
     block_numbers, blocks = labels(block) if block is not None else (None, [])
     asked = question(quantiles=quantiles, level=level, longest=longest, fences=fences)
     asked |= {"groups": groups, "blocks": blocks}
-    text = _core.stats_arrays(array, group_numbers, block_numbers, json.dumps(asked))
-    return described(json.loads(text), level)
+    found = _core.stats_arrays(array, group_numbers, block_numbers, asked)
+    return described(found, level)
 
 
 def question(*, quantiles: Sequence[float], level: float, longest: int, fences: bool) -> dict[str, Any]:
@@ -221,7 +220,7 @@ def of_parquet(
         "block": block,
         "first": first,
     }
-    found = json.loads(_core.stats_parquet(json.dumps(asked)))
+    found = _core.stats_parquet(asked)
     if "unsupported" in found:
         return str(found["unsupported"])
     files = [str(file) for _, given in sets for file in given]

@@ -7,7 +7,6 @@ t and p assume independent rows with normal errors of one spread; the note says 
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -86,8 +85,7 @@ def lm(
     from scipy import special
 
     target, *columns = complete(y, *xs)
-    text, residual_bytes = _core.stats_fit(target, columns, intercept, degree)
-    found = json.loads(text)
+    found, residual_bytes = _core.stats_fit(target, columns, intercept, degree)
     given = list(names or [f"x{at + 1}" for at in range(len(columns))])
     if degree > 1:
         given = [given[0] if power == 1 else f"{given[0]}^{power}" for power in range(1, degree + 1)]

@@ -65,6 +65,12 @@ pub enum ProbeError {
 }
 
 impl ProbeError {
+    /// A specification of another shape than [`ProbeSpec`](super::ProbeSpec).
+    #[must_use]
+    pub fn unreadable(why: &impl std::fmt::Display) -> Self {
+        Self::spec("probe", why.to_string(), "correct the specification")
+    }
+
     pub(super) fn spec(place: impl Into<String>, message: impl Into<String>, next: impl Into<String>) -> Self {
         Self::Spec { place: place.into(), message: message.into(), next: next.into() }
     }

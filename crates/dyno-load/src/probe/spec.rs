@@ -140,13 +140,20 @@ const fn default_outlier() -> u64 {
 impl ProbeSpec {
     /// Reads and checks a specification; touches no file.
     pub fn from_json(text: &str) -> Result<Self, ProbeError> {
-        let spec: Self = serde_json::from_str(text)
-            .map_err(|error| ProbeError::spec("probe", error.to_string(), "correct the specification"))?;
-        if spec.arms.is_empty() || spec.arms.len() > usize::from(u8::MAX) {
+        let spec: Self = serde_json::from_str(text).map_err(|error| ProbeError::unreadable(&error))?;
+        spec.check()?;
+        Ok(spec)
+    }
+
+    /// Checks what the types cannot say.
+    ///
+    /// # Errors
+    /// The first value that makes no sense.
+    pub fn check(&self) -> Result<(), ProbeError> {
+        if self.arms.is_empty() || self.arms.len() > usize::from(u8::MAX) {
             return Err(ProbeError::spec("arms", "there must be 1 to 255", "name one or more"));
         }
-        spec.arms.iter().try_for_each(ProbeArm::check)?;
-        Ok(spec)
+        self.arms.iter().try_for_each(ProbeArm::check)
     }
 }
 

@@ -151,7 +151,7 @@ const LAGS: [usize; 4] = [1, 10, 100, 1_000];
 ///
 /// # Errors
 /// Fewer than four values.
-pub fn report(values_us: &[f64]) -> Result<String, TableError> {
+pub fn report(values_us: &[f64]) -> Result<Value, TableError> {
     let fit = fit(values_us)?;
     let logs = logarithms(values_us);
     let block = block_length(&logs);
@@ -175,14 +175,13 @@ pub fn report(values_us: &[f64]) -> Result<String, TableError> {
         None => (regime_text(&fit.table, 0.0), Vec::new()),
         Some(regimes) => of_regimes(regimes, values_us)?,
     };
-    let told = json!({
+    Ok(json!({
         "n": values_us.len(), "mean_us": values_us.iter().sum::<f64>() / values_us.len() as f64,
         "quantiles": quantiles, "block": block, "blocks": values_us.len() / block,
         "distance": distance_json(&fit.distance), "floor": distance_json(&fit.floor),
         "lags": lags, "regimes": states,
         "toml": format!("regimes = [\n{parameters}]\n"),
-    });
-    Ok(told.to_string())
+    }))
 }
 
 fn distance_json(distance: &Distance) -> Value {

@@ -180,8 +180,7 @@ pub struct Run {
 
 impl Run {
     /// Checks a specification, its machine, and every arm's settings.
-    pub fn new(json: &str) -> Result<Self, RunError> {
-        let spec: Spec = serde_json::from_str(json).map_err(|error| RunError::Spec(error.to_string()))?;
+    pub fn new(spec: Spec) -> Result<Self, RunError> {
         let machine = Machine::parse(&spec.machine)?;
         if spec.transactions > TRANSACTIONS_MOST || spec.warmup_transactions > TRANSACTIONS_MOST {
             return Err(RunError::Spec(format!("{TRANSACTIONS_MOST} transactions of a session in a block, at most")));
@@ -204,6 +203,11 @@ impl Run {
         });
         let machines = machines.collect::<Result<_, RunError>>()?;
         Ok(Self { spec, machines })
+    }
+
+    /// The same from JSON.
+    pub fn from_json(json: &str) -> Result<Self, RunError> {
+        Self::new(serde_json::from_str(json).map_err(|error| RunError::Spec(error.to_string()))?)
     }
 
     /// Runs all arms of a block and writes `calls/`, `waits/` and `metrics/` below `folder`.

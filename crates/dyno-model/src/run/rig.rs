@@ -163,9 +163,8 @@ pub struct Rig {
 const SLICE_NS: u64 = 1_000_000;
 
 impl Rig {
-    /// Checks the specification (JSON, [`RigSpec`]), builds the machine and starts the sessions.
-    pub fn new(json: &str) -> Result<Self, RunError> {
-        let spec: RigSpec = serde_json::from_str(json).map_err(|error| RunError::Spec(error.to_string()))?;
+    /// Checks the specification, builds the machine and starts the sessions.
+    pub fn new(spec: RigSpec) -> Result<Self, RunError> {
         let (jobs, inbox) = channel::<Job>();
         let (told, built) = channel();
         let work = move || {
@@ -183,6 +182,11 @@ impl Rig {
         let thread = thread.map_err(|error| RunError::Spec(format!("no thread: {error}")))?;
         built.recv().map_err(|_| RunError::Gone)??;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
+    }
+
+    /// The same from JSON.
+    pub fn from_json(json: &str) -> Result<Self, RunError> {
+        Self::new(serde_json::from_str(json).map_err(|error| RunError::Spec(error.to_string()))?)
     }
 
     fn ask<T: Send + 'static>(&self, what: impl FnOnce(&mut Bench) -> T + Send + 'static) -> Result<T, RunError> {
@@ -207,9 +211,8 @@ impl Rig {
         self.ask(|bench| bench.facts())
     }
 
-    /// Carries out a command (JSON, [`Command`]).
-    pub fn command(&self, json: &str) -> Result<(), RunError> {
-        let command: Command = serde_json::from_str(json).map_err(|error| RunError::Spec(error.to_string()))?;
+    /// Carries out a command.
+    pub fn command(&self, command: Command) -> Result<(), RunError> {
         self.ask(move |bench| bench.command(command))?.map_err(RunError::Cell)
     }
 }

@@ -7,7 +7,6 @@ block's parts. Its files are removed whatever happens.
 from __future__ import annotations
 
 import contextlib
-import json
 import secrets
 import time
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
     from dbdyno.bench.recorder import Recorder
+    from dbdyno.core_types import ProbeSpec
     from dbdyno.study.plan.plan import Plan
     from dbdyno.study.plan.schedule import Turn
 
@@ -56,7 +56,7 @@ class HostBench(QuietBench):
         if len(self.arms) == 2 and self.arms[0].paths == self.arms[1].paths:
             self.arms[1] = self.arms[1].with_files_beside("-again")
         seed = secrets.randbits(31) if seed is None else seed
-        spec = json.dumps({"seed": seed, "arms": [arm.spec() for arm in self.arms]})
+        spec: ProbeSpec = {"seed": seed, "arms": [arm.spec() for arm in self.arms]}
         self.probe = self.held.enter_context(contextlib.closing(_core.Probe(spec, secrets.randbits(63))))
         how = timing(plan.schedule, "slices" if len(plan.arms) > 1 else "turns")
         self.ready = Ready(plan, seed, how, blocks(plan, how, seed), _REASON if how.in_slices else "there is one arm")
@@ -71,7 +71,7 @@ class HostBench(QuietBench):
 
     def facts(self) -> Facts:
         """The machine, what lies under each path, and what a commit costs without any I/O."""
-        cost = json.loads(self.probe.cost(COST_COMMITS))
+        cost = self.probe.cost(COST_COMMITS)
         self.probe.open()
         arms = [arm_row(self.plan, about, changes={}) for about in self.plan.arms]
         for row, about, own in zip(arms, self.plan.arms, self.arms, strict=True):
@@ -110,10 +110,9 @@ class HostBench(QuietBench):
         slices = [(t.arm, t.slice, t.length_ns, t.transactions) for t in turns]
         words = ", ".join(dict.fromkeys(self.arms[t.arm].name for t in turns))
         block = recorder.planned.index
-        report = json.loads(recorder.wait(lambda: self.probe.run(block, slices), words, self.probe.progress))
+        report = recorder.wait(lambda: self.probe.run(block, slices), words, self.probe.progress)
         recorder.started_ns, recorder.ended_ns = report["started_ns"], report["ended_ns"]
-        report["wall_ns"] = report["ended_ns"] - report["started_ns"]
-        recorder.reports.append(report)
+        recorder.reports.append({**report, "wall_ns": report["ended_ns"] - report["started_ns"]})
 
     def progress(self) -> tuple[str, int]:
         """Of the commits so far."""
@@ -136,7 +135,7 @@ class HostBench(QuietBench):
         names = ("object_type", "object", "metric", "unit", "kind", "value")
         rows: list[dict[str, Any]] = [
             {"arm": arm.name, "source": "probe", "at_ns": at_ns, **dict(zip(names, row, strict=True))}
-            for arm, own in zip(self.arms, json.loads(self.probe.counters()), strict=True)
+            for arm, own in zip(self.arms, self.probe.counters(), strict=True)
             for row in own
         ]
         return rows + [{"arm": "", **{key: getattr(row, key) for key in _COLUMNS}} for row in host_counters()]

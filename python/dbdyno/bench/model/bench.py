@@ -12,7 +12,6 @@ time and is absent.
 from __future__ import annotations
 
 import contextlib
-import json
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -28,7 +27,9 @@ from dbdyno.study.plan.schedule import Timing, blocks
 from dbdyno.study.plan.typed import refusal
 
 if TYPE_CHECKING:
+    from dbdyno._core import ModelRun
     from dbdyno.bench.recorder import Recorder
+    from dbdyno.core_types import ModelArm, ModelSpec
     from dbdyno.study.plan.plan import Plan
     from dbdyno.study.plan.schedule import Turn
 
@@ -87,8 +88,8 @@ class ModelBench(QuietBench):
 
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
         """Runs all arms of a block; may be called from several threads. A stopped one left nothing."""
-        found = json.loads(self.core.block(recorder.planned.index, recorder.folder))
-        if found.get("stopped"):
+        found = self.core.block(recorder.planned.index, recorder.folder)
+        if found["stopped"]:
             raise Interrupted
         recorder.started_ns, recorder.ended_ns = found["started_ns"], found["ended_ns"]
         recorder.rows = found["rows"]
@@ -115,11 +116,11 @@ def check_on_model(plan: Plan, machine: Machine) -> None:
     core_run(plan, machine, 0)
 
 
-def core_run(plan: Plan, machine: Machine, seed: int) -> Any:
+def core_run(plan: Plan, machine: Machine, seed: int) -> ModelRun:
     """The core's run: everything is checked, nothing is run. Raises `ModelError`."""
     from dbdyno import _core
 
-    arms = [
+    arms: list[ModelArm] = [
         {
             "name": arm.name,
             "settings": arm.settings,
@@ -128,14 +129,14 @@ def core_run(plan: Plan, machine: Machine, seed: int) -> Any:
         }
         for arm in plan.arms
     ]
-    spec = {
+    spec: ModelSpec = {
         "machine": machine.toml,
         "seed": seed,
         "transactions": plan.schedule.transactions,
         "warmup_transactions": plan.schedule.warmup_transactions,
         "arms": arms,
     }
-    return _core.ModelRun(json.dumps(spec))
+    return _core.ModelRun(spec)
 
 
 def _arm(plan: Plan, at: int, machine: Machine) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -201,10 +200,8 @@ class PostgresBench:
         block = recorder.planned.index
         words = ", ".join(dict.fromkeys(self._name(t.arm) for t in turns))
         with self.observer.stretch(block, arm):
-            answer = recorder.wait(lambda: self.load.run(block, slices), words, self.load.progress)
-        report = json.loads(answer)
-        report["wall_ns"] = report["ended_ns"] - report["started_ns"]
-        recorder.reports.append(report)
+            report = recorder.wait(lambda: self.load.run(block, slices), words, self.load.progress)
+        recorder.reports.append({**report, "wall_ns": report["ended_ns"] - report["started_ns"]})
 
     def _connect(self, arm: int) -> None:
         try:

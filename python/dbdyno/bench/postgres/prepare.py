@@ -6,11 +6,10 @@ nothing.
 from __future__ import annotations
 
 import contextlib
-import json
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.bench.protocol import Ready
 from dbdyno.errors import PlanError, TargetError
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.bench.postgres.settings import SettingChange
+    from dbdyno.core_types import LoadArm, LoadSpec
 
 
 EMBEDDED_SESSIONS = 180
@@ -47,10 +47,10 @@ class Prepared(Ready):
 
     arms: list[ReadyArm] = field(default_factory=list)
 
-    def load_spec(self) -> str:
-        """The specification for the load generator, as JSON. Holds passwords: keep it in memory."""
+    def load_spec(self) -> LoadSpec:
+        """The specification for the load generator. Holds passwords: keep it in memory."""
         arms = [_arm_spec(self.plan, ready) for ready in self.arms]
-        return json.dumps({"seed": self.seed, "protocol": self.plan.workload.protocol, "arms": arms})
+        return {"seed": self.seed, "protocol": self.plan.workload.protocol, "arms": arms}
 
 
 @contextlib.contextmanager
@@ -226,7 +226,7 @@ def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
     return ReadyArm(arm, target, changes, arm.protocol or plan.workload.protocol)
 
 
-def _arm_spec(plan: Plan, ready: ReadyArm) -> dict[str, Any]:
+def _arm_spec(plan: Plan, ready: ReadyArm) -> LoadArm:
     from dbdyno.bench.postgres.settings import connection_options, session_sql
     from dbdyno.bench.postgres.watch import application_names
 

@@ -7,7 +7,6 @@ system's temporary folder until the question is answered.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +21,8 @@ from dbdyno.model.machine import Machine, machine_of
 if TYPE_CHECKING:
     import duckdb
 
+    from dbdyno.core_types import ModelArm, ModelSpec
+
 
 @dataclass(frozen=True)
 class Arm:
@@ -32,7 +33,7 @@ class Arm:
     sessions: int = 1
     settings: Mapping[str, str] = field(default_factory=dict)
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> ModelArm:
         """As the core takes it."""
         return {
             "name": self.name,
@@ -93,14 +94,14 @@ class Bench:
 
         from dbdyno import _core
 
-        spec = {
+        spec: ModelSpec = {
             "machine": machine_of(machine).toml,
             "seed": self.seed,
             "transactions": transactions,
             "warmup_transactions": warmup,
             "arms": [arm.spec() for arm in arms],
         }
-        run = _core.ModelRun(json.dumps(spec))
+        run = _core.ModelRun(spec)
         with tempfile.TemporaryDirectory(prefix="dbdyno-claims-") as scratch:
             folder = Path(scratch)
 

@@ -1,0 +1,180 @@
+"""What crosses between Python and the Rust core: specifications that go in, reports that come out.
+
+The core takes and gives plain dicts with these keys (`crates/dyno-python/src/values.rs`); no text in
+between. The structures in Rust are their source: a key that is unknown there is refused, and tests
+hold the keys of each report against these types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NotRequired, TypedDict
+
+
+class Script(TypedDict):
+    """One script of an arm, in pgbench's language."""
+
+    name: str
+    text: str
+    weight: NotRequired[int]
+
+
+class LoadArm(TypedDict):
+    """One arm of a load: where, what, how many sessions."""
+
+    name: str
+    connection: Mapping[str, Any]
+    scripts: Sequence[Script]
+    sessions: int
+    session_sql: NotRequired[Sequence[str]]
+    protocol: NotRequired[str | None]
+    rate_per_s: NotRequired[float | None]
+    latency_limit_ns: NotRequired[int | None]
+    max_tries: NotRequired[int]
+    variables: NotRequired[Mapping[str, str]]
+    statement_timeout_ms: NotRequired[int | None]
+    pooled: NotRequired[bool]
+
+
+class LoadSpec(TypedDict):
+    """What `Load` needs."""
+
+    seed: int
+    arms: Sequence[LoadArm]
+    protocol: NotRequired[str]
+    clock: NotRequired[str]
+
+
+class ArmReport(TypedDict):
+    """One arm in one block."""
+
+    arm: int
+    transactions: int
+    errors: int
+    retries: int
+    skipped: int
+    busy_ns: int
+    lag_max_ns: int
+    first_error: str | None
+
+
+class LoadReport(TypedDict):
+    """One block of a load."""
+
+    started_ns: int
+    ended_ns: int
+    reconnects: int
+    cpu_ns: int
+    threads: int
+    interrupted: bool
+    arms: list[ArmReport]
+    error_codes: list[str]
+
+
+class ProbeSpec(TypedDict):
+    """What `Probe` needs; the keys of an arm are those of docs/probe.md."""
+
+    seed: int
+    arms: Sequence[Mapping[str, Any]]
+
+
+class ProbeReport(TypedDict):
+    """One block of a probe."""
+
+    started_ns: int
+    ended_ns: int
+    reconnects: int
+    cpu_ns: int
+    arms: list[ArmReport]
+
+
+class ProbeCost(TypedDict):
+    """What a write of an arm costs on a sink."""
+
+    commits: int
+    write_ns: int
+    cpu_ns: int
+
+
+class ModelArm(TypedDict):
+    """One arm of a modelled run."""
+
+    name: str
+    sessions: int
+    workload: Mapping[str, Any]
+    settings: NotRequired[Mapping[str, str]]
+
+
+class ModelSpec(TypedDict):
+    """What `ModelRun` needs."""
+
+    machine: str
+    seed: int
+    transactions: int
+    arms: Sequence[ModelArm]
+    warmup_transactions: NotRequired[int]
+
+
+class ModelArmReport(ArmReport):
+    """One arm in one block of virtual time."""
+
+    virtual_ns: int
+    events: int
+
+
+class ModelReport(TypedDict):
+    """All arms of a block of virtual time, and what simulating them took."""
+
+    arms: list[ModelArmReport]
+    reconnects: int
+    cpu_ns: int
+    wall_ns: int
+
+
+class Invariants(TypedDict):
+    """What must hold of a model at the end of a block."""
+
+    little: bool
+    stations: int
+    ledgers: bool
+    sessions: int
+    conservation: bool
+
+
+class ModelBlock(TypedDict):
+    """One block of a modelled run; `stopped`: it left nothing behind."""
+
+    rows: int
+    waits: int
+    report: ModelReport
+    started_ns: int
+    ended_ns: int
+    hash: str
+    invariants: Invariants
+    stopped: bool
+
+
+class ModelMachine(TypedDict):
+    """A machine as it is shown."""
+
+    title: str
+    databases: list[dict[str, Any]]
+    parts: list[dict[str, Any]]
+    parameters: list[dict[str, Any]]
+
+
+class RackFacts(TypedDict):
+    """Everything about modelled cells that is not a metric."""
+
+    now_ns: int
+    database: str
+    transactions: int
+    events: int
+    cells: list[dict[str, Any]]
+
+
+class RackCollected(TypedDict):
+    """The metrics of a modelled cell: object type, object, name, value, unit, kind."""
+
+    at_ns: int
+    rows: list[tuple[str, str, str, float, str, str]]
