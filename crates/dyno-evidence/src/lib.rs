@@ -34,6 +34,7 @@ pub mod private;
 mod read;
 pub mod table;
 mod table_read;
+mod values;
 mod waits;
 mod words;
 

@@ -18,7 +18,7 @@ use zstd::bulk::Compressor;
 
 use crate::NONE;
 use crate::chunk::{PAGE_ROWS, Pages, Presence, compressed, varint};
-use crate::table::Values;
+use crate::values::Values;
 
 /// Differences of a block.
 const BLOCK: usize = 256;

@@ -19,7 +19,7 @@ use zstd::bulk::Compressor;
 use crate::EvidenceError;
 use crate::numbers::NumbersColumn;
 use crate::private::{aside_of, create_file, create_folder};
-use crate::table::Values;
+use crate::values::Values;
 use crate::words::{WordsColumn, is_words};
 
 /// Rows after which a row group is closed: the most that a writer keeps in memory.

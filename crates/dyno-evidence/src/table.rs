@@ -27,34 +27,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::BooleanArray;
-use arrow_array::builder::{ArrayBuilder, StringBuilder};
 use arrow_schema::{DataType, Field, Schema};
 
 use crate::EvidenceError;
 use crate::part::{Cells, Part, Shape};
 
 pub use crate::table_read::{Rows, TableRows, read_table};
-
-/// What a column holds, and what stands for a missing value where it is optional.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Whole numbers; [`NONE`] is missing.
-    I64,
-    /// Whole numbers without sign; never missing.
-    U64,
-    /// Small whole numbers; never missing.
-    U32,
-    /// Tiny whole numbers; 255 is missing.
-    U8,
-    /// Flags; never missing.
-    Bool,
-    /// Few different texts, as numbers into a list; `u32::MAX` is missing.
-    Words,
-    /// Texts.
-    Text,
-    /// Texts that come again and again.
-    Repeated,
-}
+pub use crate::values::{Kind, Texts, Values};
 
 /// A column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,94 +58,12 @@ impl Column {
     }
 }
 
-/// Texts of a column.
-#[derive(Debug, Default)]
-pub struct Texts(StringBuilder);
-
-impl Texts {
-    /// Adds a text, or its absence.
-    pub fn push(&mut self, text: Option<&str>) {
-        self.0.append_option(text);
-    }
-
-    /// Adds bytes as text; what is no UTF-8 is replaced.
-    pub fn push_bytes(&mut self, bytes: &[u8]) {
-        self.0.append_value(String::from_utf8_lossy(bytes));
-    }
-}
-
-/// A column's values.
-#[derive(Debug)]
-pub enum Values {
-    /// For [`Kind::I64`].
-    I64(Vec<i64>),
-    /// For [`Kind::U64`].
-    U64(Vec<u64>),
-    /// For [`Kind::U32`].
-    U32(Vec<u32>),
-    /// For [`Kind::U8`].
-    U8(Vec<u8>),
-    /// For [`Kind::Bool`].
-    Bool(Vec<bool>),
-    /// For [`Kind::Words`]: numbers into the list of words.
-    Words(Vec<u32>, Vec<String>),
-    /// For [`Kind::Text`] and [`Kind::Repeated`].
-    Text(Texts),
-}
-
-impl Values {
-    /// Number of values.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::I64(values) => values.len(),
-            Self::U64(values) => values.len(),
-            Self::U32(values) | Self::Words(values, _) => values.len(),
-            Self::U8(values) => values.len(),
-            Self::Bool(values) => values.len(),
-            Self::Text(texts) => texts.0.len(),
-        }
-    }
-
-    /// Whether there is no value.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Takes the values out and keeps their room.
-    pub fn clear(&mut self) {
-        match self {
-            Self::I64(values) => values.clear(),
-            Self::U64(values) => values.clear(),
-            Self::U32(values) => values.clear(),
-            Self::U8(values) => values.clear(),
-            Self::Bool(values) => values.clear(),
-            Self::Words(numbers, words) => {
-                numbers.clear();
-                words.clear();
-            }
-            Self::Text(texts) => *texts = Texts::default(),
-        }
-    }
-
-    fn is_of(&self, kind: Kind) -> bool {
-        match self {
-            Self::I64(_) => kind == Kind::I64,
-            Self::U64(_) => kind == Kind::U64,
-            Self::U32(_) => kind == Kind::U32,
-            Self::U8(_) => kind == Kind::U8,
-            Self::Bool(_) => kind == Kind::Bool,
-            Self::Words(..) => kind == Kind::Words,
-            Self::Text(_) => matches!(kind, Kind::Text | Kind::Repeated),
-        }
-    }
-
-    /// As the part takes them: what our own encoders do not store, as an array.
-    fn cells(&mut self) -> Cells<'_> {
-        match self {
-            Self::Bool(values) => Cells::Array(Arc::new(BooleanArray::from(values.clone()))),
-            Self::Text(texts) => Cells::Array(Arc::new(texts.0.finish())),
-            values => Cells::Values(values),
-        }
+/// As the part takes them: what our own encoders do not store, as an array.
+fn cells(values: &mut Values) -> Cells<'_> {
+    match values {
+        Values::Bool(values) => Cells::Array(Arc::new(BooleanArray::from(values.clone()))),
+        Values::Text(texts) => Cells::Array(Arc::new(texts.array())),
+        values => Cells::Values(values),
     }
 }
 
@@ -204,7 +101,7 @@ impl Table {
         if !is_sound {
             return Err(EvidenceError::Shape("values that are not the table's".to_owned()));
         }
-        let cells: Vec<Cells<'_>> = values.iter_mut().map(Values::cells).collect();
+        let cells: Vec<Cells<'_>> = values.iter_mut().map(cells).collect();
         self.part.write_cells(&cells, rows)?;
         drop(cells);
         values.iter_mut().for_each(Values::clear);

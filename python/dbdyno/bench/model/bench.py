@@ -93,7 +93,7 @@ class ModelBench(QuietBench):
             raise Interrupted
         recorder.started_ns, recorder.ended_ns = found["started_ns"], found["ended_ns"]
         recorder.rows = found["rows"]
-        recorder.reports.append(found["report"])
+        recorder.reports.append({**found["report"]})
         recorder.own = {"hash": found["hash"], "invariants": found["invariants"]}
 
     def progress(self) -> tuple[str, int]:
