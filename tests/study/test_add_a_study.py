@@ -1,0 +1,44 @@
+"""A new study is one file: the one of docs/how-to/add-a-study.md is listed and run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from command_line import dbdyno
+from dbdyno.evidence.run import find_run
+from dbdyno.study.library import STUDIES
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "add-a-study.md"
+(CODE,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of its own, and the study in the library."""
+    module: dict[str, object] = {"__name__": "commit_wait"}
+    exec(compile(CODE, str(PAGE), "exec"), module)
+    monkeypatch.setitem(STUDIES, "commit-wait", module["STUDY"])  # type: ignore[misc]
+    monkeypatch.chdir(tmp_path)
+
+
+def test_it_is_listed_with_its_factor():
+    assert "commit-wait" in dbdyno("studies").stdout
+    shown = dbdyno("studies", "commit-wait").stdout
+    assert "synchronous_commit" in shown and "on,off" in shown
+
+
+def test_it_runs_and_answers(tmp_path: Path):
+    done = dbdyno("run", "commit-wait", "--quick", "--blocks", "2", "--seed", "1")
+    assert done.returncode in (0, 1), done.stderr
+    manifest = find_run("last", tmp_path / "runs").manifest
+    assert (manifest["study"], manifest["status"]) == ("commit-wait", "complete")
+    assert [arm["name"] for arm in manifest["arms"]] == ["synchronous_commit on", "synchronous_commit off"]
+
+
+def test_a_value_of_its_factor_that_the_server_refuses_is_told_before_anything_runs(tmp_path: Path):
+    done = dbdyno("run", "commit-wait", "--set", "synchronous_commit=on,sometimes")
+    assert done.returncode == 2 and "sometimes" in done.stderr
+    assert not (tmp_path / "runs").exists()
