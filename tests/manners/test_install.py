@@ -22,7 +22,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "abi3" in wheel.name
     subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
     programs = place / "venv" / "bin"
-    pip = [programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [programs / "python", "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]
     pinned = ["--constraint", ROOT / "requirements.txt"]
     done = subprocess.run([*pip, *pinned, f"{wheel}[embedded]"], check=False, capture_output=True, text=True)
     if done.returncode and "No matching distribution" in done.stderr:
