@@ -131,7 +131,10 @@ class _Reader:
         self.close()
         if not two:
             return "a statistic with one number instead of two"
-        self._add(text.rstrip(":").rstrip(), self.group or self.section, value, number)
+        statistic = text.rstrip(":").rstrip()
+        if not statistic:
+            return "numbers of a statistic without a name"
+        self._add(statistic, self.group or self.section, value, number)
         return None
 
     def _add(self, name: str, item: str, text: str, line: int) -> None:
