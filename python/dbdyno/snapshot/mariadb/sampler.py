@@ -12,32 +12,18 @@ Without PROCESS only our own user's sessions are visible.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
-from dbdyno.bench.postgres.poll import Poller
+from dbdyno.bench.poll import Poller
 from dbdyno.errors import Error
 from dbdyno.snapshot.mariadb.connection import Address, connect, driver
+from dbdyno.snapshot.sampled import Seen, activity
 from dbdyno.snapshot.view import Column, Options, View
 
-BLOCKED_EVERY_NS = 1_000_000_000
 STATEMENT_TIMEOUT_MS = 2000
 _IDLE = "('Sleep', 'Daemon', 'Binlog Dump', 'Slave_IO', 'Slave_SQL', 'Slave_worker')"
 
-ACTIVITY = (
-    Column("at_us", "key", "us", "BIGINT"),
-    Column("session", "key", "count", "BIGINT"),
-    Column("kind", "text", "text", "VARCHAR"),
-    Column("datname", "text", "text", "VARCHAR"),
-    Column("usename", "text", "text", "VARCHAR"),
-    Column("application", "text", "text", "VARCHAR"),
-    Column("statement", "text", "text", "VARCHAR"),
-    Column("state", "text", "text", "VARCHAR"),
-    Column("event_type", "text", "text", "VARCHAR"),
-    Column("event", "text", "text", "VARCHAR"),
-    Column("transaction_us", "gauge", "us", "BIGINT"),
-)
-"""One row per session and look."""
+ACTIVITY = activity("VARCHAR")
 
 BLOCKED = (
     Column("at_us", "key", "us", "BIGINT"),
@@ -144,21 +130,11 @@ class Sampler(Poller):
         self.failures = (Error, driver().Error, OSError)
         self._address = address
         self._sql = ""
-        self._seen: list[str] = []
-        self._blocked: list[str] = []
-        self._asked_ns = 0
-        self._taken = 0
+        self._seen = Seen(ACTIVITY, BLOCKED)
 
     def take(self) -> tuple[list[View], int]:
         """The views `activity` and `blocked`, and the number of looks, since the last call."""
-        with self._lock:
-            seen, self._seen = self._seen, []
-            blocked, self._blocked = self._blocked, []
-            looks, self._taken = self.samples - self._taken, self.samples
-        return [
-            View("activity", "now", ACTIVITY, "".join(seen).encode()),
-            View("blocked", "now", BLOCKED, "".join(blocked).encode()),
-        ], looks
+        return self._seen.take(self.samples)
 
     def _connect(self) -> Any:
         connection = connect(self._address, Options(statement_timeout_ms=STATEMENT_TIMEOUT_MS))
@@ -174,10 +150,7 @@ class Sampler(Poller):
             cursor.execute(self._sql)
             sessions, waiters = cursor.fetchone() or (None, None)
             blocked = None
-            if waiters and time.monotonic_ns() - self._asked_ns >= BLOCKED_EVERY_NS:
-                self._asked_ns = time.monotonic_ns()
+            if waiters and self._seen.asks_who_blocks():
                 cursor.execute(_BLOCKING)
                 (blocked,) = cursor.fetchone()
-        with self._lock:
-            self._seen += [sessions, "\n"] if sessions else []
-            self._blocked += [blocked, "\n"] if blocked else []
+        self._seen.add(sessions, blocked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbdyno.bench.postgres.poll import Poller
+from dbdyno.bench.poll import Poller
 from dbdyno.errors import Error
 from dbdyno.snapshot.oracle.connection import Address, connect, driver
 from dbdyno.snapshot.oracle.scripts import script

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.postgres.poll import PostgresPoller
+from dbdyno.snapshot.sampled import Seen, activity
 from dbdyno.snapshot.view import Column, View
 
 if TYPE_CHECKING:
@@ -30,22 +31,8 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 PERIOD_NS = 1_000_000_000
-BLOCKED_EVERY_NS = 1_000_000_000
 
-ACTIVITY = (
-    Column("at_us", "key", "us", "BIGINT"),
-    Column("session", "key", "count", "BIGINT"),
-    Column("kind", "text", "text", "VARCHAR"),
-    Column("datname", "text", "text", "VARCHAR"),
-    Column("usename", "text", "text", "VARCHAR"),
-    Column("application", "text", "text", "VARCHAR"),
-    Column("statement", "text", "count", "BIGINT"),
-    Column("state", "text", "text", "VARCHAR"),
-    Column("event_type", "text", "text", "VARCHAR"),
-    Column("event", "text", "text", "VARCHAR"),
-    Column("transaction_us", "gauge", "us", "BIGINT"),
-)
-"""One row per session and look."""
+ACTIVITY = activity("BIGINT")
 
 BLOCKED = (
     Column("at_us", "key", "us", "BIGINT"),
@@ -144,22 +131,12 @@ class Sampler(PostgresPoller):
         seed: int = 0,
     ) -> None:
         super().__init__(target, period_ns=period_ns, clock=clock, seed=seed)
-        self._seen: list[str] = []
-        self._blocked: list[str] = []
-        self._asked_ns = 0
         self._statement: str | None = None
-        self._taken = 0
+        self._seen = Seen(ACTIVITY, BLOCKED)
 
     def take(self) -> tuple[list[View], int]:
         """The views `activity` and `blocked`, and the number of looks, since the last call."""
-        with self._lock:
-            seen, self._seen = self._seen, []
-            blocked, self._blocked = self._blocked, []
-            looks, self._taken = self.samples - self._taken, self.samples
-        return [
-            View("activity", "now", ACTIVITY, "".join(seen).encode()),
-            View("blocked", "now", BLOCKED, "".join(blocked).encode()),
-        ], looks
+        return self._seen.take(self.samples)
 
     def _look(self, conn: Connection) -> None:
         if self._statement is None:
@@ -167,13 +144,10 @@ class Sampler(PostgresPoller):
         row = conn.execute(_looking(self._statement)).fetchone()
         sessions, waiters = row or (None, None)
         blocked = None
-        if waiters and self._clock() - self._asked_ns >= BLOCKED_EVERY_NS:
-            self._asked_ns = self._clock()
+        if waiters and self._seen.asks_who_blocks():
             found = conn.execute(_blocking(self._statement), [waiters]).fetchone()
             blocked = found[0] if found else None
-        with self._lock:
-            self._seen += [sessions, "\n"] if sessions else []
-            self._blocked += [blocked, "\n"] if blocked else []
+        self._seen.add(sessions, blocked)
 
 
 def _identifier(conn: Connection) -> str:
