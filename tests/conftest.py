@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["drawings"]
+
 # Processes that tests start keep what they compile: else each of them compiles the whole package, half a second of CPU.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
