@@ -80,10 +80,22 @@ def table(
     return made
 
 
+def are_plain(lines: Iterable[Sequence[str]]) -> bool:
+    """Whether every text is on one line, as wide as it is long, and of visible characters only."""
+    from rich.cells import cell_len
+
+    whole = " ".join(" ".join(cells) for cells in lines).replace(fmt.THIN, " ").replace("\xa0", " ")
+    return whole.isprintable() and (whole.isascii() or all(cell_len(sign) == 1 for sign in set(whole)))
+
+
 def item(console: Console, sign: str, words: Text | str) -> None:
     """A sign, and beside it words that wrap under themselves."""
     from rich.table import Table
 
+    text = words if isinstance(words, str) else words.plain
+    if console.no_color and len(text) < console.width - 2 and are_plain([[sign, text]]):
+        console.file.write(f"{sign} {text}\n")
+        return
     grid = Table.grid(padding=(0, 1))
     grid.add_column(width=1)
     grid.add_column(overflow="fold")

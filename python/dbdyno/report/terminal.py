@@ -175,18 +175,21 @@ def _table(table: Table, out: Console) -> None:
     body = [read(row) for row in kept_rows]
     _put_under_branches(kept_rows, columns, body, out.width, headed=table.headed)
     kept, dropped = _fitting(columns, body, out.width - (10 if judged else 0), headed=table.headed)
-    made = console.table(fmt.line(table.title or table.folded), [], [], padding=(0, 2, 0, 0))
-    made.show_header = table.headed
-    for at in kept:
-        _add_column(made, columns[at], at, body, headed=table.headed)
-    if judged:
-        made.add_column("")
-    for row, line in zip(kept_rows, body, strict=True):
-        style = {"sum": "bold", "dim": "dim"}.get(row.style, "")
-        marked = [console.plain(row.verdict, "yellow")] if judged else []
-        cells = [_styled(line[at], row, columns[at], style, first=at == kept[0]) for at in kept]
-        made.add_row(*cells, *marked)
-    out.print(made)
+    if not _put_lines(
+        table, [columns[at] for at in kept], kept_rows, [[line[at] for at in kept] for line in body], out
+    ):
+        made = console.table(fmt.line(table.title or table.folded), [], [], padding=(0, 2, 0, 0))
+        made.show_header = table.headed
+        for at in kept:
+            _add_column(made, columns[at], at, body, headed=table.headed)
+        if judged:
+            made.add_column("")
+        for row, line in zip(kept_rows, body, strict=True):
+            style = {"sum": "bold", "dim": "dim"}.get(row.style, "")
+            marked = [console.plain(row.verdict, "yellow")] if judged else []
+            cells = [_styled(line[at], row, columns[at], style, first=at == kept[0]) for at in kept]
+            made.add_row(*cells, *marked)
+        out.print(made)
     if table.note:
         console.item(out, " ", console.plain(table.note, "dim"))
     left = table.left_out + len(table.rows) - len(kept_rows)
@@ -195,6 +198,27 @@ def _table(table: Table, out: Console) -> None:
         more.append("not shown for want of width: " + ", ".join(dropped))
     if more:
         console.item(out, " ", console.plain("; ".join(more) + " (--format json has all)", "dim"))
+
+
+def _put_lines(
+    table: Table, columns: Sequence[Column], rows: Sequence[Row], body: list[list[str]], out: Console
+) -> bool:
+    """Writes a table without colours in which nothing folds, ten times as fast as laying it out; whether it is one."""
+    title = fmt.line(table.title or table.folded)
+    heads = [column.label if column.kind not in _UNNAMED else "" for column in columns]
+    lines = [heads, *body] if table.headed else body
+    if not out.no_color or not body or any(row.verdict for row in rows) or not console.are_plain(lines):
+        return False
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    whole = sum(widths) + 2 * (len(widths) - 1)
+    if whole > out.width or len(title) > whole:
+        return False
+    places = [
+        f"{{:{'<' if shown.is_left(column) else '>'}{width}}}" for column, width in zip(columns, widths, strict=True)
+    ]
+    line = "  ".join(places).format
+    out.file.write("".join([f"{title}\n"] * bool(title) + [f"{line(*cells)}\n" for cells in lines]))
+    return True
 
 
 def _put_under_branches(
