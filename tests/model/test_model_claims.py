@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from dbdyno.cli.main import cli
 from dbdyno.errors import ModelError
 from dbdyno.model.claims import NAMES, claims, hold
 from dbdyno.model.claims.base import BASES, LOAD_CHOSEN, Claim, Part, interval, told, verdict
-from dbdyno.model.claims.bench import Arm, Bench
+from dbdyno.model.claims.bench import Arm, Bench, Evidence
 
 DOCS = Path(__file__).parents[2] / "docs" / "explanation" / "model.md"
 
@@ -108,6 +110,34 @@ def test_shares_are_measured_with_two_databases():
     assert light == pytest.approx(0.5, abs=0.05)
     assert none == pytest.approx(0.5, abs=0.03)
     assert wait > 2
+
+
+class SmallBench(Bench):
+    """Few transactions: whether a claim can be measured, not whether it holds."""
+
+    @contextlib.contextmanager
+    def run(self, machine: str, arms: Sequence[Arm], *, transactions: int, warmup: int = 50) -> Iterator[Evidence]:
+        with super().run(machine, arms, transactions=min(transactions, 20), warmup=min(warmup, 2)) as evidence:
+            yield evidence
+
+
+@pytest.mark.parametrize("claim", claims(), ids=lambda claim: claim.name)
+def test_every_claim_can_be_measured(claim: Claim):
+    """A range that a parameter got refused one of the fifteen, and the command ended without the others."""
+    parts = claim.measure(SmallBench(2, 1, lambda: None))
+    assert parts and all(part.values for part in parts)
+
+
+def test_a_claim_that_cannot_be_measured_does_not_cost_the_others(monkeypatch: pytest.MonkeyPatch):
+    def fails(_: Bench) -> list[Part]:
+        raise ModelError("keys = 0: must be 1 or more", where="arm a")
+
+    good = Claim("N1", "made", "made", "mechanism", lambda _: [Part("a", [1.2, 1.2], low=1.0)])
+    monkeypatch.setattr("dbdyno.model.claims.claims", lambda _: [Claim("N0", "x", "y", "mechanism", fails), good])
+    page = hold(replications=2)
+    assert [entry["verdict"] for entry in page["claims"]] == ["cannot tell", "holds"]
+    assert "keys = 0" in page["claims"][0]["error"]
+    assert page["title"] == "1 of 2 claims hold"
 
 
 def test_forms_of_output():

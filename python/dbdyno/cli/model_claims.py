@@ -26,7 +26,7 @@ def command(only: str, replications: int, seed: int | None, form: str | None, ou
     """Validate the model against the published results N1 to N15: expected range, result, confirmed or not.
 
     Every number comes out of a run on a built-in machine; nothing is stored. Exit 1 if a claim
-    does not hold.
+    does not hold, 2 if one could not be measured.
 
     \b
     dbdyno model claims
@@ -44,5 +44,7 @@ def command(only: str, replications: int, seed: int | None, form: str | None, ou
     page = hold(only.split(","), replications=replications, seed=SEED if seed is None else seed, told_of=told_of)
     told_of("")
     show_page(page, form, output)
+    if any("error" in claim for claim in page["claims"]):
+        raise click.exceptions.Exit(2)
     if any(claim["verdict"] == "does not hold" for claim in page["claims"]):
         raise click.exceptions.Exit(1)

@@ -19,7 +19,7 @@ parameters! {
         /// rows of a block of the table
         rows_per_block: u64 = 70, from "assumed: rows of 100 bytes", in 1.0..=1e6;
         /// keys of a block of the index
-        keys_per_leaf: u64 = 450, from "assumed: entries of 16 bytes", in 2.0..=1e6;
+        keys_per_leaf: u64 = 450, from "assumed: entries of 16 bytes", in 2.0..=1e9;
         /// CPU of a lookup, blocks not counted; median
         cpu_us: f64 = 30.0, from "assumed: order of size";
         /// spread of it: of the natural logarithm

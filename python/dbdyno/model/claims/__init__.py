@@ -56,7 +56,8 @@ def hold(
     seed: int = SEED,
     told_of: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Measures claims and returns the page about them. `told_of` hears what is under way.
+    """Measures claims and returns the page about them; one that cannot be measured has an `error` and costs no other.
+    `told_of` hears what is under way.
 
     Raises:
         ModelError: no such claim, or fewer than 2 replications.
@@ -91,7 +92,11 @@ def _held(claim: Claim, replications: int, seed: int, told_of: Callable[[str], N
     told_of(f"{claim.name}: {claim.title}")
     number, most = replications, GROWTH * replications
     while True:
-        entry = told(claim, claim.measure(Bench(number, seed, one)))
+        try:
+            entry = told(claim, claim.measure(Bench(number, seed, one)))
+        except ModelError as error:
+            entry = told(claim, [])
+            entry |= {"error": str(error), "notes": [f"could not be measured: {error}", *entry["notes"]]}
         if entry["steady"] or number >= most:
             return {**entry, "replications": number, "seconds": round(time.monotonic() - begun, 2)}
         number = min(2 * number, most)
