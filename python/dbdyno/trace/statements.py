@@ -183,7 +183,8 @@ def _complete(traces: Traces, shown: list[dict[str, Any]]) -> None:
     traces.connection.execute("create or replace temp table shown as select unnest($1::varchar[]) as key", [keys])
     waits = _waits(traces)
     plans = plans_by_key(traces)
-    parents, children = _relatives(traces, "p", "c"), _relatives(traces, "c", "p")
+    traces.connection.execute(_RELATIONS)
+    parents, children = _relatives(traces, "caller", "called"), _relatives(traces, "called", "caller")
     for entry in shown:
         key = entry["statement"]
         entry |= {
@@ -218,16 +219,26 @@ def _waits(traces: Traces) -> dict[str, list[dict[str, Any]]]:
     )
 
 
+# Who called whom, by statement: few rows, however many calls there are.
+_RELATIONS = """
+create or replace temp table relations as
+select p.statement as caller, c.statement as called, count(*) as calls, sum(c.elapsed_ns)::bigint as elapsed_ns
+from (select statement, parent, elapsed_ns from calls where parent is not null) c
+join (select statement, call from calls) p on p.call = c.parent
+group by all
+"""
+
+
 def _relatives(traces: Traces, wanted: str, given: str) -> dict[str, list[dict[str, Any]]]:
-    """Statements that called those shown (`wanted` p) or that they called (`wanted` c)."""
+    """Statements that called those shown (`wanted` caller) or that they called (`wanted` called)."""
     return _of_each(
         traces.rows(
             f"""
-            select g.key as of, w.key as statement, any_value(w.text) as text, count(*) as calls,
-                   sum(c.elapsed_ns)::bigint as elapsed_ns
-            from calls c join calls p on p.call = c.parent
-            join keys w on w.statement is not distinct from {wanted}.statement
-            join keys g on g.statement is not distinct from {given}.statement
+            select g.key as of, w.key as statement, any_value(w.text) as text, sum(r.calls)::bigint as calls,
+                   sum(r.elapsed_ns)::bigint as elapsed_ns
+            from relations r
+            join keys w on w.statement is not distinct from r.{wanted}
+            join keys g on g.statement is not distinct from r.{given}
             where g.key in (select key from shown) and w.key <> g.key
             group by g.key, w.key order by elapsed_ns desc, w.key
             """  # noqa: S608
