@@ -9,7 +9,6 @@ files where there are several; in one run against another, by how much its own e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import TraceError
@@ -17,6 +16,7 @@ from dbdyno.study.analysis import traces_page, traces_verdict
 from dbdyno.study.analysis.analyse import cleaned
 from dbdyno.study.analysis.contract import SCHEMA
 from dbdyno.study.analysis.pictures import distribution, tail
+from dbdyno.study.analysis.traces_question import Question
 from dbdyno.trace.account import account
 from dbdyno.trace.blocks import QUANTILES, SEVERAL, Blocks, cut, per_block, population, unit_of
 from dbdyno.trace.causes import Explained, contributions, explain
@@ -34,24 +34,7 @@ if TYPE_CHECKING:
     from dbdyno.stats.blocks import BlockComparison
     from dbdyno.stats.stratified import Stratum
 
-LEVEL, THRESHOLD = 0.95, 0.02
-SINGLE = 0.5
-"""Where calls made once hold more than this share of the difference, nothing says it repeats."""
-
 Sets = tuple[Traces, Traces]
-
-
-@dataclass(frozen=True)
-class Question:
-    """How two sets are compared. `names` are shown; `event` makes its waits the population; `pair`
-    is a pattern that pairs their files."""
-
-    names: tuple[str, str] = ("A", "B")
-    event: str | None = None
-    merge_literals: bool = False
-    level: float = LEVEL
-    threshold: float = THRESHOLD
-    pair: str | None = None
 
 
 def compare_traces(base: Traces, other: Traces, question: Question | None = None) -> dict[str, Any]:

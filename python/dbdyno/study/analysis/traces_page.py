@@ -11,7 +11,7 @@ from dbdyno.trace.page import facts
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
-    from dbdyno.study.analysis.compare_traces import Question
+    from dbdyno.study.analysis.traces_question import Question
     from dbdyno.trace.account import Account
     from dbdyno.trace.causes import Explained
 

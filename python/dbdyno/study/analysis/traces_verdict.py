@@ -14,7 +14,7 @@ from dbdyno.trace.source import Traces
 if TYPE_CHECKING:
     from dbdyno.stats.blocks import BlockComparison
     from dbdyno.stats.decide import Verdict
-    from dbdyno.study.analysis.compare_traces import Question
+    from dbdyno.study.analysis.traces_question import Question
     from dbdyno.trace.blocks import Blocks
     from dbdyno.trace.causes import Explained
     from dbdyno.trace.pairs import Pairs
@@ -24,6 +24,8 @@ REASONS = 5
 REASON_LEAST = 0.04
 """A reason stands in the verdict from this share of the difference on, or the longer time."""
 ALONE = 5
+SINGLE = 0.5
+"""Where calls made once hold more than this share of the difference, nothing says it repeats."""
 
 
 def verdict(
@@ -35,8 +37,6 @@ def verdict(
     once: float,
 ) -> dict[str, Any]:
     """The decision, the two numbers, the reasons in words, and what the interval means."""
-    from dbdyno.study.analysis.compare_traces import SINGLE
-
     lead = found.arms[0].headline
     decision = lead.decision
     if once > SINGLE and decision in ("faster", "slower", PROVISIONAL):
