@@ -26,7 +26,7 @@ FILES_IN_CIRCLES = {
     "dyno-trace": 4,
 }
 """How many files of a crate stand in circles at most; of a crate that is not named, none."""
-CIRCLES_IN_PYTHON = 3
+CIRCLES_IN_PYTHON = 2
 
 _USE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?use\s+((?:crate|super|self)::[^;]+);", re.MULTILINE)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.study.analysis.cells import METRICS, SKIPPED, Turn, compared
+from dbdyno.study.analysis.cells_turns import METRICS, SKIPPED, Turn, compared
 from dbdyno.study.analysis.gates import conclude, rows, withheld_from
 from dbdyno.study.analysis.race import COUNTERS, share_over_blocks
 
