@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from psycopg.conninfo import make_conninfo
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.decisions import WITHHOLDING
 
 
 @pytest.fixture(scope="session")
@@ -43,12 +45,24 @@ class Lab:
         return [sys.executable, "-m", "dbdyno", *arguments]
 
     def __call__(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        """Runs a command and checks its exit code; `compare` may say 1, "an arm is slower"."""
+        """Runs a command and checks its exit code; `compare` may say 1, "an arm is slower", and `run` may, where
+        the machine of the tests was not steady: other tests run beside this one."""
         done = dbdyno(*arguments, cwd=self.folder, **ENVIRONMENT)
-        allowed = {0, 1} if arguments[0] == "compare" and code == 0 else {code}
+        allowed = {code}
+        if code == 0 and (arguments[0] == "compare" or (arguments[0] == "run" and self.was_unsteady())):
+            allowed = {0, 1}
         assert done.returncode in allowed, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         return done
+
+    def was_unsteady(self) -> bool:
+        """Whether the gates that withhold a run's verdict are of the machine alone: it sped up or slowed down."""
+        analyses = sorted((self.folder / "runs").glob("*/analysis.json"))
+        if not analyses:
+            return False
+        gates = json.loads(analyses[-1].read_text())["gates"]
+        failed = {gate["code"] for gate in gates if gate["ok"] is False} & set(WITHHOLDING)
+        return bool(failed) and failed <= {"level", "difference"}
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Starts a command and lets it run."""

@@ -31,10 +31,19 @@ def rows(dbdyno: Command, sql: str) -> list[dict[str, object]]:
     return json.loads(done.stdout)
 
 
+def carried_out(done: subprocess.CompletedProcess[str]) -> bool:
+    """Whether a probe that came to its end gave a number: a gate withholds it, with exit code 1, where the
+    disk of a busy machine was not steady. Its evidence is whole either way."""
+    assert done.returncode in (0, 1), done.stderr
+    words = done.stdout.splitlines()[1]
+    assert words.startswith("NO VERDICT" if done.returncode else ("MEASURED", "FASTER", "SLOWER", "CANNOT", "SAME"))
+    return done.returncode == 0
+
+
 def test_a_probe_leaves_evidence_a_report_and_no_file(dbdyno: Command, tmp_path: Path) -> None:
     done = dbdyno("probe", "redo", "redo.log", "--commits", "400", "--sessions", "4", *SMALL)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[1].startswith("MEASURED  A commit takes ")
+    if carried_out(done):
+        assert done.stdout.splitlines()[1].startswith("MEASURED  A commit takes ")
     assert "The probe itself costs" in done.stdout
     assert not (tmp_path / "redo.log").exists()
     run = find_run("last", tmp_path / "runs")
@@ -45,7 +54,7 @@ def test_a_probe_leaves_evidence_a_report_and_no_file(dbdyno: Command, tmp_path:
 
 def test_every_commit_is_in_the_evidence_with_its_wait(dbdyno: Command) -> None:
     done = dbdyno("probe", "redo", "redo.log", "--commits", "400", "--sessions", "4", "--size", "512,4KiB", *SMALL)
-    assert done.returncode == 0, done.stderr
+    carried_out(done)
     calls = rows(
         dbdyno,
         "select calls.kind, count(*) as n, sum(redo_bytes) as redo from calls"
@@ -74,7 +83,7 @@ def test_every_commit_is_in_the_evidence_with_its_wait(dbdyno: Command) -> None:
 
 def test_the_counters_of_a_race_add_up(dbdyno: Command, tmp_path: Path) -> None:
     done = dbdyno("probe", "redo", "one", "two", "--race", "--commits", "500", *SMALL)
-    assert done.returncode in (0, 1), done.stderr  # 1: the disk of a busy machine was not steady
+    carried_out(done)
     assert "outliers prevented" in done.stdout, "also where the verdict is withheld"
     (log,) = analyse(find_run("last", tmp_path / "runs"))["logs"]
     race = log["race"]
@@ -88,18 +97,18 @@ def test_the_counters_of_a_race_add_up(dbdyno: Command, tmp_path: Path) -> None:
 def test_two_runs_are_laid_side_by_side(dbdyno: Command, tmp_path: Path) -> None:
     for name in ("a", "b"):
         done = dbdyno("probe", "redo", name, "--commits", "200", "--out", name + "-runs", *SMALL)
-        assert done.returncode in (0, 1), done.stderr
+        carried_out(done)
     first, second = (next((tmp_path / f"{name}-runs").iterdir()) for name in ("a", "b"))
     done = dbdyno("compare", first, second)
     assert done.returncode in (0, 1), done.stderr
     assert "in mean latency" in done.stdout or "mean latency" in done.stdout
-    assert dbdyno("compare", first).stdout.splitlines()[1].startswith("MEASURED")
+    carried_out(dbdyno("compare", first))
     assert dbdyno("stats", "summary", f"{first}:calls").returncode == 0
 
 
 def test_a_kept_log_is_recovered(dbdyno: Command) -> None:
     done = dbdyno("probe", "redo", "one", "two", "--commits", "100", "--keep", *SMALL)
-    assert done.returncode == 0, done.stderr
+    carried_out(done)
     done = dbdyno("probe", "recover", "one", "two")
     assert done.returncode == 0, done.stderr
     # 100 commits that count and as many as a block to warm up.
@@ -219,7 +228,7 @@ def test_flash_log_runs_on_two_paths_with_the_report_of_a_live_run(dbdyno: Comma
         "--blocks",
         "4",
     )
-    assert done.returncode == 0, done.stderr
+    carried_out(done)
     assert "flash log on against flash log off" in done.stdout
     assert "outliers prevented" in done.stdout, "also where the verdict is withheld"
     run = find_run("last", disk / "runs")

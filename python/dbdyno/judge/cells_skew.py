@@ -67,7 +67,7 @@ def _by_size(one: Finding) -> tuple[bool, float, str, str]:
 def findings(series: Series, *, threshold: float = THRESHOLD) -> list[Finding]:
     """Every sibling with enough rounds, tested; q over all of them."""
     import numpy as np
-    from scipy.stats import t as student
+    from scipy import special
 
     from dbdyno.stats import benjamini_hochberg
 
@@ -84,9 +84,9 @@ def findings(series: Series, *, threshold: float = THRESHOLD) -> list[Finding]:
         return []
     means, errors = (np.array([one[at] for one in tested]) for at in (5, 6))
     freedom = np.array([one[4] - 1 for one in tested])
-    halves = student.ppf(0.975, freedom) * errors
+    halves = special.stdtrit(freedom, 0.975) * errors
     with np.errstate(divide="ignore", invalid="ignore"):
-        ps = 2 * student.sf(np.abs(means) / errors, freedom)
+        ps = 2 * special.stdtr(freedom, -np.abs(means) / errors)
     ps = np.where(errors > 0, ps, np.where(means == 0, 1.0, 0.0))
     qs = benjamini_hochberg([float(p) for p in ps])
     border = math.log1p(threshold)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dbdyno.stats.gates import Gate
+from dbdyno.stats.regression import lm
 from dbdyno.stats.samples import autocorrelation
 from dbdyno.stats.words import percent
 
@@ -49,19 +50,17 @@ class Trend:
 
 def trend(logs: ArrayLike, at_s: ArrayLike) -> Trend | None:
     """The line; None below five known blocks, or where they are of one moment."""
-    from scipy import special, stats
+    from scipy import special
 
     y, x = np.asarray(logs, dtype=np.float64), np.asarray(at_s, dtype=np.float64)
     good = np.isfinite(y) & np.isfinite(x)
     y, x = y[good], x[good]
     if y.size < 5 or float(np.ptp(x)) <= 0:
         return None
-    line, length, df = stats.linregress(x, y), float(np.ptp(x)), float(y.size - 2)
+    line, length, df = lm(y, x)["x1"], float(np.ptp(x)), float(y.size - 2)
     reach = float(special.stdtrit(df, 0.5 + _LEVEL / 2) + special.stdtrit(df, 0.8))
-    p = float(line.pvalue) if float(line.stderr) > 0 else float(line.slope == 0)
-    return Trend(
-        y.size, float(y.mean()), float(line.slope) * length, reach * float(line.stderr) * length, p <= 1 - _LEVEL
-    )
+    p = line.p if line.error > 0 else float(line.estimate == 0)
+    return Trend(y.size, float(y.mean()), line.estimate * length, reach * line.error * length, p <= 1 - _LEVEL)
 
 
 def drift(label: str, values: ArrayLike, at_s: ArrayLike, *, is_level: bool = False) -> Gate:

@@ -185,13 +185,9 @@ def _left(turn: Turn) -> float:
 
 def _interval(values: list[float], level: float) -> tuple[float, float]:
     """Student's interval of the mean of differences over blocks, which may be zero."""
-    from scipy import stats
+    from dbdyno.stats.means import mean_interval
 
-    n = len(values)
-    mean = sum(values) / n
-    spread = math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1) / n)
-    half = float(stats.t.ppf((1 + level) / 2, n - 1)) * spread
-    return mean - half, mean + half
+    return mean_interval(values, level)[1:]
 
 
 def _by_block(

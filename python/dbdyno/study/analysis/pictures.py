@@ -106,13 +106,13 @@ def _band(
 ) -> tuple[list[float | None], list[float | None]]:
     """Interval over blocks at the quantiles of `BLOCK_GRID`, laid around the pooled ratio."""
     import numpy as np
-    from scipy import stats
+    from scipy import special
 
     logs = np.log(np.maximum(other, 1)) - np.log(np.maximum(base, 1))
     n = np.sum(np.isfinite(logs), axis=0)
     if logs.shape[0] < 3 or np.any(n < 3):
         return [None] * len(grid), [None] * len(grid)
-    half = stats.t.ppf((1 + level) / 2, n - 1) * np.nanstd(logs, axis=0, ddof=1) / np.sqrt(n)
+    half = special.stdtrit(n - 1, 0.5 + level / 2) * np.nanstd(logs, axis=0, ddof=1) / np.sqrt(n)
     wide = np.interp(grid, BLOCK_GRID, half)
     inside = (np.asarray(grid) >= BLOCK_GRID[0]) & (np.asarray(grid) <= BLOCK_GRID[-1])
     low = [float(v) if ok else None for v, ok in zip(np.exp(centre - wide), inside, strict=True)]

@@ -72,12 +72,7 @@ def _races(counters: dict[str, float]) -> float:
 
 def share_over_blocks(values: list[float], level: float) -> tuple[float, float, float]:
     """Mean share over blocks with Student's interval; NaN where one block gives none."""
-    from scipy import stats
+    from dbdyno.stats.means import mean_interval
 
-    n = len(values)
-    mean = sum(values) / n
-    if n < 2:
-        return mean, math.nan, math.nan
-    spread = math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1) / n)
-    half = float(stats.t.ppf((1 + level) / 2, n - 1)) * spread
-    return mean, max(mean - half, 0.0), min(mean + half, 1.0)
+    mean, low, high = mean_interval(values, level)
+    return mean, (low if math.isnan(low) else max(low, 0.0)), (high if math.isnan(high) else min(high, 1.0))

@@ -86,16 +86,11 @@ def _point(arm: ArmMeasures, level: float) -> dict[str, Any]:
 def _interval(values: NDArray[np.float64], level: float) -> tuple[float, float, float]:
     """Geometric mean over blocks with Student's interval of the logarithms."""
     import numpy as np
-    from scipy import stats
 
-    logs = np.log(values[np.isfinite(values) & (values > 0)])
-    if not logs.size:
-        return math.nan, math.nan, math.nan
-    middle = float(logs.mean())
-    if logs.size < 2:
-        return math.exp(middle), math.nan, math.nan
-    half = float(stats.t.ppf((1 + level) / 2, logs.size - 1) * logs.std(ddof=1)) / logs.size**0.5
-    return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
+    from dbdyno.stats.means import mean_interval
+
+    middle, low, high = mean_interval(np.log(values[np.isfinite(values) & (values > 0)]), level)
+    return math.exp(middle), math.exp(low), math.exp(high)
 
 
 def _verdict(sweep: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,26 @@
+"""The mean of a few independent values, with its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+
+def mean_interval(values: Iterable[float], level: float) -> tuple[float, float, float]:
+    """Mean, low and high end of Student's t interval; values that are not finite are left out.
+
+    All three are NaN without a value, both ends with one. `scipy.special` alone is loaded:
+    `scipy.stats` would double the start of a report.
+    """
+    from scipy import special
+
+    known = [float(value) for value in values if math.isfinite(value)]
+    if not known:
+        return math.nan, math.nan, math.nan
+    n = len(known)
+    mean = math.fsum(known) / n
+    if n < 2:
+        return mean, math.nan, math.nan
+    error = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / (n - 1) / n)
+    half = float(special.stdtrit(n - 1, 0.5 + level / 2)) * error
+    return mean, mean - half, mean + half
