@@ -20,7 +20,7 @@ Tones: `good`, `bad`, `even`, `doubt`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -130,7 +130,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a page; `most` of its findings that are no checks are shown on a terminal."""
+    """A part of a page; `most` of its findings that are no checks are shown on a terminal.
+
+    `rest` makes the parts behind `parts` that a terminal does not show: with ten thousand statements
+    they are most of the work.
+    """
 
     name: str
     title: str
@@ -144,6 +148,7 @@ class Section:
     text: str = ""
     text_title: str = ""
     parts: tuple[Section, ...] = ()
+    rest: Callable[[], Iterable[Section]] = tuple
     most: int | None = None
     where: Where = "both"
     folded: str = ""
@@ -180,7 +185,7 @@ class Page:
     sections: tuple[Section, ...]
     series: tuple[str, ...] = ()
     baseline: int | None = None
-    data: Table | None = None
+    data: Callable[[], Table] | None = None
     source: Mapping[str, Any] = field(default_factory=dict, repr=False)
     foot: tuple[str, ...] = ()
     capitals: bool = False

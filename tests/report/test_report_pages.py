@@ -142,7 +142,7 @@ def test_rows_that_a_screen_is_not_meant_for_are_counted():
     page = Page(Head("k", "t"), (Section("s", "S", tables=(table,)),))
     assert "7 more rows" in render_text(page, width=60, color=False)
     assert "2 more rows" in html.unescape(render_html(page))
-    assert len(rows(replace(page, data=table))) == 9
+    assert len(rows(replace(page, data=lambda: table))) == 9
 
 
 def test_what_is_not_known_is_a_dash_and_where_a_verdict_is_to_blame_it_says_so():

@@ -97,3 +97,21 @@ def test_thousands_of_statements_are_a_line_each_beyond_the_first_cards(
     assert text.count("Waits inside its calls") == 3
     assert all(f"{number}. " in text for number in range(1, 41))
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_terminal_makes_no_part_that_only_a_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Of ten thousand statements it made all the tables, and showed those of two hundred."""
+    from dbdyno.pages import trace_statements as sql
+    from dbdyno.report.html import render_html
+    from dbdyno.report.terminal import render_text
+
+    made, statement = [], sql._statement
+    monkeypatch.setattr(sql, "CARDS_MOST", 3)
+    monkeypatch.setattr(sql, "_statement", lambda at, *rest: made.append(at) or statement(at, *rest))
+    file = tmp_path / "many.trc"
+    file.write_text(trace(40))
+    with open_traces([str(file)]) as traces:
+        model = statements_page(traces, Request(top=0))
+    render_text(model, width=80, color=False)
+    assert made == [1, 2, 3]
+    assert all(f'id="s-{number}"' in render_html(model) for number in (1, 3, 4, 40))

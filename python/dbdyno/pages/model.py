@@ -57,7 +57,7 @@ def _machine(model: Analysis) -> Page:
                 notes=("* given by the machine; all else is the default",) if groups else (),
             ),
         ),
-        data=data(MACHINE, reading.entries(model, "parameters")),
+        data=lambda: data(MACHINE, reading.entries(model, "parameters")),
     )
 
 
@@ -99,7 +99,7 @@ def _claims(model: Analysis) -> Page:
                 parts=tuple(_claim(claim) for claim in claims),
             ),
         ),
-        data=data(CLAIMS, ({**claim, **part} for claim in claims for part in reading.entries(claim, "parts"))),
+        data=lambda: data(CLAIMS, ({**claim, **part} for claim in claims for part in reading.entries(claim, "parts"))),
     )
 
 
@@ -181,7 +181,7 @@ def _calibration(model: Analysis) -> Page:
             ),
             Section("toml", "For a machine", text=fmt.text(model.get("toml") or ""), text_title="The device as TOML"),
         ),
-        data=data(FIT, quantiles),
+        data=lambda: data(FIT, quantiles),
     )
 
 

@@ -198,14 +198,13 @@ _name = functools.lru_cache(maxsize=4096, typed=True)(fmt.text)
 
 
 def _safe(value: Any) -> Any:
-    if value is None or type(value) is int:
-        return value
+    if isinstance(value, dict | Mapping):
+        # Whole numbers are most of a large model: they are taken without a call.
+        return {_name(key): entry if type(entry) is int else _safe(entry) for key, entry in value.items()}
     if isinstance(value, str):
         return fmt.text(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, dict | Mapping):
-        return {_name(key): _safe(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_safe(entry) for entry in value]
     return value if value is None or isinstance(value, int) else fmt.text(value)

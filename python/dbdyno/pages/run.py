@@ -49,7 +49,7 @@ def page(model: Analysis) -> Page:
         tuple(_sections(model)),
         series=tuple(names.values()),
         baseline=places.index(baseline) if baseline in places else None,
-        data=common.flat(run_rows.rows(model)),
+        data=lambda: common.flat(run_rows.rows(model)),
         foot=(foot,) if foot else (),
     )
 

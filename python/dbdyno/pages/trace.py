@@ -38,11 +38,10 @@ def page(model: Analysis, *, skew: bool = False) -> Page:
     name = str(model.get("page"))
     name = name if name in KINDS else "profile"
     made = trace_profile.sections(model, skew=skew) if name == "profile" else _SECTIONS[name](model)
-    flat = _ROWS[name](model)
     return Page(
         _head(model, name),
         (*made, common.warnings(model, "Warnings", most=common.WARNINGS_MOST)),
-        data=common.flat(flat),
+        data=lambda: common.flat(_ROWS[name](model)),
     )
 
 

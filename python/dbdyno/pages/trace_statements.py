@@ -58,11 +58,19 @@ def statements(model: Analysis) -> Iterator[Section]:
     if not given:
         return
     places = anchors(given)
-    cards = tuple(_statement(at, entry, places) for at, entry in enumerate(given, 1))
+    cards = tuple(_statement(at, entry, places) for at, entry in enumerate(given[:CARDS_MOST], 1))
+    rest = list(enumerate(given[CARDS_MOST:], CARDS_MOST + 1))
     left = _left_out(reading.dig(model, "left_out") or {})
-    yield Section("trace_statements", "Statements", _ABOUT, parts=cards, notes=(left,) if left else ())
+    yield Section(
+        "trace_statements",
+        "Statements",
+        _ABOUT,
+        parts=cards,
+        rest=lambda: (_statement(at, entry, places) for at, entry in rest),
+        notes=(left,) if left else (),
+    )
     if len(given) > CARDS_MOST:
-        rows = [_brief(at, entry) for at, entry in enumerate(given, 1) if at > CARDS_MOST]
+        rows = [_brief(at, entry) for at, entry in rest]
         shown = columns("name:text:statement share:share seconds:seconds calls:count")
         title = "A line each for the rest; JSON and HTML have all of each"
         yield Section("brief", title, tables=(common.table("", shown, rows),), where="text")
@@ -86,7 +94,6 @@ def _statement(at: int, entry: Given, places: Places) -> Section:
         notes=tuple(_bound(values) for values in entry.get("binds") or []),
         parts=_tree(entry, places),
         share=part(entry.get("share")),
-        where="both" if at <= CARDS_MOST else "page",
     )
 
 

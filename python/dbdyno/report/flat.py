@@ -14,7 +14,8 @@ def rows(given: Page | Mapping[str, Any]) -> list[dict[str, Any]]:
     value, unit, verdict."""
     page = page_of(given)
     if page.data is not None:
-        return [{one.name: _raw(row.cells.get(one.name)) for one in page.data.columns} for row in page.data.rows]
+        table = page.data()
+        return [{one.name: _raw(row.cells.get(one.name)) for one in table.columns} for row in table.rows]
     return [row for section in page.sections for row in _numbers(section)]
 
 
@@ -34,7 +35,7 @@ def _numbers(section: Section) -> Iterator[dict[str, Any]]:
                     "unit": row.cells.get("unit") if column.unit in BY_ROW else column.unit.replace("code", "text"),
                     "verdict": row.verdict or "ok",
                 }
-    for part in section.parts:
+    for part in (*section.parts, *section.rest()):
         yield from _numbers(part)
 
 

@@ -95,7 +95,7 @@ def _section(section: Section, colours: list[str]) -> View | None:
         "text_title": section.text_title,
         "tables": [_table(one, colours) for one in section.tables if one.where != "text"],
         "notes": section.notes,
-        "parts": [part for one in section.parts if (part := _section(one, colours)) is not None],
+        "parts": [part for one in (*section.parts, *section.rest()) if (part := _section(one, colours))],
         "folded": section.folded,
         "tone": section.tone,
         "word": section.word,

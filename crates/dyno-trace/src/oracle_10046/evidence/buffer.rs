@@ -30,6 +30,11 @@ impl Hasher for NumberHasher {
     }
 }
 
+/// Where calls and waits have the number of their session.
+pub const SESSION: usize = 2;
+/// Where they have their start [ns].
+pub const STARTED_NS: usize = 6;
+
 /// No number yet, and the absence of a word.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -105,6 +110,16 @@ impl Buffer {
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// Moves the starts of a session's rows, from the row at `from` on; of calls and waits.
+    pub fn shift(&mut self, session: u32, from: usize, by_ns: i64) {
+        let (before, after) = self.values.split_at_mut(STARTED_NS);
+        if let (Values::U32(sessions), Values::I64(starts)) = (&before[SESSION], &mut after[0]) {
+            for (start, own) in starts.iter_mut().zip(sessions).skip(from) {
+                *start = if *own == session { start.saturating_add(by_ns) } else { *start };
+            }
+        }
     }
 
     /// Begins a row; all its columns have to follow in their order.

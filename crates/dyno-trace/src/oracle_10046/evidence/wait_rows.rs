@@ -11,8 +11,6 @@ use super::{row_id, tables};
 /// Rows that stay in the cache until their columns are filled.
 const STRETCH: usize = 64;
 /// Columns that later rows may still change.
-const SESSION: usize = 2;
-const STARTED_NS: usize = 6;
 const CALL: usize = 14;
 const DEPTH: usize = 15;
 
@@ -102,12 +100,7 @@ impl Waits {
     /// Moves the starts of a session's waits, from the one at `from` on.
     pub fn shift(&mut self, session: u32, from: usize, by_ns: i64) {
         let settled = self.columns.rows();
-        let (before, after) = self.columns.values().split_at_mut(STARTED_NS);
-        if let (Values::U32(sessions), Values::I64(starts)) = (&before[SESSION], &mut after[0]) {
-            for (start, own) in starts.iter_mut().zip(sessions).skip(from) {
-                *start = if *own == session { start.saturating_add(by_ns) } else { *start };
-            }
-        }
+        self.columns.shift(session, from, by_ns);
         for kept in self.recent.iter_mut().skip(from.saturating_sub(settled)) {
             if kept.row.session == session {
                 kept.row.started_ns = kept.row.started_ns.saturating_add(by_ns);
@@ -156,6 +149,7 @@ impl Waits {
 
 #[cfg(test)]
 mod tests {
+    use super::super::buffer::{SESSION, STARTED_NS};
     use super::*;
 
     #[test]
