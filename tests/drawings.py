@@ -1,8 +1,8 @@
 """Charts in tests: drawn where a test looks at them, and each but once.
 
 Half of the time of the tests of pages went into drawing equal charts anew, and a third of that of the laboratory into
-charts that nobody looks at. The description of a chart is always made; Vega draws it in `tests/report`,
-`tests/golden` and tests marked `drawn`. Elsewhere an empty picture stands for it.
+charts that nobody looks at. The description of a chart is always made; Vega draws it in `tests/report` and in
+tests marked `drawn`. Elsewhere an empty picture stands for it.
 """
 
 from __future__ import annotations
@@ -10,23 +10,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 
-LOOKED_AT = ("report", "golden")
+LOOKED_AT = ("report",)
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><path d="M0,0h8v8h-8Z" fill="#fff"/></svg>'
 
 
-_looked_at = True
+_looked_at = [True]
+"""Whether the test under way looks at charts."""
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Before the fixtures of a test, which may make pages themselves."""
-    global _looked_at
-    _looked_at = item.path.parent.name in LOOKED_AT or item.get_closest_marker("drawn") is not None
+    _looked_at[:] = [item.path.parent.name in LOOKED_AT or item.get_closest_marker("drawn") is not None]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -41,7 +40,7 @@ def drawn_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iter
 
     def remembered(spec: dict[str, Any], **options: Any) -> str:
         key = hashlib.sha256(json.dumps([spec, options], sort_keys=True).encode()).hexdigest()
-        if not _looked_at:
+        if not _looked_at[0]:
             return EMPTY
         path = folder / key
         if not path.exists():

@@ -99,7 +99,8 @@ def test_a_turn_under_another_value_does_not_count(lab, dsn, mended):
     path = lab.folder / plan
     path.write_text(path.read_text().replace('turn = "100ms"', 'turn = "2s"'))
     running = lab.start("run", plan)
-    assert until(lambda: delay(dsn)[0] == "500ms")
+    at_work = "select 1 from pg_stat_activity where application_name = 'dbdyno/slow writer' and query ~ 'select 1'"
+    assert until(lambda: _rows(dsn, at_work)), "its setting has been looked at by then"
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("alter system set wal_writer_delay to '300ms'")
         conn.execute("select pg_reload_conf()")

@@ -24,6 +24,7 @@ KINDS = (
     "aa",
     "curve",
     "sweep",
+    "tune",
     "correlation",
     "probe",
     "trace",

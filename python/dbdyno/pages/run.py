@@ -7,7 +7,7 @@ from typing import Any
 
 from dbdyno import decisions
 from dbdyno.page import Figure, Finding, Head, Page, Section, Tone
-from dbdyno.pages import common, reading, run_about, run_metrics, run_modelled, run_rows, run_traces
+from dbdyno.pages import common, reading, run_about, run_factors, run_metrics, run_modelled, run_rows, run_traces
 from dbdyno.pages import format as fmt
 from dbdyno.pages.reading import Analysis
 
@@ -16,6 +16,7 @@ _KINDS = {
     "aa": "One arm against itself",
     "curve": "Curve",
     "sweep": "Sweep",
+    "tune": "Race",
     "correlation": "Correlation",
     "probe": "Probe",
     "traces": "Comparison of traces",
@@ -59,6 +60,8 @@ def _sections(model: Analysis) -> Iterator[Section]:
     yield from run_about.arms(model)
     yield from run_about.errors(model)
     yield from run_modelled.logs(model)
+    yield from run_factors.sections(model)
+    yield from run_factors.race(model)
     yield from _pictures(model)
     yield from run_about.correlation(model)
     yield from run_metrics.sections(model)

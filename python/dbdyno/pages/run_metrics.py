@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dbdyno import decisions
-from dbdyno.page import Cell, Column, Section, Strip, Table
+from dbdyno.page import Cell, Column, Section, Strip, Table, Where
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import arm, columns
@@ -35,7 +35,9 @@ def sections(model: Analysis) -> Iterator[Section]:
         _table(model, pair, [row for row in rows if (row.get("arm"), row.get("baseline")) == pair]) for pair in pairs
     )
     notes = (MEANS, *([OF_MANY] if any(map(_one_of_many, rows)) else []))
-    yield Section("metrics", "Metrics", _about(model, rows), tables=tables, notes=notes)
+    # Of a plan with factors the levels are told, and a terminal would show pages of arms against the first.
+    where: Where = "page" if model.get("factors") else "both"
+    yield Section("metrics", "Metrics", _about(model, rows), tables=tables, notes=notes, where=where)
 
 
 def _about(model: Analysis, rows: Sequence[Given]) -> str:
@@ -135,7 +137,7 @@ def blocks(model: Analysis) -> Iterator[Section]:
         if len(ratios) > 1:
             name = f"{reading.arm_name(names, entry.get('arm'))}, {fmt.line(entry.get('metric'))}"
             rows.append({"name": name, "low": min(ratios), "high": max(ratios), "line": Cell(ratios)})
-    if rows:
+    if rows and not model.get("factors"):
         shown = (Column("name", "arm, metric", narrowest=15), *columns("low:change:from high:change:to"))
         line = Column("line", "in order of time", kind="spark")
         yield Section("blocks", "Block by block", tables=(common.table("", (*shown, line), rows),), where="text")
@@ -152,7 +154,7 @@ def sweep(model: Analysis) -> Iterator[Section]:
             cells = {"name": fmt.line(curve.get("name") or ""), "from": first, "to": last, "line": Cell(rates)}
             rows.append({**cells, "each": points[-1].get("mean_ns")})
     axis = fmt.line(reading.dig(model, "figures", "sweep", "x_label") or "")
-    if rows:
+    if rows and not model.get("factors"):
         shown = columns("name:text:curve from:words to:words each:ns:each,_at_the_end line:spark:in_order")
         table = common.table("", shown, rows)
         yield Section("sweep", f"Throughput over {axis}", tables=(table,), where="text")

@@ -101,6 +101,26 @@ def change(c: BlockComparison) -> str:
     return f"{percent(c.ratio - 1)} % {direction(c.ratio, c.higher_is_better)}"
 
 
+def change_of(ratio: float, low: float | None = None, high: float | None = None, *, higher_is_better: bool) -> str:
+    """A ratio of a metric in words, with the ends of its interval where they are given: "3.20 times as fast (2.90 to
+    3.60)", "6.6 % slower (5.9 to 7.3 %)", "0.4 % faster (1.0 % slower to 1.8 % faster)"."""
+    way = direction(ratio, higher_is_better)
+    if factor(ratio) >= FACTOR_FROM:
+        words = f"{_digits(factor(ratio))} times as {_PLAIN[way]}"
+        if low is None or high is None or (low - 1.0) * (high - 1.0) < 0.0:
+            return words
+        ends = sorted((factor(low), factor(high)))
+        return f"{words} ({_digits(ends[0])} to {_digits(ends[1])})"
+    words = f"{percent(ratio - 1)} % {way}"
+    if low is None or high is None:
+        return words
+    if (low - 1.0) * (high - 1.0) < 0.0:
+        ways = [f"{_share(end)} {direction(end, higher_is_better)}" for end in (low, high)]
+        return f"{words} ({ways[0]} to {ways[1]})"
+    near, far = sorted((abs(low - 1.0), abs(high - 1.0)))
+    return f"{words} ({percent(near)} to {percent(far)} %)"
+
+
 def to_tell(c: BlockComparison) -> str:
     """How many blocks would tell: as an interval, or why there is no such promise."""
     asked = f"{c.threshold * 100:g} % from none"

@@ -10,6 +10,7 @@ import contextlib
 import random
 import secrets
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dbdyno.bench.mock.script import Script
@@ -57,7 +58,8 @@ class MockBench(QuietBench):
     def watch(self, recorder: Recorder) -> Iterator[None]:
         """A block begins where those before it would have ended, so that it does not matter which were run."""
         index = recorder.planned.index
-        length_ns = sum(turn.length_ns or 0 for turn in recorder.planned.turns) + PAUSE_NS
+        whole = replace(recorder.planned, among=None)
+        length_ns = sum(turn.length_ns or 0 for turn in whole.turns) + PAUSE_NS
         recorder.started_ns = self.now_ns = BEGINNING_NS + index * 2 * length_ns
         self.dice = random.Random(self.seed * 1_000_003 + index)
         self.operations = Operations(self.plan, recorder)

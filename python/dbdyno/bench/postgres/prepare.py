@@ -246,7 +246,7 @@ def _arm_spec(plan: Plan, ready: ReadyArm) -> LoadArm:
         "rate_per_s": plan.rate_of(arm),
         "latency_limit_ns": work.latency_limit_ns,
         "max_tries": work.max_tries,
-        "variables": {"scale": str(work.scale), **work.variables},
+        "variables": {"scale": str(work.scale), **work.variables, **arm.variables},
         "statement_timeout_ms": max(1, timeout // 10**6) if timeout else None,
         "protocol": ready.protocol,
         "pooled": ready.target.pooled,

@@ -18,8 +18,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.stats.means import mean_interval
-
 if TYPE_CHECKING:
     from dbdyno.model.claims.bench import Bench
 
@@ -72,8 +70,18 @@ class Claim:
 
 def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float, float]:
     """Mean with its t interval; without spread, or from one value, both ends are the mean."""
-    mean, low, high = mean_interval(values, level)
-    return (mean, mean, mean) if math.isnan(low) else (mean, low, high)
+    known = [value for value in values if math.isfinite(value)]
+    n = len(known)
+    if not n:
+        return math.nan, math.nan, math.nan
+    mean = math.fsum(known) / n
+    if n == 1:
+        return mean, mean, mean
+    from scipy.special import stdtrit
+
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / (n - 1))
+    half = float(stdtrit(n - 1, (1 + level) / 2)) * deviation / math.sqrt(n)
+    return mean, mean - half, mean + half
 
 
 def verdict(low: float, high: float, band: tuple[float | None, float | None]) -> str:

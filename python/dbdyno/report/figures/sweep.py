@@ -28,9 +28,10 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     timed = [point for point in points if point["time"] is not None]
     if timed:
         time = _panel(timed, "time", look, f"mean time of a {operation}", names)
+    words = [fmt.line(word, 24) for word in sweep.get("x_words") or []]
     for panel, is_last in ((rate, time is None), (time, True)):
         if panel is not None:
-            _lay_x(panel, points, label if is_last else None, look)
+            _lay_x(panel, points, label if is_last else None, look, words)
     panels = [panel["chart"] for panel in (rate, time) if panel is not None]
     chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels, spacing=24)
     return theme.finish(chart, FIGURE.title, FIGURE.how_to_read, look)
@@ -77,17 +78,21 @@ def _panel(points: list[dict[str, Any]], what: str, look: theme.Look, title: str
     return {"points": points, "what": what, "upright": upright, "names": names}
 
 
-def _lay_x(panel: dict[str, Any], points: list[dict[str, Any]], title: str | None, look: theme.Look) -> None:
+def _lay_x(
+    panel: dict[str, Any], points: list[dict[str, Any]], title: str | None, look: theme.Look, words: list[str]
+) -> None:
+    """The horizontal axis: logarithmic for numbers, one place after the other for words."""
     import altair as alt
 
     places = sorted({point["x"] for point in points})
-    low, high = axes.padded(places, 0.04, log=True)
+    low, high = axes.padded(places, 0.04, log=not words)
     most = 6 if look.narrow else 14
-    ticks = places if len(places) <= most else axes.log_ticks(low, high, most)
-    named = {"title": title, **axes.labelled(ticks, lambda x: f"{x:g}")}
+    ticks = places if words or len(places) <= most else axes.log_ticks(low, high, most)
+    named = {"title": title, **axes.labelled(ticks, lambda x: words[int(x) - 1] if words else f"{x:g}")}
     if title is None:
         named |= {"labels": False}
-    x = alt.X("x:Q", scale={"type": "log", "domain": [low, high], "nice": False, "base": 2}, axis=named)
+    scale = {"type": "linear"} if words else {"type": "log", "base": 2}
+    x = alt.X("x:Q", scale={**scale, "domain": [low, high], "nice": False}, axis=named)
     what, names, upright = panel["what"], panel["names"], panel["upright"]
     palette = [theme.BASELINE, *theme.OTHERS]
     colour = alt.Color(

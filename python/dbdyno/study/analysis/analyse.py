@@ -66,7 +66,15 @@ def model_of(run: Run) -> tuple[dict[str, Any], list[str]]:
 
 
 def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
-    from dbdyno.study.analysis import correlation, curve, databases, devices, failed, gates, logs, race, sweep, tail
+    from dbdyno.study.analysis import (
+        databases,
+        devices,
+        failed,
+        gates,
+        logs,
+        race,
+        tail,
+    )
     from dbdyno.study.analysis.method import engine, method
 
     kind, virtual = run.manifest["kind"], in_virtual_time(run)
@@ -99,22 +107,15 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
         "engine": engine(run),
     }
     comparisons = {}
-    if measures.compared() and kind != "sweep":
+    if measures.compared() and _is_compared(run):
         comparisons = {arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared()}
     found = gates.examine(_examined(run, measures, latencies, connection, failures.codes, model, comparisons))
+    if kind == "tune":  # arms that leave early are judged by the race alone
+        found = [gate for gate in found if not gate.arm]
     without = gates.withheld(found, measures, judge)
     if comparisons:
         judged(model, measures, latencies, comparisons, headline_of(run), without)
-    if kind == "aa":
-        from dbdyno.study.analysis.noise import noise_verdict
-
-        model["verdict"] = noise_verdict(measures, judge, headline_of(run), in_virtual_time=in_virtual_time(run))
-    elif kind == "curve":
-        curve.add(model, connection, measures)
-    elif kind == "sweep":
-        sweep.add(model, measures, run)
-    elif kind == "correlation":
-        correlation.add(model, connection, measures, run)
+    _of_its_kind(model, connection, measures, run)
     parts = reads(run).parts
     if "logs" in parts:
         logs.add(model, connection, measures, run)
@@ -135,6 +136,33 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
     gates.conclude(model, without)
     model["gates"], model["warnings"] = gates.rows(found, judge), gates.conditions(run, measures, in_virtual_time(run))
     return model
+
+
+def _of_its_kind(model: dict[str, Any], connection: Any, measures: Measures, run: Run) -> None:
+    """The verdict of a run whose arms are not judged one by one, and what it rests on."""
+    from dbdyno.study.analysis import correlation, curve, sweep, tune
+
+    kind = run.manifest["kind"]
+    if kind == "aa":
+        from dbdyno.study.analysis.noise import noise_verdict
+
+        model["verdict"] = noise_verdict(
+            measures, run.manifest["plan"]["judge"], headline_of(run), in_virtual_time=in_virtual_time(run)
+        )
+    elif kind == "curve":
+        curve.add(model, connection, measures)
+    elif kind == "sweep":
+        sweep.add(model, measures, run, headline_of(run))
+    elif kind == "tune":
+        tune.add(model, measures, run, headline_of(run))
+    elif kind == "correlation":
+        correlation.add(model, connection, measures, run)
+
+
+def _is_compared(run: Run) -> bool:
+    """Whether every arm is compared with its base: of a sweep where the plan names its factors, of a race never."""
+    kind = run.manifest["kind"]
+    return bool(run.manifest["plan"].get("factors")) if kind == "sweep" else kind != "tune"
 
 
 def _examined(

@@ -16,9 +16,9 @@ SCHEMA = 1
 Many = list[dict[str, Any]]
 T = TypeVar("T")
 KINDS = (
-    "`experiment`, `aa` (`--aa`), `curve` (the study redo-size), `sweep` (the study queue-depth), `correlation` (the "
-    "study hit-ratio), `probe` (one log of a [probe](../how-to/probe.md)), or `traces` (two sets of "
-    "[traces](../how-to/trace.md))"
+    "`experiment`, `aa` (`--aa`), `curve` (the study redo-size), `sweep` (the study queue-depth, and plans with "
+    "factors), `tune` (a race of `dbdyno tune`), `correlation` (the study hit-ratio), `probe` (one log of a "
+    "[probe](../how-to/probe.md)), or `traces` (two sets of [traces](../how-to/trace.md))"
 )
 
 
@@ -289,7 +289,20 @@ class Analysis:
         "`distribution`, `quantile_ratio`, `tail`, `blocks`, `heatmap`, `waits`, `over_time`, `contributions`: "
         "parallel arrays, ready to draw; `curve`: `x_label` and `curves`, one per arm (`bins`, `points`, `fit`, "
         "`models`, `period_bytes`, `found`, `sentence`); `sweep`: `x_label`, `operation` and `curves` (`name`, "
-        "`points` with `x`, `per_s`, `mean_ns` and their intervals)"
+        "`points` with `x`, `per_s`, `mean_ns` and their intervals; `x_words` where the levels are no numbers)"
+    )
+    factors: dict[str, Any] | None = key(
+        "of a plan with factors: `names`, `axis` (the one that is told first), `metric`, `label`, `unit`, `level`, "
+        "`comparisons` (over which the level is held); `curves` (`factor`, `held` (the others' levels), `levels` "
+        "(`arm`, `level`, `x`, `value`, `share` of the best, `ratio` to the first with `low`, `high`; above 1 is "
+        "better), `best`, `ordered`, `may_be_best`, `knee`, `knee_low`, `knee_high` (places in `levels`), `course`, "
+        "`told`, `sentence`, `law` (`law`, `holds`, `farthest`, `parameters`, `sentence`)); `interactions` (`one`, "
+        "`other`, `effects` at each of `levels`, `apart` with `low`, `high`, `certain`, `none`, `sentence`)"
+    )
+    tune: dict[str, Any] | None = key(
+        "of a race: `metric`, `level`, `blocks`, `ran` (turns), `full` (turns of a full design), `end` (`one`, "
+        "`equal`, `time`, `blocks`), `leader`, `rows` per arm (`arm`, `name`, `state` (`best`, `in`, `left`, "
+        "`failed`), `after`, `by`, `blocks`, `ratio` to the leader with `low`, `high`, `failed`)"
     )
     devices: list[Device] | None = key("on a model, per arm and kind of station:", Device)
     race: list[Race] | None = key("on a model and on storage cells, per arm with a flash log:", Race)

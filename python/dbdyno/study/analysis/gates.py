@@ -355,7 +355,7 @@ def _conditions(run: Run, measures: Measures, virtual: bool) -> Iterator[dict[st
                 "set TMPDIR to a folder on a disk",
             )
     yield from logs.warnings(run)
-    if len(blocks) < run.manifest["blocks_planned"]:
+    if len(blocks) < run.manifest["blocks_planned"] and "race" not in run.manifest:
         yield _warning(
             "cut short",
             f"{len(blocks)} of {run.manifest['blocks_planned']} blocks are whole",

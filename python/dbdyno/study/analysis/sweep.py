@@ -1,7 +1,7 @@
 """The analysis of a sweep: throughput and time over a number that grows, one curve per setting.
 
-The number that grows is the sessions where they differ between arms, else the last numeric
-parameter that does; all else that differs names the curves. Intervals are over blocks.
+The number that grows is what differs between arms in most values, the sessions before others
+(`factors.axis_of`); all else that differs names the curves. Intervals are over blocks.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.run import Run
+from dbdyno.study.analysis import factors
 from dbdyno.study.analysis.measures import ArmMeasures, Measures
 from dbdyno.study.analysis.reads import reads
 
@@ -20,53 +21,56 @@ if TYPE_CHECKING:
 SESSIONS = "sessions"
 
 
-def add(model: dict[str, Any], measures: Measures, run: Run) -> None:
+def add(model: dict[str, Any], measures: Measures, run: Run, headline: str) -> None:
     """Puts the curves and what they say into the model."""
-    about = run.manifest["arms"]
-    axis, names = axes(about)
+    planned = factors.levels_of(run)
+    every = planned or [set_by(own) for own in run.manifest["arms"]]
+    axis, names = axes(every)
+    places, words = _places([own[axis] for own in every])
     level = run.manifest["plan"]["judge"]["level"]
     curves: dict[str, list[dict[str, Any]]] = {}
-    for at, (arm, own) in enumerate(zip(measures.arms, about, strict=True)):
-        point = {"arm": at, "x": _number(factors(own)[axis]), **_point(arm, level)}
+    for at, arm in enumerate(measures.arms):
+        point = {"arm": at, "x": places[at], **_point(arm, level)}
         curves.setdefault(names[at], []).append(point)
     for points in curves.values():
         points.sort(key=lambda point: point["x"])
     model["figures"]["sweep"] = {
         "x_label": axis.rpartition(".")[2].replace("_", " "),
+        **({"x_words": words} if words else {}),
         "operation": measures.arms[0].operation,
         "curves": [{"name": name, "points": points} for name, points in curves.items()],
     }
     model["figures"] |= {"distribution": [], "quantile_ratio": [], "tail": []}
-    model["verdict"] = _verdict(model["figures"]["sweep"])
+    if planned:
+        factors.add(model, measures, run, headline)
+    else:
+        model["verdict"] = _verdict(model["figures"]["sweep"])
     model["verdict"]["sentences"] += _limits(run)
 
 
-def factors(arm: dict[str, Any]) -> dict[str, str]:
+def set_by(arm: dict[str, Any]) -> dict[str, str]:
     """What an arm of a manifest sets, sessions included."""
     return {**arm["changes"], SESSIONS: str(arm["sessions"])}
 
 
-def axes(about: list[dict[str, Any]]) -> tuple[str, list[str]]:
-    """The factor that is the horizontal axis, and the name of each arm's curve."""
-    every = [factors(arm) for arm in about]
+def axes(every: list[dict[str, str]]) -> tuple[str, list[str]]:
+    """The factor that is the horizontal axis, and the name of each arm's curve; `every` has the levels of each arm."""
     keys = list(dict.fromkeys(key for own in every for key in own))
     varying = [key for key in keys if len({own.get(key) for own in every}) > 1]
-    numeric = [key for key in varying if all(_is_number(own.get(key)) for own in every)]
-    axis = SESSIONS if SESSIONS in varying or not numeric else numeric[-1]
+    axis = factors.axis_of(every)
     others = [key for key in varying if key != axis]
     names = [", ".join(f"{key.rpartition('.')[2]} {own.get(key)}" for key in others) for own in every]
     return axis, [name or "all" for name in names]
 
 
-def _is_number(text: str | None) -> bool:
-    try:
-        return math.isfinite(float(text or ""))
-    except ValueError:
-        return False
-
-
-def _number(text: str) -> float:
-    return float(text) if _is_number(text) else math.nan
+def _places(levels: list[str]) -> tuple[list[float], list[str] | None]:
+    """Where each arm stands on the axis: its number, or, where levels are no numbers above 0, the place of its word
+    among the words, which are given beside."""
+    numbers = factors.numbers_of(levels)
+    if numbers is not None and min(numbers) > 0:
+        return numbers, None
+    words = list(dict.fromkeys(levels))
+    return [words.index(level) + 1.0 for level in levels], words
 
 
 def _point(arm: ArmMeasures, level: float) -> dict[str, Any]:

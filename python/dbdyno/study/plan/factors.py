@@ -6,25 +6,47 @@ part of the arms' names. The first level of the first factors is the base. Pure.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from dbdyno.errors import PlanError
-from dbdyno.study.plan.plan import Arm, Plan, Value
+from dbdyno.study.plan.plan import Arm, Plan, Script, Value
 
 ARMS_MOST = 64
 _NAME_LONGEST = 60
 
 
+_DICTS = ("settings", "parameters", "variables", "levels")
+_OWN = ("sessions", "rate_per_s", "protocol", "dsn", "scripts", "before_sql", "after_sql", "description")
+
+
 @dataclass(frozen=True)
 class Level:
-    """One value of a factor: its name in an arm's name, and what it sets."""
+    """One value of a factor: its name in an arm's name, and what it sets of an arm."""
 
     name: str
     settings: dict[str, str] = field(default_factory=dict)
     parameters: dict[str, Value] = field(default_factory=dict)
     sessions: int | None = None
+    variables: dict[str, str] = field(default_factory=dict)
+    rate_per_s: float | None = None
+    protocol: str | None = None
+    dsn: str | None = None
+    scripts: list[Script] | None = None
+    before_sql: list[str] = field(default_factory=list)
+    after_sql: list[str] = field(default_factory=list)
+    description: str = ""
+    levels: dict[str, str] = field(default_factory=dict)
+
+
+def with_level(arm: Arm, level: Level) -> Arm:
+    """The arm as the level makes it; what the level does not say stays."""
+    merged: dict[str, Any] = {name: {**getattr(arm, name), **getattr(level, name)} for name in _DICTS}
+    own = {name: value for name in _OWN if (value := getattr(level, name))}
+    return replace(arm, **merged, **own)
 
 
 def words(text: str, where: str) -> list[str]:
@@ -81,23 +103,9 @@ def combined(*factors: Sequence[Level], within: bool = False) -> list[Arm]:
     base = ""
     for combination in itertools.product(*factors):
         parts = [own.name for own, named in zip(combination, varying, strict=True) if named]
-        settings: dict[str, str] = {}
-        parameters: dict[str, Value] = {}
-        for own in combination:
-            settings |= own.settings
-            parameters |= own.parameters
-        counts = [own.sessions for own in combination if own.sessions is not None]
         name = ", ".join(parts) or "base"
         base = name if combination[-1] is factors[-1][0] else base
-        arms.append(
-            Arm(
-                name,
-                settings=settings,
-                parameters=parameters,
-                sessions=counts[-1] if counts else None,
-                against=base if within else None,
-            )
-        )
+        arms.append(functools.reduce(with_level, combination, Arm(name, against=base if within else None)))
     first = arms[0].name
     return [replace(arm, against=None) if arm.against == first else arm for arm in arms]
 

@@ -6,11 +6,14 @@ import difflib
 import math
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from dbdyno.errors import PlanError
 from dbdyno.study.plan import keys
+from dbdyno.study.plan.factor_tables import arms_of
+from dbdyno.study.plan.factors import ARMS_MOST as FACTOR_ARMS_MOST
 from dbdyno.study.plan.plan import (
     Arm,
     Judge,
@@ -27,8 +30,8 @@ from dbdyno.study.plan.workloads import builtin_workload
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 
 
-def read_plan(path: Path) -> Plan:
-    """Reads and checks a plan file; raises `PlanError`."""
+def read_plan(path: Path, *, arms_most: int = FACTOR_ARMS_MOST) -> Plan:
+    """Reads and checks a plan file; its factors may make `arms_most` arms. Raises `PlanError`."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -39,10 +42,10 @@ def read_plan(path: Path) -> Plan:
         ) from error
     except UnicodeDecodeError as error:
         raise PlanError(f"is not UTF-8 text at byte {error.start}", where=str(path)) from error
-    return parse_plan(text, path)
+    return parse_plan(text, path, arms_most=arms_most)
 
 
-def parse_plan(text: str, path: Path) -> Plan:
+def parse_plan(text: str, path: Path, *, arms_most: int = FACTOR_ARMS_MOST) -> Plan:
     """The plan in `text`; file names in it are relative to the folder of `path`."""
     try:
         tables = tomllib.loads(text)
@@ -50,7 +53,7 @@ def parse_plan(text: str, path: Path) -> Plan:
         place = re.search(r"line (\d+)", str(error))
         where = f"{path}:{place[1]}" if place else str(path)
         raise PlanError(f"is no TOML: {error}", where=where) from error
-    return _Reader(text, path).plan(tables)
+    return _Reader(text, path, arms_most).plan(tables)
 
 
 def duration_ns(text: str) -> int | None:
@@ -66,7 +69,8 @@ def duration_ns(text: str) -> int | None:
 class _Reader:
     """Holds the text to find the line of a key for an error."""
 
-    def __init__(self, text: str, path: Path) -> None:
+    def __init__(self, text: str, path: Path, arms_most: int) -> None:
+        self.arms_most = arms_most
         self.lines = text.splitlines()
         self.text = text
         self.path = path
@@ -74,19 +78,25 @@ class _Reader:
     def plan(self, tables: dict[str, Any]) -> Plan:
         if isinstance(tables.get("target"), str):
             tables = {**tables, "target": {"dsn": tables["target"]}}
-        allowed = [k.name for k in keys.TOP] + [*keys.TABLES, "arm"]
+        own = ("arm", "factor")
+        allowed = [k.name for k in keys.TOP] + [*keys.TABLES, *own]
         for name in tables:
             if name not in allowed:
                 self.unknown(name, allowed, "", 0)
-        top = {k: v for k, v in tables.items() if k not in keys.TABLES and k != "arm"}
+        top = {k: v for k, v in tables.items() if k not in keys.TABLES and k not in own}
         head = self.check(top, keys.TOP, "", 0)
         parts = {}
         for name, table in keys.TABLES.items():
             if not isinstance(tables.get(name, {}), dict):
                 self.fail(f"{name} must be a table: write [{name}]", "", name, 0)
             parts[name] = self.check(tables.get(name, {}), table, name, 0)
-        arms = self.arms(tables.get("arm"))
-        return self.assemble(head, parts, arms)
+        factors: list[str] = []
+        if "factor" in tables:
+            arms = self.arms(tables["arm"]) if "arm" in tables else []
+            factors, arms = arms_of(self, tables["factor"], head.get("design", ""), arms)
+        else:
+            arms = self.arms(tables.get("arm"))
+        return replace(self.assemble(head, parts, arms), factors=factors, kind="sweep" if factors else "experiment")
 
     def assemble(self, head: dict[str, Any], parts: dict[str, dict[str, Any]], arms: list[Arm]) -> Plan:
         schedule, verdict, load = parts["schedule"], parts["verdict"], parts["load"]
@@ -171,7 +181,9 @@ class _Reader:
 
     def arms(self, tables: Any) -> list[Arm]:
         if not isinstance(tables, list) or not tables or not isinstance(tables[0], dict):
-            self.fail("the plan has no arm: write [[arm]] once for each variant", "", "arm", 0)
+            self.fail(
+                "the plan has no arm: write [[arm]] once for each variant, or [[factor]] for what differs", "", "arm", 0
+            )
         if len(tables) > keys.ARMS_MOST:
             self.fail(f"{len(tables)} arms; a plan has at most {keys.ARMS_MOST}", "arm", "", keys.ARMS_MOST)
         arms = [Arm(**self.check(t, keys.ARM, "arm", at)) for at, t in enumerate(tables)]

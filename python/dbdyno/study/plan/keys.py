@@ -44,6 +44,14 @@ TOP = (
         "what you want to know",
         '"Does work_mem = 64MB make the order report faster?"',
     ),
+    Key(
+        "design",
+        "str",
+        "which arms factors make: every combination of their levels, or the first levels of all and\n"
+        "each other level alone",
+        None,
+        choices=("every-combination", "one-at-a-time"),
+    ),
 )
 
 TARGET = (
@@ -289,6 +297,7 @@ ARM = (
     Key("rate_per_s", "float", "another rate", None, low=0.001, high=RATE_MOST),
     Key("dsn", "str", "another engine", None),
     Key("protocol", "str", "another protocol", None, choices=("prepared", "extended", "simple")),
+    Key("variables", "words", "other values for the scripts' :variables", None),
 )
 
 SCRIPT = (

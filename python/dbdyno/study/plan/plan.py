@@ -86,8 +86,9 @@ class Judge:
 @dataclass(frozen=True)
 class Arm:
     """One variant under test; `None` means: as the plan's common value. `parameters` are those of
-    the typed workload that differ here; `against` names the arm it is compared with: the
-    first where it is `None`, none where it is the arm itself."""
+    the typed workload that differ here, `variables` those of the scripts; `against` names the arm it
+    is compared with: the first where it is `None`, none where it is the arm itself; `levels` says
+    which level of each of the plan's factors it stands for."""
 
     name: str
     description: str = ""
@@ -101,11 +102,14 @@ class Arm:
     protocol: str | None = None
     parameters: dict[str, Value] = field(default_factory=dict)
     against: str | None = None
+    variables: dict[str, str] = field(default_factory=dict)
+    levels: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that a run needs to know, secrets excepted."""
+    """Everything that a run needs to know, secrets excepted. `factors` names what its arms differ by, where
+    a plan says so: `Arm.levels` has each arm's level of each."""
 
     title: str
     arms: list[Arm]
@@ -122,6 +126,7 @@ class Plan:
     study: str | None = None
     kind: str = "experiment"
     embedded_settings: dict[str, str] = field(default_factory=dict)
+    factors: list[str] = field(default_factory=list)
     toml: str = ""
 
     def sessions_of(self, arm: Arm) -> int:

@@ -13,6 +13,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from dbdyno.study.plan import keys
+from dbdyno.study.plan.factors import ARMS_MOST
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Watch, Workload
 
 WIDTH = 118
@@ -52,6 +53,11 @@ most {slices} slices in a block.
   `"1.5s"`, `"2min"`.
 - A setting may be a string, a number or a truth value:
   `{work_mem = "64MB", jit = false, commit_delay = 200}`.
+- `[[factor]]` stands for arms: what differs, with a list of its levels. `sessions`, `rate_per_s` and `protocol` are
+  those of an arm, `variables.NAME` is `:NAME` in the scripts, `parameters.NAME` one of a typed workload, and any other
+  name is a setting: `work_mem = ["4MB", "64MB"]`. With `name` and `levels = [{name = "small", ...}, ...]` a level may
+  be anything that an arm may have. Several factors make every combination of their levels, at most {factors} arms; or
+  see `design`. What the levels say: [how to find the knee](../how-to/find-the-knee.md).
 - File names of scripts are relative to the plan's folder. The scripts' language:
   [scripts.md](scripts.md).
 - How the arms take turns follows from how they differ: see
@@ -84,6 +90,7 @@ _UNITS_NS = (("h", 3600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**
 def plan_reference() -> str:
     """The page, in Markdown."""
     parts = [_HEAD.replace("{arms}", str(keys.ARMS_MOST)).replace("{slices}", f"{keys.SLICES_MOST:,}")]
+    parts[0] = parts[0].replace("{factors}", str(ARMS_MOST))
     for table, heading, own, holder in _PLACES:
         meaning = f": {_MEANING[table]}" if table in _MEANING else ""
         parts.append("\n".join([*_wrapped(f"## {heading}{meaning}"), ""]))

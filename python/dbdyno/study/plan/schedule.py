@@ -54,7 +54,7 @@ class Timing:
 @dataclass(frozen=True)
 class PlannedBlock:
     """One block before it is run; `kind` is 'warmup', 'overhead' or 'measure', `number` its place among
-    those of its kind."""
+    those of its kind; `among` the arms that take part, all where it is None."""
 
     index: int
     kind: str
@@ -63,6 +63,7 @@ class PlannedBlock:
     how: Timing
     seed: int
     given: list[Turn] | None = None
+    among: tuple[int, ...] | None = None
 
     @property
     def turns(self) -> list[Turn]:
@@ -72,7 +73,7 @@ class PlannedBlock:
             return self.given
         if self.kind == "overhead":
             return _watching(self.how, self._dice(self.number))
-        arms = list(range(self.arms))
+        arms = list(range(self.arms) if self.among is None else self.among)
         if self.how.in_order:
             return _turns(arms, self.how)
         if self.how.in_slices:

@@ -28,6 +28,9 @@ Agree = Callable[[str], bool]
 """Asked with the page of what would be done, where that changes what is others'."""
 
 
+RACES = "a race that was cut cannot go on: who is still in depends on all blocks before"
+
+
 def same_twice(plan: Plan) -> Plan:
     """The plan's base arm against itself: what `--aa` runs."""
     base = plan.arms[0]
@@ -43,6 +46,7 @@ def start(
     seed: int | None = None,
     ways: Mapping[str, Any] | None = None,
     agree: Agree | None = None,
+    runner: Callable[..., Runner] = Runner,
 ) -> Run:
     """Runs a plan into a new run folder below `folder`; returns the run, ready to be analysed.
 
@@ -61,7 +65,7 @@ def start(
         progress.note(f"seed {ready.seed}; evidence in {run.path}")
         for note in ready.notes:
             progress.note(note)
-        _carry_out(run, bench, ready, around.stopping, progress)
+        _carry_out(run, bench, ready, around.stopping, progress, runner)
     return run
 
 
@@ -104,7 +108,7 @@ def plan_to_resume(run: Run) -> Plan:
     plan, kind = plan_from_dict(run.manifest["plan"]), kind_named(run.manifest["bench"])
     if kind_of(plan.dsn) is not kind:
         raise EvidenceError(f"was made on {kind.word}, and its plan names {kind_of(plan.dsn).word}", where=run.id)
-    if reason := kind.bench().traits.refuses_resume:
+    if reason := RACES if plan.kind == "tune" else kind.bench().traits.refuses_resume:
         raise PlanError(
             reason,
             where=run.id,
@@ -236,7 +240,9 @@ class Declined(Exception):  # noqa: N818
     """The user did not agree to what would be done; nothing was."""
 
 
-def _carry_out(run: Run, bench: Bench, ready: Ready, stopping: Stopping, progress: Progress) -> None:
+def _carry_out(
+    run: Run, bench: Bench, ready: Ready, stopping: Stopping, progress: Progress, runner: Callable[..., Runner] = Runner
+) -> None:
     """Runs the blocks that are not whole; everything is put back before the run says that it is complete."""
     whole = {block.index for block in run.blocks()}
     again = whole and bench.traits.warms_up_again
@@ -246,6 +252,6 @@ def _carry_out(run: Run, bench: Bench, ready: Ready, stopping: Stopping, progres
     try:
         with ending(run), held(bench):
             bench.begin(run, len(run.manifest.get("resumed", [])))
-            Runner(bench, ready, run, stopping, progress).go(todo)
+            runner(bench, ready, run, stopping, progress).go(todo)
     finally:
         progress.end()

@@ -35,6 +35,9 @@ THREADS_MOST = 8
 class Runner:
     """Runs blocks of a prepared plan into a run folder."""
 
+    side_by_side = True
+    """Whether blocks may run at once, where the bench can."""
+
     def __init__(self, bench: Bench, ready: Ready, run: Run, stopping: Stopping, progress: Progress) -> None:
         self.bench, self.ready, self.run = bench, ready, run
         self.stopping, self.progress = stopping, progress
@@ -46,14 +49,17 @@ class Runner:
         began = time.monotonic()
         before = float(self.run.manifest.get("wall_s", 0.0))
         try:
-            if self.bench.traits.parallel_blocks:
+            if self.bench.traits.parallel_blocks and self.side_by_side:
                 self._side_by_side(todo)
             else:
-                for block in todo:
-                    self.stopping.check()
-                    self._block(self.ready.blocks[block.index])
+                self._one_by_one(todo)
         finally:
             self.run.manifest["wall_s"] = before + time.monotonic() - began
+
+    def _one_by_one(self, todo: Sequence[PlannedBlock]) -> None:
+        for block in todo:
+            self.stopping.check()
+            self._block(self.ready.blocks[block.index])
 
     def _block(self, planned: PlannedBlock) -> None:
         """Runs a block; one that does not count, through no fault of its arms, is run again."""

@@ -1,0 +1,149 @@
+"""`dbdyno tune`: a race among the arms of a plan, then the winner against what there was, in fresh blocks."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.cli.output import share_option
+from dbdyno.errors import PlanError
+
+if TYPE_CHECKING:
+    from dbdyno.evidence import Run
+    from dbdyno.study.plan.plan import Plan
+    from dbdyno.study.run.progress import Progress
+
+RACE_SHARE = 2 / 3
+"""Of the time that there is, the race has this much; the rest is for fresh blocks."""
+FRESH_LEAST = 6
+
+
+@click.command("tune")
+@click.argument("plan", metavar="PLAN.toml", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--target", help="As of `dbdyno run`.")
+@click.option("--budget", metavar="TIME", help="How long race and fresh blocks may take, such as 30min.")
+@click.option("--blocks", type=click.IntRange(4, 100_000), help="Most blocks of the race; the plan's by default.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the order of arms.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder for the runs.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("confirm.toml"),
+    show_default=True,
+    help="File for the plan that confirms the winner.",
+)
+@share_option
+def command(
+    plan: Path, target: str | None, budget: str | None, blocks: int | None, seed: int | None, out: Path, output: Path
+) -> None:
+    """Find the best of many arms, such as the levels of a plan's factors, in fewer blocks than all arms in all blocks
+    would take: after each block the arms that are surely worse leave. Then the winner is run against the first arm,
+    which is what you have now, in fresh blocks; that is the gain to expect. Writes the plan of these two arms.
+
+    \b
+    dbdyno tune plan.toml                   until one is left, or the rest are equal
+    dbdyno tune plan.toml --budget 30min    as far as it comes in that time
+    """
+    from dbdyno.cli.run import show
+    from dbdyno.signals import Interrupted
+    from dbdyno.study.run.progress import for_stream
+
+    race, seconds = _race(plan, target, blocks), _seconds(budget)
+    progress = for_stream()
+    try:
+        run = _raced(race, out, progress, seed, seconds)
+        _show_race(run)
+        fresh = _fresh(run, race, seconds, output)
+        if fresh is None:
+            return
+        from dbdyno.study.run.execute import start
+
+        show(start(fresh, out, progress, seed=None if seed is None else seed + 1))
+    except Interrupted as stop:
+        progress.end()
+        click.echo("interrupted: the engine is as it was; whole blocks are kept", err=True)
+        raise click.exceptions.Exit(130) from stop
+    if fresh.toml:
+        click.echo(f"to confirm it: dbdyno run {output}")
+
+
+def _race(path: Path, target: str | None, blocks: int | None) -> Plan:
+    """The plan as a race; raises `PlanError` where there is nothing to race."""
+    from dbdyno.bench.kinds import kind_of
+    from dbdyno.study.plan import keys
+    from dbdyno.study.plan.file import read_plan
+    from dbdyno.study.plan.targets import on_target, refuse_without_plans
+
+    refuse_without_plans(target, str(path))
+    made = on_target(read_plan(path, arms_most=keys.ARMS_MOST), target)
+    if len(made.arms) < 2:
+        raise PlanError("one arm has nobody to race", where=str(path), next_step="add [[factor]] or a second [[arm]]")
+    if kind_of(made.dsn).name in ("cells", "host"):
+        raise PlanError("a race needs arms that a plan can switch block by block", where=str(path))
+    schedule = replace(made.schedule, blocks=blocks or made.schedule.blocks)
+    return replace(made, kind="tune", title=f"{made.title}: race", schedule=schedule)
+
+
+def _seconds(budget: str | None) -> float | None:
+    from dbdyno.study.plan.file import duration_ns
+
+    if budget is None:
+        return None
+    nanoseconds = duration_ns(budget)
+    if not nanoseconds:
+        raise PlanError(f"{budget!r} is no time", where="--budget", next_step='write it like "30min" or "90s"')
+    return nanoseconds / 1e9
+
+
+def _raced(plan: Plan, out: Path, progress: Progress, seed: int | None, seconds: float | None) -> Run:
+    from dbdyno.study.run.execute import start
+    from dbdyno.study.run.race import RaceRunner
+
+    runner = functools.partial(RaceRunner, seconds=None if seconds is None else seconds * RACE_SHARE)
+    return start(plan, out, progress, seed=seed, runner=runner)
+
+
+def _show_race(run: Run) -> None:
+    from dbdyno.cli.compare import print_analysis
+    from dbdyno.report.html import write_html
+    from dbdyno.study.analysis.analyse import analyse
+
+    analysis = analyse(run)
+    write_html(analysis, run.path / "report.html")
+    print_analysis(analysis)
+    click.echo(f"report: {run.path / 'report.html'}\n")
+
+
+def _fresh(run: Run, plan: Plan, seconds: float | None, output: Path) -> Plan | None:
+    """The plan of winner and base, written to `output`; None where what there was has won."""
+    from dbdyno.report.files import write_whole
+    from dbdyno.study.plan.confirm import confirming
+
+    race: dict[str, Any] = run.manifest["race"]
+    if not race["alive"] or len(race["failed"]) == len(plan.arms):
+        raise PlanError("every arm failed", where=run.id, next_step="run the script by hand, then mend the plan")
+    if race["leader"] == 0:
+        click.echo(f"{plan.arms[0].name} is what there was before: nothing to confirm")
+        return None
+    blocks = plan.schedule.blocks
+    if seconds is not None:
+        each = float(run.manifest["wall_s"]) / max(race["ran"], 1)
+        blocks = max(FRESH_LEAST, min(blocks, int(seconds * (1 - RACE_SHARE) / (2 * each))))
+    original = replace(plan, title=plan.title.removesuffix(": race"))
+    made = confirming(original, plan.arms[0], plan.arms[race["leader"]], blocks)
+    if made.toml:
+        write_whole(output, made.toml.encode())
+    else:
+        click.echo("the plan that confirms it cannot be written as a file", err=True)
+    return made

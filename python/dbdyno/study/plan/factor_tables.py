@@ -1,0 +1,161 @@
+"""The `[[factor]]` tables of a plan: what differs, with a list of its levels, and the arms that follow.
+
+[[factor]]
+sessions = [1, 2, 4, 8, 16]
+
+[[factor]]
+work_mem = ["4MB", "64MB"]                  # any setting of the server, or parameter of a machine
+
+[[factor]]
+variables.rows = [1, 10, 100]               # :rows in the scripts
+
+[[factor]]
+name = "form"                               # anything that an arm may have
+levels = [{name = "join", scripts = ["join.sql"]}, {name = "exists", scripts = ["exists.sql"]}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.study.plan import keys
+from dbdyno.study.plan.factors import Level, combined, with_level
+from dbdyno.study.plan.plan import Arm
+
+if TYPE_CHECKING:
+    from dbdyno.study.plan.file import _Reader
+
+ONE_AT_A_TIME = "one-at-a-time"
+DESIGNS = ("every-combination", ONE_AT_A_TIME)
+ARM = "arm"
+"""The factor that the plan's own arms are, where it has factors beside them."""
+_TABLES = ("settings", "variables", "parameters")
+_OWN = ("sessions", "rate_per_s", "protocol")
+_NAME_LONGEST = 60
+
+
+def arms_of(reader: _Reader, tables: Any, design: str, given: Sequence[Arm]) -> tuple[list[str], list[Arm]]:
+    """Names of the factors and the arms that they make; of the `given` arms, each at every combination."""
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        reader.fail("a factor is a table: write [[factor]] once for each", "", "factor", 0)
+    read = [_Factor(reader, table, at) for at, table in enumerate(tables)]
+    names = [factor.name for factor in read]
+    for at, name in enumerate(names):
+        if name in names[:at] or name == ARM:
+            reader.fail(f"two factors are named {name!r}", "factor", "", at, 'give one another name = "..."')
+    factors = [factor.levels for factor in read]
+    if given:
+        names, factors = [ARM, *names], [[_level(reader, arm, at) for at, arm in enumerate(given)], *factors]
+    arms = _one_at_a_time(factors) if design == ONE_AT_A_TIME else _every_combination(reader, factors)
+    if len(arms) > reader.arms_most:
+        _too_many(reader, len(arms), factors)
+    for arm in arms:
+        if len(arm.name) > _NAME_LONGEST:
+            reader.fail(
+                f"the arm {arm.name!r} has a name of more than {_NAME_LONGEST} characters",
+                "factor",
+                "",
+                0,
+                'name the levels: levels = [{name = "small", ...}, ...]',
+            )
+    return names, arms
+
+
+def _every_combination(reader: _Reader, factors: list[list[Level]]) -> list[Arm]:
+    count = 1
+    for levels in factors:
+        count *= len(levels)
+    if count > reader.arms_most:
+        _too_many(reader, count, factors)
+    return combined(*factors)
+
+
+def _one_at_a_time(factors: list[list[Level]]) -> list[Arm]:
+    """The first levels of all, and each other level of each factor alone."""
+    base = combined(*([levels[0]] for levels in factors))[0]
+    alone = [with_level(replace(base, name=level.name), level) for levels in factors for level in levels[1:]]
+    return [base, *alone]
+
+
+def _too_many(reader: _Reader, count: int, factors: list[list[Level]]) -> None:
+    alone, most = 1 + sum(len(levels) - 1 for levels in factors), reader.arms_most
+    ways = [f'design = "{ONE_AT_A_TIME}" makes {alone} arms of them'] if alone < count else []
+    ways += [f"`dbdyno tune` races up to {keys.ARMS_MOST}"] if count <= keys.ARMS_MOST and most < keys.ARMS_MOST else []
+    step = "; ".join(ways) or f"name fewer levels: at most {most} arms"
+    reader.fail(f"the factors make {count} arms; a plan with factors has at most {most}", "factor", "", 0, step)
+
+
+def _level(reader: _Reader, arm: Arm, at: int) -> Level:
+    """One of the plan's own arms as the level of a factor."""
+    if arm.against is not None:
+        reader.fail("with factors, every arm is compared with the first: leave against out", "arm", "against", at)
+    own = {name: getattr(arm, name) for name in Level.__dataclass_fields__}
+    return Level(**{**own, "levels": {ARM: arm.name}})
+
+
+class _Factor:
+    """One table: its name, and its levels."""
+
+    def __init__(self, reader: _Reader, table: dict[str, Any], at: int) -> None:
+        self.reader, self.at = reader, at
+        own = {key: value for key, value in table.items() if key != "name"}
+        if len(own) != 1:
+            self.fail(
+                f"a factor has one key beside its name, found {', '.join(own) or 'none'}",
+                "",
+                "write what differs with a list of its levels, such as sessions = [1, 2, 4]",
+            )
+        ((key, given),) = own.items()
+        self.kind = key
+        if key in _TABLES:
+            if not isinstance(given, dict) or len(given) != 1:
+                self.fail(f"write {key}.NAME = [...], one factor for each", key)
+            ((key, given),) = given.items()
+        elif key not in (*_OWN, "levels"):
+            self.kind = "settings"
+        self.key = key
+        name = table.get("name", "" if key == "levels" else key)
+        if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > _NAME_LONGEST:
+            self.fail("a factor's name is 1 to 60 printable characters", "name")
+        self.name = name
+        if not isinstance(given, list) or not given:
+            self.fail(f"{key} must be a list of levels, found {given!r}"[:120], key)
+        self.levels = [self.named(value) if self.kind == "levels" else self.plain(value) for value in given]
+        names = [level.name for level in self.levels]
+        if len(set(names)) < len(names):
+            twice = next(own for own in names if names.count(own) > 1)
+            self.fail(f"the level {twice!r} stands twice", key)
+
+    def fail(self, message: str, key: str, step: str | None = None) -> Any:
+        self.reader.fail(message, "factor", key, self.at, step)
+
+    def named(self, value: Any) -> Level:
+        """A level with everything that an arm may have."""
+        if not isinstance(value, dict):
+            self.fail(
+                f'a level is a table such as {{name = "small", work_mem = "4MB"}}, found {value!r}'[:160], "levels"
+            )
+        allowed = tuple(key for key in keys.ARM if key.name != "against")
+        own = self.reader.check(value, allowed, "factor", self.at)
+        return Level(**own, levels={self.name: own["name"]})
+
+    def plain(self, value: Any) -> Level:
+        """A level that is one value."""
+        if not isinstance(value, str | int | float | bool):
+            self.fail(f"a level of {self.key} is a word or a number, found {value!r}"[:120], self.key)
+        if self.kind in _OWN:
+            key = next(key for key in keys.ARM if key.name == self.kind)
+            value = self.reader.value(key, value, "factor", self.at)
+        word = ("on" if value else "off") if isinstance(value, bool) else str(value)
+        levels = {self.name: word}
+        if self.kind == "sessions":
+            return Level("1 session" if value == 1 else f"{word} sessions", sessions=int(value), levels=levels)
+        if self.kind == "rate_per_s":
+            return Level(f"{word}/s", rate_per_s=float(value), levels=levels)
+        if self.kind == "protocol":
+            return Level(word, protocol=word, levels=levels)
+        given = value if self.kind == "parameters" else word
+        own: dict[str, Any] = {self.kind: {self.key: given}}
+        return Level(f"{self.name} {word}", **own, levels=levels)

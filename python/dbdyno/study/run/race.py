@@ -1,0 +1,137 @@
+"""A race: the arms run block after block, and those that are surely worse leave.
+
+After each block that counts, every arm's number goes to `stats/sequential.py`; the next block is run among those that
+are still in. It ends when one is left, when the rest are equal, when the time is up, or with the last planned block.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.stats.metrics import metric_named
+from dbdyno.stats.sequential import Apart, Race
+from dbdyno.study.analysis.measures import QUANTILES, operation_of, part_of, summaries, throughput
+from dbdyno.study.run.runner import Runner
+
+if TYPE_CHECKING:
+    from dbdyno.evidence.run import Run
+    from dbdyno.study.plan.schedule import PlannedBlock
+
+FAILED_MOST = 0.05
+ENDS = {
+    "one": "one arm is left",
+    "equal": "the rest lie within the threshold of each other",
+    "time": "the time is up",
+    "blocks": "the last planned block was run",
+}
+
+
+class RaceRunner(Runner):
+    """Runs a plan's blocks among fewer and fewer arms; `seconds` is how long it may, None for as long as it takes."""
+
+    side_by_side = False
+
+    def __init__(self, *around: Any, seconds: float | None = None) -> None:
+        super().__init__(*around)
+        self.seconds = seconds
+
+    def go(self, todo: Sequence[PlannedBlock]) -> None:
+        """As `Runner.go`; the manifest's `race` says who left when and why it ended."""
+        judge = self.ready.plan.judge
+        self.failed: dict[str, float] = {}
+        self.race = Race(len(self.ready.plan.arms), judge.level, judge.threshold)
+        super().go(todo)
+
+    def _one_by_one(self, todo: Sequence[PlannedBlock]) -> None:
+        began, end = time.monotonic(), "blocks"
+        for planned in todo:
+            self.stopping.check()
+            if self.seconds is not None and time.monotonic() - began > self.seconds and self.race.blocks > 2:
+                end = "time"
+                break
+            block = self.ready.blocks[planned.index]
+            counts = block.kind == "measure"
+            self._block(replace(block, among=tuple(self.race.alive)) if counts else block)
+            if counts and (end := self._seen(block.index)):
+                break
+            end = "blocks"
+        self.run.save(race={**told(self.race, end, self.names), "failed": self.failed})
+
+    def _seen(self, index: int) -> str:
+        """Takes the numbers of a block; why the race is over, if it is."""
+        for arm, share in failing(self.run, index).items():
+            if arm in self.race.alive and len(self.race.alive) > 1:
+                self.race.leave(arm)
+                self.failed[self.names[arm]] = share
+                self.progress.note(f"{self.names[arm]} leaves: {100 * share:.3g} % of its transactions failed")
+        for one in self.race.see(numbers(self.run, index, self.headline())):
+            self.progress.note(
+                f"{self.names[one.arm]} leaves: {self.names[one.by]} is {one.apart.ratio:.3g} times as good "
+                f"({one.apart.low:.3g} to {one.apart.high:.3g})"
+            )
+        if len(self.race.alive) == 1:
+            return "one"
+        return "equal" if self.race.rest_is_equal else ""
+
+    def headline(self) -> str:
+        """The metric that is raced for."""
+        from dbdyno.stats.metrics import default_headline
+
+        plan = self.ready.plan
+        return plan.judge.headline or default_headline("open" if plan.open_loop else "closed")
+
+
+def _rows(run: Run, index: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The summary of each arm in a block."""
+    block = next(block for block in run.blocks() if block.index == index)
+    names = [arm["name"] for arm in run.manifest["arms"]]
+    for row in summaries([[part_of(run, block)]], list(QUANTILES.values()), operation_of(run)):
+        if row["arm"] in names:
+            yield names.index(row["arm"]), row
+
+
+def failing(run: Run, index: int) -> dict[int, float]:
+    """The arms of which more than one transaction in twenty failed in a block, with the share."""
+    shares = {arm: row["failed"] / max(row["failed"] + row["transactions"], 1) for arm, row in _rows(run, index)}
+    return {arm: share for arm, share in shares.items() if share > FAILED_MOST}
+
+
+def numbers(run: Run, index: int, headline: str) -> dict[int, float]:
+    """What each arm gave in a block, the larger the better."""
+    metric = metric_named(headline)
+    found: dict[int, float] = {}
+    for arm, row in _rows(run, index):
+        if not row["count"]:
+            continue
+        if headline == "throughput":
+            value = throughput(row)
+        elif headline == "mean":
+            value = row["mean_ns"]
+        else:
+            value = row["quantiles_ns"][list(QUANTILES).index(headline)]
+        if value and value > 0 and math.isfinite(value):
+            found[arm] = value if metric.higher_is_better else 1 / value
+    return found
+
+
+def _json(apart: Apart) -> dict[str, Any]:
+    """As JSON has it: no infinity, nothing that is not known."""
+    return {name: value if math.isfinite(value) else None for name, value in asdict(apart).items()}
+
+
+def told(race: Race, end: str, names: Sequence[str]) -> dict[str, Any]:
+    """A race as JSON values for a manifest."""
+    leader = race.leader
+    return {
+        "blocks": race.blocks,
+        "end": end,
+        "leader": leader,
+        "alive": list(race.alive),
+        "dropped": [{**asdict(one), "apart": _json(one.apart)} for one in race.dropped],
+        "against": [None if arm == leader else _json(race.apart(arm, leader)) for arm in range(len(names))],
+        "ran": sum(len([v for v in logs if not math.isnan(v)]) for logs in race.logs),
+    }

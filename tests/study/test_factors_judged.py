@@ -1,0 +1,151 @@
+"""What factors say: curves planted in the times of a mock, from the plan to the page."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import dbdyno
+from dbdyno.report.html import render_html
+from dbdyno.report.terminal import render_text
+from dbdyno.study.analysis.analyse import analyse
+from dbdyno.study.analysis.factors import axis_of, numbers_of
+from dbdyno.study.plan.file import parse_plan
+from dbdyno.study.run.execute import start
+
+HEAD = """\
+title = "planted"
+target = "mock:"
+%s
+[workload]
+kind = "mock"
+[schedule]
+blocks = %d
+warmup_blocks = 1
+turn = "200ms"
+slice = "20ms"
+[watch]
+overhead_blocks = 0
+"""
+
+
+def factor(name: str, times_us: dict[str, float]) -> str:
+    levels = ", ".join(f'{{name = "{level}", parameters = {{mean_us = {us}}}}}' for level, us in times_us.items())
+    return f'[[factor]]\nname = "{name}"\nlevels = [{levels}]\n'
+
+
+def judged(folder: Path, factors: str, *, blocks: int = 10, top: str = "", seed: int = 1) -> dict[str, Any]:
+    plan = parse_plan(HEAD % (top, blocks) + factors, Path("p.toml"))
+    return analyse(start(plan, folder, seed=seed))
+
+
+FETCH = {"1": 9000, "10": 1000, "100": 510, "1000": 500, "10000": 500}
+
+
+def test_the_knee_is_the_headline_with_what_it_gains_and_what_more_brings(tmp_path: Path):
+    model = judged(tmp_path, factor("fetch", FETCH), blocks=30, top="")
+    assert model["verdict"]["decision"] == "found"
+    (curve,) = model["factors"]["curves"]
+    assert curve["course"] == "rises"
+    assert (curve["knee_low"], curve["knee_high"]) in ((2, 2), (2, 3), (3, 3))
+    assert [row["level"] for row in curve["levels"]] == list(FETCH)
+    assert math.isclose(curve["levels"][4]["ratio"], 18, rel_tol=0.1)
+    text = render_text(model, width=100, color=False)
+    assert "fetch" in text.splitlines()[1]
+    assert "LEVELS" in text.upper()
+    assert "brings no difference larger than 2 %" in text or "The knee lies between fetch 100 and 1000" in text
+
+
+def test_levels_out_of_order_are_told_in_the_order_of_their_numbers(tmp_path: Path):
+    model = judged(tmp_path, factor("fetch", {"100": 500, "1": 4000, "10": 1000}))
+    (curve,) = model["factors"]["curves"]
+    assert [row["level"] for row in curve["levels"]] == ["1", "10", "100"]
+    assert "it still grows at fetch 100" in curve["sentence"]
+
+
+def test_levels_without_any_difference_are_said_to_bring_none(tmp_path: Path):
+    model = judged(tmp_path, factor("x", {"1": 1000, "2": 1000, "3": 1000}), blocks=60)
+    (curve,) = model["factors"]["curves"]
+    assert not any(row["low"] > 1 or row["high"] < 1 for row in curve["levels"][1:])
+
+
+def test_words_are_levels_too_and_stand_side_by_side(tmp_path: Path):
+    model = judged(tmp_path, factor("form", {"join": 1000, "exists": 400, "in": 1600}))
+    sweep = model["figures"]["sweep"]
+    assert sweep["x_words"] == ["join", "exists", "in"]
+    assert [point["x"] for point in sweep["curves"][0]["points"]] == [1, 2, 3]
+    assert (
+        model["verdict"]["headline"].startswith("form exists is best, 2.4")
+        or "form exists is best" in model["verdict"]["headline"]
+    )
+    page = render_html(model)
+    assert "exists" in page
+    assert 'id="factors"' in page
+
+
+def test_factors_that_act_on_each_other_are_named_with_both_effects(tmp_path: Path):
+    times = {("small", "1"): 1000, ("small", "8"): 1000, ("large", "1"): 1000, ("large", "8"): 500}
+    arms = "".join(
+        f'[[arm]]\nname = "{memory} {n}"\nparameters = {{mean_us = {us}}}\n' for (memory, n), us in times.items()
+    )
+    plan = parse_plan(HEAD % ("", 12) + arms, Path("p.toml"))
+    from dataclasses import replace
+
+    levels = [{"memory": memory, "n": n} for memory, n in times]
+    own = [replace(arm, levels=level) for arm, level in zip(plan.arms, levels, strict=True)]
+    plan = replace(plan, arms=own, factors=["memory", "n"], kind="sweep")
+    model = analyse(start(plan, tmp_path, seed=1))
+    (found,) = model["factors"]["interactions"]
+    assert found["certain"]
+    assert found["low"] < 2 < found["high"]
+    assert any("memory and n act on each other" in sentence.lower() for sentence in model["verdict"]["sentences"])
+
+
+def test_one_at_a_time_gives_a_curve_per_factor_and_no_interaction(tmp_path: Path):
+    two = factor("a", {"1": 1000, "2": 500}) + factor("b", {"x": 1000, "y": 1500})
+    model = judged(tmp_path, two, top='design = "one-at-a-time"')
+    assert [curve["factor"] for curve in model["factors"]["curves"]] == ["a", "b"]
+    assert model["factors"]["interactions"] == []
+
+
+def test_an_arm_that_fails_takes_the_verdict_away(tmp_path: Path):
+    bad = '[[factor]]\nname = "x"\nlevels = [{name = "1"}, {name = "2", parameters = {errors = 0.5}}]\n'
+    model = judged(tmp_path, bad)
+    assert model["verdict"]["decision"] == "no verdict"
+
+
+def test_the_table_json_and_csv_hold_the_levels(tmp_path: Path):
+    (tmp_path / "p.toml").write_text(HEAD % ("", 6) + factor("fetch", FETCH))
+    done = dbdyno("run", "p.toml", "--seed", "3", cwd=tmp_path, COLUMNS="100")
+    assert done.returncode == 0, done.stderr
+    assert "of the best" in done.stdout
+    model = json.loads(dbdyno("compare", "last", "--format", "json", cwd=tmp_path).stdout)
+    assert model["factors"]["names"] == ["fetch"]
+    rows = dbdyno("compare", "last", "--format", "csv", cwd=tmp_path).stdout.splitlines()
+    assert len(rows) == 1 + len(FETCH)
+
+
+def test_numbers_sizes_and_durations_are_axes_and_mixtures_are_not():
+    assert numbers_of(["1", "2.5"]) == [1, 2.5]
+    assert numbers_of(["64kB", "4MB"]) == [65536, 4194304]
+    assert numbers_of(["5ms", "1s"]) == [0.005, 1]
+    assert numbers_of(["5ms", "4MB"]) is None
+    assert numbers_of(["on", "off"]) is None
+
+
+def test_the_axis_is_the_factor_with_most_numbers():
+    sessions = [{"sessions": s, "memory": m} for s in ("1", "2", "4") for m in ("1MB", "2MB")]
+    assert axis_of(sessions) == "sessions"
+    assert axis_of([{"rows": r, "sessions": s} for r in ("1", "10", "100") for s in ("1", "2")]) == "rows"
+    assert axis_of([{"rows": r, "sessions": s} for r in ("1", "10") for s in ("1", "2")]) == "sessions"
+    assert axis_of([{"form": f} for f in ("join", "in")]) == "form"
+
+
+@pytest.mark.drawn
+def test_the_figure_of_words_is_drawn_with_its_words(tmp_path: Path):
+    model = judged(tmp_path, factor("form", {"join": 1000, "exists": 400, "in": 1600}), blocks=4)
+    assert ">exists</text>" in render_html(model)
