@@ -150,7 +150,7 @@ class TestConfirmingPlan:
 
     def test_text_that_would_read_otherwise_is_not_written(self):
         text = (
-            'title = "t"\n[workload]\nscripts = [{name = "s", text = \'\'\'\n[[factor]]\nselect 1;\n\'\'\'}]\n'
+            "title = \"t\"\n[workload]\nscripts = [{name = \"s\", text = '''\n[[factor]]\nselect 1;\n'''}]\n"
             "[[factor]]\nsessions = [1, 2]\n"
         )
         _, made = self.made(text)

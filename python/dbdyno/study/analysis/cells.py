@@ -38,8 +38,8 @@ def model_of(run: Run) -> tuple[dict[str, Any], list[str]]:
     Raises `EvidenceError` where no whole block counts.
     """
     from dbdyno.evidence.query import connect, whole_parts
-    from dbdyno.study.analysis.analyse import run_facts
     from dbdyno.study.analysis.contract import SCHEMA
+    from dbdyno.study.analysis.facts import run_facts
 
     whole = [block for block in run.blocks() if block.kind == "measure"]
     connection, _ = connect(run)

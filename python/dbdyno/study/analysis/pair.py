@@ -14,16 +14,9 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis import pictures
-from dbdyno.study.analysis.analyse import (
-    arm_of,
-    cleaned,
-    compare_arm,
-    headline_of,
-    is_open,
-    judged,
-    run_facts,
-)
+from dbdyno.study.analysis.analyse import cleaned, compare_arm, headline_of, judged
 from dbdyno.study.analysis.contract import SCHEMA
+from dbdyno.study.analysis.facts import arm_of, is_open, run_facts
 from dbdyno.study.analysis.measures import ArmMeasures, Measures, measure, operation_of
 from dbdyno.study.analysis.reads import in_virtual_time, reads
 
