@@ -64,6 +64,7 @@ def test_what_follows_no_law_is_told_as_none():
 
 
 def test_too_few_levels_or_blocks_have_no_law():
-    assert fit_law([1, 2], np.ones((5, 2)), is_load=False, level=0.95) is None
-    assert fit_law([1, 2, 3], np.ones((1, 3)), is_load=False, level=0.95) is None
-    assert fit_law([0, 2, 3], np.ones((5, 3)), is_load=False, level=0.95) is None
+    assert fit_law([1, 2, 3], np.ones((5, 3)), is_load=False, level=0.95) is None
+    assert fit_law([1, 2, 3, 4], np.ones((1, 4)), is_load=False, level=0.95) is None
+    assert fit_law([0, 2, 3, 4], np.ones((5, 4)), is_load=False, level=0.95) is None
+    assert fit_law([1, 2, 3, 4], np.ones((5, 4)), is_load=True, level=0.95).law == "constant"

@@ -43,10 +43,9 @@ def _table(curve: Given, label: str, unit: str, where: Any) -> Table:
     name = fmt.line(curve.get("factor") or "")
     shown = (
         Column("level", name, "words", narrowest=10),
+        Column("mark", "", "text"),
         Column("value", label, unit),
-        *columns(
-            "share:share:of_the_best bar:bar:_ ratio:change:against_the_first interval:words:interval mark:text:_"
-        ),
+        *columns("share:share:of_the_best bar:bar:_ ratio:change:against_the_first interval:words:interval"),
     )
     rows = [Row(_row(at, row, curve)) for at, row in enumerate(reading.entries(curve, "levels"))]
     law = reading.dig(curve, "law", "sentence")

@@ -24,6 +24,7 @@ from dbdyno.errors import StatsError
 from dbdyno.stats.scalability import usl
 
 Floats = NDArray[np.float64]
+LEVELS_LEAST = 4
 FARTHEST = 0.1
 """A law that misses a level by more than this is not told as one."""
 
@@ -101,10 +102,11 @@ _LAWS: tuple[tuple[str, int, _Fit], ...] = (
 
 def fit_law(x: ArrayLike, values: ArrayLike, *, is_load: bool, level: float) -> Law | None:
     """The law of `values`, an array of (blocks, levels) of numbers above 0, over the levels' `x`; `is_load` where
-    `x` counts what works at once. Blocks with a gap are left out. None below three levels or two blocks."""
+    `x` counts what works at once. Blocks with a gap are left out. None below four levels or two blocks: a law of two
+    parameters through three points says nothing."""
     at, given = np.asarray(x, dtype=np.float64), np.asarray(values, dtype=np.float64)
     given = given[(np.isfinite(given) & (given > 0)).all(axis=1)]
-    if at.size < 3 or given.shape[0] < 2 or np.unique(at).size < at.size or (at <= 0).any():
+    if at.size < LEVELS_LEAST or given.shape[0] < 2 or np.unique(at).size < at.size or (at <= 0).any():
         return None
     logs = np.log(given)
     means = np.exp(logs.mean(axis=0))
@@ -113,13 +115,13 @@ def fit_law(x: ArrayLike, values: ArrayLike, *, is_load: bool, level: float) -> 
     variance = max(float((own**2).sum()) / freedom / given.shape[0], 1e-12)
     best: tuple[float, str, _Fit] | None = None
     for law, count, fit in _LAWS:
-        if at.size <= count or (law == "usl" and (not is_load or at.size < 4)):
+        if at.size < count + 2 or (law == "usl" and not is_load):
             continue
         try:
             off = np.log(np.maximum(_AT[law](fit(at, means), at), 1e-300) / means)
         except (StatsError, np.linalg.LinAlgError):
             continue
-        score = float((off**2).sum()) / variance + 2 * count * at.size / max(at.size - count - 1, 0.5)
+        score = float((off**2).sum()) / variance + 2 * count * at.size / (at.size - count - 1)
         best = (score, law, fit) if best is None or score < best[0] else best
     if best is None:
         return None

@@ -9,11 +9,11 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.run import Run
-from dbdyno.stats.words import change_of
+from dbdyno.stats.words import change_of, duration, size
 from dbdyno.study.analysis.measures import Measures
 
 if TYPE_CHECKING:
@@ -29,6 +29,11 @@ LOADS = ("sessions", "jobs", "threads", "processes", "clients", "workers")
 """Factors that count what works at once: their curve may follow the Universal Scalability Law."""
 _SIZES = {"b": 1, "kb": 1 << 10, "kib": 1 << 10, "mb": 1 << 20, "mib": 1 << 20, "gb": 1 << 30, "gib": 1 << 30}
 _TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_WORDS: dict[str, Callable[[float], str]] = {
+    "number": "{:.3g}".format,
+    "size": size,
+    "time": lambda seconds: duration(seconds * 1e9),
+}
 _OURS = {"the", "it", "at", "whether", "no", "scalability", "saturates", "constant", "a", "sessions"}
 """Words that our sentences begin with; others are names and stay as they are."""
 _NUMBER = re.compile(r"\s*([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
@@ -46,12 +51,16 @@ def numbers_of(levels: list[str]) -> list[float] | None:
     >>> numbers_of(["64kB", "4MB"])
     [65536.0, 4194304.0]
     """
+    return next((numbers for _, numbers in _read(levels)), None)
+
+
+def _read(levels: list[str]) -> Iterator[tuple[str, list[float]]]:
+    """The levels as numbers, with what they are: `number`, `size` [bytes] or `time` [s]."""
     found = [_NUMBER.fullmatch(level) for level in levels]
     units = [one[2].lower() if one else "?" for one in found]
-    for known in ({"": 1.0}, _SIZES, _TIMES):
+    for kind, known in (("number", {"": 1.0}), ("size", _SIZES), ("time", _TIMES)):
         if all(unit in known for unit in units):
-            return [float(one[1]) * known[unit] for one, unit in zip(found, units, strict=True) if one]
-    return None
+            yield kind, [float(one[1]) * known[unit] for one, unit in zip(found, units, strict=True) if one]
 
 
 def said(factor: str, level: str) -> str:
@@ -256,7 +265,7 @@ def _law(curve: dict[str, Any], measures: Measures, values: Array, level: float)
         "holds": found.holds,
         "farthest": found.farthest,
         "parameters": {name: vars_of(one) for name, one in found.parameters.items()},
-        "sentence": _law_said(curve["factor"], found),
+        "sentence": _law_said(curve["factor"], found, [row["level"] for row in curve["levels"]]),
     }
 
 
@@ -265,7 +274,7 @@ def vars_of(estimate: Any) -> dict[str, float]:
     return {name: getattr(estimate, name) for name in ("value", "low", "high")}
 
 
-def _law_said(factor: str, found: Law) -> str:
+def _law_said(factor: str, found: Law, levels: list[str]) -> str:
     if not found.holds:
         return f"no simple law: the nearest, {found.law}, misses a level by {100 * found.farthest:.0f} %"
     off = f"within {max(100 * found.farthest, 0.1):.2g} %"
@@ -277,7 +286,8 @@ def _law_said(factor: str, found: Law) -> str:
             words += f"; most at {_range(peak)} {factor}, {most.value:.4g} a second"
         return f"{words} ({off})"
     if found.law == "saturating":
-        return f"saturates: half of its most is reached at {factor} {_range(p['h'])} ({off})"
+        word = next((_WORDS[kind] for kind, _ in _read(levels)), "{:.3g}".format)
+        return f"saturates: half of its most is reached at {factor} {_range(p['h'], word)} ({off})"
     return {"constant": f"constant ({off})", "linear": f"a straight line over {factor} ({off})"}[found.law]
 
 
@@ -286,9 +296,9 @@ def _percent(one: Any) -> str:
     return f"{100 * one.value:.3g} %{ends}"
 
 
-def _range(one: Any) -> str:
-    ends = f" ({max(one.low, 0.0):.3g} to {one.high:.3g})" if math.isfinite(one.high) else ""
-    return f"{one.value:.3g}{ends}"
+def _range(one: Any, word: Callable[[float], str] = "{:.3g}".format) -> str:
+    ends = f" ({word(max(one.low, 0.0))} to {word(one.high)})" if math.isfinite(one.high) else ""
+    return f"{word(one.value)}{ends}"
 
 
 def _interactions(
