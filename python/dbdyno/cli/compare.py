@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from dbdyno.cli.output import echo_own, folder_option, form_of, show_rows, write_text
-from dbdyno.cli.pages import FORMATS, page_options, show_page
+from dbdyno.cli.pages import FORMATS, analysis_options, put, show_page
 from dbdyno.errors import CellsError, TraceError
 from dbdyno.evidence import Run, find_run
 
@@ -56,7 +56,7 @@ CELLS = "cells"
 )
 @click.option("-m", "--mask", metavar="REGEX", help="Cells: only metrics whose whole name matches.")
 @click.option("--all", "everything", is_flag=True, help="Cells: show what does not differ, too.")
-@page_options
+@analysis_options
 def command(
     names: tuple[str, ...],
     folder: Path,
@@ -229,7 +229,7 @@ def end_with_verdict(analysis: dict[str, Any], command: Literal["run", "compare"
 
 def show_analysis(analysis: dict[str, Any], form: str | None, output: Path | None) -> None:
     """Writes an analysis in the form asked for: by name, else by the suffix of the file."""
-    kind = form_of(form, output, FORMATS)
+    kind = form_of(form, output, (*FORMATS, "junit"))
     from dbdyno.report.flat import rows
     from dbdyno.report.html import render_html, write_html
 
@@ -238,6 +238,14 @@ def show_analysis(analysis: dict[str, Any], form: str | None, output: Path | Non
         click.echo(str(output))
     elif kind == "html":
         echo_own(render_html(analysis) + "\n")
+    elif kind == "markdown":
+        from dbdyno.report.markdown import render_markdown
+
+        put(render_markdown(analysis), output)
+    elif kind == "junit":
+        from dbdyno.report.junit import render_junit
+
+        put(render_junit(analysis), output)
     elif kind == "json":
         text = json.dumps(analysis, indent=1, ensure_ascii=False) + "\n"
         if output is None:

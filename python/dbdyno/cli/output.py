@@ -17,6 +17,7 @@ from dbdyno.errors import Error
 from dbdyno.files import share, write_output
 
 FORMATS = ("table", "csv", "json", "jsonl")
+_SUFFIXES = {"txt": "table", "text": "table", "md": "markdown", "xml": "junit"}
 CSV_SAFE = "dbdyno.csv_safe"
 PIECE = 1 << 16
 """Characters of CSV that are written at a time."""
@@ -97,11 +98,12 @@ def form_of(form: str | None, output: Path | None, forms: Sequence[str], otherwi
     if form is not None or output is None:
         return form or otherwise
     word = output.suffix.removeprefix(".").lower()
-    word = "table" if word in ("txt", "text") and "table" in forms else word
+    word = _SUFFIXES.get(word, word) if _SUFFIXES.get(word) in forms else word
     if word in forms:
         return word
     found = f"the suffix of {output} names no format" if word else f"{output} has no suffix that names a format"
-    suffixes = ", ".join(f".{'txt' if known == 'table' else known}" for known in forms)
+    named = {form: suffix for suffix, form in reversed(_SUFFIXES.items())}
+    suffixes = ", ".join(f".{named.get(known, known)}" for known in forms)
     raise Error(found, next_step=f"write to one of {suffixes}; or name the format by --format")
 
 

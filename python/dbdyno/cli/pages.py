@@ -15,10 +15,12 @@ import click
 
 from dbdyno.cli.output import echo_own, form_of, show_rows, write_text, written_as
 
-FORMATS = ("table", "csv", "json", "jsonl", "html")
+FORMATS = ("table", "csv", "json", "jsonl", "html", "markdown")
 DRAWN = ("svg", "png")
 
-page_options = written_as(FORMATS, " (txt, csv, json, html, svg, png)")
+page_options = written_as(FORMATS, " (txt, csv, json, html, md, svg, png)")
+analysis_options = written_as((*FORMATS, "junit"), " (txt, csv, json, html, md, xml)")
+"""Of what has a verdict."""
 
 
 def show_page(model: dict[str, Any], form: str | None, output: Path | None, **words: Any) -> None:
@@ -37,6 +39,10 @@ def show_page(model: dict[str, Any], form: str | None, output: Path | None, **wo
             echo_own(render_html(model) + "\n")
         else:
             write_html(model, output)
+    elif kind == "markdown":
+        from dbdyno.report.markdown import render_markdown
+
+        put(render_markdown(model), output)
     elif kind in DRAWN and output is not None:
         from dbdyno.report.figures import write_figure
 

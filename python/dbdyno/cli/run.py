@@ -10,7 +10,9 @@ import click
 
 from dbdyno import visible
 from dbdyno.cli.cells_options import way_options
+from dbdyno.cli.fail_on import NAMES, reasons
 from dbdyno.cli.output import share_option
+from dbdyno.cli.pages import analysis_options
 from dbdyno.errors import PlanError
 
 if TYPE_CHECKING:
@@ -52,6 +54,14 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Do not ask before the plan of cells is changed, or a run from elsewhere is resumed.",
 )
+@click.option(
+    "--fail-on",
+    "fail_on",
+    multiple=True,
+    type=click.Choice(NAMES),
+    help="Exit 1 also where an arm is slower, where it cannot tell, or where any gate failed.",
+)
+@analysis_options
 @way_options
 def command(
     what: str | None,
@@ -65,10 +75,14 @@ def command(
     resume_name: str | None,
     dry_run: bool,
     yes: bool,
+    fail_on: tuple[str, ...],
+    form: str | None,
+    output: Path | None,
     **ways: Any,
 ) -> None:
     """Run a study or a plan: arms in random order, every latency kept, a verdict at the end. Exit 1
-    when a check failed that withholds the verdict, 2 when every transaction of an arm failed.
+    when a check failed that withholds the verdict, or for what --fail-on names; 2 when every
+    transaction of an arm failed.
 
     \b
     dbdyno run redo-size                      a built-in study on an embedded engine
@@ -77,6 +91,7 @@ def command(
     dbdyno run --aa plan.toml                 the noise floor of that plan
     dbdyno run --resume RUN                   what an interrupted run has not yet run
     dbdyno run flash-log --target cells:@cell_group --set database=SALES    on storage cells
+    dbdyno run plan.toml --fail-on slower -o verdict.md    in a build: a comment, and its exit code
     """
     from dbdyno.cli.cells_options import access_of
     from dbdyno.signals import Interrupted
@@ -95,7 +110,7 @@ def command(
         progress.end()
         click.echo(_interrupted(plan, cut), err=True)
         raise click.exceptions.Exit(130) from stop
-    show(run)
+    show(run, form, output, fail_on)
 
 
 def _interrupted(plan: Plan | None, cut: Run | None) -> str:
@@ -225,16 +240,20 @@ def _options(settings: tuple[str, ...]) -> dict[str, str]:
     return options
 
 
-def show(run: Run) -> None:
-    """Analyses a run, writes its report, and prints the verdict; exit 1 where there is none because
-    a check failed, 2 where every transaction of an arm failed."""
-    from dbdyno.cli.compare import end_with_verdict, print_analysis
+def show(run: Run, form: str | None = None, output: Path | None = None, fail_on: tuple[str, ...] = ()) -> None:
+    """Analyses a run, writes its report, and prints the verdict in the form asked for; exit 1 where there is none
+    because a check failed, or where it is one of `fail_on`, 2 where every transaction of an arm failed."""
+    from dbdyno.cli.compare import end_with_verdict, show_analysis
     from dbdyno.report.html import write_html
     from dbdyno.study.analysis.analyse import analyse
 
     analysis = analyse(run)
     report = run.path / "report.html"
     write_html(analysis, report)
-    print_analysis(analysis)
-    click.echo(f"report: {report}")
+    show_analysis(analysis, form, output)
+    # What is read by a program has nothing beside it on stdout.
+    click.echo(f"report: {report}", err=form not in (None, "table"))
     end_with_verdict(analysis, "run")
+    if said := reasons(run, analysis, fail_on):
+        click.echo(f"--fail-on: {'; '.join(said)}", err=True)
+        raise click.exceptions.Exit(1)

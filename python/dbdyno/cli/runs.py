@@ -17,21 +17,47 @@ if TYPE_CHECKING:
 @click.command("runs")
 @folder_option
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Show the last N runs.")
+@click.option(
+    "--plan",
+    "plan",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Show the runs of this plan, whatever their seed and number of blocks.",
+)
+@click.option("--since", metavar="WHEN", help="Show the runs since a day (2026-11-01) or for so long (7d, 12h).")
 @format_options
-def command(folder: Path, limit: int | None, form: str | None, output: Path | None) -> None:
+def command(
+    folder: Path, limit: int | None, plan: Path | None, since: str | None, form: str | None, output: Path | None
+) -> None:
     """List the runs, oldest first."""
     from dbdyno.bench.postgres.leftovers import sources
 
     left = {one.run: one.record for one in sources(folder) if one.record.state != "held"}
     rows = []
-    for run in list(list_runs(folder))[-(limit or 0) :]:
+    for run in _chosen(folder, plan, since)[-(limit or 0) :]:
         record = left.get(run.path.resolve())
         column = {"left": _left(record) if record else ""} if left else {}
         rows.append(_row(run) | column)
     if not rows and form in (None, "table"):
-        click.echo(f"no runs below {folder}/; `dbdyno run redo-size` makes one", err=True)
+        which = " that were asked for" if plan or since else ""
+        click.echo(f"no runs{which} below {folder}/; `dbdyno run redo-size` makes one", err=True)
         return
     show_rows(rows, form, output, title="runs")
+
+
+def _chosen(folder: Path, plan: Path | None, since: str | None) -> list[Run]:
+    """The runs that were asked for."""
+    from dbdyno.study.plan.same import moment, same_plan
+
+    found = list(list_runs(folder))
+    if since is not None:
+        first = moment(since)
+        found = [run for run in found if str(run.manifest.get("started_at", "")) >= first]
+    if plan is not None:
+        from dbdyno.study.plan.file import read_plan
+
+        given = read_plan(plan)
+        found = [run for run in found if same_plan(given, run.manifest)]
+    return found
 
 
 def _row(run: Run) -> dict[str, Any]:

@@ -1,0 +1,31 @@
+"""`--fail-on`: what else than a withheld verdict makes a run exit 1, for builds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dbdyno.evidence import Run
+
+NAMES = ("slower", "cannot-tell", "gate")
+_UNDECIDED = ("unclear", "provisional", "no verdict")
+
+
+def reasons(run: Run, analysis: dict[str, Any], names: tuple[str, ...]) -> list[str]:
+    """Which of `names` came true, in words; empty where none did."""
+    from dbdyno.study.analysis.analyse import headline_of
+
+    arms = {arm["index"]: arm["name"] for arm in analysis["arms"]}
+    headline = headline_of(run)
+    decided = {arms[row["arm"]]: row["decision"] for row in analysis["metrics"] if row["metric"] == headline}
+    said = []
+    if "slower" in names and (slower := [arm for arm, word in decided.items() if word == "slower"]):
+        said.append(f"slower: {', '.join(slower)}")
+    if "cannot-tell" in names:
+        undecided = [arm for arm, word in decided.items() if word in _UNDECIDED]
+        if undecided or (not decided and analysis["verdict"]["decision"] in _UNDECIDED):
+            said.append(f"cannot tell: {', '.join(undecided) or analysis['verdict']['headline']}")
+    failed = dict.fromkeys(str(gate["name"]) for gate in analysis["gates"] if gate["ok"] is False)
+    if "gate" in names and failed:
+        said.append(f"gates failed: {', '.join(failed)}")
+    return said

@@ -1,0 +1,71 @@
+"""A verdict as JUnit's XML, so that a build server shows it beside its tests: one case for the verdict, one per gate,
+one per metric of each arm. Slower, or a gate that withholds, is a failure; what is not known is skipped."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dbdyno.decisions import WITHHOLDING, answer
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+
+_BAD = ("slower", "failed", "no verdict")
+_UNKNOWN = ("unclear", "provisional")
+
+
+def render_junit(analysis: Mapping[str, Any]) -> str:
+    """The analysis of a run, or of two, as a test suite.
+
+    Raises:
+        ReportError: the model has another schema or kind, or is torn.
+    """
+    model = reading.read(analysis)
+    run = reading.dig(model, "run") or {}
+    name = fmt.line(run.get("title") or "dbdyno", 200)
+    cases = list(_cases(model))
+    failed = sum(one.find("failure") is not None for one in cases)
+    skipped = sum(one.find("skipped") is not None for one in cases)
+    counts = {"tests": str(len(cases)), "failures": str(failed), "errors": "0", "skipped": str(skipped)}
+    time = f"{fmt.number(run.get('duration_s')) or 0.0:.3f}"
+    suite = ET.Element("testsuite", {"name": name, **counts, "time": time})
+    suite.extend(cases)
+    root = ET.Element("testsuites", counts)
+    root.append(suite)
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _cases(model: reading.Analysis) -> Iterator[ET.Element]:
+    verdict = reading.dig(model, "verdict") or {}
+    headline = fmt.line(verdict.get("headline") or "", 1000)
+    sentences = "\n".join(reading.strings(model, "verdict", "sentences"))
+    yield _case("verdict", "verdict", verdict.get("decision"), headline, sentences)
+    for gate in reading.entries(model, "gates"):
+        case = ET.Element(
+            "testcase", {"classname": "gate", "name": fmt.line(gate.get("name") or gate.get("code"), 200)}
+        )
+        text = fmt.line(gate.get("text") or "", 1000)
+        if gate.get("ok") is False and gate.get("code") in WITHHOLDING:
+            ET.SubElement(case, "failure", {"message": text}).text = fmt.line(gate.get("next") or "", 1000)
+        elif gate.get("ok") is not True:
+            ET.SubElement(case, "skipped", {"message": text})
+        yield case
+    names = reading.arm_names(model)
+    for row in reading.entries(model, "metrics"):
+        arm, base = (reading.arm_name(names, row.get(key)) for key in ("arm", "baseline"))
+        words = fmt.line(row.get("words") or "", 1000)
+        yield _case(f"{arm} against {base}", fmt.line(row.get("label") or ""), row.get("decision"), words, "")
+
+
+def _case(classname: str, name: str, decision: Any, message: str, more: str) -> ET.Element:
+    case = ET.Element("testcase", {"classname": fmt.line(classname, 200), "name": name})
+    word = answer(decision).word
+    if decision in _BAD:
+        ET.SubElement(case, "failure", {"message": f"{word}: {message}", "type": str(decision)}).text = more
+    elif decision in _UNKNOWN:
+        ET.SubElement(case, "skipped", {"message": f"{word}: {message}"})
+    else:
+        ET.SubElement(case, "system-out").text = f"{word}: {message}\n{more}".strip()
+    return case

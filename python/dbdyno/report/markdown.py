@@ -1,0 +1,116 @@
+"""A page as Markdown, for a comment on a change: the answer open, each section folded below it. It knows no kind of
+page."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dbdyno.page import Finding, Page, Row, Section, Table
+from dbdyno.pages import format as fmt
+from dbdyno.pages import page_of
+from dbdyno.report import shown
+
+_SIGNS = {"good": "✓", "bad": "✗", "doubt": "?", "even": "·", "": "·"}
+_SPECIAL = re.compile(r"([\\`*_\[\]#|~])")
+"""What would be markup or begin a link; elements become entities, and an @ is cut off its name."""
+
+
+def render_markdown(given: Page | Mapping[str, Any]) -> str:
+    """The page as GitHub's Markdown: what a page's data says is text, never markup, link or mention.
+
+    Raises:
+        ReportError: the model has another schema or kind, or is torn.
+    """
+    page = page_of(given)
+    return "\n".join(_lines(page)).rstrip("\n") + "\n"
+
+
+def plain(text: object) -> str:
+    """Foreign text that stays text."""
+    escaped = _SPECIAL.sub(r"\\\1", html.escape(fmt.line(str(text), 2000), quote=False))
+    return escaped.replace("@", "@\u200b").replace("://", ":\u200b//")
+
+
+def _lines(page: Page) -> Iterator[str]:
+    head = page.head
+    yield f"### {plain(head.title)}"
+    yield ""
+    if head.question:
+        yield f"{plain(head.question)}"
+        yield ""
+    if head.word or head.headline:
+        yield " ".join(part for part in (f"**{plain(head.word)}.**" if head.word else "", plain(head.headline)) if part)
+        yield ""
+    for sentence in head.sentences:
+        yield f"- {plain(sentence)}"
+    if head.sentences:
+        yield ""
+    facts = [*head.chips, *([head.about] if head.about else []), *(words for words, _ in head.alerts)]
+    if facts:
+        yield " · ".join(plain(fact) for fact in facts)
+        yield ""
+    for section in page.sections:
+        yield from _section(section)
+    for line in page.foot:
+        yield f"<sub>{plain(line)}</sub>"
+
+
+def _section(section: Section) -> Iterator[str]:
+    body = list(_body(section))
+    if section.where == "page" or not body:
+        return
+    yield f"<details><summary>{html.escape(fmt.line(section.title or section.name))}</summary>"
+    yield ""
+    yield from body
+    yield "</details>"
+    yield ""
+
+
+def _body(section: Section) -> Iterator[str]:
+    for name, value in section.facts:
+        yield f"- {plain(name)}: {plain(value)}"
+    for sentence in (*section.sentences, *section.notes):
+        yield f"- {plain(sentence)}"
+    for finding in section.findings:
+        if finding.where != "page":
+            yield _finding(finding)
+    if section.facts or section.sentences or section.notes or section.findings:
+        yield ""
+    for table in section.tables:
+        if table.where != "page":
+            yield from _table(table)
+    for part in section.parts:
+        if part.where != "page" and (own := list(_body(part))):
+            yield f"**{plain(part.title)}**"
+            yield ""
+            yield from own
+
+
+def _finding(finding: Finding) -> str:
+    words = finding.sentence or f"{finding.name}: {finding.word}"
+    return f"- {_SIGNS[finding.weight]} {plain(words)}" + (f" ({plain(finding.next)})" if finding.next else "")
+
+
+def _table(table: Table) -> Iterator[str]:
+    columns = [column for column in shown.columns_of(table, "text", 120) if column.kind in ("value", "verdict")]
+    if table.title:
+        yield f"**{plain(table.title)}**"
+        yield ""
+    yield "| " + " | ".join(plain(column.label) or " " for column in columns) + " |"
+    yield "|" + "|".join("---" if shown.is_left(column) else "---:" for column in columns) + "|"
+    rows = table.rows if table.most is None else table.rows[: table.most]
+    for row in rows:
+        yield "| " + " | ".join(_cell(row, column) for column in columns) + " |"
+    left = len(table.rows) - len(rows)
+    yield ""
+    if left > 0:
+        yield f"and {fmt.count(left)} more"
+        yield ""
+
+
+def _cell(row: Row, column: Any) -> str:
+    text = f"{shown.cell_of(row, column).lead}{shown.words(row, column)}"
+    return plain(text) or " "
