@@ -14,7 +14,7 @@ _COUNTS = ("transactions", "errors", "retries", "skipped", "busy_ns", "lag_max_n
 
 
 class Operations:
-    """The operations of one block, of one session in each arm."""
+    """The operations of one block."""
 
     def __init__(self, plan: Plan, recorder: Recorder) -> None:
         self.names = [arm.name for arm in plan.arms]
@@ -23,9 +23,19 @@ class Operations:
         self.counts = [{"arm": at, **dict.fromkeys(_COUNTS, 0)} for at in range(len(self.names))]
         self.said: dict[int, str] = {}
 
-    def add(self, turn: Turn, started_ns: int, elapsed_ns: int, *, rows: int = 1, error: str | None = None) -> None:
-        """One operation; `error` is a code of five characters where it failed."""
-        about = (self.names[turn.arm], self.recorder.planned.index, turn.slice, 0, "operation")
+    def add(
+        self,
+        turn: Turn,
+        started_ns: int,
+        elapsed_ns: int,
+        *,
+        rows: int = 1,
+        session: int = 0,
+        error: str | None = None,
+        said: str = "",
+    ) -> None:
+        """One operation; `error` is a code of five characters where it failed, `said` what it said then."""
+        about = (self.names[turn.arm], self.recorder.planned.index, turn.slice, session, "operation")
         times = (started_ns, elapsed_ns, 0 if error else rows, error)
         for name, value in zip(_COLUMNS, (*about, *times), strict=True):
             self.columns[name].append(value)
@@ -34,7 +44,7 @@ class Operations:
         own["busy_ns"] += elapsed_ns
         if error:
             own["errors"] += 1
-            self.said.setdefault(turn.arm, error)
+            self.said.setdefault(turn.arm, said or error)
 
     def write(self) -> None:
         """Writes the block's part and reports it."""

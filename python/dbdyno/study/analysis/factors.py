@@ -197,7 +197,7 @@ def _is_told(found: Levels) -> bool:
 
 def _sentence(factor: str, texts: list[str], found: Levels, higher: bool) -> str:
     """What a curve says, its answer first."""
-    last, matters = len(texts) - 1, f"{100 * found.threshold:g} %"
+    matters = f"{100 * found.threshold:g} %"
     names = [said(factor, text) for text in texts]
 
     def times(at: int, base: int) -> str:
@@ -211,13 +211,19 @@ def _sentence(factor: str, texts: list[str], found: Levels, higher: bool) -> str
     if not _is_told(found):
         return (
             f"{found.blocks} blocks cannot tell where {factor} is best: {names[found.best]} is, by the means; "
-            f"{names[-1]} is {times(last, 0)} against {texts[0]}"
+            f"{_end(names, found, times)} against {texts[0]}"
         )
     low, high = found.knee_low, found.knee_high
     if low == high:
         return _knee(names, texts, found, times)
-    head = f"the knee lies between {_span(factor, texts[low], texts[high])}"
-    return f"{head}; {names[found.best]} is best by the means, {times(found.best, 0)} against {texts[0]}"
+    head = f"the knee lies between {_span(factor, texts[low], texts[high])}; {names[found.best]} is best by the means"
+    return (
+        f"{head}, {times(found.best, 0)} against {texts[0]}" if found.best else f"{head}; {_end(names, found, times)}"
+    )
+
+
+def _end(names: list[str], found: Levels, times: Callable[[int, int], str]) -> str:
+    return f"{names[-1]} is {times(found.means.size - 1, 0)}"
 
 
 def _knee(names: list[str], texts: list[str], found: Levels, times: Callable[[int, int], str]) -> str:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from dbdyno.dsn import without_secrets
 from dbdyno.errors import PlanError
 from dbdyno.study.plan import keys
 from dbdyno.study.plan.factor_tables import arms_of
@@ -24,7 +25,7 @@ from dbdyno.study.plan.plan import (
     Workload,
 )
 from dbdyno.study.plan.schedule import SLICED_TURN_NS
-from dbdyno.study.plan.targets import beside
+from dbdyno.study.plan.targets import COMMANDS, HOST, beside
 from dbdyno.study.plan.workloads import builtin_workload
 
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
@@ -126,7 +127,7 @@ class _Reader:
             question=head.get("question", ""),
             arms=arms,
             workload=self.workload(parts["workload"], arms),
-            dsn=self.target(parts["target"].get("dsn")),
+            dsn=self.target(parts["target"].get("dsn"), "command" in parts["workload"]),
             alter_system=parts["target"].get("alter_system", False),
             sessions=load.get("sessions", 1),
             rate_per_s=load.get("rate_per_s"),
@@ -152,17 +153,22 @@ class _Reader:
                 "make slices longer or turns shorter, or take more blocks: they make intervals narrower",
             )
 
-    def target(self, name: str | None) -> str | None:
-        return beside(self.path, name)
+    def target(self, name: str | None, has_command: bool) -> str | None:
+        """The target; commands run on this host, which need not be named."""
+        if has_command and name not in (None, HOST, COMMANDS):
+            self.fail(f"a command runs on this host, not on {without_secrets(name)}", "target", "dsn", 0)
+        return COMMANDS if has_command else beside(self.path, name)
 
     def workload(self, table: dict[str, Any], arms: list[Arm]) -> Workload:
         table = dict(table)
         if "latency_limit" in table:
             table["latency_limit_ns"] = table.pop("latency_limit")
         builtin = table.get("builtin")
-        ways = [way for way in ("scripts", "builtin", "kind") if way in table]
+        ways = [way for way in ("scripts", "builtin", "kind", "command") if way in table]
         if len(ways) > 1:
             self.fail(f"give {' or '.join(ways)}, not both", "workload", ways[-1], 0)
+        if "prepare" in table and "command" not in table:
+            self.fail("prepare is run before a command: name one", "workload", "prepare", 0)
         if "parameters" in table and "kind" not in table:
             self.fail("parameters are those of a typed workload: name its kind", "workload", "parameters", 0)
         if builtin:
@@ -172,7 +178,7 @@ class _Reader:
             table["teardown"] = table.get("teardown", []) + own.teardown
         elif not ways and any(arm.scripts is None for arm in arms):
             self.fail(
-                "the workload needs scripts (or builtin, or kind), or every arm its own scripts",
+                "the workload needs scripts (or builtin, kind, or command), or every arm its own scripts",
                 "workload",
                 "",
                 0,

@@ -100,6 +100,14 @@ WORKLOAD = (
         None,
         choices=("tpcb-like", "simple-update", "select-only"),
     ),
+    Key(
+        "command",
+        "str",
+        'instead of scripts: a program of this host, such as "zstd -T{threads} -k -f big", with {name} for\n'
+        "a variable; no shell is between",
+        None,
+    ),
+    Key("prepare", "str", "a command before each, which is not timed", None),
     Key("scale", "int", "size of the built-in workload (100,000 rows each)", None, low=1, high=100_000),
     Key(
         "protocol",

@@ -27,7 +27,7 @@ class Script:
 @dataclass(frozen=True)
 class Workload:
     """What the sessions do, and the SQL that makes and removes its objects. `kind` names a typed
-    workload, `parameters` are its own."""
+    workload, `parameters` are its own; `command` is a program of this host, `prepare` what is run before each."""
 
     scripts: list[Script] = field(default_factory=list)
     kind: str | None = None
@@ -40,6 +40,8 @@ class Workload:
     teardown: list[str] = field(default_factory=list)
     max_tries: int = 1
     latency_limit_ns: int | None = None
+    command: str | None = None
+    prepare: str | None = None
 
 
 @dataclass(frozen=True)

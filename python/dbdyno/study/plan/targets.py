@@ -9,10 +9,15 @@ from dbdyno.bench.kinds import EMBEDDED, Kind, kind_of
 from dbdyno.errors import PlanError
 from dbdyno.study.plan.plan import Plan
 
+HOST, COMMANDS = "host", "command:"
+"""This host; and what a plan with a command runs on."""
+
 
 def on_target(plan: Plan, target: str | None) -> Plan:
     """The plan on another target, unchanged where none is named; `postgres` and `embedded` are the
     embedded engine. Raises `PlanError` for a bench, named here or in the plan, on which only studies of its own run."""
+    if plan.workload.command is not None and target in (None, HOST):
+        return plan
     refuse_without_plans(plan.dsn if target is None else target, plan.title)
     if target is None:
         return plan

@@ -1,0 +1,1 @@
+"""Commands of this host as a workload: programs started and timed."""

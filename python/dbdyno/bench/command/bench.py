@@ -1,0 +1,257 @@
+"""Commands on this host as a bench: an operation starts a program and waits for its end.
+
+Each session runs one command after the other, so `sessions = 4` keeps four running. What a program prints goes
+nowhere; of what fails the exit code and the last line of stderr are kept. Nothing goes through a shell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import secrets
+import signal
+import statistics
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING
+
+from dbdyno.bench.command.words import words_of
+from dbdyno.bench.operations import Operations
+from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
+from dbdyno.bench.quiet import QuietBench, arm_row
+from dbdyno.errors import PlanError, TargetError
+from dbdyno.processes import find_program
+from dbdyno.study.plan.schedule import blocks, timing
+
+if TYPE_CHECKING:
+    from dbdyno.bench.recorder import Recorder
+    from dbdyno.study.plan.plan import Plan
+    from dbdyno.study.plan.schedule import Turn
+
+
+STARTS = 20
+"""Starts of a program that does nothing, for what a start costs."""
+SAID_MOST = 300
+
+
+class CommandBench(QuietBench):
+    """The commands of a plan's arms."""
+
+    traits = Traits(grows=True, warms_up_again=True, interrupted="the programs were ended")
+
+    def __init__(self, plan: Plan, around: Circumstances) -> None:
+        super().__init__(plan, around)
+        self.live: set[subprocess.Popen[bytes]] = set()
+        self.lock = threading.Lock()
+        self.done = 0
+
+    def can(self, plan: Plan) -> str | None:
+        """Whether it names a command, and nothing that only an engine has."""
+        if plan.workload.command is None:
+            return "its workload is no command"
+        if any(plan.rate_of(arm) is not None for arm in plan.arms):
+            return "it gives a rate, and commands run one after the other"
+        if any(arm.settings or arm.before_sql or arm.after_sql or arm.dsn or arm.protocol for arm in plan.arms):
+            return "an arm has settings, SQL or an engine of its own; commands differ by variables and sessions"
+        return None
+
+    @staticmethod
+    def orders(plan: Plan, target: str | None) -> list[str]:
+        """The commands."""
+        work = plan.workload
+        return [f"runs on this host: {command}" for command in (work.prepare, work.command) if command]
+
+    def prepare(self, seed: int | None = None) -> Ready:
+        """Finds the programs. Raises `PlanError` for a command that cannot be started."""
+        # Nothing watches beside the programs, so there is no cost of watching to measure.
+        self.plan = plan = replace(self.plan, watch=replace(self.plan.watch, overhead_blocks=0))
+        work = plan.workload
+        self.commands: list[tuple[list[str] | None, list[str]]] = []
+        for arm in plan.arms:
+            known, where = {**work.variables, **arm.variables}, f"arm {arm.name!r}"
+            before = words_of(work.prepare, known, where) if work.prepare else None
+            self.commands.append((before, words_of(work.command or "", known, where)))
+        seed = seed if seed is not None else plan.schedule.seed or secrets.randbits(31)
+        how = timing(plan.schedule, "slices" if len(plan.arms) > 1 else "turns")
+        self.start_ns = _start_ns()
+        note = f"starting a program takes {self.start_ns / 1e6:.2f} ms here, which is in every time"
+        reason = "a command is started anew each time" if how.in_slices else "there is one arm"
+        self.ready = Ready(plan, seed, how, blocks(plan, how, seed), reason, (note,))
+        return self.ready
+
+    def describe(self) -> str:
+        """What a run would do."""
+        plan, lines = self.plan, []
+        for arm, (before, words) in zip(plan.arms, self.commands, strict=True):
+            sessions = plan.sessions_of(arm)
+            lines.append(f"arm {arm.name!r}: {' '.join(words)}; {sessions} at a time")
+            lines += [f"  before each, not timed: {' '.join(before)}"] if before else []
+        about = f"time: about {self.ready.seconds():.0f} s, if a command takes next to nothing"
+        return "\n".join(
+            [plan.title, plan.question, "", *lines, "", about, *self.ready.notes, "", "nothing was run", ""]
+        )
+
+    def facts(self) -> Facts:
+        """The machine, and what a start costs."""
+        rows = [
+            arm_row(self.plan, arm, changes=dict(arm.variables), description=arm.description or " ".join(words))
+            for arm, (_, words) in zip(self.plan.arms, self.commands, strict=True)
+        ]
+        about = {"version": platform.platform(), "settings": []}
+        return Facts({"this host": about}, rows, Reads(), {"start_ns": self.start_ns})
+
+    def retime(self, ready: Ready) -> None:
+        """What comes next is longer."""
+        self.ready = ready
+
+    @contextlib.contextmanager
+    def watch(self, recorder: Recorder) -> Iterator[None]:
+        """The operations of a block, written at its end."""
+        self.operations, self.done = Operations(self.plan, recorder), 0
+        recorder.started_ns = time.time_ns()
+        yield
+        recorder.ended_ns = time.time_ns()
+        self.operations.write()
+
+    def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
+        """Runs turns one after the other."""
+        words = ", ".join(dict.fromkeys(self.plan.arms[turn.arm].name for turn in turns))
+        recorder.wait(lambda: self._turns(turns), words, lambda: self.done)
+
+    def stop(self) -> None:
+        """Ends the programs that run."""
+        self._signal(signal.SIGTERM)
+
+    def put_back(self) -> None:
+        """Nothing runs on."""
+        self._signal(signal.SIGKILL)
+
+    def _turns(self, turns: Sequence[Turn]) -> bool:
+        for turn in turns:
+            self._turn(turn)
+        return True
+
+    def _turn(self, turn: Turn) -> None:
+        arm = self.plan.arms[turn.arm]
+        sessions = self.plan.sessions_of(arm)
+        ends_ns = time.monotonic_ns() + (turn.length_ns or 0)
+        most = None if turn.transactions is None else -(-turn.transactions // sessions)
+        failures: list[BaseException] = []
+
+        def session(number: int) -> None:
+            try:
+                self._session(turn, number, ends_ns, most)
+            except BaseException as error:
+                failures.append(error)
+
+        others = [threading.Thread(target=session, args=(number,), daemon=True) for number in range(1, sessions)]
+        for thread in others:
+            thread.start()
+        session(0)
+        for thread in others:
+            thread.join()
+        if failures:
+            raise failures[0]
+
+    def _session(self, turn: Turn, number: int, ends_ns: int, most: int | None) -> None:
+        before, words = self.commands[turn.arm]
+        with tempfile.TemporaryFile() as said:
+            count = 0
+            while not self.around.stopping.asked:
+                if before is not None:
+                    _, code = self._started(before, said)
+                    if code:
+                        raise TargetError(
+                            f"what is run before each command failed with {_told(code, said)}",
+                            where=f"arm {self.plan.arms[turn.arm].name!r}: {' '.join(before)}",
+                        )
+                began_ns = time.time_ns()
+                elapsed_ns, code = self._started(words, said)
+                if self.around.stopping.asked:
+                    return
+                error = _code(code)
+                with self.lock:
+                    self.operations.add(
+                        turn, began_ns, elapsed_ns, session=number, error=error, said=_told(code, said) if code else ""
+                    )
+                    self.done += 1
+                count += 1
+                if count >= most if most is not None else time.monotonic_ns() >= ends_ns:
+                    return
+
+    def _started(self, words: list[str], said: IO[bytes]) -> tuple[int, int]:
+        """Starts a program and waits for its end: nanoseconds and exit code."""
+        said.seek(0)
+        said.truncate()
+        timeout = self.plan.statement_timeout_ns
+        began = time.monotonic_ns()
+        try:
+            running = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+            )
+        except OSError as error:
+            raise TargetError(f"{words[0]} cannot be started: {error.strerror}") from error
+        with self.lock:
+            self.live.add(running)
+        try:
+            code = running.wait(timeout / 1e9 if timeout else None)
+        except subprocess.TimeoutExpired:
+            _kill(running, signal.SIGKILL)
+            running.wait()
+            code = TIMED_OUT
+        finally:
+            elapsed = time.monotonic_ns() - began
+            with self.lock:
+                self.live.discard(running)
+        return elapsed, code
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(RuntimeError):  # another thread adds or removes one: it ends by itself
+            for running in tuple(self.live):
+                _kill(running, number)
+
+
+TIMED_OUT = 1000
+
+
+def _kill(running: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    """Signals a program and what it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(running.pid, number)
+
+
+def _code(code: int) -> str | None:
+    """An exit as five characters, as SQLSTATE has: `X0001` is exit 1, `S0009` signal 9, `TIMED` a time-out."""
+    if code == 0:
+        return None
+    return "TIMED" if code == TIMED_OUT else f"X{code:04d}" if code > 0 else f"S{-code:04d}"
+
+
+def _told(code: int, said: IO[bytes]) -> str:
+    """How a program ended, in words."""
+    ended = f"exit {code}" if code > 0 else f"signal {-code}"
+    ended = "a time-out" if code == TIMED_OUT else ended
+    said.seek(0)
+    lines = said.read(1 << 16).decode(errors="replace").strip().splitlines()
+    return f"{ended}: {lines[-1][:SAID_MOST]}" if lines else ended
+
+
+def _start_ns() -> float:
+    """What it costs to start a program that does nothing and to wait for it."""
+    program = find_program("true")
+    if program is None:
+        raise PlanError("there is no program `true`, by which the cost of a start is measured")
+    times = []
+    for _ in range(STARTS):
+        began = time.monotonic_ns()
+        subprocess.run([str(program)], check=False, stdin=subprocess.DEVNULL)
+        times.append(time.monotonic_ns() - began)
+    return statistics.median(times)
+
+
+BENCH = CommandBench
