@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.bench.kinds import EMBEDDED
 from dbdyno.bench.postgres.objects import turn_sql, workload_objects
 from dbdyno.bench.postgres.observer import Observer
-from dbdyno.bench.postgres.prepare import Prepared, open_targets, prepare
+from dbdyno.bench.postgres.prepare import Prepared, ReadyArm, open_targets, prepare
 from dbdyno.bench.postgres.server_settings import (
     claim_servers,
     read_back,
@@ -86,6 +86,8 @@ class PostgresBench:
         own = plan.embedded_settings.items()
         lines += [f"sets {name} = {value} when it starts the server" for name, value in own]
         for arm in plan.arms:
+            if arm.server and arm.server.bindir:
+                lines.append(f"runs the server programs in {arm.server.bindir} ({arm.name})")
             lines += [f"sets {name} = {value} ({arm.name})" for name, value in arm.settings.items()]
             sent += [*arm.before_sql, *(script.text for script in arm.scripts or []), *arm.after_sql]
         return lines + [f"sends {text}" for text in sent]
@@ -275,11 +277,21 @@ def _arm(ready: Prepared, number: int) -> dict[str, Any]:
         "rate_per_s": ready.plan.rate_of(own.arm),
         "protocol": own.protocol,
         "target": own.target.safe_dsn,
-        "changes": {change.name: change.value for change in own.changes},
+        "changes": {**_server(own), **{change.name: change.value for change in own.changes}},
         "how": {change.name: change.how for change in own.changes},
         "was": {change.name: change.before for change in own.changes},
         "against": own.arm.against,
     }
+
+
+def _server(own: ReadyArm) -> dict[str, str]:
+    """What is special about a server that was started for an arm."""
+    server = own.arm.server
+    if server is None:
+        return {}
+    version = own.target.facts().get("server_version")
+    about = {"server": f"PostgreSQL {version}" if version else "", "initdb": " ".join(server.initdb)}
+    return {name: value for name, value in about.items() if value} | server.settings
 
 
 def _with_own_secrets(plan: Plan) -> Plan:

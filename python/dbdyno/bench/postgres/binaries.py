@@ -143,10 +143,15 @@ def version_of(bindir: Path) -> str | None:
 
 
 def _forced(folder: Path) -> Binaries:
-    found = newest(inspect([folder], "DBDYNO_PG_BIN"))
+    return binaries_in(folder, "DBDYNO_PG_BIN")
+
+
+def binaries_in(folder: Path, who: str) -> Binaries:
+    """The server in a folder that `who` names; raises `TargetError` where none is there that runs."""
+    found = newest(inspect([folder], who))
     if found is None:
         raise TargetError(
-            f"DBDYNO_PG_BIN names {folder}, which does not hold a PostgreSQL server that runs",
+            f"{who} names {folder}, which does not hold a PostgreSQL server that runs",
             next_step=f"name the folder that contains {', '.join(PROGRAMS)}",
         )
     return found

@@ -29,7 +29,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -74,8 +74,8 @@ class EmbeddedPostgres:
     """A server of our own, as a context manager.
 
     `workdir`: the folder in which the private folder is made. `settings`: server settings in effect
-    from the start. `guardian`: one to share; its own otherwise. `keep`: stop at the end, but leave
-    the folder for a look.
+    from the start; `initdb`: further options of initdb. `guardian`: one to share; its own otherwise.
+    `keep`: stop at the end, but leave the folder for a look.
     """
 
     def __init__(
@@ -85,8 +85,10 @@ class EmbeddedPostgres:
         *,
         guardian: Guardian | None = None,
         binaries: Binaries | None = None,
+        initdb: Sequence[str] = (),
         keep: bool = False,
     ) -> None:
+        self._initdb = tuple(initdb)
         self.keep = keep
         self.port = 0
         self.password = secrets.token_urlsafe(24)
@@ -295,7 +297,7 @@ class EmbeddedPostgres:
     def _init_data(self, account: Account) -> None:
         command: list[str | Path] = [self.binaries.program("initdb"), "-D", self.data_dir]
         command += ["-U", USER, "-E", "UTF8", "--locale=C", "-A", "trust"]
-        command += ["--no-sync"]  # nobody needs the empty cluster after a power cut
+        command += [*self._initdb, "--no-sync"]  # nobody needs the empty cluster after a power cut
         done = run_as(account, command, cwd=self.folder)
         self._write("server.log", done.stdout)
         if done.returncode != 0:

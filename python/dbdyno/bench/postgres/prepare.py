@@ -9,6 +9,7 @@ import contextlib
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno.bench.protocol import Ready
@@ -55,18 +56,32 @@ class Prepared(Ready):
 
 @contextlib.contextmanager
 def open_targets(plan: Plan, guardian: Guardian | None = None) -> Iterator[list[Postgres]]:
-    """The target of each arm, opened once per DSN; an embedded engine where there is no DSN."""
-    from dbdyno.bench.postgres.server import open_target
-
-    opened: dict[str | None, Postgres] = {}
+    """The target of each arm, opened once per DSN; an embedded engine where there is no DSN, and one for each server
+    of their own that arms name."""
+    opened: dict[str, Postgres] = {}
     with contextlib.ExitStack() as stack:
         for arm in plan.arms:
-            dsn = arm.dsn or plan.dsn
-            if dsn not in opened:
-                settings = None if dsn else _embedded_settings(plan)
-                target = open_target(dsn, settings=settings, guardian=guardian)
-                opened[dsn] = stack.enter_context(target)
-        yield [opened[arm.dsn or plan.dsn] for arm in plan.arms]
+            if _place(plan, arm) not in opened:
+                opened[_place(plan, arm)] = stack.enter_context(_target_of(plan, arm, guardian))
+        yield [opened[_place(plan, arm)] for arm in plan.arms]
+
+
+def _place(plan: Plan, arm: Arm) -> str:
+    """What is equal where two arms share a server."""
+    return repr(arm.server) if arm.server is not None else f"dsn {arm.dsn or plan.dsn}"
+
+
+def _target_of(plan: Plan, arm: Arm, guardian: Guardian | None) -> contextlib.AbstractContextManager[Postgres]:
+    from dbdyno.bench.postgres.binaries import binaries_in
+    from dbdyno.bench.postgres.server import open_target
+
+    own = arm.server
+    if own is None:
+        dsn = arm.dsn or plan.dsn
+        return open_target(dsn, settings=None if dsn else _embedded_settings(plan), guardian=guardian)
+    binaries = binaries_in(Path(own.bindir), f"arm {arm.name!r}") if own.bindir else None
+    settings = {**_embedded_settings(plan), **own.settings}
+    return open_target(None, settings=settings, guardian=guardian, binaries=binaries, initdb=own.initdb)
 
 
 def _embedded_settings(plan: Plan) -> dict[str, str]:
@@ -74,7 +89,7 @@ def _embedded_settings(plan: Plan) -> dict[str, str]:
     where they are watched, and room for all sessions at once. Raises `TargetError`."""
     from dbdyno.bench.postgres.statements import preloaded
 
-    sessions = sum(plan.sessions_of(arm) for arm in plan.arms if not (arm.dsn or plan.dsn))
+    sessions = sum(plan.sessions_of(arm) for arm in plan.arms if arm.server or not (arm.dsn or plan.dsn))
     room = {"max_connections": str(sessions + 20)} if sessions > EMBEDDED_SESSIONS else {}
     return {**room, **(preloaded() if plan.watch.statements else {}), **plan.embedded_settings}
 

@@ -30,6 +30,8 @@ from dbdyno.errors import TargetError
 if TYPE_CHECKING:
     import psycopg
 
+    from dbdyno.bench.postgres.binaries import Binaries
+
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 CONNECT_TIMEOUT_S = 10
@@ -328,16 +330,19 @@ def open_target(
     guardian: Guardian | None = None,
     workdir: Path | None = None,
     keep: bool = False,
+    binaries: Binaries | None = None,
+    initdb: Sequence[str] = (),
 ) -> Iterator[Postgres]:
     """The server of `dsn`, or an embedded one (None or 'embedded') that is gone when the block
     ends.
 
-    `settings`, `workdir` and `keep` are for the embedded one; see `EmbeddedPostgres`.
+    All but `dsn` is for the embedded one; see `EmbeddedPostgres`.
     """
     if dsn is not None and dsn != "embedded":
         yield Postgres.open(dsn)
         return
-    with EmbeddedPostgres(workdir, settings, guardian=guardian, keep=keep) as engine:
+    own = EmbeddedPostgres(workdir, settings, guardian=guardian, keep=keep, binaries=binaries, initdb=initdb)
+    with own as engine:
         yield Postgres.on(engine)
 
 

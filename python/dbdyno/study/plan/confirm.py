@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import PlanError
 from dbdyno.study.plan.file import parse_plan
-from dbdyno.study.plan.plan import Arm, Plan, Script
+from dbdyno.study.plan.plan import Arm, Plan, Script, Server
 
 _TABLE = re.compile(r"^\s*\[\[?\s*([\w.-]+)\s*\]\]?\s*(#.*)?$")
 _DESIGN = re.compile(r"^\s*design\s*=")
@@ -59,6 +59,8 @@ def _arm(arm: Arm) -> str:
 def _toml(value: Any) -> str:
     if isinstance(value, Script):
         return _toml({"name": value.name, "text": value.text, "weight": value.weight})
+    if isinstance(value, Server):
+        return _toml({name: own for name, own in asdict(value).items() if own})
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dbdyno.errors import PlanError
-from dbdyno.study.plan.plan import Arm, Plan, Script, Value
+from dbdyno.study.plan.plan import Arm, Plan, Script, Server, Value
 
 ARMS_MOST = 64
 _NAME_LONGEST = 60
 
 
 _DICTS = ("settings", "parameters", "variables", "levels")
-_OWN = ("sessions", "rate_per_s", "protocol", "dsn", "scripts", "before_sql", "after_sql", "description")
+_OWN = ("sessions", "rate_per_s", "protocol", "dsn", "server", "scripts", "before_sql", "after_sql", "description")
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Level:
     rate_per_s: float | None = None
     protocol: str | None = None
     dsn: str | None = None
+    server: Server | None = None
     scripts: list[Script] | None = None
     before_sql: list[str] = field(default_factory=list)
     after_sql: list[str] = field(default_factory=list)

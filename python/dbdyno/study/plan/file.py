@@ -21,6 +21,7 @@ from dbdyno.study.plan.plan import (
     Plan,
     Schedule,
     Script,
+    Server,
     Watch,
     Workload,
 )
@@ -201,6 +202,8 @@ class _Reader:
                 self.fail("an arm's name is 1 to 60 printable characters", "arm", "name", at)
             seen.add(arm.name)
         for at, arm in enumerate(arms):
+            if arm.server is not None and arm.dsn is not None:
+                self.fail("an arm has a dsn, or a server that is started for it", "arm", "server", at)
             if arm.against is not None and arm.against not in seen:
                 self.fail(f"no arm is named {arm.against!r}", "arm", "against", at)
         return arms
@@ -256,6 +259,9 @@ class _Reader:
             return [value] if isinstance(value, str) else value
         if key.type in ("settings", "words"):
             return {k: _word(v) for k, v in value.items()}
+        if key.type == "server":
+            own = self.check(value, keys.SERVER, where, at)
+            return Server(**{**own, "bindir": str(self.path.parent / own["bindir"])} if "bindir" in own else own)
         if key.type == "scripts":
             return [self.script(item, number, where, at) for number, item in enumerate(value)]
         return value

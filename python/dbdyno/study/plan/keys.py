@@ -2,7 +2,7 @@
 
 A key has a type (`str`, `int`, `float`, `bool`, `duration`, `texts` = string or list of strings,
 `settings` = table of values as the engine reads them, `values` = table of values as they are,
-`words` = table of strings, `scripts`), a meaning, an example for `dbdyno plan new`, and limits (of a
+`words` = table of strings, `scripts`, `server`), a meaning, an example for `dbdyno plan new`, and limits (of a
 duration in seconds). Every number has both limits: what lies between them can be planned, checked and run.
 """
 
@@ -306,6 +306,15 @@ ARM = (
     Key("dsn", "str", "another engine", None),
     Key("protocol", "str", "another protocol", None, choices=("prepared", "extended", "simple")),
     Key("variables", "words", "other values for the scripts' :variables", None),
+    Key("server", "server", "a server of its own that dbdyno starts, such as another version or build", None),
+)
+
+SERVER = (
+    Key("bindir", "str", "folder with initdb and postgres; relative to this plan", '"/opt/pg18/bin"'),
+    Key(
+        "settings", "settings", "settings from its start on, also those that need a restart", '{shared_buffers = "1GB"}'
+    ),
+    Key("initdb", "texts", "options of initdb", '["--data-checksums"]'),
 )
 
 SCRIPT = (
@@ -344,6 +353,7 @@ TYPE_WORDS = {
     "words": "a table of words",
     "values": "a table of strings, numbers and truth values",
     "scripts": 'a list of scripts such as [{file = "a.sql"}]',
+    "server": 'a table such as {bindir = "/opt/pg18/bin"}',
 }
 
 
@@ -376,7 +386,7 @@ def matches(key: Key, value: Any) -> bool:
         return isinstance(value, bool)
     if isinstance(value, bool):
         return False
-    simple = {"str": str, "int": int, "float": (int, float), "duration": str, "scripts": list}
+    simple = {"str": str, "int": int, "float": (int, float), "duration": str, "scripts": list, "server": dict}
     if key.type in simple:
         return isinstance(value, simple[key.type])  # type: ignore[arg-type]
     if key.type == "texts":

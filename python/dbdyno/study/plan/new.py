@@ -8,6 +8,13 @@ _HEAD = """\
 # A plan for `dbdyno run`. Lines that begin with "# key =" show what else can be said.
 # `dbdyno plan check THIS` says what would happen; `dbdyno run --aa THIS` measures the noise first.
 """
+_FACTOR = """\
+# Many levels instead of arms: the answer is the knee, and `dbdyno tune` races them.
+# [[factor]]
+# work_mem = ["1MB", "4MB", "16MB", "64MB"]
+# [[factor]]
+# sessions = [1, 4, 16]
+"""
 
 
 def example_plan() -> str:
@@ -18,6 +25,7 @@ def example_plan() -> str:
     parts.append("# The arms: the first is the base that the others are compared with.")
     parts.append("[[arm]]\n" + _keys(keys.ARM))
     parts.append('[[arm]]\nname = "64MB"\nsettings = {work_mem = "64MB"}\n')
+    parts.append(_FACTOR)
     return "\n".join(parts)
 
 

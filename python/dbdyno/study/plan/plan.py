@@ -86,11 +86,21 @@ class Judge:
 
 
 @dataclass(frozen=True)
+class Server:
+    """A server that dbdyno starts for an arm: the folder of its programs (None: those of every embedded one), settings
+    from its start on, and further options of initdb. Arms with equal servers share one."""
+
+    bindir: str | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+    initdb: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Arm:
     """One variant under test; `None` means: as the plan's common value. `parameters` are those of
     the typed workload that differ here, `variables` those of the scripts; `against` names the arm it
-    is compared with: the first where it is `None`, none where it is the arm itself; `levels` says
-    which level of each of the plan's factors it stands for."""
+    is compared with: the first where it is `None`, none where it is the arm itself; `server` is one of
+    its own; `levels` says which level of each of the plan's factors it stands for."""
 
     name: str
     description: str = ""
@@ -105,6 +115,7 @@ class Arm:
     parameters: dict[str, Value] = field(default_factory=dict)
     against: str | None = None
     variables: dict[str, str] = field(default_factory=dict)
+    server: Server | None = None
     levels: dict[str, str] = field(default_factory=dict)
 
 
@@ -191,7 +202,7 @@ def _plan_from_dict(value: dict[str, Any]) -> Plan:
     value.pop("secrets_left_out", None)
     workload = dict(value.pop("workload"))
     workload["scripts"] = scripts(workload["scripts"])
-    arms = [Arm(**{**arm, "scripts": scripts(arm["scripts"])}) for arm in value.pop("arms")]
+    arms = [_arm_from(arm, scripts(arm["scripts"])) for arm in value.pop("arms")]
     return Plan(
         arms=arms,
         workload=Workload(**workload),
@@ -200,3 +211,8 @@ def _plan_from_dict(value: dict[str, Any]) -> Plan:
         judge=Judge(**value.pop("judge")),
         **value,
     )
+
+
+def _arm_from(value: dict[str, Any], scripts: list[Script] | None) -> Arm:
+    server = value.get("server")
+    return Arm(**{**value, "scripts": scripts, "server": None if server is None else Server(**server)})

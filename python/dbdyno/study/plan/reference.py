@@ -14,7 +14,7 @@ from typing import Any
 
 from dbdyno.study.plan import keys
 from dbdyno.study.plan.factors import ARMS_MOST
-from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Watch, Workload
+from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Server, Watch, Workload
 
 WIDTH = 118
 LONGEST_EXAMPLE = 70
@@ -67,6 +67,7 @@ most {slices} slices in a block.
 _MEANING = {
     **keys.TABLE_MEANING,
     "arm": "one variant; write [[arm]] once for each. What is left out is as in the tables above",
+    "server": "what server = {...} of an arm may say; arms that say the same share one",
     "script": "an element of scripts = [...]; a plain string is short for {file = ...}",
 }
 
@@ -79,6 +80,7 @@ _PLACES: tuple[tuple[str, str, tuple[keys.Key, ...], type], ...] = (
     ("watch", "`[watch]`", keys.WATCH, Watch),
     ("verdict", "`[verdict]`", keys.VERDICT, Judge),
     ("arm", "`[[arm]]`", keys.ARM, Arm),
+    ("server", "A server", keys.SERVER, Server),
     ("script", "A script", keys.SCRIPT, Script),
 )
 """Table, heading, its keys, and the class whose field of that name holds the default."""

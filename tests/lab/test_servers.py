@@ -1,0 +1,106 @@
+"""Arms with a server of their own: other programs, settings that need a restart, options of initdb."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from command_line import dbdyno
+from dbdyno.bench.postgres.bench import PostgresBench
+from dbdyno.bench.postgres.binaries import find_binaries
+from dbdyno.bench.postgres.prepare import open_targets
+from dbdyno.errors import PlanError
+from dbdyno.study.plan.file import parse_plan
+from dbdyno.study.plan.plan import Plan, Server, plan_from_dict
+
+HEAD = """\
+title = "servers"
+[workload]
+scripts = [{name = "s", text = "select 1;"}]
+setup = "create table if not exists t (i int)"
+teardown = "drop table t"
+[schedule]
+blocks = 3
+warmup_blocks = 1
+turn = "100ms"
+slice = "20ms"
+[watch]
+overhead_blocks = 0
+"""
+BIN = str(find_binaries().bindir)
+
+
+def plan(arms: str) -> Plan:
+    return parse_plan(HEAD + arms, Path("/plans/p.toml"))
+
+
+def arms(*servers: str) -> str:
+    return "".join(f'[[arm]]\nname = "{at}"\nserver = {server}\n' for at, server in enumerate(servers))
+
+
+def test_each_arm_has_its_server_and_equal_ones_share_it():
+    small, large = "{settings = {shared_buffers = '16MB'}}", "{settings = {shared_buffers = '64MB'}}"
+    with open_targets(plan(arms(small, large, small))) as targets:
+        assert targets[0] is targets[2]
+        assert targets[0].safe_dsn != targets[1].safe_dsn
+        sizes = []
+        for target in targets:
+            with target.connect() as conn:
+                sizes.append(conn.execute("show shared_buffers").fetchone()[0])
+    assert sizes == ["16MB", "64MB", "16MB"]
+
+
+def test_options_of_initdb_make_another_cluster(tmp_path: Path):
+    text = HEAD + arms(f'{{bindir = "{BIN}"}}', f'{{bindir = "{BIN}", initdb = ["--data-checksums"]}}')
+    (tmp_path / "p.toml").write_text(text)
+    done = dbdyno("run", "p.toml", "--seed", "1", cwd=tmp_path)
+    assert done.returncode in (0, 1), done.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert sorted(target["data_checksums"] for target in manifest["targets"].values()) == ["off", "on"]
+    assert manifest["switch"] == "slices", "two servers side by side need no restart"
+    assert manifest["arms"][1]["changes"]["initdb"] == "--data-checksums"
+    assert manifest["arms"][0]["changes"]["server"].startswith("PostgreSQL ")
+    assert manifest["plan"]["arms"][0]["server"]["bindir"] == BIN
+    for target in manifest["targets"]:
+        with pytest.raises(psycopg.OperationalError):
+            psycopg.connect(target)
+
+
+def test_levels_of_a_factor_may_be_servers():
+    made = plan(
+        '[[factor]]\nname = "build"\nlevels = [{name = "old", server = {bindir = "../old/bin"}}, '
+        '{name = "new", server = {bindir = "/opt/new/bin"}}]\n'
+    )
+    assert [arm.server for arm in made.arms] == [Server("/plans/../old/bin"), Server("/opt/new/bin")]
+    assert plan_from_dict(made.to_dict()) == made
+
+
+def test_a_folder_without_a_server_is_named_with_its_arm(tmp_path: Path):
+    (tmp_path / "p.toml").write_text(HEAD + arms(f'{{bindir = "{tmp_path}"}}', "{}"))
+    done = dbdyno("run", "p.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"arm '0' names {tmp_path}, which does not hold a PostgreSQL server that runs" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arm", "said"),
+    [
+        ('server = "/opt/pg"', "must be a table such as"),
+        ('server = {bin = "/opt"}', "unknown key"),
+        ('server = {settings = "x"}', "must be a table of settings"),
+        ('dsn = "host=x"\nserver = {}', "a dsn, or a server that is started for it"),
+    ],
+)
+def test_what_is_written_wrong_is_named(arm: str, said: str):
+    with pytest.raises(PlanError) as error:
+        plan(f'[[arm]]\nname = "a"\n{arm}\n')
+    assert said in f"{error.value.message} {error.value.next_step}"
+
+
+def test_a_run_from_elsewhere_says_which_programs_it_would_start():
+    lines = PostgresBench.orders(plan(arms('{bindir = "/tmp/evil"}')), None)
+    assert "runs the server programs in /tmp/evil (0)" in lines
