@@ -32,6 +32,7 @@ COMMANDS = {
     "sql": ("dbdyno.cli.sql", "Query the evidence of a run."),
     "stats": ("dbdyno.cli.stats", "Statistics on any evidence, CSV or Parquet."),
     "studies": ("dbdyno.cli.studies", "List the built-in studies, or show one."),
+    "trend": ("dbdyno.cli.trend", "All runs of a plan over time, and where it changed."),
     "tune": ("dbdyno.cli.tune", "Race many arms: the worse leave, the winner is confirmed."),
     "trace": ("dbdyno.cli.trace", "Oracle traces: where the time went, accounted for to the microsecond."),
 }

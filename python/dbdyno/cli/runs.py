@@ -33,7 +33,7 @@ def command(
 
     left = {one.run: one.record for one in sources(folder) if one.record.state != "held"}
     rows = []
-    for run in _chosen(folder, plan, since)[-(limit or 0) :]:
+    for run in chosen(folder, plan, since)[-(limit or 0) :]:
         record = left.get(run.path.resolve())
         column = {"left": _left(record) if record else ""} if left else {}
         rows.append(_row(run) | column)
@@ -44,7 +44,7 @@ def command(
     show_rows(rows, form, output, title="runs")
 
 
-def _chosen(folder: Path, plan: Path | None, since: str | None) -> list[Run]:
+def chosen(folder: Path, plan: Path | None, since: str | None) -> list[Run]:
     """The runs that were asked for."""
     from dbdyno.study.plan.same import moment, same_plan
 

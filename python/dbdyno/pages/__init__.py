@@ -18,6 +18,7 @@ BUILDERS = {
     "cells": "cells",
     "model": "model",
     "trace": "trace",
+    "trend": "trend",
 }
 """The file that builds a kind of page; all others are runs."""
 

@@ -29,6 +29,7 @@ KINDS = (
     "probe",
     "trace",
     "traces",
+    "trend",
     "model",
     "snapshot",
     "cells",

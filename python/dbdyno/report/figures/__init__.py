@@ -88,7 +88,7 @@ TRACE = tuple(
     )
 )
 SNAPSHOT = (snapshot_series.FIGURE,)
-OWN: dict[str, tuple[Figure, ...]] = {"trace": TRACE, "snapshot": SNAPSHOT, "model": (), "cells": ()}
+OWN: dict[str, tuple[Figure, ...]] = {"trace": TRACE, "snapshot": SNAPSHOT, "model": (), "cells": (), "trend": ()}
 """Kinds of page that have figures of their own."""
 FORMATS = ("png", "svg")
 _PAPER = "white"

@@ -1,0 +1,37 @@
+"""`dbdyno trend`: all runs of one plan over time, and where it changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.output import folder_option
+from dbdyno.cli.pages import page_options, show_page
+
+
+@click.command("trend")
+@click.argument("plan", metavar="PLAN.toml", type=click.Path(path_type=Path, dir_okay=False))
+@folder_option
+@click.option("--since", metavar="WHEN", help="Only runs since a day (2026-11-01) or for so long (30d).")
+@click.option("--metric", metavar="NAME", help="throughput, mean, p50, p90, p99, p99.9; the plan's by default.")
+@page_options
+def command(
+    plan: Path, folder: Path, since: str | None, metric: str | None, form: str | None, output: Path | None
+) -> None:
+    """All runs of a plan over time: where an arm got faster or slower, by how much, and since which run. Runs whose
+    canaries say that the machine was in another state count for no change. Exit 1 when the last change is for the
+    worse.
+
+    \b
+    dbdyno trend plan.toml
+    dbdyno trend plan.toml --since 30d --metric p99 -o trend.html
+    """
+    from dbdyno.cli.runs import chosen
+    from dbdyno.study.analysis.trend import trend_of
+
+    runs = [run for run in chosen(folder, plan, since) if run.status == "complete"]
+    model = trend_of(runs, str(plan), metric)
+    show_page(model, form, output)
+    if model["verdict"]["decision"] == "slower":
+        raise click.exceptions.Exit(1)

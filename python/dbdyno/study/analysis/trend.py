@@ -1,0 +1,143 @@
+"""All runs of one plan over time: where an arm changed, on a machine that did not.
+
+The unit is the run: its number is the geometric mean over its blocks. A run whose canaries (a loop on the CPU, an
+fsync) lie off the others' says that the machine was another one that day: it is shown, and counts for no change.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from dbdyno.errors import EvidenceError, StatsError
+from dbdyno.evidence.run import Run
+from dbdyno.study.analysis.contract import SCHEMA
+
+CANARIES = {"cpu_ns": 0.15, "fsync_ns": 1.0}
+"""By how much (log) the median of a run's canary may lie off that of all runs: 15 % of CPU, 2.7 times of an fsync."""
+
+
+def trend_of(runs: Sequence[Run], title: str, metric: str | None = None) -> dict[str, Any]:
+    """The model of a trend page. Raises `EvidenceError` where there is no run, `StatsError` for an unknown metric."""
+    from dbdyno.stats.metrics import metric_named
+    from dbdyno.study.analysis.analyse import headline_of
+
+    if not runs:
+        raise EvidenceError("has no run yet", where=title, next_step="dbdyno run it, or name another folder: --runs")
+    headline = metric or headline_of(runs[-1])
+    about, level = metric_named(headline), float(runs[-1].manifest["plan"]["judge"]["level"])
+    rows = [_row(run, headline) for run in runs]
+    _compare_machines(rows)
+    names = [arm["name"] for arm in runs[-1].manifest["arms"]]
+    arms, warnings = [], []
+    for name in names:
+        counting = [at for at, row in enumerate(rows) if row["comparable"] and row["values"].get(name)]
+        values = [rows[at]["values"][name] for at in counting]
+        try:
+            changes = _changes(values, counting, 1 - (1 - level) / len(names))
+        except StatsError as error:
+            changes = []
+            warnings.append({"code": "trend", "text": f"{name}: {error.message}", "next": error.next_step or ""})
+        arms.append({"name": name, "runs": len(values), "changes": changes})
+    left = sum(not row["comparable"] for row in rows)
+    if left:
+        text = f"{left} of {len(rows)} runs were made on another machine, or on this one in another state"
+        warnings.append({"code": "machine", "text": text, "next": "their canaries stand in the table"})
+    return {
+        "schema": SCHEMA,
+        "kind": "trend",
+        "title": title,
+        "metric": headline,
+        "label": about.label,
+        "unit": about.unit,
+        "higher_is_better": about.higher_is_better,
+        "level": level,
+        "runs": rows,
+        "arms": arms,
+        "verdict": _verdict(arms, rows, about.higher_is_better, about.label),
+        "warnings": warnings,
+    }
+
+
+def _row(run: Run, headline: str) -> dict[str, Any]:
+    from dbdyno.stats.means import mean_interval
+    from dbdyno.study.analysis.measures import measure
+
+    row: dict[str, Any] = {
+        "run": run.id,
+        "started_at": str(run.manifest.get("started_at", "")),
+        "values": {},
+        "lows": {},
+        "highs": {},
+    }
+    try:
+        measures = measure(run)
+    except EvidenceError as error:
+        return row | {"blocks": 0, "canaries": {}, "unread": error.message}
+    level = float(run.manifest["plan"]["judge"]["level"])
+    for arm in measures.arms:
+        logs = [math.log(value) for value in arm.values[headline] if value > 0 and math.isfinite(value)]
+        mean, low, high = mean_interval(logs, level)
+        for key, value in (("values", mean), ("lows", low), ("highs", high)):
+            row[key][arm.label] = math.exp(value) if math.isfinite(value) else None
+    blocks = measures.arms[0].blocks
+    row["canaries"] = {
+        name: statistics.median(known)
+        for name in CANARIES
+        if (known := [block.canaries[name] for block in blocks if block.canaries.get(name)])
+    }
+    return row | {"blocks": len(blocks)}
+
+
+def _compare_machines(rows: list[dict[str, Any]]) -> None:
+    """Marks the runs whose canaries are like those of most."""
+    usual = {
+        name: statistics.median(known)
+        for name in CANARIES
+        if (known := [row["canaries"][name] for row in rows if name in row["canaries"]])
+    }
+    for row in rows:
+        off = {name: row["canaries"][name] / usual[name] for name in row["canaries"]}
+        row["off"] = off
+        row["comparable"] = row["blocks"] > 0 and all(
+            abs(math.log(ratio)) <= CANARIES[name] for name, ratio in off.items()
+        )
+
+
+def _changes(values: list[float], places: list[int], level: float) -> list[dict[str, Any]]:
+    from dbdyno.stats.changes import change_points
+
+    return [
+        {"run": places[one.at], "ratio": one.ratio, "low": one.low, "high": one.high, "p": one.p}
+        for one in change_points(values, level=level)
+    ]
+
+
+def _verdict(arms: list[dict[str, Any]], rows: list[dict[str, Any]], higher: bool, label: str) -> dict[str, Any]:
+    from dbdyno.stats.words import change_of
+
+    told = sorted(
+        ((one["run"], arm["name"], one) for arm in arms for one in arm["changes"]), key=lambda row: row[0], reverse=True
+    )
+    sentences = [
+        f"{name} is {change_of(one['ratio'], one['low'], one['high'], higher_is_better=higher)} in {label} since "
+        f"{rows[at]['started_at'][:16].replace('T', ' ')} ({rows[at]['run']})."
+        for at, name, one in told
+    ]
+    counted = sum(row["comparable"] for row in rows)
+    if not told:
+        enough = any(arm["runs"] and not arm["changes"] for arm in arms) and counted >= _least()
+        words = f"No change in {counted} runs." if enough else f"{counted} runs are too few for a trend."
+        return {"decision": "same" if enough else "unclear", "headline": words, "sentences": []}
+    last = told[0][2]
+    worse = (last["ratio"] < 1) == higher
+    decision = "slower" if worse else "faster"
+    return {"decision": decision, "headline": sentences[0], "sentences": sentences[1:]}
+
+
+def _least() -> int:
+    from dbdyno.stats.changes import LEAST
+
+    return LEAST

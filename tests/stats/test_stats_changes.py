@@ -1,0 +1,57 @@
+"""Where a series changed: planted places are found, equal ones seldom, and intervals hold what was planted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dbdyno.errors import StatsError
+from dbdyno.stats.changes import change_points
+
+
+def series(levels, *, spread=0.02, seed=1):
+    rng = np.random.default_rng(seed)
+    return np.asarray(levels) * np.exp(rng.normal(0, spread, len(levels)))
+
+
+def test_a_step_is_found_where_it_is_with_its_size():
+    (found,) = change_points(series([100.0] * 12 + [88.0] * 10), level=0.99)
+    assert found.at == 12
+    assert found.low < 0.88 < found.high
+    assert found.p <= 0.01
+
+
+def test_two_steps_are_two_changes():
+    found = change_points(series([100.0] * 8 + [120.0] * 8 + [100.0] * 8), level=0.95)
+    assert [change.at for change in found] == [8, 16]
+    assert found[0].ratio > 1 > found[1].ratio
+
+
+def test_a_level_series_has_none_in_19_of_20():
+    """200 series of 20 values that differ by noise alone."""
+    false = sum(bool(change_points(series([100.0] * 20, seed=seed), level=0.95)) for seed in range(200))
+    assert false <= 0.05 * 200 + 3 * np.sqrt(200 * 0.05 * 0.95)
+
+
+def test_steps_of_three_times_the_noise_are_found():
+    hits = sum(
+        any(
+            abs(change.at - 10) <= 1
+            for change in change_points(series([100.0] * 10 + [94.0] * 10, seed=seed), level=0.95)
+        )
+        for seed in range(100)
+    )
+    assert hits >= 90
+
+
+def test_equal_values_and_one_outlier_are_no_change():
+    assert change_points([5.0] * 12, level=0.95) == []
+    values = series([100.0] * 20)
+    values[9] *= 3
+    assert change_points(values, level=0.95) == []
+
+
+@pytest.mark.parametrize("values", [[1.0] * 7, [1.0] * 7 + [0.0], [1.0] * 7 + [float("nan")]])
+def test_too_few_or_wrong_values_are_refused(values):
+    with pytest.raises(StatsError):
+        change_points(values, level=0.95)

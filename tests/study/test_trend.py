@@ -1,0 +1,115 @@
+"""All runs of a plan over time: a planted change is dated and sized; another machine's runs count for none."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from command_line import dbdyno
+from dbdyno.evidence.run import Run, list_runs
+from dbdyno.report.html import render_html
+from dbdyno.report.terminal import render_text
+from dbdyno.study.analysis.trend import trend_of
+from dbdyno.study.plan.file import parse_plan
+from dbdyno.study.run.execute import start
+
+PLAN = """\
+title = "nightly"
+target = "mock:"
+[workload]
+kind = "mock"
+parameters = {mean_us = %d}
+[schedule]
+blocks = 4
+warmup_blocks = 1
+turn = "100ms"
+slice = "20ms"
+[watch]
+overhead_blocks = 0
+[[arm]]
+name = "one"
+[[arm]]
+name = "two"
+parameters = {mean_us = 800}
+"""
+BEGIN = datetime(2026, 11, 1, 3, 0, tzinfo=UTC)
+
+
+def nights(folder: Path, means_us: list[int]) -> list[Run]:
+    """A run for each night; all say that they were made with the plan of the first."""
+    (folder / "p.toml").write_text(PLAN % means_us[0])
+    plans = [parse_plan(PLAN % mean, Path("p.toml")) for mean in means_us]
+    runs = []
+    for night, plan in enumerate(plans):
+        run = start(plan, folder / "runs", seed=night)
+        began = (BEGIN + timedelta(days=night)).isoformat()
+        run.save(plan=plans[0].to_dict(), started_at=began)
+        path = run.path.with_name(f"2026-11-{night + 1:02d}-nightly-{night:04d}")
+        run.path.rename(path)
+        runs.append(Run(path, run.manifest))
+    return runs
+
+
+def canaries(run: Run, cpu_ns: float) -> None:
+    for file in (run.path / "blocks").glob("b*.json"):
+        record = json.loads(file.read_text())
+        record["canaries"] = {"cpu_ns": cpu_ns}
+        file.write_text(json.dumps(record))
+
+
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trend")
+    nights(folder, [1000] * 7 + [1150] * 6)
+    return folder
+
+
+def test_a_change_is_told_with_its_day_its_run_and_its_size(changed: Path):
+    done = dbdyno("trend", "p.toml", cwd=changed, COLUMNS="120")
+    assert done.returncode == 1, done.stderr
+    assert "SLOWER" in done.stdout
+    assert "2026-11-08 03:00 (2026-11-08-nightly-0007)" in done.stdout.replace("\n", " ")
+    model = json.loads(dbdyno("trend", "p.toml", "--format", "json", cwd=changed).stdout)
+    one, two = model["arms"]
+    assert [change["run"] for change in one["changes"]] == [7]
+    assert one["changes"][0]["low"] < 1 / 1.15 < one["changes"][0]["high"]
+    assert two["changes"] == []
+    rows = dbdyno("trend", "p.toml", "--format", "csv", cwd=changed).stdout.splitlines()
+    assert len(rows) == 1 + 2 * 13
+
+
+def test_a_part_of_the_time_may_hold_no_change(changed: Path):
+    done = dbdyno("trend", "p.toml", "--since", "2026-11-08", cwd=changed)
+    assert done.returncode == 0
+    assert "too few for a trend" in done.stdout
+
+
+def test_runs_of_a_machine_in_another_state_are_shown_and_count_for_none(tmp_path: Path):
+    runs = nights(tmp_path, [1000] * 9 + [1400] * 4)
+    for at, run in enumerate(runs):
+        canaries(run, 5e6 if at < 9 else 7e6)
+    model = trend_of(list(list_runs(tmp_path / "runs")), "p.toml")
+    assert [row["comparable"] for row in model["runs"]] == [True] * 9 + [False] * 4
+    assert [arm["changes"] for arm in model["arms"]] == [[], []]
+    assert model["verdict"]["headline"] == "No change in 9 runs."
+    text = render_text(model, width=140, color=False)
+    assert text.count("not comparable") == 4
+    assert "4 of 13 runs were made on another machine" in text
+    assert 'id="trend_runs"' in render_html(model)
+
+
+def test_a_metric_may_be_named_and_an_unknown_one_is_refused(changed: Path):
+    done = dbdyno("trend", "p.toml", "--metric", "p50", "--format", "json", cwd=changed)
+    assert json.loads(done.stdout)["unit"] == "ns"
+    assert done.returncode == 1
+    assert dbdyno("trend", "p.toml", "--metric", "speed", cwd=changed).returncode == 2
+
+
+def test_a_plan_without_runs_says_so(tmp_path: Path):
+    (tmp_path / "p.toml").write_text(PLAN % 1000)
+    done = dbdyno("trend", "p.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "has no run yet" in done.stderr
