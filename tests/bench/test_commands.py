@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from command_line import dbdyno
-from dbdyno.bench.command.words import words_of
+from dbdyno.bench.programs.words import words_of
 from dbdyno.errors import PlanError
 from dbdyno.study.plan.file import parse_plan
 

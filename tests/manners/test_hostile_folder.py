@@ -21,6 +21,7 @@ STARTERS = {
     "bench/postgres/binaries.py",
     "bench/postgres/embedded.py",
     "bench/guardian.py",
+    "bench/programs/bench.py",
 }
 """The files that start processes. A new one comes with a command of its own below."""
 
@@ -67,6 +68,16 @@ def dbdyno(hostile: HostileFolder, *words: str) -> subprocess.CompletedProcess[s
 
 def test_a_run_with_a_guardian_and_a_server_runs_nothing_of_the_folder_it_is_started_in(hostile: HostileFolder) -> None:
     (hostile.folder / "plan.toml").write_text(PLAN)
+    done = dbdyno(hostile, "run", "plan.toml")
+    assert done.returncode in (0, 1), done.stderr
+    assert hostile.taken == []
+
+
+def test_a_run_of_commands_starts_no_program_of_the_folder_it_is_started_in(hostile: HostileFolder) -> None:
+    own = (
+        'title = "c"\n[workload]\ncommand = "sleep 0.001"\n[schedule]\nblocks = 2\nturn = "40ms"\n[[arm]]\nname = "a"\n'
+    )
+    (hostile.folder / "plan.toml").write_text(own)
     done = dbdyno(hostile, "run", "plan.toml")
     assert done.returncode in (0, 1), done.stderr
     assert hostile.taken == []

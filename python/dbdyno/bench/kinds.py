@@ -48,7 +48,7 @@ _ROWS = (
     Kind("model", "model:", "dbdyno.bench.model.bench", "a model", "model:NAME or model:FILE.toml", True, in_file=True),
     Kind("cells", "cells:", "dbdyno.bench.cells.bench", "storage cells", "cells:HOST1,HOST2", has_plans=False),
     Kind("host", "host", "dbdyno.bench.host.bench", "this host", "host", has_plans=False),
-    Kind("command", "command:", "dbdyno.bench.command.bench", "commands", "host, with a command in the plan"),
+    Kind("programs", "programs:", "dbdyno.bench.programs.bench", "commands", "host, with a command in the plan"),
     Kind("mock", "mock:", "dbdyno.bench.mock.bench", "a mock", "mock:", for_tests=True),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ROWS}

@@ -212,13 +212,15 @@ def _plan(
 
 def _read(what: str, options: dict[str, str], quick: bool, target: str | None) -> Plan:
     """The plan of a study or a file, on `target` where it is named."""
-    from dbdyno.study.plan.targets import on_target
+    from dbdyno.study.plan.targets import HOST, on_target, refuse_without_plans
 
     if what.endswith(".toml") or "/" in what:
         from dbdyno.study.plan.file import read_plan
 
         if options:
             raise PlanError("--set changes a study's factors; a plan's values stand in its file")
+        if target != HOST:  # where a plan may have commands
+            refuse_without_plans(target, what)
         plan = read_plan(Path(what))
         schedule = plan.schedule
         if quick:

@@ -80,7 +80,6 @@ def command(
 
 def _race(path: Path, target: str | None, blocks: int | None) -> Plan:
     """The plan as a race; raises `PlanError` where there is nothing to race."""
-    from dbdyno.bench.kinds import kind_of
     from dbdyno.study.plan import keys
     from dbdyno.study.plan.file import read_plan
     from dbdyno.study.plan.targets import on_target
@@ -88,8 +87,6 @@ def _race(path: Path, target: str | None, blocks: int | None) -> Plan:
     made = on_target(read_plan(path, arms_most=keys.ARMS_MOST), target)
     if len(made.arms) < 2:
         raise PlanError("one arm has nobody to race", where=str(path), next_step="add [[factor]] or a second [[arm]]")
-    if kind_of(made.dsn).name in ("cells", "host"):
-        raise PlanError("a race needs arms that a plan can switch block by block", where=str(path))
     schedule = replace(made.schedule, blocks=blocks or made.schedule.blocks)
     return replace(made, kind="tune", title=f"{made.title}: race", schedule=schedule)
 

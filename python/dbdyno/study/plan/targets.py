@@ -9,7 +9,7 @@ from dbdyno.bench.kinds import EMBEDDED, Kind, kind_of
 from dbdyno.errors import PlanError
 from dbdyno.study.plan.plan import Plan
 
-HOST, COMMANDS = "host", "command:"
+HOST, COMMANDS = "host", "programs:"
 """This host; and what a plan with a command runs on."""
 
 

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING
 
-from dbdyno.bench.command.words import words_of
 from dbdyno.bench.operations import Operations
+from dbdyno.bench.programs.words import words_of
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
 from dbdyno.bench.quiet import QuietBench, arm_row
 from dbdyno.errors import PlanError, TargetError
@@ -39,7 +39,7 @@ STARTS = 20
 SAID_MOST = 300
 
 
-class CommandBench(QuietBench):
+class ProgramBench(QuietBench):
     """The commands of a plan's arms."""
 
     traits = Traits(grows=True, warms_up_again=True, interrupted="the programs were ended")
@@ -257,4 +257,4 @@ def _start_ns() -> float:
     return statistics.median(times)
 
 
-BENCH = CommandBench
+BENCH = ProgramBench
