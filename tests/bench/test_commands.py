@@ -152,7 +152,7 @@ def test_a_signal_ends_the_programs_and_what_they_started(tmp_path: Path):
     while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text()) and time.monotonic() < deadline:
         time.sleep(0.02)
     pid = int((tmp_path / "pid").read_text())
-    running.send_signal(signal.SIGINT)
+    running.send_signal(signal.SIGTERM)
     running.communicate(timeout=60)
     assert running.returncode == 130
     assert not alive(pid)

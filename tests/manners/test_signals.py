@@ -10,12 +10,15 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 CHILD = """
-import importlib, sys, time
+import importlib, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell starts with it ignored
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from dbdyno import signals
 from dbdyno.cli.main import entry
 
@@ -56,6 +59,19 @@ PHASES = {
 }
 
 
+CHILDREN: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def nobody_stays() -> Iterator[None]:
+    """A phase never ends by itself: one that a failed test has left is killed."""
+    yield
+    for child in CHILDREN:
+        child.kill()
+        child.communicate()
+    CHILDREN.clear()
+
+
 def started(phase: str, way: str, folder: Path) -> subprocess.Popen[str]:
     """The command in that phase, under way."""
     (folder / "plan.toml").write_text(
@@ -69,6 +85,7 @@ def started(phase: str, way: str, folder: Path) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+    CHILDREN.append(child)
     assert child.stdout is not None
     assert child.stdout.readline() == "under way\n", child.communicate()
     return child
