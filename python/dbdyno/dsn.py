@@ -50,8 +50,10 @@ def without_secrets(dsn: str | None) -> str | None:
 
     try:
         found = conninfo_to_dict(dsn)
-        # An at sign of the password: the rest of it went for the host, or for host and port.
-        if any("@" in str(found.get(name, "")) for name in ("host", "port")):
+        # A sign of the password ended it: its rest went for the host, the port, or the database.
+        misread = any("@" in str(found.get(name, "")) for name in ("host", "port"))
+        is_port = set(str(found.get("port", ""))) <= set("0123456789,")
+        if misread or not is_port or ("://" in dsn and str(found.get("dbname", "")).startswith("@")):
             return UNREADABLE
         return make_conninfo("", **{name: value for name, value in found.items() if name not in _secret_options()})
     except (psycopg.Error, UnicodeError, ValueError):

@@ -128,7 +128,7 @@ def test_runs_of_a_plan_are_found_whatever_their_seed_and_length(tmp_path: Path)
     assert len(rows) == 1
     (tmp_path / "p.toml").write_text(PLAN % (7, FASTER))
     rows = json.loads(dbdyno("runs", "--plan", "p.toml", "--format", "json", cwd=tmp_path).stdout)
-    assert [row["blocks"] for row in rows] == ["10/10", "4/4"]
+    assert sorted(row["blocks"] for row in rows) == ["10/10", "4/4"], "runs of one second have no order"
     assert (
         len(json.loads(dbdyno("runs", "--since", "1h", "--limit", "2", "--format", "json", cwd=tmp_path).stdout)) == 2
     )
