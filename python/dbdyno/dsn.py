@@ -53,7 +53,7 @@ def without_secrets(dsn: str | None) -> str | None:
         # A sign of the password ended it: its rest went for the host, the port, or the database.
         misread = any("@" in str(found.get(name, "")) for name in ("host", "port"))
         is_port = set(str(found.get("port", ""))) <= set("0123456789,")
-        if misread or not is_port or ("://" in dsn and str(found.get("dbname", "")).startswith("@")):
+        if misread or not is_port or ("://" in dsn and "@" in str(found.get("dbname", ""))):
             return UNREADABLE
         return make_conninfo("", **{name: value for name, value in found.items() if name not in _secret_options()})
     except (psycopg.Error, UnicodeError, ValueError):

@@ -54,6 +54,7 @@ def test_a_password_that_was_not_quoted_is_dropped_with_all_that_cannot_be_read(
 def test_a_comma_and_a_slash_in_a_password_that_was_not_quoted_leave_nothing_of_it() -> None:
     """A drawn test found it: host `scott,S3cr3t`, port `S3cr3t,`, database `@db/orders`."""
     assert without_secrets("postgresql://scott:S3cr3t,S3cr3t/@db/orders") == UNREADABLE
+    assert without_secrets("postgresql://scott:S3cr3t@S3cr3t/0@db/orders") == UNREADABLE
     assert without_secrets("postgresql://a:1,b:2/orders") == "dbname=orders host=a,b port=1,2"
 
 
