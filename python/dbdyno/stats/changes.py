@@ -12,11 +12,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dbdyno.errors import StatsError
+from dbdyno.stats.arrays import Floats
 
-Floats = NDArray[np.float64]
 LEAST = 8
 """Fewer values than this have no trend."""
 SIDE_LEAST = 3

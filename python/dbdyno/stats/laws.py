@@ -18,12 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dbdyno.errors import StatsError
+from dbdyno.stats.arrays import Floats
 from dbdyno.stats.scalability import usl
 
-Floats = NDArray[np.float64]
 LEVELS_LEAST = 4
 FARTHEST = 0.1
 """A law that misses a level by more than this is not told as one."""

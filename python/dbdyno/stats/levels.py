@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dbdyno.errors import StatsError
+from dbdyno.stats.arrays import Floats
+from dbdyno.stats.means import mean_interval
 
-Floats = NDArray[np.float64]
 Course = Literal["flat", "rises", "falls", "peak", "dip", "unclear"]
 """`flat`: all levels alike within the threshold; `rises`, `falls`: over the whole range, with no step back by more
 than the threshold; `peak`: certainly better in the middle than at both ends; `dip`: certainly worse."""
@@ -68,8 +69,6 @@ def compare_levels(values: ArrayLike, *, threshold: float, level: float) -> Leve
 
     Raises `StatsError` below two levels, or where a pair has fewer than two blocks in common.
     """
-    from scipy import special
-
     given = np.asarray(values, dtype=np.float64)
     if given.ndim != 2 or given.shape[1] < 2:
         raise StatsError("a factor needs two levels or more")
@@ -79,16 +78,10 @@ def compare_levels(values: ArrayLike, *, threshold: float, level: float) -> Leve
     mean, low, high = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     alpha, fewest = (1.0 - level) / (count * (count - 1) / 2), logs.shape[0]
     for j, k in itertools.combinations(range(count), 2):
-        apart = logs[:, k] - logs[:, j]
-        apart = apart[np.isfinite(apart)]
-        n = apart.size
-        if n < 2:
-            raise StatsError("two levels have fewer than two blocks in common", next_step="run more blocks")
-        middle, error = float(apart.mean()), float(apart.std(ddof=1)) / math.sqrt(n)
-        half = float(special.stdtrit(n - 1, 1.0 - alpha / 2)) * error
-        mean[k, j], low[k, j], high[k, j] = middle, middle - half, middle + half
-        mean[j, k], low[j, k], high[j, k] = -middle, -middle - half, half - middle
-        fewest = min(fewest, n)
+        middle, least, most = _apart(logs[:, k] - logs[:, j], alpha)
+        mean[k, j], low[k, j], high[k, j] = middle, least, most
+        mean[j, k], low[j, k], high[j, k] = -middle, -most, -least
+        fewest = min(fewest, int(np.isfinite(logs[:, k] - logs[:, j]).sum()))
     means = _centred(mean)
     limit = math.log1p(threshold)
     best = int(np.argmax(means))
@@ -108,6 +101,14 @@ def compare_levels(values: ArrayLike, *, threshold: float, level: float) -> Leve
         threshold=threshold,
         level=level,
     )
+
+
+def _apart(differences: Floats, alpha: float) -> tuple[float, float, float]:
+    """The mean of differences of logs by block, with its interval at 1 - `alpha`."""
+    mean, low, high = mean_interval(differences, 1.0 - alpha)
+    if math.isnan(low):
+        raise StatsError("two levels have fewer than two blocks in common", next_step="run more blocks")
+    return mean, low, high
 
 
 def _centred(mean: Floats) -> Floats:
@@ -153,7 +154,6 @@ class Interaction:
     low: float
     high: float
     threshold: float
-    blocks: int
 
     @property
     def is_certain(self) -> bool:
@@ -172,8 +172,6 @@ def interaction(values: ArrayLike, *, threshold: float, level: float) -> Interac
 
     The interval holds over all pairs of levels of the first. Raises `StatsError` as `compare_levels`.
     """
-    from scipy import special
-
     given = np.asarray(values, dtype=np.float64)
     if given.ndim != 3 or min(given.shape[1:]) < 2:
         raise StatsError("an interaction needs two factors with two levels or more each")
@@ -184,19 +182,12 @@ def interaction(values: ArrayLike, *, threshold: float, level: float) -> Interac
     count = effects.shape[1]
     means = np.nanmean(effects, axis=0)
     alpha = (1.0 - level) / (count * (count - 1) / 2)
-    widest = (-1.0, 0, 1, math.nan, math.nan, 0)
+    widest = (-1.0, math.nan, math.nan, 0, 1)
     for i, j in itertools.combinations(range(count), 2):
-        apart = effects[:, j] - effects[:, i]
-        apart = apart[np.isfinite(apart)]
-        n = apart.size
-        if n < 2:
-            raise StatsError("two levels have fewer than two blocks in common", next_step="run more blocks")
-        middle = float(apart.mean())
-        half = float(special.stdtrit(n - 1, 1.0 - alpha / 2)) * float(apart.std(ddof=1)) / math.sqrt(n)
-        if abs(middle) > widest[0]:
-            least, most = (i, j) if middle >= 0 else (j, i)
-            widest = (abs(middle), least, most, abs(middle) - half, abs(middle) + half, n)
-    middle, least, most, low, high, n = widest
+        middle, low, high = _apart(effects[:, j] - effects[:, i], alpha)
+        own = (middle, low, high, i, j) if middle >= 0 else (-middle, -high, -low, j, i)
+        widest = max(widest, own, key=lambda one: one[0])
+    middle, low, high, least, most = widest
     return Interaction(
         0,
         to,
@@ -207,5 +198,4 @@ def interaction(values: ArrayLike, *, threshold: float, level: float) -> Interac
         math.exp(low),
         math.exp(min(high, 700.0)),
         threshold,
-        n,
     )

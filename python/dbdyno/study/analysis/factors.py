@@ -10,6 +10,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.run import Run
@@ -86,17 +87,18 @@ def add(model: dict[str, Any], measures: Measures, run: Run, headline: str) -> N
     values = _better(measures, headline, metric.higher_is_better)
     groups = list(_groups(about, names))
     level = 1 - (1 - judge["level"]) / max(len(groups), 1)
-    curves = []
+    curves, comparisons = [], 0
     for factor, held, arms in groups:
         try:
             found = compare_levels(values[:, arms], threshold=judge["threshold"], level=level)
         except StatsError:
             continue
         own = _curve(factor, held, arms, about, found, metric.higher_is_better)
+        comparisons += found.pairs
         own["law"] = _law(own, measures, values, judge["level"])
         curves.append(own)
     axis = axis_of(about)
-    acting = list(_interactions(about, names, values, judge, metric.higher_is_better))
+    acting = list(_interactions(about, names, values, judge))
     model["factors"] = {
         "names": names,
         "axis": axis,
@@ -104,7 +106,7 @@ def add(model: dict[str, Any], measures: Measures, run: Run, headline: str) -> N
         "label": metric.label,
         "unit": metric.unit,
         "level": judge["level"],
-        "comparisons": sum(len(c["levels"]) * (len(c["levels"]) - 1) // 2 for c in curves),
+        "comparisons": comparisons,
         "curves": curves,
         "interactions": acting,
     }
@@ -270,14 +272,9 @@ def _law(curve: dict[str, Any], measures: Measures, values: Array, level: float)
         "law": found.law,
         "holds": found.holds,
         "farthest": found.farthest,
-        "parameters": {name: vars_of(one) for name, one in found.parameters.items()},
+        "parameters": {name: asdict(one) for name, one in found.parameters.items()},
         "sentence": _law_said(curve["factor"], found, [row["level"] for row in curve["levels"]]),
     }
-
-
-def vars_of(estimate: Any) -> dict[str, float]:
-    """An estimate as JSON values."""
-    return {name: getattr(estimate, name) for name in ("value", "low", "high")}
 
 
 def _law_said(factor: str, found: Law, levels: list[str]) -> str:
@@ -307,9 +304,7 @@ def _range(one: Any, word: Callable[[float], str] = "{:.3g}".format) -> str:
     return f"{word(one.value)}{ends}"
 
 
-def _interactions(
-    about: list[dict[str, str]], names: list[str], values: Array, judge: dict[str, Any], higher: bool
-) -> Any:
+def _interactions(about: list[dict[str, str]], names: list[str], values: Array, judge: dict[str, Any]) -> Any:
     """Each pair of factors whose combinations were all run, the others at their first levels."""
     import numpy as np
 
@@ -371,7 +366,7 @@ def _verdict(factors: dict[str, Any], judge: dict[str, Any]) -> dict[str, Any]:
         return {"decision": "unclear", "headline": "No factor has two levels to compare.", "sentences": []}
     told = [_at(curve, len(own) > 1) for curve in own]
     others = [
-        _at(curve, True) for curve in factors["curves"] if curve["factor"] != factors["axis"] and not _held_off(curve)
+        _at(curve, True) for curve in factors["curves"] if curve["factor"] != factors["axis"] and not curve["held"]
     ]
     acting = [_capital(one["sentence"]) + "." for one in factors["interactions"]]
     laws = [
@@ -384,11 +379,6 @@ def _verdict(factors: dict[str, Any], judge: dict[str, Any]) -> dict[str, Any]:
     sentences = [*told[1:], *acting, *laws, *(others if len(factors["names"]) > 1 and not acting else []), held]
     decision = "found" if any(curve["told"] for curve in own) else "unclear"
     return {"decision": decision, "headline": told[0], "sentences": [one for one in sentences if one]}
-
-
-def _held_off(curve: dict[str, Any]) -> bool:
-    """Whether a curve is one of several of its factor, told by the interaction."""
-    return bool(curve["held"])
 
 
 def _where(curve: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +22,6 @@ if TYPE_CHECKING:
     from dbdyno.study.plan.schedule import PlannedBlock
 
 FAILED_MOST = 0.05
-ENDS = {
-    "one": "one arm is left",
-    "equal": "the rest lie within the threshold of each other",
-    "time": "the time is up",
-    "blocks": "the last planned block was run",
-}
 
 
 class RaceRunner(Runner):
@@ -63,12 +57,13 @@ class RaceRunner(Runner):
 
     def _seen(self, index: int) -> str:
         """Takes the numbers of a block; why the race is over, if it is."""
-        for arm, share in failing(self.run, index).items():
+        rows = dict(_rows(self.run, index))
+        for arm, share in failing(rows).items():
             if arm in self.race.alive and len(self.race.alive) > 1:
                 self.race.leave(arm)
                 self.failed[self.names[arm]] = share
                 self.progress.note(f"{self.names[arm]} leaves: {100 * share:.3g} % of its transactions failed")
-        for one in self.race.see(numbers(self.run, index, self.headline())):
+        for one in self.race.see(numbers(rows, self.headline())):
             self.progress.note(
                 f"{self.names[one.arm]} leaves: {self.names[one.by]} is {one.apart.ratio:.3g} times as good "
                 f"({one.apart.low:.3g} to {one.apart.high:.3g})"
@@ -94,17 +89,17 @@ def _rows(run: Run, index: int) -> Iterator[tuple[int, dict[str, Any]]]:
             yield names.index(row["arm"]), row
 
 
-def failing(run: Run, index: int) -> dict[int, float]:
+def failing(rows: Mapping[int, dict[str, Any]]) -> dict[int, float]:
     """The arms of which more than one transaction in twenty failed in a block, with the share."""
-    shares = {arm: row["failed"] / max(row["failed"] + row["transactions"], 1) for arm, row in _rows(run, index)}
+    shares = {arm: row["failed"] / max(row["failed"] + row["transactions"], 1) for arm, row in rows.items()}
     return {arm: share for arm, share in shares.items() if share > FAILED_MOST}
 
 
-def numbers(run: Run, index: int, headline: str) -> dict[int, float]:
+def numbers(rows: Mapping[int, dict[str, Any]], headline: str) -> dict[int, float]:
     """What each arm gave in a block, the larger the better."""
     metric = metric_named(headline)
     found: dict[int, float] = {}
-    for arm, row in _rows(run, index):
+    for arm, row in rows.items():
         if not row["count"]:
             continue
         if headline == "throughput":
