@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mock_plans import mock_plan
 
 from command_line import dbdyno
 from dbdyno.report.html import render_html
@@ -17,21 +18,6 @@ from dbdyno.study.analysis.factors import axis_of, numbers_of
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.run.execute import start
 
-HEAD = """\
-title = "planted"
-target = "mock:"
-%s
-[workload]
-kind = "mock"
-[schedule]
-blocks = %d
-warmup_blocks = 1
-turn = "200ms"
-slice = "20ms"
-[watch]
-overhead_blocks = 0
-"""
-
 
 def factor(name: str, times_us: dict[str, float]) -> str:
     levels = ", ".join(f'{{name = "{level}", parameters = {{mean_us = {us}}}}}' for level, us in times_us.items())
@@ -39,7 +25,7 @@ def factor(name: str, times_us: dict[str, float]) -> str:
 
 
 def judged(folder: Path, factors: str, *, blocks: int = 10, top: str = "", seed: int = 1) -> dict[str, Any]:
-    plan = parse_plan(HEAD % (top, blocks) + factors, Path("p.toml"))
+    plan = parse_plan(mock_plan(factors, blocks=blocks, top=top), Path("p.toml"))
     return analyse(start(plan, folder, seed=seed))
 
 
@@ -92,7 +78,7 @@ def test_factors_that_act_on_each_other_are_named_with_both_effects(tmp_path: Pa
     arms = "".join(
         f'[[arm]]\nname = "{memory} {n}"\nparameters = {{mean_us = {us}}}\n' for (memory, n), us in times.items()
     )
-    plan = parse_plan(HEAD % ("", 12) + arms, Path("p.toml"))
+    plan = parse_plan(mock_plan(arms, blocks=12), Path("p.toml"))
     from dataclasses import replace
 
     levels = [{"memory": memory, "n": n} for memory, n in times]
@@ -119,7 +105,7 @@ def test_an_arm_that_fails_takes_the_verdict_away(tmp_path: Path):
 
 
 def test_the_table_json_and_csv_hold_the_levels(tmp_path: Path):
-    (tmp_path / "p.toml").write_text(HEAD % ("", 6) + factor("fetch", FETCH))
+    (tmp_path / "p.toml").write_text(mock_plan(factor("fetch", FETCH), blocks=6))
     done = dbdyno("run", "p.toml", "--seed", "3", cwd=tmp_path, COLUMNS="100")
     assert done.returncode == 0, done.stderr
     assert "of the best" in done.stdout

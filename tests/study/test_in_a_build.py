@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from mock_plans import mock_plan
 
 from command_line import dbdyno
 from dbdyno.errors import PlanError
@@ -18,29 +19,16 @@ from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.same import moment, same_plan
 
-PLAN = """\
-title = "a build"
-target = "mock:"
-[workload]
-kind = "mock"
-[schedule]
-blocks = %d
-warmup_blocks = 1
-turn = "200ms"
-slice = "20ms"
-[watch]
-overhead_blocks = 0
-[[arm]]
-name = "before"
-[[arm]]
-name = "after"
-parameters = {%s}
-"""
 SLOWER, FASTER, SAME, BROKEN = "mean_us = 1300", "mean_us = 700", "mean_us = 1003", "errors = 0.5"
 
 
+def plan(other: str, blocks: int = 10) -> str:
+    arms = f'[[arm]]\nname = "before"\n[[arm]]\nname = "after"\nparameters = {{{other}}}\n'
+    return mock_plan(arms, title="a build", blocks=blocks)
+
+
 def ran(folder: Path, other: str, *words: str, blocks: int = 10):
-    (folder / "p.toml").write_text(PLAN % (blocks, other))
+    (folder / "p.toml").write_text(plan(other, blocks))
     return dbdyno("run", "p.toml", "--seed", "1", *words, cwd=folder)
 
 
@@ -126,7 +114,7 @@ def test_runs_of_a_plan_are_found_whatever_their_seed_and_length(tmp_path: Path)
     ran(tmp_path, SLOWER)
     rows = json.loads(dbdyno("runs", "--plan", "p.toml", "--format", "json", cwd=tmp_path).stdout)
     assert len(rows) == 1
-    (tmp_path / "p.toml").write_text(PLAN % (7, FASTER))
+    (tmp_path / "p.toml").write_text(plan(FASTER, 7))
     rows = json.loads(dbdyno("runs", "--plan", "p.toml", "--format", "json", cwd=tmp_path).stdout)
     assert sorted(row["blocks"] for row in rows) == ["10/10", "4/4"], "runs of one second have no order"
     assert (
@@ -137,10 +125,10 @@ def test_runs_of_a_plan_are_found_whatever_their_seed_and_length(tmp_path: Path)
 
 
 def test_a_plan_is_the_same_where_only_its_text_and_server_differ():
-    one = parse_plan(PLAN % (5, FASTER), Path("p.toml"))
-    other = parse_plan("# a comment\n" + PLAN % (9, FASTER), Path("p.toml"))
+    one = parse_plan(plan(FASTER, 5), Path("p.toml"))
+    other = parse_plan("# a comment\n" + plan(FASTER, 9), Path("p.toml"))
     assert same_plan(one, {"plan": other.to_dict()})
-    assert not same_plan(one, {"plan": parse_plan(PLAN % (5, SLOWER), Path("p.toml")).to_dict()})
+    assert not same_plan(one, {"plan": parse_plan(plan(SLOWER, 5), Path("p.toml")).to_dict()})
     assert not same_plan(one, {})
 
 

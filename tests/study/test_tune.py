@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mock_plans import mock_plan
 
 from command_line import dbdyno
 from dbdyno.errors import PlanError
@@ -14,24 +15,10 @@ from dbdyno.study.plan.confirm import confirming
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.run.execute import plan_to_resume
 
-HEAD = """\
-title = "levels" # a comment
-target = "mock:"
-[workload]
-kind = "mock"
-[schedule]
-blocks = %d
-warmup_blocks = 1
-turn = "200ms"
-slice = "20ms"
-[watch]
-overhead_blocks = 0
-"""
-
 
 def plan(times_us: dict[str, float], folder: Path, *, blocks: int = 20, more: str = "") -> None:
     levels = ", ".join(f'{{name = "{name}", parameters = {{mean_us = {us}}}}}' for name, us in times_us.items())
-    text = HEAD % blocks + f'[[factor]]\nname = "memory"\nlevels = [{levels}{more}]\n'
+    text = mock_plan(f'[[factor]]\nname = "memory"\nlevels = [{levels}{more}]\n', title="levels", blocks=blocks)
     (folder / "p.toml").write_text(text)
 
 

@@ -93,7 +93,7 @@ def add(model: dict[str, Any], measures: Measures, run: Run, headline: str) -> N
             found = compare_levels(values[:, arms], threshold=judge["threshold"], level=level)
         except StatsError:
             continue
-        own = _curve(factor, held, arms, about, found, metric.higher_is_better)
+        own = _curve(factor, held, arms, about, found)
         comparisons += found.pairs
         own["law"] = _law(own, measures, values, judge["level"])
         curves.append(own)
@@ -157,7 +157,7 @@ def axis_of(every: list[dict[str, str]]) -> str:
 
 
 def _curve(
-    factor: str, held: dict[str, str], arms: list[int], about: list[dict[str, str]], found: Levels, higher: bool
+    factor: str, held: dict[str, str], arms: list[int], about: list[dict[str, str]], found: Levels
 ) -> dict[str, Any]:
     texts = [about[arm][factor] for arm in arms]
     numbers = numbers_of(texts)
@@ -188,7 +188,7 @@ def _curve(
         "ordered": numbers is not None,
         "may_be_best": [at for at in range(len(arms)) if float(found.low[:, at].max()) <= math.log1p(found.threshold)],
         "told": _is_told(found),
-        "sentence": _sentence(factor, texts, found, higher),
+        "sentence": _sentence(factor, texts, found),
     }
 
 
@@ -197,7 +197,7 @@ def _is_told(found: Levels) -> bool:
     return found.course != "unclear" or found.knee_high - found.knee_low < found.means.size - 1
 
 
-def _sentence(factor: str, texts: list[str], found: Levels, higher: bool) -> str:
+def _sentence(factor: str, texts: list[str], found: Levels) -> str:
     """What a curve says, its answer first."""
     matters = f"{100 * found.threshold:g} %"
     names = [said(factor, text) for text in texts]
