@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from command_line import dbdyno
+from dbdyno.bench.programs.bench import ProgramBench
 from dbdyno.bench.programs.words import words_of
 from dbdyno.errors import PlanError
 from dbdyno.study.plan.file import parse_plan
@@ -170,3 +171,24 @@ def alive(group: int) -> list[str]:
 
 def test_braces_are_doubled_and_a_path_is_taken_as_it_is():
     assert words_of("/bin/echo {{x}} {y}", {"y": "1 2"}, "here") == ["/bin/echo", "{x}", "1 2"]
+
+
+def test_a_run_from_elsewhere_shows_the_program_that_a_variable_holds(tmp_path: Path):
+    made = parse_plan(
+        'title = "t"\n[workload]\ncommand = "{x} -a"\nprepare = "sync"\n[[factor]]\nvariables.x = ["ls", "rm -r y"]\n',
+        tmp_path / "p.toml",
+    )
+    assert ProgramBench.orders(made, None) == [
+        "runs on this host: sync",
+        "runs on this host: ls -a",
+        "runs on this host: 'rm -r y' -a",
+    ]
+
+
+def test_no_password_of_a_command_is_in_anything_that_was_written(tmp_path: Path):
+    factor = "[[factor]]\nvariables.password = ['S3cr3tA', 'S3cr3tB']\n"
+    done = ran(tmp_path, "true --password=S3cr3tC {password}", factor, blocks=2)
+    assert done.returncode in (0, 1), done.stderr
+    for path in (tmp_path / "runs").rglob("*"):
+        if path.is_file():
+            assert b"S3cr3tC" not in path.read_bytes(), path

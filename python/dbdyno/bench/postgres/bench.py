@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.bench.recorder import Recorder
     from dbdyno.evidence.run import Run
-    from dbdyno.study.plan.plan import Plan
+    from dbdyno.study.plan.plan import Plan, Server
     from dbdyno.study.plan.schedule import Timing, Turn
 
 ASKED_FIRST = (
@@ -86,8 +87,8 @@ class PostgresBench:
         own = plan.embedded_settings.items()
         lines += [f"sets {name} = {value} when it starts the server" for name, value in own]
         for arm in plan.arms:
-            if arm.server and arm.server.bindir:
-                lines.append(f"runs the server programs in {arm.server.bindir} ({arm.name})")
+            if arm.server is not None:
+                lines += _started(arm.server, arm.name)
             lines += [f"sets {name} = {value} ({arm.name})" for name, value in arm.settings.items()]
             sent += [*arm.before_sql, *(script.text for script in arm.scripts or []), *arm.after_sql]
         return lines + [f"sends {text}" for text in sent]
@@ -282,6 +283,13 @@ def _arm(ready: Prepared, number: int) -> dict[str, Any]:
         "was": {change.name: change.before for change in own.changes},
         "against": own.arm.against,
     }
+
+
+def _started(server: Server, arm: str) -> list[str]:
+    """What starting a server for an arm does: its programs, options and settings may run anything."""
+    programs = [f"runs the server programs in {server.bindir} ({arm})"] if server.bindir else []
+    options = [f"runs initdb with {shlex.join(server.initdb)} ({arm})"] if server.initdb else []
+    return [*programs, *options, *(f"starts the server with {k} = {v} ({arm})" for k, v in server.settings.items())]
 
 
 def _server(own: ReadyArm) -> dict[str, str]:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import platform
 import secrets
+import shlex
 import signal
 import statistics
 import subprocess
@@ -21,9 +22,10 @@ from dataclasses import replace
 from typing import IO, TYPE_CHECKING
 
 from dbdyno.bench.operations import Operations
-from dbdyno.bench.programs.words import words_of
+from dbdyno.bench.programs.words import filled_in, words_of
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
 from dbdyno.bench.quiet import QuietBench, arm_row
+from dbdyno.dsn import sql_without_secrets
 from dbdyno.errors import PlanError, TargetError
 from dbdyno.processes import find_program
 from dbdyno.study.plan.schedule import blocks, timing
@@ -65,9 +67,15 @@ class ProgramBench(QuietBench):
 
     @staticmethod
     def orders(plan: Plan, target: str | None) -> list[str]:
-        """The commands."""
+        """The commands of each arm as they would be started: a variable may hold the program."""
         work = plan.workload
-        return [f"runs on this host: {command}" for command in (work.prepare, work.command) if command]
+        lines: dict[str, None] = {}
+        for arm in plan.arms:
+            known = {**work.variables, **arm.variables}
+            for command in filter(None, (work.prepare, work.command)):
+                words = filled_in(command, known, f"arm {arm.name!r}")
+                lines[f"runs on this host: {shlex.join(words)}"] = None
+        return list(lines)
 
     def prepare(self, seed: int | None = None) -> Ready:
         """Finds the programs. Raises `PlanError` for a command that cannot be started."""
@@ -102,7 +110,15 @@ class ProgramBench(QuietBench):
     def facts(self) -> Facts:
         """The machine, and what a start costs."""
         rows = [
-            arm_row(self.plan, arm, changes=dict(arm.variables), description=arm.description or " ".join(words))
+            arm_row(
+                self.plan,
+                arm,
+                changes={
+                    name: sql_without_secrets(f"{name} {value}")[len(name) + 1 :]
+                    for name, value in arm.variables.items()
+                },
+                description=arm.description or sql_without_secrets(shlex.join(words)),
+            )
             for arm, (_, words) in zip(self.plan.arms, self.commands, strict=True)
         ]
         about = {"version": platform.platform(), "settings": []}

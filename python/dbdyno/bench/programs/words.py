@@ -14,8 +14,19 @@ _NAME = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 
 
 def words_of(command: str, variables: Mapping[str, str], where: str) -> list[str]:
-    """The words to start; `{{` and `}}` are braces. Raises `PlanError` for a quote that does not end, a variable
-    that nobody sets, or a program that is not there."""
+    """The words to start. Raises `PlanError` as `filled_in`, and for a program that is not there."""
+    words = filled_in(command, variables, where)
+    program = words[0] if "/" in words[0] else find_program(words[0])
+    if program is None:
+        raise PlanError(
+            f"there is no program {words[0]!r} on PATH", where=where, next_step="install it, or name its path"
+        )
+    return [str(program), *words[1:]]
+
+
+def filled_in(command: str, variables: Mapping[str, str], where: str) -> list[str]:
+    """The words as they are written, with the variables' values; `{{` and `}}` are braces. Raises `PlanError` for a
+    quote that does not end, or a variable that nobody sets."""
     try:
         given = shlex.split(command)
     except ValueError as error:
@@ -35,10 +46,4 @@ def words_of(command: str, variables: Mapping[str, str], where: str) -> list[str
             )
         return variables[match[1]]
 
-    words = [_NAME.sub(value, word) for word in given]
-    program = words[0] if "/" in words[0] else find_program(words[0])
-    if program is None:
-        raise PlanError(
-            f"there is no program {words[0]!r} on PATH", where=where, next_step="install it, or name its path"
-        )
-    return [str(program), *words[1:]]
+    return [_NAME.sub(value, word) for word in given]
