@@ -148,9 +148,9 @@ def drawn(kind: str, data: Mapping[str, Any]) -> dict[str, str] | None:
     for name, look in (("wide", WIDE), ("narrow", NARROW)):
         with debug_mode(False):
             chart = figure.draw(dict(data), look)
-        if chart is None:
-            return None
-        made[name] = svg.inline(chart, f"{figure.name}-{name}", label)
+            if chart is None:
+                return None
+            made[name] = svg.inline(chart, f"{figure.name}-{name}", label)
     return made
 
 
@@ -216,7 +216,7 @@ def write_figure(analysis: Mapping[str, Any], path: Path | str) -> Path:
 
 
 def _paper(chart: Any) -> dict[str, Any]:
-    spec: dict[str, Any] = chart.properties(background=_PAPER, padding=16).to_dict(validate=False)
+    spec: dict[str, Any] = chart.to_dict(validate=False) | {"background": _PAPER, "padding": 16}
     head = spec.pop("title", None)
     return fitted(spec) | ({"title": head} if head else {})
 

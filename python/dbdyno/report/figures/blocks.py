@@ -8,7 +8,7 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -39,8 +39,8 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         label, up, down = _words(analysis, metric)
         title = f"{label} · {arm}" if several else label
         layers = [*_layers(analysis, mine, x, title, look), base.ratio_sides(up, down)]
-        charts.append(alt.layer(*layers, width=look.plot, height=height))
-    return theme.finish(alt.vconcat(*charts, spacing=22), FIGURE.title, FIGURE.how_to_read, look)
+        charts.append(views.layer(*layers, width=look.plot, height=height))
+    return theme.finish(views.vconcat(*charts, spacing=22), FIGURE.title, FIGURE.how_to_read, look)
 
 
 def _layers(analysis: Analysis, points: list[dict[str, Any]], x: Any, title: str, look: theme.Look) -> list[Any]:

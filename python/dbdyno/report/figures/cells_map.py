@@ -9,7 +9,7 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import base, shades, theme
+from dbdyno.report.figures import base, shades, theme, views
 
 HOW = (
     "A row is a cell, a column a disk, the shade the mean of the recording. Values that are "
@@ -35,13 +35,12 @@ def figures(analysis: Analysis) -> Iterator[base.Figure]:
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE, *, kind: str = "") -> Any | None:
     """The chart of one kind of disk, or None where there is no map of it."""
-    import altair as alt
 
     maps = [one for one in reading.entries(analysis, "disks") if one.get("kind") == kind]
     charts = [chart for one in maps if (chart := _panel(one, look)) is not None]
     if not charts:
         return None
-    stacked = alt.concat(*charts, columns=1 if look.narrow else 2, spacing=18)
+    stacked = views.concat(*charts, columns=1 if look.narrow else 2, spacing=18)
     stacked = stacked.resolve_scale(color="independent", stroke="independent", y="independent")
     title = next(f.title for f in figures(analysis) if kind in f.name.replace("-", " "))
     return theme.finish(stacked, title, HOW, look)

@@ -14,7 +14,7 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, shades, theme
+from dbdyno.report.figures import axes, base, shades, theme, views
 
 LINES_MOST = 6
 TIPS_MOST = 240
@@ -47,7 +47,6 @@ def figures(analysis: Analysis) -> Iterator[base.Figure]:
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE, *, family: str = "") -> Any | None:
     """The chart of one family, or None where it has no panel with a step."""
-    import altair as alt
 
     own = next((f for f in reading.entries(analysis, "families") if f.get("name") == family), None)
     if own is None:
@@ -59,7 +58,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE, *, family: str = "")
     ends = (0.0, max(step["to"] for panel in panels for step in steps_of(panel)))
     draw_panel = _raster if many else _lines
     charts = [draw_panel(panel, ends, look, panel is panels[-1]) for panel in panels]
-    stacked = alt.vconcat(*charts, spacing=14 if not many else 20)
+    stacked = views.vconcat(*charts, spacing=14 if not many else 20)
     stacked = stacked.resolve_scale(color="independent" if many else "shared")
     figure = next(f for f in figures(analysis) if f.name == f"cells_{own.get('slug')}")
     return theme.finish(stacked, figure.title, figure.how_to_read, look)
@@ -128,7 +127,7 @@ def _lines(panel: dict[str, Any], ends: tuple[float, float], look: theme.Look, i
         spots = [{**step, "at": (step["from"] + step["to"]) / 2} for step in steps]
         marks = alt.Chart(base.data(spots)).mark_point(filled=True, size=20, aria=True, opacity=1)
         layers.append(marks.encode(x=x, y=y, color=colour, description=alt.Description("tip:N")))
-    return alt.layer(*layers, width=look.plot, height=look.height(84), title=_title(panel, look))
+    return views.layer(*layers, width=look.plot, height=look.height(84), title=_title(panel, look))
 
 
 def height_used(values: Sequence[float]) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 MOST = 10
 
@@ -67,7 +67,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         if mine:
             mark = alt.Chart(base.data(mine)).mark_text(align=align, dx=dx)
             layers.append(mark.encode(x=alt.X("difference:Q"), y=y, text=alt.Text("words:N")))
-    plot = alt.layer(*layers, width=look.width - left - 40, height=alt.Step(26))
+    plot = views.layer(*layers, width=look.width - left - 40, height=alt.Step(26))
     return theme.finish(plot, FIGURE.title, FIGURE.how_to_read, look)
 
 

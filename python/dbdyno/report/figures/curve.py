@@ -8,7 +8,7 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 APART = 4.0
 """Curves whose frames differ by more than this factor get a frame each, one above the other."""
@@ -42,8 +42,8 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         layers = _layers(frame, x, width, look)
         if several:
             layers += _legend(frame, look)
-        panels.append(alt.layer(*layers, width=look.plot, height=height))
-    chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels, spacing=26)
+        panels.append(views.layer(*layers, width=look.plot, height=height))
+    chart = panels[0] if len(panels) == 1 else views.vconcat(*panels, spacing=26)
     return theme.finish(chart, FIGURE.title, FIGURE.how_to_read, look)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 _RAIL = (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p99.9", "p99.9"))
 _MARK_SIZE = {True: 10, False: 11}
@@ -43,7 +43,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     if not rail:
         return theme.finish(shape, FIGURE.title, FIGURE.how_to_read, look)
     rails = _rail_chart(analysis, rail, shown, alt.X("ns:Q", scale=x_scale, axis=x_axis), (low, high), look)
-    both = alt.vconcat(shape, rails, spacing=6).resolve_scale(color="shared", x="shared")
+    both = views.vconcat(shape, rails, spacing=6).resolve_scale(color="shared", x="shared")
     return theme.finish(both, FIGURE.title, FIGURE.how_to_read, look)
 
 
@@ -96,7 +96,7 @@ def _rail_chart(
         .mark_text(dy=-10, fontSize=_MARK_SIZE[look.narrow])
         .encode(x=x, y=y, text=alt.Text("mark:N"))
     )
-    return alt.layer(line, dots, text, width=look.plot, height=26 * len(shown) + 8)
+    return views.layer(line, dots, text, width=look.plot, height=26 * len(shown) + 8)
 
 
 def _labels(rail: list[dict[str, Any]], low: float, high: float, look: theme.Look) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 LEFT, LEFT_NARROW = 360, 150
 
@@ -50,4 +50,4 @@ def layers(rows: Sequence[dict[str, Any]], title: str, look: theme.Look) -> Any:
                 x=alt.X("ratio:Q", **x), y=y, description=alt.Description("tip:N")
             ),
         ]
-    return alt.layer(*parts, width=look.width - left - 30, height=22 * len(rows))
+    return views.layer(*parts, width=look.width - left - 30, height=22 * len(rows))

@@ -9,12 +9,11 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """The chart, one panel per arm on the same axes, or None without `figures.heatmap`."""
-    import altair as alt
 
     cells = _cells(analysis)
     if not cells:
@@ -29,7 +28,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     cells.sort(key=lambda cell: cell["level"])
     frame = _Frame(ends, times, levels, 170 if len(shown) <= 2 else 118, look)
     panels = [_panel(name, [cell for cell in cells if cell["arm"] == name], frame, name == shown[-1]) for name in shown]
-    stacked = alt.vconcat(*panels, spacing=12).resolve_scale(color="shared")
+    stacked = views.vconcat(*panels, spacing=12).resolve_scale(color="shared")
     return theme.finish(stacked, FIGURE.title, FIGURE.how_to_read, look)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 _ALL_ARMS = "all arms"
 SHARE_LEAST, SHARE_WHOLE = 0.05, 0.4
@@ -38,7 +38,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
             axis=label if measure == panels[-1] else bare,
         )
         charts.append(_panel(mine, measure, x, colour, look))
-    return theme.finish(alt.vconcat(*charts, spacing=18), FIGURE.title, FIGURE.how_to_read, look)
+    return theme.finish(views.vconcat(*charts, spacing=18), FIGURE.title, FIGURE.how_to_read, look)
 
 
 def _panel(points: list[dict[str, Any]], measure: str, x: Any, colour: Any, look: theme.Look) -> Any:
@@ -60,7 +60,7 @@ def _panel(points: list[dict[str, Any]], measure: str, x: Any, colour: Any, look
     dots = chart.mark_point(filled=True, size=22, opacity=1, aria=True).encode(
         x=alt.X("middle:Q"), y=y, color=colour, description=alt.Description("tip:N")
     )
-    return alt.layer(bars, dots, width=look.plot, height=look.height(76))
+    return views.layer(bars, dots, width=look.plot, height=look.height(76))
 
 
 def _points(analysis: Analysis) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 _NAMED = (0.0001, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999)
 _NAMED_NARROW = (0.01, 0.5, 0.9, 0.99, 0.999, 0.9999)
@@ -48,7 +48,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         ),
         base.ratio_sides("slower", "faster"),
     ]
-    layered = alt.layer(*layers, width=look.plot, height=look.height(290))
+    layered = views.layer(*layers, width=look.plot, height=look.height(290))
     return theme.finish(layered, FIGURE.title, FIGURE.how_to_read, look)
 
 

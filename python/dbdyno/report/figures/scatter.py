@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 Model = Mapping[str, Any]
 
@@ -86,7 +86,7 @@ def draw(model: Model, x: str, y: str, look: theme.Look = theme.WIDE) -> Any:
         line = [{"x": a, "y": b} for a, b in model["line"]]
         drawn = alt.Chart(base.data(line)).mark_line(color=theme.OTHERS[0], strokeWidth=2, clip=True)
         layers.append(drawn.encode(x=at_x, y=at_y))
-    layered = alt.layer(*layers, width=look.plot, height=look.height(380))
+    layered = views.layer(*layers, width=look.plot, height=look.height(380))
     words = f"{model['n']:,} rows. The line is the least squares fit" + (
         " in the logarithms." if model["log_x"] and model["log_y"] else "."
     )

@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 SHOWN = ("tps", "qps", "aas", "mean", "reads", "wal", "redo", "temp", "lock_waits")
 """The metrics that are drawn, in this order: those that the model has and that are not all zero."""
@@ -55,7 +55,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
                 description=alt.Description("tip:N"),
             )
         )
-    return theme.finish(alt.vconcat(*panels, spacing=12), FIGURE.title, FIGURE.how_to_read, look)
+    return theme.finish(views.vconcat(*panels, spacing=12), FIGURE.title, FIGURE.how_to_read, look)
 
 
 def _start(analysis: Analysis, at: list[Any]) -> float:

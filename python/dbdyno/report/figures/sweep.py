@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 _DASHES = ([1, 0], [6, 3], [2, 2])
 """Where there are more curves than colours, the line tells them apart."""
@@ -15,7 +15,6 @@ _DASHES = ([1, 0], [6, 3], [2, 2])
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """The chart, or None without `figures.sweep`."""
-    import altair as alt
 
     sweep = reading.dig(analysis, "figures", "sweep") or {}
     points = _points(sweep)
@@ -33,7 +32,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         if panel is not None:
             _lay_x(panel, points, label if is_last else None, look, words)
     panels = [panel["chart"] for panel in (rate, time) if panel is not None]
-    chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels, spacing=24)
+    chart = panels[0] if len(panels) == 1 else views.vconcat(*panels, spacing=24)
     return theme.finish(chart, FIGURE.title, FIGURE.how_to_read, look)
 
 
@@ -118,7 +117,7 @@ def _lay_x(
             x=x, y=y, color=colour, description=alt.Description("tip:N")
         ),
     ]
-    panel["chart"] = alt.layer(*layers, width=look.plot, height=look.height(230))
+    panel["chart"] = views.layer(*layers, width=look.plot, height=look.height(230))
 
 
 def _rate_label(value: float) -> str:

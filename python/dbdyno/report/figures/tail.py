@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -46,7 +46,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     if marks:
         dots = alt.Chart(base.data(marks)).mark_point(filled=True, size=42, opacity=1, aria=True)
         layers.append(dots.encode(x=x, y=y, color=colour, description=alt.Description("tip:N")))
-    layered = alt.layer(*layers, width=look.plot, height=look.height(300))
+    layered = views.layer(*layers, width=look.plot, height=look.height(300))
     return theme.finish(layered, FIGURE.title, FIGURE.how_to_read, look)
 
 

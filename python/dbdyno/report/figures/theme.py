@@ -122,8 +122,7 @@ def class_colour(name: str) -> str:
 def finish(chart: Any, title: str, how_to_read: str, look: Look) -> Any:
     """Gives a chart its title, its subtitle (how to read it) and the common style; returns it.
 
-    It changes the chart itself: Altair's own `properties` and `configure` copy everything each
-    time.
+    It changes the chart itself: Altair's own `properties` and `configure` copy everything each time.
     """
     size = 11 if look.narrow else 12
     letters = round(look.width / (size * 0.51))

@@ -8,7 +8,7 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 MOST = 14
 
@@ -55,10 +55,10 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     )
     words = chart.mark_text(align="left", dx=4).encode(x=x, y=y, text=alt.Text("words:N"))
     height = alt.Step(24)
-    plot = alt.layer(drawn, words, width=width, height=height)
+    plot = views.layer(drawn, words, width=width, height=height)
     if cells:
         beside = _skew(cells, order, room - width - 10, height)
-        plot = alt.hconcat(plot, beside, spacing=10).resolve_scale(color="independent")
+        plot = views.hconcat(plot, beside, spacing=10).resolve_scale(color="independent")
     return theme.finish(plot, FIGURE.title, FIGURE.how_to_read, look)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 SESSIONS_MOST = 12
 REST, IDLE = "unaccounted", "idle"
@@ -64,7 +64,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
                 description=alt.Description("tip:N"),
             )
         )
-    stacked = alt.vconcat(*panels, spacing=10).resolve_scale(color="shared")
+    stacked = views.vconcat(*panels, spacing=10).resolve_scale(color="shared")
     return theme.finish(stacked, FIGURE.title, FIGURE.how_to_read, look)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 LEVELS_MOST = 10
 SMALLEST = 0.0008
@@ -43,7 +43,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     text = named.mark_text(align="left", dx=4, fontSize=11).encode(
         x=x, y=y, text=alt.Text("words:N"), color=alt.Color("ink:N", scale=None)
     )
-    plot = alt.layer(bars, text, width=width, height=alt.Step(24))
+    plot = views.layer(bars, text, width=width, height=alt.Step(24))
     return theme.finish(plot, FIGURE.title, FIGURE.how_to_read, look)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbdyno.report.figures import base, theme
+from dbdyno.report.figures import base, theme, views
 from dbdyno.report.figures.scatter import Model, axis, number_label, scale
 
 
@@ -30,6 +30,6 @@ def draw(model: Model, x: str, y: str, look: theme.Look = theme.WIDE) -> Any:
         words = f"peak {number_label(model['peak'][1])} at {number_label(model['peak'][0])}"
         mark = alt.Chart(base.data([{"x": model["peak"][0], "y": model["peak"][1], "w": words}]))
         layers.append(mark.mark_text(dy=-12, color=theme.INK).encode(x=at_x, y=at_y, text=alt.Text("w:N")))
-    layered = alt.layer(*layers, width=look.plot, height=look.height(340))
+    layered = views.layer(*layers, width=look.plot, height=look.height(340))
     how = "Points are measured; the curve is the fitted law, drawn a quarter beyond them."
     return theme.finish(layered, f"Scalability: {y} over {x}", how, look)

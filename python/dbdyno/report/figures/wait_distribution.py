@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -63,7 +63,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
                 description=alt.Description("tip:N"),
             )
         )
-    return theme.finish(alt.vconcat(*panels, spacing=26), FIGURE.title, FIGURE.how_to_read, look)
+    return theme.finish(views.vconcat(*panels, spacing=26), FIGURE.title, FIGURE.how_to_read, look)
 
 
 FIGURE = base.Figure(

@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 TIPS_MOST = 200
 
@@ -61,7 +61,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     layers = [top.mark_point(aria=True, **look_of).encode(x=x, y=y, description=alt.Description("tip:N"))]
     if len(points) > TIPS_MOST:
         layers.insert(0, chart.mark_point(**look_of).encode(x=x, y=y))
-    plot = alt.layer(*layers, width=look.plot, height=look.height(260))
+    plot = views.layer(*layers, width=look.plot, height=look.height(260))
     return theme.finish(plot, FIGURE.title, FIGURE.how_to_read, look)
 
 

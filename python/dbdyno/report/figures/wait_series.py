@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 LINES = (
     ("longest", "max_ns", theme.OTHERS[0]),
@@ -54,7 +54,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         axis={**base.y_title("length of a wait", look), **base.duration_axis(low, high, look)},
     )
     x = alt.X("at:Q", scale=x_scale, axis=None)
-    lines = alt.layer(
+    lines = views.layer(
         chart.mark_line(strokeWidth=1.6).encode(x=x, y=y, color=colour),
         chart.mark_point(filled=True, size=24, opacity=1, aria=True).encode(
             x=x, y=y, color=colour, description=alt.Description("tip:N")
@@ -63,7 +63,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         height=look.height(220),
     )
     counts = _counts(rows, start, every, alt.X("from:Q", scale=x_scale, axis=below), look)
-    both = alt.vconcat(lines, counts, spacing=24)
+    both = views.vconcat(lines, counts, spacing=24)
     return theme.finish(both, FIGURE.title, FIGURE.how_to_read, look)
 
 

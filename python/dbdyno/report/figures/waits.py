@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, theme
+from dbdyno.report.figures import axes, base, theme, views
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -61,7 +61,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         .mark_text(align="left", baseline="bottom", color=theme.INK, dy=-17, fontWeight=600)
         .encode(**base.placed(x=0), y=y, text=alt.Text("arm:N"))
     )
-    layered = alt.layer(bars, inside, names, width=look.width - 30, height=alt.Step(58))
+    layered = views.layer(bars, inside, names, width=look.width - 30, height=alt.Step(58))
     return theme.finish(layered, FIGURE.title, FIGURE.how_to_read, look)
 
 
