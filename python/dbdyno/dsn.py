@@ -18,6 +18,7 @@ UNREADABLE = "(a connection string that could not be read was left out)"
 PRIVATE_OPTIONS = ("passfile", "sslkey")
 """Not secret themselves, but where secrets are."""
 _SECRET_WORD = re.compile(r"(?i)\b(?:(?:ssl)?(?:password|passwd|pwd|passfile|sslkey)|(identified\s{1,9}by))\b")
+_SECRET_NAME = re.compile(r"(?i)(?:password|passwd|pwd|passfile|sslkey)\Z")
 _ADDRESS = re.compile(r"://[^\s]{0,4096}")
 _TOML_STRING = re.compile(
     r'"""(?:[^"\\]|\\.|"(?!""))*+"{3,5}'
@@ -89,10 +90,32 @@ def text_without_secrets(text: str) -> str:
     try:
         tomllib.loads(text)
         hidden = _TOML_STRING.sub(_token_without_secrets, text)
-        left = list(_strings(tomllib.loads(hidden)))
+        left = tomllib.loads(hidden)
     except (ValueError, RecursionError):
         return ""
-    return hidden if all(_any_without_secrets(one) == one for one in left) else ""
+    bare = all(_any_without_secrets(one) == one for one in _strings(left)) and named_without_secrets(left) == left
+    return hidden if bare else ""
+
+
+def named_without_secrets(value: Any, name: str = "") -> Any:
+    """JSON values with every string in them without secrets; what stands under a name that ends in `password` or the
+    like is one.
+
+    >>> named_without_secrets({"app_password": "tiger", "who": "scott"})
+    {'app_password': '***', 'who': 'scott'}
+    """
+    if isinstance(value, str):
+        return HIDDEN if value and names_a_secret(name) else sql_without_secrets(value)
+    if isinstance(value, dict):
+        return {key: named_without_secrets(entry, str(key)) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [named_without_secrets(entry, name) for entry in value]
+    return value
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether what has this name is a secret: its last word is `password` or the like."""
+    return _SECRET_NAME.search(name) is not None
 
 
 def mapped(value: Any, change: Callable[[str], str]) -> Any:

@@ -136,3 +136,43 @@ name = "a"
     kept = parse_plan(text, "plan.toml").to_dict()
     assert kept["toml"] == text
     assert "secrets_left_out" not in kept
+
+
+def test_a_variable_or_a_setting_with_the_name_of_a_secret_is_one() -> None:
+    plan = parse_plan(
+        """title = "t"
+[workload]
+scripts = [{name = "s", text = "select :app_password;"}]
+[[factor]]
+name = "password"
+levels = [
+  {name = "one", variables = {app_password = "S3cr3tA"}},
+  {name = "other", variables = {app_password = "S3cr3tB"}},
+]
+[[factor]]
+name = "login"
+levels = [
+  {name = "one", settings = {"app.password" = "S3cr3tC", password_encryption = "md5"}},
+  {name = "other", settings = {"app.password" = "S3cr3tD", password_encryption = "md5"}},
+]
+""",
+        "plan.toml",
+    )
+    kept = plan.to_dict()
+    assert "S3cr3t" not in json.dumps(kept)
+    assert kept["secrets_left_out"] is True
+    assert kept["arms"][0]["settings"] == {"app.password": "***", "password_encryption": "md5"}
+    assert kept["arms"][0]["levels"] == {"password": "one", "login": "one"}
+
+
+def test_levels_of_a_factor_that_are_secrets_need_names() -> None:
+    plan = """title = "t"
+[workload]
+scripts = [{name = "s", text = "select :app_password;"}]
+[[factor]]
+variables.app_password = ["S3cr3tA", "S3cr3tB"]
+"""
+    with pytest.raises(PlanError, match="would stand in every report") as told:
+        parse_plan(plan, "plan.toml")
+    assert "S3cr3t" not in str(told.value)
+    assert 'levels = [{name = "one", variables = {app_password = "..."}}]' in str(told.value.next_step)

@@ -25,14 +25,14 @@ from dbdyno.bench.operations import Operations
 from dbdyno.bench.programs.words import filled_in, words_of
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
 from dbdyno.bench.quiet import QuietBench, arm_row
-from dbdyno.dsn import sql_without_secrets
+from dbdyno.dsn import named_without_secrets, sql_without_secrets
 from dbdyno.errors import PlanError, TargetError
 from dbdyno.processes import find_program
 from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
     from dbdyno.bench.recorder import Recorder
-    from dbdyno.study.plan.plan import Plan
+    from dbdyno.study.plan.plan import Arm, Plan
     from dbdyno.study.plan.schedule import Turn
 
 
@@ -113,16 +113,19 @@ class ProgramBench(QuietBench):
             arm_row(
                 self.plan,
                 arm,
-                changes={
-                    name: sql_without_secrets(f"{name} {value}")[len(name) + 1 :]
-                    for name, value in arm.variables.items()
-                },
-                description=arm.description or sql_without_secrets(shlex.join(words)),
+                changes=named_without_secrets(arm.variables),
+                description=arm.description or self._words(arm),
             )
-            for arm, (_, words) in zip(self.plan.arms, self.commands, strict=True)
+            for arm in self.plan.arms
         ]
         about = {"version": platform.platform(), "settings": []}
         return Facts({"this host": about}, rows, Reads(), {"start_ns": self.start_ns})
+
+    def _words(self, arm: Arm) -> str:
+        """The command of an arm without secrets."""
+        work = self.plan.workload
+        shown = named_without_secrets({**work.variables, **arm.variables})
+        return sql_without_secrets(shlex.join(filled_in(work.command or "", shown, f"arm {arm.name!r}")))
 
     def retime(self, ready: Ready) -> None:
         """What comes next is longer."""

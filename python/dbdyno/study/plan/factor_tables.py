@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.dsn import names_a_secret
 from dbdyno.study.plan import keys
 from dbdyno.study.plan.factors import Level, combined, with_level
 from dbdyno.study.plan.plan import Arm
@@ -116,6 +117,12 @@ class _Factor:
         elif key not in (*_OWN, "levels"):
             self.kind = "settings"
         self.key = key
+        if key != "levels" and names_a_secret(key):
+            self.fail(
+                f"the levels of {key} would stand in every report, as names of arms",
+                key,
+                f'give each level a name: levels = [{{name = "one", {self.kind} = {{{key} = "..."}}}}]',
+            )
         name = table.get("name", "" if key == "levels" else key)
         if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > _NAME_LONGEST:
             self.fail("a factor's name is 1 to 60 printable characters", "name")

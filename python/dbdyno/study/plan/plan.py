@@ -166,23 +166,16 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON values, as it stands in a manifest: without secrets. `secrets_left_out` says that its SQL
         held some: such a plan is no longer the one that ran."""
-        from dbdyno.dsn import mapped, sql_without_secrets, text_without_secrets, without_secrets
+        from dbdyno.dsn import named_without_secrets, text_without_secrets, without_secrets
 
         value = asdict(self)
-        value["toml"] = text_without_secrets(self.toml)
-        value["dsn"] = without_secrets(self.dsn)
-        for arm in value["arms"]:
-            arm["dsn"] = without_secrets(arm["dsn"])
-            for name in ("scripts", "before_sql", "after_sql"):
-                arm[name] = mapped(arm[name], sql_without_secrets)
-        value["workload"] = mapped(value["workload"], sql_without_secrets)
-        arms = [asdict(arm) for arm in self.arms]
-        kept = all(
-            new[name] == mapped(old[name], str)
-            for new, old in zip(value["arms"], arms, strict=True)
-            for name in ("scripts", "before_sql", "after_sql")
-        )
-        if not kept or value["workload"] != mapped(asdict(self.workload), str):
+        plain = {name: value[name] for name in ("arms", "workload", "embedded_settings")}
+        hidden = named_without_secrets(plain)
+        for arm, whole in zip(hidden["arms"], plain["arms"], strict=True):
+            whole["dsn"] = arm["dsn"] = without_secrets(whole["dsn"])
+            arm["levels"] = whole["levels"]
+        value |= hidden | {"toml": text_without_secrets(self.toml), "dsn": without_secrets(self.dsn)}
+        if hidden != plain:
             value["secrets_left_out"] = True
         return value
 
