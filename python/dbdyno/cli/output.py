@@ -39,6 +39,20 @@ folder_option = click.option(
     help="Folder with the runs.",
 )
 
+out_option = click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder for the run.",
+)
+
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    help="Seed of everything drawn, the order of arms too; replays a run's.",
+)
+
 share_option = click.option(
     "--share",
     is_flag=True,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbdyno.cli.output import out_option, seed_option
 from dbdyno.errors import PlanError
 
 if TYPE_CHECKING:
@@ -106,14 +107,8 @@ def size(text: str) -> int:
     help="From here on a write counts as an outlier.",
 )
 @click.option("--keep", is_flag=True, help="Leave the files, for `dbdyno probe recover`.")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Replays the sizes and pauses.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder for the run.",
-)
+@seed_option
+@out_option
 def command(
     path: Path,
     path2: Path | None,

@@ -11,7 +11,7 @@ import click
 from dbdyno import visible
 from dbdyno.cli.cells_options import way_options
 from dbdyno.cli.fail_on import NAMES, reasons
-from dbdyno.cli.output import share_option
+from dbdyno.cli.output import out_option, seed_option, share_option
 from dbdyno.cli.pages import analysis_options
 from dbdyno.errors import PlanError
 
@@ -35,14 +35,8 @@ if TYPE_CHECKING:
     help="Set a factor; on a model also a parameter of the machine: PATH=V1,V2.",
 )
 @click.option("--blocks", type=click.IntRange(2, 100_000), help="Measured blocks.")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the order of arms; replays a run's.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder for the run.",
-)
+@seed_option
+@out_option
 @share_option
 @click.option("--quick", is_flag=True, help="A short run: fewer blocks, wider intervals.")
 @click.option("--aa", is_flag=True, help="One arm against itself: the noise floor.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno.cli.output import share_option
+from dbdyno.cli.output import out_option, seed_option, share_option
 from dbdyno.errors import PlanError
 
 if TYPE_CHECKING:
@@ -27,14 +27,8 @@ FRESH_LEAST = 6
 @click.option("--target", help="As of `dbdyno run`.")
 @click.option("--budget", metavar="TIME", help="How long race and fresh blocks may take, such as 30min.")
 @click.option("--blocks", type=click.IntRange(4, 100_000), help="Most blocks of the race; the plan's by default.")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the order of arms.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder for the runs.",
-)
+@seed_option
+@out_option
 @click.option(
     "-o",
     "--output",
