@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dbdyno.cli.output import folder_option, form_of, show_rows, write_text
+from dbdyno.cli.output import FLAT, folder_option, form_of, show_rows, write_text
 from dbdyno.cli.pages import FORMATS, show_page
 
 
@@ -69,7 +69,7 @@ def command(
     elif kind == "json":
         text = json.dumps(page, indent=1, ensure_ascii=False) + "\n"
         write_text(output, text) if output else click.echo(text, nl=False)
-    elif kind in ("csv", "jsonl"):
+    elif kind in FLAT:
         show_rows(rows, kind, output)
     else:
         _print(page, rows, output)

@@ -20,7 +20,7 @@ from dbdyno.cli.cells_options import (
     tell_problems,
     tell_twice,
 )
-from dbdyno.cli.output import form_of, show_rows, write_text
+from dbdyno.cli.output import FLAT, form_of, show_rows, write_text
 from dbdyno.cli.pages import FORMATS
 from dbdyno.cli.pages import show_page as show_whole
 from dbdyno.errors import CellsError
@@ -98,7 +98,7 @@ def command(
     elif kind == "json":
         text = json.dumps(page, indent=1, ensure_ascii=False) + "\n"
         write_text(output, text) if output else click.echo(text, nl=False)
-    elif kind in ("csv", "jsonl"):
+    elif kind in FLAT:
         show_rows(flat_rows(page), kind, output)
     elif page["rows"]:
         columns = _columns(page, by, per_cell, chosen, output)

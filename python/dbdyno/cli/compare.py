@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from dbdyno.cli.output import echo_own, folder_option, form_of, show_rows, write_text
+from dbdyno.cli.output import FLAT, echo_own, folder_option, form_of, show_rows, write_text
 from dbdyno.cli.pages import FORMATS, analysis_options, put, show_page
 from dbdyno.errors import CellsError, TraceError
 from dbdyno.evidence import Run, find_run
@@ -190,7 +190,7 @@ def _compare_cells(
     threshold, mask, accept, everything = asked
     one, other = recordings((runs[0], runs[1]), _shown(names), mask=mask)
     model = compare_page(one, other, threshold=threshold, decide=accept, everything=everything)
-    if (form or (output.suffix.lower() if output else "")) in ("csv", "jsonl", ".csv", ".jsonl"):
+    if (form or (output.suffix.lower().removeprefix(".") if output else "")) in FLAT:
         show_rows(model["rows"], form, output)
     else:
         show_page(model, form, output)

@@ -16,7 +16,9 @@ from dbdyno import visible
 from dbdyno.errors import Error
 from dbdyno.files import share, write_output
 
-FORMATS = ("table", "csv", "json", "jsonl")
+FORMATS = ("table", "csv", "json", "jsonl", "arrow")
+FLAT = ("csv", "jsonl", "arrow")
+"""Forms of flat rows."""
 _SUFFIXES = {"txt": "table", "text": "table", "md": "markdown", "xml": "junit"}
 CSV_SAFE = "dbdyno.csv_safe"
 PIECE = 1 << 16
@@ -122,8 +124,13 @@ def form_of(form: str | None, output: Path | None, forms: Sequence[str], otherwi
 
 
 def show_rows(rows: list[dict[str, Any]], form: str | None, output: Path | None, *, title: str = "") -> None:
-    """Writes rows as a table, CSV, JSON or JSON lines to stdout or a file."""
+    """Writes rows as a table, CSV, JSON, JSON lines or Arrow to stdout or a file."""
     kind = form_of(form, output, FORMATS)
+    if kind == "arrow":
+        from dbdyno.cli import arrow
+
+        arrow.put_rows(rows, output)
+        return
     text = _text(rows, kind, title, sys.stdout.isatty() and output is None)
     if output is not None:
         write_text(output, text)

@@ -13,9 +13,9 @@ from typing import Any
 
 import click
 
-from dbdyno.cli.output import echo_own, form_of, show_rows, write_text, written_as
+from dbdyno.cli.output import FLAT, echo_own, form_of, show_rows, write_text, written_as
 
-FORMATS = ("table", "csv", "json", "jsonl", "html", "markdown")
+FORMATS = ("table", "csv", "json", "jsonl", "arrow", "html", "markdown")
 DRAWN = ("svg", "png")
 
 page_options = written_as(FORMATS, " (txt, csv, json, html, md, svg, png)")
@@ -47,7 +47,7 @@ def show_page(model: dict[str, Any], form: str | None, output: Path | None, **wo
         from dbdyno.report.figures import write_figure
 
         write_figure(model, output)
-    elif kind in ("csv", "jsonl"):
+    elif kind in FLAT:
         from dbdyno.report.flat import rows
 
         show_rows(rows(model), kind, output)

@@ -13,7 +13,7 @@ from dbdyno.evidence import find_run
 if TYPE_CHECKING:
     from dbdyno.evidence import Run
 
-FORMATS = ("html", "text", "table", "json", "csv", "jsonl")
+FORMATS = ("html", "text", "table", "json", "csv", "jsonl", "arrow")
 
 
 @click.command("report")

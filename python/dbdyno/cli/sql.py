@@ -25,8 +25,8 @@ TOP = 1000
 def command(query: str, run_name: str, top: int, folder: Path, form: str | None, output: Path | None) -> None:
     """Query the evidence: tables `calls`, `waits` and `metrics` of one run.
 
-    QUERY is one SELECT; nothing else is carried out, and no other file can be read. CSV and JSON have
-    all rows, as they come; a table shows the first ones.
+    QUERY is one SELECT; nothing else is carried out, and no other file can be read. CSV, JSON and Arrow
+    have all rows, as they come; a table shows the first ones.
 
     \b
     dbdyno sql "select arm, count(*), median(elapsed_ns) from calls
@@ -38,7 +38,12 @@ def command(query: str, run_name: str, top: int, folder: Path, form: str | None,
     with Answer(find_run(run_name, folder), query) as answer:
         for sentence in answer.broken:
             click.echo(f"warning: left out: {sentence}", err=True)
-        if form in STREAMED:
+        if form == "arrow":
+            from dbdyno.cli import arrow
+
+            arrow.library()
+            arrow.put_batches(answer.batches(), answer.names, output)
+        elif form in STREAMED:
             stream_rows(answer.names, answer.rows(), form, output)
         else:
             _show_table(answer, top, output)

@@ -164,6 +164,15 @@ class Answer:
             yield from found
             left -= len(found)
 
+    def batches(self) -> Any:
+        """The rows as a `pyarrow.RecordBatchReader`, typed; needs the package pyarrow. Instead of `rows`."""
+        import warnings
+
+        with self._in_words(), warnings.catch_warnings():
+            # The copy is of one batch, and saves a second run of the query.
+            warnings.simplefilter("ignore", UserWarning)
+            return self._cursor.to_arrow_reader(FETCH)
+
     @contextlib.contextmanager
     def _in_words(self) -> Iterator[None]:
         import duckdb

@@ -1,0 +1,67 @@
+"""Rows as an Arrow stream (IPC), for data frames: typed, in batches, to a file or a pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, BinaryIO
+
+from dbdyno import visible
+from dbdyno.errors import Error
+from dbdyno.files import written_by_name
+
+
+def put_batches(reader: Any, names: Sequence[str], output: Path | None) -> None:
+    """Writes a `pyarrow.RecordBatchReader` as it reads, its columns under these names."""
+    pa = library()
+    schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
+    with _sink(output) as sink, pa.ipc.new_stream(sink, schema) as writer:
+        for batch in reader:
+            writer.write_batch(pa.record_batch(batch.columns, schema=schema))
+
+
+def put_rows(rows: list[dict[str, Any]], output: Path | None) -> None:
+    """Writes rows with the same keys. A column of numbers and words alike becomes one of words."""
+    pa = library()
+    columns = {name: _column(pa, [row[name] for row in rows]) for name in (rows[0] if rows else {})}
+    table = pa.table(columns)
+    with _sink(output) as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+def library() -> ModuleType:
+    """pyarrow. Raises `Error` where it is not installed, or where Arrow would go to a terminal."""
+    try:
+        import pyarrow as pa
+        import pyarrow.ipc
+    except ImportError as error:
+        raise Error("Arrow needs the package pyarrow", next_step="pip install 'dbdyno[arrow]'") from error
+    return pa  # type: ignore[no-any-return]
+
+
+def _column(pa: ModuleType, values: list[Any]) -> Any:
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
+@contextlib.contextmanager
+def _sink(output: Path | None) -> Iterator[BinaryIO]:
+    if output is None:
+        if sys.stdout.isatty():
+            raise Error("Arrow is no text for a terminal", next_step="name a file by -o, or lead it into a pipe")
+        sys.stdout.flush()
+        yield visible.own(sys.stdout).buffer
+        return
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with written_by_name(output) as aside, aside.open("wb") as file:
+            yield file
+    except OSError as error:
+        raise Error(
+            f"cannot be written: {error.strerror}", where=str(output), next_step="choose another place, or make room"
+        ) from error
