@@ -47,7 +47,7 @@ _TABLE = (
     Answer(NO_VERDICT, "No verdict", "bad", 1, 1, "a gate that withholds has failed"),
     Answer(FAILED, "Failed", "bad", 2, 2, "every transaction of an arm failed"),
     Answer("found", "Found", "even", 0, 0, "a curve, a sweep or a correlation shows what was looked for"),
-    Answer("not found", "Not found", "even", 0, 0, "a curve or a correlation does not show it"),
+    Answer("not found", "Not found", "even", 0, 0, "a curve or a correlation does not show it, a trend has no change"),
     Answer("noise floor", "Noise floor", "even", 0, 0, "one arm against itself (`--aa`)"),
     Answer("measured", "Measured", "even", 0, 0, "a probe of one log"),
 )

@@ -10,6 +10,7 @@ import pytest
 
 from command_line import dbdyno
 from dbdyno.evidence.run import Run, list_runs
+from dbdyno.report import figures
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
 from dbdyno.study.analysis.trend import trend_of
@@ -94,11 +95,26 @@ def test_runs_of_a_machine_in_another_state_are_shown_and_count_for_none(tmp_pat
     model = trend_of(list(list_runs(tmp_path / "runs")), "p.toml")
     assert [row["comparable"] for row in model["runs"]] == [True] * 9 + [False] * 4
     assert [arm["changes"] for arm in model["arms"]] == [[], []]
-    assert model["verdict"]["headline"] == "No change in 9 runs."
+    verdict = model["verdict"]
+    assert (verdict["decision"], verdict["headline"]) == ("not found", "No change found in 9 runs.")
+    assert "would be found four times out of five" in verdict["sentences"][0]
     text = render_text(model, width=140, color=False)
     assert text.count("not comparable") == 4
     assert "4 of 13 runs were made on another machine" in text
     assert 'id="trend_runs"' in render_html(model)
+
+
+def test_eight_runs_that_could_show_no_change_at_all_say_so(tmp_path: Path):
+    model = trend_of(nights(tmp_path, [1000] * 8), "p.toml")
+    verdict = model["verdict"]
+    assert (verdict["decision"], verdict["headline"]) == ("unclear", "8 runs are too few for a trend.")
+
+
+def test_the_picture_has_every_run_and_the_level_before_and_after(changed: Path):
+    model = json.loads(dbdyno("trend", "p.toml", "--format", "json", cwd=changed).stdout)
+    spec = json.dumps(figures.draw("trend", model).to_dict(validate=True))
+    assert spec.count("2026-11-08") >= 2
+    assert all(f"2026-11-{night:02d}" in spec for night in range(1, 14))
 
 
 def test_a_metric_may_be_named_and_an_unknown_one_is_refused(changed: Path):

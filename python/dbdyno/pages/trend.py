@@ -62,7 +62,8 @@ def _arms(model: Analysis, runs: list[dict[str, Any]]) -> Section:
         Column("line", "in order of time", kind="spark"),
     )
     about = "A change is told where the runs before and after differ by more than a random order of them does."
-    return Section("trend_arms", "The arms over time", about, tables=(common.table("", shown, rows),))
+    drawn = common.figures(model, "trend")
+    return Section("trend_arms", "The arms over time", about, tables=(common.table("", shown, rows),), figures=drawn)
 
 
 def _runs(model: Analysis, runs: list[dict[str, Any]]) -> Section:

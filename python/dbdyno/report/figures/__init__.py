@@ -38,6 +38,7 @@ from dbdyno.report.figures import (
     trace_profile,
     trace_timeline,
     trace_tree,
+    trend,
     wait_distribution,
     wait_longest,
     wait_series,
@@ -88,7 +89,13 @@ TRACE = tuple(
     )
 )
 SNAPSHOT = (snapshot_series.FIGURE,)
-OWN: dict[str, tuple[Figure, ...]] = {"trace": TRACE, "snapshot": SNAPSHOT, "model": (), "cells": (), "trend": ()}
+OWN: dict[str, tuple[Figure, ...]] = {
+    "trace": TRACE,
+    "snapshot": SNAPSHOT,
+    "model": (),
+    "cells": (),
+    "trend": (trend.FIGURE,),
+}
 """Kinds of page that have figures of their own."""
 FORMATS = ("png", "svg")
 _PAPER = "white"
@@ -119,7 +126,7 @@ def draw(name: str, analysis: Mapping[str, Any], look: Look = WIDE) -> Any | Non
     Raises:
         ReportError: no figure has that name, or the analysis is torn.
     """
-    every = (*ORDER, *TRACE, *SNAPSHOT, *order("cells", analysis))
+    every = (*ORDER, *TRACE, *SNAPSHOT, *OWN["trend"], *order("cells", analysis))
     for figure in every:
         if figure.name == name:
             return figure.draw(reading.read(analysis), look)
@@ -129,7 +136,9 @@ def draw(name: str, analysis: Mapping[str, Any], look: Look = WIDE) -> Any | Non
 
 def named(kind: str, data: Mapping[str, Any]) -> Figure | None:
     """The figure of that kind; those about cells depend on the families of metrics that the data hold."""
-    return next((one for one in (*ORDER, *TRACE, *SNAPSHOT, *order("cells", data)) if one.name == kind), None)
+    return next(
+        (one for one in (*ORDER, *TRACE, *SNAPSHOT, *OWN["trend"], *order("cells", data)) if one.name == kind), None
+    )
 
 
 def drawn(kind: str, data: Mapping[str, Any]) -> dict[str, str] | None:

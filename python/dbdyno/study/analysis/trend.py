@@ -35,12 +35,20 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None) -> dict
     for name in names:
         counting = [at for at, row in enumerate(rows) if row["comparable"] and row["values"].get(name)]
         values = [rows[at]["values"][name] for at in counting]
+        own_level = 1 - (1 - level) / len(names)
         try:
-            changes = _changes(values, counting, 1 - (1 - level) / len(names))
+            changes = _changes(values, counting, own_level)
         except StatsError as error:
             changes = []
             warnings.append({"code": "trend", "text": f"{name}: {error.message}", "next": error.next_step or ""})
-        arms.append({"name": name, "runs": len(values), "changes": changes})
+        arms.append(
+            {
+                "name": name,
+                "runs": len(values),
+                "changes": changes,
+                "found_from": _found_from(values, changes, own_level),
+            }
+        )
     left = sum(not row["comparable"] for row in rows)
     if left:
         text = f"{left} of {len(rows)} runs were made on another machine, or on this one in another state"
@@ -115,6 +123,14 @@ def _changes(values: list[float], places: list[int], level: float) -> list[dict[
     ]
 
 
+def _found_from(values: list[float], changes: list[dict[str, Any]], level: float) -> float | None:
+    """From which ratio on a change would have been found, where there is none; None where none of any size would."""
+    from dbdyno.stats.changes import LEAST, step_found
+
+    least = step_found(values, level=level) if len(values) >= LEAST and not changes else math.inf
+    return least if math.isfinite(least) else None
+
+
 def _verdict(arms: list[dict[str, Any]], rows: list[dict[str, Any]], higher: bool, label: str) -> dict[str, Any]:
     from dbdyno.stats.words import change_of
 
@@ -128,16 +144,13 @@ def _verdict(arms: list[dict[str, Any]], rows: list[dict[str, Any]], higher: boo
     ]
     counted = sum(row["comparable"] for row in rows)
     if not told:
-        enough = any(arm["runs"] and not arm["changes"] for arm in arms) and counted >= _least()
-        words = f"No change in {counted} runs." if enough else f"{counted} runs are too few for a trend."
-        return {"decision": "same" if enough else "unclear", "headline": words, "sentences": []}
+        least = [arm["found_from"] for arm in arms if arm["found_from"]]
+        if not least:
+            return {"decision": "unclear", "headline": f"{counted} runs are too few for a trend.", "sentences": []}
+        percent = f"{(max(least) - 1) * 100:.2g}"
+        would = f"A lasting change of about {percent} % in the middle of them would be found four times out of five."
+        return {"decision": "not found", "headline": f"No change found in {counted} runs.", "sentences": [would]}
     last = told[0][2]
     worse = (last["ratio"] < 1) == higher
     decision = "slower" if worse else "faster"
     return {"decision": decision, "headline": sentences[0], "sentences": sentences[1:]}
-
-
-def _least() -> int:
-    from dbdyno.stats.changes import LEAST
-
-    return LEAST

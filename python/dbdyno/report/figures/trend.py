@@ -1,0 +1,117 @@
+"""All runs of a plan in order of time: a panel per arm, with the levels between its changes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
+from dbdyno.report.figures import axes, base, theme, views
+
+PANELS_MOST = 8
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """The chart, or None for fewer than three runs."""
+    runs = reading.entries(analysis, "runs")
+    arms = reading.entries(analysis, "arms")[:PANELS_MOST]
+    panels = [(arm, points) for arm in arms if len(points := _points(runs, str(arm.get("name") or ""))) >= 3]
+    if analysis.get("kind") != "trend" or not panels:
+        return None
+    label = axes.duration_label if analysis.get("unit") == "ns" else lambda value: fmt.significant(value, 3)
+    colours = theme.arm_colours(len(arms), 0)
+    charts = [
+        _panel(arm, points, (len(runs), _days(runs, look) if arm is panels[-1][0] else None), label, colour, look)
+        for (arm, points), colour in zip(panels, colours, strict=False)
+    ]
+    return theme.finish(views.vconcat(*charts, spacing=20), FIGURE.title, FIGURE.how_to_read, look)
+
+
+def _panel(
+    arm: dict[str, Any],
+    points: list[dict[str, Any]],
+    across: tuple[int, dict[str, Any] | None],
+    label: Callable[[float], str],
+    colour: str,
+    look: theme.Look,
+) -> Any:
+    """One arm: the levels as lines, each run with its interval."""
+    import altair as alt
+
+    count, days = across
+    low, high = axes.padded([point[end] for point in points for end in ("low", "high")], 0.08, log=False)
+    ticks = axes.linear_ticks(low, high, 4)
+    bare = {"title": None, "labels": False, "ticks": False, "domain": False, "grid": False}
+    x_scale = {"domain": [-0.5, count - 0.5], "nice": False, "zero": False}
+    x = alt.X("at:Q", scale=x_scale, axis=bare if days is None else days)
+    y_scale = {"domain": [low, high], "nice": False, "zero": False}
+    y_axis = {**base.y_title(fmt.line(arm.get("name") or "", 30), look), **axes.labelled(ticks, label)}
+    y = alt.Y("value:Q", scale=y_scale, axis=y_axis)
+    levels = alt.Chart(base.data(_levels(points, [int(one["run"]) for one in arm.get("changes") or []], count)))
+    layers = [levels.mark_rule(color=theme.INK, strokeWidth=1.4).encode(x=alt.X("from:Q"), x2=alt.X2("to"), y=y)]
+    for counts in (True, False):
+        mine = [point for point in points if point["counts"] is counts]
+        chart = alt.Chart(base.data(mine))
+        tone = colour if counts else theme.FAINT
+        layers += [
+            chart.mark_rule(color=tone, strokeWidth=1.6).encode(
+                x=x, y=alt.Y("low:Q", scale=y_scale), y2=alt.Y2("high")
+            ),
+            chart.mark_point(color=tone, filled=counts, size=38, opacity=1, aria=True).encode(
+                x=x, y=y, description=alt.Description("tip:N")
+            ),
+        ]
+    return views.layer(*layers, width=look.plot, height=look.height(150))
+
+
+def _points(runs: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    points = []
+    for at, run in enumerate(runs):
+        value = fmt.number((run.get("values") or {}).get(name))
+        if value is None:
+            continue
+        ends = [fmt.number((run.get(end) or {}).get(name)) for end in ("lows", "highs")]
+        day = str(run.get("started_at") or "")[:16].replace("T", " ")
+        points.append(
+            {
+                "at": at,
+                "value": value,
+                "low": value if ends[0] is None else ends[0],
+                "high": value if ends[1] is None else ends[1],
+                "counts": bool(run.get("comparable")),
+                "tip": f"{day}: {fmt.significant(value, 4)}",
+            }
+        )
+    return points
+
+
+def _levels(points: list[dict[str, Any]], changes: list[int], count: int) -> list[dict[str, Any]]:
+    """A line per stretch between changes, at the median of its runs."""
+    ends = [0, *changes, count]
+    found = []
+    for begin, end in itertools.pairwise(ends):
+        own = sorted(point["value"] for point in points if begin <= point["at"] < end and point["counts"])
+        if own:
+            found.append({"from": begin - 0.5, "to": end - 0.5, "value": own[len(own) // 2]})
+    return found
+
+
+def _days(runs: list[dict[str, Any]], look: theme.Look) -> dict[str, Any]:
+    """The axis of runs: some are named by their day."""
+    most = 4 if look.narrow else 9
+    step = max(1, -(-len(runs) // most))
+    shown = [float(at) for at in range(0, len(runs), step)]
+    days = {at: str(runs[int(at)].get("started_at") or "")[:10] for at in shown}
+    return {"title": "runs in order of time", "grid": False, **axes.labelled(shown, lambda at: days[at])}
+
+
+FIGURE = base.Figure(
+    "trend",
+    "The runs in order of time",
+    "Each dot is a run with the interval of its mean over blocks; a line is the level between two changes. Hollow and"
+    " grey: a run whose machine was in another state, which counts for no change.",
+    draw,
+)
