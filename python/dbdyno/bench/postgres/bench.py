@@ -75,6 +75,8 @@ class PostgresBench:
     def can(self, plan: Plan) -> str | None:
         """Whether its workload has a form in SQL."""
         kind = plan.workload.kind
+        if any(arm.command for arm in plan.arms):
+            return "an arm has a command, which runs on this host"
         return None if kind is None or kind in IN_SQL else f"its workload {kind!r} has no form in SQL"
 
     @staticmethod

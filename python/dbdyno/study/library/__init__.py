@@ -6,6 +6,7 @@ import difflib
 
 from dbdyno.errors import PlanError
 from dbdyno.study.library import (
+    builds,
     flash_log,
     flash_log_tail,
     hit_ratio,
@@ -13,6 +14,7 @@ from dbdyno.study.library import (
     redo_block_size,
     redo_device,
     redo_size,
+    threads,
     write_back_cache,
 )
 from dbdyno.study.plan.study import Study
@@ -28,6 +30,8 @@ STUDIES: dict[str, Study] = {
         write_back_cache,
         queue_depth,
         hit_ratio,
+        threads,
+        builds,
     )
 }
 

@@ -108,6 +108,13 @@ WORKLOAD = (
         None,
     ),
     Key("prepare", "str", "a command before each, which is not timed", None),
+    Key(
+        "files",
+        "words",
+        "files made for the commands and removed at the end, each the value of a variable:\n"
+        '{corpus = "text 16MiB"} or {source = "c-project 24"}',
+        None,
+    ),
     Key("scale", "int", "size of the built-in workload (100,000 rows each)", None, low=1, high=100_000),
     Key(
         "protocol",
@@ -285,6 +292,12 @@ VERDICT = (
         None,
         choices=WITHHOLDING,
     ),
+    Key(
+        "equal_work",
+        "bool",
+        "with factors: all levels must touch as many rows a transaction, as arms must anyway",
+        None,
+    ),
 )
 
 ARM = (
@@ -306,6 +319,7 @@ ARM = (
     Key("dsn", "str", "another engine", None),
     Key("protocol", "str", "another protocol", None, choices=("prepared", "extended", "simple")),
     Key("variables", "words", "other values for the scripts' :variables", None),
+    Key("command", "str", "another command than the workload's", None),
     Key("server", "server", "a server of its own that dbdyno starts, such as another version or build", None),
 )
 

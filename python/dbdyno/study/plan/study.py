@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dbdyno.bench.kinds import Kind, kind_of
 from dbdyno.errors import PlanError
 from dbdyno.study.plan.factors import crossed
 from dbdyno.study.plan.plan import Plan
-from dbdyno.study.plan.targets import no_plan, on_target
+from dbdyno.study.plan.targets import COMMANDS, HOST, no_plan, on_target
+
+FULL = 3
+"""With `--full` a run has so many times the blocks."""
+
+
+def longer(plan: Plan) -> Plan:
+    """The plan as `--full` runs it."""
+    return replace(plan, schedule=replace(plan.schedule, blocks=FULL * plan.schedule.blocks))
 
 
 @dataclass(frozen=True)
 class Factor:
-    """Something that `--set NAME=VALUE` changes."""
+    """Something that `--set NAME=VALUE` changes; `quick` and `full` are its defaults with these options, where
+    they are others."""
 
     name: str
     meaning: str
     default: str
+    full: str = ""
+    quick: str = ""
+
+    def given(self, quick: bool, full: bool) -> str:
+        """What it is where `--set` says nothing."""
+        return (self.quick if quick else self.full if full else "") or self.default
 
 
 @dataclass(frozen=True)
@@ -47,20 +62,24 @@ class Study:
     target: str | None = None
     variants: Mapping[str, Variant] = field(default_factory=dict)
 
-    def plan(self, options: Mapping[str, str], *, quick: bool = False, target: str | None = None) -> Plan:
-        """The study's plan on `target`, or on its own default target.
+    def plan(
+        self, options: Mapping[str, str], *, quick: bool = False, full: bool = False, target: str | None = None
+    ) -> Plan:
+        """The study's plan on `target`, or on its own default target: shorter where it is to be `quick`, with more
+        blocks and the larger data of its factors where it is to be `full`.
 
         On a model an option that is no factor of the study is a parameter of the machine, its
         values with a comma between them. Raises `PlanError` for what is neither, `ModelError` for a
         machine that cannot be read.
         """
-        target = target or self.target
+        target = COMMANDS if target == HOST and self.target == COMMANDS else target or self.target
         kind = kind_of(target)
         if kind.name in self.variants:
-            return self._on(kind, options, quick, target or "")
+            plan = self._on(kind, options, quick, target or "")
+            return longer(plan) if full else plan
         if not kind.has_plans:
             raise no_plan(kind, self.name)
-        known = {factor.name: factor.default for factor in self.factors}
+        known = {factor.name: factor.given(quick, full) for factor in self.factors}
         own = {name: value for name, value in options.items() if name in known}
         others = {name: value for name, value in options.items() if name not in known}
         if others and not kind.takes_parameters:
@@ -73,7 +92,7 @@ class Study:
         plan = on_target(self.make({**known, **own}, quick), target)
         if others:
             plan = crossed(plan, self._parameters(str(target), others, list(known)))
-        return plan
+        return longer(plan) if full else plan
 
     def _on(self, kind: Kind, options: Mapping[str, str], quick: bool, target: str) -> Plan:
         """The variant for a kind of bench."""
@@ -96,7 +115,10 @@ class Study:
 
     def card(self) -> dict[str, Any]:
         """The study as plain values."""
-        factors = [{"name": f.name, "meaning": f.meaning, "default": f.default} for f in self.factors]
+        factors = [
+            {"name": f.name, "meaning": f.meaning, "default": f.default, "full": f.full or f.default}
+            for f in self.factors
+        ]
         return {
             "study": self.name,
             "question": self.question,
@@ -111,12 +133,14 @@ class Study:
         """The study as a page of text."""
         lines = [f"{self.name}: {self.question}", "", "factors (change with --set NAME=VALUE)"]
         for factor in self.factors:
-            lines += _entry(f"{factor.name} = {factor.default}", factor.meaning)
+            others = [f"--{name}: {own}" for name, own in (("quick", factor.quick), ("full", factor.full)) if own]
+            said = f" ({', '.join(others)})" if others else ""
+            lines += _entry(f"{factor.name} = {factor.default}{said}", factor.meaning)
         for head in ("workload", "targets", "source", "found_there"):
             lines += ["", head.replace("_", " ")]
             lines += textwrap.wrap(getattr(self, head), 88, initial_indent="  ", subsequent_indent="  ")
         lines += ["", f"run it: dbdyno run {self.name}"]
-        if self.target:
+        if self.target and self.target != COMMANDS:
             lines[-1] += f" --target {self.target}"
         return "\n".join(lines) + "\n"
 

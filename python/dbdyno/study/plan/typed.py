@@ -85,7 +85,7 @@ def refusal(plan: Plan) -> str | None:
 
 
 def _live_only(arm: Arm) -> bool:
-    return bool(arm.scripts or arm.before_sql or arm.after_sql or arm.dsn or arm.server or arm.protocol)
+    return bool(arm.scripts or arm.before_sql or arm.after_sql or arm.dsn or arm.server or arm.protocol or arm.command)
 
 
 def _scripts(kind: str, parameters: Mapping[str, Value]) -> list[Script]:
