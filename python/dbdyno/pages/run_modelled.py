@@ -103,17 +103,15 @@ def resources(model: Analysis) -> Iterator[Section]:
     if not given:
         return
     rows = [{**row, "arm": arm(model, row.get("arm"))} for row in given]
+    calls = " read_calls:number3 write_calls:number3 read_bytes:bytes:from_storage write_bytes:bytes:to_storage"
     has_calls = any(row.get("read_calls") is not None for row in given)
-    shown = columns(
-        "arm:text user_ns:ns:CPU,_user system_ns:ns:CPU,_system"
-        + (
-            " read_calls:number3 write_calls:number3 read_bytes:bytes:from_storage write_bytes:bytes:to_storage"
-            if has_calls
-            else ""
-        )
-    )
+    shown = columns("arm:text user_ns:ns:CPU,_user system_ns:ns:CPU,_system" + (calls if has_calls else ""))
+    tables = [common.table("", shown, rows, look="slim")]
+    if any(row.get("blocks") is not None for row in given):
+        counted = columns("arm:text blocks:number3 blocks_read:number3:not_in_shared_buffers temp_blocks:number3")
+        tables.append(common.table("Blocks", counted, rows, look="slim"))
     about = "A transaction's share of what its programs, or the server's processes for its sessions, used."
-    yield Section("resources", "Used by a transaction", about, tables=(common.table("", shown, rows, look="slim"),))
+    yield Section("resources", "Used by a transaction", about, tables=tuple(tables))
 
 
 def devices(model: Analysis) -> Iterator[Section]:

@@ -88,7 +88,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
         "figures": _figures(run, measures, latencies, connection),
         "method": method(run),
         "engine": engine(run),
-        "resources": resources.of_run(measures),
+        "resources": resources.of_run(connection, run, measures),
     }
     comparisons = {}
     if measures.compared() and _is_compared(run):
@@ -109,8 +109,8 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
             "headline": "One arm was run; there is nothing to compare it with.",
             "sentences": [],
         }
-    if kind in ("experiment", "sweep") and (used := resources.sentence(model)):
-        model["verdict"]["sentences"].append(used)
+    if kind in ("experiment", "sweep"):
+        model["verdict"]["sentences"] += resources.sentences(model, measures)
     if judge.get("longest"):
         model["tails"] = tail.of_arms(measures, latencies, judge["longest"], judge["level"])
     if "devices" in parts:

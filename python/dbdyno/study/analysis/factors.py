@@ -364,6 +364,7 @@ def _verdict(factors: dict[str, Any], judge: dict[str, Any]) -> dict[str, Any]:
     own = [curve for curve in factors["curves"] if curve["factor"] == factors["axis"]]
     if not own:
         return {"decision": "unclear", "headline": "No factor has two levels to compare.", "sentences": []}
+    own.sort(key=lambda curve: not curve["told"])  # what the blocks tell comes before what they cannot
     told = [_at(curve, len(own) > 1) for curve in own]
     others = [
         _at(curve, True) for curve in factors["curves"] if curve["factor"] != factors["axis"] and not curve["held"]

@@ -34,7 +34,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     cores = len(os.sched_getaffinity(0))
     threads = doubling(2 * cores) if options["threads"] == "auto" else options["threads"]
     programs = [Level(name, command=PROGRAMS[name]) for name in _programs(options["programs"])]
-    arms = combined(along("program", programs), variable("threads", threads))
+    arms = combined(along("program", programs), variable("threads", threads), within=True)
     return Plan(
         title="threads",
         question=STUDY.question,

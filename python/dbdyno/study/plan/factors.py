@@ -31,6 +31,8 @@ _OWN = (
     "after_sql",
     "description",
     "command",
+    "cold",
+    "warmup_transactions",
 )
 
 
@@ -52,6 +54,8 @@ class Level:
     after_sql: list[str] = field(default_factory=list)
     description: str = ""
     command: str | None = None
+    cold: bool = False
+    warmup_transactions: int | None = None
     levels: dict[str, str] = field(default_factory=dict)
 
 

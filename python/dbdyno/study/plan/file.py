@@ -266,7 +266,10 @@ class _Reader:
             return {k: _word(v) for k, v in value.items()}
         if key.type == "server":
             own = self.check(value, keys.SERVER, where, at)
-            return Server(**{**own, "bindir": str(self.path.parent / own["bindir"])} if "bindir" in own else own)
+            folders: dict[str, Any] = {
+                name: str(self.path.parent / own[name]) for name in ("bindir", "workdir") if name in own
+            }
+            return Server(**{**own, **folders})
         if key.type == "scripts":
             return [self.script(item, number, where, at) for number, item in enumerate(value)]
         return value

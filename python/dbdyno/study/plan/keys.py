@@ -319,12 +319,27 @@ ARM = (
     Key("dsn", "str", "another engine", None),
     Key("protocol", "str", "another protocol", None, choices=("prepared", "extended", "simple")),
     Key("variables", "words", "other values for the scripts' :variables", None),
+    Key(
+        "cold",
+        "bool",
+        "before each of its turns its embedded server is restarted, and its data leave the file system's cache",
+        None,
+    ),
     Key("command", "str", "another command than the workload's", None),
+    Key(
+        "warmup_transactions",
+        "int",
+        "on a model: another number of transactions that do not count",
+        None,
+        low=0,
+        high=1_000_000_000,
+    ),
     Key("server", "server", "a server of its own that dbdyno starts, such as another version or build", None),
 )
 
 SERVER = (
     Key("bindir", "str", "folder with initdb and postgres; relative to this plan", '"/opt/pg18/bin"'),
+    Key("workdir", "str", "folder in which its own is made and removed, such as one on another disk", '"/mnt/fast"'),
     Key(
         "settings", "settings", "settings from its start on, also those that need a restart", '{shared_buffers = "1GB"}'
     ),

@@ -91,10 +91,12 @@ class Judge:
 
 @dataclass(frozen=True)
 class Server:
-    """A server that dbdyno starts for an arm: the folder of its programs (None: those of every embedded one), settings
-    from its start on, and further options of initdb. Arms with equal servers share one."""
+    """A server that dbdyno starts for an arm: the folder of its programs (None: those of every embedded one), the
+    folder in which its own is made (None: that of temporary files), settings from its start on, and further options
+    of initdb. Arms with equal servers share one."""
 
     bindir: str | None = None
+    workdir: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
     initdb: list[str] = field(default_factory=list)
 
@@ -104,8 +106,9 @@ class Arm:
     """One variant under test; `None` means: as the plan's common value. `parameters` are those of
     the typed workload that differ here, `variables` those of the scripts; `against` names the arm it
     is compared with: the first where it is `None`, none where it is the arm itself; `server` is one of
-    its own; `command` stands for the workload's; `levels` says which level of each of the plan's factors it
-    stands for."""
+    its own; with `cold` each of its turns begins with nothing of its data in memory; `command` stands
+    for the workload's, `warmup_transactions` (on a model) for the schedule's; `levels` says which level
+    of each of the plan's factors it stands for."""
 
     name: str
     description: str = ""
@@ -122,6 +125,8 @@ class Arm:
     variables: dict[str, str] = field(default_factory=dict)
     server: Server | None = None
     command: str | None = None
+    cold: bool = False
+    warmup_transactions: int | None = None
     levels: dict[str, str] = field(default_factory=dict)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dbdyno.bench.kinds import Kind, kind_of
+from dbdyno.bench.kinds import kind_of
 from dbdyno.errors import PlanError
 from dbdyno.study.plan.factors import crossed
 from dbdyno.study.plan.plan import Plan
@@ -74,37 +74,25 @@ class Study:
         """
         target = COMMANDS if target == HOST and self.target == COMMANDS else target or self.target
         kind = kind_of(target)
-        if kind.name in self.variants:
-            plan = self._on(kind, options, quick, target or "")
-            return longer(plan) if full else plan
-        if not kind.has_plans:
+        variant = self.variants.get(kind.name)
+        if variant is None and not kind.has_plans:
             raise no_plan(kind, self.name)
-        known = {factor.name: factor.given(quick, full) for factor in self.factors}
+        known = dict(variant.factors) if variant else {f.name: f.given(quick, full) for f in self.factors}
         own = {name: value for name, value in options.items() if name in known}
         others = {name: value for name, value in options.items() if name not in known}
         if others and not kind.takes_parameters:
-            name = next(iter(others))
+            name, there = next(iter(others)), f" on {kind.word}" if variant else ""
+            machine = "" if variant else "; parameters of a machine need --target model:NAME"
             raise PlanError(
-                f"study {self.name} has no factor {name!r}",
+                f"study {self.name} has no factor {name!r}{there}",
                 where=f"--set {name}",
-                next_step=f"its factors: {', '.join(known)}; parameters of a machine need --target model:NAME",
+                next_step=f"its factors: {', '.join(known)}{machine}",
             )
-        plan = on_target(self.make({**known, **own}, quick), target)
+        given = {**known, **own}
+        plan = variant.make(given, quick, target or "") if variant else on_target(self.make(given, quick), target)
         if others:
             plan = crossed(plan, self._parameters(str(target), others, list(known)))
         return longer(plan) if full else plan
-
-    def _on(self, kind: Kind, options: Mapping[str, str], quick: bool, target: str) -> Plan:
-        """The variant for a kind of bench."""
-        variant = self.variants[kind.name]
-        for name in options:
-            if name not in variant.factors:
-                raise PlanError(
-                    f"study {self.name} has no factor {name!r} on {kind.word}",
-                    where=f"--set {name}",
-                    next_step=f"its factors: {', '.join(variant.factors)}",
-                )
-        return variant.make(options, quick, target)
 
     @staticmethod
     def _parameters(target: str, others: Mapping[str, str], known: list[str]) -> dict[str, str]:
