@@ -63,12 +63,7 @@ TARGET = (
         'PGPASSWORD. `target = "..."` at the top is short for it',
         None,
     ),
-    Key(
-        "alter_system",
-        "bool",
-        "allow ALTER SYSTEM and a reload on an engine that dbdyno did not start",
-        None,
-    ),
+    Key("alter_system", "bool", "allow ALTER SYSTEM and a reload on an engine that dbdyno did not start", None),
 )
 
 WORKLOAD = (
@@ -87,12 +82,7 @@ WORKLOAD = (
         None,
         choices=KINDS,
     ),
-    Key(
-        "parameters",
-        "values",
-        'parameters of the typed workload, such as {redo_bytes = "4KiB..12MiB"}',
-        None,
-    ),
+    Key("parameters", "values", 'parameters of the typed workload, such as {redo_bytes = "4KiB..12MiB"}', None),
     Key(
         "builtin",
         "str",
@@ -292,12 +282,7 @@ VERDICT = (
         None,
         choices=WITHHOLDING,
     ),
-    Key(
-        "equal_work",
-        "bool",
-        "with factors: all levels must touch as many rows a transaction, as arms must anyway",
-        None,
-    ),
+    Key("equal_work", "bool", "with factors: all levels touch as many rows a transaction, as arms must anyway", None),
 )
 
 ARM = (
@@ -319,17 +304,12 @@ ARM = (
     Key("dsn", "str", "another engine", None),
     Key("protocol", "str", "another protocol", None, choices=("prepared", "extended", "simple")),
     Key("variables", "words", "other values for the scripts' :variables", None),
-    Key(
-        "cold",
-        "bool",
-        "before each of its turns its embedded server is restarted, and its data leave the file system's cache",
-        None,
-    ),
+    Key("cold", "bool", "its turns begin with its embedded server restarted and nothing of its data in memory", None),
     Key("command", "str", "another command than the workload's", None),
     Key(
         "warmup_transactions",
         "int",
-        "on a model: another number of transactions that do not count",
+        "on a model: another number of warm-up transactions",
         None,
         low=0,
         high=1_000_000_000,
