@@ -103,6 +103,7 @@ class ModelArm(TypedDict):
     sessions: int
     workload: Mapping[str, Any]
     settings: NotRequired[Mapping[str, str]]
+    warmup_transactions: NotRequired[int]
 
 
 class ModelSpec(TypedDict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class Operations:
         self.names = [arm.name for arm in plan.arms]
         self.recorder = recorder
         self.columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
-        self.counts = [{"arm": at, **dict.fromkeys(_COUNTS, 0)} for at in range(len(self.names))]
+        self.counts: list[dict[str, Any]] = [{"arm": at, **dict.fromkeys(_COUNTS, 0)} for at in range(len(self.names))]
         self.said: dict[int, str] = {}
 
     def add(
@@ -33,8 +34,10 @@ class Operations:
         session: int = 0,
         error: str | None = None,
         said: str = "",
+        costs: Mapping[str, int] | None = None,
     ) -> None:
-        """One operation; `error` is a code of five characters where it failed, `said` what it said then."""
+        """One operation; `error` is a code of five characters where it failed, `said` what it said then, `costs` what
+        it used, added up per arm (`study/analysis/resources.py` has the names)."""
         about = (self.names[turn.arm], self.recorder.planned.index, turn.slice, session, "operation")
         times = (started_ns, elapsed_ns, 0 if error else rows, error)
         for name, value in zip(_COLUMNS, (*about, *times), strict=True):
@@ -42,6 +45,8 @@ class Operations:
         own = self.counts[turn.arm]
         own["transactions"] += 1
         own["busy_ns"] += elapsed_ns
+        for name, amount in (costs or {}).items():
+            own[name] = own.get(name, 0) + amount
         if error:
             own["errors"] += 1
             self.said.setdefault(turn.arm, said or error)

@@ -165,7 +165,20 @@ class ServerUndo:
         return problems
 
 
-Undo: TypeAlias = "SqlUndo | ServerUndo | PlanUndo"
+@dataclass(frozen=True, slots=True)
+class FolderUndo:
+    """Remove a folder of ours, whose name is random."""
+
+    label: str
+    folder: str
+
+    def carry_out(self) -> list[str]:
+        """Remove it; returns what went wrong."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return [f"{self.label}: {self.folder} could not be removed"] if Path(self.folder).exists() else []
+
+
+Undo: TypeAlias = "SqlUndo | ServerUndo | FolderUndo | PlanUndo"
 
 
 def to_wire(undo: Undo) -> dict[str, Any]:
@@ -175,7 +188,7 @@ def to_wire(undo: Undo) -> dict[str, Any]:
 
 def from_wire(wire: dict[str, Any]) -> Undo:
     """The undo that `to_wire` wrote. Raises KeyError or TypeError on anything else."""
-    kinds: dict[Any, Any] = {"SqlUndo": SqlUndo, "ServerUndo": ServerUndo}
+    kinds: dict[Any, Any] = {"SqlUndo": SqlUndo, "ServerUndo": ServerUndo, "FolderUndo": FolderUndo}
     if wire["type"] == "PlanUndo":
         from dbdyno.cells.iorm_switch import PlanUndo
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 @out_option
 @share_option
 @click.option("--quick", is_flag=True, help="A short run: fewer blocks, wider intervals.")
+@click.option("--full", is_flag=True, help="A long run: three times the blocks, of a study also larger data.")
 @click.option("--aa", is_flag=True, help="One arm against itself: the noise floor.")
 @click.option("--resume", "resume_name", metavar="RUN", help="Finish a run that was cut short.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
@@ -65,6 +66,7 @@ def command(
     seed: int | None,
     out: Path,
     quick: bool,
+    full: bool,
     aa: bool,
     resume_name: str | None,
     dry_run: bool,
@@ -92,7 +94,7 @@ def command(
     from dbdyno.study.run.progress import for_stream
 
     cut = None if resume_name is None else _cut(what, resume_name, out)
-    plan = None if cut is not None else _plan(what, _options(settings), target, quick, blocks, aa)
+    plan = None if cut is not None else _plan(what, _options(settings), target, _length(quick, full), blocks, aa)
     reached = {"reach": lambda: access_of(ways), "user": ways["user"]}
     if dry_run:
         click.echo(_foretold(plan, cut, target, out, reached), nl=False)
@@ -187,7 +189,7 @@ def _plan(
     what: str | None,
     options: dict[str, str],
     target: str | None,
-    quick: bool,
+    length: str,
     blocks: int | None,
     aa: bool,
 ) -> Plan:
@@ -198,14 +200,22 @@ def _plan(
             "name a study or a plan file",
             next_step="`dbdyno studies` lists studies, `dbdyno plan new` writes a plan",
         )
-    plan = _read(what, options, quick, target)
+    plan = _read(what, options, length, target)
     if blocks:
         plan = replace(plan, schedule=replace(plan.schedule, blocks=blocks))
     return same_twice(plan) if aa else plan
 
 
-def _read(what: str, options: dict[str, str], quick: bool, target: str | None) -> Plan:
+def _length(quick: bool, full: bool) -> str:
+    """`quick`, `full`, or nothing."""
+    if quick and full:
+        raise PlanError("--quick and --full are opposites", next_step="give one of them")
+    return "quick" if quick else "full" if full else ""
+
+
+def _read(what: str, options: dict[str, str], length: str, target: str | None) -> Plan:
     """The plan of a study or a file, on `target` where it is named."""
+    from dbdyno.study.plan.study import longer
     from dbdyno.study.plan.targets import HOST, on_target, refuse_without_plans
 
     if what.endswith(".toml") or "/" in what:
@@ -217,12 +227,13 @@ def _read(what: str, options: dict[str, str], quick: bool, target: str | None) -
             refuse_without_plans(target, what)
         plan = read_plan(Path(what))
         schedule = plan.schedule
-        if quick:
+        if length == "quick":
             schedule = replace(schedule, blocks=min(schedule.blocks, 8), warmup_blocks=1)
-        return on_target(replace(plan, schedule=schedule), target)
+        plan = on_target(replace(plan, schedule=schedule), target)
+        return longer(plan) if length == "full" else plan
     from dbdyno.study.library import find_study
 
-    return find_study(what).plan(options, quick=quick, target=target)
+    return find_study(what).plan(options, quick=length == "quick", full=length == "full", target=target)
 
 
 def _options(settings: tuple[str, ...]) -> dict[str, str]:

@@ -16,10 +16,11 @@ STATIONS_PRINTED = 18
 
 
 def sections(model: Analysis) -> Iterator[Section]:
-    """Race, databases, devices."""
+    """Race, databases, devices, resources."""
     yield from race(model)
     yield from databases(model)
     yield from devices(model)
+    yield from resources(model)
 
 
 def _interval(row: Given) -> str:
@@ -94,6 +95,23 @@ def databases(model: Analysis) -> Iterator[Section]:
     )
     table = common.table("", shown, rows, look="slim")
     yield Section("databases", "Databases side by side", about, tables=(table,))
+
+
+def resources(model: Analysis) -> Iterator[Section]:
+    """What a transaction of each arm used."""
+    given = reading.entries(model, "resources")
+    if not given:
+        return
+    rows = [{**row, "arm": arm(model, row.get("arm"))} for row in given]
+    calls = " read_calls:number3 write_calls:number3 read_bytes:bytes:from_storage write_bytes:bytes:to_storage"
+    has_calls = any(row.get("read_calls") is not None for row in given)
+    shown = columns("arm:text user_ns:ns:CPU,_user system_ns:ns:CPU,_system" + (calls if has_calls else ""))
+    tables = [common.table("", shown, rows, look="slim")]
+    if any(row.get("blocks") is not None for row in given):
+        counted = columns("arm:text blocks:number3 blocks_read:number3:not_in_shared_buffers temp_blocks:number3")
+        tables.append(common.table("Blocks", counted, rows, look="slim"))
+    about = "A transaction's share of what its programs, or the server's processes for its sessions, used."
+    yield Section("resources", "Used by a transaction", about, tables=tuple(tables))
 
 
 def devices(model: Analysis) -> Iterator[Section]:

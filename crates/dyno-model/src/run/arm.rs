@@ -88,7 +88,8 @@ impl Turn<'_> {
         let (warm, ended) = (Rc::clone(beside), Rc::clone(beside));
         let limit = Limit::Transactions(self.spec.transactions);
         let number = self.number as u16;
-        let stop = Stop::new(self.spec.warmup_transactions, limit).when_warm(move || {
+        let warmup = arm.warmup_transactions.unwrap_or(self.spec.warmup_transactions);
+        let stop = Stop::new(warmup, limit).when_warm(move || {
             counter.count_from(sim.now_ns());
             warm.warm();
             if let Some(rack) = &rack {

@@ -182,7 +182,9 @@ impl Run {
     /// Checks a specification, its machine, and every arm's settings.
     pub fn new(spec: Spec) -> Result<Self, RunError> {
         let machine = Machine::parse(&spec.machine)?;
-        if spec.transactions > TRANSACTIONS_MOST || spec.warmup_transactions > TRANSACTIONS_MOST {
+        let warmups = spec.arms.iter().filter_map(|arm| arm.warmup_transactions);
+        let most = warmups.chain([spec.transactions, spec.warmup_transactions]).max();
+        if most > Some(TRANSACTIONS_MOST) {
             return Err(RunError::Spec(format!("{TRANSACTIONS_MOST} transactions of a session in a block, at most")));
         }
         if spec.arms.is_empty() || spec.transactions == 0 {

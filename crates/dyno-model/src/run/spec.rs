@@ -34,6 +34,9 @@ pub struct Arm {
     pub settings: BTreeMap<String, String>,
     /// Sessions.
     pub sessions: u32,
+    /// Transactions that are not counted, where it is another number than the run's.
+    #[serde(default)]
+    pub warmup_transactions: Option<u64>,
     /// What they do.
     pub workload: Workload,
 }

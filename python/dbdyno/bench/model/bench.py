@@ -120,12 +120,14 @@ def core_run(plan: Plan, machine: Machine, seed: int) -> ModelRun:
     """The core's run: everything is checked, nothing is run. Raises `ModelError`."""
     from dbdyno import _core
 
+    warmup = plan.schedule.warmup_transactions
     arms: list[ModelArm] = [
         {
             "name": arm.name,
             "settings": arm.settings,
             "sessions": plan.sessions_of(arm),
             "workload": {"kind": plan.workload.kind, **plan.parameters_of(arm)},
+            "warmup_transactions": warmup if arm.warmup_transactions is None else arm.warmup_transactions,
         }
         for arm in plan.arms
     ]

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.kinds import EMBEDDED
+from dbdyno.bench.postgres.cold import chill
 from dbdyno.bench.postgres.objects import turn_sql, workload_objects
 from dbdyno.bench.postgres.observer import Observer
 from dbdyno.bench.postgres.prepare import Prepared, ReadyArm, open_targets, prepare
@@ -75,6 +76,8 @@ class PostgresBench:
     def can(self, plan: Plan) -> str | None:
         """Whether its workload has a form in SQL."""
         kind = plan.workload.kind
+        if any(arm.command for arm in plan.arms):
+            return "an arm has a command, which runs on this host"
         return None if kind is None or kind in IN_SQL else f"its workload {kind!r} has no form in SQL"
 
     @staticmethod
@@ -203,8 +206,10 @@ class PostgresBench:
         block = recorder.planned.index
         words = ", ".join(dict.fromkeys(self._name(t.arm) for t in turns))
         with self.observer.stretch(block, arm):
+            bill = self.observer.bill()
             report = recorder.wait(lambda: self.load.run(block, slices), words, self.load.progress)
-        recorder.reports.append({**report, "wall_ns": report["ended_ns"] - report["started_ns"]})
+            arms = bill.added_to(report["arms"])
+        recorder.reports.append({**report, "arms": arms, "wall_ns": report["ended_ns"] - report["started_ns"]})
 
     def _connect(self, arm: int) -> None:
         try:
@@ -215,7 +220,8 @@ class PostgresBench:
 
     def _lasting(self) -> bool:
         """Whether the sessions of all arms stay open side by side."""
-        return self.ready.timing.in_slices or len(self.ready.arms) == 1
+        alone = len(self.ready.arms) == 1 and not self.ready.arms[0].arm.cold
+        return self.ready.timing.in_slices or alone
 
     def _name(self, arm: int | None) -> str:
         return "" if arm is None else self.ready.arms[arm].arm.name
@@ -228,6 +234,8 @@ class PostgresBench:
         ready = self.ready.arms[number]
         with contextlib.ExitStack() as stack:
             with self.observer.apart():
+                if ready.arm.cold:
+                    chill(ready.target)
                 stack.enter_context(
                     apply_server_settings(
                         ready.target,
@@ -288,6 +296,7 @@ def _arm(ready: Prepared, number: int) -> dict[str, Any]:
 def _started(server: Server, arm: str) -> list[str]:
     """What starting a server for an arm does: its programs, options and settings may run anything."""
     programs = [f"runs the server programs in {server.bindir} ({arm})"] if server.bindir else []
+    programs += [f"makes a server's folder in {server.workdir} ({arm})"] if server.workdir else []
     options = [f"runs initdb with {shlex.join(server.initdb)} ({arm})"] if server.initdb else []
     return [*programs, *options, *(f"starts the server with {k} = {v} ({arm})" for k, v in server.settings.items())]
 

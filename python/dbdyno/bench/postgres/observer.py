@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from dbdyno.bench.metrics import Metric
+    from dbdyno.bench.postgres.backends import Bill
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.bench.postgres.watch import Watcher
 
@@ -85,6 +86,25 @@ class Observer:
             yield
         finally:
             self._count(block, arm)
+
+    def bill(self) -> Bill:
+        """A first reading of what the load's sessions use of this host; empty where the server is elsewhere."""
+        import psycopg
+
+        from dbdyno.bench.postgres.backends import Bill, sessions_of, used
+        from dbdyno.bench.postgres.watch import application_names
+        from dbdyno.errors import TargetError
+
+        numbers = {name: at for at, name in enumerate(application_names(self.arms).values())}
+        arms: dict[int, int] = {}
+        for target in self.targets.values() if self.watch_plan.counters and self.watching else ():
+            try:
+                connection = self._connection(target)
+                if not target.pooled and target.is_here(connection):
+                    arms |= sessions_of(connection, numbers)
+            except (psycopg.Error, TargetError):
+                self.drop_connections()
+        return Bill(arms, used(list(arms)))
 
     @contextlib.contextmanager
     def apart(self) -> Iterator[None]:

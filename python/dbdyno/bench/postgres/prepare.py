@@ -81,7 +81,10 @@ def _target_of(plan: Plan, arm: Arm, guardian: Guardian | None) -> contextlib.Ab
         return open_target(dsn, settings=None if dsn else _embedded_settings(plan), guardian=guardian)
     binaries = binaries_in(Path(own.bindir), f"arm {arm.name!r}") if own.bindir else None
     settings = {**_embedded_settings(plan), **own.settings}
-    return open_target(None, settings=settings, guardian=guardian, binaries=binaries, initdb=own.initdb)
+    workdir = Path(own.workdir) if own.workdir else None
+    return open_target(
+        None, settings=settings, guardian=guardian, workdir=workdir, binaries=binaries, initdb=own.initdb
+    )
 
 
 def _embedded_settings(plan: Plan) -> dict[str, str]:
@@ -149,6 +152,8 @@ def _cheapest_switch(plan: Plan, arms: list[ReadyArm]) -> tuple[str, str]:
         names = sorted({change.name for change in changes if change.how == how})
         if names:
             return how, f"{', '.join(names)} needs a {how}"
+    if any(ready.arm.cold for ready in arms):
+        return "turns", "an arm begins its turns cold"
     if any(ready.arm.before_sql or ready.arm.after_sql for ready in arms):
         return "turns", "an arm has SQL to run before or after its turns"
     if plan.schedule.turn_transactions is not None:
@@ -213,6 +218,7 @@ def check_room(plan: Plan, arms: list[ReadyArm], how: Timing) -> None:
 
 
 def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
+    from dbdyno.bench.postgres import cold
     from dbdyno.bench.postgres.permission import refusal
     from dbdyno.bench.postgres.settings import classify
 
@@ -226,6 +232,8 @@ def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
                 where=f"arm {arm.name!r}, {error.where or target.safe_dsn}",
                 next_step=error.next_step,
             ) from error
+    if arm.cold and (reason := cold.refusal(target)):
+        raise TargetError(reason, where=f"arm {arm.name!r} on {target.safe_dsn}", next_step="leave the target out")
     if target.pooled and any(change.how in ("session", "reload") for change in changes):
         raise TargetError(
             "a connection pooler stands between: settings of a session would reach other sessions,"

@@ -19,12 +19,15 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from dbdyno.bench.operations import Operations
+from dbdyno.bench.programs.made import makers
 from dbdyno.bench.programs.words import filled_in, words_of
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
 from dbdyno.bench.quiet import QuietBench, arm_row
+from dbdyno.bench.undo import FolderUndo
 from dbdyno.dsn import named_without_secrets, sql_without_secrets
 from dbdyno.errors import PlanError, TargetError
 from dbdyno.processes import find_program
@@ -32,6 +35,7 @@ from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
     from dbdyno.bench.recorder import Recorder
+    from dbdyno.evidence.run import Run
     from dbdyno.study.plan.plan import Arm, Plan
     from dbdyno.study.plan.schedule import Turn
 
@@ -49,6 +53,7 @@ class ProgramBench(QuietBench):
     def __init__(self, plan: Plan, around: Circumstances) -> None:
         super().__init__(plan, around)
         self.live: set[subprocess.Popen[bytes]] = set()
+        self.held = contextlib.ExitStack()
         self.lock = threading.Lock()
         self.done = 0
 
@@ -59,7 +64,7 @@ class ProgramBench(QuietBench):
         if any(plan.rate_of(arm) is not None for arm in plan.arms):
             return "it gives a rate, and commands run one after the other"
         if any(
-            arm.settings or arm.before_sql or arm.after_sql or arm.dsn or arm.server or arm.protocol
+            arm.settings or arm.before_sql or arm.after_sql or arm.dsn or arm.server or arm.protocol or arm.cold
             for arm in plan.arms
         ):
             return "an arm has settings, SQL or an engine of its own; commands differ by variables and sessions"
@@ -69,10 +74,10 @@ class ProgramBench(QuietBench):
     def orders(plan: Plan, target: str | None) -> list[str]:
         """The commands of each arm as they would be started: a variable may hold the program."""
         work = plan.workload
-        lines: dict[str, None] = {}
+        lines: dict[str, None] = {f"makes files for it: {name} ({what})": None for name, what in work.files.items()}
         for arm in plan.arms:
-            known = {**work.variables, **arm.variables}
-            for command in filter(None, (work.prepare, work.command)):
+            known = _shown(plan, arm)
+            for command in filter(None, (work.prepare, plan.command_of(arm))):
                 words = filled_in(command, known, f"arm {arm.name!r}")
                 lines[f"runs on this host: {shlex.join(words)}"] = None
         return list(lines)
@@ -81,12 +86,10 @@ class ProgramBench(QuietBench):
         """Finds the programs. Raises `PlanError` for a command that cannot be started."""
         # Nothing watches beside the programs, so there is no cost of watching to measure.
         self.plan = plan = replace(self.plan, watch=replace(self.plan.watch, overhead_blocks=0))
-        work = plan.workload
-        self.commands: list[tuple[list[str] | None, list[str]]] = []
-        for arm in plan.arms:
-            known, where = {**work.variables, **arm.variables}, f"arm {arm.name!r}"
-            before = words_of(work.prepare, known, where) if work.prepare else None
-            self.commands.append((before, words_of(work.command or "", known, where)))
+        makers(plan.workload.files)
+        self.folder = Path(tempfile.gettempdir()).resolve() / f"dbdyno-files-{secrets.token_hex(6)}"
+        for number in range(len(plan.arms)):
+            self._words(number, 0)
         seed = seed if seed is not None else plan.schedule.seed or secrets.randbits(31)
         how = timing(plan.schedule, "slices" if len(plan.arms) > 1 else "turns")
         self.start_ns = _start_ns()
@@ -97,11 +100,12 @@ class ProgramBench(QuietBench):
 
     def describe(self) -> str:
         """What a run would do."""
-        plan, lines = self.plan, []
-        for arm, (before, words) in zip(plan.arms, self.commands, strict=True):
-            sessions = plan.sessions_of(arm)
-            lines.append(f"arm {arm.name!r}: {' '.join(words)}; {sessions} at a time")
-            lines += [f"  before each, not timed: {' '.join(before)}"] if before else []
+        plan = self.plan
+        lines = [f"made first: {name} ({what})" for name, what in plan.workload.files.items()]
+        for arm in plan.arms:
+            lines.append(f"arm {arm.name!r}: {_command(plan, arm)}; {plan.sessions_of(arm)} at a time")
+            before = plan.workload.prepare
+            lines += [f"  before each, not timed: {_command(plan, arm, before)}"] if before else []
         about = f"time: about {self.ready.seconds():.0f} s, if a command takes next to nothing"
         return "\n".join(
             [plan.title, plan.question, "", *lines, "", about, *self.ready.notes, "", "nothing was run", ""]
@@ -114,18 +118,30 @@ class ProgramBench(QuietBench):
                 self.plan,
                 arm,
                 changes=named_without_secrets(arm.variables),
-                description=arm.description or self._words(arm),
+                description=arm.description or _command(self.plan, arm),
             )
             for arm in self.plan.arms
         ]
         about = {"version": platform.platform(), "settings": []}
         return Facts({"this host": about}, rows, Reads(), {"start_ns": self.start_ns})
 
-    def _words(self, arm: Arm) -> str:
-        """The command of an arm without secrets."""
-        work = self.plan.workload
-        shown = named_without_secrets({**work.variables, **arm.variables})
-        return sql_without_secrets(shlex.join(filled_in(work.command or "", shown, f"arm {arm.name!r}")))
+    def begin(self, run: Run, resumed: int) -> None:
+        """Makes the files of the workload, in a folder that is removed whatever happens."""
+        files = self.plan.workload.files
+        if not files:
+            return
+        self.held.enter_context(self.around.guardian.undo(FolderUndo("files of the workload", str(self.folder))))
+        try:
+            self.folder.mkdir(mode=0o700)
+            for name, make in makers(files).items():
+                self.around.stopping.check()
+                make(self.folder / name)
+        except OSError as error:
+            raise TargetError(
+                f"the files of the workload cannot be made: {error.strerror}",
+                where=str(self.folder),
+                next_step="make room there, or name another folder with TMPDIR",
+            ) from error
 
     def retime(self, ready: Ready) -> None:
         """What comes next is longer."""
@@ -150,8 +166,18 @@ class ProgramBench(QuietBench):
         self._signal(signal.SIGTERM)
 
     def put_back(self) -> None:
-        """Nothing runs on."""
+        """Nothing runs on; what was made for the programs is removed."""
         self._signal(signal.SIGKILL)
+        self.held.close()
+
+    def _words(self, arm: int, session: int) -> tuple[list[str] | None, list[str]]:
+        """What a session starts: before each operation, and as the operation."""
+        plan = self.plan
+        work, own, where = plan.workload, plan.arms[arm], f"arm {plan.arms[arm].name!r}"
+        made = {name: str(self.folder / name) for name in work.files}
+        known = {SESSION: str(session), **work.variables, **own.variables, **made}
+        before = words_of(work.prepare, known, where) if work.prepare else None
+        return before, words_of(plan.command_of(own), known, where)
 
     def _turns(self, turns: Sequence[Turn]) -> bool:
         for turn in turns:
@@ -181,36 +207,42 @@ class ProgramBench(QuietBench):
             raise failures[0]
 
     def _session(self, turn: Turn, number: int, ends_ns: int, most: int | None) -> None:
-        before, words = self.commands[turn.arm]
+        before, words = self._words(turn.arm, number)
         with tempfile.TemporaryFile() as said:
             count = 0
             while not self.around.stopping.asked:
                 if before is not None:
-                    _, code = self._started(before, said)
+                    _, code, _ = self._started(before, said)
                     if code:
                         raise TargetError(
                             f"what is run before each command failed with {_told(code, said)}",
                             where=f"arm {self.plan.arms[turn.arm].name!r}: {' '.join(before)}",
                         )
                 began_ns = time.time_ns()
-                elapsed_ns, code = self._started(words, said)
+                elapsed_ns, code, costs = self._started(words, said)
                 if self.around.stopping.asked:
                     return
                 error = _code(code)
                 with self.lock:
                     self.operations.add(
-                        turn, began_ns, elapsed_ns, session=number, error=error, said=_told(code, said) if code else ""
+                        turn,
+                        began_ns,
+                        elapsed_ns,
+                        session=number,
+                        error=error,
+                        said=_told(code, said) if code else "",
+                        costs=costs,
                     )
                     self.done += 1
                 count += 1
                 if count >= most if most is not None else time.monotonic_ns() >= ends_ns:
                     return
 
-    def _started(self, words: list[str], said: IO[bytes]) -> tuple[int, int]:
-        """Starts a program and waits for its end: nanoseconds and exit code."""
+    def _started(self, words: list[str], said: IO[bytes]) -> tuple[int, int, dict[str, int]]:
+        """Starts a program and waits for its end: nanoseconds, exit code, and the CPU that it and its children used."""
         said.seek(0)
         said.truncate()
-        timeout = self.plan.statement_timeout_ns
+        timeout, late = self.plan.statement_timeout_ns, threading.Event()
         began = time.monotonic_ns()
         try:
             running = subprocess.Popen(
@@ -220,17 +252,14 @@ class ProgramBench(QuietBench):
             raise TargetError(f"{words[0]} cannot be started: {error.strerror}") from error
         with self.lock:
             self.live.add(running)
-        try:
-            code = running.wait(timeout / 1e9 if timeout else None)
-        except subprocess.TimeoutExpired:
-            _kill(running, signal.SIGKILL)
-            running.wait()
-            code = TIMED_OUT
-        finally:
-            elapsed = time.monotonic_ns() - began
-            with self.lock:
-                self.live.discard(running)
-        return elapsed, code
+        with _ended_after(running, timeout, late):
+            _, status, used = os.wait4(running.pid, 0)
+        elapsed = time.monotonic_ns() - began
+        running.returncode = os.waitstatus_to_exitcode(status)
+        with self.lock:
+            self.live.discard(running)
+        costs = {"user_ns": round(used.ru_utime * 1e9), "system_ns": round(used.ru_stime * 1e9)}
+        return elapsed, TIMED_OUT if late.is_set() else running.returncode, costs
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(RuntimeError):  # another thread adds or removes one: it ends by itself
@@ -239,6 +268,42 @@ class ProgramBench(QuietBench):
 
 
 TIMED_OUT = 1000
+
+
+SESSION = "session"
+"""The variable that holds the number of the session that starts the program, from 0."""
+
+
+def _shown(plan: Plan, arm: Arm) -> dict[str, str]:
+    """The variables of an arm for a reader: a file that is made stands as its name."""
+    made = {name: f"<{name}>" for name in plan.workload.files}
+    return {SESSION: "<session>", **plan.workload.variables, **arm.variables, **made}
+
+
+def _command(plan: Plan, arm: Arm, command: str | None = None) -> str:
+    """A command of an arm in words, without secrets."""
+    words = filled_in(command or plan.command_of(arm), named_without_secrets(_shown(plan, arm)), f"arm {arm.name!r}")
+    return sql_without_secrets(" ".join(words))
+
+
+@contextlib.contextmanager
+def _ended_after(running: subprocess.Popen[bytes], timeout_ns: int | None, late: threading.Event) -> Iterator[None]:
+    """Kills the program where it takes longer, and says so in `late`."""
+    if timeout_ns is None:
+        yield
+        return
+
+    def end() -> None:
+        late.set()
+        _kill(running, signal.SIGKILL)
+
+    timer = threading.Timer(timeout_ns / 1e9, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _kill(running: subprocess.Popen[bytes], number: signal.Signals) -> None:

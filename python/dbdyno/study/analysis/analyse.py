@@ -66,7 +66,7 @@ def model_of(run: Run) -> tuple[dict[str, Any], list[str]]:
 
 
 def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
-    from dbdyno.study.analysis import databases, devices, failed, gates, logs, race, tail
+    from dbdyno.study.analysis import databases, devices, failed, gates, logs, race, resources, tail
     from dbdyno.study.analysis.method import engine, method
 
     kind = run.manifest["kind"]
@@ -88,6 +88,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
         "figures": _figures(run, measures, latencies, connection),
         "method": method(run),
         "engine": engine(run),
+        "resources": resources.of_run(connection, run, measures),
     }
     comparisons = {}
     if measures.compared() and _is_compared(run):
@@ -108,6 +109,8 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
             "headline": "One arm was run; there is nothing to compare it with.",
             "sentences": [],
         }
+    if kind in ("experiment", "sweep"):
+        model["verdict"]["sentences"] += resources.sentences(model, measures)
     if judge.get("longest"):
         model["tails"] = tail.of_arms(measures, latencies, judge["longest"], judge["level"])
     if "devices" in parts:

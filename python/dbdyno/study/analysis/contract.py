@@ -216,6 +216,22 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
+class Resources:
+    """What a transaction of an arm used, on average; null where the bench does not see it."""
+
+    arm: int | None = key()
+    user_ns: float | None = key("CPU in user mode: of programs, or of the server's processes for the load's sessions")
+    system_ns: float | None = key("CPU in system mode")
+    read_calls: float | None = key("calls that read from files")
+    write_calls: float | None = key("calls that write to files")
+    read_bytes: float | None = key("from the storage, not from the file system's cache")
+    write_bytes: float | None = key("to the storage, or to be written there later")
+    blocks: float | None = key("that its statements touched: where arms take turns and statements are counted")
+    blocks_read: float | None = key("of these, not found in shared_buffers")
+    temp_blocks: float | None = key("of temporary files, read and written")
+
+
+@dataclass(frozen=True, slots=True)
 class Gate:
     """A check that a verdict rests on."""
 
@@ -305,6 +321,7 @@ class Analysis:
         "`failed`), `after`, `by`, `blocks`, `ratio` to the leader with `low`, `high`, `failed`)"
     )
     devices: list[Device] | None = key("on a model, per arm and kind of station:", Device)
+    resources: list[Resources] | None = key("on an engine of this host and of commands, per arm:", Resources)
     race: list[Race] | None = key("on a model and on storage cells, per arm with a flash log:", Race)
     databases: list[Database] | None = key("on a model with several, per arm and database:", Database)
     logs: Many | None = key(

@@ -78,7 +78,7 @@ def _statements(connection: Any, run: Run, blocks: list[int]) -> tuple[list[dict
         """,
         [blocks],
     ).fetchall()
-    texts = _texts(run)
+    texts = texts_of(run)
     by_statement: dict[str, dict[str, float]] = {}
     fallen = set()
     for statement, metric, difference, fell in found:
@@ -88,12 +88,18 @@ def _statements(connection: Any, run: Run, blocks: list[int]) -> tuple[list[dict
     rows = [
         _statement(name, texts.get(name, ""), counted)
         for name, counted in by_statement.items()
-        if name not in fallen and counted.get("calls", 0) >= CALLS_MIN and not _OWN.search(texts.get(name, ""))
+        if name not in fallen and counted.get("calls", 0) >= CALLS_MIN and not is_own(texts.get(name, ""))
     ]
     return sorted(rows, key=lambda row: -row["mean_ns"]), len(fallen)
 
 
-def _texts(run: Run) -> dict[str, str]:
+def is_own(text: str) -> bool:
+    """Whether a statement is one of dbdyno's own readings, or a canary."""
+    return _OWN.search(text) is not None
+
+
+def texts_of(run: Run) -> dict[str, str]:
+    """The texts of the statements whose counters were read, by their identifiers."""
     import duckdb
 
     path = run.path / "statements.parquet"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-LOADS = ("sessions", "jobs", "threads", "processes", "clients", "workers")
+LOADS = ("sessions", "jobs", "threads", "processes", "clients", "workers", "builds")
 """Factors that count what works at once: their curve may follow the Universal Scalability Law."""
 _SIZES = {"b": 1, "kb": 1 << 10, "kib": 1 << 10, "mb": 1 << 20, "mib": 1 << 20, "gb": 1 << 30, "gib": 1 << 30}
 _TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -364,6 +364,7 @@ def _verdict(factors: dict[str, Any], judge: dict[str, Any]) -> dict[str, Any]:
     own = [curve for curve in factors["curves"] if curve["factor"] == factors["axis"]]
     if not own:
         return {"decision": "unclear", "headline": "No factor has two levels to compare.", "sentences": []}
+    own.sort(key=lambda curve: not curve["told"])  # what the blocks tell comes before what they cannot
     told = [_at(curve, len(own) > 1) for curve in own]
     others = [
         _at(curve, True) for curve in factors["curves"] if curve["factor"] != factors["axis"] and not curve["held"]

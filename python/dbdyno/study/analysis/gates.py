@@ -133,7 +133,7 @@ def between(of: Examined) -> Iterator[Gate]:
         yield gates.enough_blocks(of.blocks, judge["level"])
         batches = min(len(arm.blocks) for arm in measures.arms) // measures.batch_size(judge["headline"])
         yield gates.blocks_missing(of.blocks, max(batches - of.blocks, 0))
-    if not of.virtual and of.kind in ("experiment", "aa"):
+    if not of.virtual and (of.kind in ("experiment", "aa") or (of.kind == "sweep" and judge.get("equal_work"))):
         for arm, base in compared:
             work, usual = (_mean(own.values["rows"]) for own in (arm, base))
             yield gates.equal_work("rows", arm.label, work, base.label, usual)

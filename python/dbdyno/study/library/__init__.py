@@ -6,13 +6,24 @@ import difflib
 
 from dbdyno.errors import PlanError
 from dbdyno.study.library import (
+    batch_split,
+    buffer_cache,
+    builds,
+    checksum,
+    data_growth,
     flash_log,
     flash_log_tail,
+    gather_statistics,
     hit_ratio,
+    insert_size,
+    keep_cache,
+    key_lookup,
     queue_depth,
     redo_block_size,
     redo_device,
     redo_size,
+    temp_device,
+    threads,
     write_back_cache,
 )
 from dbdyno.study.plan.study import Study
@@ -28,6 +39,17 @@ STUDIES: dict[str, Study] = {
         write_back_cache,
         queue_depth,
         hit_ratio,
+        threads,
+        builds,
+        insert_size,
+        checksum,
+        buffer_cache,
+        key_lookup,
+        keep_cache,
+        data_growth,
+        gather_statistics,
+        batch_split,
+        temp_device,
     )
 }
 

@@ -20,7 +20,20 @@ _NAME_LONGEST = 60
 
 
 _DICTS = ("settings", "parameters", "variables", "levels")
-_OWN = ("sessions", "rate_per_s", "protocol", "dsn", "server", "scripts", "before_sql", "after_sql", "description")
+_OWN = (
+    "sessions",
+    "rate_per_s",
+    "protocol",
+    "dsn",
+    "server",
+    "scripts",
+    "before_sql",
+    "after_sql",
+    "description",
+    "command",
+    "cold",
+    "warmup_transactions",
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +53,9 @@ class Level:
     before_sql: list[str] = field(default_factory=list)
     after_sql: list[str] = field(default_factory=list)
     description: str = ""
+    command: str | None = None
+    cold: bool = False
+    warmup_transactions: int | None = None
     levels: dict[str, str] = field(default_factory=dict)
 
 
@@ -93,6 +109,41 @@ def setting(path: str, text: str) -> list[Level]:
 def sessions(text: str, noun: str = "session") -> list[Level]:
     """The number of sessions as a factor; `noun` is what the study calls one."""
     return [Level(f"{n} {noun}" if n == 1 else f"{n} {noun}s", sessions=n) for n in numbers(text, f"{noun}s")]
+
+
+def along(factor: str, levels: Sequence[Level]) -> list[Level]:
+    """The levels as those of a factor that the analysis draws a curve over: each one's name says how much of it."""
+    return [replace(level, name=f"{factor} {level.name}", levels={factor: level.name}) for level in levels]
+
+
+def variable(factor: str, text: str, variable: str = "") -> list[Level]:
+    """A variable of scripts or commands as such a factor, of whole numbers above 0."""
+    return along(factor, [Level(str(n), variables={variable or factor: str(n)}) for n in numbers(text, factor)])
+
+
+def at_once(factor: str, text: str) -> list[Level]:
+    """How many sessions work at once as such a factor."""
+    return along(factor, [Level(str(n), sessions=n) for n in numbers(text, factor)])
+
+
+def doubling(most: int) -> str:
+    """1, 2, 4 and so on to `most`, as `--set` writes it.
+
+    >>> doubling(6)
+    '1,2,4,6'
+    """
+    levels = [1]
+    while levels[-1] < most:
+        levels.append(min(2 * levels[-1], most))
+    return ",".join(map(str, levels))
+
+
+def one_number(text: str, where: str) -> int:
+    """The whole number above 0 of a factor that has one value; raises `PlanError`."""
+    found = numbers(text, where)
+    if len(found) > 1:
+        raise PlanError(f"{text!r} names {len(found)} values", where=f"--set {where}", next_step="name one")
+    return found[0]
 
 
 def combined(*factors: Sequence[Level], within: bool = False) -> list[Arm]:

@@ -93,11 +93,12 @@ class _Reader:
                 self.fail(f"{name} must be a table: write [{name}]", "", name, 0)
             parts[name] = self.check(tables.get(name, {}), table, name, 0)
         factors: list[str] = []
+        has_command = "command" in parts["workload"]
         if "factor" in tables:
-            arms = self.arms(tables["arm"]) if "arm" in tables else []
+            arms = self.arms(tables["arm"], has_command) if "arm" in tables else []
             factors, arms = arms_of(self, tables["factor"], head.get("design", ""), arms)
         else:
-            arms = self.arms(tables.get("arm"))
+            arms = self.arms(tables.get("arm"), has_command)
         return replace(self.assemble(head, parts, arms), factors=factors, kind="sweep" if factors else "experiment")
 
     def assemble(self, head: dict[str, Any], parts: dict[str, dict[str, Any]], arms: list[Arm]) -> Plan:
@@ -170,6 +171,8 @@ class _Reader:
             self.fail(f"give {' or '.join(ways)}, not both", "workload", ways[-1], 0)
         if "prepare" in table and "command" not in table:
             self.fail("prepare is run before a command: name one", "workload", "prepare", 0)
+        if "files" in table and "command" not in table:
+            self.fail("files are made for a command: name one", "workload", "files", 0)
         if "parameters" in table and "kind" not in table:
             self.fail("parameters are those of a typed workload: name its kind", "workload", "parameters", 0)
         if builtin:
@@ -186,7 +189,7 @@ class _Reader:
             )
         return Workload(**{"scripts": [], **table})
 
-    def arms(self, tables: Any) -> list[Arm]:
+    def arms(self, tables: Any, has_command: bool) -> list[Arm]:
         if not isinstance(tables, list) or not tables or not isinstance(tables[0], dict):
             self.fail(
                 "the plan has no arm: write [[arm]] once for each variant, or [[factor]] for what differs", "", "arm", 0
@@ -204,6 +207,8 @@ class _Reader:
         for at, arm in enumerate(arms):
             if arm.server is not None and arm.dsn is not None:
                 self.fail("an arm has a dsn, or a server that is started for it", "arm", "server", at)
+            if arm.command is not None and not has_command:
+                self.fail("an arm has a command, and the workload none", "arm", "command", at)
             if arm.against is not None and arm.against not in seen:
                 self.fail(f"no arm is named {arm.against!r}", "arm", "against", at)
         return arms
@@ -261,7 +266,10 @@ class _Reader:
             return {k: _word(v) for k, v in value.items()}
         if key.type == "server":
             own = self.check(value, keys.SERVER, where, at)
-            return Server(**{**own, "bindir": str(self.path.parent / own["bindir"])} if "bindir" in own else own)
+            folders: dict[str, Any] = {
+                name: str(self.path.parent / own[name]) for name in ("bindir", "workdir") if name in own
+            }
+            return Server(**{**own, **folders})
         if key.type == "scripts":
             return [self.script(item, number, where, at) for number, item in enumerate(value)]
         return value

@@ -63,12 +63,7 @@ TARGET = (
         'PGPASSWORD. `target = "..."` at the top is short for it',
         None,
     ),
-    Key(
-        "alter_system",
-        "bool",
-        "allow ALTER SYSTEM and a reload on an engine that dbdyno did not start",
-        None,
-    ),
+    Key("alter_system", "bool", "allow ALTER SYSTEM and a reload on an engine that dbdyno did not start", None),
 )
 
 WORKLOAD = (
@@ -87,12 +82,7 @@ WORKLOAD = (
         None,
         choices=KINDS,
     ),
-    Key(
-        "parameters",
-        "values",
-        'parameters of the typed workload, such as {redo_bytes = "4KiB..12MiB"}',
-        None,
-    ),
+    Key("parameters", "values", 'parameters of the typed workload, such as {redo_bytes = "4KiB..12MiB"}', None),
     Key(
         "builtin",
         "str",
@@ -108,6 +98,13 @@ WORKLOAD = (
         None,
     ),
     Key("prepare", "str", "a command before each, which is not timed", None),
+    Key(
+        "files",
+        "words",
+        "files made for the commands and removed at the end, each the value of a variable:\n"
+        '{corpus = "text 16MiB"} or {source = "c-project 24"}',
+        None,
+    ),
     Key("scale", "int", "size of the built-in workload (100,000 rows each)", None, low=1, high=100_000),
     Key(
         "protocol",
@@ -285,6 +282,7 @@ VERDICT = (
         None,
         choices=WITHHOLDING,
     ),
+    Key("equal_work", "bool", "with factors: all levels touch as many rows a transaction, as arms must anyway", None),
 )
 
 ARM = (
@@ -306,11 +304,22 @@ ARM = (
     Key("dsn", "str", "another engine", None),
     Key("protocol", "str", "another protocol", None, choices=("prepared", "extended", "simple")),
     Key("variables", "words", "other values for the scripts' :variables", None),
+    Key("cold", "bool", "its turns begin with its embedded server restarted and nothing of its data in memory", None),
+    Key("command", "str", "another command than the workload's", None),
+    Key(
+        "warmup_transactions",
+        "int",
+        "on a model: another number of warm-up transactions",
+        None,
+        low=0,
+        high=1_000_000_000,
+    ),
     Key("server", "server", "a server of its own that dbdyno starts, such as another version or build", None),
 )
 
 SERVER = (
     Key("bindir", "str", "folder with initdb and postgres; relative to this plan", '"/opt/pg18/bin"'),
+    Key("workdir", "str", "folder in which its own is made and removed, such as one on another disk", '"/mnt/fast"'),
     Key(
         "settings", "settings", "settings from its start on, also those that need a restart", '{shared_buffers = "1GB"}'
     ),

@@ -27,7 +27,8 @@ class Script:
 @dataclass(frozen=True)
 class Workload:
     """What the sessions do, and the SQL that makes and removes its objects. `kind` names a typed
-    workload, `parameters` are its own; `command` is a program of this host, `prepare` what is run before each."""
+    workload, `parameters` are its own; `command` is a program of this host, `prepare` what is run before
+    each, `files` what is made for them, by the name of the variable that holds its path."""
 
     scripts: list[Script] = field(default_factory=list)
     kind: str | None = None
@@ -42,6 +43,7 @@ class Workload:
     latency_limit_ns: int | None = None
     command: str | None = None
     prepare: str | None = None
+    files: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,8 @@ class Watch:
 @dataclass(frozen=True)
 class Judge:
     """How the verdict is reached; `operation` is the kind of call whose time is compared, `longest`
-    how many of the longest of two arms are looked at apart, `accept` the gates that only warn."""
+    how many of the longest of two arms are looked at apart, `accept` the gates that only warn; `equal_work`: of
+    a plan with factors the gate "equal work" holds all levels to the same rows, which it does for arms anyway."""
 
     level: float = 0.95
     threshold: float = 0.02
@@ -83,14 +86,17 @@ class Judge:
     operation: str = "transaction"
     longest: int = 0
     accept: list[str] = field(default_factory=list)
+    equal_work: bool = False
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server that dbdyno starts for an arm: the folder of its programs (None: those of every embedded one), settings
-    from its start on, and further options of initdb. Arms with equal servers share one."""
+    """A server that dbdyno starts for an arm: the folder of its programs (None: those of every embedded one), the
+    folder in which its own is made (None: that of temporary files), settings from its start on, and further options
+    of initdb. Arms with equal servers share one."""
 
     bindir: str | None = None
+    workdir: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
     initdb: list[str] = field(default_factory=list)
 
@@ -100,7 +106,9 @@ class Arm:
     """One variant under test; `None` means: as the plan's common value. `parameters` are those of
     the typed workload that differ here, `variables` those of the scripts; `against` names the arm it
     is compared with: the first where it is `None`, none where it is the arm itself; `server` is one of
-    its own; `levels` says which level of each of the plan's factors it stands for."""
+    its own; with `cold` each of its turns begins with nothing of its data in memory; `command` stands
+    for the workload's, `warmup_transactions` (on a model) for the schedule's; `levels` says which level
+    of each of the plan's factors it stands for."""
 
     name: str
     description: str = ""
@@ -116,6 +124,9 @@ class Arm:
     against: str | None = None
     variables: dict[str, str] = field(default_factory=dict)
     server: Server | None = None
+    command: str | None = None
+    cold: bool = False
+    warmup_transactions: int | None = None
     levels: dict[str, str] = field(default_factory=dict)
 
 
@@ -153,6 +164,10 @@ class Plan:
     def scripts_of(self, arm: Arm) -> list[Script]:
         """Scripts of an arm."""
         return arm.scripts if arm.scripts is not None else self.workload.scripts
+
+    def command_of(self, arm: Arm) -> str:
+        """The command of an arm, where commands are run."""
+        return arm.command or self.workload.command or ""
 
     def parameters_of(self, arm: Arm) -> dict[str, Value]:
         """Parameters of the typed workload of an arm."""

@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dbdyno.bench.kinds import Kind, kind_of
+from dbdyno.bench.kinds import kind_of
 from dbdyno.errors import PlanError
 from dbdyno.study.plan.factors import crossed
 from dbdyno.study.plan.plan import Plan
-from dbdyno.study.plan.targets import no_plan, on_target
+from dbdyno.study.plan.targets import COMMANDS, HOST, no_plan, on_target
+
+FULL = 3
+"""With `--full` a run has so many times the blocks."""
+
+
+def longer(plan: Plan) -> Plan:
+    """The plan as `--full` runs it."""
+    return replace(plan, schedule=replace(plan.schedule, blocks=FULL * plan.schedule.blocks))
 
 
 @dataclass(frozen=True)
 class Factor:
-    """Something that `--set NAME=VALUE` changes."""
+    """Something that `--set NAME=VALUE` changes; `quick` and `full` are its defaults with these options, where
+    they are others."""
 
     name: str
     meaning: str
     default: str
+    full: str = ""
+    quick: str = ""
+
+    def given(self, quick: bool, full: bool) -> str:
+        """What it is where `--set` says nothing."""
+        return (self.quick if quick else self.full if full else "") or self.default
 
 
 @dataclass(frozen=True)
@@ -47,45 +62,37 @@ class Study:
     target: str | None = None
     variants: Mapping[str, Variant] = field(default_factory=dict)
 
-    def plan(self, options: Mapping[str, str], *, quick: bool = False, target: str | None = None) -> Plan:
-        """The study's plan on `target`, or on its own default target.
+    def plan(
+        self, options: Mapping[str, str], *, quick: bool = False, full: bool = False, target: str | None = None
+    ) -> Plan:
+        """The study's plan on `target`, or on its own default target: shorter where it is to be `quick`, with more
+        blocks and the larger data of its factors where it is to be `full`.
 
         On a model an option that is no factor of the study is a parameter of the machine, its
         values with a comma between them. Raises `PlanError` for what is neither, `ModelError` for a
         machine that cannot be read.
         """
-        target = target or self.target
+        target = COMMANDS if target == HOST and self.target == COMMANDS else target or self.target
         kind = kind_of(target)
-        if kind.name in self.variants:
-            return self._on(kind, options, quick, target or "")
-        if not kind.has_plans:
+        variant = self.variants.get(kind.name)
+        if variant is None and not kind.has_plans:
             raise no_plan(kind, self.name)
-        known = {factor.name: factor.default for factor in self.factors}
+        known = dict(variant.factors) if variant else {f.name: f.given(quick, full) for f in self.factors}
         own = {name: value for name, value in options.items() if name in known}
         others = {name: value for name, value in options.items() if name not in known}
         if others and not kind.takes_parameters:
-            name = next(iter(others))
+            name, there = next(iter(others)), f" on {kind.word}" if variant else ""
+            machine = "" if variant else "; parameters of a machine need --target model:NAME"
             raise PlanError(
-                f"study {self.name} has no factor {name!r}",
+                f"study {self.name} has no factor {name!r}{there}",
                 where=f"--set {name}",
-                next_step=f"its factors: {', '.join(known)}; parameters of a machine need --target model:NAME",
+                next_step=f"its factors: {', '.join(known)}{machine}",
             )
-        plan = on_target(self.make({**known, **own}, quick), target)
+        given = {**known, **own}
+        plan = variant.make(given, quick, target or "") if variant else on_target(self.make(given, quick), target)
         if others:
             plan = crossed(plan, self._parameters(str(target), others, list(known)))
-        return plan
-
-    def _on(self, kind: Kind, options: Mapping[str, str], quick: bool, target: str) -> Plan:
-        """The variant for a kind of bench."""
-        variant = self.variants[kind.name]
-        for name in options:
-            if name not in variant.factors:
-                raise PlanError(
-                    f"study {self.name} has no factor {name!r} on {kind.word}",
-                    where=f"--set {name}",
-                    next_step=f"its factors: {', '.join(variant.factors)}",
-                )
-        return variant.make(options, quick, target)
+        return longer(plan) if full else plan
 
     @staticmethod
     def _parameters(target: str, others: Mapping[str, str], known: list[str]) -> dict[str, str]:
@@ -96,7 +103,10 @@ class Study:
 
     def card(self) -> dict[str, Any]:
         """The study as plain values."""
-        factors = [{"name": f.name, "meaning": f.meaning, "default": f.default} for f in self.factors]
+        factors = [
+            {"name": f.name, "meaning": f.meaning, "default": f.default, "full": f.full or f.default}
+            for f in self.factors
+        ]
         return {
             "study": self.name,
             "question": self.question,
@@ -111,12 +121,14 @@ class Study:
         """The study as a page of text."""
         lines = [f"{self.name}: {self.question}", "", "factors (change with --set NAME=VALUE)"]
         for factor in self.factors:
-            lines += _entry(f"{factor.name} = {factor.default}", factor.meaning)
+            others = [f"--{name}: {own}" for name, own in (("quick", factor.quick), ("full", factor.full)) if own]
+            said = f" ({', '.join(others)})" if others else ""
+            lines += _entry(f"{factor.name} = {factor.default}{said}", factor.meaning)
         for head in ("workload", "targets", "source", "found_there"):
             lines += ["", head.replace("_", " ")]
             lines += textwrap.wrap(getattr(self, head), 88, initial_indent="  ", subsequent_indent="  ")
         lines += ["", f"run it: dbdyno run {self.name}"]
-        if self.target:
+        if self.target and self.target != COMMANDS:
             lines[-1] += f" --target {self.target}"
         return "\n".join(lines) + "\n"
 

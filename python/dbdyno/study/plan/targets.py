@@ -16,7 +16,13 @@ HOST, COMMANDS = "host", "programs:"
 def on_target(plan: Plan, target: str | None) -> Plan:
     """The plan on another target, unchanged where none is named; `postgres` and `embedded` are the
     embedded engine. Raises `PlanError` for a bench, named here or in the plan, on which only studies of its own run."""
-    if plan.workload.command is not None and target in (None, HOST):
+    if plan.workload.command is not None:
+        if target not in (None, HOST, COMMANDS):
+            raise PlanError(
+                f"runs commands of this host, not on {kind_of(target).word}",
+                where=plan.title,
+                next_step="leave --target out",
+            )
         return plan
     refuse_without_plans(plan.dsn if target is None else target, plan.title)
     if target is None:

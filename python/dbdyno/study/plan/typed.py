@@ -85,7 +85,16 @@ def refusal(plan: Plan) -> str | None:
 
 
 def _live_only(arm: Arm) -> bool:
-    return bool(arm.scripts or arm.before_sql or arm.after_sql or arm.dsn or arm.server or arm.protocol)
+    return bool(
+        arm.scripts
+        or arm.before_sql
+        or arm.after_sql
+        or arm.dsn
+        or arm.server
+        or arm.protocol
+        or arm.command
+        or arm.cold
+    )
 
 
 def _scripts(kind: str, parameters: Mapping[str, Value]) -> list[Script]:

@@ -1,0 +1,154 @@
+"""What a transaction of each arm used: CPU in user and system mode, calls to the system, bytes from the storage.
+
+Benches that can see it add it up per arm in the report of a block (`COSTS`): programs that were started, or the
+processes of the server that serve the load's sessions. What settles after a switch is in both the sums and the
+count of transactions. A number that a bench does not see is null.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.evidence.run import Run
+from dbdyno.study.analysis.measures import Measures
+
+COSTS = ("user_ns", "system_ns", "read_calls", "write_calls", "read_bytes", "write_bytes")
+"""Names in a block's report, per arm, of what its transactions used."""
+ON_CPU = "on_cpu_ns"
+BLOCKS = {
+    "blocks": ("shared_hits", "shared_reads"),
+    "blocks_read": ("shared_reads",),
+    "temp_blocks": ("temp_reads", "temp_writes"),
+}
+"""What is made of the counters of statements."""
+_COUNTED = """
+with spans as (
+  select arm, block, object, metric, max(value) - min(value) as value
+  from metrics
+  where source = 'pg_stat_statements' and arm <> '' and list_contains($1::uinteger[], block)
+  group by all having count(*) > 1
+)
+select arm, object, metric, sum(value) from spans group by all
+"""
+BLOATED = 1.5
+"""From so many times the blocks on a transaction does more work than that of its base."""
+ARMS_TOLD = 4
+"""With more arms than this only the ends are told."""
+
+
+def of_run(connection: Any, run: Run, measures: Measures) -> list[dict[str, Any]]:
+    """Per arm what a transaction used on average over the blocks that count; empty where no bench saw it."""
+    rows = []
+    for arm in measures.arms:
+        reports = [own for block in arm.blocks for own in block.report["arms"] if own["arm"] == arm.number]
+        seen = [own for own in reports if "user_ns" in own]
+        count = sum(own["transactions"] for own in seen)
+        if count:
+            rows.append(_exact({"arm": arm.number, **{name: _each(seen, name, count) for name in (*COSTS, ON_CPU)}}))
+    blocks = _blocks(connection, run, measures)
+    return [{**row, **blocks.get(row["arm"], dict.fromkeys(BLOCKS))} for row in rows]
+
+
+def _exact(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with its CPU as long as the scheduler says, where it does; ticks tell the share of the system."""
+    on_cpu, ticks = row.pop(ON_CPU), _cpu(row)
+    if on_cpu is None or not ticks:
+        return row
+    return {**row, **{name: row[name] * on_cpu / ticks for name in COSTS[:2]}}
+
+
+def _blocks(connection: Any, run: Run, measures: Measures) -> dict[int, dict[str, float]]:
+    """By arm the blocks that its statements touched, per transaction: where arms take turns and statements are
+    counted. dbdyno's own readings are left out."""
+    from dbdyno.study.analysis.correlation import is_own, texts_of
+    from dbdyno.study.analysis.pictures import has_table
+
+    if not run.manifest["plan"]["watch"].get("statements") or not has_table(connection, "metrics"):
+        return {}
+    texts = texts_of(run)
+    counted: dict[str, dict[str, float]] = {}
+    found = connection.execute(_COUNTED, [[block.index for block in measures.arms[0].blocks]]).fetchall()
+    for arm, statement, metric, value in found:
+        if not is_own(texts.get(statement, "")):
+            own = counted.setdefault(arm, {})
+            own[metric] = own.get(metric, 0.0) + value
+    per = {}
+    for arm in measures.arms:
+        reports = [own for block in arm.blocks for own in block.report["arms"] if own["arm"] == arm.number]
+        count = sum(own["transactions"] for own in reports)
+        if count and arm.name in counted:
+            own = counted[arm.name]
+            per[arm.number] = {
+                name: sum(own.get(metric, 0.0) for metric in metrics) / count for name, metrics in BLOCKS.items()
+            }
+    return per
+
+
+def sentences(model: dict[str, Any], measures: Measures) -> list[str]:
+    """What arms took of the CPU, each against its base, of many arms the least and the most; and where their data came
+    from. Empty where fewer than two are known."""
+    rows = {row["arm"]: row for row in model["resources"] if _cpu(row)}
+    pairs = [(rows[at], rows[arm.base]) for at, arm in measures.compared() if at in rows and arm.base in rows]
+    if not pairs:
+        return []
+    names = {row["arm"]: model["arms"][row["arm"]]["name"] for row in rows.values()}
+    if len(pairs) <= ARMS_TOLD:
+        told = [f"CPU of a transaction with {names[a['arm']]}: {_against(a, b)}." for a, b in pairs]
+    else:
+        ranked = sorted(rows.values(), key=_cpu)
+        least, most = (f"{_used(row)} with {names[row['arm']]}" for row in (ranked[0], ranked[-1]))
+        told = [f"CPU of a transaction: from {least} to {most}."]
+    return [*told, *_bloated(pairs, names), *_read(list(rows.values()), names)]
+
+
+def _bloated(pairs: list[tuple[dict[str, Any], dict[str, Any]]], names: dict[int, str]) -> list[str]:
+    """The arms whose transactions touch more blocks than those of their bases: of each base the one that touches
+    most."""
+    most: dict[int, tuple[float, str]] = {}
+    for row, base in pairs:
+        if row["blocks"] and base["blocks"] and row["blocks"] >= BLOATED * base["blocks"]:
+            times = row["blocks"] / base["blocks"]
+            word = f"{names[row['arm']]} touches {row['blocks']:.3g} blocks, {times:.3g} times as many"
+            most[base["arm"]] = max(most.get(base["arm"], (0.0, "")), (times, word))
+    if not most:
+        return []
+    ranked = [word for _, word in sorted(most.values(), reverse=True)]
+    return [f"Transactions that do more work than those of their base: {'; '.join(ranked)}."]
+
+
+def _read(rows: list[dict[str, Any]], names: dict[int, str]) -> list[str]:
+    """Whether the arms were cold or hot."""
+    from dbdyno.stats.words import size
+
+    known = [row for row in rows if row["read_bytes"] is not None]
+    cold = [f"{names[row['arm']]} ({size(row['read_bytes'])} a transaction)" for row in known if row["read_bytes"] >= 1]
+    if not known:
+        return []
+    if not cold:
+        return ["All arms were hot: no session read from the storage."]
+    others = "; the others were hot" if len(cold) < len(known) else ""
+    return [
+        f"Sessions read from the storage with {', '.join(cold[:ARMS_TOLD])}{' ...' * (len(cold) > ARMS_TOLD)}{others}."
+    ]
+
+
+def _against(row: dict[str, Any], base: dict[str, Any]) -> str:
+    from dbdyno.stats.words import duration
+
+    change = 100 * (_cpu(row) / _cpu(base) - 1)
+    return f"{_used(row)}, {change:+.1f} % against {duration(_cpu(base))}"
+
+
+def _used(row: dict[str, Any]) -> str:
+    from dbdyno.stats.words import duration
+
+    return f"{duration(_cpu(row))} ({100 * row['system_ns'] / _cpu(row):.0f} % of it in the system)"
+
+
+def _cpu(row: dict[str, Any]) -> float:
+    return float(row["user_ns"] + row["system_ns"])
+
+
+def _each(reports: list[dict[str, Any]], name: str, count: int) -> float | None:
+    known = [own[name] for own in reports if name in own]
+    return sum(known) / count if known else None

@@ -1,0 +1,66 @@
+"""Study builds: what do parallel builds bring: threads within a build, builds beside each other, or both?
+
+The study makes a small C project and builds it with `make -j N`, several builds at once, each into a folder of its own.
+A build always compiles every file; what was built before is removed before each, and that is not timed. The headline is
+builds per second: it answers for jobs in a build and builds at once alike. CPU of a whole build is told for each arm.
+
+Limits: the sources and what is made of them are in the file system's cache; a project of a few dozen files has little
+that only one process can do (the link), which is what limits `-j` in large ones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from dbdyno.study.plan.factors import at_once, combined, doubling, one_number, variable
+from dbdyno.study.plan.plan import Judge, Plan, Schedule, Workload
+from dbdyno.study.plan.study import Factor, Study
+from dbdyno.study.plan.targets import COMMANDS
+
+MAKE = "env -u MAKEFLAGS -u MAKELEVEL make -s -C {source} OUT=out{session}"
+
+
+def _plan(options: Mapping[str, str], quick: bool) -> Plan:
+    cores = len(os.sched_getaffinity(0))
+    levels = {name: doubling(2 * cores) if options[name] == "auto" else options[name] for name in ("jobs", "builds")}
+    sources = one_number(options["sources"], "sources")
+    return Plan(
+        title="builds",
+        question=STUDY.question,
+        study="builds",
+        kind="sweep",
+        dsn=COMMANDS,
+        factors=["builds", "jobs"],
+        arms=combined(at_once("builds", levels["builds"]), variable("jobs", levels["jobs"])),
+        workload=Workload(
+            command=MAKE + " -j{jobs}", prepare=MAKE + " clean", files={"source": f"c-project {sources}"}
+        ),
+        schedule=Schedule(
+            blocks=2 if quick else 10,
+            warmup_blocks=0 if quick else 1,
+            turn_transactions=4 if quick else 8,
+            settle_ns=0,
+        ),
+        judge=Judge(headline="throughput", threshold=0.05),
+    )
+
+
+STUDY = Study(
+    name="builds",
+    question="What do parallel builds bring: jobs within a build, builds beside each other, or both?",
+    workload="`make -j JOBS` of a small C project that the study makes, BUILDS of them at once, each into a folder of "
+    "its own and from nothing. The headline is builds per second.",
+    targets="this host; make and a C compiler installed",
+    source="Glenn Fawcett: builds of software on a chip with 32 threads, jobs within a build and several builds at "
+    "once (E19)",
+    found_there="32 threads a job took 79 % off the time, jobs beside each other as well 88 %; against parallel jobs "
+    "one after the other that is 42 % less.",
+    factors=(
+        Factor("jobs", "jobs within a build (make -j); auto: 1, 2, 4, ... to twice the cores", "auto", quick="1,2"),
+        Factor("builds", "builds at once; auto: likewise", "auto", quick="1,2"),
+        Factor("sources", "C files of the project", "6", full="60", quick="2"),
+    ),
+    make=_plan,
+    target=COMMANDS,
+)

@@ -1,0 +1,82 @@
+"""Study checksum: what do checksums of data pages cost, and what do full-page images beside them?
+
+Two servers of their own, made by initdb with and without checksums, run side by side; the arms alternate in slices.
+Readers scan a table that does not fit into shared_buffers, so each page that comes in is checked; writers change single
+rows of it, so that each page that goes out is summed, and hint bits are logged. Full-page images belong to the log and
+not to checksums, so they are a factor of their own: `--set full_page_writes=on,off`.
+
+Limits: the pages come from the file system's cache, where a checksum costs the largest share; behind a disk it costs
+less. Pages are written by the checkpointer and by evictions, of which the sessions' CPU holds the evictions alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dbdyno.errors import PlanError
+from dbdyno.study.library.data import TABLE, keyed_table, scan_of, update_of
+from dbdyno.study.plan.factors import Level, chosen, combined, one_number, words
+from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Server, Watch, Workload
+from dbdyno.study.plan.study import Factor, Study
+
+LOADS = {
+    "scan": Level("scan", scripts=[Script("scan", scan_of(TABLE))]),
+    "update": Level("update", scripts=[Script("update", update_of(TABLE))]),
+}
+
+
+def _servers(options: Mapping[str, str]) -> list[Level]:
+    """A server for each combination of checksums and full-page writes."""
+    found = []
+    for images in words(options["full_page_writes"], "full_page_writes"):
+        for sums in words(options["checksums"], "checksums"):
+            _on_or_off(sums, "checksums")
+            _on_or_off(images, "full_page_writes")
+            settings = {
+                "shared_buffers": options["shared_buffers"],
+                "full_page_writes": images,
+                "autovacuum": "off",
+                "max_parallel_workers_per_gather": "0",
+            }
+            server = Server(settings=settings, initdb=["--data-checksums"] if sums == "on" else [])
+            name = f"checksums {sums}, full_page_writes {images}" if "," in options["full_page_writes"] else ""
+            found.append(Level(name or f"checksums {sums}", server=server))
+    return found
+
+
+def _on_or_off(word: str, where: str) -> None:
+    if word not in ("on", "off"):
+        raise PlanError(f"{word!r} is neither on nor off", where=f"--set {where}")
+
+
+def _plan(options: Mapping[str, str], quick: bool) -> Plan:
+    rows = one_number(options["rows"], "rows")
+    return Plan(
+        title="checksum",
+        question=STUDY.question,
+        study="checksum",
+        arms=combined(chosen(LOADS, options["load"], "load"), _servers(options), within=True),
+        workload=Workload(variables={"rows": str(rows)}, **keyed_table(rows)),
+        schedule=Schedule(blocks=6 if quick else 16, warmup_blocks=1, turn_ns=400_000_000 if quick else None),
+        watch=Watch(overhead_blocks=0),
+        judge=Judge(headline="mean"),
+    )
+
+
+STUDY = Study(
+    name="checksum",
+    question="What do checksums of data pages cost?",
+    workload="One session scans a table four times as large as shared_buffers, or updates rows of it by key; a server "
+    "made by initdb with checksums and one without. Server CPU per transaction is told.",
+    targets="PostgreSQL: embedded servers that the study starts, on this host",
+    source="Glenn Fawcett: block checksums of Oracle on and off, with a fault of the checksum code and patched (E20)",
+    found_there="CPU +45 % to +250 % with the fault (bug 6814520), +8 % with the patch.",
+    factors=(
+        Factor("checksums", "on and off: options of initdb; the first is the base", "off,on"),
+        Factor("load", "scan, update", "scan,update"),
+        Factor("full_page_writes", "images of pages in the log after a checkpoint: on, off", "on", full="on,off"),
+        Factor("rows", "rows of the table, about 100 bytes each", "400000", full="4000000", quick="100000"),
+        Factor("shared_buffers", "smaller than the table, so that pages come in", "8MB", quick="2MB"),
+    ),
+    make=_plan,
+)

@@ -1,0 +1,45 @@
+"""Data sets that several studies make: one table with a key, its rows all alike and as large as asked for."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+TABLE = "dbdyno_rows"
+ROW_BYTES = 128
+"""About what a row of the table takes on a page."""
+
+
+class Made(TypedDict):
+    """Set-up and teardown of a workload."""
+
+    setup: list[str]
+    teardown: list[str]
+
+
+def keyed_table(rows: int, table: str = TABLE) -> Made:
+    """A table with the key `id` from 1 to `rows`, an `amount` to read or change, and filler; about 128 bytes a row. It
+    is vacuumed, so that the first reader writes no hint bits."""
+    return {
+        "setup": [
+            f"create table {table} as select i as id, i % 1000 as amount, repeat(md5(i::text), 2) as filler"  # noqa: S608
+            f" from generate_series(1, {rows}) i",
+            f"create unique index on {table} (id)",
+            f"vacuum freeze analyze {table}",
+        ],
+        "teardown": [f"drop table {table}"],
+    }
+
+
+def lookup_of(table: str) -> str:
+    """A script that looks up a row by its key, of the first `:rows`."""
+    return f"\\set at random(1, :rows)\nselect amount from {table} where id = :at;\n"
+
+
+def update_of(table: str) -> str:
+    """A script that changes such a row."""
+    return f"\\set at random(1, :rows)\nupdate {table} set amount = amount + 1 where id = :at;\n"
+
+
+def scan_of(table: str) -> str:
+    """A script that reads every row."""
+    return f"select sum(amount) from {table};\n"  # noqa: S608

@@ -1,0 +1,110 @@
+"""Study key-lookup: what does a lookup by key cost, by where the row is?
+
+On PostgreSQL each place is a server of its own: one whose shared_buffers hold the table; one with hardly any, so that
+pages come from the file system's cache; and the same begun cold, so that they come from the storage. A cold turn has
+few enough lookups that hardly any meets a page which an earlier one brought in; what the sessions really read from
+the storage is told. On a model with storage cells the places are the disks, the flash cache, and flash itself.
+
+Limits: one table, its index with it; a cache below the file system (a controller's, a host's under a virtual machine)
+makes the storage look faster than its devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dbdyno.study.library.data import TABLE, keyed_table, lookup_of
+from dbdyno.study.plan.factors import Level, along, chosen, combined, one_number
+from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Server, Value, Watch, Workload
+from dbdyno.study.plan.study import Factor, Study, Variant
+from dbdyno.study.plan.targets import on_target
+
+LARGE, SMALL = "large", "small"
+
+
+def _places(options: Mapping[str, str]) -> dict[str, Level]:
+    def server(size: str, name: str) -> Server:
+        return Server(settings={"shared_buffers": options[size], "cluster_name": name, "autovacuum": "off"})
+
+    return {
+        "database": Level("database", server=server(LARGE, "database")),
+        "filesystem": Level("filesystem", server=server(SMALL, "filesystem")),
+        "storage": Level("storage", server=server(SMALL, "storage"), cold=True),
+    }
+
+
+def _plan(options: Mapping[str, str], quick: bool) -> Plan:
+    rows = one_number(options["rows"], "rows")
+    places = chosen(_places(options), options["place"], "place")
+    return Plan(
+        title="key-lookup",
+        question=STUDY.question,
+        study="key-lookup",
+        kind="sweep",
+        factors=["place"],
+        arms=combined(along("place", places)),
+        workload=Workload(
+            scripts=[Script("lookup", lookup_of(TABLE))], variables={"rows": str(rows)}, **keyed_table(rows)
+        ),
+        sessions=one_number(options["sessions"], "sessions"),
+        schedule=Schedule(
+            blocks=6 if quick else 15,
+            warmup_blocks=1,
+            turn_transactions=one_number(options["lookups"], "lookups"),
+            settle_ns=0,
+        ),
+        watch=Watch(overhead_blocks=0),
+        judge=Judge(headline="p50", threshold=0.05, equal_work=True),
+    )
+
+
+FEW = {"database.buffers.buffers": "200"}
+"""Hardly any buffers to find a block in."""
+MODELLED = {
+    "disk": Level("disk", {**FEW, "cells.flash_cache.mode": "none"}),
+    "flash-cache": Level("flash-cache", FEW),
+    "flash": Level("flash", {**FEW, "cells.groups.DATA.on": "flash"}),
+}
+MODEL = {"place": "disk,flash-cache,flash", "keys": "100000", "sessions": "1"}
+
+
+def _on_model(options: Mapping[str, str], quick: bool, target: str) -> Plan:
+    keys: dict[str, Value] = {"keys": one_number(options["keys"], "keys")}
+    plan = Plan(
+        title="key-lookup",
+        question=STUDY.question,
+        study="key-lookup",
+        kind="sweep",
+        factors=["place"],
+        arms=combined(along("place", chosen(MODELLED, options["place"], "place"))),
+        workload=Workload(kind="key-lookup", parameters=keys),
+        sessions=one_number(options["sessions"], "sessions"),
+        # So many that the flash cache has met most blocks before it counts.
+        schedule=Schedule(
+            blocks=3 if quick else 10, transactions=1_000 if quick else 3_000, warmup_transactions=20_000
+        ),
+        judge=Judge(headline="mean"),
+    )
+    return on_target(plan, target)
+
+
+STUDY = Study(
+    name="key-lookup",
+    question="What does a lookup by key cost, by where the row is?",
+    workload="Sessions look up rows of a table by random keys. On PostgreSQL the row is in shared_buffers, in the file "
+    "system's cache, or on the storage; on a model on disk, in the cells' flash cache, or on flash.",
+    targets="PostgreSQL: embedded servers that the study starts, on this host; and models with storage cells: "
+    "--target model:exadata-x2, with the factors place=disk,flash-cache,flash, keys=100000 and sessions=1",
+    source="Guy Harrison, 2011: 200,000 of 1,000,000 keys looked up on disk, with the flash cache, and on flash (E13)",
+    found_there="Flash was faster than the flash cache, and that faster than disk.",
+    factors=(
+        Factor("place", "database, filesystem, storage", "database,filesystem,storage"),
+        Factor("rows", "rows of the table, about 128 bytes each", "400000", full="4000000", quick="50000"),
+        Factor("lookups", "lookups of a turn; few against the table's pages, so that a cold turn stays cold", "300"),
+        Factor("sessions", "concurrent sessions", "1"),
+        Factor(LARGE, "shared_buffers that hold the table", "128MB", full="1GB", quick="32MB"),
+        Factor(SMALL, "shared_buffers that hold hardly any of it", "1MB"),
+    ),
+    make=_plan,
+    variants={"model": Variant(MODEL, _on_model)},
+)

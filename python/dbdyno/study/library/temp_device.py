@@ -1,0 +1,74 @@
+"""Study temp-device: does it matter where temporary files lie, and how much memory a sort has?
+
+Sorts that do not fit into work_mem write runs to temporary files and read them again. Each place is a folder in which a
+server of the study's own is made, so that its temporary files lie there; or, with a server of one's own (--target), the
+name of a tablespace for temp_tablespaces. Where work_mem is large enough nothing is written, and the places are alike:
+that is the end of the curve that checks the rest.
+
+Limits: the kernel keeps what was just written in memory as long as there is room, so a slow device shows only with
+sorts larger than free memory, or where its writers are held back; bytes that went to the storage are told.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from dbdyno.study.library.data import TABLE, keyed_table
+from dbdyno.study.plan.factors import Level, along, combined, one_number, words
+from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Server, Watch, Workload
+from dbdyno.study.plan.study import Factor, Study
+
+SORT = f"select max(place) from (select row_number() over (order by filler) as place from {TABLE}) sorted;\n"  # noqa: S608
+PLAIN = {"max_parallel_workers_per_gather": "0", "autovacuum": "off"}
+DEFAULT = ("/var/tmp", "/dev/shm")  # noqa: S108
+
+
+def _place(name: str) -> Level:
+    """A folder for a server, or a tablespace of the server that is named by --target."""
+    if "/" in name:
+        return Level(name, server=Server(workdir=name, settings=PLAIN))
+    return Level(name, {"temp_tablespaces": name})
+
+
+def _plan(options: Mapping[str, str], quick: bool) -> Plan:
+    rows = one_number(options["rows"], "rows")
+    here = ",".join(place for place in DEFAULT if os.access(place, os.W_OK))
+    places = here if options["place"] == "auto" else options["place"]
+    return Plan(
+        title="temp-device",
+        question=STUDY.question,
+        study="temp-device",
+        kind="sweep",
+        factors=["work_mem", "place"],
+        arms=combined(
+            along("work_mem", [Level(size, {"work_mem": size}) for size in words(options["work_mem"], "work_mem")]),
+            along("place", [_place(name) for name in words(places, "place")]),
+            within=True,
+        ),
+        workload=Workload(scripts=[Script("sort", SORT)], **keyed_table(rows)),
+        sessions=one_number(options["sessions"], "sessions"),
+        schedule=Schedule(blocks=6 if quick else 12, warmup_blocks=1, turn_ns=300_000_000 if quick else None),
+        watch=Watch(overhead_blocks=0),
+        judge=Judge(headline="mean", threshold=0.05, equal_work=True),
+    )
+
+
+STUDY = Study(
+    name="temp-device",
+    question="Does it matter where temporary files lie, and how much memory a sort has?",
+    workload="Sessions sort a table by a column of 64 letters, with work_mem from a few kB to more than the sort "
+    "needs, on servers in folders of different devices.",
+    targets="PostgreSQL: embedded servers that the study starts in the folders; or one named by --target with the "
+    "names of its tablespaces: --set place=fast,slow",
+    source="Guy Harrison: temporary tablespace on disk and on flash, over the sizes of the sort area (E14)",
+    found_there="A gain on a PCI flash card, slightly worse on the flash of a storage cell; the times of reads peaked "
+    "at 600 to 1,000 us.",
+    factors=(
+        Factor("place", "folders or tablespaces; auto: /var/tmp and, where it is there, /dev/shm (memory)", "auto"),
+        Factor("work_mem", "memory of a sort", "64kB,1MB,64MB", quick="64kB,32MB", full="64kB,1MB,16MB,1GB"),
+        Factor("rows", "rows to sort, about 128 bytes each", "100000", full="4000000", quick="30000"),
+        Factor("sessions", "concurrent sessions", "1"),
+    ),
+    make=_plan,
+)

@@ -1,0 +1,90 @@
+"""Study threads: how does a program that compresses a file grow with its threads?
+
+The study makes a text of its own, the same everywhere, and compresses it with each of the programs that are
+installed, with 1 thread to twice as many as there are cores. All threads of a program work on the same bytes, in pieces
+of 512 KiB, so the work of an operation is equal; what it costs in CPU is told with each arm.
+
+Limits: the file is read from memory (it was just written) and the output goes nowhere, so no disk takes part; starting
+the program is in every time, and is told with the run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from dbdyno.errors import PlanError
+from dbdyno.processes import find_program
+from dbdyno.study.plan.factors import Level, along, combined, doubling, variable, words
+from dbdyno.study.plan.plan import Judge, Plan, Schedule, Workload
+from dbdyno.study.plan.study import Factor, Study
+from dbdyno.study.plan.targets import COMMANDS
+
+PROGRAMS = {
+    "zstd": "zstd -q -c -6 -B524288 -T{threads} {corpus}",
+    "xz": "xz -q -c -0 --block-size=524288 -T{threads} {corpus}",
+    "pigz": "pigz -c -6 -b 512 -p {threads} {corpus}",
+    "pbzip2": "pbzip2 -q -c -1 -p{threads} {corpus}",
+    "lbzip2": "lbzip2 -q -c -1 -n {threads} {corpus}",
+}
+"""How each program is told its threads, and to cut its work into pieces that threads can share."""
+
+
+def _plan(options: Mapping[str, str], quick: bool) -> Plan:
+    cores = len(os.sched_getaffinity(0))
+    threads = doubling(2 * cores) if options["threads"] == "auto" else options["threads"]
+    programs = [Level(name, command=PROGRAMS[name]) for name in _programs(options["programs"])]
+    arms = combined(along("program", programs), variable("threads", threads), within=True)
+    return Plan(
+        title="threads",
+        question=STUDY.question,
+        study="threads",
+        kind="sweep",
+        dsn=COMMANDS,
+        factors=["program", "threads"],
+        arms=arms,
+        workload=Workload(command=arms[0].command, files={"corpus": f"text {options['size']}"}),
+        schedule=Schedule(blocks=3 if quick else 12, warmup_blocks=1, turn_transactions=5, settle_ns=0),
+        judge=Judge(headline="mean", threshold=0.05),
+    )
+
+
+def _programs(text: str) -> list[str]:
+    """The programs that are asked for, or all that are installed."""
+    if text == "installed":
+        found = [name for name in PROGRAMS if find_program(name)]
+        if not found:
+            raise PlanError(
+                f"none of {', '.join(PROGRAMS)} is installed",
+                where="--set programs",
+                next_step="install one, on Debian: apt-get install zstd xz-utils",
+            )
+        return found[:2]
+    for name in words(text, "programs"):
+        if name not in PROGRAMS:
+            raise PlanError(
+                f"{name!r} is no program of this study",
+                where="--set programs",
+                next_step=f"one or several of {', '.join(PROGRAMS)}; a plan with a command takes any",
+            )
+    return words(text, "programs")
+
+
+STUDY = Study(
+    name="threads",
+    question="How does compressing a file grow with the threads of the program?",
+    workload="A text of the study's own, the same everywhere, compressed by each program with 1 thread to twice as "
+    "many as there are cores. The output goes nowhere. CPU of a whole operation is told for each arm.",
+    targets="this host; zstd, xz, pigz, pbzip2 or lbzip2 installed",
+    source="Glenn Fawcett: pbzip2 with 1 to 32 threads on a chip with many slow threads and on one with few fast "
+    "cores (E18)",
+    found_there="The chip with many threads was slower with one and overtook the faster core as threads were added; "
+    "the source shows it as a figure.",
+    factors=(
+        Factor("threads", "numbers of threads; auto: 1, 2, 4, ... to twice the cores of this process", "auto"),
+        Factor("programs", "installed: the first two that are; or some of zstd,xz,pigz,pbzip2,lbzip2", "installed"),
+        Factor("size", "size of the file, such as 8MiB", "4MiB", full="64MiB", quick="1MiB"),
+    ),
+    make=_plan,
+    target=COMMANDS,
+)

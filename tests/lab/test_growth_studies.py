@@ -1,0 +1,183 @@
+"""The studies of how something grows, at small sizes on a server: that they run, do equal work, and see their cause."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbdyno.bench.postgres import backends, cold, statements
+from dbdyno.errors import PlanError, TargetError
+from dbdyno.study.library import STUDIES, find_study
+from dbdyno.study.plan.plan import plan_from_dict
+
+STUDIES_HERE = (
+    "insert-size",
+    "checksum",
+    "buffer-cache",
+    "key-lookup",
+    "keep-cache",
+    "data-growth",
+    "gather-statistics",
+    "batch-split",
+    "temp-device",
+)
+
+
+def ran(lab, *words: str, seed: int = 1) -> dict[str, Any]:
+    """The analysis of a run that went well."""
+    done = lab("run", *words, "--seed", str(seed))
+    run = max((lab.folder / "runs").iterdir())
+    model: dict[str, Any] = json.loads((run / "analysis.json").read_text())
+    assert [arm["errors"] for arm in model["arms"]] == [0] * len(model["arms"]), done.stdout
+    return {**model, "manifest": json.loads((run / "manifest.json").read_text())}
+
+
+def used(model: dict[str, Any], arm: int, name: str) -> float:
+    (row,) = (row for row in model["resources"] if row["arm"] == arm)
+    return float(row[name])
+
+
+@pytest.mark.parametrize("name", STUDIES_HERE)
+def test_each_study_has_three_lengths_and_a_plan_that_is_kept(name: str):
+    study = find_study(name)
+    quick, usual, full = (study.plan({}, **how) for how in ({"quick": True}, {}, {"full": True}))
+    assert quick.schedule.blocks < usual.schedule.blocks < full.schedule.blocks
+    assert len(quick.arms) <= len(usual.arms) <= len(full.arms) <= 64
+    assert plan_from_dict(usual.to_dict()) == usual
+    assert all(len(arm.name) <= 60 for arm in full.arms)
+    for arm in usual.arms if usual.factors else []:
+        assert set(arm.levels) == set(usual.factors)
+
+
+def test_rows_of_an_insert_are_the_same_however_they_are_sent(lab, dsn):
+    forms = ("--set", "form=values,pipeline,array", "--set", "commit=end")
+    sizes = ("--set", "rows=20", "--set", "batch=1,20", "--quick", "--blocks", "2")
+    model = ran(lab, "insert-size", *forms, *sizes, "--target", dsn)
+    assert len(model["arms"]) == 6
+    assert [gate["ok"] for gate in model["gates"] if gate["code"] == "work"] == [True] * 5
+
+
+def test_a_statement_size_that_does_not_divide_the_rows_is_refused(lab):
+    done = lab("run", "insert-size", "--set", "batch=3", code=2)
+    assert "statements of 3 rows do not make 1000 rows" in done.stderr
+
+
+def test_checksums_are_those_of_the_servers(lab):
+    model = ran(lab, "checksum", "--quick", "--blocks", "2", "--set", "rows=2000", "--set", "load=scan")
+    assert [arm["changes"].get("initdb") for arm in model["arms"]] == [None, "--data-checksums"]
+    assert sorted(target["data_checksums"] for target in model["manifest"]["targets"].values()) == ["off", "on"]
+    assert any("CPU of a transaction with checksums on" in sentence for sentence in model["verdict"]["sentences"])
+
+
+def test_pages_outside_of_shared_buffers_are_read_by_calls_and_cold_ones_from_the_storage(lab):
+    sizes = ("--set", "rows=20000", "--set", "load=scan", "--set", "shared_buffers=1MB")
+    model = ran(lab, "buffer-cache", "--quick", "--blocks", "2", "--set", "begin=hot,cold", *sizes)
+    assert model["manifest"]["switch"] == "turns"
+    assert used(model, 0, "read_calls") > 150, "a table of some 300 pages, one call for most"
+    if not any(target["data_in_memory"] for target in model["manifest"]["targets"].values()):
+        assert used(model, 1, "read_bytes") > 100_000
+        assert used(model, 0, "read_bytes") < 10_000
+
+
+def test_a_cold_turn_on_somebody_elses_server_is_refused(lab, dsn):
+    plan = lab.plan('[[arm]]\nname = "a"\ncold = true\n[[arm]]\nname = "b"\n')
+    done = lab("run", plan, code=2)
+    assert "a turn begins cold on servers that dbdyno starts" in done.stderr
+
+
+def test_a_transaction_that_does_more_work_on_more_rows_is_named(lab):
+    try:
+        statements.preloaded()
+    except TargetError as error:
+        pytest.skip(error.message)
+    two = "order by number,open orders"
+    model = ran(lab, "data-growth", "--quick", "--blocks", "2", "--set", f"transaction={two}", "--set", "orders=1000")
+    blocks = [used(model, arm, "blocks") for arm in range(4)]
+    assert blocks[1] < 1.5 * blocks[0], "a lookup by key is one however many rows there are"
+    assert blocks[3] > 5 * blocks[2], "a scan touches ten times the blocks of a table ten times as large"
+    assert any(
+        sentence.startswith("Transactions that do more work") and "open orders, times 10" in sentence
+        for sentence in model["verdict"]["sentences"]
+    )
+
+
+def test_statistics_are_gathered_of_as_many_tables_as_there_are_sessions(lab, dsn):
+    words = ("--quick", "--blocks", "2", "--set", "rows=300", "--set", "sample=10", "--target", dsn)
+    model = ran(lab, "gather-statistics", *words)
+    assert [arm["sessions"] for arm in model["arms"]] == [1, 2]
+
+
+def test_a_batch_is_split_so_that_no_two_processes_share_a_row(lab, dsn):
+    words = ("--quick", "--blocks", "2", "--set", "rows=1600", "--set", "processes=1,4", "--target", dsn)
+    model = ran(lab, "batch-split", *words)
+    assert [gate["ok"] for gate in model["gates"] if gate["code"] == "work"] == [True]
+    (curve,) = model["factors"]["curves"]
+    assert [row["level"] for row in curve["levels"]] == ["1", "4"]
+
+
+def test_a_batch_that_the_processes_do_not_divide_is_refused():
+    with pytest.raises(PlanError) as error:
+        find_study("batch-split").plan({"rows": "600", "processes": "1,4"})
+    assert "at least 800 rows" in str(error.value.next_step)
+
+
+def test_a_sort_without_memory_writes_temporary_files_where_its_server_is(lab, tmp_path: Path):
+    words = ("--set", "place=/var/tmp", "--set", "rows=20000", "--set", "work_mem=64kB,64MB")
+    model = ran(lab, "temp-device", "--quick", "--blocks", "2", *words)
+    assert used(model, 0, "write_calls") > 50 > used(model, 1, "write_calls")
+    assert all(arm["server"]["workdir"] == "/var/tmp" for arm in model["manifest"]["plan"]["arms"])
+
+
+def test_lookups_on_a_model_are_slowest_on_disk_and_take_its_parameters(desk):
+    words = ("--target", "model:exadata-x2", "--set", "keys=100000", "--set", "place=disk,flash", "--set", "cores=2")
+    desk("run", "key-lookup", "--quick", "--blocks", "2", *words)
+    model = json.loads((max((desk.folder / "runs").iterdir()) / "analysis.json").read_text())
+    disk, flash = (arm["mean_ns"] for arm in model["arms"])
+    assert disk > 2 * flash
+
+
+def test_only_the_second_scan_of_a_table_with_keep_is_faster(desk):
+    desk("run", "keep-cache", "--quick", "--blocks", "2", "--set", "mb=64")
+    model = json.loads((max((desk.folder / "runs").iterdir()) / "analysis.json").read_text())
+    first, kept, later, later_kept = (arm["mean_ns"] for arm in model["arms"])
+    assert kept > 0.9 * first
+    assert later_kept < 0.5 * later
+
+
+def test_what_a_process_used_is_read_whatever_its_name(tmp_path: Path):
+    for pid, ticks in ((7, "3 4"), (8, "5 6")):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} (post) gres (x) S {' '.join(['0'] * 10)} {ticks} 0\n")
+    (tmp_path / "7" / "io").write_text("rchar: 1\nsyscr: 11\nsyscw: 2\nread_bytes: 4096\nwrite_bytes: 0\n")
+    found = backends.used([7, 8, 9], tmp_path)
+    assert set(found) == {7, 8}, "one that is gone is left out"
+    assert found[7]["system_ns"] / found[7]["user_ns"] == pytest.approx(4 / 3)
+    assert (found[7]["read_calls"], found[7]["read_bytes"]) == (11, 4096)
+    assert "read_calls" not in found[8], "what may not be read is not known, and not 0"
+
+
+def test_only_what_was_used_since_the_first_reading_counts(tmp_path: Path):
+    bill = backends.Bill({7: 0, 8: 1}, {7: Counter(user_ns=5)}, tmp_path)
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "stat").write_text(f"7 (postgres) S {' '.join(['0'] * 10)} 10 0 0\n")
+    first, second = bill.added_to([{"arm": 0, "transactions": 1}, {"arm": 1, "transactions": 1}])
+    assert first["user_ns"] == 10 * 10_000_000 - 5
+    assert second == {"arm": 1, "transactions": 1}
+
+
+def test_the_pages_of_a_file_leave_the_cache_and_its_bytes_stay(tmp_path: Path):
+    (tmp_path / "base" / "1").mkdir(parents=True)
+    file = tmp_path / "base" / "1" / "16384"
+    file.write_bytes(b"x" * 100_000)
+    (tmp_path / "base" / "link").symlink_to("/etc/passwd")
+    assert list(cold.data_files(tmp_path)) == [file]
+    cold.forget(file)
+    assert file.read_bytes() == b"x" * 100_000
+
+
+def test_the_studies_are_in_the_list():
+    assert set(STUDIES_HERE) <= set(STUDIES)
