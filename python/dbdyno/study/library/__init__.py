@@ -6,6 +6,9 @@ import difflib
 
 from dbdyno.errors import PlanError
 from dbdyno.study.library import (
+    bind_variables,
+    drivers,
+    fetch_size,
     flash_log,
     flash_log_tail,
     hit_ratio,
@@ -28,6 +31,9 @@ STUDIES: dict[str, Study] = {
         write_back_cache,
         queue_depth,
         hit_ratio,
+        bind_variables,
+        fetch_size,
+        drivers,
     )
 }
 

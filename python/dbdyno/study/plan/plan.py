@@ -12,6 +12,7 @@ from typing import Any
 from dbdyno.evidence.run import reading
 
 Value = str | int | float | bool | list[str]
+_MAY_HOLD_SECRETS = ("scripts", "before_sql", "after_sql", "client")
 HEADLINES = ("throughput", "mean", "p50", "p90", "p99", "p99.9")
 
 
@@ -100,7 +101,8 @@ class Arm:
     """One variant under test; `None` means: as the plan's common value. `parameters` are those of
     the typed workload that differ here, `variables` those of the scripts; `against` names the arm it
     is compared with: the first where it is `None`, none where it is the arm itself; `server` is one of
-    its own; `levels` says which level of each of the plan's factors it stands for."""
+    its own; `client` is an external program that runs its load, by name or by its words, and `fetch_size` how many
+    rows that takes at a time; `levels` says which level of each of the plan's factors it stands for."""
 
     name: str
     description: str = ""
@@ -116,6 +118,8 @@ class Arm:
     against: str | None = None
     variables: dict[str, str] = field(default_factory=dict)
     server: Server | None = None
+    client: str | list[str] | None = None
+    fetch_size: int | None = None
     levels: dict[str, str] = field(default_factory=dict)
 
 
@@ -173,14 +177,14 @@ class Plan:
         value["dsn"] = without_secrets(self.dsn)
         for arm in value["arms"]:
             arm["dsn"] = without_secrets(arm["dsn"])
-            for name in ("scripts", "before_sql", "after_sql"):
+            for name in _MAY_HOLD_SECRETS:
                 arm[name] = mapped(arm[name], sql_without_secrets)
         value["workload"] = mapped(value["workload"], sql_without_secrets)
         arms = [asdict(arm) for arm in self.arms]
         kept = all(
             new[name] == mapped(old[name], str)
             for new, old in zip(value["arms"], arms, strict=True)
-            for name in ("scripts", "before_sql", "after_sql")
+            for name in _MAY_HOLD_SECRETS
         )
         if not kept or value["workload"] != mapped(asdict(self.workload), str):
             value["secrets_left_out"] = True
