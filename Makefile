@@ -11,7 +11,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 PYTHON_FILES := python packages tests benches
 CORE := python/dbdyno/_core.abi3.so
 
-.PHONY: help setup setup-test build wheel man demo test test-rust test-python matrix soak bench reference lint audit format clean
+.PHONY: help setup setup-clients setup-test build wheel man demo test test-rust test-python matrix soak bench reference lint audit format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -36,6 +36,13 @@ $(VENV)/dev: requirements-dev.txt | $(VENV)/ready
 $(VENV)/extra: requirements-extra.txt | $(VENV)/ready
 	$(PIP) -r requirements-extra.txt
 	@touch $@
+
+$(VENV)/clients: requirements-clients.txt | $(VENV)/ready
+	$(PIP) -r requirements-clients.txt
+	@touch $@
+
+setup-clients: setup $(VENV)/clients  ## drivers of the external clients, into .venv and target/clients (needs Java, Maven, npm)
+	tools/setup-clients
 
 build: $(CORE)  ## release build of the Rust core
 

@@ -45,6 +45,28 @@ class LoadSpec(TypedDict):
     clock: NotRequired[str]
 
 
+class DrawnStatement(TypedDict):
+    """One SQL command for another client: its SQL between its values."""
+
+    name: str
+    kind: str
+    pieces: list[str]
+
+
+class DrawnScript(TypedDict):
+    """A script for another client, and whether it is one command."""
+
+    name: str
+    single: bool
+
+
+class DrawnTransaction(TypedDict):
+    """What a transaction sends: numbers of statements with their values; None with the microseconds of a pause."""
+
+    script: int
+    steps: list[tuple[int | None, list[Any]]]
+
+
 class ArmReport(TypedDict):
     """One arm in one block."""
 
@@ -56,6 +78,12 @@ class ArmReport(TypedDict):
     busy_ns: int
     lag_max_ns: int
     first_error: str | None
+
+
+class ClientArmReport(ArmReport):
+    """One arm in one block that an external client ran, and what that used of the CPU."""
+
+    client_cpu_ns: int
 
 
 class LoadReport(TypedDict):

@@ -20,6 +20,7 @@ STARTERS = {
     "bench/postgres/account.py",
     "bench/postgres/binaries.py",
     "bench/postgres/embedded.py",
+    "bench/clients/process.py",
     "bench/guardian.py",
     "bench/programs/bench.py",
 }
@@ -87,6 +88,8 @@ def test_a_run_of_commands_starts_no_program_of_the_folder_it_is_started_in(host
     "words",
     [
         ("doctor",),
+        ("client", "check", "psycopg"),
+        ("client", "list"),
         ("probe", "redo", "--help"),
         ("snap", "take", "--target", "postgresql://127.0.0.1:1/none"),
         ("cells", "setup-keys", "--help"),

@@ -36,6 +36,7 @@ mod block;
 mod call;
 mod clock;
 mod connection;
+mod draw;
 mod error;
 mod gate;
 mod pipeline;
@@ -64,6 +65,7 @@ mod worker;
 pub use connection::{
     ChannelBinding, ConnectionSpec, Liveness, Password, RequireAuth, SslMode, SslNegotiation, TlsVersion,
 };
+pub use draw::{Drawer, DrawnScript, DrawnStatement, DrawnTransaction, DrawnValue};
 pub use error::LoadError;
 pub use run::Load;
 pub use slice::{Length, Slice};

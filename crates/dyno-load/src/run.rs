@@ -34,7 +34,7 @@ use crate::wire::startup::Dialler;
 use crate::worker::{self, Outcome, ThreadSession};
 
 /// Streams of random numbers besides the sessions' own.
-const CHOICE_STREAM: u64 = 0x6368_6f69_6365;
+pub(crate) const CHOICE_STREAM: u64 = 0x6368_6f69_6365;
 const ARRIVAL_STREAM: u64 = 0x6172_7269_7661;
 
 /// A load on one or more engines, ready to run block after block.

@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 use crate::errors::raise;
 
 /// Takes a column out of a dict of lists.
-fn column<'py, T>(columns: &Bound<'py, PyDict>, name: &str) -> PyResult<Vec<T>>
+pub(crate) fn column<'py, T>(columns: &Bound<'py, PyDict>, name: &str) -> PyResult<Vec<T>>
 where
     T: for<'a> FromPyObject<'a, 'py>,
 {

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dyno_evidence::CallsWriter;
-use dyno_load::{Length, LoadError, LoadSpec, Slice};
+use dyno_evidence::{Call, CallKind, CallsWriter, NONE};
+use dyno_load::{ArmSpec, Length, LoadError, LoadSpec, Slice};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::errors::raise;
+use crate::evidence::column;
 use crate::values::{from_python, to_python};
 
 /// (arm, slice, length in ns or None, transactions or None)
@@ -105,6 +107,42 @@ impl Load {
         to_python(py, &report).map_err(|e| raise(py, "EvidenceError", &e.to_string()))
     }
 
+    /// Names of scripts and commands of all arms: what `add_calls` counts.
+    fn statement_names(&self) -> Vec<String> {
+        self.state().load.statement_names().to_vec()
+    }
+
+    /// Puts operations that another program timed into the part of the open block: a dict of equally long lists,
+    /// `slice`, `session`, `statement`, `kind` (as `CallKind`), `started_ns`, `elapsed_ns`, `rows` (negative: unknown)
+    /// and `error` (0, or 1 + its place in `codes`).
+    fn add_calls(
+        &self,
+        py: Python<'_>,
+        arm: u16,
+        block: u32,
+        columns: &Bound<'_, PyDict>,
+        codes: Vec<String>,
+    ) -> PyResult<()> {
+        let mut calls: Vec<Call> = column::<i64>(columns, "started_ns")?
+            .into_iter()
+            .map(|started_ns| Call { arm, block, started_ns, ..Call::new() })
+            .collect();
+        let columns = Given(columns);
+        columns.put(&mut calls, "elapsed_ns", |call, value: i64| call.elapsed_ns = value)?;
+        columns.put(&mut calls, "slice", |call, value: u32| call.slice = value)?;
+        columns.put(&mut calls, "session", |call, value: u16| call.session = value)?;
+        columns.put(&mut calls, "statement", |call, value: u16| call.statement = value)?;
+        columns.put(&mut calls, "rows", |call, value: i64| call.rows = if value < 0 { NONE } else { value })?;
+        columns.put(&mut calls, "error", |call, value: u8| call.error = value)?;
+        columns.put(&mut calls, "kind", |call, value: usize| {
+            call.kind = CallKind::ALL.get(value).copied().unwrap_or(CallKind::Exec);
+        })?;
+        let written = py.detach(|| self.state().writer.as_mut().map(|writer| writer.push(&calls, &codes)));
+        written
+            .ok_or_else(|| raise(py, "EvidenceError", "calls outside of a block"))?
+            .map_err(|e| raise(py, "EvidenceError", &e.to_string()))
+    }
+
     /// Closes the block's part and puts it in place; returns its rows.
     fn end_block(&self, py: Python<'_>) -> PyResult<u64> {
         let writer = self.state().writer.take();
@@ -127,6 +165,62 @@ impl Load {
     /// Transactions done since the beginning; callable from another thread.
     fn progress(&self) -> u64 {
         self.progress.load(Ordering::Relaxed)
+    }
+}
+
+/// Columns of calls, each as long as the first.
+struct Given<'a, 'py>(&'a Bound<'py, PyDict>);
+
+impl Given<'_, '_> {
+    fn put<T>(&self, calls: &mut [Call], name: &str, set: impl Fn(&mut Call, T)) -> PyResult<()>
+    where
+        T: for<'a, 'py> FromPyObject<'a, 'py>,
+    {
+        let values: Vec<T> = column(self.0, name)?;
+        if values.len() != calls.len() {
+            return Err(raise(self.0.py(), "EvidenceError", "the columns of calls are not equally long"));
+        }
+        calls.iter_mut().zip(values).for_each(|(call, value)| set(call, value));
+        Ok(())
+    }
+}
+
+/// Draws the transactions of an arm for a client that is another program.
+#[pyclass(module = "dbdyno._core")]
+pub(crate) struct Drawer(dyno_load::Drawer);
+
+#[pymethods]
+impl Drawer {
+    /// Reads an arm (`LoadArm` of the stub) and compiles its scripts. Raises `PlanError` for what no other client can
+    /// run.
+    #[new]
+    fn new(py: Python<'_>, arm: &Bound<'_, PyAny>, seed: u64) -> PyResult<Self> {
+        let arm = from_python::<ArmSpec>(arm).map_err(|e| LoadError::unreadable(&e));
+        arm.and_then(|arm| dyno_load::Drawer::new(&arm, seed))
+            .map(Self)
+            .map_err(|e| raise(py, "PlanError", &e.to_string()))
+    }
+
+    /// The different SQL commands: `name`, `kind`, and `pieces` between their values.
+    fn statements<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, self.0.statements()).map_err(|e| raise(py, "PlanError", &e.to_string()))
+    }
+
+    /// The scripts: `name`, and whether it is a `single` command.
+    fn scripts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.0.scripts()).map_err(|e| raise(py, "PlanError", &e.to_string()))
+    }
+
+    /// Whether one transaction differs from the next.
+    fn varies(&self) -> bool {
+        self.0.varies()
+    }
+
+    /// The next transactions of a session: `script`, and `steps` of a statement's number and its values (None and
+    /// microseconds for a pause). Raises `PlanError` for an expression that has no value.
+    fn draw<'py>(&mut self, py: Python<'py>, session: usize, count: usize) -> PyResult<Bound<'py, PyAny>> {
+        let drawn = self.0.draw(session, count).map_err(|e| raise(py, "PlanError", &e.to_string()))?;
+        to_python(py, &drawn).map_err(|e| raise(py, "PlanError", &e.to_string()))
     }
 }
 

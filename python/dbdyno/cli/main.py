@@ -19,6 +19,7 @@ from dbdyno.errors import Error
 
 COMMANDS = {
     "cells": ("dbdyno.cli.cells", "Storage cells over SSH, all at once."),
+    "client": ("dbdyno.cli.client", "External clients: which there are, and whether one keeps to the protocol."),
     "compare": ("dbdyno.cli.compare", "Analyse a run again, or compare two runs, traces, periods or recordings."),
     "doctor": ("dbdyno.cli.doctor", "Check server, role and machine."),
     "model": ("dbdyno.cli.model", "Modelled machines: show, check, fit, validate against published results."),

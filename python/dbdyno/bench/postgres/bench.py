@@ -14,7 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.bench.clients.load import Loads
 from dbdyno.bench.kinds import EMBEDDED
+from dbdyno.bench.postgres.clients import client_arms, told
 from dbdyno.bench.postgres.cold import chill
 from dbdyno.bench.postgres.objects import turn_sql, workload_objects
 from dbdyno.bench.postgres.observer import Observer
@@ -92,6 +94,9 @@ class PostgresBench:
         for arm in plan.arms:
             if arm.server is not None:
                 lines += _started(arm.server, arm.name)
+            if arm.client is not None:
+                words = arm.client if isinstance(arm.client, str) else shlex.join(arm.client)
+                lines.append(f"starts the client {words}, which gets the connection with its password ({arm.name})")
             lines += [f"sets {name} = {value} ({arm.name})" for name, value in arm.settings.items()]
             sent += [*arm.before_sql, *(script.text for script in arm.scripts or []), *arm.after_sql]
         return lines + [f"sends {text}" for text in sent]
@@ -101,11 +106,15 @@ class PostgresBench:
         """Opens the engines. What altered settings were is read under the lock of their server."""
         targets = self.held.enter_context(open_targets(self.plan, self.guardian))
         self.ready = prepare(self.plan, targets, seed)
+        self.clients = client_arms(self.ready)
         if self.around.only_looks:
             return self.ready
         if claim_servers(self.ready, self.guardian):
             self.ready = prepare(self.plan, targets, self.ready.seed)
         refuse_left_settings(self.ready, self.around.folder)
+        for client in self.clients.values():
+            self.held.callback(client.end)
+            client.start()
         if self.around.cut is not None:
             self._as_before(self.around.cut)
         return self.ready
@@ -127,6 +136,8 @@ class PostgresBench:
         """The engines, and how each arm takes effect there."""
         targets = {arm.target.safe_dsn: arm.target for arm in self.ready.arms}
         arms = [_arm(self.ready, number) for number in range(len(self.ready.arms))]
+        for number, client in self.clients.items():
+            arms[number]["changes"] |= told(client)
         return Facts({name: _facts(target) for name, target in targets.items()}, arms, Reads())
 
     def retime(self, ready: Ready) -> None:
@@ -144,7 +155,14 @@ class PostgresBench:
         enter(settled(run, self.ready, self.guardian))
         for target in {arm.target.safe_dsn: arm.target for arm in self.ready.arms}.values():
             enter(workload_objects(self.ready.plan.workload, target, self.guardian, self.stopping))
-        self.load = _core.Load(replace(self.ready, seed=self.ready.seed + 1_000_003 * resumed).load_spec())
+        ready = replace(self.ready, seed=self.ready.seed + 1_000_003 * resumed)
+        if resumed:
+            for number, again in client_arms(ready).items():
+                self.clients[number].job = again.job
+        if self.clients:
+            self.load: Loads | _core.Load = Loads(ready.load_spec(), self.clients)
+        else:
+            self.load = _core.Load(ready.load_spec())
         self.name = str(run.path.resolve())
         self.observer = Observer(self.ready, self.stopping.is_asked)
         if self._lasting():

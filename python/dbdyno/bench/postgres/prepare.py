@@ -76,14 +76,16 @@ def _target_of(plan: Plan, arm: Arm, guardian: Guardian | None) -> contextlib.Ab
     from dbdyno.bench.postgres.server import open_target
 
     own = arm.server
+    # Not every driver knows sockets of the file system; and all arms go the same way.
+    tcp = any(arm.client is not None for arm in plan.arms)
     if own is None:
         dsn = arm.dsn or plan.dsn
-        return open_target(dsn, settings=None if dsn else _embedded_settings(plan), guardian=guardian)
+        return open_target(dsn, settings=None if dsn else _embedded_settings(plan), guardian=guardian, tcp=tcp)
     binaries = binaries_in(Path(own.bindir), f"arm {arm.name!r}") if own.bindir else None
     settings = {**_embedded_settings(plan), **own.settings}
     workdir = Path(own.workdir) if own.workdir else None
     return open_target(
-        None, settings=settings, guardian=guardian, workdir=workdir, binaries=binaries, initdb=own.initdb
+        None, settings=settings, guardian=guardian, workdir=workdir, binaries=binaries, initdb=own.initdb, tcp=tcp
     )
 
 
@@ -105,10 +107,13 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
     sessions.
     """
     from dbdyno import _core
+    from dbdyno.bench.postgres.clients import refuse_unfit
     from dbdyno.study.plan.typed import compiled
 
     plan = compiled(plan)
     check_scripts(plan)
+    for arm in plan.arms:
+        refuse_unfit(plan, arm)
     arms = [_ready(arm, target, plan) for arm, target in zip(plan.arms, targets, strict=True)]
     arms, notes = _past_poolers(arms)
     switch, reason = choose_switch(plan, arms)

@@ -332,6 +332,7 @@ def open_target(
     keep: bool = False,
     binaries: Binaries | None = None,
     initdb: Sequence[str] = (),
+    tcp: bool = False,
 ) -> Iterator[Postgres]:
     """The server of `dsn`, or an embedded one (None or 'embedded') that is gone when the block
     ends.
@@ -343,7 +344,7 @@ def open_target(
         return
     own = EmbeddedPostgres(workdir, settings, guardian=guardian, keep=keep, binaries=binaries, initdb=initdb)
     with own as engine:
-        yield Postgres.on(engine)
+        yield Postgres.on(engine, tcp=tcp)
 
 
 def _answer_s(statement_timeout_ms: int | None) -> float | None:

@@ -64,10 +64,19 @@ class ProgramBench(QuietBench):
         if any(plan.rate_of(arm) is not None for arm in plan.arms):
             return "it gives a rate, and commands run one after the other"
         if any(
-            arm.settings or arm.before_sql or arm.after_sql or arm.dsn or arm.server or arm.protocol or arm.cold
+            arm.settings
+            or arm.before_sql
+            or arm.after_sql
+            or arm.dsn
+            or arm.server
+            or arm.protocol
+            or arm.cold
+            or arm.client
             for arm in plan.arms
         ):
-            return "an arm has settings, SQL or an engine of its own; commands differ by variables and sessions"
+            return (
+                "an arm has settings, SQL, a client or an engine of its own; commands differ by variables and sessions"
+            )
         return None
 
     @staticmethod

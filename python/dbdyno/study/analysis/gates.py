@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.run import Block, Run
-from dbdyno.study.analysis import logs, stalls
+from dbdyno.study.analysis import client_cost, logs, stalls
 from dbdyno.study.analysis.measures import BATCHES_MIN, QUANTILES, ArmMeasures, Measures
 from dbdyno.study.analysis.timeline import timeline
 
@@ -324,6 +324,8 @@ def _conditions(run: Run, measures: Measures, virtual: bool) -> Iterator[dict[st
             f"the load generator used {cpu / wall:.1f} of {cores} cores",
             "fewer sessions, or run dbdyno on another machine than the engine",
         )
+    if (spent := client_cost.told(measures)) is not None:
+        yield _warning("client CPU", spent, "it is part of every latency; where it differs, so do the clients")
     lost = sum(block.report["reconnects"] for block in blocks)
     if lost:
         yield _warning(

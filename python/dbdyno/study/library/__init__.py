@@ -7,10 +7,13 @@ import difflib
 from dbdyno.errors import PlanError
 from dbdyno.study.library import (
     batch_split,
+    bind_variables,
     buffer_cache,
     builds,
     checksum,
     data_growth,
+    drivers,
+    fetch_size,
     flash_log,
     flash_log_tail,
     gather_statistics,
@@ -50,6 +53,9 @@ STUDIES: dict[str, Study] = {
         gather_statistics,
         batch_split,
         temp_device,
+        bind_variables,
+        fetch_size,
+        drivers,
     )
 }
 

@@ -33,7 +33,7 @@ DESIGNS = ("every-combination", ONE_AT_A_TIME)
 ARM = "arm"
 """The factor that the plan's own arms are, where it has factors beside them."""
 _TABLES = ("settings", "variables", "parameters")
-_OWN = ("sessions", "rate_per_s", "protocol")
+_OWN = ("sessions", "rate_per_s", "protocol", "statement_mode", "client", "fetch_size")
 _NAME_LONGEST = 60
 
 
@@ -145,7 +145,7 @@ class _Factor:
                 f'a level is a table such as {{name = "small", work_mem = "4MB"}}, found {value!r}'[:160], "levels"
             )
         allowed = tuple(key for key in keys.ARM if key.name != "against")
-        own = self.reader.check(value, allowed, "factor", self.at)
+        own = self.reader.arm_values(self.reader.check(value, allowed, "factor", self.at), "factor", self.at)
         return Level(**own, levels={self.name: own["name"]})
 
     def plain(self, value: Any) -> Level:
@@ -161,8 +161,12 @@ class _Factor:
             return Level("1 session" if value == 1 else f"{word} sessions", sessions=int(value), levels=levels)
         if self.kind == "rate_per_s":
             return Level(f"{word}/s", rate_per_s=float(value), levels=levels)
-        if self.kind == "protocol":
-            return Level(word, protocol=word, levels=levels)
+        if self.kind in ("protocol", "statement_mode"):
+            return Level(word, protocol=keys.STATEMENT_MODES.get(word, word), levels=levels)
+        if self.kind == "client":
+            return Level(word, client=word, levels=levels)
+        if self.kind == "fetch_size":
+            return Level(f"{word} rows", fetch_size=int(value), levels=levels)
         given = value if self.kind == "parameters" else word
         own: dict[str, Any] = {self.kind: {self.key: given}}
         return Level(f"{self.name} {word}", **own, levels=levels)

@@ -21,18 +21,8 @@ _NAME_LONGEST = 60
 
 _DICTS = ("settings", "parameters", "variables", "levels")
 _OWN = (
-    "sessions",
-    "rate_per_s",
-    "protocol",
-    "dsn",
-    "server",
-    "scripts",
-    "before_sql",
-    "after_sql",
-    "description",
-    "command",
-    "cold",
-    "warmup_transactions",
+    *("sessions", "rate_per_s", "protocol", "dsn", "server", "client", "fetch_size"),
+    *("scripts", "before_sql", "after_sql", "description", "command", "cold", "warmup_transactions"),
 )
 
 
@@ -49,6 +39,8 @@ class Level:
     protocol: str | None = None
     dsn: str | None = None
     server: Server | None = None
+    client: str | list[str] | None = None
+    fetch_size: int | None = None
     scripts: list[Script] | None = None
     before_sql: list[str] = field(default_factory=list)
     after_sql: list[str] = field(default_factory=list)

@@ -196,7 +196,7 @@ class _Reader:
             )
         if len(tables) > keys.ARMS_MOST:
             self.fail(f"{len(tables)} arms; a plan has at most {keys.ARMS_MOST}", "arm", "", keys.ARMS_MOST)
-        arms = [Arm(**self.check(t, keys.ARM, "arm", at)) for at, t in enumerate(tables)]
+        arms = [Arm(**self.arm_values(self.check(t, keys.ARM, "arm", at), "arm", at)) for at, t in enumerate(tables)]
         seen: set[str] = set()
         for at, arm in enumerate(arms):
             if arm.name in seen:
@@ -212,6 +212,19 @@ class _Reader:
             if arm.against is not None and arm.against not in seen:
                 self.fail(f"no arm is named {arm.against!r}", "arm", "against", at)
         return arms
+
+    def arm_values(self, own: dict[str, Any], where: str, at: int) -> dict[str, Any]:
+        """An arm's values as `Arm` has them: one way of sending statements, a program's place beside the plan."""
+        if "statement_mode" in own:
+            if "protocol" in own:
+                self.fail("give protocol or statement_mode, not both", where, "statement_mode", at)
+            own["protocol"] = keys.STATEMENT_MODES[own.pop("statement_mode")]
+        client = own.get("client")
+        if client is not None and not (client and all(word.strip() for word in client[:1])):
+            self.fail(f"{_dotted(where, 'client')} is empty", where, "client", at)
+        if isinstance(client, list) and "/" in client[0]:
+            own["client"] = [str(self.path.parent.absolute() / client[0]), *client[1:]]
+        return own
 
     def check(self, table: dict[str, Any], allowed: tuple[keys.Key, ...], where: str, at: int) -> dict[str, Any]:
         """The table's values in the form of the plan; fails at the first wrong one."""

@@ -34,6 +34,8 @@ ARMS_MOST = 256
 SLICES_MOST = 100_000
 """Slices of all arms in a block."""
 
+STATEMENT_MODES = {"literals": "simple", "binds": "extended", "prepared": "prepared"}
+"""How a driver sends a statement, and what that is as a protocol."""
 KINDS = ("commit-loop", "update-loop", "key-lookup", "scan-jobs", "sort", "mock")
 
 TOP = (
@@ -303,6 +305,9 @@ ARM = (
     Key("rate_per_s", "float", "another rate", None, low=0.001, high=RATE_MOST),
     Key("dsn", "str", "another engine", None),
     Key("protocol", "str", "another protocol", None, choices=("prepared", "extended", "simple")),
+    Key("statement_mode", "str", "protocol in the words of drivers", None, choices=tuple(STATEMENT_MODES)),
+    Key("client", "client", "the program that runs its load: a built-in one by name, or your own as a list of words"),
+    Key("fetch_size", "int", "rows that the client takes at a time (default: all)", None, low=1, high=10_000_000),
     Key("variables", "words", "other values for the scripts' :variables", None),
     Key("cold", "bool", "its turns begin with its embedded server restarted and nothing of its data in memory", None),
     Key("command", "str", "another command than the workload's", None),
@@ -363,6 +368,7 @@ TYPE_WORDS = {
     "values": "a table of strings, numbers and truth values",
     "scripts": 'a list of scripts such as [{file = "a.sql"}]',
     "server": 'a table such as {bindir = "/opt/pg18/bin"}',
+    "client": 'a name such as "psycopg", or the words of a command such as ["java", "-jar", "client.jar"]',
 }
 
 
@@ -398,6 +404,6 @@ def matches(key: Key, value: Any) -> bool:
     simple = {"str": str, "int": int, "float": (int, float), "duration": str, "scripts": list, "server": dict}
     if key.type in simple:
         return isinstance(value, simple[key.type])  # type: ignore[arg-type]
-    if key.type == "texts":
+    if key.type in ("texts", "client"):
         return isinstance(value, str) or (isinstance(value, list) and all(isinstance(v, str) for v in value))
     return isinstance(value, dict) and all(isinstance(v, str | int | float | bool) for v in value.values())

@@ -107,8 +107,9 @@ class Arm:
     the typed workload that differ here, `variables` those of the scripts; `against` names the arm it
     is compared with: the first where it is `None`, none where it is the arm itself; `server` is one of
     its own; with `cold` each of its turns begins with nothing of its data in memory; `command` stands
-    for the workload's, `warmup_transactions` (on a model) for the schedule's; `levels` says which level
-    of each of the plan's factors it stands for."""
+    for the workload's, `warmup_transactions` (on a model) for the schedule's; `client` is an external program that
+    runs its load, by name or by its words, and `fetch_size` how many rows that takes at a time; `levels` says which
+    level of each of the plan's factors it stands for."""
 
     name: str
     description: str = ""
@@ -127,6 +128,8 @@ class Arm:
     command: str | None = None
     cold: bool = False
     warmup_transactions: int | None = None
+    client: str | list[str] | None = None
+    fetch_size: int | None = None
     levels: dict[str, str] = field(default_factory=dict)
 
 

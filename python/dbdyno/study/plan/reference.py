@@ -53,11 +53,12 @@ most {slices} slices in a block.
   `"1.5s"`, `"2min"`.
 - A setting may be a string, a number or a truth value:
   `{work_mem = "64MB", jit = false, commit_delay = 200}`.
-- `[[factor]]` stands for arms: what differs, with a list of its levels. `sessions`, `rate_per_s` and `protocol` are
-  those of an arm, `variables.NAME` is `:NAME` in the scripts, `parameters.NAME` one of a typed workload, and any other
-  name is a setting: `work_mem = ["4MB", "64MB"]`. With `name` and `levels = [{name = "small", ...}, ...]` a level may
-  be anything that an arm may have. Several factors make every combination of their levels, at most {factors} arms; or
-  see `design`. What the levels say: [how to find the knee](../how-to/find-the-knee.md).
+- `[[factor]]` stands for arms: what differs, with a list of its levels. `sessions`, `rate_per_s`, `protocol`,
+  `statement_mode`, `client` and `fetch_size` are those of an arm, `variables.NAME` is `:NAME` in the scripts,
+  `parameters.NAME` one of a typed workload, and any other name is a setting: `work_mem = ["4MB", "64MB"]`. With `name`
+  and `levels = [{name = "small", ...}, ...]` a level may be anything that an arm may have. Several factors make every
+  combination of their levels, at most {factors} arms; or see `design`. What the levels say:
+  [how to find the knee](../how-to/find-the-knee.md).
 - File names of scripts are relative to the plan's folder. The scripts' language:
   [scripts.md](scripts.md).
 - How the arms take turns follows from how they differ: see

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dbdyno.study.run.progress import Progress
 
 BLOCK_TRIES = 3
-"""How often a block is run before somebody else's changes end the run."""
+"""How often a block is run before what disturbs it ends the run."""
 THREADS_MOST = 8
 
 
@@ -63,25 +63,27 @@ class Runner:
 
     def _block(self, planned: PlannedBlock) -> None:
         """Runs a block; one that does not count, through no fault of its arms, is run again."""
+        why = ""
         for again in range(BLOCK_TRIES):
             try:
-                self._try_block(planned, again)
+                self._try_block(planned, why)
             except AgainError as error:
                 if again == BLOCK_TRIES - 1:
                     raise
+                why = error.message
                 self.progress.note(f"block {planned.index} is run again: {error.message}")
             else:
                 return
 
-    def _try_block(self, planned: PlannedBlock, again: int) -> None:
+    def _try_block(self, planned: PlannedBlock, why: str) -> None:
         recorder = self._recorder(planned)
         step_ns, started = self.clock.step_ns(), self.clock.now_ns()
         with self.bench.watch(recorder):
             turns = self._turns(planned, recorder)
             recorder.started_ns = recorder.started_ns or started
             recorder.ended_ns = recorder.ended_ns or self.clock.now_ns()
-        if again:
-            recorder.marks.append("run again: a setting was changed in between")
+        if why:
+            recorder.marks.append(f"run again: {why}")
         report = {**joined(recorder.reports), **recorder.own, STEP: step_ns}
         self._keep(recorder, turns, report)
         if planned.kind == "warmup" or planned.index == 0:

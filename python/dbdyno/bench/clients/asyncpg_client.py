@@ -1,0 +1,193 @@
+"""The client asyncpg: a coroutine for each session in one loop. `prepared` keeps its statements, `binds` prepares each
+time anew, `literals` sends text. With a fetch size a query is read through a cursor in a transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import asyncpg
+
+from dbdyno.bench.clients import stream
+from dbdyno.bench.clients.harness import Job, Seat, Serving, Statement, clock_ns, serve_with
+from dbdyno.bench.clients.stream import LAYOUT, MARK
+
+
+class AsyncpgSession:
+    """One connection; only `serve` of this file knows its coroutines."""
+
+    def __init__(self, job: Job, connection: Any) -> None:
+        self.job, self.connection = job, connection
+        self.kept: dict[int, Any] = {}
+
+    async def query(self, number: int, values: list[Any]) -> int:
+        """Runs a statement and takes its rows."""
+        statement, connection = self.job.statements[number], self.connection
+        if self.job.mode == "literals":
+            text, values = statement.literal(values), []
+            if not (self.job.fetch_size and statement.query):
+                return await self._text(statement, text)
+            return await self._fetched(await connection.prepare(text), values)
+        ready = self.kept.get(number)
+        if ready is None:
+            ready = await connection.prepare(_numbered(statement), name="" if self.job.mode == "binds" else None)
+            if self.job.mode == "prepared":
+                self.kept[number] = ready
+        values = _typed(ready, values)
+        if self.job.fetch_size and statement.query:
+            return await self._fetched(ready, values)
+        rows = await ready.fetch(*values)
+        return len(rows) if statement.query else _changed(ready.get_statusmsg())
+
+    async def _text(self, statement: Statement, text: str) -> int:
+        """A text without values: rows come only by a statement of their own."""
+        if statement.query:
+            return len(await self.connection.fetch(text))
+        return _changed(await self.connection.execute(text))
+
+    async def _fetched(self, ready: Any, values: list[Any]) -> int:
+        size, count = self.job.fetch_size or 1, 0
+        inside = self.connection.is_in_transaction()
+        if not inside:
+            await self.connection.execute("begin")
+        cursor = await ready.cursor(*values)
+        while rows := await cursor.fetch(size):
+            count += len(rows)
+            if len(rows) < size:
+                break
+        if not inside:
+            await self.connection.execute("commit")
+        return count
+
+    async def recover(self) -> bool:
+        """Rolls back what is open."""
+        if self.connection.is_closed():
+            return False
+        if self.connection.is_in_transaction():
+            await self.connection.execute("rollback")
+        return True
+
+
+def _numbered(statement: Statement) -> str:
+    return statement.text(lambda number: f"${number}")
+
+
+def _typed(ready: Any, values: list[Any]) -> list[Any]:
+    """asyncpg encodes by the server's types: text for text, numbers for numbers."""
+    return [
+        str(value) if value is not None and parameter.kind == "scalar" and parameter.name in _TEXTS else value
+        for value, parameter in zip(values, ready.get_parameters(), strict=True)
+    ]
+
+
+_TEXTS = ("text", "varchar", "bpchar", "name", "unknown")
+
+
+def _changed(status: str) -> int:
+    """Rows in what the server says of a command, such as 'UPDATE 3'."""
+    last = (status or "").rpartition(" ")[2]
+    return int(last) if last.isdigit() else 0
+
+
+class AsyncServing(Serving):
+    """Serves with coroutines instead of threads."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        opened: Any = self.open_now
+        super().__init__(f"asyncpg {asyncpg.__version__}", opened, code_of)
+
+    def open_now(self, job: Job) -> AsyncpgSession:
+        """Opens a session."""
+        return self.loop.run_until_complete(self.open_session(job))
+
+    async def open_session(self, job: Job) -> AsyncpgSession:
+        """Connects by libpq's variables, and prepares the session."""
+        kept = 0 if job.mode != "prepared" else 100
+        connection = await asyncpg.connect(statement_cache_size=kept, **_connection())
+        for sql in job.before():
+            await connection.execute(sql)
+        return AsyncpgSession(job, connection)
+
+    def close(self) -> None:
+        """Closes the sessions."""
+        for seat in self.seats:
+            self.loop.run_until_complete(seat.session.connection.close())  # type: ignore[attr-defined]
+        self.seats = []
+        super().close()
+
+    def slice(self, message: dict[str, Any]) -> None:
+        """Runs one slice and writes its end."""
+        began = clock_ns()
+        calls = self.shares(message, began)
+        done = self.loop.run_until_complete(self.together([self.turn_of(*call) for call in calls]))
+        self.end_slice(message, began, done)
+
+    async def together(self, turns: list[Any]) -> int:
+        """All sessions at once; how many transactions they ran."""
+        return sum(await asyncio.gather(*turns))
+
+    async def turn_of(self, seat: Seat, number: int, until_ns: int | None, most: int | None) -> int:
+        """One session's part of a slice."""
+        rows: list[bytes] = []
+        now, count = clock_ns(), 0
+        while now < until_ns if until_ns is not None else count < (most or 0):
+            script, steps = seat.next()
+            count += 1
+            now = await self.transaction_of(seat, number, script, steps, now, rows)
+        self.flush(rows)
+        return count
+
+    async def transaction_of(
+        self, seat: Seat, number: int, script: int, steps: list[Any], now: int, rows: list[bytes]
+    ) -> int:
+        """Runs one transaction and appends its rows; when it ended."""
+        assert self.job is not None
+        single, began, got, code, own = self.job.single[script], now, -1, b"", seat.number
+        for statement, values in steps:
+            if statement is None:
+                await asyncio.sleep(values[0] / 1e6)
+                now = clock_ns()
+                continue
+            begun = now
+            try:
+                got = await seat.session.query(statement, values)  # type: ignore[attr-defined]
+                now = clock_ns()
+            except Exception as error:
+                now = clock_ns()
+                got, code = -1, self.failed(seat, number, statement, error)
+            if not single:
+                rows.append(
+                    LAYOUT.pack(stream.STATEMENT, MARK, own, number, statement, 0, begun, now - begun, got, code)
+                )
+            if code:
+                break
+        only = got if single else -1
+        rows.append(LAYOUT.pack(stream.TRANSACTION, MARK, own, number, script, 0, began, now - began, only, code))
+        if code:
+            if not await seat.session.recover():  # type: ignore[misc]
+                seat.session = await self.open_session(self.job)  # type: ignore[assignment]
+                self.lost += 1
+            now = clock_ns()
+        return now
+
+
+def _connection() -> dict[str, Any]:
+    """What asyncpg does not take from libpq's variables itself."""
+    own: dict[str, str] = {"application_name": os.environ.get("PGAPPNAME", "")}
+    for word in os.environ.get("PGOPTIONS", "").replace("-c ", "-c").split():
+        name, _, value = word.removeprefix("-c").partition("=")
+        if name and value:
+            own[name] = value
+    return {"server_settings": {name: value for name, value in own.items() if value}}
+
+
+def code_of(error: BaseException) -> str:
+    """The SQLSTATE of an error."""
+    lost = isinstance(error, OSError | asyncpg.InterfaceError)
+    return getattr(error, "sqlstate", None) or ("" if lost else "XX000")
+
+
+if __name__ == "__main__":
+    serve_with(AsyncServing(), code_of)

@@ -1,0 +1,145 @@
+"""The built-in clients: one row each. A new one is a file beside this, and a row here.
+
+`make setup-clients` installs what they need into the clone: Python packages into .venv, the rest below target/clients.
+DBDYNO_CLIENTS names another folder for the rest.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dbdyno.errors import PlanError
+from dbdyno.processes import find_program, python_command, python_environment
+
+HERE = Path(__file__).resolve().parent
+INSTALL = "make setup-clients"
+
+
+@dataclass(frozen=True)
+class Started:
+    """How a client is started: its words, and what its environment needs beside the connection."""
+
+    command: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Builtin:
+    """A client that comes with dbdyno. `missing` says what is not there, `started` how it runs where nothing is."""
+
+    name: str
+    what: str
+    missing: Callable[[], str | None]
+    started: Callable[[], Started]
+    frames: bool = False
+    """Each row becomes part of a data frame; else rows are taken one by one."""
+
+
+def place() -> Path:
+    """The folder of what is no Python package: drivers and compiled classes."""
+    own = os.environ.get("DBDYNO_CLIENTS")
+    return Path(own).absolute() if own else HERE.parents[3] / "target" / "clients"
+
+
+def _python(name: str, what: str, module: str, packages: Sequence[str], *words: str, frames: bool = False) -> Builtin:
+    def missing() -> str | None:
+        gone = [package for package in packages if importlib.util.find_spec(package) is None]
+        return f"the package {', '.join(gone)} is not installed" if gone else None
+
+    def started() -> Started:
+        return Started(python_command(f"dbdyno.bench.clients.{module}", *words), python_environment())
+
+    return Builtin(name, what, missing, started, frames)
+
+
+def _jar() -> Path | None:
+    return next(iter(sorted(place().glob("java/postgresql-*.jar"))), None)
+
+
+def _no_java() -> str | None:
+    if find_program("java") is None:
+        return "there is no program java on PATH"
+    return None if _jar() and (place() / "java" / "Jdbc.class").exists() else "pgjdbc and its client are not set up"
+
+
+def _java() -> Started:
+    classes = os.pathsep.join(map(str, (place() / "java", _jar())))
+    # One collector thread, and compiled code soon: the client shares its cores with the server.
+    return Started([str(find_program("java")), "-XX:+UseSerialGC", "-Xshare:auto", "-cp", classes, "Jdbc"])
+
+
+def _no_node() -> str | None:
+    if find_program("node") is None:
+        return "there is no program node on PATH"
+    return None if (place() / "node" / "node_modules" / "pg").exists() else "node-postgres is not set up"
+
+
+def _node() -> Started:
+    modules = {"NODE_PATH": str(place() / "node" / "node_modules")}
+    return Started([str(find_program("node")), str(HERE / "node_postgres.cjs")], modules)
+
+
+_FRAMES = "frames"
+_ROWS = (
+    _python("psycopg", "psycopg 3, rows as tuples", "psycopg_client", ["psycopg"]),
+    _python("asyncpg", "asyncpg, rows as records", "asyncpg_client", ["asyncpg"]),
+    Builtin("jdbc", "pgjdbc on Java, every column read", _no_java, _java),
+    Builtin("node-postgres", "node-postgres, rows as objects", _no_node, _node),
+    _python(
+        "pandas", "pandas over psycopg: rows into a data frame", _FRAMES, ["pandas", "psycopg"], "pandas", frames=True
+    ),
+    _python(
+        "connectorx",
+        "ConnectorX into a pandas data frame; it connects for each query",
+        _FRAMES,
+        ["connectorx", "pandas"],
+        "connectorx",
+        frames=True,
+    ),
+    _python(
+        "adbc",
+        "ADBC into a pandas data frame by way of Arrow",
+        _FRAMES,
+        ["adbc_driver_postgresql", "pandas", "pyarrow"],
+        "adbc",
+        frames=True,
+    ),
+    _python(
+        "polars",
+        "polars over ADBC",
+        _FRAMES,
+        ["polars", "adbc_driver_postgresql", "pyarrow"],
+        "polars",
+        frames=True,
+    ),
+)
+BUILTIN: Mapping[str, Builtin] = {row.name: row for row in _ROWS}
+
+
+def found(client: str | Sequence[str], folder: Path, where: str) -> Started:
+    """How a client is started: a built-in one by its name, any other by its words. `folder` is where a relative path
+    of its program begins. Raises `PlanError` for one that is unknown or not installed."""
+    if not isinstance(client, str):
+        return Started([_program(client[0], folder, where), *client[1:]])
+    row = BUILTIN.get(client)
+    if row is None:
+        raise PlanError(
+            f"there is no client {client!r}",
+            where=where,
+            next_step=f"one of {', '.join(BUILTIN)}, or a command as a list of words; `dbdyno client list` shows them",
+        )
+    if (gone := row.missing()) is not None:
+        raise PlanError(f"the client {client} cannot run: {gone}", where=where, next_step=f"install it: {INSTALL}")
+    return row.started()
+
+
+def _program(word: str, folder: Path, where: str) -> str:
+    """The program by its whole path: a name is looked for on PATH, never in the current folder."""
+    program = folder.absolute() / word if "/" in word else find_program(word)
+    if program is None or not os.access(program, os.X_OK) or program.is_dir():
+        raise PlanError(f"there is no program {word!r}", where=where, next_step="install it, or name its path")
+    return str(program)

@@ -1,0 +1,287 @@
+"""Whether a client keeps to the protocol: what each check asks for, and what came. It changes nothing on the server.
+
+Checks run one after the other on one process; after one that failed the next begins with a new process.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.bench.clients import stream
+from dbdyno.bench.clients.job import Job
+from dbdyno.bench.clients.load import ClientArm
+from dbdyno.bench.clients.process import END_S, ClientError
+from dbdyno.errors import Error
+
+if TYPE_CHECKING:
+    from dbdyno.bench.clients.reader import Records
+    from dbdyno.core_types import LoadArm
+
+Held, Failed, Told = "ok", "failed", "told"
+LATE_S = 1.0
+"""How much longer than asked a slice of short statements may take."""
+COST_S = 1.0
+SLICE_NS = 50_000_000
+SESSIONS = 3
+MODES = {"literals": "simple", "binds": "extended", "prepared": "prepared"}
+VALUES = {"number": "4711", "word": "o'clock %s ?"}
+ASKED = (
+    "\\set nothing null\nselect 1 where :number::bigint = 4711 and :word::text = 'o''clock %s ?'"
+    " and :nothing::text is null;"
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One check: `ok`, `failed`, or `told` where a figure has no right or wrong."""
+
+    check: str
+    verdict: str
+    detail: str
+
+
+class WrongError(Error):
+    """What came is not what was asked for."""
+
+
+class Examined:
+    """A client under test, on a server. `connection` is that of a load's specification; `mark` tells its sessions on
+    the server; `alive` counts those."""
+
+    def __init__(self, arm: ClientArm, alive: Callable[[], int]) -> None:
+        self.arm, self.alive, self.slice = arm, alive, 0
+
+    def job(self, script: str, protocol: str = "prepared", fetch_size: int | None = None, **own: Any) -> None:
+        """Gives it another job."""
+        from dbdyno import _core
+
+        base = self.arm.job.arm
+        arm: LoadArm = {
+            **base,
+            "protocol": protocol,
+            "sessions": 1,
+            "session_sql": [],
+            "statement_timeout_ms": None,
+            "variables": {},
+            **own,  # type: ignore[typeddict-item]
+            "scripts": [{"name": "check", "text": script}],
+        }
+        self.arm.disconnect()
+        self.arm.job = Job(arm, _core.Drawer(arm, 7), fetch_size)
+        self.arm.connect()
+        self.arm.draw()
+
+    def run(self, transactions: int | None = None, length_ns: int | None = None) -> tuple[stream.Record, Records]:
+        """One slice of it."""
+        self.slice += 1
+        return self.arm.turn(self.slice, length_ns, transactions)
+
+    def rows(self, script: str, *, protocol: str = "prepared", fetch_size: int | None = None, **own: Any) -> list[int]:
+        """The rows of three transactions of one statement."""
+        self.job(script, protocol, fetch_size, **own)
+        return [int(rows) for rows in _whole(self.run(3)[1])["rows"]]
+
+    def codes(self, script: str, count: int, **own: Any) -> list[str]:
+        """The error codes of transactions."""
+        self.job(script, **own)
+        return [code.decode() for code in _whole(self.run(count)[1])["code"]]
+
+
+def _whole(records: Records) -> Records:
+    whole: Records = records[records["kind"] == stream.TRANSACTION]
+    return whole
+
+
+def _same(what: str, found: object, expected: object) -> None:
+    if found != expected:
+        raise WrongError(f"{what}: expected {expected}, found {found}")
+
+
+def greets(own: Examined) -> str:
+    """It starts, says which version of the protocol it speaks, and takes the right clock."""
+    began = time.monotonic()
+    return f"{own.arm.start().about or 'without a name'}, after {time.monotonic() - began:.2f} s"
+
+
+def counts(own: Examined) -> str:
+    """A slice of so many transactions has exactly those."""
+    own.job("select 1;")
+    for count in (1, 7, 1):
+        own.run(count)
+    return "slices of 1, 7 and 1 transactions"
+
+
+def ends(own: Examined) -> str:
+    """A slice of some time ends when it is over."""
+    own.job("select 1;")
+    longest = max(own.run(length_ns=SLICE_NS)[0].elapsed_ns for _ in range(3))
+    if longest > SLICE_NS + LATE_S * 1e9 or longest < SLICE_NS:
+        raise WrongError(f"slices of {SLICE_NS / 1e6:g} ms took up to {longest / 1e6:.0f} ms")
+    return f"slices of {SLICE_NS / 1e6:g} ms took up to {longest / 1e6:.1f} ms"
+
+
+def counts_rows(own: Examined) -> str:
+    """The rows of a query are all taken and counted; none are 0."""
+    _same("rows of a query without any", own.rows("select 1 where false;"), [0, 0, 0])
+    _same("rows of a query", own.rows("select i, 'x' from generate_series(1, 250) i;"), [250] * 3)
+    return "0 and 250 rows"
+
+
+def fetches(own: Examined) -> str:
+    """With a fetch size the rows are the same."""
+    query = "select i, 'x' from generate_series(1, 250) i;"
+    for size in (1, 100, 250, 1000):
+        _same(f"rows with fetch size {size}", own.rows(query, fetch_size=size), [250] * 3)
+    return "250 rows by 1, 100, 250 and 1,000"
+
+
+def takes_values(own: Examined) -> str:
+    """Numbers, text with quotes and signs, and NULL arrive in each way of sending statements."""
+    for mode, protocol in MODES.items():
+        _same(f"rows with {mode}", own.rows(ASKED, protocol=protocol, variables=VALUES), [1, 1, 1])
+    return ", ".join(MODES)
+
+
+def tells_errors(own: Examined) -> str:
+    """A failed statement has its SQLSTATE, and the next transaction is not touched by it."""
+    _same("division by zero", own.codes("select 1 / 0;", 2), ["22012", "22012"])
+    _same("no such table", own.codes("select * from dbdyno_no_such_table;", 1), ["42P01"])
+    _same("an error in a transaction", own.codes("begin;\nselect 1 / 0;\nend;", 2), ["22012", "22012"])
+    _same("after errors", own.codes("select 1;", 2), ["", ""])
+    return "22012, 42P01; in a transaction, too"
+
+
+def writes_statements(own: Examined) -> str:
+    """A script of several statements has a record for each, before that of its transaction."""
+    own.job("begin;\nselect 1;\nend;")
+    kinds = [int(kind) for kind in own.run(2)[1]["kind"]]
+    _same("kinds of records", kinds, [stream.STATEMENT] * 3 + [stream.TRANSACTION] + [stream.STATEMENT] * 3 + [4])
+    return "begin, statement, end, transaction"
+
+
+def keeps_sessions(own: Examined) -> str:
+    """Sessions are as many connections at once, each with work of its own."""
+    own.job("select 1 where :client_id >= 0;", sessions=SESSIONS)
+    _same("connections on the server", own.alive(), SESSIONS)
+    found = sorted(set(_whole(own.run(length_ns=SLICE_NS)[1])["session"].tolist()))
+    _same("sessions at work", found, list(range(SESSIONS)))
+    own.run(SESSIONS + 1)
+    return f"{SESSIONS} sessions, each at work"
+
+
+def prepares_sessions(own: Examined) -> str:
+    """What each session runs first is in effect, the limit of statements too."""
+    sql = ["set work_mem = '3MB'"]
+    query = "select 1 where current_setting('work_mem') = '3MB';"
+    _same("a setting of the session", own.rows(query, session_sql=sql), [1] * 3)
+    _same("the limit of statements", own.codes("select pg_sleep(5);", 1, statement_timeout_ms=50), ["57014"])
+    return "settings and statement_timeout"
+
+
+def closes(own: Examined) -> str:
+    """It closes its sessions when told, and opens others."""
+    own.job("select 1;")
+    own.arm.disconnect()
+    if own.arm.process is None:
+        raise WrongError("it did not answer to close")
+    deadline = time.monotonic() + END_S
+    while own.alive() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    _same("connections on the server", own.alive(), 0)
+    own.arm.connect()
+    own.arm.draw()
+    own.run(1)
+    return "closed and opened again"
+
+
+def ends_with_stdin(own: Examined) -> str:
+    """At the end of its stdin it ends by itself, with exit 0."""
+    own.job("select 1;")
+    process = own.arm.process
+    assert process is not None
+    began = time.monotonic()
+    willing = process.end()
+    took, code = time.monotonic() - began, process.process.returncode
+    own.arm.process, own.arm.open = None, False
+    if not willing:
+        raise WrongError(f"still ran {END_S:g} s after its stdin ended")
+    _same("exit", code, 0)
+    return f"after {took:.2f} s"
+
+
+def stops(own: Examined) -> str:
+    """A signal ends it in the middle of a statement, and its session on the server."""
+    own.job("select pg_sleep(20);")
+    process = own.arm.process
+    assert process is not None
+    process.send(b'{"do":"slice","slice":1,"length_ns":1000000,"transactions":null}\n')
+    time.sleep(0.2)
+    began = time.monotonic()
+    process.process.terminate()
+    while process.process.poll() is None and time.monotonic() - began < END_S:
+        time.sleep(0.02)
+    took, alive = time.monotonic() - began, process.process.returncode is None
+    own.arm.kill()
+    if alive:
+        raise WrongError(f"still ran {END_S:g} s after SIGTERM")
+    while own.alive() and time.monotonic() - began < 2 * END_S:
+        time.sleep(0.1)
+    _same("connections on the server", own.alive(), 0)
+    return f"after {took:.2f} s"
+
+
+def cost(own: Examined) -> str:
+    """What `select 1` costs by this client: the least that an operation can take."""
+    own.job("select 1;")
+    own.run(length_ns=SLICE_NS)
+    process = own.arm.process
+    assert process is not None
+    before = process.cpu_ns()
+    end, records = own.run(length_ns=round(COST_S * 1e9))
+    used, whole = process.cpu_ns() - before, _whole(records)
+    median = statistics.median(whole["elapsed_ns"].tolist()) / 1e3
+    each = used / 1e3 / len(whole)
+    return f"{len(whole) * 1e9 / end.elapsed_ns:,.0f}/s, median {median:.0f} us, {each:.0f} us of CPU each"
+
+
+CHECKS: dict[str, Callable[[Examined], str]] = {
+    "starts": greets,
+    "runs so many transactions": counts,
+    "ends slices in time": ends,
+    "counts rows": counts_rows,
+    "honours the fetch size": fetches,
+    "sends values": takes_values,
+    "tells errors": tells_errors,
+    "tells statements": writes_statements,
+    "keeps sessions": keeps_sessions,
+    "prepares sessions": prepares_sessions,
+    "closes sessions": closes,
+    "ends with its stdin": ends_with_stdin,
+    "stops": stops,
+    "cost of `select 1`": cost,
+}
+
+
+def examined(own: Examined) -> Iterator[Verdict]:
+    """Carries the checks out; one that failed because nothing starts ends them."""
+    try:
+        for name, check in CHECKS.items():
+            verdict = _checked(own, name, check)
+            yield verdict
+            if name == "starts" and verdict.verdict == Failed:
+                return
+    finally:
+        own.arm.end()
+
+
+def _checked(own: Examined, name: str, check: Callable[[Examined], str]) -> Verdict:
+    held = Verdict(name, Told if check is cost else Held, "")
+    try:
+        return replace(held, detail=check(own))
+    except (ClientError, WrongError) as error:
+        own.arm.kill()
+        return Verdict(name, Failed, error.message)

@@ -1,0 +1,142 @@
+"""Clients that put the rows of a query into a data frame, one way each: `python -P -m dbdyno.bench.clients.frames WAY`.
+
+An operation ends when the frame is there. What is no query (begin, an update) goes over psycopg, and so do values:
+these libraries are given text, with the values in it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from dbdyno.bench.clients.harness import Job, serve
+from dbdyno.bench.clients.psycopg_client import PsycopgSession, code_of
+
+Fetch = Callable[[str], int]
+End = Callable[[], None]
+
+
+class FrameSession:
+    """One connection of a library; one of psycopg beside it where there is something that is no query."""
+
+    def __init__(self, job: Job, way: Way) -> None:
+        self.job, self.way = job, way
+        own = way.shares_connection or not all(statement.query for statement in job.statements)
+        self.beside = PsycopgSession(job) if own else None
+        self.fetch, self.end = way.made(os.environ["DBDYNO_DSN"], job, self.beside)
+
+    def run(self, number: int, values: list[Any]) -> int:
+        """Runs a query into a frame; its rows."""
+        statement = self.job.statements[number]
+        if not statement.query and self.beside is not None:
+            return self.beside.run(number, values)
+        return self.fetch(statement.literal(values))
+
+    def recover(self) -> bool:
+        """Rolls back what is open."""
+        return self.beside is None or self.beside.recover()
+
+    def close(self) -> None:
+        """Says goodbye."""
+        self.end()
+        if self.beside is not None:
+            self.beside.close()
+
+
+def _pandas(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:
+    import pandas as pd
+
+    assert beside is not None
+    cursor = beside.connection.cursor()
+
+    def fetch(sql: str) -> int:
+        cursor.execute(sql.encode())
+        names = [column.name for column in cursor.description or ()]
+        return len(pd.DataFrame.from_records(cursor.fetchall(), columns=names))
+
+    return fetch, cursor.close
+
+
+def _connectorx(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:
+    import connectorx
+
+    if job.before():
+        raise ValueError("ConnectorX connects for each query: there is no session that settings could be in")
+    plain = dsn.partition("?")[0]  # it refuses options that it does not know
+    return lambda sql: len(connectorx.read_sql(plain, sql)), lambda: None
+
+
+def _adbc(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:
+    connection = _connected(dsn, job)
+    cursor = connection.cursor()
+
+    def fetch(sql: str) -> int:
+        cursor.execute(sql)
+        return len(cursor.fetch_arrow_table().to_pandas())
+
+    def end() -> None:
+        cursor.close()
+        connection.close()
+
+    return fetch, end
+
+
+def _polars(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:
+    import polars
+
+    connection = _connected(dsn, job)
+    return lambda sql: polars.read_database(sql, connection).height, connection.close
+
+
+def _connected(dsn: str, job: Job) -> Any:
+    """A connection of ADBC on which the session is prepared."""
+    import adbc_driver_postgresql.dbapi as adbc
+
+    connection: Any = adbc.connect(dsn, autocommit=True)
+    with connection.cursor() as cursor:
+        for sql in job.before():
+            cursor.execute(sql)
+    return connection
+
+
+@dataclass(frozen=True)
+class Way:
+    """How the rows become a frame: the package whose version says which, and whether it is psycopg's connection."""
+
+    made: Callable[[str, Job, PsycopgSession | None], tuple[Fetch, End]]
+    package: str
+    shares_connection: bool = False
+
+
+WAYS = {
+    "pandas": Way(_pandas, "pandas", True),
+    "connectorx": Way(_connectorx, "connectorx"),
+    "adbc": Way(_adbc, "adbc-driver-postgresql"),
+    "polars": Way(_polars, "polars"),
+}
+
+
+def own_code_of(error: BaseException) -> str:
+    """The SQLSTATE of an error, or of what caused it, where a library tells it."""
+    at: BaseException | None = error
+    while at is not None:
+        said = re.search(r"SQLSTATE:? ?([0-9A-Z]{5})", str(at))
+        if found := getattr(at, "sqlstate", None) or (said and said[1]):
+            return str(found)
+        at = at.__cause__ or at.__context__
+    return code_of(error) or "XX000"
+
+
+def main() -> None:
+    """Serves as the client that the first word names."""
+    way = WAYS[sys.argv[1]]
+    serve(f"{way.package} {version(way.package)}", lambda job: FrameSession(job, way), own_code_of)
+
+
+if __name__ == "__main__":
+    main()

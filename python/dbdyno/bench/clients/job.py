@@ -1,0 +1,85 @@
+"""What a client is told: one JSON object a line on its stdin. The statements' values are drawn here, so that a client
+needs no language of scripts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.bench.clients.stream import VERSION
+
+if TYPE_CHECKING:
+    from dbdyno import _core
+    from dbdyno.core_types import LoadArm
+
+MODES = {"simple": "literals", "extended": "binds", "prepared": "prepared"}
+"""How statements are sent: our words for a protocol, and those of clients."""
+DRAWN_MOST = 100_000
+"""Transactions that are drawn at once for all sessions of an arm."""
+DRAWN_EACH = 2_000
+_READS = re.compile(r"\s*(select|values|table|with)\b", re.I)
+_CHANGES = re.compile(r"\b(insert|update|delete|merge|into)\b", re.I)
+
+
+@dataclass(frozen=True)
+class Job:
+    """An arm for a client: what it runs and how."""
+
+    arm: LoadArm
+    drawer: _core.Drawer
+    fetch_size: int | None = None
+
+    @property
+    def sessions(self) -> int:
+        """How many there are."""
+        return self.arm["sessions"]
+
+    def line(self) -> bytes:
+        """The first line: everything that stays as it is."""
+        statements = [
+            {**statement, "query": is_query("".join(statement["pieces"]))} for statement in self.drawer.statements()
+        ]
+        return line(
+            {
+                "do": "job",
+                "protocol": VERSION,
+                "sessions": self.sessions,
+                "mode": MODES[self.arm.get("protocol") or "prepared"],
+                "fetch_size": self.fetch_size,
+                "statement_timeout_ms": self.arm.get("statement_timeout_ms"),
+                "session_sql": list(self.arm.get("session_sql", [])),
+                "scripts": self.drawer.scripts(),
+                "statements": statements,
+            }
+        )
+
+    def draw(self) -> bytes:
+        """The next transactions of each session; they go round in circles until others are drawn."""
+        count = min(DRAWN_EACH, max(1, DRAWN_MOST // self.sessions)) if self.drawer.varies() else 1
+        drawn = [self.drawer.draw(session, count) for session in range(self.sessions)]
+        return line(
+            {
+                "do": "draw",
+                "transactions": [
+                    [[one["script"], [[number, *values] for number, values in one["steps"]]] for one in own]
+                    for own in drawn
+                ],
+            }
+        )
+
+
+def is_query(sql: str) -> bool:
+    """Whether a statement returns rows and nothing else, so that a cursor may fetch them.
+
+    >>> is_query("select 1"), is_query("with x as (delete from t returning 1) select * from x"), is_query("commit")
+    (True, False, False)
+    """
+    return bool(_READS.match(sql)) and not _CHANGES.search(sql)
+
+
+def line(message: Mapping[str, Any]) -> bytes:
+    """A message as it is sent."""
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,303 @@
+"""The load of a plan in which arms name external clients: the same face as `_core.Load`, slice by slice.
+
+Our own load keeps the evidence and runs the arms that name no client. A client's operations are checked against what
+can be true of them and put into the same part, their times on the clock of all other evidence: a client takes
+CLOCK_MONOTONIC, which all processes of a host share, and one distance to the epoch holds for the whole run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from dbdyno.bench.clients import stream
+from dbdyno.bench.clients.job import Job, line
+from dbdyno.bench.clients.process import ANSWER_S, ClientError, ClientProcess, Stopped
+from dbdyno.bench.clients.reader import RECORD, Asked, Records, StreamError, refuse_lies
+from dbdyno.bench.clients.words import without_values
+
+if TYPE_CHECKING:
+    from dbdyno.core_types import ArmReport, ClientArmReport, LoadReport, LoadSpec
+
+Slice = tuple[int, int, int | None, int | None]
+"""Arm, number, length in ns or None, transactions or None."""
+CONNECT_S = 60.0
+CLOSE_S = 10.0
+CALL_KINDS = {"exec": 1, "begin": 2, "commit": 3, "rollback": 4}
+"""Places of kinds in the core's list; a transaction's is 0."""
+CODES_MOST = 250
+
+
+class ClientArm:
+    """An arm that a client runs: how it is started, and its process while there is one."""
+
+    def __init__(self, job: Job, command: Sequence[str], environment: Mapping[str, str], name: str) -> None:
+        self.job, self.command, self.environment, self.name = job, command, environment, name
+        self.secret: str | None = None
+        self.stopped = False
+        self.process: ClientProcess | None = None
+        self.open = self.drawn = False
+        timeout_ms = job.arm.get("statement_timeout_ms") or 0
+        self.answer_s = max(ANSWER_S, timeout_ms / 1000 + 10)
+
+    def start(self) -> ClientProcess:
+        """The process, started where there is none. Raises `ClientError`."""
+        if self.process is None:
+            self.process = ClientProcess(
+                self.command,
+                self.environment,
+                self.name,
+                secret=self.secret,
+                stopped=lambda: self.stopped,
+                answer_s=self.answer_s,
+            )
+            with self.held():
+                self.process.greet()
+        return self.process
+
+    def connect(self) -> None:
+        """Opens its sessions, where they are not open."""
+        process = self.start()
+        if self.open:
+            return
+        with self.held():
+            process.send(self.job.line())
+            process.wait(stream.READY, CONNECT_S)
+        self.open, self.drawn = True, False
+
+    def disconnect(self) -> None:
+        """Closes its sessions; the process goes on. One that cannot do so is ended."""
+        if self.process is None or not self.open:
+            return
+        self.open = False
+        with contextlib.suppress(ClientError, Stopped), self.held():
+            self.process.send(line({"do": "close"}))
+            self.process.wait(stream.CLOSED, CLOSE_S)
+
+    def draw(self) -> None:
+        """Gives it other transactions; before a slice, so that it is no part of one."""
+        if not self.drawn:
+            with self.held():
+                self.start().send(self.job.draw())
+            self.drawn = True
+
+    def turn(self, number: int, length_ns: int | None, transactions: int | None) -> tuple[stream.Record, Records]:
+        """Runs one slice: its end, and its operations."""
+        process, job = self.start(), self.job
+        asked = Asked(number, job.sessions, len(job.drawer.statements()), len(job.drawer.scripts()), transactions)
+        asked.sent_ns = time.monotonic_ns()
+        with self.held():
+            process.send(line({"do": "slice", "slice": number, "length_ns": length_ns, "transactions": transactions}))
+            end, parts = process.wait(stream.END, (length_ns or 0) / 1e9 + self.answer_s)
+            asked.heard_ns = time.monotonic_ns()
+            records = np.concatenate(parts) if parts else np.empty(0, RECORD)
+            if end.slice != number:
+                raise process.error(f"ended slice {end.slice} where slice {number} was asked for")
+            try:
+                refuse_lies(records, end, asked)
+            except StreamError as error:
+                raise process.error(f"its operations cannot be true: {error.message}") from error
+        return end, records
+
+    @contextlib.contextmanager
+    def held(self) -> Any:
+        """What fails in between ends the process: nothing that it still says can be trusted."""
+        try:
+            yield
+        except BaseException:
+            self.kill()
+            raise
+
+    def kill(self) -> None:
+        """Ends the process at once."""
+        process, self.process, self.open = self.process, None, False
+        if process is not None:
+            process.kill()
+
+    def end(self) -> None:
+        """Lets the process end, or ends it."""
+        process, self.process, self.open = self.process, None, False
+        if process is not None:
+            process.end()
+
+
+class Loads:
+    """Our own load, and external clients beside it; `clients` by the numbers of their arms."""
+
+    def __init__(self, spec: LoadSpec, clients: Mapping[int, ClientArm]) -> None:
+        from dbdyno import _core
+
+        self.core, self.clients, self.arms = _core.Load(spec), clients, len(spec["arms"])
+        self.names = {name: at for at, name in enumerate(self.core.statement_names())}
+        self.offset_ns = time.time_ns() - time.monotonic_ns()
+        self.count = 0
+
+    def connect(self, arm: int) -> None:
+        """Opens the sessions of an arm."""
+        if arm in self.clients:
+            with contextlib.suppress(Stopped):
+                self.clients[arm].connect()
+        else:
+            self.core.connect(arm)
+
+    def disconnect(self, arm: int) -> None:
+        """Closes the sessions of an arm."""
+        if arm in self.clients:
+            self.clients[arm].disconnect()
+        else:
+            self.core.disconnect(arm)
+
+    def begin_block(self, folder: Path, name: str) -> None:
+        """Opens the block's part; clients get other transactions."""
+        for client in self.clients.values():
+            client.drawn = False
+        self.core.begin_block(folder, name)
+
+    def end_block(self) -> int:
+        """Puts the block's part in place; its rows."""
+        return self.core.end_block()
+
+    def abandon_block(self) -> None:
+        """Gives the open block up."""
+        self.core.abandon_block()
+
+    def stop(self) -> None:
+        """Ends what runs soon; called from a signal handler."""
+        for client in self.clients.values():
+            client.stopped = True
+        self.core.stop()
+
+    def close(self) -> None:
+        """Ends the clients."""
+        for client in self.clients.values():
+            client.end()
+
+    def progress(self) -> int:
+        """Transactions so far."""
+        return self.core.progress() + self.count
+
+    def run(self, block: int, slices: Sequence[Slice]) -> LoadReport:
+        """Runs slices in their order. Raises `ClientError` where a client cannot go on or does not tell the truth."""
+        report = self._empty()
+        try:
+            for arm in dict.fromkeys(arm for arm, *_ in slices):
+                if arm in self.clients:
+                    self.clients[arm].connect()
+                    self.clients[arm].draw()
+            before = self._cpu_ns()
+            report["started_ns"] = self._now_ns()
+            for foreign, same in itertools.groupby(slices, key=lambda own: own[0] in self.clients):
+                if not foreign:
+                    _merge(report, self.core.run(block, list(same)))
+                    continue
+                for one in same:
+                    self._turn(report, block, one)
+            for at, used in self._cpu_ns().items():
+                own_ns = used - before.get(at, used)
+                report["cpu_ns"] += own_ns
+                cast("ClientArmReport", report["arms"][at])["client_cpu_ns"] = own_ns
+        except Stopped:
+            report["interrupted"] = True
+        report["ended_ns"] = self._now_ns()
+        return report
+
+    def _turn(self, report: LoadReport, block: int, one: Slice) -> None:
+        arm, number, length_ns, transactions = one
+        client = self.clients[arm]
+        end, records = client.turn(number, length_ns, transactions)
+        self._keep(arm, block, client, records)
+        own, whole = report["arms"][arm], records[records["kind"] == stream.TRANSACTION]
+        own["transactions"] += len(whole)
+        own["errors"] += int((whole["code"] != b"").sum())
+        own["busy_ns"] += _busy_ns(whole, end.started_ns, client.job.sessions)
+        report["reconnects"] += end.statement
+        if own["first_error"] is None and client.process is not None and client.process.errors:
+            code, text = next(iter(client.process.errors.items()))
+            own["first_error"] = without_values(code, text, client.job.arm["scripts"])
+        self.count += len(whole)
+
+    def _keep(self, arm: int, block: int, client: ClientArm, records: Records) -> None:
+        """Puts operations into the block's part."""
+        drawer = client.job.drawer
+        statements, scripts = drawer.statements(), drawer.scripts()
+        is_script = records["kind"] == stream.TRANSACTION
+        numbers = np.array([self.names[own["name"]] for own in statements] or [0])
+        whole = np.array([self.names[own["name"]] for own in scripts])
+        kinds = np.array([CALL_KINDS[own["kind"]] for own in statements] or [0])
+        number = records["statement"].astype(np.int64)
+        inner, outer = np.minimum(number, len(numbers) - 1), np.minimum(number, len(whole) - 1)
+        codes, places = np.unique(records["code"], return_inverse=True)
+        words = [code.decode("ascii") for code in codes if code][:CODES_MOST]
+        # The empty code sorts first, and is no error.
+        error = np.minimum(places + (0 if len(codes) and not codes[0] else 1), len(words)) if words else places * 0
+        columns = {
+            "slice": records["slice"],
+            "session": records["session"],
+            "statement": np.where(is_script, whole[outer], numbers[inner]),
+            "kind": np.where(is_script, 0, kinds[inner]),
+            "started_ns": records["started_ns"] + self.offset_ns,
+            "elapsed_ns": records["elapsed_ns"],
+            "rows": records["rows"],
+            "error": error,
+        }
+        self.core.add_calls(arm, block, {name: column.tolist() for name, column in columns.items()}, words)
+
+    def _cpu_ns(self) -> dict[int, int]:
+        """What each client has used of the CPU."""
+        return {at: own.process.cpu_ns() for at, own in self.clients.items() if own.process is not None}
+
+    def _now_ns(self) -> int:
+        return time.monotonic_ns() + self.offset_ns
+
+    def _empty(self) -> LoadReport:
+        now = self._now_ns()
+        return {
+            "started_ns": now,
+            "ended_ns": now,
+            "reconnects": 0,
+            "cpu_ns": 0,
+            "threads": len(self.clients),
+            "interrupted": False,
+            "arms": [_nothing(arm) for arm in range(self.arms)],
+            "error_codes": [],
+        }
+
+
+def _nothing(arm: int) -> ArmReport:
+    return {
+        "arm": arm,
+        "transactions": 0,
+        "errors": 0,
+        "retries": 0,
+        "skipped": 0,
+        "busy_ns": 0,
+        "lag_max_ns": 0,
+        "first_error": None,
+    }
+
+
+def _busy_ns(whole: Records, began_ns: int, sessions: int) -> int:
+    """Sum over sessions: end of its last transaction minus the slice's start."""
+    ends = np.zeros(sessions, np.int64)
+    np.maximum.at(ends, whole["session"], whole["started_ns"] + whole["elapsed_ns"])
+    return int((ends[ends > 0] - began_ns).sum())
+
+
+def _merge(report: LoadReport, more: LoadReport) -> None:
+    """Adds what our own load reports."""
+    report["reconnects"] += more["reconnects"]
+    report["cpu_ns"] += more["cpu_ns"]
+    report["threads"] = max(report["threads"], more["threads"])
+    report["interrupted"] |= more["interrupted"]
+    report["error_codes"] = more["error_codes"]
+    for own, given in zip(report["arms"], more["arms"], strict=True):
+        for name in ("transactions", "errors", "retries", "skipped", "busy_ns"):
+            own[name] += given[name]
+        own["lag_max_ns"] = max(own["lag_max_ns"], given["lag_max_ns"])
+        own["first_error"] = own["first_error"] or given["first_error"]

@@ -1,0 +1,248 @@
+"""A client as a process: started without a shell and with a clean environment, asked, listened to, and ended.
+
+It is the leader of a group of its own, so that whatever it starts ends with it. What it writes to stderr is kept in a
+file without a name, and its last line stands in errors, without the password of the connection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from dbdyno.bench.clients import stream
+from dbdyno.bench.clients.reader import Reader, Records, StreamError
+from dbdyno.bench.recorder import AgainError
+from dbdyno.dsn import sql_without_secrets
+from dbdyno.errors import TargetError
+
+START_S = 30.0
+"""From the start to the client's first record."""
+ANSWER_S = 60.0
+"""Silence after which a client counts as hung."""
+END_S = 5.0
+"""From a wish to end to the end."""
+STEP_S = 0.1
+SAID_MOST = 300
+RECORDS_MOST = 20_000_000
+"""Of one slice: 1 GB."""
+KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "LOGNAME")
+"""What a client sees of our environment."""
+_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+class ClientError(TargetError):
+    """A client that cannot be started, cannot go on, or does not keep to the protocol."""
+
+
+class ClientLostError(ClientError, AgainError):
+    """A client that died or hangs: the block is run again, with a new process."""
+
+
+class ClientProcess:
+    """One client that runs. `name` is for errors; `secret` is never told."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        name: str,
+        *,
+        secret: str | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+        answer_s: float = ANSWER_S,
+    ) -> None:
+        self.name, self.secret, self.stopped, self.answer_s = name, secret, stopped, answer_s
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115
+        kept = {key: os.environ[key] for key in KEPT if key in os.environ}
+        try:
+            self.process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self.said,
+                env={**kept, **environment},
+                start_new_session=True,
+            )
+        except OSError as error:
+            self.said.close()
+            raise self.error(
+                f"cannot be started: {error.strerror}", "`dbdyno client list` shows what is there"
+            ) from error
+        assert self.process.stdout is not None and self.process.stdin is not None
+        os.set_blocking(self.process.stdout.fileno(), False)
+        os.set_blocking(self.process.stdin.fileno(), False)
+        self.reader = Reader()
+        self.errors: dict[str, str] = {}
+        self.about = ""
+
+    def greet(self) -> stream.Record:
+        """The first record of the client: which protocol it speaks, by which clock."""
+        began = time.monotonic_ns()
+        record, _ = self.wait(stream.HELLO, START_S)
+        if record.statement != stream.VERSION:
+            raise self.error(f"speaks version {record.statement} of the protocol, and this is version {stream.VERSION}")
+        if not began - START_S * 1e9 <= record.started_ns <= time.monotonic_ns():
+            raise self.error(
+                "has another clock",
+                "take the times of CLOCK_MONOTONIC in nanoseconds, on the same host as dbdyno",
+            )
+        self.about = record.text[:SAID_MOST]
+        return record
+
+    def send(self, line: bytes) -> None:
+        """Sends a line; raises `ClientError` where the client does not read it."""
+        assert self.process.stdin is not None
+        fileno, left, deadline = self.process.stdin.fileno(), memoryview(line), time.monotonic() + self.answer_s
+        try:
+            while left:
+                _, ready, _ = select.select([], [fileno], [], STEP_S)
+                if ready:
+                    left = left[os.write(fileno, left[: 1 << 16]) :]
+                elif self.stopped():
+                    return
+                elif time.monotonic() > deadline:
+                    raise self.error(
+                        f"hangs: it has not read what it is asked for {self.answer_s:g} s", kind=ClientLostError
+                    )
+        except (BrokenPipeError, ConnectionResetError):
+            raise self._gone() from None
+
+    def wait(self, kind: int, patience_s: float) -> tuple[stream.Record, list[Records]]:
+        """The next record of a kind, and the operations before it. Counted is silence: each byte that arrives begins
+        the time anew. Raises `ClientError`; `Stopped` where the user wants to stop."""
+        assert self.process.stdout is not None
+        fileno = self.process.stdout.fileno()
+        operations: list[Records] = []
+        count, deadline = 0, time.monotonic() + patience_s
+        while True:
+            if self.stopped():
+                raise Stopped
+            ready, _, _ = select.select([fileno], [], [], STEP_S)
+            if not ready:
+                if time.monotonic() > deadline:
+                    raise self.error(
+                        f"hangs: it has not answered for {patience_s:g} s",
+                        "run `dbdyno client check` on it; where a statement may take that long, give"
+                        " statement_timeout under [load]",
+                        ClientLostError,
+                    )
+                continue
+            data = os.read(fileno, 1 << 20)
+            if not data:
+                raise self._gone()
+            deadline = max(deadline, time.monotonic() + self.answer_s)
+            try:
+                for got in self.reader.take(data):
+                    if not isinstance(got, stream.Record):
+                        operations.append(got)
+                        count += len(got)
+                    elif got.kind == stream.SAID:
+                        self.errors.setdefault(got.code, self.told(got.text))
+                    elif got.kind == kind:
+                        self._refuse_more()
+                        return got, operations
+                    else:
+                        raise self._other(got, kind)
+            except StreamError as error:
+                raise self.error(error.message, error.next_step) from error
+            if count > RECORDS_MOST:
+                raise self.error(f"wrote more than {RECORDS_MOST:,} records in one slice")
+
+    def _refuse_more(self) -> None:
+        if rest := self.reader.rest():
+            raise self.error(f"goes on after its answer: {rest}", "write nothing that was not asked for")
+
+    def _other(self, got: stream.Record, kind: int) -> ClientError:
+        if got.kind == stream.FAILED:
+            code = f" (SQLSTATE {got.code})" if got.code else ""
+            return self.error(f"cannot go on: {self.told(got.text)}{code}")
+        return self.error(f"wrote a record {stream.KINDS[got.kind]!r} where {stream.KINDS[kind]!r} is due")
+
+    def _gone(self) -> ClientError:
+        """How it ended."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(END_S)
+        code = self.process.poll()
+        how = (
+            "closed its stdout"
+            if code is None
+            else f"ended with exit {code}"
+            if code >= 0
+            else f"died of signal {-code}"
+        )
+        rest = self.reader.rest()
+        said = self.last_words()
+        return self.error(
+            f"{how}{f', after {rest}' if rest else ''}{f': {said}' if said else ''}", kind=ClientLostError
+        )
+
+    def error(self, message: str, step: str | None = None, kind: type[ClientError] = ClientError) -> ClientError:
+        """An error of this client."""
+        return kind(f"the client {self.name} {message}", next_step=step or "run `dbdyno client check` on it")
+
+    def last_words(self) -> str:
+        """The last line that it wrote to stderr."""
+        self.said.seek(max(0, self.said.seek(0, os.SEEK_END) - (1 << 14)))
+        lines = self.said.read().decode(errors="replace").strip().splitlines()
+        return self.told(lines[-1]) if lines else ""
+
+    def told(self, text: str) -> str:
+        """What it said, in one line, without the connection's password."""
+        if self.secret:
+            text = text.replace(self.secret, "***")
+        text = sql_without_secrets(text)
+        return " ".join("".join(char if char.isprintable() else " " for char in text).split())[:SAID_MOST]
+
+    def cpu_ns(self) -> int:
+        """CPU time that it has used, with all its threads and children that ended."""
+        try:
+            text = Path(f"/proc/{self.process.pid}/stat").read_text()
+        except OSError:
+            return 0
+        fields = text.rpartition(")")[2].split()
+        return sum(int(field) for field in fields[11:15]) * _TICK_NS
+
+    def end(self, patience_s: float = END_S) -> bool:
+        """Ends it: by the end of its stdin, then by signals. Whether the first was enough. Nothing of it runs on."""
+        stdin = self.process.stdin
+        assert stdin is not None and self.process.stdout is not None
+        with contextlib.suppress(OSError):
+            stdin.close()
+        willing = self._ended(patience_s)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            # Also where it ended by itself: what it started may still run.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, number)
+            if self._ended(1.0 if number == signal.SIGTERM else END_S):
+                continue
+        self.process.stdout.close()
+        self.said.close()
+        return willing
+
+    def kill(self) -> None:
+        """Ends it at once."""
+        self.end(0.0)
+
+    def _ended(self, patience_s: float) -> bool:
+        """Whether it ends in time; what it still writes is read and dropped, lest it waits for that."""
+        assert self.process.stdout is not None
+        deadline = time.monotonic() + patience_s
+        while self.process.poll() is None:
+            if time.monotonic() > deadline:
+                return False
+            with contextlib.suppress(OSError, ValueError):
+                ready, _, _ = select.select([self.process.stdout.fileno()], [], [], 0.02)
+                if ready and not os.read(self.process.stdout.fileno(), 1 << 20):
+                    time.sleep(0.01)
+        return True
+
+
+class Stopped(Exception):  # noqa: N818
+    """The user or the system asked to end while a client was at work."""

@@ -1,0 +1,97 @@
+"""The client psycopg 3. `prepared`: the server keeps the statement; `binds`: values apart from the text, parsed each
+time; `literals`: values in the text. With a fetch size a query is read through a server-side cursor (DECLARE, FETCH),
+in a transaction of its own where the script has none; such a query is never prepared."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import psycopg
+from psycopg import pq
+from psycopg.types.numeric import Int8
+
+from dbdyno.bench.clients.harness import Job, serve
+
+
+class PsycopgSession:
+    """One connection."""
+
+    def __init__(self, job: Job) -> None:
+        self.connection = psycopg.connect(os.environ["DBDYNO_DSN"], autocommit=True)
+        self.connection.prepare_threshold = None
+        for sql in job.before():
+            self.connection.execute(sql.encode())
+        self.job, self.cursor = job, self.connection.cursor()
+        self.prepared = job.mode == "prepared"
+        self.texts = [_text(own.pieces) for own in job.statements]
+
+    def run(self, number: int, values: list[Any]) -> int:
+        """Runs a statement and takes its rows."""
+        statement = self.job.statements[number]
+        if self.job.mode == "literals":
+            text, given = statement.literal([_plain(value) for value in values]).encode(), None
+        else:
+            text, given = self.texts[number], values or None
+        if self.job.fetch_size and statement.query:
+            return self._fetched(text, given, self.job.fetch_size)
+        cursor = self.cursor
+        cursor.execute(text, given, prepare=self.prepared)
+        return len(cursor.fetchall()) if cursor.description else max(cursor.rowcount, 0)
+
+    def _fetched(self, text: bytes, values: list[Any] | None, size: int) -> int:
+        connection, count = self.connection, 0
+        inside = connection.info.transaction_status == pq.TransactionStatus.INTRANS
+        if not inside:
+            connection.execute(b"begin")
+        with connection.cursor(name="dbdyno") as cursor:
+            cursor.execute(text, values)
+            while rows := cursor.fetchmany(size):
+                count += len(rows)
+                if len(rows) < size:
+                    break
+        if not inside:
+            connection.execute(b"commit")
+        return count
+
+    def recover(self) -> bool:
+        """Rolls back what is open."""
+        if self.connection.broken or self.connection.closed:
+            return False
+        if self.connection.info.transaction_status != pq.TransactionStatus.IDLE:
+            self.connection.rollback()
+        return True
+
+    def close(self) -> None:
+        """Says goodbye."""
+        self.connection.close()
+
+
+def _text(pieces: list[str]) -> bytes:
+    if len(pieces) == 1:
+        return pieces[0].encode()
+    return "%s".join(piece.replace("%", "%%") for piece in pieces).encode()
+
+
+def _values(values: list[Any]) -> list[Any]:
+    """Whole numbers as 64 bits, whatever their size, so that a statement has the same types each time."""
+    return [Int8(value) if isinstance(value, int) and not isinstance(value, bool) else value for value in values]
+
+
+def _plain(value: Any) -> Any:
+    return int(value) if isinstance(value, Int8) else value
+
+
+def code_of(error: BaseException) -> str:
+    """The SQLSTATE of an error."""
+    lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return (isinstance(error, psycopg.Error) and error.sqlstate) or ("" if lost else "XX000")
+
+
+def main() -> None:
+    """Serves as a client."""
+    serve(f"psycopg {psycopg.__version__} ({pq.__impl__})", PsycopgSession, code_of, _values)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""Reads a client's stream as it comes in. A client is a stranger's program: what it writes is checked, never
+trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdyno.bench.clients import stream
+from dbdyno.errors import Error
+
+RECORD = np.dtype(
+    [
+        ("kind", "u1"),
+        ("mark", "u1"),
+        ("session", "<u2"),
+        ("slice", "<u4"),
+        ("statement", "<u4"),
+        ("length", "<u4"),
+        ("started_ns", "<i8"),
+        ("elapsed_ns", "<i8"),
+        ("rows", "<i8"),
+        ("code", "S8"),
+    ]
+)
+Records: TypeAlias = NDArray[Any]
+"""Rows of `RECORD`."""
+SHOWN_MOST = 80
+
+
+class StreamError(Error):
+    """A client's stream is not what the protocol says."""
+
+
+class Reader:
+    """Takes bytes as they arrive; gives operations in bulk, every other record by itself."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray()
+        self.read = 0
+
+    def take(self, data: bytes) -> Iterator[Records | stream.Record]:
+        """What is whole by now. Raises `StreamError` for bytes that are no record."""
+        self.buffer += data
+        while len(self.buffer) >= stream.LENGTH:
+            whole = len(self.buffer) // stream.LENGTH
+            records = np.frombuffer(bytes(self.buffer[: whole * stream.LENGTH]), RECORD)
+            plain = (records["kind"] == stream.TRANSACTION) | (records["kind"] == stream.STATEMENT)
+            plain &= (records["mark"] == stream.MARK) & (records["length"] == 0)
+            count = int(np.argmin(plain)) if not plain.all() else whole
+            if count:
+                self._drop(count)
+                yield records[:count]
+                continue
+            record = self._record(records[0])
+            if record is None:
+                return
+            yield record
+
+    def rest(self) -> str:
+        """What came and is no whole record, in words; nothing where there is none."""
+        if not self.buffer:
+            return ""
+        return f"{len(self.buffer)} bytes of {stream.LENGTH} that are no whole record{_shown(bytes(self.buffer))}"
+
+    def _record(self, given: Any) -> stream.Record | None:
+        """The first record, with its text; None until all of that is there."""
+        kind, length = int(given["kind"]), int(given["length"])
+        if int(given["mark"]) != stream.MARK or kind not in stream.KINDS:
+            raise StreamError(
+                f"wrote something that is no record as record {self.read + 1}{_shown(bytes(self.buffer))}",
+                next_step=f"write only records of {stream.LENGTH} bytes to stdout, and texts to stderr",
+            )
+        if length > stream.TEXT_MOST:
+            raise StreamError(f"wrote a {stream.KINDS[kind]} record with a text of {length:,} bytes")
+        size = stream.LENGTH + length + -length % stream.LENGTH
+        if len(self.buffer) < size:
+            return None
+        text = bytes(self.buffer[stream.LENGTH : stream.LENGTH + length]).decode(errors="replace")
+        self._drop(size // stream.LENGTH)
+        code = bytes(given["code"]).decode("ascii", "replace")
+        names = ("session", "slice", "statement", "started_ns", "elapsed_ns", "rows")
+        session, number, statement, started, elapsed, rows = (int(given[name]) for name in names)
+        return stream.Record(kind, session, number, statement, started, elapsed, rows, code, text)
+
+    def _drop(self, count: int) -> None:
+        del self.buffer[: count * stream.LENGTH]
+        self.read += count
+
+
+def _shown(data: bytes) -> str:
+    """What text there is in bytes, for an error."""
+    text = "".join(char if char.isprintable() else " " for char in data[:SHOWN_MOST].decode(errors="replace")).strip()
+    plain = sum(char.isascii() for char in text)
+    return f": {text!r}" if text and plain > len(text) * 3 // 4 else ""
+
+
+def refuse_lies(records: Records, end: stream.Record, asked: Asked) -> None:
+    """Raises `StreamError` where the operations of a slice cannot be true."""
+    for name, wrong in _lies(records, asked):
+        if wrong.any():
+            raise StreamError(f"record {int(np.argmax(wrong)) + 1} of the slice {name}")
+    if asked.sent_ns > end.started_ns or end.elapsed_ns < 0 or end.started_ns + end.elapsed_ns > asked.heard_ns:
+        raise StreamError("the slice has times outside of the time in which it ran: is its clock CLOCK_MONOTONIC?")
+    count = int((records["kind"] == stream.TRANSACTION).sum())
+    if end.rows != count:
+        raise StreamError(f"its end tells of {end.rows:,} transactions, and {count:,} were recorded")
+    if asked.transactions is not None and count != asked.transactions:
+        raise StreamError(f"has {count:,} transactions where {asked.transactions:,} were asked for")
+    _refuse_overlaps(records)
+
+
+class Asked:
+    """What a slice was asked for: the bounds of what can be true of it."""
+
+    def __init__(self, number: int, sessions: int, statements: int, scripts: int, transactions: int | None) -> None:
+        self.number, self.sessions, self.transactions = number, sessions, transactions
+        self.statements, self.scripts = statements, scripts
+        self.sent_ns = self.heard_ns = 0
+
+
+def _lies(records: Records, asked: Asked) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    started, elapsed = records["started_ns"], records["elapsed_ns"]
+    scripts = records["kind"] == stream.TRANSACTION
+    yield f"names another slice than {asked.number}", records["slice"] != asked.number
+    yield f"names a session from {asked.sessions} on", records["session"] >= asked.sessions
+    known = np.where(scripts, asked.scripts, asked.statements)
+    yield "names a statement or script that there is not", records["statement"] >= known
+    yield "took less than no time", elapsed < 0
+    yield "started before the slice was asked for: is its clock CLOCK_MONOTONIC?", started < asked.sent_ns
+    yield (
+        "ended after it was heard of: is its clock CLOCK_MONOTONIC?",
+        (elapsed > asked.heard_ns) | (started > asked.heard_ns - np.maximum(elapsed, 0)),
+    )
+    yield "has a negative number of rows", records["rows"] < stream.UNKNOWN_ROWS
+    codes = np.unique(records["code"])
+    wrong = [code for code in codes if code and not (len(code) == 5 and code.isalnum())]
+    yield "has an error code that is none of five letters and digits", np.isin(records["code"], wrong)
+
+
+def _refuse_overlaps(records: Records) -> None:
+    """A session does one thing after the other, and writes its transactions in that order."""
+    for kind, word in ((stream.TRANSACTION, "transaction"), (stream.STATEMENT, "statement")):
+        own = records[records["kind"] == kind]
+        own = own[np.argsort(own["session"], kind="stable")]
+        same = own["session"][1:] == own["session"][:-1]
+        ends = own["started_ns"][:-1] + own["elapsed_ns"][:-1]
+        if (same & (own["started_ns"][1:] < ends)).any():
+            raise StreamError(f"times go backwards: a {word} began before the one before it in its session ended")

@@ -1,0 +1,163 @@
+"""Arms that an external client runs: what can be asked of one, how it is started, and how it finds the server."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode
+
+from dbdyno.bench.clients.builtin import found
+from dbdyno.bench.clients.conformance import Examined
+from dbdyno.bench.clients.job import Job
+from dbdyno.bench.clients.load import ClientArm
+from dbdyno.errors import PlanError
+
+if TYPE_CHECKING:
+    from dbdyno.bench.postgres.prepare import Prepared, ReadyArm
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.core_types import LoadArm, Script
+    from dbdyno.study.plan.plan import Arm, Plan
+
+CHECKS_CLIENT = "-c client_connection_check_interval=1000"
+"""A server ends a statement whose client is gone within a second: PostgreSQL 14 and later."""
+PATIENCE_S = 8.0
+"""What a client under test may take to answer what takes no time."""
+_PATH = ("host", "port", "user", "password", "dbname")
+
+
+def refuse_unfit(plan: Plan, arm: Arm) -> None:
+    """Raises `PlanError` for what an external client cannot do, or for one that is not there."""
+    where = f"arm {arm.name!r}"
+    if arm.client is None:
+        if arm.fetch_size is not None:
+            raise PlanError(
+                "fetch_size is for an external client: dbdyno's own takes all rows at once",
+                where=where,
+                next_step='name one: client = "psycopg"',
+            )
+        return
+    found(arm.client, Path(), where)
+    if plan.rate_of(arm) is not None:
+        raise PlanError("an external client runs a closed loop", where=where, next_step="leave rate_per_s out")
+    if plan.workload.max_tries > 1:
+        raise PlanError("an external client tries a transaction once", where=where, next_step="leave max_tries out")
+
+
+def client_arms(ready: Prepared) -> dict[int, ClientArm]:
+    """The arms that name a client, by their numbers."""
+    spec = ready.load_spec()
+    return {
+        number: client_arm(own, arm, ready.seed)
+        for number, (own, arm) in enumerate(zip(ready.arms, spec["arms"], strict=True))
+        if own.arm.client is not None
+    }
+
+
+def client_arm(ready: ReadyArm, arm: LoadArm, seed: int) -> ClientArm:
+    """An arm for a client. Raises `PlanError` for a script that only our own can run."""
+    from dbdyno import _core
+
+    assert ready.arm.client is not None
+    started = found(ready.arm.client, Path(), f"arm {ready.arm.name!r}")
+    connection = arm["connection"]
+    parameters = parameters_of(ready.target, str(connection["application_name"]), connection["options"])
+    job = Job({**arm, "protocol": ready.protocol}, _core.Drawer(arm, seed), ready.arm.fetch_size)
+    made = ClientArm(job, started.command, {**started.environment, **environment(parameters)}, named(ready.arm))
+    made.secret = parameters.get("password")
+    return made
+
+
+def told(client: ClientArm) -> dict[str, str]:
+    """What a manifest says of an arm's client."""
+    about = client.process.about if client.process is not None else ""
+    size = {"fetch_size": str(client.job.fetch_size)} if client.job.fetch_size else {}
+    return {"client": f"{client.name} ({about})" if about else client.name, **size}
+
+
+def named(arm: Arm) -> str:
+    """A client in words: the name of a built-in one, else its program."""
+    return arm.client if isinstance(arm.client, str) else Path((arm.client or ["?"])[0]).name
+
+
+def parameters_of(target: Postgres, application_name: str, options: str | None) -> dict[str, str]:
+    """libpq's parameters of a client's connection, password included."""
+    with contextlib.closing(target.connect()) as conn:
+        checks = conn.info.server_version >= 140000 and not target.pooled
+    all_options = " ".join(filter(None, (options, CHECKS_CLIENT if checks else "")))
+    given = {**target.libpq_parameters(), "application_name": application_name, "options": all_options}
+    return {name: value for name, value in given.items() if value}
+
+
+def environment(parameters: Mapping[str, str]) -> dict[str, str]:
+    """How a client finds the server: DBDYNO_DSN as a URI, and libpq's variables for whoever reads those."""
+    from psycopg import pq
+
+    names = {option.keyword.decode(): option.envvar.decode() for option in pq.Conninfo.get_defaults() if option.envvar}
+    own = {names[name]: value for name, value in parameters.items() if name in names}
+    return {**own, "DBDYNO_DSN": uri(parameters)}
+
+
+def uri(parameters: Mapping[str, str]) -> str:
+    """A connection string as a URI.
+
+    >>> uri({"host": "db", "port": "5432", "user": "a b", "password": "p@ss", "dbname": "d", "sslmode": "require"})
+    'postgresql://a%20b:p%40ss@db:5432/d?sslmode=require'
+    >>> uri({"host": "/tmp", "user": "u", "dbname": "d"})
+    'postgresql://u@/d?host=%2Ftmp'
+    """
+    own = dict(parameters)
+    socket = own["host"].startswith("/") or "," in own["host"]
+    kept = [name for name in _PATH if name in own and not (socket and name in ("host", "port"))]
+    head = {name: quote(own.pop(name), safe="") for name in kept}
+    login = head.get("user", "") + (f":{head['password']}" if "password" in head else "")
+    place = head.get("host", "") + (f":{head['port']}" if "port" in head else "")
+    rest = f"?{urlencode(own, quote_via=quote)}" if own else ""
+    return f"postgresql://{login}@{place}/{head.get('dbname', '')}{rest}"
+
+
+def examination(target: Postgres, client: str | list[str]) -> Examined:
+    """A client under test on a server. Raises `PlanError` for one that is not there."""
+    from dbdyno import _core
+
+    mark = f"dbdyno/check {os.getpid()}"
+    arm: LoadArm = {
+        "name": "check",
+        "connection": {**target.conninfo(), "application_name": mark},
+        "scripts": [{"name": "check", "text": "select 1;"}],
+        "sessions": 1,
+    }
+    started = found(client, Path(), "client")
+    parameters = parameters_of(target, mark, None)
+    name = client if isinstance(client, str) else Path(client[0]).name
+    words = {**started.environment, **environment(parameters)}
+    made = ClientArm(Job(arm, _core.Drawer(arm, 7)), started.command, words, name)
+    made.secret, made.answer_s = parameters.get("password"), PATIENCE_S
+
+    def alive() -> int:
+        with contextlib.closing(target.connect()) as conn:
+            row = conn.execute("select count(*) from pg_stat_activity where application_name = %s", [mark]).fetchone()
+        return int(row[0]) if row else 0
+
+    return Examined(made, alive)
+
+
+def own_cost(target: Postgres, seconds: float) -> tuple[float, float, float]:
+    """What `select 1` costs by dbdyno's own client: transactions a second, ns each, ns of CPU each."""
+    from dbdyno import _core
+
+    scripts: list[Script] = [{"name": "check", "text": "select 1;"}]
+    load = _core.Load(
+        {"seed": 7, "arms": [{"name": "own", "connection": target.conninfo(), "scripts": scripts, "sessions": 1}]}
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        load.begin_block(Path(folder) / "calls", "b")
+        report = load.run(0, [(0, 0, round(seconds * 1e9), None)])
+        load.abandon_block()
+        load.disconnect(0)
+    own = report["arms"][0]
+    count = max(1, own["transactions"])
+    return count * 1e9 / max(1, own["busy_ns"]), own["busy_ns"] / count, report["cpu_ns"] / count

@@ -1,0 +1,29 @@
+"""`dbdyno client list`: the built-in clients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.output import format_options, show_rows
+
+
+@click.command("list")
+@format_options
+def command(form: str | None, output: Path | None) -> None:
+    """The built-in clients, which of them are installed, and what installs the others."""
+    from dbdyno.bench.clients.builtin import BUILTIN, INSTALL
+
+    rows = []
+    for client in BUILTIN.values():
+        gone = client.missing()
+        rows.append(
+            {
+                "client": client.name,
+                "installed": "no" if gone else "yes",
+                "what": client.what,
+                "next": f"{gone}: {INSTALL}" if gone else "",
+            }
+        )
+    show_rows(rows, form, output, title="clients")

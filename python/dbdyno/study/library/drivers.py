@@ -1,0 +1,66 @@
+"""Study drivers: what does a driver add to a query, few rows and many?
+
+The same query by each client that is installed: rows one by one (psycopg, asyncpg, JDBC, node-postgres), and rows into
+a data frame (pandas, ConnectorX, ADBC, polars). dbdyno's own client, which only counts rows, is the base: what the
+server and the line need at least.
+
+Limits: one session, everything on one host, so what a client spends of the CPU may be taken from the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dbdyno.study.plan.clients import INSTALLED, clients, left_out, variables_of
+from dbdyno.study.plan.factors import combined, numbers
+from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Watch, Workload
+from dbdyno.study.plan.study import Factor, Study
+
+_TABLE = """create table dbdyno.driven as
+select i as id, i % 97 as part, i * 0.25::float8 as amount, left(md5(i::text), 16) as word
+from generate_series(1, {rows}) i"""
+
+
+def _plan(options: Mapping[str, str], quick: bool) -> Plan:
+    most = max(numbers(options["rows"], "rows"))
+    factors = {"client": clients(options["client"]), "rows": variables_of("rows", options["rows"])}
+    gone = left_out() if options["client"] == INSTALLED else ""
+    return Plan(
+        title="drivers",
+        question=STUDY.question + gone,
+        study="drivers",
+        kind="sweep",
+        arms=combined(*factors.values()),
+        factors=[name for name, levels in factors.items() if len(levels) > 1],
+        workload=Workload(
+            scripts=[
+                Script("read rows", "select id, part, amount, word from dbdyno.driven where id <= :rows;\n"),
+            ],
+            setup=[
+                "create schema dbdyno",
+                _TABLE.format(rows=most),
+                "create index on dbdyno.driven (id)",
+                "vacuum analyze dbdyno.driven",
+            ],
+            teardown=["drop schema if exists dbdyno cascade"],
+        ),
+        schedule=Schedule(blocks=6, warmup_blocks=1, turn_ns=500_000_000 if quick else 1_000_000_000),
+        watch=Watch(overhead_blocks=0),
+        judge=Judge(headline="mean", accept=["work"]),
+    )
+
+
+STUDY = Study(
+    name="drivers",
+    question="What does a driver add to the time of a query, with few rows and with many?",
+    workload="One session reads rows of four columns (two integers, a double, text of 16) by each client.",
+    targets="postgres: embedded by default, or --target postgresql://...",
+    source="Guy Harrison: RJDBC against ROracle, rows into a data frame (E4)",
+    found_there="RJDBC was far behind ROracle and fell back further as the rows grew; not the fetch size but the "
+    "building of the data frame took the time.",
+    factors=(
+        Factor("client", "clients with a comma between them; dbdyno is its own", INSTALLED),
+        Factor("rows", "rows of the query", "100,10000"),
+    ),
+    make=_plan,
+)

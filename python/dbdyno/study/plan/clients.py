@@ -1,0 +1,69 @@
+"""Clients and how they send and fetch, as factors of studies: what `--set client=psycopg,jdbc` and its like name."""
+
+from __future__ import annotations
+
+from dbdyno.bench.clients.builtin import BUILTIN, INSTALL
+from dbdyno.errors import PlanError
+from dbdyno.study.plan.factors import Level, chosen, numbers, words
+from dbdyno.study.plan.keys import STATEMENT_MODES
+
+OWN = "dbdyno"
+"""How a study calls our own client."""
+INSTALLED = "installed"
+
+
+def clients(text: str) -> list[Level]:
+    """The clients that are named, `dbdyno` for our own; `installed` stands for all that are there. Raises
+    `PlanError`."""
+    if text == INSTALLED:
+        text = ",".join([OWN, *(name for name, row in BUILTIN.items() if row.missing() is None)])
+    levels = {OWN: Level(OWN, levels={"client": OWN})}
+    levels |= {name: Level(name, client=name, levels={"client": name}) for name in BUILTIN}
+    return chosen(levels, text, "client")
+
+
+def left_out() -> str:
+    """The clients that `installed` does not stand for, as a sentence; nothing where it stands for all."""
+    gone = [name for name, row in BUILTIN.items() if row.missing() is not None]
+    return f" Left out, since they are not installed ({INSTALL}): {', '.join(gone)}." if gone else ""
+
+
+def fetch_sizes(text: str) -> list[Level]:
+    """Rows that are taken at a time. Raises `PlanError`."""
+    return [
+        Level("1 row" if size == 1 else f"{size} rows", fetch_size=size, levels={"fetch_size": str(size)})
+        for size in numbers(text, "fetch_size")
+    ]
+
+
+def statement_modes(text: str) -> list[Level]:
+    """Ways of sending a statement. Raises `PlanError`."""
+    levels = {
+        mode: Level(mode, protocol=protocol, levels={"statement_mode": mode})
+        for mode, protocol in STATEMENT_MODES.items()
+    }
+    return chosen(levels, text, "statement_mode")
+
+
+def sessions_of(text: str) -> list[Level]:
+    """Numbers of sessions, as levels of a curve. Raises `PlanError`."""
+    return [
+        Level("1 session" if count == 1 else f"{count} sessions", sessions=count, levels={"sessions": str(count)})
+        for count in numbers(text, "sessions")
+    ]
+
+
+def variables_of(name: str, text: str) -> list[Level]:
+    """Values of a variable of the scripts. Raises `PlanError`."""
+    return [Level(f"{value} {name}", variables={name: value}, levels={name: value}) for value in words(text, name)]
+
+
+def no_own(levels: list[Level]) -> list[Level]:
+    """The levels, none of which is our own client. Raises `PlanError`."""
+    if any(level.client is None for level in levels):
+        raise PlanError(
+            "dbdyno's own client takes all rows at once",
+            where="--set client",
+            next_step=f"one or several of {', '.join(BUILTIN)}",
+        )
+    return levels

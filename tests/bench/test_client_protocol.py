@@ -1,0 +1,275 @@
+"""A client is a stranger's program: what it says is taken when it can be true, and named when it cannot."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import struct
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from target_help import eventually
+
+from dbdyno import _core
+from dbdyno.bench.clients import stream
+from dbdyno.bench.clients.builtin import BUILTIN, found
+from dbdyno.bench.clients.job import Job, is_query
+from dbdyno.bench.clients.load import ClientArm
+from dbdyno.bench.clients.process import ClientError, ClientLostError, ClientProcess, Stopped
+from dbdyno.bench.clients.reader import Reader, StreamError
+from dbdyno.bench.clients.stream import Record, packed
+from dbdyno.bench.clients.words import without_values
+from dbdyno.bench.postgres.clients import environment, uri
+from dbdyno.errors import PlanError
+
+PRETENDED = [sys.executable, str(Path(__file__).with_name("pretend_client.py"))]
+CONNECTION = {"host": "/tmp", "user": "u", "dbname": "d"}
+
+
+def job(text: str = "select 1;", **own: object) -> Job:
+    arm = {"name": "a", "sessions": 1, "connection": CONNECTION, "scripts": [{"name": "s", "text": text}], **own}
+    return Job(arm, _core.Drawer(arm, 7))  # type: ignore[arg-type]
+
+
+@contextlib.contextmanager
+def client(*words: str) -> Iterator[ClientArm]:
+    made = ClientArm(job(), [*PRETENDED, *words], {}, "pretended")
+    made.secret, made.answer_s = "geheim", 0.4
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_an_honest_client_gives_its_operations_and_ends_with_its_stdin():
+    with client("honest") as own:
+        own.connect()
+        assert own.process is not None and own.process.about == "pretended 1.0"
+        own.draw()
+        before = time.monotonic_ns()
+        end, records = own.turn(7, None, 5)
+        assert (end.rows, len(records), set(records["slice"])) == (5, 5, {7})
+        assert (records["started_ns"] >= before).all() and (records["code"] == b"").all()
+        end, records = own.turn(8, 20_000_000, None)
+        assert end.elapsed_ns >= 20_000_000 and len(records) == 3
+        own.disconnect()
+        assert own.process is not None, "only its sessions are closed"
+        own.connect()
+        process = own.process
+        own.end()
+        assert process.process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("other slice", "record 5 of the slice names another slice than 2"),
+        ("other session", "names a session from 1 on"),
+        ("other script", "names a statement or script that there is not"),
+        ("no time", "took less than no time"),
+        ("before", "started before the slice was asked for: is its clock CLOCK_MONOTONIC?"),
+        ("after", "ended after it was heard of"),
+        ("rows", "has a negative number of rows"),
+        ("code", "has an error code that is none of five letters and digits"),
+        ("backwards", "times go backwards: a transaction began before the one before it in its session ended"),
+        ("too many", "its end tells of 10 transactions, and 5 were recorded"),
+        ("too few", "has 4 transactions where 5 were asked for"),
+        ("other end", "ended slice 78 where slice 2 was asked for"),
+        ("short records", "wrote something that is no record as record"),
+        ("prints", "wrote something that is no record as record 10: 'INFO connection pool is warm"),
+        ("goes on", "goes on after its answer: 10 bytes of 48 that are no whole record"),
+        ("fails", "cannot go on: the password is *** and more (SQLSTATE 57P01)"),
+    ],
+)
+def test_what_cannot_be_true_is_named_and_the_client_ended(how: str, words: str, tmp_path: Path):
+    with client(how, str(tmp_path / "pid")) as own:
+        own.connect()
+        own.turn(1, None, 5)
+        with pytest.raises(ClientError) as caught:
+            own.turn(2, None, 5)
+        assert caught.value.message.startswith("the client pretended ")
+        assert words in caught.value.message
+        assert not isinstance(caught.value, ClientLostError), "nothing that another try would mend"
+        assert own.process is None and gone(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [("dies", "ended with exit 3: out of wits"), ("hangs", "hangs: it has not answered for 0.4 s")],
+)
+def test_a_client_that_dies_or_hangs_is_named_and_may_be_started_again(how: str, words: str, tmp_path: Path):
+    with client(how, str(tmp_path / "pid")) as own:
+        own.connect()
+        own.turn(1, None, 5)
+        with pytest.raises(ClientLostError, match="the client pretended") as caught:
+            own.turn(2, None, 5)
+        assert words in caught.value.message
+        assert gone(int((tmp_path / "pid").read_text()))
+        own.connect()
+        own.turn(1, None, 5)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("other version", "speaks version 9 of the protocol, and this is version 1"),
+        ("other clock", "has another clock"),
+        ("greets with text", "wrote something that is no record as record 1: 'Picked up JAVA_TOOL_OPTIONS"),
+    ],
+)
+def test_a_client_that_greets_wrongly_is_refused(how: str, words: str):
+    with client(how) as own, pytest.raises(ClientError) as caught:
+        own.connect()
+    assert words in caught.value.message
+
+
+def test_a_wish_to_stop_ends_a_client_in_the_middle_of_its_work(tmp_path: Path):
+    with client("hangs", str(tmp_path / "pid")) as own:
+        own.connect()
+        own.turn(1, None, 1)
+        own.answer_s, own.stopped = 60, True
+        with pytest.raises(Stopped):
+            own.turn(2, None, 1)
+        assert eventually(lambda: gone(int((tmp_path / "pid").read_text())), 5)
+
+
+def test_what_a_client_started_ends_with_it(tmp_path: Path):
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import subprocess, sys\n"
+        f"child = subprocess.Popen(['sleep', '60'])\nopen({str(tmp_path / 'child')!r}, 'w').write(str(child.pid))\n"
+        "sys.stdin.read()\n"
+    )
+    running = ClientProcess([sys.executable, str(script)], {}, "parent")
+    pid = int(eventually(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text(), 10))
+    running.end(0.2)
+    assert eventually(lambda: gone(pid) or "Z" in Path(f"/proc/{pid}/stat").read_text().split(")")[1], 5)
+
+
+def test_records_arrive_in_any_pieces():
+    records = [
+        Record(
+            stream.HELLO, statement=1, started_ns=5, text="ä name of more than forty-eight bytes, to be on two lines"
+        ),
+        Record(stream.TRANSACTION, 3, 4, 5, 6, 7, 8, "40001"),
+        Record(stream.STATEMENT, 3, 4, 5, 6, 7, 8),
+        Record(stream.SAID, code="22012", text="division by zero"),
+        Record(stream.END, slice=4, rows=1),
+    ]
+    data = b"".join(map(packed, records))
+    for size in (1, 7, 48, 49, 4096):
+        reader, plain, others = Reader(), 0, []
+        for at in range(0, len(data), size):
+            for got in reader.take(data[at : at + size]):
+                if isinstance(got, Record):
+                    others.append(got)
+                else:
+                    plain += len(got)
+        assert (plain, others, reader.rest()) == (2, [records[0], *records[3:]], "")
+
+
+def test_a_record_is_48_bytes_as_the_page_says():
+    head = packed(Record(stream.TRANSACTION, 1, 2, 3, 4, 5, 6, "40001"))
+    assert struct.unpack("<BBHIIIqqq8s", head) == (4, 0xDB, 1, 2, 3, 0, 4, 5, 6, b"40001\0\0\0")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "client-protocol.md").read_text()
+    assert all(f"| {number} | {name} |" in page for number, name in stream.KINDS.items())
+
+
+@pytest.mark.parametrize("data", [b"\x04\x00" + bytes(46), b"\x2a\xdb" + bytes(46), b"\x01\xdb" + b"\xff" * 46])
+def test_bytes_that_are_no_record_are_refused(data: bytes):
+    with pytest.raises(StreamError):
+        list(Reader().take(data))
+
+
+def test_a_job_says_all_that_a_client_needs():
+    made = job("\\set id random(1, 9)\nbegin;\nselect :id, '12:30' where :word = 'x';\nend;", variables={"word": "o'c"})
+    told = json.loads(made.line())
+    assert (told["mode"], told["sessions"], told["fetch_size"]) == ("prepared", 1, None)
+    assert [(own["kind"], own["query"]) for own in told["statements"]] == [
+        ("begin", False),
+        ("exec", True),
+        ("commit", False),
+    ]
+    assert told["statements"][1]["pieces"] == ["select ", ", '12:30' where ", " = 'x'"]
+    drawn = json.loads(made.draw())["transactions"]
+    assert len(drawn) == 1 and len(drawn[0]) == 2_000
+    script, steps = drawn[0][0]
+    assert script == 0 and [step[0] for step in steps] == [0, 1, 2] and steps[1][2] == "o'c"
+
+
+def test_what_never_varies_is_sent_once():
+    assert [len(own) for own in json.loads(job("select 1;", sessions=3).draw())["transactions"]] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("sql", "reads"),
+    [
+        ("select 1", True),
+        (" VALUES (1)", True),
+        ("with x as (select 1) select * from x", True),
+        ("with x as (delete from t returning *) select * from x", False),
+        ("update t set a = 1 returning a", False),
+        ("select 1 into t", False),
+        ("begin", False),
+    ],
+)
+def test_only_what_reads_is_fetched_by_a_cursor(sql: str, reads: bool):
+    assert is_query(sql) == reads
+
+
+def test_errors_are_told_without_the_data_in_them():
+    scripts = [{"name": "s", "text": "select amount from orders where id = :id"}]
+    assert without_values("42703", 'column "amount" of "secrets" is not there', scripts) == (
+        'column "amount" of "…" is not there (SQLSTATE 42703)'
+    )
+    assert "hunter" not in without_values("22P02", 'invalid input: "hunter2"', scripts)
+    assert "4711" not in without_values("23505", "key (id)=(4711) exists, 4711 times", scripts)
+    assert "secret" not in without_values("P0001", "secret word of a trigger", scripts)
+
+
+def test_a_connection_goes_by_the_environment():
+    parameters = {"host": "::1", "port": "1", "user": "a b", "password": "p@ss/:", "dbname": "d", "sslmode": "require"}
+    own = environment(parameters)
+    assert (own["PGHOST"], own["PGPASSWORD"], own["PGSSLMODE"]) == ("::1", "p@ss/:", "require")
+    from psycopg.conninfo import conninfo_to_dict
+
+    assert conninfo_to_dict(own["DBDYNO_DSN"]) == parameters
+    socket = {"host": "/tmp/a b", "port": "5433", "user": "u", "dbname": "d"}
+    assert conninfo_to_dict(uri(socket)) == socket
+
+
+def test_a_client_that_is_not_there_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    with pytest.raises(PlanError, match="there is no client 'psycpg'") as caught:
+        found("psycpg", tmp_path, "arm 'a'")
+    assert "psycopg" in str(caught.value.next_step) and "dbdyno client list" in str(caught.value.next_step)
+    with pytest.raises(PlanError, match="there is no program 'no-such-program'"):
+        found(["no-such-program"], tmp_path, "arm 'a'")
+    monkeypatch.setenv("DBDYNO_CLIENTS", str(tmp_path))
+    assert BUILTIN["node-postgres"].missing() and BUILTIN["jdbc"].missing()
+    with pytest.raises(PlanError, match="the client jdbc cannot run") as caught:
+        found("jdbc", tmp_path, "arm 'a'")
+    assert "make setup-clients" in str(caught.value.next_step)
+
+
+def test_a_program_is_never_taken_from_the_current_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    own = tmp_path / "own-client"
+    own.write_text("#!/bin/sh\n")
+    own.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f".:{os.environ['PATH']}")
+    with pytest.raises(PlanError):
+        found(["own-client"], tmp_path, "arm 'a'")
+    assert found(["./own-client", "-x"], tmp_path, "arm 'a'").command == [str(tmp_path / "own-client"), "-x"]

@@ -1,0 +1,206 @@
+"""Arms that an external client runs: on a real server, as a user types it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dbdyno.bench.clients.builtin import BUILTIN
+from dbdyno.errors import PlanError
+from dbdyno.study.analysis.analyse import analyse
+from dbdyno.study.library import STUDIES
+from dbdyno.study.plan.plan import Schedule
+from dbdyno.study.run.execute import start
+
+PRETENDED = Path(__file__).parents[1] / "bench" / "pretend_client.py"
+TWO = '[[arm]]\nname = "own"\n[[arm]]\nname = "other"\nclient = "psycopg"\n'
+
+
+def blocks(lab) -> list[dict]:
+    return [json.loads(path.read_text()) for path in sorted(lab.folder.glob("runs/*/blocks/*.json"))]
+
+
+def rows(lab, sql: str) -> list[dict]:
+    return json.loads(lab("sql", sql, "--format", "json").stdout)
+
+
+def test_two_clients_do_the_same_and_are_told_apart(lab):
+    script = "\\set id random(1, 50)\nbegin;\nselect :id as one from generate_series(1, 3);\nend;\n"
+    lab("run", lab.plan(TWO, script=script))
+    found = rows(lab, "select arm, kind, min(rows) as least, max(rows) as most from calls group by all order by all")
+    expected = [("begin", 0, 0), ("commit", 0, 0), ("exec", 3, 3), ("transaction", None, None)]
+    for arm in ("other", "own"):
+        own = [(row["kind"], row["least"], row["most"]) for row in found if row["arm"] == arm]
+        assert [row[0] for row in own] == [row[0] for row in expected]
+        assert own[2] == expected[2] and own[3] == expected[3]
+    names = rows(lab, "select distinct statement from calls order by 1")
+    assert len(names) == 4, "the same names in both arms"
+    sessions = rows(lab, "select arm, count(distinct session) as n from calls group by arm")
+    assert {row["n"] for row in sessions} == {2}
+    assert rows(lab, "select count(*) as n from calls where error is not null") == [{"n": 0}]
+    manifest = json.loads(next(lab.folder.glob("runs/*/manifest.json")).read_text())
+    assert manifest["arms"][1]["changes"]["client"].startswith("psycopg (psycopg 3")
+    assert all(block["report"]["arms"][1]["client_cpu_ns"] > 0 for block in blocks(lab)[1:])
+    times = rows(lab, "select min(started_ns) as first, max(started_ns + elapsed_ns) as last from calls")[0]
+    whole = [(block["started_ns"], block["ended_ns"]) for block in blocks(lab)]
+    slack = 50_000_000
+    assert min(whole)[0] - slack <= times["first"] and times["last"] <= max(whole)[1] + slack
+
+
+def test_ways_of_sending_and_fetch_sizes_are_factors(lab):
+    factors = """[[factor]]
+client = ["psycopg"]
+[[factor]]
+statement_mode = ["literals", "binds", "prepared"]
+[[factor]]
+fetch_size = [1, 100]
+"""
+    script = "\\set n random(1, 50)\nselect i from generate_series(1, 20) i where i <> :n;\n"
+    lab("run", lab.plan(factors, script=script, blocks=2))
+    found = rows(lab, "select arm, min(rows) as least, max(rows) as most from calls group by arm")
+    assert len(found) == 6 and all((row["least"], row["most"]) == (19, 20) for row in found)
+
+
+def test_errors_of_a_client_have_their_sqlstate_and_no_data(lab, dsn):
+    script = "\\set n random(0, 1)\nselect 1 / :n, 'hunter2';\n"
+    lab("run", lab.plan('[[arm]]\nname = "a"\nclient = "psycopg"\n', script=script), code=1)
+    found = rows(lab, "select error, count(*) as n from calls group by error order by error nulls first")
+    assert [row["error"] for row in found] == [None, "22012"] and all(row["n"] > 0 for row in found)
+    first = next(own["first_error"] for block in blocks(lab) for own in block["report"]["arms"] if own["first_error"])
+    assert "division by zero" in first and "22012" in first
+    everything = b"".join(path.read_bytes() for path in lab.folder.glob("runs/*/*.json"))
+    from psycopg.conninfo import conninfo_to_dict
+
+    assert conninfo_to_dict(dsn)["password"].encode() not in everything
+
+
+def arm(how: str, file: Path) -> str:
+    words = json.dumps([sys.executable, str(PRETENDED), how, str(file)])
+    return f'[[arm]]\nname = "own"\n[[arm]]\nname = "bad"\nclient = {words}\n'
+
+
+def ended(file: Path) -> bool:
+    return not Path(f"/proc/{file.read_text()}").exists()
+
+
+def test_a_client_that_lies_ends_the_run_and_loses_no_whole_block(lab, tmp_path):
+    said = lab("run", lab.plan(arm("backwards", tmp_path / "pid")), code=2).stderr
+    assert "the client " in said and "its operations cannot be true: times go backwards" in said
+    assert ended(tmp_path / "pid")
+    (run,) = lab.folder.glob("runs/*")
+    assert json.loads((run / "manifest.json").read_text())["status"] == "aborted"
+    assert not list(run.glob("calls/*.tmp")) and not list(run.glob("calls/*.parquet")), "nothing of a block that lies"
+
+
+def test_a_client_that_dies_has_its_block_run_again_and_marked(lab, tmp_path):
+    done = lab("run", lab.plan(arm("dies", tmp_path / "pid")))
+    assert "is run again: the client" in done.stderr and "ended with exit 3: out of wits" in done.stderr
+    marked = [block["index"] for block in blocks(lab) if any("run again" in mark for mark in block["marks"])]
+    assert marked == [0] and [block["index"] for block in blocks(lab)] == [0, 1, 2, 3]
+    assert ended(tmp_path / "pid")
+
+
+@pytest.mark.parametrize(
+    ("arms", "words"),
+    [
+        ('[[arm]]\nname = "a"\nclient = "psycpg"\n', "there is no client 'psycpg'"),
+        ('[[arm]]\nname = "a"\nclient = ["no-such-program"]\n', "there is no program 'no-such-program'"),
+        ('[[arm]]\nname = "a"\nfetch_size = 5\n', "fetch_size is for an external client"),
+        ('[[arm]]\nname = "a"\nclient = "psycopg"\nrate_per_s = 5\n', "runs a closed loop"),
+        ('[[arm]]\nname = "a"\nclient = "psycopg"\nprotocol = "simple"\nstatement_mode = "binds"\n', "not both"),
+        ('[[arm]]\nname = "a"\nclient = []\n', "arm.client is empty"),
+        ('[[arm]]\nname = "a"\nclient = 5\n', 'a name such as "psycopg", or the words of a command'),
+    ],
+)
+def test_what_no_client_can_do_is_refused_before_anything_runs(lab, arms, words):
+    assert words in lab("plan", "check", lab.plan(arms), code=2).stderr
+
+
+def test_a_script_that_only_our_own_client_runs_is_refused_with_its_line(lab):
+    plan = lab.plan('[[arm]]\nname = "a"\nclient = "psycopg"\n', script="select 1 as one \\gset\nselect :one;")
+    said = lab("plan", "check", plan, code=2).stderr
+    assert "script s, line 1: another client cannot keep results" in said
+
+
+def test_a_plan_from_elsewhere_says_which_programs_it_would_start():
+    from dbdyno.bench.postgres.bench import PostgresBench
+    from dbdyno.study.plan.file import parse_plan
+
+    text = f'title = "t"\n[workload]\nscripts = [{{text = "select 1;"}}]\n{TWO}'
+    text += '[[arm]]\nname = "third"\nclient = ["./own", "--fast"]\n'
+    plan = parse_plan(text, Path("/elsewhere/plan.toml"))
+    said = PostgresBench.orders(plan, None)
+    assert any("starts the client psycopg" in line for line in said)
+    assert any("starts the client /elsewhere/./own --fast" in line or "/elsewhere/own --fast" in line for line in said)
+
+
+def test_the_conformance_test_passes_psycopg_and_fails_what_pretends(lab, dsn):
+    found = json.loads(lab("client", "check", "psycopg", "--dsn", dsn, "--format", "json").stdout)
+    assert len(found) == 15
+    assert [row for row in found if row["verdict"] == "failed"] == []
+    assert sum(row["verdict"] == "told" for row in found) == 2
+    words = ("client", "check", "--dsn", dsn, "--", sys.executable, str(PRETENDED), "honest")
+    said = lab(*words, code=1).stdout
+    assert "ok      starts: pretended 1.0" in said and "failed  counts rows: rows of a query without any" in said
+    assert "failed  keeps sessions: connections on the server: expected 3, found 0" in said
+
+
+def test_the_clients_are_listed_with_what_installs_them(lab, monkeypatch, tmp_path):
+    monkeypatch.setenv("DBDYNO_CLIENTS", str(tmp_path))
+    found = {row["client"]: row for row in json.loads(lab("client", "list", "--format", "json").stdout)}
+    assert list(found) == list(BUILTIN) and found["psycopg"]["installed"] == "yes"
+    assert found["jdbc"]["installed"] == "no" and "make setup-clients" in found["jdbc"]["next"]
+
+
+@pytest.mark.parametrize("name", [name for name in BUILTIN if name != "psycopg"])
+def test_a_built_in_client_reads_the_same_rows(lab, name):
+    """Those that are installed; CI has psycopg alone."""
+    if (gone := BUILTIN[name].missing()) is not None:
+        pytest.skip(gone)
+    arms = f'[[arm]]\nname = "a"\nclient = "{name}"\n'
+    lab("run", lab.plan(arms, script="select i, i * 0.5 as half, 'x' as word from generate_series(1, 7) i;", blocks=2))
+    assert rows(lab, "select distinct rows, error from calls") == [{"rows": 7, "error": None}]
+
+
+@pytest.mark.parametrize(
+    ("study", "options", "factors"),
+    [
+        ("fetch-size", {"fetch_size": "1,10", "rows": "20"}, ["fetch_size"]),
+        ("bind-variables", {"sessions": "1", "client": "psycopg"}, ["statement_mode"]),
+        ("drivers", {"client": "dbdyno,psycopg", "rows": "5,50"}, ["client", "rows"]),
+    ],
+)
+def test_a_study_of_clients_runs_at_a_small_size(tmp_path, dsn, study, options, factors):
+    plan = STUDIES[study].plan(options, quick=True, target=dsn)
+    small = Schedule(blocks=2, warmup_blocks=0, turn_ns=60_000_000, slice_ns=15_000_000)
+    run = start(replace(plan, schedule=small), tmp_path)
+    model = analyse(run)
+    assert model["run"]["blocks_whole"] == 2 and sum(block.rows for block in run.blocks()) > 10
+    assert not any(arm["error_codes"] for arm in model["arms"])
+    assert run.manifest["plan"]["factors"] == factors
+    assert any(warning["code"] == "client CPU" for warning in model["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("study", "options", "words"),
+    [
+        ("fetch-size", {"client": "dbdyno"}, "dbdyno's own client takes all rows at once"),
+        ("fetch-size", {"rows": "1,2"}, "the table has one number of rows"),
+        ("bind-variables", {"statement_mode": "guessed"}, "is no level of this factor"),
+        ("drivers", {"client": "odbc"}, "is no level of this factor"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_refused(study, options, words):
+    with pytest.raises(PlanError, match=words):
+        STUDIES[study].plan(options)
+
+
+def test_drivers_says_which_clients_it_leaves_out(monkeypatch, tmp_path):
+    monkeypatch.setenv("DBDYNO_CLIENTS", str(tmp_path))
+    plan = STUDIES["drivers"].plan({})
+    assert "Left out, since they are not installed (make setup-clients): " in plan.question
+    assert "jdbc" in plan.question and all(arm.client != "jdbc" for arm in plan.arms)
