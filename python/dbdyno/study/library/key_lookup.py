@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.study.library.data import TABLE, keyed_table, lookup_of
+from dbdyno.study.library.data import TABLE, keyed_table, lookup_of, read_whole
 from dbdyno.study.plan.factors import Level, along, chosen, combined, one_number
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Server, Value, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
@@ -35,6 +35,7 @@ def _places(options: Mapping[str, str]) -> dict[str, Level]:
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     rows = one_number(options["rows"], "rows")
+    table = keyed_table(rows)
     places = chosen(_places(options), options["place"], "place")
     return Plan(
         title="key-lookup",
@@ -44,7 +45,10 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         factors=["place"],
         arms=combined(along("place", places)),
         workload=Workload(
-            scripts=[Script("lookup", lookup_of(TABLE))], variables={"rows": str(rows)}, **keyed_table(rows)
+            scripts=[Script("lookup", lookup_of(TABLE))],
+            variables={"rows": str(rows)},
+            setup=[*table["setup"], *read_whole(TABLE)],
+            teardown=table["teardown"],
         ),
         sessions=one_number(options["sessions"], "sessions"),
         schedule=Schedule(
@@ -99,10 +103,10 @@ STUDY = Study(
     found_there="Flash was faster than the flash cache, and that faster than disk.",
     factors=(
         Factor("place", "database, filesystem, storage", "database,filesystem,storage"),
-        Factor("rows", "rows of the table, about 128 bytes each", "400000", full="4000000", quick="50000"),
+        Factor("rows", "rows of the table, about 128 bytes each", "400000", full="1600000", quick="50000"),
         Factor("lookups", "lookups of a turn; few against the table's pages, so that a cold turn stays cold", "300"),
         Factor("sessions", "concurrent sessions", "1"),
-        Factor(LARGE, "shared_buffers that hold the table", "128MB", full="1GB", quick="32MB"),
+        Factor(LARGE, "shared_buffers four times as large as the table, or more", "256MB", full="1GB", quick="32MB"),
         Factor(SMALL, "shared_buffers that hold hardly any of it", "1MB"),
     ),
     make=_plan,
