@@ -47,7 +47,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
 STUDY = Study(
     name="gather-statistics",
     question="How do the sample and the degree change the time that statistics take?",
-    workload="Sessions analyze tables, each one of its own, over and over, with a statistics target from 10 to 1,000 "
+    workload="Sessions analyze tables, each one of its own, over and over, with a statistics target from 10 to 100 "
     "(300 rows are sampled for each unit of it). The headline is tables a second.",
     targets="PostgreSQL: embedded, or one named by --target",
     source="Guy Harrison: GATHER_SCHEMA_STATS by degree of parallelism and sample size (E16)",
