@@ -11,7 +11,7 @@ import pytest
 
 from dbdyno.bench.postgres import backends, cold, statements
 from dbdyno.errors import PlanError, TargetError
-from dbdyno.study.library import STUDIES, find_study
+from dbdyno.study.library import find_study
 from dbdyno.study.plan.plan import plan_from_dict
 
 STUDIES_HERE = (
@@ -179,5 +179,18 @@ def test_the_pages_of_a_file_leave_the_cache_and_its_bytes_stay(tmp_path: Path):
     assert file.read_bytes() == b"x" * 100_000
 
 
-def test_the_studies_are_in_the_list():
-    assert set(STUDIES_HERE) <= set(STUDIES)
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("checksum", "--target", "host=nowhere"), "every arm has a server of its own"),
+        (("checksum", "--set", "checksums=maybe"), "'maybe' is neither on nor off"),
+        (("buffer-cache", "--set", "begin=warm"), "'warm' is no level of this factor"),
+        (("data-growth", "--set", "orders=many"), "'many' is no whole number above 0"),
+        (("insert-size", "--set", "form=copy"), "'copy' is no level of this factor"),
+        (("temp-device", "--set", "place=/nowhere/at/all"), "cannot enter /nowhere/at/all"),
+        (("keep-cache", "--target", "postgres"), "has no form in SQL"),
+    ],
+)
+def test_what_a_study_cannot_do_is_refused_before_anything_runs(lab, words: tuple[str, ...], said: str):
+    assert said in " ".join(lab("run", *words, code=2).stderr.split())
+    assert not (lab.folder / "runs").exists()

@@ -204,7 +204,9 @@ class PostgresBench:
 
     @server_errors()
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
-        """Runs turns, watched or not; between arms that last not, each puts its own in effect."""
+        """Runs turns, watched or not; between arms that last not, each puts its own in effect. A cold turn does not
+        settle: it would be warm after it."""
+        turns = [turn for turn in turns if turn.counts or not self.ready.arms[turn.arm].arm.cold]
         for watched, same in itertools.groupby(turns, key=lambda turn: turn.watched):
             own = list(same)
             self.observer.watch(watched)

@@ -109,7 +109,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
             "headline": "One arm was run; there is nothing to compare it with.",
             "sentences": [],
         }
-    if kind in ("experiment", "sweep"):
+    if run.manifest["study"] and kind in ("experiment", "sweep"):
         model["verdict"]["sentences"] += resources.sentences(model, measures)
     if judge.get("longest"):
         model["tails"] = tail.of_arms(measures, latencies, judge["longest"], judge["level"])

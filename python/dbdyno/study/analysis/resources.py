@@ -30,6 +30,8 @@ with spans as (
 )
 select arm, object, metric, sum(value) from spans group by all
 """
+COLD_BYTES = 1024
+"""From so many bytes a transaction on, sessions are said to read from the storage."""
 BLOATED = 1.5
 """From so many times the blocks on a transaction does more work than that of its base."""
 ARMS_TOLD = 4
@@ -108,7 +110,7 @@ def _bloated(pairs: list[tuple[dict[str, Any], dict[str, Any]]], names: dict[int
     for row, base in pairs:
         if row["blocks"] and base["blocks"] and row["blocks"] >= BLOATED * base["blocks"]:
             times = row["blocks"] / base["blocks"]
-            word = f"{names[row['arm']]} touches {row['blocks']:.3g} blocks, {times:.3g} times as many"
+            word = f"{names[row['arm']]} touches {_count(row['blocks'])} blocks, {times:.3g} times as many"
             most[base["arm"]] = max(most.get(base["arm"], (0.0, "")), (times, word))
     if not most:
         return []
@@ -116,16 +118,21 @@ def _bloated(pairs: list[tuple[dict[str, Any], dict[str, Any]]], names: dict[int
     return [f"Transactions that do more work than those of their base: {'; '.join(ranked)}."]
 
 
+def _count(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
 def _read(rows: list[dict[str, Any]], names: dict[int, str]) -> list[str]:
-    """Whether the arms were cold or hot."""
+    """Whether the arms were cold or hot: of an arm that is hot, hardly anything came from the storage."""
     from dbdyno.stats.words import size
 
     known = [row for row in rows if row["read_bytes"] is not None]
-    cold = [f"{names[row['arm']]} ({size(row['read_bytes'])} a transaction)" for row in known if row["read_bytes"] >= 1]
+    reading = [row for row in known if row["read_bytes"] >= COLD_BYTES]
+    cold = [f"{names[row['arm']]} ({size(row['read_bytes'])} a transaction)" for row in reading]
     if not known:
         return []
     if not cold:
-        return ["All arms were hot: no session read from the storage."]
+        return ["All arms were hot: hardly anything was read from the storage."]
     others = "; the others were hot" if len(cold) < len(known) else ""
     return [
         f"Sessions read from the storage with {', '.join(cold[:ARMS_TOLD])}{' ...' * (len(cold) > ARMS_TOLD)}{others}."

@@ -61,7 +61,6 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
             warmup_blocks=1,
             turn_ns=400_000_000 if quick and not cold else None,
             turn_transactions=5 if cold else None,
-            settle_ns=0 if cold else None,
         ),
         watch=Watch(overhead_blocks=0),
         judge=Judge(headline="mean", threshold=0.05, equal_work=True),

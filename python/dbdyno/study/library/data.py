@@ -43,3 +43,14 @@ def update_of(table: str) -> str:
 def scan_of(table: str) -> str:
     """A script that reads every row."""
     return f"select sum(amount) from {table};\n"  # noqa: S608
+
+
+def read_whole(table: str) -> list[str]:
+    """Set-up that reads a table and its index once. A scan leaves in shared_buffers what it read, unless the table is
+    larger than a quarter of them."""
+    return [
+        scan_of(table).rstrip(),
+        "set enable_seqscan = off",
+        f"select count(*) from {table} where id > 0",  # noqa: S608
+        "reset enable_seqscan",
+    ]

@@ -311,14 +311,7 @@ ARM = (
     Key("variables", "words", "other values for the scripts' :variables", None),
     Key("cold", "bool", "its turns begin with its embedded server restarted and nothing of its data in memory", None),
     Key("command", "str", "another command than the workload's", None),
-    Key(
-        "warmup_transactions",
-        "int",
-        "on a model: another number of warm-up transactions",
-        None,
-        low=0,
-        high=1_000_000_000,
-    ),
+    Key("warmup_transactions", "int", "on a model: other warm-up transactions", None, low=0, high=1_000_000_000),
     Key("server", "server", "a server of its own that dbdyno starts, such as another version or build", None),
 )
 

@@ -27,6 +27,12 @@ def on_target(plan: Plan, target: str | None) -> Plan:
     refuse_without_plans(plan.dsn if target is None else target, plan.title)
     if target is None:
         return plan
+    if target not in EMBEDDED and plan.arms and all(arm.server for arm in plan.arms):
+        raise PlanError(
+            "every arm has a server of its own, which dbdyno starts on this host",
+            where=plan.title,
+            next_step="leave --target out",
+        )
     return replace(plan, dsn=None if target in EMBEDDED else target)
 
 
