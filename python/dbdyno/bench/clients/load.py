@@ -91,6 +91,8 @@ class ClientArm:
         """Runs one slice: its end, and its operations."""
         process, job = self.start(), self.job
         asked = Asked(number, job.sessions, len(job.drawer.statements()), len(job.drawer.scripts()), transactions)
+        with self.held():
+            process.refuse_unasked()
         asked.sent_ns = time.monotonic_ns()
         with self.held():
             process.send(line({"do": "slice", "slice": number, "length_ns": length_ns, "transactions": transactions}))

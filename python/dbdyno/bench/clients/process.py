@@ -114,6 +114,17 @@ class ClientProcess:
         except (BrokenPipeError, ConnectionResetError):
             raise self._gone() from None
 
+    def refuse_unasked(self) -> None:
+        """Raises `ClientError` where it has written since its last answer: nobody has asked for anything."""
+        assert self.process.stdout is not None
+        try:
+            data = os.read(self.process.stdout.fileno(), 1 << 16)
+        except BlockingIOError:
+            return
+        if data:
+            self.reader.buffer += data
+            raise self.error(f"wrote what nobody asked for: {self.reader.rest()}", "write texts to stderr")
+
     def wait(self, kind: int, patience_s: float) -> tuple[stream.Record, list[Records]]:
         """The next record of a kind, and the operations before it. Counted is silence: each byte that arrives begins
         the time anew. Raises `ClientError`; `Stopped` where the user wants to stop."""
