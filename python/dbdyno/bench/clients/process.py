@@ -32,6 +32,8 @@ STEP_S = 0.1
 SAID_MOST = 300
 RECORDS_MOST = 20_000_000
 """Of one slice: 1 GB."""
+CODES_MOST = 250
+"""Error codes whose words are kept."""
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "LOGNAME")
 """What a client sees of our environment."""
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -155,7 +157,8 @@ class ClientProcess:
                         operations.append(got)
                         count += len(got)
                     elif got.kind == stream.SAID:
-                        self.errors.setdefault(got.code, self.told(got.text))
+                        if len(self.errors) < CODES_MOST:
+                            self.errors.setdefault(got.code, self.told(got.text))
                     elif got.kind == kind:
                         self._refuse_more()
                         return got, operations
