@@ -140,7 +140,7 @@ def test_a_plan_from_elsewhere_says_which_programs_it_would_start():
 
 def test_the_conformance_test_passes_psycopg_and_fails_what_pretends(lab, dsn):
     found = json.loads(lab("client", "check", "psycopg", "--dsn", dsn, "--format", "json").stdout)
-    assert len(found) == 15
+    assert len(found) == 16
     assert [row for row in found if row["verdict"] == "failed"] == []
     assert sum(row["verdict"] == "told" for row in found) == 2
     words = ("client", "check", "--dsn", dsn, "--", sys.executable, str(PRETENDED), "honest")

@@ -133,7 +133,7 @@ class ClientProcess:
         assert self.process.stdout is not None
         fileno = self.process.stdout.fileno()
         operations: list[Records] = []
-        count, deadline = 0, time.monotonic() + patience_s
+        deadline = time.monotonic() + patience_s
         while True:
             if self.stopped():
                 raise Stopped
@@ -151,23 +151,28 @@ class ClientProcess:
             if not data:
                 raise self._gone()
             deadline = max(deadline, time.monotonic() + self.answer_s)
-            try:
-                for got in self.reader.take(data):
-                    if not isinstance(got, stream.Record):
-                        operations.append(got)
-                        count += len(got)
-                    elif got.kind == stream.SAID:
-                        if len(self.errors) < CODES_MOST:
-                            self.errors.setdefault(got.code, self.told(got.text))
-                    elif got.kind == kind:
-                        self._refuse_more()
-                        return got, operations
-                    else:
-                        raise self._other(got, kind)
-            except StreamError as error:
-                raise self.error(error.message, error.next_step) from error
-            if count > RECORDS_MOST:
-                raise self.error(f"wrote more than {RECORDS_MOST:,} records in one slice")
+            if (answer := self._answer(data, kind, operations)) is not None:
+                return answer, operations
+
+    def _answer(self, data: bytes, kind: int, operations: list[Records]) -> stream.Record | None:
+        """The record that is waited for, where it has come; operations are added to those before."""
+        try:
+            for got in self.reader.take(data):
+                if not isinstance(got, stream.Record):
+                    operations.append(got)
+                elif got.kind == stream.SAID:
+                    if len(self.errors) < CODES_MOST:
+                        self.errors.setdefault(got.code, self.told(got.text))
+                elif got.kind == kind:
+                    self._refuse_more()
+                    return got
+                else:
+                    raise self._other(got, kind)
+        except StreamError as error:
+            raise self.error(error.message, error.next_step) from error
+        if sum(map(len, operations)) > RECORDS_MOST:
+            raise self.error(f"wrote more than {RECORDS_MOST:,} records in one slice")
+        return None
 
     def _refuse_more(self) -> None:
         if rest := self.reader.rest():
