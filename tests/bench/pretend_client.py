@@ -74,9 +74,10 @@ def slice_of(message: dict, count: int) -> None:
     data = b"".join(map(packed, rows))
     if HOW == "short records" and count >= FIRST:
         data = b"".join(packed(row)[:-1] for row in rows)
-    write(data + packed(end))
-    if HOW == "goes on" and count >= FIRST:
-        write(data[:10])
+    write(data + packed(end) + (data[:10] if HOW == "goes on" and count >= FIRST else b""))
+    if HOW == "prints later":
+        time.sleep(0.05)
+        write(b"DEBUG slice is done\n")
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from dbdyno.bench.clients.process import ClientError, ClientLostError, ClientPro
 from dbdyno.bench.clients.reader import Reader, StreamError
 from dbdyno.bench.clients.stream import Record, packed
 from dbdyno.bench.clients.words import without_values
-from dbdyno.bench.postgres.clients import environment, uri
+from dbdyno.bench.postgres.clients import environment, refuse_laxer, uri
 from dbdyno.errors import PlanError
 
 PRETENDED = [sys.executable, str(Path(__file__).with_name("pretend_client.py"))]
@@ -90,7 +90,7 @@ def test_an_honest_client_gives_its_operations_and_ends_with_its_stdin():
         ("other end", "ended slice 78 where slice 2 was asked for"),
         ("short records", "wrote something that is no record as record"),
         ("prints", "wrote something that is no record as record 10: 'INFO connection pool is warm"),
-        ("goes on", "goes on after its answer: 10 bytes of 48 that are no whole record"),
+        ("goes on", "goes on after its answer: 10 bytes that are no whole record"),
         ("fails", "cannot go on: the password is *** and more (SQLSTATE 57P01)"),
     ],
 )
@@ -104,6 +104,15 @@ def test_what_cannot_be_true_is_named_and_the_client_ended(how: str, words: str,
         assert words in caught.value.message
         assert not isinstance(caught.value, ClientLostError), "nothing that another try would mend"
         assert own.process is None and gone(int((tmp_path / "pid").read_text()))
+
+
+def test_what_a_client_prints_between_slices_is_named_too():
+    with client("prints later") as own:
+        own.connect()
+        own.turn(1, None, 1)
+        time.sleep(0.3)
+        with pytest.raises(ClientError, match=r"wrote what nobody asked for: .*'DEBUG slice is done'"):
+            own.turn(2, None, 1)
 
 
 @pytest.mark.parametrize(
@@ -249,6 +258,15 @@ def test_a_connection_goes_by_the_environment():
     assert conninfo_to_dict(own["DBDYNO_DSN"]) == parameters
     socket = {"host": "/tmp/a b", "port": "5433", "user": "u", "dbname": "d"}
     assert conninfo_to_dict(uri(socket)) == socket
+
+
+@pytest.mark.parametrize("name", ["jdbc", "node-postgres", "asyncpg", "connectorx"])
+def test_a_driver_that_would_ignore_how_a_connection_is_protected_is_refused(name: str):
+    refuse_laxer(name, {"channel_binding": "prefer", "sslmode": "verify-full"}, "arm 'a'")
+    for option in ({"require_auth": "scram-sha-256"}, {"channel_binding": "require"}, {"sslcrl": "x.crl"}):
+        with pytest.raises(PlanError, match=f"the client {name} cannot honour {next(iter(option))}"):
+            refuse_laxer(name, option, "arm 'a'")
+        refuse_laxer("psycopg", option, "arm 'a'")
 
 
 def test_a_client_that_is_not_there_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -120,6 +120,12 @@ def test_what_no_client_can_do_is_refused_before_anything_runs(lab, arms, words)
     assert words in lab("plan", "check", lab.plan(arms), code=2).stderr
 
 
+def test_a_plan_check_shows_the_client_and_starts_none(lab, tmp_path):
+    said = lab("plan", "check", lab.plan(arm("dies", tmp_path / "pid") + "fetch_size = 1000\n")).stdout
+    assert f"client {Path(sys.executable).name}, statements sent as prepared, 1,000 rows at a time" in said
+    assert not (tmp_path / "pid").exists()
+
+
 def test_a_script_that_only_our_own_client_runs_is_refused_with_its_line(lab):
     plan = lab.plan('[[arm]]\nname = "a"\nclient = "psycopg"\n', script="select 1 as one \\gset\nselect :one;")
     said = lab("plan", "check", plan, code=2).stderr
@@ -140,7 +146,7 @@ def test_a_plan_from_elsewhere_says_which_programs_it_would_start():
 
 def test_the_conformance_test_passes_psycopg_and_fails_what_pretends(lab, dsn):
     found = json.loads(lab("client", "check", "psycopg", "--dsn", dsn, "--format", "json").stdout)
-    assert len(found) == 15
+    assert len(found) == 16
     assert [row for row in found if row["verdict"] == "failed"] == []
     assert sum(row["verdict"] == "told" for row in found) == 2
     words = ("client", "check", "--dsn", dsn, "--", sys.executable, str(PRETENDED), "honest")

@@ -24,7 +24,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -50,6 +52,7 @@ public final class Jdbc {
     static List<Session> sessions = new ArrayList<>();
     static ExecutorService pool;
     static int lost;
+    static final Set<String> SAID_ALREADY = ConcurrentHashMap.newKeySet();
 
     public static void main(String[] arguments) throws Exception {
         System.setOut(System.err); // stdout is for the stream alone
@@ -277,7 +280,7 @@ public final class Jdbc {
                     now = System.nanoTime();
                     got = -1;
                     code = error.getSQLState() == null ? "XX000" : error.getSQLState();
-                    text(SAID, number, slice, statement, now, 0, code, error.getMessage());
+                    if (SAID_ALREADY.add(statement + code)) text(SAID, number, slice, statement, now, 0, code, error.getMessage());
                 }
                 if (!single) head(rows, STATEMENT, number, slice, statement, 0, begun, now - begun, got, code);
             }

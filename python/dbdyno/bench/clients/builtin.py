@@ -37,6 +37,8 @@ class Builtin:
     started: Callable[[], Started]
     frames: bool = False
     """Each row becomes part of a data frame; else rows are taken one by one."""
+    libpq: bool = False
+    """It connects by libpq, so it honours every option of a connection string."""
 
 
 def place() -> Path:
@@ -45,7 +47,9 @@ def place() -> Path:
     return Path(own).absolute() if own else HERE.parents[3] / "target" / "clients"
 
 
-def _python(name: str, what: str, module: str, packages: Sequence[str], *words: str, frames: bool = False) -> Builtin:
+def _python(
+    name: str, what: str, module: str, packages: Sequence[str], *words: str, frames: bool = False, libpq: bool = False
+) -> Builtin:
     def missing() -> str | None:
         gone = [package for package in packages if importlib.util.find_spec(package) is None]
         return f"the package {', '.join(gone)} is not installed" if gone else None
@@ -53,7 +57,7 @@ def _python(name: str, what: str, module: str, packages: Sequence[str], *words: 
     def started() -> Started:
         return Started(python_command(f"dbdyno.bench.clients.{module}", *words), python_environment())
 
-    return Builtin(name, what, missing, started, frames)
+    return Builtin(name, what, missing, started, frames, libpq)
 
 
 def _jar() -> Path | None:
@@ -85,12 +89,18 @@ def _node() -> Started:
 
 _FRAMES = "frames"
 _ROWS = (
-    _python("psycopg", "psycopg 3, rows as tuples", "psycopg_client", ["psycopg"]),
+    _python("psycopg", "psycopg 3, rows as tuples", "psycopg_client", ["psycopg"], libpq=True),
     _python("asyncpg", "asyncpg, rows as records", "asyncpg_client", ["asyncpg"]),
     Builtin("jdbc", "pgjdbc on Java, every column read", _no_java, _java),
     Builtin("node-postgres", "node-postgres, rows as objects", _no_node, _node),
     _python(
-        "pandas", "pandas over psycopg: rows into a data frame", _FRAMES, ["pandas", "psycopg"], "pandas", frames=True
+        "pandas",
+        "pandas over psycopg: rows into a data frame",
+        _FRAMES,
+        ["pandas", "psycopg"],
+        "pandas",
+        frames=True,
+        libpq=True,
     ),
     _python(
         "connectorx",
@@ -107,6 +117,7 @@ _ROWS = (
         ["adbc_driver_postgresql", "pandas", "pyarrow"],
         "adbc",
         frames=True,
+        libpq=True,
     ),
     _python(
         "polars",
@@ -115,6 +126,7 @@ _ROWS = (
         ["polars", "adbc_driver_postgresql", "pyarrow"],
         "polars",
         frames=True,
+        libpq=True,
     ),
 )
 BUILTIN: Mapping[str, Builtin] = {row.name: row for row in _ROWS}

@@ -146,6 +146,19 @@ def takes_values(own: Examined) -> str:
     return ", ".join(MODES)
 
 
+def prepares_statements(own: Examined) -> str:
+    """The server keeps a statement where it is to be prepared, and only there."""
+    for mode, protocol in MODES.items():
+        kept = own.rows("select name from pg_prepared_statements where :number::bigint = 4711;", **_mode(protocol))
+        if (kept[-1] > 0) != (mode == "prepared"):
+            raise WrongError(f"with {mode} the server keeps {kept[-1]} prepared statements")
+    return "kept with prepared alone"
+
+
+def _mode(protocol: str) -> dict[str, Any]:
+    return {"protocol": protocol, "variables": VALUES}
+
+
 def tells_errors(own: Examined) -> str:
     """A failed statement has its SQLSTATE, and the next transaction is not touched by it."""
     _same("division by zero", own.codes("select 1 / 0;", 2), ["22012", "22012"])
@@ -255,6 +268,7 @@ CHECKS: dict[str, Callable[[Examined], str]] = {
     "counts rows": counts_rows,
     "honours the fetch size": fetches,
     "sends values": takes_values,
+    "prepares statements": prepares_statements,
     "tells errors": tells_errors,
     "tells statements": writes_statements,
     "keeps sessions": keeps_sessions,

@@ -48,6 +48,10 @@ class FrameSession:
             self.beside.close()
 
 
+_CONNECTORX = ("application_name", "options", "connect_timeout", "sslmode", "sslrootcert")
+"""Options that ConnectorX knows; it refuses all others."""
+
+
 def _pandas(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:
     import pandas as pd
 
@@ -67,8 +71,9 @@ def _connectorx(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetc
 
     if job.before():
         raise ValueError("ConnectorX connects for each query: there is no session that settings could be in")
-    plain = dsn.partition("?")[0]  # it refuses options that it does not know
-    return lambda sql: len(connectorx.read_sql(plain, sql)), lambda: None
+    place, _, query = dsn.partition("?")
+    known = [own for own in query.split("&") if own.partition("=")[0] in _CONNECTORX]
+    return lambda sql: len(connectorx.read_sql(f"{place}?{'&'.join(known)}", sql)), lambda: None
 
 
 def _adbc(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:

@@ -128,6 +128,7 @@ class Serving:
         self.seats: list[Seat] = []
         self.pool: ThreadPoolExecutor | None = None
         self.lost = 0
+        self.said: set[tuple[int, str]] = set()
 
     def write(self, record: Record) -> None:
         """One record, at once."""
@@ -252,10 +253,12 @@ class Serving:
         return now
 
     def failed(self, seat: Seat, number: int, statement: int, error: BaseException) -> bytes:
-        """Tells of an error; its code."""
+        """An error's code; its words are told once for each statement."""
         code = self.code_of(error) or stream.LOST
-        text = f"{type(error).__name__}: {error}"
-        self.write(Record(stream.SAID, seat.number, number, statement, clock_ns(), code=code, text=text))
+        if (statement, code) not in self.said:
+            self.said.add((statement, code))
+            text = f"{type(error).__name__}: {error}"
+            self.write(Record(stream.SAID, seat.number, number, statement, clock_ns(), code=code, text=text))
         return code.encode()
 
     def recover(self, seat: Seat) -> None:

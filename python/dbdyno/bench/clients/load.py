@@ -91,6 +91,8 @@ class ClientArm:
         """Runs one slice: its end, and its operations."""
         process, job = self.start(), self.job
         asked = Asked(number, job.sessions, len(job.drawer.statements()), len(job.drawer.scripts()), transactions)
+        with self.held():
+            process.refuse_unasked()
         asked.sent_ns = time.monotonic_ns()
         with self.held():
             process.send(line({"do": "slice", "slice": number, "length_ns": length_ns, "transactions": transactions}))
@@ -214,11 +216,13 @@ class Loads:
         self._keep(arm, block, client, records)
         own, whole = report["arms"][arm], records[records["kind"] == stream.TRANSACTION]
         own["transactions"] += len(whole)
-        own["errors"] += int((whole["code"] != b"").sum())
+        failed = whole["code"][whole["code"] != b""]
+        own["errors"] += len(failed)
         own["busy_ns"] += _busy_ns(whole, end.started_ns, client.job.sessions)
         report["reconnects"] += end.statement
-        if own["first_error"] is None and client.process is not None and client.process.errors:
-            code, text = next(iter(client.process.errors.items()))
+        if own["first_error"] is None and len(failed) and client.process is not None:
+            code = failed[0].decode("ascii")
+            text = client.process.errors.get(code, "failed")
             own["first_error"] = without_values(code, text, client.job.arm["scripts"])
         self.count += len(whole)
 

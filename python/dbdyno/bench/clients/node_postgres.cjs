@@ -20,6 +20,7 @@ console.log = console.error; // stdout is for the stream alone
 let job = null;
 let sessions = [];
 let lost = 0;
+const saidAlready = new Set(); // an error's words once for each statement
 
 function write(buffer) {
   for (let at = 0; at < buffer.length; ) {
@@ -119,7 +120,10 @@ class Session {
         at = now();
         got = -1;
         code = /^[0-9A-Z]{5}$/.test(error.code || '') ? error.code : this.broken ? '08006' : 'XX000';
-        write(record(SAID, { session: this.number, slice, statement, started: at, code, text: String(error.message) }));
+        if (!saidAlready.has(statement + code)) {
+          saidAlready.add(statement + code);
+          write(record(SAID, { session: this.number, slice, statement, started: at, code, text: String(error.message) }));
+        }
       }
       if (!single) out.push(record(STATEMENT, { session: this.number, slice, statement, started: begun, elapsed: at - begun, rows: got, code }));
       if (code) break;

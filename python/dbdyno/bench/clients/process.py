@@ -32,6 +32,8 @@ STEP_S = 0.1
 SAID_MOST = 300
 RECORDS_MOST = 20_000_000
 """Of one slice: 1 GB."""
+CODES_MOST = 250
+"""Error codes whose words are kept."""
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "LOGNAME")
 """What a client sees of our environment."""
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -114,13 +116,24 @@ class ClientProcess:
         except (BrokenPipeError, ConnectionResetError):
             raise self._gone() from None
 
+    def refuse_unasked(self) -> None:
+        """Raises `ClientError` where it has written since its last answer: nobody has asked for anything."""
+        assert self.process.stdout is not None
+        try:
+            data = os.read(self.process.stdout.fileno(), 1 << 16)
+        except BlockingIOError:
+            return
+        if data:
+            self.reader.buffer += data
+            raise self.error(f"wrote what nobody asked for: {self.reader.rest()}", "write texts to stderr")
+
     def wait(self, kind: int, patience_s: float) -> tuple[stream.Record, list[Records]]:
         """The next record of a kind, and the operations before it. Counted is silence: each byte that arrives begins
         the time anew. Raises `ClientError`; `Stopped` where the user wants to stop."""
         assert self.process.stdout is not None
         fileno = self.process.stdout.fileno()
         operations: list[Records] = []
-        count, deadline = 0, time.monotonic() + patience_s
+        deadline = time.monotonic() + patience_s
         while True:
             if self.stopped():
                 raise Stopped
@@ -138,22 +151,28 @@ class ClientProcess:
             if not data:
                 raise self._gone()
             deadline = max(deadline, time.monotonic() + self.answer_s)
-            try:
-                for got in self.reader.take(data):
-                    if not isinstance(got, stream.Record):
-                        operations.append(got)
-                        count += len(got)
-                    elif got.kind == stream.SAID:
+            if (answer := self._answer(data, kind, operations)) is not None:
+                return answer, operations
+
+    def _answer(self, data: bytes, kind: int, operations: list[Records]) -> stream.Record | None:
+        """The record that is waited for, where it has come; operations are added to those before."""
+        try:
+            for got in self.reader.take(data):
+                if not isinstance(got, stream.Record):
+                    operations.append(got)
+                elif got.kind == stream.SAID:
+                    if len(self.errors) < CODES_MOST:
                         self.errors.setdefault(got.code, self.told(got.text))
-                    elif got.kind == kind:
-                        self._refuse_more()
-                        return got, operations
-                    else:
-                        raise self._other(got, kind)
-            except StreamError as error:
-                raise self.error(error.message, error.next_step) from error
-            if count > RECORDS_MOST:
-                raise self.error(f"wrote more than {RECORDS_MOST:,} records in one slice")
+                elif got.kind == kind:
+                    self._refuse_more()
+                    return got
+                else:
+                    raise self._other(got, kind)
+        except StreamError as error:
+            raise self.error(error.message, error.next_step) from error
+        if sum(map(len, operations)) > RECORDS_MOST:
+            raise self.error(f"wrote more than {RECORDS_MOST:,} records in one slice")
+        return None
 
     def _refuse_more(self) -> None:
         if rest := self.reader.rest():

@@ -19,11 +19,11 @@ class PsycopgSession:
 
     def __init__(self, job: Job) -> None:
         self.connection = psycopg.connect(os.environ["DBDYNO_DSN"], autocommit=True)
-        self.connection.prepare_threshold = None
+        # None: never, whatever a single call says; 0: from the first execution on.
+        self.connection.prepare_threshold = 0 if job.mode == "prepared" else None
         for sql in job.before():
             self.connection.execute(sql.encode())
         self.job, self.cursor = job, self.connection.cursor()
-        self.prepared = job.mode == "prepared"
         self.texts = [_text(own.pieces) for own in job.statements]
 
     def run(self, number: int, values: list[Any]) -> int:
@@ -36,7 +36,7 @@ class PsycopgSession:
         if self.job.fetch_size and statement.query:
             return self._fetched(text, given, self.job.fetch_size)
         cursor = self.cursor
-        cursor.execute(text, given, prepare=self.prepared)
+        cursor.execute(text, given)
         return len(cursor.fetchall()) if cursor.description else max(cursor.rowcount, 0)
 
     def _fetched(self, text: bytes, values: list[Any] | None, size: int) -> int:

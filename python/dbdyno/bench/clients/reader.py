@@ -64,7 +64,9 @@ class Reader:
         """What came and is no whole record, in words; nothing where there is none."""
         if not self.buffer:
             return ""
-        return f"{len(self.buffer)} bytes of {stream.LENGTH} that are no whole record{_shown(bytes(self.buffer))}"
+        whole = len(self.buffer) // stream.LENGTH
+        what = f"{whole} more records" if whole else f"{len(self.buffer)} bytes that are no whole record"
+        return f"{what}{_shown(bytes(self.buffer))}"
 
     def _record(self, given: Any) -> stream.Record | None:
         """The first record, with its text; None until all of that is there."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from dbdyno.bench.clients.builtin import found
+from dbdyno.bench.clients.builtin import BUILTIN, found
 from dbdyno.bench.clients.conformance import Examined
 from dbdyno.bench.clients.job import Job
 from dbdyno.bench.clients.load import ClientArm
@@ -26,6 +26,11 @@ CHECKS_CLIENT = "-c client_connection_check_interval=1000"
 """A server ends a statement whose client is gone within a second: PostgreSQL 14 and later."""
 PATIENCE_S = 8.0
 """What a client under test may take to answer what takes no time."""
+PROTECTION = (
+    *("require_auth", "channel_binding", "sslcrl", "sslcrldir", "sslnegotiation"),
+    *("ssl_min_protocol_version", "ssl_max_protocol_version"),
+)
+"""Options that only libpq's own clients honour."""
 _PATH = ("host", "port", "user", "password", "dbname")
 
 
@@ -65,6 +70,7 @@ def client_arm(ready: ReadyArm, arm: LoadArm, seed: int) -> ClientArm:
     started = found(ready.arm.client, Path(), f"arm {ready.arm.name!r}")
     connection = arm["connection"]
     parameters = parameters_of(ready.target, str(connection["application_name"]), connection["options"])
+    refuse_laxer(ready.arm.client, parameters, f"arm {ready.arm.name!r}")
     job = Job({**arm, "protocol": ready.protocol}, _core.Drawer(arm, seed), ready.arm.fetch_size)
     made = ClientArm(job, started.command, {**started.environment, **environment(parameters)}, named(ready.arm))
     made.secret = parameters.get("password")
@@ -89,7 +95,24 @@ def parameters_of(target: Postgres, application_name: str, options: str | None) 
         checks = conn.info.server_version >= 140000 and not target.pooled
     all_options = " ".join(filter(None, (options, CHECKS_CLIENT if checks else "")))
     given = {**target.libpq_parameters(), "application_name": application_name, "options": all_options}
+    # Where the server chose whether to encrypt, it chooses once: a client gets what the control connection got.
+    given["sslmode"] = target.conninfo()["sslmode"]
     return {name: value for name, value in given.items() if value}
+
+
+def refuse_laxer(client: str | list[str], parameters: Mapping[str, str], where: str) -> None:
+    """Raises `PlanError` where a built-in client that is none of libpq's would ignore how the connection is to be
+    protected. A client of the user's own gets the options, and answers for them itself."""
+    row = BUILTIN.get(client) if isinstance(client, str) else None
+    if row is None or row.libpq:
+        return
+    for name in PROTECTION:
+        if parameters.get(name, "") not in ("", "prefer", "postgres"):
+            raise PlanError(
+                f"the client {client} cannot honour {name}",
+                where=where,
+                next_step="leave the option out, or use a client of libpq: psycopg, pandas, adbc, polars",
+            )
 
 
 def environment(parameters: Mapping[str, str]) -> dict[str, str]:
@@ -132,6 +155,7 @@ def examination(target: Postgres, client: str | list[str]) -> Examined:
     }
     started = found(client, Path(), "client")
     parameters = parameters_of(target, mark, None)
+    refuse_laxer(client, parameters, "client")
     name = client if isinstance(client, str) else Path(client[0]).name
     words = {**started.environment, **environment(parameters)}
     made = ClientArm(Job(arm, _core.Drawer(arm, 7)), started.command, words, name)

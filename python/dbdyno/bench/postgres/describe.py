@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
+from dbdyno.bench.clients.job import MODES
+from dbdyno.bench.postgres.clients import named
 from dbdyno.bench.postgres.prepare import Prepared, ReadyArm
 from dbdyno.study.plan.plan import Plan
 
@@ -48,6 +50,9 @@ def _arm(plan: Plan, ready: ReadyArm, number: int) -> list[str]:
     loop = f"open loop, {rate:g}/s" if rate else "closed loop"
     head = f"arm {arm.name!r}{' (the base)' if number == 0 else ''}: on {ready.target.safe_dsn}"
     lines = _wrap(f"{head}; {plan.sessions_of(arm)} session(s), {loop}")
+    if arm.client is not None:
+        size = f", {arm.fetch_size:,} rows at a time" if arm.fetch_size else ""
+        lines.append(f"    client {named(arm)}, statements sent as {MODES[ready.protocol]}{size}")
     for change in ready.changes:
         way = {
             "session": "SET in each session",

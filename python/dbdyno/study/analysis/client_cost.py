@@ -21,8 +21,8 @@ def told(measures: Measures) -> str | None:
     parts = [f"{name} {duration(each_ns)}" for name, each_ns in _each_ns(measures)]
     if not parts:
         return None
-    more = f", and {len(parts) - TOLD_MOST} more arms" if len(parts) > TOLD_MOST else ""
-    return f"CPU of the client for a transaction: {', '.join(parts[:TOLD_MOST])}{more}"
+    more = f"; and {len(parts) - TOLD_MOST} more arms" if len(parts) > TOLD_MOST else ""
+    return f"CPU of the client for a transaction: {'; '.join(parts[:TOLD_MOST])}{more}"
 
 
 def _each_ns(measures: Measures) -> Iterator[tuple[str, float]]:

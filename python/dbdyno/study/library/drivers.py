@@ -1,4 +1,4 @@
-"""Study drivers: what does a driver add to a query, few rows and many?
+"""Study drivers: what does a driver add to a query of many rows?
 
 The same query by each client that is installed: rows one by one (psycopg, asyncpg, JDBC, node-postgres), and rows into
 a data frame (pandas, ConnectorX, ADBC, polars). dbdyno's own client, which only counts rows, is the base: what the
@@ -52,7 +52,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
 
 STUDY = Study(
     name="drivers",
-    question="What does a driver add to the time of a query, with few rows and with many?",
+    question="What does a driver add to the time of a query?",
     workload="One session reads rows of four columns (two integers, a double, text of 16) by each client.",
     targets="postgres: embedded by default, or --target postgresql://...",
     source="Guy Harrison: RJDBC against ROracle, rows into a data frame (E4)",
@@ -60,7 +60,7 @@ STUDY = Study(
     "building of the data frame took the time.",
     factors=(
         Factor("client", "clients with a comma between them; dbdyno is its own", INSTALLED),
-        Factor("rows", "rows of the query", "100,10000"),
+        Factor("rows", "rows of the query; with several each client has a curve", "10000"),
     ),
     make=_plan,
 )
