@@ -267,7 +267,7 @@ impl Builder<'_> {
             Command::StartPipeline { line } => (*line, "a pipeline", "send the commands one by one"),
             _ => return Ok(()),
         };
-        Err(self.refuse(script, line, &format!("MariaDB has no counterpart of {what} here"), next))
+        Err(self.refuse(script, line, &format!("MariaDB: {what} is not supported"), next))
     }
 
     fn refuse(&self, script: &ScriptSpec, line: u32, message: &str, next: &str) -> LoadError {

@@ -185,7 +185,7 @@ class MariaDB:
             found["database"] = text(connection.db)
         if connection.password:
             found["password"] = text(connection.password)
-        kept = {name: given[name] for name in ("ssl_ca", "ssl_cert", "ssl_key") if name in given}
+        kept: dict[str, Any] = {name: given[name] for name in ("ssl_ca", "ssl_cert", "ssl_key") if name in given}
         if kept.keys() & {"ssl_cert", "ssl_key"}:
             raise TargetError(
                 "the load does not log in with a certificate of its own (ssl_cert, ssl_key)",

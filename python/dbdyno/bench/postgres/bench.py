@@ -115,9 +115,9 @@ class PostgresBench:
 
     def describe(self) -> str:
         """What a run would do."""
-        from dbdyno.bench.postgres.describe import describe_prepared
+        from dbdyno.bench.describe_engine import describe_prepared
 
-        return describe_prepared(self.ready)
+        return describe_prepared(self.ready, self.ready.arms)
 
     @server_errors()
     def facts(self) -> Facts:

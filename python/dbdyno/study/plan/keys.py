@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.decisions import WITHHOLDING
+from dbdyno.study.plan.workloads import NAMES as WORKLOADS
 
 
 @dataclass(frozen=True)
@@ -58,15 +59,16 @@ TARGET = (
     Key(
         "dsn",
         "str",
-        "the engine: a libpq URI or key=value string, or a model: model:NAME, model:FILE.toml;\n"
-        "without it an embedded PostgreSQL is started. Passwords are better kept in ~/.pgpass or\n"
-        'PGPASSWORD. `target = "..."` at the top is short for it',
+        "the engine: a libpq URI or key=value string, mariadb://user@host/db, or a model: model:NAME,\n"
+        "model:FILE.toml; without it an embedded PostgreSQL is started, with mariadb an embedded MariaDB.\n"
+        "Passwords are better kept in ~/.pgpass, PGPASSWORD or MYSQL_PWD.\n"
+        '`target = "..."` at the top is short for it',
         None,
     ),
     Key(
         "alter_system",
         "bool",
-        "allow ALTER SYSTEM and a reload on an engine that dbdyno did not start",
+        "allow ALTER SYSTEM and a reload (MariaDB: SET GLOBAL) on an engine that dbdyno did not start",
         None,
     ),
 )
@@ -98,7 +100,7 @@ WORKLOAD = (
         "str",
         "instead of scripts: a built-in workload with its own tables",
         None,
-        choices=("tpcb-like", "simple-update", "select-only"),
+        choices=WORKLOADS,
     ),
     Key(
         "command",

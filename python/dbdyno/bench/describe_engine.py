@@ -3,9 +3,43 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
+from typing import Protocol
 
-from dbdyno.bench.postgres.prepare import Prepared, ReadyArm
-from dbdyno.study.plan.plan import Plan
+from dbdyno.bench.protocol import Ready
+from dbdyno.study.plan.plan import Arm, Plan
+
+
+class Change(Protocol):
+    """A setting of an arm: its value, the one before, and how it takes effect."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def value(self) -> str: ...
+    @property
+    def before(self) -> str: ...
+    @property
+    def how(self) -> str: ...
+
+
+class Target(Protocol):
+    """A server."""
+
+    @property
+    def safe_dsn(self) -> str: ...
+
+
+class ReadyArm(Protocol):
+    """An arm on its server."""
+
+    @property
+    def arm(self) -> Arm: ...
+    @property
+    def target(self) -> Target: ...
+    @property
+    def changes(self) -> Sequence[Change]: ...
+
 
 RESOLUTION = {
     "slices": "differences of 1 % or less are often within reach in slices",
@@ -15,12 +49,12 @@ RESOLUTION = {
 }
 
 
-def describe_prepared(ready: Prepared) -> str:
-    """The page for a prepared plan."""
+def describe_prepared(ready: Ready, arms: Sequence[ReadyArm], restart: str = "ALTER SYSTEM and restart") -> str:
+    """The page for a prepared plan. `restart`: how a setting is put in effect that needs one."""
     plan, how = ready.plan, ready.timing
     lines = [f"{plan.title}", plan.question, ""]
-    for number, arm in enumerate(ready.arms):
-        lines += _arm(plan, arm, number)
+    for number, arm in enumerate(arms):
+        lines += _arm(plan, arm, number, restart)
     lines += ["", f"switch: {_switch(ready)}"]
     lines += [line for note in ready.notes for line in _wrap(f"note: {note}")]
     counted = sum(block.kind == "measure" for block in ready.blocks)
@@ -42,7 +76,7 @@ def describe_prepared(ready: Prepared) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _arm(plan: Plan, ready: ReadyArm, number: int) -> list[str]:
+def _arm(plan: Plan, ready: ReadyArm, number: int, restart: str) -> list[str]:
     arm = ready.arm
     rate = plan.rate_of(arm)
     loop = f"open loop, {rate:g}/s" if rate else "closed loop"
@@ -53,7 +87,8 @@ def _arm(plan: Plan, ready: ReadyArm, number: int) -> list[str]:
             "session": "SET in each session",
             "connection": "given when connecting",
             "reload": "ALTER SYSTEM and reload",
-            "restart": "ALTER SYSTEM and restart",
+            "global": "SET GLOBAL",
+            "restart": restart,
         }[change.how]
         lines.append(f"    {change.name} = {change.value} (now {change.before}): {way}")
     for script in plan.scripts_of(arm):
@@ -63,7 +98,7 @@ def _arm(plan: Plan, ready: ReadyArm, number: int) -> list[str]:
     return lines
 
 
-def _switch(ready: Prepared) -> str:
+def _switch(ready: Ready) -> str:
     how = ready.timing
     if how.in_slices:
         return f"slices of {how.slice_ns / 1e6:g} ms in randomised ABBA order: {ready.reason}"
