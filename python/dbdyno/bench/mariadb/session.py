@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -22,6 +23,8 @@ class StopAsked(Exception):  # noqa: N818
 def open_session(parameters: Mapping[str, Any], *, answer_s: float | None = ANSWER_S, name: str = "dbdyno") -> Any:
     """A connection in autocommit. `answer_s`: None for statements that may take hours. Raises PyMySQL's errors."""
     given = {name: value for name, value in parameters.items() if value is not None}
+    if path := given.get("unix_socket"):
+        _knock(path)
     return driver().connect(
         **given,
         autocommit=True,
@@ -31,6 +34,16 @@ def open_session(parameters: Mapping[str, Any], *, answer_s: float | None = ANSW
         write_timeout=CONNECT_S,
         program_name=name,
     )
+
+
+def _knock(path: str) -> None:
+    """Raises where nobody listens: the driver would leave its socket open then."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(CONNECT_S)
+        try:
+            probe.connect(path)
+        except OSError as error:
+            raise driver().OperationalError(2002, f"cannot connect to {path}: {error}") from error
 
 
 def rows(connection: Any, sql: str, values: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:

@@ -77,7 +77,8 @@ _WRITES = (
 
 @dataclass(frozen=True)
 class _Words:
-    """What an engine has words of its own for. `each`: rows 1 to {rows} as i; `text`: a number as text."""
+    """What an engine has words of its own for. `each`: rows 1 to {rows} as i; `text`: a number as text;
+    `rest`: what stands for columns that are not given."""
 
     packed: str
     moment: str
@@ -86,6 +87,8 @@ class _Words:
     text: str
     each: str
     statistics: str
+    rest: str
+    drop: str
 
 
 _WORDS = {
@@ -97,6 +100,8 @@ _WORDS = {
         "{}::text",
         "generate_series(1, {rows}) i",
         "vacuum analyze {tables}",
+        "",
+        "drop schema if exists dbdyno cascade",
     ),
     "mariadb": _Words(
         " engine = InnoDB",
@@ -106,6 +111,8 @@ _WORDS = {
         "cast({} as char)",
         "(select seq as i from dbdyno.seq_1_to_{rows}) each_row",
         "analyze table {tables}",
+        ", null",
+        "drop schema if exists dbdyno",
     ),
 }
 NAMES = ("tpcb-like", "simple-update", "select-only", "oltp-point-select", "oltp-read-only", "oltp-read-write")
@@ -129,7 +136,7 @@ def builtin_workload(name: str, scale: int, engine: str = "postgres") -> BuiltIn
     return BuiltIn(
         scripts=[Script(name, _oltp_script(name, words) if oltp else _script(name, words))],
         setup=_oltp_tables(scale, words) if oltp else _tables(scale, words),
-        teardown=["drop schema if exists dbdyno" + (" cascade" if engine == "postgres" else "")],
+        teardown=[words.drop],
     )
 
 
@@ -160,11 +167,10 @@ def _tables(scale: int, words: _Words) -> list[str]:
     def fill(table: str, columns: str, rows: int) -> str:
         return f"insert into dbdyno.{table} select {columns} from {words.each.format(rows=rows)}"
 
-    none = "" if words is _WORDS["postgres"] else ", null"
     return [
         *(table.format(packed=words.packed, moment=words.moment) for table in _TABLES),
-        fill("branches", f"i, 0{none}", scale),
-        fill("tellers", f"i, {words.whole.format('i', 10)} + 1, 0{none}", scale * 10),
+        fill("branches", f"i, 0{words.rest}", scale),
+        fill("tellers", f"i, {words.whole.format('i', 10)} + 1, 0{words.rest}", scale * 10),
         fill("accounts", f"i, {words.whole.format('i', 100000)} + 1, 0, ''", scale * 100000),
         *_KEYS,
         words.statistics.format(tables="dbdyno.branches, dbdyno.tellers, dbdyno.accounts"),
