@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -40,6 +44,8 @@ scripts = [{{name = "s", text = '''{script}'''}}]
     assert not Path(facts["data_folder"]).exists()
     median = dict(lab.sql("select arm, median(elapsed_ns) from {calls} group by arm"))
     assert median["each second"] < median["each commit"]
+    analysis = json.loads((lab.last / "analysis.json").read_text())
+    assert "redo" in {row["measure"] for row in analysis["figures"]["over_time"]}
     throughput = lab.sql("select arm, count(*) from {calls} group by arm order by count(*) desc")
     assert throughput[0][0] == "each second"
 
@@ -69,6 +75,34 @@ def test_a_built_in_workload_is_said_in_each_engines_words_once(name: str) -> No
     assert (once.scripts, once.setup, once.teardown) == (own.scripts, [*own.setup, "mine"], ["mine", *own.teardown])
     assert for_engine(once, "mariadb") == once and for_engine(work, "postgres") == work
     assert "::" not in "".join([*once.setup, once.scripts[0].text])
+
+
+@needs_server
+def test_an_embedded_server_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    script = (
+        "import time; from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB\n"
+        "with EmbeddedMariaDB() as engine: print(engine.folder, engine.pid, flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-P", "-c", script]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as runner:
+        assert runner.stdout is not None
+        folder, pid = runner.stdout.readline().split()
+        assert Path(f"/proc/{pid}").exists() and Path(folder, "data").exists()
+        runner.kill()
+    deadline = time.monotonic() + 60
+    while Path(folder).exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert "mariadbd" not in _program_of(pid)
+
+
+def _program_of(pid: str) -> str:
+    """Of a process that lives; one that is dead may wait to be noticed."""
+    try:
+        text = Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+    return text
 
 
 @needs_server
