@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import certificates
 import pytest
@@ -25,7 +26,7 @@ from mariadb_server import MariaServer, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=str(missing()))
 
-SECRET = "gehei m@/#1"
+SECRET = "gehei mß@/#1"
 FLUSH = '[[arm]]\nname = "a"\n[[arm]]\nname = "b"\nsettings = {innodb_flush_log_at_trx_commit = "0"}\n'
 ONE = '[[arm]]\nname = "a"\n'
 
@@ -236,13 +237,13 @@ def test_a_user_without_the_right_may_not_set_global(lab: MariaLab, server: Mari
 
 
 def test_a_password_reaches_the_server_and_nothing_else(lab: MariaLab, server: MariaServer) -> None:
-    lab.dsn = server.dsn_of("weak:gehei%20m%40%2F%231")
+    lab.dsn = server.dsn_of(f"weak:{quote(SECRET, safe='')}")
     lab.plan(ONE)
     done = lab.run()
     kept = "".join(
         path.read_text(errors="replace") for path in lab.last.rglob("*") if path.suffix in (".json", ".html")
     )
-    for word in ("gehei", "m@/", "m%40"):
+    for word in ("gehei", "@/#", "%40"):
         assert word not in kept + done.stdout + done.stderr
     lab.dsn = server.dsn_of("weak:wrong-geheim")
     lab.plan(ONE)
@@ -363,3 +364,27 @@ def test_what_only_postgresql_can_is_refused_before_the_run(server: MariaServer,
 
     with pytest.raises(PlanError, match=f"MariaDB: .*{expected}.* is not supported"):
         load(server, script)
+
+
+def test_a_file_of_options_says_who_enters(lab: MariaLab, server: MariaServer) -> None:
+    file = lab.folder / "my.cnf"
+    file.write_text(f"[client]\nhost = 127.0.0.1\nport = {server.port}\nuser = weak\npassword = '{SECRET[:5]}'\n")
+    lab.dsn = f"mariadb://127.0.0.1:{server.port}/test?read_default_file={file}"
+    lab.plan(ONE)
+    assert "Access denied for user 'weak'" in lab.run(code=2).stderr
+    asked_nothing(server, "create user filed@localhost identified by 'plain'")
+    asked_nothing(server, "grant all on test.* to filed@localhost")
+    file.write_text(file.read_text().replace("weak", "filed").replace(f"'{SECRET[:5]}'", "plain"))
+    lab.run()
+    assert lab.manifest()["arms"][0]["target"] == f"mariadb://filed@127.0.0.1:{server.port}/test"
+
+
+def test_a_plan_from_elsewhere_says_what_it_would_do() -> None:
+    from dbdyno.bench.mariadb.bench import MariaDBBench
+    from dbdyno.study.plan.plan import Arm, Plan, Script, Workload
+
+    work = Workload([Script("s", "select 1;")], setup=["create table t (v int)"], teardown=["drop table t"])
+    arm = Arm("a", settings={"sync_binlog": "1"}, before_sql=["flush tables"])
+    told = MariaDBBench.orders(Plan("p", [arm], work, dsn="mariadb://db/x"), None)
+    assert told[:2] == ["connects to mariadb://db/x", "sets sync_binlog = 1 (a)"]
+    assert {"sends create table t (v int)", "sends select 1;", "sends flush tables", "sends drop table t"} <= set(told)

@@ -175,7 +175,11 @@ class MariaDB:
             )
 
         def text(value: Any) -> str:
-            return value.decode() if isinstance(value, bytes) else str(value or "")
+            if not isinstance(value, bytes):
+                return str(value or "")
+            with contextlib.suppress(UnicodeDecodeError):
+                return value.decode()
+            return value.decode("latin-1")
 
         given = self._where.parameters
         found = {"host": connection.host, "port": int(connection.port), "user": text(connection.user)}

@@ -25,6 +25,8 @@ def open_session(parameters: Mapping[str, Any], *, answer_s: float | None = ANSW
     given = {name: value for name, value in parameters.items() if value is not None}
     if path := given.get("unix_socket"):
         _knock(path)
+    if isinstance(given.get("password"), str):
+        given["password"] = given["password"].encode()  # the driver would take it for Latin-1
     return driver().connect(
         **given,
         autocommit=True,
