@@ -12,10 +12,14 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 HIDDEN = "***"
 UNREADABLE = "(a connection string that could not be read was left out)"
 PRIVATE_OPTIONS = ("passfile", "sslkey")
+MARIADB_URLS = ("mariadb://", "mysql://")
+MARIADB_PRIVATE = ("read_default_file", "ssl_key")
+MARIADB_OPTIONS = (*MARIADB_PRIVATE, "unix_socket", "ssl_ca", "ssl_cert")
 """Not secret themselves, but where secrets are."""
 _SECRET_WORD = re.compile(r"(?i)\b(?:(?:ssl)?(?:password|passwd|pwd|passfile|sslkey)|(identified\s{1,9}by))\b")
 _SECRET_NAME = re.compile(r"(?i)(?:password|passwd|pwd|passfile|sslkey)\Z")
@@ -46,6 +50,8 @@ def without_secrets(dsn: str | None) -> str | None:
         return dsn
     if "://" not in dsn and dsn.split(":", 1)[0] in ("model", "cells"):
         return dsn
+    if dsn.startswith(MARIADB_URLS):
+        return _url_without_secrets(dsn)
     import psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -59,6 +65,23 @@ def without_secrets(dsn: str | None) -> str | None:
         return make_conninfo("", **{name: value for name, value in found.items() if name not in _secret_options()})
     except (psycopg.Error, UnicodeError, ValueError):
         return UNREADABLE
+
+
+def _url_without_secrets(dsn: str) -> str:
+    """A MariaDB URL without its password. A sign of a password that was not quoted ends it for whoever reads the URL:
+    its rest went for the port, the database, the options or the fragment, and nothing is told of such a URL."""
+    try:
+        parts = urlsplit(dsn)
+        port, options = parts.port, parse_qsl(parts.query, strict_parsing=bool(parts.query))
+    except ValueError:
+        return UNREADABLE
+    if parts.fragment or "@" in parts.path + parts.query or any(name not in MARIADB_OPTIONS for name, _ in options):
+        return UNREADABLE
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+    user = f"{parts.username}@" if parts.username else ""
+    place = f"{host}:{port}" if port is not None else host
+    query = urlencode([(name, value) for name, value in options if name not in MARIADB_PRIVATE], safe="/")
+    return f"{parts.scheme}://{user}{place}{parts.path}" + (f"?{query}" if query else "")
 
 
 def sql_without_secrets(text: str) -> str:
@@ -144,7 +167,7 @@ def _any_without_secrets(value: str) -> str:
 
 
 def _is_connection(value: str) -> bool:
-    if value.startswith(("postgresql://", "postgres://")):
+    if value.startswith(("postgresql://", "postgres://", *MARIADB_URLS)):
         return True
     if "=" not in value or "://" in value:
         return False

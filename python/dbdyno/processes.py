@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-HELPER_PACKAGES = ("dbdyno", "psycopg", "asyncssh")
+HELPER_PACKAGES = ("dbdyno", "psycopg", "pymysql", "asyncssh")
 """What a helper imports beside the standard library."""
 
 

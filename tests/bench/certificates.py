@@ -28,6 +28,10 @@ class Signer:
     def pem(self) -> bytes:
         return self.certificate.public_bytes(PEM)
 
+    def key_pem(self) -> bytes:
+        form = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        return bytes(self.key.private_bytes(PEM, *form))
+
 
 def _key(kind: str) -> Any:
     if kind == "ed25519":
@@ -134,6 +138,5 @@ def everything(folder: Path) -> dict[str, tuple[Path, Path]]:
     for kind, chain in kinds.items():
         made[kind] = (folder / f"{kind}.server.crt", folder / f"{kind}.server.key")
         made[kind][0].write_bytes(b"".join(one.pem() for one in chain))
-        form = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        made[kind][1].write_bytes(chain[0].key.private_bytes(PEM, *form))
+        made[kind][1].write_bytes(chain[0].key_pem())
     return made

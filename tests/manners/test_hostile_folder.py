@@ -12,6 +12,7 @@ import pytest
 from hostile_folder import HostileFolder
 
 from dbdyno.processes import find_program, python_command, python_environment, search_folders
+from mariadb_server import missing
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "dbdyno"
 STARTERS = {
@@ -21,6 +22,7 @@ STARTERS = {
     "bench/postgres/binaries.py",
     "bench/postgres/embedded.py",
     "bench/clients/process.py",
+    "bench/mariadb/embedded.py",
     "bench/guardian.py",
     "bench/programs/bench.py",
 }
@@ -70,6 +72,15 @@ def dbdyno(hostile: HostileFolder, *words: str) -> subprocess.CompletedProcess[s
 def test_a_run_with_a_guardian_and_a_server_runs_nothing_of_the_folder_it_is_started_in(hostile: HostileFolder) -> None:
     (hostile.folder / "plan.toml").write_text(PLAN)
     done = dbdyno(hostile, "run", "plan.toml")
+    assert done.returncode in (0, 1), done.stderr
+    assert hostile.taken == []
+
+
+@pytest.mark.skipif(bool(missing()), reason=str(missing()))
+def test_a_run_with_a_server_of_mariadb_runs_nothing_of_the_folder_it_is_started_in(hostile: HostileFolder) -> None:
+    plan = PLAN.replace("checkpoint_timeout", "innodb_io_capacity").replace("7min", "300")
+    (hostile.folder / "plan.toml").write_text(plan)
+    done = dbdyno(hostile, "run", "plan.toml", "--target", "mariadb")
     assert done.returncode in (0, 1), done.stderr
     assert hostile.taken == []
 

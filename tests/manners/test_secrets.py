@@ -176,3 +176,22 @@ variables.app_password = ["S3cr3tA", "S3cr3tB"]
         parse_plan(plan, "plan.toml")
     assert "S3cr3t" not in str(told.value)
     assert 'levels = [{name = "one", variables = {app_password = "..."}}]' in str(told.value.next_step)
+
+
+@pytest.mark.parametrize(
+    ("dsn", "left"),
+    [
+        ("mariadb://scott:S3cr3t@db:3307/shop", "mariadb://scott@db:3307/shop"),
+        ("mysql://scott:S3cr3t@db", "mysql://scott@db"),
+        ("mariadb://scott:S3cr3t@S3cr3t@db/shop", "mariadb://scott@db/shop"),
+        ("mariadb://db/shop?ssl_ca=/etc/ca.pem&read_default_file=/home/S3cr3t", "mariadb://db/shop?ssl_ca=/etc/ca.pem"),
+        ("mariadb://scott:S3cr3t/x@db/shop", UNREADABLE),
+        ("mariadb://scott:12/S3cr3t@db/shop", UNREADABLE),
+        ("mariadb://scott:12?S3cr3t@db/shop", UNREADABLE),
+        ("mariadb://scott:12#S3cr3t@db/shop", UNREADABLE),
+        ("mariadb://db/shop?password=S3cr3t", UNREADABLE),
+    ],
+)
+def test_a_url_of_mariadb_is_told_without_its_password_or_not_at_all(dsn: str, left: str) -> None:
+    assert without_secrets(dsn) == left
+    assert "S3cr3t" not in text_without_secrets(f"dsn = {dsn!r}")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mariadb_server import MariaServer, missing
 
 from dbdyno.errors import SnapshotError
 from dbdyno.snapshot.interval import Interval
@@ -18,6 +17,7 @@ from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.take import open_collector, take, watch
 from dbdyno.snapshot.view import Options
+from mariadb_server import MariaServer, missing
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 

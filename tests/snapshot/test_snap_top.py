@@ -16,7 +16,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from mariadb_server import MariaServer, missing
 from psycopg.conninfo import make_conninfo
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
@@ -25,6 +24,7 @@ from dbdyno.report.live import render_frame
 from dbdyno.snapshot.live import Reading, frame
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.view import View
+from mariadb_server import MariaServer, missing
 
 ESCAPE = "\x1b"
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"

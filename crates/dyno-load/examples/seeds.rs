@@ -1,4 +1,4 @@
-//! Writes the beginnings of fuzzing into `<folder>/wire_client` and `<folder>/script`.
+//! Writes the beginnings of fuzzing into `<folder>/wire_client`, `mariadb_client` and `script`.
 
 use std::error::Error;
 use std::fs;
@@ -14,7 +14,8 @@ const SCRIPTS: [&str; 4] = [
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("usage: seeds FOLDER")?);
     let scripts = SCRIPTS.iter().map(|script| script.as_bytes().to_vec()).collect();
-    for (name, seeds) in [("wire_client", dyno_load::rehearse::seeds()), ("script", scripts)] {
+    let (postgres, mariadb) = (dyno_load::rehearse::seeds(), dyno_load::rehearse::mariadb_seeds());
+    for (name, seeds) in [("wire_client", postgres), ("mariadb_client", mariadb), ("script", scripts)] {
         let folder = folder.join(name);
         fs::create_dir_all(&folder)?;
         for (number, seed) in seeds.iter().enumerate() {

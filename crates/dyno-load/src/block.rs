@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::LoadError;
 use crate::clock::Clock;
 use crate::gate::Gate;
+use crate::link::Dialler;
 use crate::plan::{ArmPlan, Plan};
 use crate::reactor::{self, Pulse};
 use crate::record::ErrorCodes;
@@ -15,7 +16,6 @@ use crate::session_state::{LogPosition, SessionState};
 use crate::slice::Quota;
 use crate::wire::WireError;
 use crate::wire::socket::Control;
-use crate::wire::startup::Dialler;
 
 /// What ends a blocked session.
 #[derive(Debug)]

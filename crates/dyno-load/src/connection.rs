@@ -14,7 +14,11 @@ pub use crate::require_auth::{Method, RequireAuth};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConnectionSpec {
-    /// A host name, an address, or the folder of a Unix socket. Certificates are made out to it.
+    /// Whose protocol is spoken.
+    #[serde(default)]
+    pub engine: Engine,
+    /// A host name, an address, or the folder of a Unix socket (MariaDB: the socket itself). Certificates are made out to
+    /// it.
     pub host: String,
     /// The address to connect to in place of the host's own; no name is looked up then.
     #[serde(default)]
@@ -131,6 +135,14 @@ impl ConnectionSpec {
         (self.connect_timeout_s > 0).then(|| Duration::from_secs(self.connect_timeout_s))
     }
 
+    /// The same, or a shorter one.
+    pub(crate) fn limit(&self, shorter: Option<Duration>) -> Option<Duration> {
+        match (self.connect_timeout(), shorter) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
     /// The place in words for messages; never with the password.
     pub fn place(&self) -> String {
         format!("host {}, port {}, user {}, database {}", self.host, self.port, self.user, self.dbname)
@@ -174,6 +186,17 @@ impl ConnectionSpec {
         ];
         cases.iter().find(|(holds, _)| *holds).map(|(_, words)| *words)
     }
+}
+
+/// Whose protocol is spoken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// PostgreSQL.
+    #[default]
+    Postgres,
+    /// MariaDB.
+    Mariadb,
 }
 
 /// How much TLS, as libpq's `sslmode`. (`allow` is settled by the control connection.)

@@ -5,7 +5,7 @@ use std::io;
 use dyno_evidence::EvidenceError;
 use dyno_script::ScriptError;
 
-use crate::connection::ConnectionSpec;
+use crate::connection::{ConnectionSpec, Engine};
 use crate::wire::WireError;
 
 /// The load cannot start or cannot go on.
@@ -123,6 +123,11 @@ impl LoadError {
 }
 
 fn next_step(connection: &ConnectionSpec, error: &WireError) -> &'static str {
+    if connection.engine == Engine::Mariadb
+        && let Some(next) = mariadb_step(error)
+    {
+        return next;
+    }
     match error {
         WireError::Io(e) if e.kind() == io::ErrorKind::NotFound && connection.is_unix() => {
             "check that the server runs and that this is its socket folder and port"
@@ -151,5 +156,26 @@ fn next_step(connection: &ConnectionSpec, error: &WireError) -> &'static str {
             "57P03" => "wait until the server has started",
             _ => "see the server's message",
         },
+    }
+}
+
+/// Where MariaDB's user does something else than PostgreSQL's.
+fn mariadb_step(error: &WireError) -> Option<&'static str> {
+    match error {
+        WireError::Exposed(_) => Some("give ssl_ca, the certificate of who signed the server's, so that TLS is used"),
+        WireError::Tls(_) => Some("check ssl_ca against the server's certificate"),
+        WireError::Auth(_) => {
+            Some("use an account with mysql_native_password or ed25519 (CREATE USER ... IDENTIFIED VIA ...)")
+        }
+        WireError::Protocol(_) => Some("check that a MariaDB server, 10.2 or later, listens on this port"),
+        WireError::Server(e) => match e.vendor {
+            1045 | 1698 => Some("check the user and the password"),
+            1044 => Some("have the user granted rights on the database"),
+            1049 => Some("check the name of the database"),
+            1040 | 1203 | 1226 => Some("use fewer sessions or raise max_connections"),
+            1130 => Some("have the user created for this host"),
+            _ => None,
+        },
+        _ => None,
     }
 }

@@ -1,5 +1,5 @@
-//! dbdyno: the load generator. It runs scripts in pgbench's language on PostgreSQL, in a closed
-//! or an open loop, and keeps one row per operation.
+//! dbdyno: the load generator. It runs scripts in pgbench's language on PostgreSQL and on
+//! MariaDB, in a closed or an open loop, and keeps one row per operation.
 //!
 //! # How it stays out of the way
 //!
@@ -24,7 +24,7 @@
 //!
 //! # Limits
 //!
-//! Text results only. `COPY FROM STDIN` is refused. `\redo` looks at the log of the whole engine,
+//! Results of PostgreSQL as text only. MariaDB: no pipelines, no `\redo`. `COPY FROM STDIN` is refused. `\redo` looks at the log of the whole engine,
 //! so other sessions' redo is in it, and it starts anew in each slice. While one session of a
 //! thread connects again, the thread's others wait. Client certificates and GSSAPI are not
 //! supported. A row that a script keeps has at most 1 MiB.
@@ -39,6 +39,8 @@ mod connection;
 mod draw;
 mod error;
 mod gate;
+mod link;
+mod mysql;
 mod pipeline;
 mod plan;
 pub mod probe;
@@ -63,7 +65,7 @@ mod wire;
 mod worker;
 
 pub use connection::{
-    ChannelBinding, ConnectionSpec, Liveness, Password, RequireAuth, SslMode, SslNegotiation, TlsVersion,
+    ChannelBinding, ConnectionSpec, Engine, Liveness, Password, RequireAuth, SslMode, SslNegotiation, TlsVersion,
 };
 pub use draw::{Drawer, DrawnScript, DrawnStatement, DrawnTransaction, DrawnValue};
 pub use error::LoadError;

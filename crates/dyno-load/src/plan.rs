@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use dyno_evidence::CallKind;
 use dyno_script::{Command, Compiler, Expr, Scope, SleepTime, Sql, SqlKind, Store, Symbols, VarId};
 
+use crate::connection::Engine;
+use crate::link::Statement;
 use crate::spec::{ArmSpec, LoadSpec, Protocol, ScriptSpec};
-use crate::wire::statement::Statement;
-use crate::{LoadError, wire::WireError};
+use crate::{LoadError, wire};
 
 /// What `\redo` asks: insert and flush position, counted in bytes.
 const REDO_SQL: &str = "select pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), '0/0')::pg_catalog.int8, \
@@ -145,7 +146,10 @@ impl Plan {
 impl ArmPlan {
     /// What each new session runs before its work.
     pub fn session_sql(&self) -> Vec<String> {
-        let timeout = self.spec.statement_timeout_ms.map(|ms| format!("set statement_timeout = {ms}"));
+        let timeout = self.spec.statement_timeout_ms.map(|ms| match self.spec.connection.engine {
+            Engine::Postgres => format!("set statement_timeout = {ms}"),
+            Engine::Mariadb => format!("set session max_statement_time = {}.{:03}", ms / 1_000, ms % 1_000),
+        });
         self.spec.session_sql.iter().cloned().chain(timeout.filter(|_| !self.spec.pooled)).collect()
     }
 
@@ -189,7 +193,8 @@ impl ArmPlan {
             }
         }
 
-        let mut builder = Builder { spec, protocol, names, set: &set, commands: Vec::new() };
+        let symbols = compiler.symbols().clone();
+        let mut builder = Builder { spec, protocol, names, set: &set, symbols: &symbols, commands: Vec::new() };
         let mut scripts = Vec::new();
         for (script, source) in compiled.into_iter().zip(weighted()) {
             let single = script.is_single_sql();
@@ -199,7 +204,6 @@ impl ArmPlan {
             scripts.push(ScriptPlan { name, steps: steps.collect::<Result<_, _>>()?, single, last_line });
         }
         let commands = builder.commands;
-        let symbols = compiler.symbols().clone();
         let mut scope = Scope::new(&symbols);
         for ((_, value), var) in values.iter().zip(&set[1..]) {
             scope.set_text(*var, value);
@@ -224,11 +228,15 @@ struct Builder<'a> {
     names: &'a mut Names,
     /// Variables that have a value when a command runs.
     set: &'a [VarId],
+    symbols: &'a Symbols,
     commands: Vec<SqlPlan>,
 }
 
 impl Builder<'_> {
     fn step(&mut self, command: Command, script: &ScriptSpec) -> Result<Step, LoadError> {
+        if self.spec.connection.engine == Engine::Mariadb {
+            self.refuse_foreign(&command, script)?;
+        }
         Ok(match command {
             Command::Sql(sql) => Step::Sql(self.sql(&sql, script)?),
             Command::RedoPosition { line } => Step::Redo { command: self.redo()?, line },
@@ -250,6 +258,16 @@ impl Builder<'_> {
             Command::SyncPipeline { line } => Step::SyncPipeline { line },
             Command::EndPipeline { line } => Step::EndPipeline { line },
         })
+    }
+
+    /// Refuses what only PostgreSQL can.
+    fn refuse_foreign(&self, command: &Command, script: &ScriptSpec) -> Result<(), LoadError> {
+        let (line, what, next) = match command {
+            Command::RedoPosition { line } => (*line, "\\redo", "read Innodb_os_log_written in the metrics"),
+            Command::StartPipeline { line } => (*line, "a pipeline", "send the commands one by one"),
+            _ => return Ok(()),
+        };
+        Err(self.refuse(script, line, &format!("MariaDB: {what} is not supported"), next))
     }
 
     fn refuse(&self, script: &ScriptSpec, line: u32, message: &str, next: &str) -> LoadError {
@@ -277,8 +295,8 @@ impl Builder<'_> {
             }
         }
         let number = self.commands.len();
-        let statement =
-            Statement::new(&format!("dyno{number}"), sql).map_err(|e| self.encoding(script, sql.line, &e))?;
+        let statement = Statement::new(self.spec.connection.engine, &format!("dyno{number}"), sql, self.symbols)
+            .map_err(|e| self.encoding(script, sql.line, &e))?;
         let kind = match sql.kind {
             SqlKind::Begin => CallKind::Begin,
             SqlKind::Commit => CallKind::Commit,
@@ -291,14 +309,15 @@ impl Builder<'_> {
         Ok(number)
     }
 
-    fn encoding(&self, script: &ScriptSpec, line: u32, error: &WireError) -> LoadError {
+    fn encoding(&self, script: &ScriptSpec, line: u32, error: &wire::WireError) -> LoadError {
         self.refuse(script, line, &error.to_string(), "shorten the command")
     }
 
     fn redo(&mut self) -> Result<usize, LoadError> {
         let number = self.commands.len();
-        let statement = Statement::fixed(&format!("dyno{number}"), REDO_SQL)
+        let statement = wire::statement::Statement::fixed(&format!("dyno{number}"), REDO_SQL)
             .map_err(|e| LoadError::spec(REDO_NAME, e.to_string(), "leave it out"))?;
+        let statement = Statement::Postgres(Box::new(statement));
         let (name, kind) = (self.names.number(REDO_NAME)?, CallKind::RedoPosition);
         self.commands.push(SqlPlan { name, kind, statement, store: None });
         Ok(number)

@@ -7,40 +7,116 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::connection::ConnectionSpec;
+use dyno_script::{Command, Compiler, Scope, Value};
+
+use crate::connection::{ConnectionSpec, Engine};
+use crate::link::{Dialler, Statement};
 use crate::reactor::{Pulse, finish};
+use crate::spec::Protocol;
 use crate::wire::link::Event;
 use crate::wire::message::{column_names, columns};
 use crate::wire::socket::Socket;
-use crate::wire::startup::Dialler;
 use crate::wire::stream::{Patience, Stream, Wire};
 
 /// More than this does not fit into a socket without a reader.
 const BYTES_MAX: usize = 64 << 10;
 
-/// Lets the client talk to a server that says these bytes and ends. Whatever they are, it returns.
+/// Lets the client talk to a PostgreSQL server that says these bytes and ends. Whatever they are, it returns.
 pub fn rehearse(bytes: &[u8]) {
+    talk(bytes, "postgres");
+}
+
+/// The same with a MariaDB server.
+pub fn rehearse_mariadb(bytes: &[u8]) {
+    talk(bytes, "mariadb");
+}
+
+fn talk(bytes: &[u8], engine: &str) {
     let Ok((ours, mut theirs)) = UnixStream::pair() else { return };
     let said = theirs.write_all(&bytes[..bytes.len().min(BYTES_MAX)]);
     if said.is_err() || theirs.shutdown(Shutdown::Write).is_err() || ours.set_nonblocking(true).is_err() {
         return;
     }
-    let spec = r#"{"host": "/rehearsal", "user": "u", "dbname": "d", "password": "p"}"#;
-    let Ok(dialler) = serde_json::from_str::<ConnectionSpec>(spec).map(|spec| Dialler::new(&spec)) else { return };
+    let spec =
+        format!(r#"{{"engine": "{engine}", "host": "/rehearsal", "user": "u", "dbname": "d", "password": "p"}}"#);
+    let Ok(spec) = serde_json::from_str::<ConnectionSpec>(&spec) else { return };
+    let dialler = Dialler::new(&spec);
     let stop: Arc<AtomicBool> = Arc::default();
     let patience = Patience::new(Some(Duration::from_secs(5)), &stop);
     let socket = Socket::Plain(Wire::new(Stream::Unix(ours), patience, Arc::default()));
     let Some(mut link) = dialler.ok().and_then(|dialler| dialler.log_in(socket, &stop).ok()) else { return };
-    link.capture.on = true;
+    link.capture().on = true;
     let _ = finish(link.run("select 1", &Pulse::blocking()));
-    let _ = columns(&link.capture.row).count();
-    let _ = column_names(&link.capture.description);
+    let _ = columns(&link.capture().row).count();
+    let _ = column_names(&link.capture().description);
+    if let Some((statement, scope)) = command(spec.engine) {
+        link.queue(&statement, 0, Protocol::Prepared, &scope, |_| "v");
+        link.queue_sync();
+        let _ = link.send();
+    }
     // To the end of the bytes, which is an error.
     while let Some(Ok(event)) = finish(link.event(&Pulse::blocking())) {
         if let Event::Failed(error) = event {
             let _ = error.words("select 1");
         }
+        let _ = columns(&link.capture().row).count();
     }
+}
+
+/// A command with one value.
+fn command(engine: Engine) -> Option<(Statement, Scope)> {
+    let mut compiler = Compiler::new();
+    let script = compiler.compile("rehearsal", "\\set v 7\nselect :v;").ok()?;
+    let sql = script.commands.iter().find_map(|command| match command {
+        Command::Sql(sql) => Some(sql),
+        _ => None,
+    })?;
+    let mut scope = Scope::new(compiler.symbols());
+    scope.set(*sql.params.first()?, Value::Int(7));
+    Some((Statement::new(engine, "s", sql, compiler.symbols()).ok()?, scope))
+}
+
+/// What an honest MariaDB server says, by method of login: where fuzzing begins.
+pub fn mariadb_seeds() -> Vec<Vec<u8>> {
+    let packet = |number: u8, body: &[u8]| {
+        let mut out = (body.len() as u32).to_le_bytes();
+        out[3] = number;
+        [&out[..], body].concat()
+    };
+    let greeting = [
+        &b"\x0a10.11.19-MariaDB\0\x07\0\0\0challeng\0"[..],
+        // All that is needed and known metadata, but no TLS.
+        &[0xfe, 0xf7, 45, 2, 0, 0xff, 0x81, 21, 0, 0, 0, 0, 0, 0, 0x1d, 0, 0, 0],
+        b"and the rest\0mysql_native_password\0",
+    ]
+    .concat();
+    let text = |text: &str| [&[text.len() as u8][..], text.as_bytes()].concat();
+    let column =
+        [&b"\x03def\0\0\0"[..], &text("v"), &text("v"), &[12, 45, 0, 20, 0, 0, 0, 8, 0x81, 0, 0, 0, 0]].concat();
+    let ok = [0, 0, 0, 2, 0, 0, 0];
+    let end = [0xfe, 0, 0, 2, 0, 0, 0];
+    let error = [&[0xff][..], &1062_u16.to_le_bytes(), b"#23000Duplicate entry 'x' for key 'k'"].concat();
+    let after = [
+        packet(1, &[1, 1]),
+        packet(2, &column),
+        packet(3, b"\x017"),
+        packet(4, &end),
+        packet(1, &[&[0][..], &9_u32.to_le_bytes(), &[1, 0, 1, 0, 0, 0, 0]].concat()),
+        packet(2, &column),
+        packet(3, &column),
+        packet(1, &[1, 0]),
+        packet(2, &[0, 0, 7, 0, 0, 0, 0, 0, 0, 0]),
+        packet(3, &end),
+        packet(1, &error),
+    ]
+    .concat();
+    let asked = [
+        packet(2, &ok),
+        [packet(2, b"\xfeclient_ed25519\0a challenge of thirty-two bytes.."), packet(4, &ok)].concat(),
+        [packet(2, b"\xfecaching_sha2_password\0a challenge of bytes\0"), packet(4, &[1, 4]), packet(6, &ok)].concat(),
+        packet(2, &error),
+    ];
+    asked.into_iter().map(|asked| [packet(0, &greeting), asked, after.clone()].concat()).collect()
 }
 
 /// What an honest server says, by method of login: where fuzzing begins.
@@ -80,6 +156,9 @@ mod tests {
         for seed in seeds() {
             rehearse(&seed);
         }
+        for seed in mariadb_seeds() {
+            rehearse_mariadb(&seed);
+        }
     }
 
     proptest! {
@@ -89,14 +168,17 @@ mod tests {
             changes in prop::collection::vec((0_usize..400, any::<u8>()), 0..8),
             cut in 0_usize..400,
         ) {
-            let mut bytes = seeds()[seed].clone();
-            for (at, value) in changes {
-                if let Some(byte) = bytes.get_mut(at) {
-                    *byte = value;
+            let lie = |mut bytes: Vec<u8>| {
+                for &(at, value) in &changes {
+                    if let Some(byte) = bytes.get_mut(at) {
+                        *byte = value;
+                    }
                 }
-            }
-            bytes.truncate(bytes.len().saturating_sub(cut));
-            rehearse(&bytes);
+                bytes.truncate(bytes.len().saturating_sub(cut));
+                bytes
+            };
+            rehearse(&lie(seeds()[seed].clone()));
+            rehearse_mariadb(&lie(mariadb_seeds()[seed].clone()));
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::LoadError;
 use crate::block::{Activity, Block, Handles, open};
 use crate::clock::Clock;
 use crate::gate::Gate;
+use crate::link::Dialler;
 use crate::plan::{ArmPlan, Plan};
 use crate::record::{self, ErrorCodes, Pool, Recorder};
 use crate::schedule::Arrivals;
@@ -30,7 +31,6 @@ use crate::slice::{Quota, Slice};
 use crate::spec::LoadSpec;
 use crate::supervise::{RowWriter, supervise};
 use crate::tally::{ArmReport, BlockReport};
-use crate::wire::startup::Dialler;
 use crate::worker::{self, Outcome, ThreadSession};
 
 /// Streams of random numbers besides the sessions' own.

@@ -21,6 +21,11 @@ const RECONNECT_FOR: Duration = Duration::from_secs(10);
 /// How long one try may take.
 const RECONNECT_TRY: Duration = Duration::from_secs(1);
 
+/// SQLSTATEs of a statement that was cancelled: PostgreSQL's, MariaDB's.
+const CANCELLED: [&str; 2] = ["57014", "70100"];
+/// MariaDB's number for a prepared statement that it does not know.
+const UNKNOWN_STATEMENT: u16 = 1243;
+
 /// What a thread writes into while it runs one slice of one arm.
 pub struct Output<'a> {
     pub recorder: Recorder<'a>,
@@ -75,10 +80,10 @@ impl Runner<'_, '_, '_> {
         match reply {
             Ok(Ok(_)) => Ended::Well,
             Ok(Err(error)) => {
-                if block.stopped() && error.code == "57014" {
+                if block.stopped() && CANCELLED.contains(&error.code.as_str()) {
                     return Ended::Cut;
                 }
-                if error.code == "26000" {
+                if error.code == "26000" || error.vendor == UNKNOWN_STATEMENT {
                     self.state.link.as_mut().into_iter().for_each(|link| link.forget(index));
                 }
                 self.out.tally.note_error(|| error.words(&self.arm.known_text()));

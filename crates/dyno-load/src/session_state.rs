@@ -2,8 +2,8 @@
 
 use dyno_script::{Rng, Scope, Value, VarId};
 
+use crate::link::Link;
 use crate::plan::ArmPlan;
-use crate::wire::link::Link;
 
 /// What a session of an arm keeps from slice to slice and from block to block.
 #[derive(Debug)]

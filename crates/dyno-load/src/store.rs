@@ -34,9 +34,9 @@ impl Runner<'_, '_, '_> {
             let Some(link) = self.state.link.as_mut() else { return Err(WireError::Closed) };
             match link.event(self.pulse).await? {
                 Event::Done { rows } => {
-                    last = std::mem::take(&mut link.capture.rows);
+                    last = std::mem::take(&mut link.capture().rows);
                     reply = reply.map(|_| rows);
-                    if link.capture.too_long {
+                    if link.capture().too_long {
                         reply = reply.and(Err(too_long().into()));
                         continue;
                     }
@@ -47,8 +47,8 @@ impl Runner<'_, '_, '_> {
                 }
                 Event::Failed(error) => reply = reply.and(Err(error)),
                 Event::Ready => {
-                    link.capture.on = false;
-                    if link.capture.too_long {
+                    link.capture().on = false;
+                    if link.capture().too_long {
                         return Ok(reply.and(Err(too_long().into())));
                     }
                     break;
@@ -70,10 +70,10 @@ impl Runner<'_, '_, '_> {
     fn send_capturing(&mut self, command: &SqlPlan, index: usize) -> Result<(), WireError> {
         let Some(link) = self.state.link.as_mut() else { return Err(WireError::Closed) };
         let symbols = &self.arm.symbols;
-        link.capture.on = true;
-        link.capture.rows = 0;
-        link.capture.too_long = false;
-        link.capture.description.clear();
+        link.capture().on = true;
+        link.capture().rows = 0;
+        link.capture().too_long = false;
+        link.capture().description.clear();
         let protocol = self.arm.protocol;
         link.queue(&command.statement, index, protocol, &self.state.scope, |v| symbols.name(v));
         link.queue_sync();
@@ -88,12 +88,12 @@ impl Runner<'_, '_, '_> {
         if state.columns.len() <= index {
             state.columns.resize(index + 1, Vec::new());
         }
-        if !link.capture.description.is_empty() {
+        if !link.capture().description.is_empty() {
             let prefix = command.store.as_ref().map_or("", |Store { prefix, .. }| prefix);
-            let names = column_names(&link.capture.description)?;
+            let names = column_names(&link.capture().description)?;
             let lookup = |name: &String| self.arm.symbols.lookup(&format!("{prefix}{name}"));
             state.columns[index] = names.iter().map(lookup).collect();
-            link.capture.description.clear();
+            link.capture().description.clear();
         }
         Ok(())
     }
@@ -102,7 +102,7 @@ impl Runner<'_, '_, '_> {
     fn take_row(&mut self, index: usize) -> Result<(), WireError> {
         let state = &mut *self.state;
         let Some(link) = state.link.as_mut() else { return Err(WireError::Closed) };
-        for (value, var) in columns(&link.capture.row).zip(&state.columns[index]) {
+        for (value, var) in columns(&link.capture().row).zip(&state.columns[index]) {
             let (value, Some(var)) = (value?, var) else { continue };
             match value {
                 Some(text) => state.scope.set_text(*var, &String::from_utf8_lossy(text)),
@@ -153,11 +153,11 @@ impl Runner<'_, '_, '_> {
                 Event::Ready => break,
             }
         }
-        link.capture.on = false;
+        link.capture().on = false;
         if let Some(error) = failed {
             return Ok(Err(error));
         }
-        let mut numbers = columns(&link.capture.row).map(|value| {
+        let mut numbers = columns(&link.capture().row).map(|value| {
             let text = value?.and_then(|bytes| std::str::from_utf8(bytes).ok());
             text.and_then(|text| text.parse::<i64>().ok())
                 .ok_or_else(|| WireError::Protocol("a log position that is no number".into()))

@@ -7,10 +7,10 @@
 use dyno_evidence::{Call, CallKind, NONE};
 
 use crate::LoadError;
+use crate::link::Link;
 use crate::plan::ScriptPlan;
 use crate::reply::Ended;
 use crate::runner::{Runner, running};
-use crate::wire::link::Link;
 
 impl<'a> Runner<'a, '_, '_> {
     /// Runs one transaction that starts now; returns when it ended [ns since the epoch].

@@ -12,6 +12,7 @@ use crate::LoadError;
 use crate::batch::Batch;
 use crate::block::{Activity, Block};
 use crate::clock;
+use crate::link::Link;
 use crate::reactor::{Pulse, Reactor, watch};
 use crate::record::Recorder;
 use crate::runner::{Output, Runner};
@@ -19,7 +20,6 @@ use crate::schedule::{Arrivals, Bound};
 use crate::session_state::{LogPosition, SessionState};
 use crate::slice::{Length, Slice};
 use crate::tally::Tally;
-use crate::wire::link::Link;
 
 /// How often finished transactions are added to the caller's counter.
 const PROGRESS_NS: i64 = 20_000_000;

@@ -84,10 +84,20 @@ def canaries(
     clock: Callable[[], int] = time.perf_counter_ns,
 ) -> Canaries:
     """Measure now; takes a few tens of milliseconds. `clock` gives ns."""
+    return measured(lambda: conn.execute("select 1").fetchall(), folder, on_data_disk, clock)
+
+
+def measured(
+    ask: Callable[[], object],
+    folder: Path,
+    on_data_disk: bool = False,
+    clock: Callable[[], int] = time.perf_counter_ns,
+) -> Canaries:
+    """The same where `ask` is one round trip to the server."""
     return Canaries(
         cpu_ns=_median([_timed(clock, _count) for _ in range(5)]),
         fsync_ns=_fsync_ns(folder, clock),
-        round_trip_ns=_median([_timed(clock, lambda: conn.execute("select 1").fetchall()) for _ in range(ROUND_TRIPS)]),
+        round_trip_ns=_median([_timed(clock, ask) for _ in range(ROUND_TRIPS)]),
         folder=str(folder),
         on_data_disk=on_data_disk,
     )

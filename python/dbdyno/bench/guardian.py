@@ -98,7 +98,7 @@ class Guardian:
                 with contextlib.suppress(TargetError):
                     self._tell({"op": "discard", "id": number})
 
-    def claim(self, connection: Mapping[str, str], run: str = "") -> None:
+    def claim(self, connection: Mapping[str, Any], run: str = "") -> None:
         """Take the lock of a server's settings, or see that it is still held; it lasts until the
         guardian ends. Raises `TargetError` where another run has it, or nobody answers.
         """
@@ -242,6 +242,8 @@ def _remember(message: dict[str, Any], held: dict[int, Undo], claims: Claims) ->
         undo = from_wire(message["undo"])
         if isinstance(undo, SqlUndo):
             import psycopg  # noqa: F401  # fail before the change, not after
+        elif type(undo).__name__ == "MariaUndo":
+            import pymysql  # noqa: F401
         elif type(undo).__name__ == "PlanUndo":
             import asyncssh  # noqa: F401
         held[number] = undo

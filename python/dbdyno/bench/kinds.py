@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of bench: its name in manifests, how a target names it, where its code is, and what it is, in a word
-    for messages. `takes_parameters`: an option that is no factor of the study is a parameter of the machine.
-    `has_plans`: a plan file may name it; `in_file`: as a file, too. `for_tests`: not offered to users."""
+    """A kind of bench: its name in manifests, how a target names it (`urls`: beginnings of connection strings that do,
+    too), where its code is, and what it is, in a word for messages. `takes_parameters`: an option that is no factor of
+    the study is a parameter of the machine. `has_plans`: a plan file may name it; `in_file`: as a file, too.
+    `for_tests`: not offered to users."""
 
     name: str
     begins: str
@@ -29,9 +30,12 @@ class Kind:
     has_plans: bool = True
     in_file: bool = False
     for_tests: bool = False
+    urls: tuple[str, ...] = ()
 
     def names(self, target: str) -> bool:
         """Whether a target is of this kind."""
+        if target.startswith(self.urls):
+            return True
         return target.startswith(self.begins) if self.begins.endswith(":") else target == self.begins
 
     def rest(self, target: str) -> str:
@@ -49,6 +53,14 @@ _ROWS = (
     Kind("cells", "cells:", "dbdyno.bench.cells.bench", "storage cells", "cells:HOST1,HOST2", has_plans=False),
     Kind("host", "host", "dbdyno.bench.host.bench", "this host", "host", has_plans=False),
     Kind("programs", "programs:", "dbdyno.bench.programs.bench", "commands", "host, with a command in the plan"),
+    Kind(
+        "mariadb",
+        "mariadb",
+        "dbdyno.bench.mariadb.bench",
+        "MariaDB",
+        "mariadb or mariadb://user@host/db",
+        urls=("mariadb://", "mysql://"),
+    ),
     Kind("mock", "mock:", "dbdyno.bench.mock.bench", "a mock", "mock:", for_tests=True),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ROWS}

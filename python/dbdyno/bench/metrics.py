@@ -127,6 +127,23 @@ def host_counters(proc: Path = Path("/proc"), clock: Callable[[], int] = time.ti
     return found
 
 
+def columns_of(rows: list[tuple[str, int, Metric]]) -> dict[str, list[Any]]:
+    """Values of arms and blocks as columns of the `metrics` evidence."""
+    metrics = [metric for _, _, metric in rows]
+    return {
+        "arm": [arm for arm, _, _ in rows],
+        "block": [block for _, block, _ in rows],
+        "source": [m.source for m in metrics],
+        "object_type": [m.object_type for m in metrics],
+        "object": [m.object for m in metrics],
+        "metric": [m.metric for m in metrics],
+        "at_ns": [m.at_ns for m in metrics],
+        "value": [float(m.value) for m in metrics],
+        "unit": [m.unit for m in metrics],
+        "kind": [m.kind for m in metrics],
+    }
+
+
 def _measured(name: str, value: Any) -> Iterator[tuple[int | float, str, str]]:
     """(value, unit, kind) of one column: none for text, NULL, object numbers."""
     if isinstance(value, datetime):

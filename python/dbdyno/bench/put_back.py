@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dbdyno.bench.mariadb.claim import ENGINE, MariaClaim
 from dbdyno.bench.postgres import owed
 from dbdyno.bench.postgres.claim import Claim
 from dbdyno.bench.undo import Attempt, SqlUndo, Undo
@@ -32,12 +33,14 @@ class Claims:
     """The locks that a guardian holds, one per server and database."""
 
     def __init__(self) -> None:
-        self._held: dict[str, Claim] = {}
+        self._held: dict[str, Claim | MariaClaim] = {}
 
-    def of(self, connection: Mapping[str, str]) -> Claim:
+    def of(self, connection: Mapping[str, Any]) -> Claim | MariaClaim:
         """The claim on the server of these parameters, made where there is none."""
-        key = json.dumps([connection.get(name) for name in ("host", "hostaddr", "port", "dbname", "user")])
-        return self._held.setdefault(key, Claim(connection))
+        names = ("engine", "host", "hostaddr", "port", "unix_socket", "dbname", "user")
+        key = json.dumps([connection.get(name) for name in names])
+        kind = MariaClaim if connection.get(ENGINE) == "mariadb" else Claim
+        return self._held.setdefault(key, kind(connection))
 
     def close(self) -> None:
         """Gives all locks back."""
@@ -91,7 +94,8 @@ def _try(work: _Work, claims: Claims) -> Attempt:
     undo = work.undo
     try:
         if not isinstance(undo, SqlUndo):
-            found = Attempt(tuple(undo.carry_out()), 0, False)
+            problems = tuple(undo.carry_out())
+            found = Attempt(problems, 0, bool(problems))
         elif undo.claimed:
             found = undo.attempt(done=work.done, session=claims.of(undo.connection).hold())
         else:
@@ -108,7 +112,7 @@ def _try(work: _Work, claims: Claims) -> Attempt:
 
 def undo_lasts(undo: Undo) -> bool:
     """Whether an undo is tried again for hours."""
-    return isinstance(undo, SqlUndo) and undo.lasting
+    return bool(getattr(undo, "lasting", False))
 
 
 def _note(work: _Work, found: Attempt, tell: Tell, spent_s: float, retry_for_s: float) -> None:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     import psycopg
 
+    from dbdyno.bench.mariadb.undo import MariaUndo
     from dbdyno.bench.postgres.session import Session
     from dbdyno.cells.iorm_switch import PlanUndo
 
@@ -32,6 +33,9 @@ QUIET_S = 0.5
 way.
 """
 
+
+MARIADB = "mariadbd"
+"""The program of MariaDB's server."""
 
 AGAIN = ("08", "53", "57", "25006", "55P03")
 """SQLSTATEs, or their classes, that pass by themselves: connection, resources, shutdown or start-up,
@@ -178,7 +182,7 @@ class FolderUndo:
         return [f"{self.label}: {self.folder} could not be removed"] if Path(self.folder).exists() else []
 
 
-Undo: TypeAlias = "SqlUndo | ServerUndo | FolderUndo | PlanUndo"
+Undo: TypeAlias = "SqlUndo | MariaUndo | ServerUndo | FolderUndo | PlanUndo"
 
 
 def to_wire(undo: Undo) -> dict[str, Any]:
@@ -193,6 +197,10 @@ def from_wire(wire: dict[str, Any]) -> Undo:
         from dbdyno.cells.iorm_switch import PlanUndo
 
         kinds["PlanUndo"] = PlanUndo
+    if wire["type"] == "MariaUndo":
+        from dbdyno.bench.mariadb.undo import MariaUndo
+
+        kinds["MariaUndo"] = MariaUndo
     values = {name: tuple(v) if isinstance(v, list) else v for name, v in wire.items()}
     undo: Undo = kinds[values.pop("type")](**values)
     return undo
@@ -215,6 +223,8 @@ def stop_server(data_dir: Path, *, fast_s: float = 15, immediate_s: float = 5) -
             quiet_since = now
         for pid, is_master in running:
             number = _signal_for(now - started, fast_s, immediate_s, is_master)
+            if number == signal.SIGINT and _program(pid) == MARIADB:
+                number = signal.SIGTERM  # it is deaf to the other
             if number is not None and (pid, number) not in sent:
                 sent.add((pid, number))
                 with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -224,7 +234,7 @@ def stop_server(data_dir: Path, *, fast_s: float = 15, immediate_s: float = 5) -
 
 
 def server_processes(data_dir: Path) -> Iterator[tuple[int, bool]]:
-    """(pid, whether it is a postmaster or initdb) of the engine's processes that use this data
+    """(pid, whether it is a postmaster, initdb or MariaDB's server) of the engine's processes that use this data
     folder.
     """
     proc = Path("/proc/self")
@@ -235,16 +245,22 @@ def server_processes(data_dir: Path) -> Iterator[tuple[int, bool]]:
         if not entry.name.isdigit():
             continue
         try:
-            name = (entry / "comm").read_text().strip()
-            if name not in ("postgres", "initdb"):
+            if _program(int(entry.name)) not in ("postgres", "initdb", MARIADB):
                 continue
             words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            if str(data_dir) in words:
+            if str(data_dir) in words or f"--datadir={data_dir}" in words:
                 yield int(entry.name), True
             elif (entry / "cwd").readlink() == data_dir:
                 yield int(entry.name), False
         except OSError:
             continue
+
+
+def _program(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 def _from_pid_file(data_dir: Path) -> Iterator[tuple[int, bool]]:

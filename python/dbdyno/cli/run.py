@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 @click.argument("what", required=False, metavar="STUDY|PLAN.toml")
 @click.option(
     "--target",
-    help="postgres (embedded), postgresql://user@host/db, model:NAME, model:FILE.toml, host, or cells:HOST1,HOST2.",
+    help="postgres or mariadb (embedded), postgresql://user@host/db, mariadb://user@host/db, model:NAME,"
+    " model:FILE.toml, host, or cells:HOST1,HOST2.",
 )
 @click.option(
     "--set",

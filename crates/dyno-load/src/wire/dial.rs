@@ -11,12 +11,15 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::WireError;
 use super::stream::{Patience, Stream};
-use crate::connection::{ConnectionSpec, Liveness};
+use crate::connection::{ConnectionSpec, Engine, Liveness};
 
 /// Opens a socket that does not block.
 pub fn open(spec: &ConnectionSpec, patience: &Patience) -> Result<Stream, WireError> {
     if spec.is_unix() {
-        let path: PathBuf = [&spec.host, &format!(".s.PGSQL.{}", spec.port)].iter().collect();
+        let path: PathBuf = match spec.engine {
+            Engine::Postgres => [&spec.host, &format!(".s.PGSQL.{}", spec.port)].iter().collect(),
+            Engine::Mariadb => PathBuf::from(&spec.host),
+        };
         let stream = UnixStream::connect(path).map_err(WireError::Io)?;
         stream.set_nonblocking(true).map_err(WireError::Io)?;
         return Ok(Stream::Unix(stream));

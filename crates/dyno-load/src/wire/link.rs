@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use dyno_evidence::NONE;
 use dyno_script::{Scope, VarId};
 
+use super::flow::{Flow, READS_MAX};
 use super::message::{self, Inbox, Keep, Message};
 use super::socket::{Control, Socket};
 use super::statement::{FLUSH, SYNC, Statement, write_text_query};
@@ -18,8 +19,6 @@ use crate::spec::Protocol;
 pub const CAPTURE_BYTES_MAX: usize = 1 << 20;
 /// What is read of an error; its message stands near its beginning.
 const ERROR_BYTES: usize = 16 << 10;
-/// Reads in a row that fill the buffer, before other sessions get their turn.
-const READS_MAX: u32 = 64;
 
 /// What the server reports, one per command and one per `Sync` or simple query.
 #[derive(Debug)]
@@ -44,16 +43,6 @@ enum Parsed {
     Yes,
 }
 
-/// Whether to read without waiting for an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum More {
-    No,
-    /// The last read left something.
-    Yes,
-    /// An event may have been missed: until the socket is found empty.
-    UntilEmpty,
-}
-
 /// The result that a script keeps. Switched on per command, because copying costs.
 #[derive(Debug, Default)]
 pub struct Capture {
@@ -74,10 +63,7 @@ pub struct Capture {
 pub struct Link {
     socket: Socket,
     inbox: Inbox,
-    /// Whether there may be bytes that no event will tell of.
-    more: More,
-    /// Reads in a row that left more to read.
-    reads: u32,
+    flow: Flow,
     out: Vec<u8>,
     parsed: Vec<Parsed>,
     /// Statements whose `ParseComplete` is to come, each with the number of its batch.
@@ -104,8 +90,7 @@ impl Link {
         Self {
             socket,
             inbox,
-            more: More::UntilEmpty,
-            reads: 0,
+            flow: Flow::new(),
             out: Vec::with_capacity(1 << 10),
             parsed: Vec::new(),
             asked: VecDeque::new(),
@@ -235,47 +220,14 @@ impl Link {
             if let Some(event) = self.step()? {
                 return Ok(event);
             }
-            while !self.receive(pulse).await? {}
-        }
-    }
-
-    /// Waits for bytes, unless there may be some at once, and reads once. Returns whether any came.
-    ///
-    /// A read that comes back short has emptied the socket, and the next arrival is a new event: one
-    /// system call less per round trip. The end of the stream is the exception, since it can arrive
-    /// together with the last bytes, in one event: then it is read until there is no more.
-    #[inline]
-    async fn receive(&mut self, pulse: &Pulse) -> Result<bool, WireError> {
-        if self.more == More::No {
-            self.reads = 0;
-            pulse.readable().await;
-            if pulse.take_ended() {
-                self.more = More::UntilEmpty;
-            }
-        } else if self.reads >= READS_MAX {
-            self.reads = 0;
-            pulse.give_way().await;
-        }
-        match self.inbox.fill(&mut self.socket) {
-            Ok(full) => {
-                self.reads += 1;
-                if self.more != More::UntilEmpty {
-                    self.more = if full || self.socket.holds_bytes() { More::Yes } else { More::No };
-                }
-                Ok(true)
-            }
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                (self.more, self.reads) = (More::No, 0);
-                Ok(false)
-            }
-            Err(e) => Err(e.into()),
+            while !self.flow.receive(self.inbox.buffer(), &mut self.socket, pulse).await? {}
         }
     }
 
     /// Other connections of the same session were listened to meanwhile: an event of this one may
     /// have been taken for theirs.
     pub fn doubt(&mut self) {
-        self.more = More::UntilEmpty;
+        self.flow.doubt();
     }
 
     /// The next event in the bytes that have come.

@@ -1,22 +1,22 @@
-//! Cuts the server's bytes into messages: one buffer per connection, no allocation per message.
+//! Cuts the server's bytes into messages, in place.
 //!
 //! A message is a type byte, a length that counts itself, and a body. Bodies nobody needs are
-//! skipped in place, so a large result never has to fit into the buffer; of others a beginning is
-//! kept. What is too long to be true for its type is refused at once instead of being waited for,
-//! and before the login nothing is true that is long. The buffer grows with the bytes that have come,
-//! never with what a header claims.
+//! skipped; of others a beginning is kept. What is too long to be true for its type is refused at
+//! once instead of being waited for, and before the login nothing is true that is long.
 
 use std::io::{self, Read};
 use std::ops::Range;
 
 use super::WireError;
+use super::buffer::Buffer;
 
-const START_BYTES: usize = 16 << 10;
 /// Longest body of a message that carries no data, and of any message before the login; libpq draws
 /// the line at the same place.
 const SHORT_BYTES_MAX: usize = 30_000;
 /// Longest body at all: the server cannot make longer ones.
 const LONG_BYTES_MAX: usize = 1 << 30;
+/// A type byte and a length.
+const HEAD_BYTES: usize = 5;
 
 /// How much of a body is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,23 +40,17 @@ pub struct Message {
     pub cut: bool,
 }
 
-/// Incoming bytes of one connection. Reading is the caller's: [`Inbox::fill`].
+/// Incoming messages of one connection. Reading is the caller's: [`Inbox::buffer`].
 #[derive(Debug)]
 pub struct Inbox {
-    buffer: Vec<u8>,
-    head: usize,
-    tail: usize,
-    /// Bytes of an unwanted body that are still to come.
-    skip: usize,
-    /// Bytes that the next message needs in all.
-    need: usize,
+    buffer: Buffer,
     /// Longest body that is believed.
     limit: usize,
 }
 
 impl Default for Inbox {
     fn default() -> Self {
-        Self { buffer: vec![0; START_BYTES], head: 0, tail: 0, skip: 0, need: 5, limit: LONG_BYTES_MAX }
+        Self { buffer: Buffer::new(HEAD_BYTES), limit: LONG_BYTES_MAX }
     }
 }
 
@@ -74,87 +68,41 @@ impl Inbox {
     /// The next message, or `None` when more bytes are needed.
     #[inline]
     pub fn next(&mut self, wanted: impl Fn(u8) -> Keep) -> Result<Option<Message>, WireError> {
-        if self.skip > 0 {
-            self.drop_body(self.skip);
-            if self.skip > 0 {
-                return Ok(None);
-            }
-        }
-        let Some(&[tag, a, b, c, d]) = self.buffer[self.head..self.tail].first_chunk::<5>() else {
-            self.need = 5;
+        if !self.buffer.skipped() {
             return Ok(None);
-        };
+        }
+        let Some([tag, a, b, c, d]) = self.buffer.peek::<HEAD_BYTES>() else { return Ok(None) };
         let length = u32::from_be_bytes([a, b, c, d]) as usize;
         if length < 4 || length - 4 > limit_bytes(tag)?.min(self.limit) {
             let tag = char::from(tag);
             return Err(WireError::Protocol(format!("message {tag:?} of {length} bytes")));
         }
-        let (start, length) = (self.head + 5, length - 4);
+        let length = length - 4;
         let kept = match wanted(tag) {
             Keep::Nothing => 0,
             Keep::Start(bytes) => length.min(bytes),
             Keep::All => length,
         };
-        if self.tail - start < kept {
-            self.need = kept + 5;
-            return Ok(None);
-        }
-        self.head = start + kept;
-        if kept < length {
-            self.drop_body(length - kept);
-        }
-        Ok(Some(Message { tag, body: start..start + kept, cut: kept < length }))
+        let body = self.buffer.take(HEAD_BYTES, kept, length);
+        Ok(body.map(|body| Message { tag, body, cut: kept < length }))
     }
 
     /// The bytes of a body; only until the next [`Inbox::fill`].
+    #[inline]
     pub fn bytes(&self, body: &Range<usize>) -> &[u8] {
-        &self.buffer[body.clone()]
+        self.buffer.bytes(body)
     }
 
-    /// Reads once. Returns whether the source may have more at once: the read filled all room.
-    /// An end of the stream is [`io::ErrorKind::UnexpectedEof`].
+    /// Where the bytes are.
+    #[inline]
+    pub fn buffer(&mut self) -> &mut Buffer {
+        &mut self.buffer
+    }
+
+    /// Reads once, as [`Buffer::fill`].
     #[inline]
     pub fn fill(&mut self, source: &mut impl Read) -> io::Result<bool> {
-        if self.head == self.tail {
-            (self.head, self.tail) = (0, 0);
-        }
-        if self.head + self.need > self.buffer.len() {
-            self.make_room()?;
-        }
-        loop {
-            let room = self.buffer.len() - self.tail;
-            match source.read(&mut self.buffer[self.tail..]) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => {
-                    self.tail += count;
-                    return Ok(count == room);
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
-            }
-        }
-    }
-
-    /// Moves what there is to the front; doubles the buffer where it is full.
-    #[cold]
-    fn make_room(&mut self) -> io::Result<()> {
-        self.buffer.copy_within(self.head..self.tail, 0);
-        self.tail -= self.head;
-        self.head = 0;
-        let full = self.buffer.len();
-        if self.tail == full {
-            self.buffer.try_reserve_exact(full).map_err(|_| io::ErrorKind::OutOfMemory)?;
-            self.buffer.resize(2 * full, 0);
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn drop_body(&mut self, length: usize) {
-        let here = length.min(self.tail - self.head);
-        self.head += here;
-        self.skip = length - here;
-        self.need = 1;
+        self.buffer.fill(source)
     }
 }
 
@@ -232,6 +180,7 @@ pub fn column_names(body: &[u8]) -> Result<Vec<String>, WireError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::buffer::START_BYTES;
     use proptest::prelude::*;
 
     /// Hands out its bytes in the given portions.
@@ -293,7 +242,7 @@ mod tests {
             let mut inbox = Inbox::default();
             let waiting = read(&mut inbox, &mut Torn(&claim, 64), Keep::All);
             assert!(matches!(waiting, Err(WireError::Closed)), "{waiting:?}");
-            assert_eq!(inbox.buffer.len(), START_BYTES);
+            assert_eq!(inbox.buffer.room(), START_BYTES);
         }
     }
 
@@ -302,10 +251,10 @@ mod tests {
         let bytes = frame(b'D', &vec![7; 300_000]);
         let mut inbox = Inbox::default();
         let torn = read(&mut inbox, &mut Torn(&bytes[..100_000], 9_000), Keep::All);
-        assert!(matches!(torn, Err(WireError::Closed)) && inbox.buffer.len() < 200_000, "{}", inbox.buffer.len());
+        assert!(matches!(torn, Err(WireError::Closed)) && inbox.buffer.room() < 200_000, "{}", inbox.buffer.room());
         let mut inbox = Inbox::default();
         let whole = read(&mut inbox, &mut Torn(&bytes, 9_000), Keep::Start(5_000)).expect("a message");
-        assert_eq!((whole.body.len(), whole.cut, inbox.buffer.len()), (5_000, true, START_BYTES));
+        assert_eq!((whole.body.len(), whole.cut, inbox.buffer.room()), (5_000, true, START_BYTES));
     }
 
     #[test]

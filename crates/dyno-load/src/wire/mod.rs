@@ -6,7 +6,9 @@
 //! messages that are encoded once, and [`link`] is one logged-in connection.
 
 mod auth;
+pub mod buffer;
 mod dial;
+pub mod flow;
 pub mod link;
 pub mod message;
 pub mod server_error;

@@ -24,6 +24,11 @@ const FOREIGN_CLASSES: [&str; 4] = ["P0", "38", "39", "HV"];
 /// SQLSTATE.
 const FOREIGN_ROUTINES: [&str; 5] = ["exec_stmt_", "PLy_", "plperl", "pltcl", "croak"];
 
+/// MariaDB's numbers of SIGNAL and RESIGNAL without one of their own.
+const MARIADB_FOREIGN: [u16; 3] = [1642, 1643, 1644];
+/// MariaDB's numbers of errors after which the connection is gone: shutdown, killed, packets that were lost.
+const MARIADB_FATAL: [u16; 7] = [1053, 1152, 1158, 1159, 1160, 1161, 1927];
+
 /// What the server says when it refuses.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ServerError {
@@ -31,6 +36,8 @@ pub struct ServerError {
     pub severity: String,
     /// SQLSTATE.
     pub code: String,
+    /// MariaDB's own number of the error; 0 where there is none.
+    pub vendor: u16,
     /// The constraint that was violated.
     pub constraint: Option<String>,
     message: String,
@@ -67,14 +74,33 @@ impl ServerError {
         if !matches!(error.severity.as_str(), "FATAL" | "PANIC") {
             error.severity = "ERROR".into();
         }
-        let is_state =
-            |code: &str| code.len() == 5 && code.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
         if !is_state(&error.code) {
             error.code = "XX000".into();
         }
         error.foreign = FOREIGN_CLASSES.iter().any(|class| error.code.starts_with(class))
             || FOREIGN_ROUTINES.iter().any(|beginning| routine.starts_with(beginning));
         error
+    }
+
+    /// From the body of MariaDB's error packet: 0xff, its number, `#` and the SQLSTATE, the message. A message that
+    /// somebody's code makes (SIGNAL) is foreign where it has the number or the SQLSTATE of such messages; one that was
+    /// given another number cannot be told from the server's own.
+    pub fn mariadb(body: &[u8]) -> Self {
+        let vendor = body.get(1..3).map_or(0, |number| u16::from_le_bytes([number[0], number[1]]));
+        let rest = body.get(3..).unwrap_or_default();
+        let (code, message) = match rest.strip_prefix(b"#").and_then(|rest| rest.split_at_checked(5)) {
+            Some((code, message)) => (String::from_utf8_lossy(code).into_owned(), message),
+            None => ("HY000".into(), rest),
+        };
+        let fatal = MARIADB_FATAL.contains(&vendor) || code == "08S01";
+        Self {
+            severity: if fatal { "FATAL" } else { "ERROR" }.into(),
+            foreign: MARIADB_FOREIGN.contains(&vendor) || code.starts_with("45"),
+            code: if is_state(&code) { code } else { "HY000".into() },
+            vendor,
+            message: String::from_utf8_lossy(message).into_owned(),
+            ..Self::default()
+        }
     }
 
     /// A refusal of our own, in the form of the server's; its message holds no value.
@@ -91,7 +117,10 @@ impl ServerError {
     pub fn words(&self, known: &str) -> String {
         let message =
             if self.foreign { "(a message of the server's own code, left out)".into() } else { self.message(known) };
-        format!("{}: {message} (SQLSTATE {})", self.severity, self.code)
+        match self.vendor {
+            0 => format!("{}: {message} (SQLSTATE {})", self.severity, self.code),
+            vendor => format!("{} {vendor}: {message} (SQLSTATE {})", self.severity, self.code),
+        }
     }
 
     fn message(&self, known: &str) -> String {
@@ -125,6 +154,10 @@ impl ServerError {
         let is_name = self.names.iter().any(|name| name == text);
         is_name || (!self.code.starts_with("22") && !text.trim().is_empty() && known.contains(text))
     }
+}
+
+fn is_state(code: &str) -> bool {
+    code.len() == 5 && code.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
 }
 
 /// Text up to the next opening quote, the quote, and what follows. An apostrophe is none.
@@ -242,6 +275,20 @@ mod tests {
             let words = error(&fields).words("hunter");
             assert!(!words.contains("hunter") && words.contains("left out"), "{words}");
         }
+    }
+
+    #[test]
+    fn an_error_of_mariadb_has_its_number_and_no_value() {
+        let packet = |number: u16, text: &str| [&[0xff][..], &number.to_le_bytes(), text.as_bytes()].concat();
+        let error = ServerError::mariadb(&packet(1062, "#23000Duplicate entry 'hunter' for key 'PRIMARY'"));
+        assert_eq!((error.code.as_str(), error.vendor, error.is_fatal()), ("23000", 1062, false));
+        assert_eq!(error.words("x"), "ERROR 1062: Duplicate entry '…' (SQLSTATE 23000)");
+        let signal = ServerError::mariadb(&packet(1644, "#45000client hunter is broke"));
+        assert!(!signal.words("hunter").contains("hunter"), "{signal}");
+        let early = ServerError::mariadb(&packet(1040, "Too many connections"));
+        assert_eq!((early.code.as_str(), early.is_fatal()), ("HY000", false));
+        assert!(ServerError::mariadb(&packet(1927, "#70100Connection was killed")).is_fatal());
+        assert_eq!(ServerError::mariadb(&[0xff]).code, "HY000");
     }
 
     #[test]

@@ -46,11 +46,7 @@ impl Dialler {
         stop: &Arc<AtomicBool>,
         severed: &Arc<AtomicBool>,
     ) -> Result<Link, WireError> {
-        let limit = match (self.spec.connect_timeout(), limit) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        let patience = Patience::new(limit, stop);
+        let patience = Patience::new(self.spec.limit(limit), stop);
         self.log_in(self.open(&patience, severed)?, stop)
     }
 

@@ -18,7 +18,7 @@ use rustls::{ClientConfig, ClientConnection, SupportedProtocolVersion};
 use super::WireError;
 use super::stream::Wire;
 use super::trust::Verifier;
-use crate::connection::{ConnectionSpec, SslMode, SslNegotiation, TlsVersion};
+use crate::connection::{ConnectionSpec, Engine, SslMode, SslNegotiation, TlsVersion};
 
 /// PostgreSQL's name among the protocols that TLS may carry.
 const ALPN: &[u8] = b"postgresql";
@@ -37,7 +37,9 @@ pub fn config(spec: &ConnectionSpec) -> Result<Option<Arc<ClientConfig>>, WireEr
         .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
     config.enable_sni = spec.sslsni;
-    config.alpn_protocols = vec![ALPN.to_vec()];
+    if spec.engine == Engine::Postgres {
+        config.alpn_protocols = vec![ALPN.to_vec()];
+    }
     Ok(Some(Arc::new(config)))
 }
 

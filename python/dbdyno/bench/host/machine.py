@@ -101,9 +101,9 @@ def steal_share(proc: Path = Path("/proc")) -> float | None:
     return ticks[7] / sum(ticks) if sum(ticks) else None
 
 
-def server_is_here(backend_pid: int, proc: Path = Path("/proc")) -> bool:
-    """Whether the process that serves our connection is a PostgreSQL process of this machine."""
-    return (_text(proc / str(backend_pid) / "comm") or "").startswith("postgres")
+def server_is_here(pid: int, proc: Path = Path("/proc"), program: str = "postgres") -> bool:
+    """Whether a process of the server is one of this machine: has this number and runs this program."""
+    return (_text(proc / str(pid) / "comm") or "").startswith(program)
 
 
 def _block_device(link: Path) -> tuple[str | None, str | None, bool | None]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.clients.load import Loads
 from dbdyno.bench.kinds import EMBEDDED
-from dbdyno.bench.postgres.clients import client_arms, told
+from dbdyno.bench.postgres.clients import client_arms, in_words, told
 from dbdyno.bench.postgres.cold import chill
 from dbdyno.bench.postgres.objects import turn_sql, workload_objects
 from dbdyno.bench.postgres.observer import Observer
@@ -127,9 +127,10 @@ class PostgresBench:
 
     def describe(self) -> str:
         """What a run would do."""
-        from dbdyno.bench.postgres.describe import describe_prepared
+        from dbdyno.bench.describe_engine import describe_prepared
 
-        return describe_prepared(self.ready)
+        clients = {at: in_words(arm) for at, arm in enumerate(self.ready.arms) if arm.arm.client is not None}
+        return describe_prepared(self.ready, self.ready.arms, clients=clients)
 
     @server_errors()
     def facts(self) -> Facts:

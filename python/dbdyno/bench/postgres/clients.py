@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from dbdyno.bench.clients.builtin import BUILTIN, found
 from dbdyno.bench.clients.conformance import Examined
-from dbdyno.bench.clients.job import Job
+from dbdyno.bench.clients.job import MODES, Job
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.errors import PlanError
 
@@ -87,6 +87,12 @@ def told(client: ClientArm) -> dict[str, str]:
 def named(arm: Arm) -> str:
     """A client in words: the name of a built-in one, else its program."""
     return arm.client if isinstance(arm.client, str) else Path((arm.client or ["?"])[0]).name
+
+
+def in_words(ready: ReadyArm) -> str:
+    """The client of an arm, and how it sends statements."""
+    size = f", {ready.arm.fetch_size:,} rows at a time" if ready.arm.fetch_size else ""
+    return f"client {named(ready.arm)}, statements sent as {MODES[ready.protocol]}{size}"
 
 
 def parameters_of(target: Postgres, application_name: str, options: str | None) -> dict[str, str]:

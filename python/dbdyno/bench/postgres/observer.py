@@ -137,6 +137,7 @@ class Observer:
     def write(self, folder: Path, name: str) -> None:
         """Writes this block's waits and metrics as parts and begins afresh."""
         from dbdyno import _core
+        from dbdyno.bench.metrics import columns_of
         from dbdyno.evidence.events import wait_class
 
         waits: dict[str, list[Any]] = {}
@@ -151,7 +152,7 @@ class Observer:
             ]
             _core.write_waits(folder / "waits", name, waits)
         if self.metrics:
-            _core.write_metrics(folder / "metrics", name, _columns(self.metrics))
+            _core.write_metrics(folder / "metrics", name, columns_of(self.metrics))
         self.metrics = []
 
     def forget(self) -> None:
@@ -204,19 +205,3 @@ class Observer:
         if name not in self._connections or self._connections[name].closed:
             self._connections[name] = target.connect(application_name="dbdyno watcher", stop=self._stop)
         return self._connections[name]
-
-
-def _columns(rows: list[tuple[str, int, Metric]]) -> dict[str, list[Any]]:
-    metrics = [metric for _, _, metric in rows]
-    return {
-        "arm": [arm for arm, _, _ in rows],
-        "block": [block for _, block, _ in rows],
-        "source": [m.source for m in metrics],
-        "object_type": [m.object_type for m in metrics],
-        "object": [m.object for m in metrics],
-        "metric": [m.metric for m in metrics],
-        "at_ns": [m.at_ns for m in metrics],
-        "value": [float(m.value) for m in metrics],
-        "unit": [m.unit for m in metrics],
-        "kind": [m.kind for m in metrics],
-    }

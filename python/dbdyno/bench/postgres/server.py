@@ -104,8 +104,9 @@ class Postgres:
         scheme = re.match(r"([a-z][a-z0-9+.-]*)://", dsn, re.I)
         if scheme and scheme[1].lower() not in ("postgres", "postgresql"):
             raise TargetError(
-                f"experiments run on PostgreSQL, and {scheme[1]}:// is none",
-                next_step="write postgresql://user@host:port/database; `dbdyno snap take` reads other engines",
+                f"PostgreSQL is meant here, and {scheme[1]}:// is none",
+                next_step="write postgresql://user@host:port/database; `dbdyno run` takes mariadb:// as well,"
+                " `dbdyno snap take` reads other engines",
             )
         try:
             given = conninfo_to_dict(dsn)

@@ -29,7 +29,11 @@ RISKY = {
     "fsync": "commits do not wait for the disk at all; a crash loses the database",
     "synchronous_commit": "commits do not wait for the disk",
     "full_page_writes": "less redo is written than a durable server writes",
+    "innodb_flush_log_at_trx_commit": "commits do not wait for the disk",
+    "innodb_doublewrite": "a page that is written in part cannot be mended after a crash",
 }
+OFF = ("off", "0", "2")
+"""Values of those settings that are the risk: of the flush at commit 0 and 2 do not wait."""
 
 
 @dataclass(frozen=True)
@@ -344,10 +348,10 @@ def _conditions(run: Run, measures: Measures, virtual: bool) -> Iterator[dict[st
         )
     for facts in run.manifest["targets"].values():
         for setting in facts.get("settings", []):
-            if setting["name"] in RISKY and setting["value"] == "off":
+            if setting["name"] in RISKY and str(setting["value"]).lower() in OFF:
                 yield _warning(
                     "not durable",
-                    f"{setting['name']} = off: {RISKY[setting['name']]}",
+                    f"{setting['name']} = {str(setting['value']).lower()}: {RISKY[setting['name']]}",
                     "say so wherever you show these numbers",
                 )
         if facts.get("data_in_memory"):

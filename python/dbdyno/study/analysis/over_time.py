@@ -24,16 +24,17 @@ select arm, block, source, metric, object, arg_min("value", at_ns), arg_max("val
 from metrics
 where kind = 'counter' and block in (select unnest($blocks::int[]))
   and (source = '/proc/stat' or (source = '/proc/diskstats' and not regexp_matches(object, $partitions))
-       or source in ('pg_stat_wal', 'wal') or (source = 'pg_stat_database' and object_type = 'database'))
+       or source in ('pg_stat_wal', 'wal') or (source = 'pg_stat_database' and object_type = 'database')
+       or (source = 'global status' and metric in (select unnest($own::varchar[]))))
 group by all having max(at_ns) > min(at_ns)
 """
 
 _RATES = (
     ("disk reads", "bytes/s", ("read_bytes",)),
     ("disk writes", "bytes/s", ("write_bytes",)),
-    ("redo", "bytes/s", ("wal_bytes", "insert_bytes")),
-    ("transactions", "1/s", ("xact_commit", "xact_rollback")),
-    ("blocks read", "1/s", ("blks_read",)),
+    ("redo", "bytes/s", ("wal_bytes", "insert_bytes", "innodb_os_log_written")),
+    ("transactions", "1/s", ("xact_commit", "xact_rollback", "com_commit", "com_rollback")),
+    ("blocks read", "1/s", ("blks_read", "innodb_buffer_pool_reads")),
 )
 """What a rate is called, its unit, and the counters that add up to it."""
 
@@ -64,7 +65,9 @@ def _stretches(connection: Any, blocks: list[int]) -> dict[tuple[str, int], dict
     if not has_table(connection, "metrics"):
         return {}
     found: dict[tuple[str, int], dict[str, Any]] = {}
-    rows = connection.execute(_READINGS, {"blocks": blocks, "partitions": _PARTITIONS}).fetchall()
+    own_names = [name for _, _, names in _RATES for name in names]
+    given = {"blocks": blocks, "partitions": _PARTITIONS, "own": own_names}
+    rows = connection.execute(_READINGS, given).fetchall()
     for arm, block, source, metric, _, first, last, began, ended in rows:
         own = found.setdefault((arm or "", block), {"began": began, "ended": ended, "sums": defaultdict(float)})
         own["began"], own["ended"] = min(own["began"], began), max(own["ended"], ended)

@@ -175,8 +175,10 @@ def _target(run: Run) -> str:
     if in_virtual_time(run):
         return str(run.manifest["arms"][0]["target"])
     facts: dict[str, Any] = next(iter(run.manifest["targets"].values()), {})
-    version = re.search(r"\d+(\.\d+)*", str(facts.get("version", "")))
-    return f"PostgreSQL {version[0]}" if version else "PostgreSQL"
+    said = str(facts.get("version", ""))
+    version = re.search(r"\d+(\.\d+)*", said)
+    engine = said.split(maxsplit=1)[0] if version else "PostgreSQL"
+    return f"{engine} {version[0]}" if version else engine
 
 
 def _warnings(runs: tuple[Run, Run]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.decisions import WITHHOLDING
+from dbdyno.study.plan.workloads import NAMES as WORKLOADS
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,7 @@ KINDS = ("commit-loop", "update-loop", "key-lookup", "scan-jobs", "sort", "mock"
 
 TOP = (
     Key("title", "str", "a name for the run", '"work_mem for the order report"', required=True),
-    Key(
-        "question",
-        "str",
-        "what you want to know",
-        '"Does work_mem = 64MB make the order report faster?"',
-    ),
+    Key("question", "str", "what you want to know", '"Does work_mem = 64MB make the order report faster?"'),
     Key(
         "design",
         "str",
@@ -60,12 +56,18 @@ TARGET = (
     Key(
         "dsn",
         "str",
-        "the engine: a libpq URI or key=value string, or a model: model:NAME, model:FILE.toml;\n"
-        "without it an embedded PostgreSQL is started. Passwords are better kept in ~/.pgpass or\n"
-        'PGPASSWORD. `target = "..."` at the top is short for it',
+        "the engine: a libpq URI or key=value string, mariadb://user@host/db, or a model: model:NAME,\n"
+        "model:FILE.toml; without it an embedded PostgreSQL is started, with mariadb an embedded MariaDB.\n"
+        "Passwords are better kept in ~/.pgpass, PGPASSWORD or MYSQL_PWD.\n"
+        '`target = "..."` at the top is short for it',
         None,
     ),
-    Key("alter_system", "bool", "allow ALTER SYSTEM and a reload on an engine that dbdyno did not start", None),
+    Key(
+        "alter_system",
+        "bool",
+        "allow ALTER SYSTEM and a reload (MariaDB: SET GLOBAL) on an engine that dbdyno did not start",
+        None,
+    ),
 )
 
 WORKLOAD = (
@@ -85,13 +87,7 @@ WORKLOAD = (
         choices=KINDS,
     ),
     Key("parameters", "values", 'parameters of the typed workload, such as {redo_bytes = "4KiB..12MiB"}', None),
-    Key(
-        "builtin",
-        "str",
-        "instead of scripts: a built-in workload with its own tables",
-        None,
-        choices=("tpcb-like", "simple-update", "select-only"),
-    ),
+    Key("builtin", "str", "instead of scripts: a built-in workload with its own tables", None, choices=WORKLOADS),
     Key(
         "command",
         "str",
@@ -108,13 +104,7 @@ WORKLOAD = (
         None,
     ),
     Key("scale", "int", "size of the built-in workload (100,000 rows each)", None, low=1, high=100_000),
-    Key(
-        "protocol",
-        "str",
-        "how statements are sent",
-        None,
-        choices=("prepared", "extended", "simple"),
-    ),
+    Key("protocol", "str", "how statements are sent", None, choices=("prepared", "extended", "simple")),
     Key("variables", "words", "values for the scripts' :variables", None),
     Key(
         "setup",
@@ -208,13 +198,7 @@ SCHEDULE = (
         low=0,
         high=HOUR_S,
     ),
-    Key(
-        "switch",
-        "str",
-        "auto: slices where the arms allow it, else turns",
-        None,
-        choices=("auto", "slices", "turns"),
-    ),
+    Key("switch", "str", "auto: slices where the arms allow it, else turns", None, choices=("auto", "slices", "turns")),
     Key(
         "seed",
         "int",
@@ -226,34 +210,15 @@ SCHEDULE = (
 )
 
 WATCH = (
-    Key(
-        "activity_hz",
-        "float",
-        "samples of pg_stat_activity a second; 0 = off",
-        "10",
-        low=0,
-        high=1000,
-    ),
+    Key("activity_hz", "float", "samples of pg_stat_activity a second; 0 = off", "10", low=0, high=1000),
     Key("counters", "bool", "read the engine's and the host's counters at the blocks' borders", None),
     Key("overhead_blocks", "int", "blocks that measure the cost of watching", "2", low=0, high=1_000),
-    Key(
-        "statements",
-        "bool",
-        "read pg_stat_statements at the blocks' borders as well: counters per statement",
-        None,
-    ),
+    Key("statements", "bool", "read pg_stat_statements at the blocks' borders as well: counters per statement", None),
 )
 
 VERDICT = (
     Key("level", "float", "confidence level of the intervals", "0.95", low=0.8, high=0.9999),
-    Key(
-        "threshold",
-        "float",
-        "the smallest difference that matters to you",
-        "0.02",
-        low=0.0001,
-        high=10,
-    ),
+    Key("threshold", "float", "the smallest difference that matters to you", "0.02", low=0.0001, high=10),
     Key(
         "metric",
         "str",
@@ -290,12 +255,7 @@ VERDICT = (
 ARM = (
     Key("name", "str", "", '"base"', required=True),
     Key("description", "str", "in words", None),
-    Key(
-        "settings",
-        "settings",
-        "server settings of this arm; on a model its parameters",
-        '{work_mem = "1MB"}',
-    ),
+    Key("settings", "settings", "server settings of this arm; on a model its parameters", '{work_mem = "1MB"}'),
     Key("parameters", "values", "other parameters of the typed workload", None),
     Key("against", "str", "the arm it is compared with, if not the first; its own name: none", None),
     Key("before_sql", "texts", "SQL before each turn of this arm", None),

@@ -1,29 +1,33 @@
-"""Built-in workloads: scripts with the SQL that makes and removes their tables.
+"""Built-in workloads: scripts with the SQL that makes and removes their tables, for each engine.
 
-The three come from TPC-B as pgbench made it common: a branch, ten tellers and 100,000 accounts per
-unit of scale. Everything lives in a schema of its own, `dbdyno`, which the run removes again.
+Two families. TPC-B as pgbench made it common (tpcb-like, simple-update, select-only): a branch, ten tellers and 100,000
+accounts per unit of scale. And sysbench's OLTP tables and mixes (oltp-point-select, oltp-read-only, oltp-read-write):
+one table of 100,000 rows per unit of scale, with a number (`k`, indexed), a text of 119 characters (`c`) and one of 59
+(`pad`), keys drawn evenly. Everything lives in a schema of its own, `dbdyno`, which the run removes again; it is in no
+schema search path, and on MariaDB it is a database.
+
+The two engines get the same tables, rows and statements, but for the words of each.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbdyno.errors import PlanError
-from dbdyno.study.plan.plan import Script
+from dbdyno.study.plan.plan import Script, Workload
 
 _TABLES = [
     "create schema dbdyno",
-    "create table dbdyno.branches (bid int not null, bbalance int, filler char(88)) with (fillfactor = 100)",
-    "create table dbdyno.tellers (tid int not null, bid int, tbalance int, filler char(84)) with (fillfactor = 100)",
-    "create table dbdyno.accounts (aid int not null, bid int, abalance int, filler char(84)) with (fillfactor = 100)",
-    "create table dbdyno.history (tid int, bid int, aid int, delta int, mtime timestamp, filler char(22))",
+    "create table dbdyno.branches (bid int not null, bbalance int, filler char(88)){packed}",
+    "create table dbdyno.tellers (tid int not null, bid int, tbalance int, filler char(84)){packed}",
+    "create table dbdyno.accounts (aid int not null, bid int, abalance int, filler char(84)){packed}",
+    "create table dbdyno.history (tid int, bid int, aid int, delta int, mtime {moment}, filler char(22))",
 ]
 
 _KEYS = [
     "alter table dbdyno.branches add primary key (bid)",
     "alter table dbdyno.tellers add primary key (tid)",
     "alter table dbdyno.accounts add primary key (aid)",
-    "vacuum analyze dbdyno.branches, dbdyno.tellers, dbdyno.accounts",
 ]
 
 _TELLER_AND_BRANCH = (
@@ -42,14 +46,76 @@ _TRANSFER = (
     "{middle}"
     "insert into dbdyno.history (tid, bid, aid, delta, mtime)"
     " values (:tid, :bid, :aid, :delta, current_timestamp);\n"
-    "end;\n"
+    "{end};\n"
 )
 
-_SCRIPTS = {
-    "tpcb-like": _TRANSFER.format(middle=_TELLER_AND_BRANCH),
-    "simple-update": _TRANSFER.format(middle=""),
-    "select-only": ("\\set aid random(1, 100000 * :scale)\nselect abalance from dbdyno.accounts where aid = :aid;\n"),
+_ID = "\\set {name} random(1, 100000 * :scale)\n"
+_POINT = _ID.format(name="id") + "select c from dbdyno.sbtest where id = :id;\n"
+_RANGE = _ID.format(name="first") + "\\set last :first + 99\n"
+_READS = _POINT * 10 + "".join(
+    _RANGE + statement + ";\n"
+    for statement in (
+        "select c from dbdyno.sbtest where id between :first and :last",
+        "select sum(k) from dbdyno.sbtest where id between :first and :last",
+        "select c from dbdyno.sbtest where id between :first and :last order by c",
+        "select distinct c from dbdyno.sbtest where id between :first and :last order by c",
+    )
+)
+_TEXT = "rpad({r}, {length}, concat('-', {r}))"
+_WRITES = (
+    _ID.format(name="id")
+    + "update dbdyno.sbtest set k = k + 1 where id = :id;\n"
+    + _ID.format(name="id")
+    + "\\set r random(10000000000, 99999999999)\n"
+    + "update dbdyno.sbtest set c = {c} where id = :id;\n"
+    + _ID.format(name="id")
+    + _ID.format(name="k")
+    + "delete from dbdyno.sbtest where id = :id;\n"
+    + "insert into dbdyno.sbtest (id, k, c, pad) values (:id, :k, {c}, {pad});\n"
+)
+
+
+@dataclass(frozen=True)
+class _Words:
+    """What an engine has words of its own for. `each`: rows 1 to {rows} as i; `text`: a number as text;
+    `rest`: what stands for columns that are not given."""
+
+    packed: str
+    moment: str
+    end: str
+    whole: str
+    text: str
+    each: str
+    statistics: str
+    rest: str
+    drop: str
+
+
+_WORDS = {
+    "postgres": _Words(
+        " with (fillfactor = 100)",
+        "timestamp",
+        "end",
+        "({} - 1) / {}",
+        "{}::text",
+        "generate_series(1, {rows}) i",
+        "vacuum analyze {tables}",
+        "",
+        "drop schema if exists dbdyno cascade",
+    ),
+    "mariadb": _Words(
+        " engine = InnoDB",
+        "timestamp(6)",
+        "commit",
+        "({} - 1) div {}",
+        "cast({} as char)",
+        "(select seq as i from dbdyno.seq_1_to_{rows}) each_row",
+        "analyze table {tables}",
+        ", null",
+        "drop schema if exists dbdyno",
+    ),
 }
+NAMES = ("tpcb-like", "simple-update", "select-only", "oltp-point-select", "oltp-read-only", "oltp-read-write")
 
 
 @dataclass(frozen=True)
@@ -61,18 +127,79 @@ class BuiltIn:
     teardown: list[str]
 
 
-def builtin_workload(name: str, scale: int) -> BuiltIn:
-    """The built-in workload `name` at `scale` (100,000 accounts each)."""
-    if name not in _SCRIPTS:
-        raise PlanError(f"no built-in workload {name!r}", next_step=f"one of {', '.join(_SCRIPTS)}")
-    fill = "insert into dbdyno.{} select {} from generate_series(1, {}) i"
-    rows = [
-        fill.format("branches", "i, 0", scale),
-        fill.format("tellers", "i, (i - 1) / 10 + 1, 0", scale * 10),
-        fill.format("accounts", "i, (i - 1) / 100000 + 1, 0, ''", scale * 100000),
-    ]
+def builtin_workload(name: str, scale: int, engine: str = "postgres") -> BuiltIn:
+    """The built-in workload `name` at `scale` (100,000 accounts, or rows, each), for one engine."""
+    if name not in NAMES:
+        raise PlanError(f"no built-in workload {name!r}", next_step=f"one of {', '.join(NAMES)}")
+    words = _WORDS[engine]
+    oltp = name.startswith("oltp-")
     return BuiltIn(
-        scripts=[Script(name, _SCRIPTS[name])],
-        setup=[*_TABLES, *rows, *_KEYS],
-        teardown=["drop schema if exists dbdyno cascade"],
+        scripts=[Script(name, _oltp_script(name, words) if oltp else _script(name, words))],
+        setup=_oltp_tables(scale, words) if oltp else _tables(scale, words),
+        teardown=[words.drop],
     )
+
+
+def for_engine(work: Workload, engine: str) -> Workload:
+    """A workload whose built-in part is in the words of this engine; what the plan adds to it stays."""
+    if work.builtin is None:
+        return work
+    plain, own = (builtin_workload(work.builtin, work.scale, name) for name in ("postgres", engine))
+    before, after = len(plain.setup), len(work.teardown) - len(plain.teardown)
+    if work.setup[:before] != plain.setup:  # it is so already
+        return work
+    return replace(
+        work,
+        scripts=own.scripts,
+        setup=[*own.setup, *work.setup[before:]],
+        teardown=[*work.teardown[:after], *own.teardown],
+    )
+
+
+def _script(name: str, words: _Words) -> str:
+    if name == "select-only":
+        return "\\set aid random(1, 100000 * :scale)\nselect abalance from dbdyno.accounts where aid = :aid;\n"
+    middle = _TELLER_AND_BRANCH if name == "tpcb-like" else ""
+    return _TRANSFER.format(middle=middle, end=words.end)
+
+
+def _tables(scale: int, words: _Words) -> list[str]:
+    def fill(table: str, columns: str, rows: int) -> str:
+        return f"insert into dbdyno.{table} select {columns} from {words.each.format(rows=rows)}"
+
+    return [
+        *(table.format(packed=words.packed, moment=words.moment) for table in _TABLES),
+        fill("branches", f"i, 0{words.rest}", scale),
+        fill("tellers", f"i, {words.whole.format('i', 10)} + 1, 0{words.rest}", scale * 10),
+        fill("accounts", f"i, {words.whole.format('i', 100000)} + 1, 0, ''", scale * 100000),
+        *_KEYS,
+        words.statistics.format(tables="dbdyno.branches, dbdyno.tellers, dbdyno.accounts"),
+    ]
+
+
+def _text(number: str, length: int, words: _Words) -> str:
+    """A text of this length made of a number of eleven digits, again and again."""
+    return _TEXT.format(r=words.text.format(number), length=length)
+
+
+def _oltp_script(name: str, words: _Words) -> str:
+    if name == "oltp-point-select":
+        return _POINT
+    writes = _WRITES.format(c=_text(":r", 119, words), pad=_text(":r", 59, words))
+    return "begin;\n" + _READS + (writes if name == "oltp-read-write" else "") + f"{words.end};\n"
+
+
+def _oltp_tables(scale: int, words: _Words) -> list[str]:
+    # A number of eleven digits that follows from the row's own.
+    digits = "(10000000000 + ((10000000000 + i) * 7919) % 89999999999)"
+    rows = scale * 100000
+    columns = f"i, 1 + ((10000000000 + i) * 7919) % {rows}, {_text(digits, 119, words)}, {_text(digits, 59, words)}"
+    return [
+        "create schema dbdyno",
+        "create table dbdyno.sbtest (id int not null, k int not null default 0, c char(120) not null default '',"
+        f" pad char(60) not null default ''){words.packed}",
+        f"insert into dbdyno.sbtest select {columns} from {words.each.format(rows=rows)}",
+        "alter table dbdyno.sbtest add primary key (id)",
+        "create index k_1 on dbdyno.sbtest (k)",
+        words.statistics.format(tables="dbdyno.sbtest"),
+    ]

@@ -59,7 +59,11 @@ class MariaServer:
     @property
     def dsn(self) -> str:
         """What a user would give as a target."""
-        return f"mariadb://{USER}@127.0.0.1:{self.port}/test"
+        return self.dsn_of(USER)
+
+    def dsn_of(self, login: str, options: str = "") -> str:
+        """The same for another user, with a password behind a colon."""
+        return f"mariadb://{login}@127.0.0.1:{self.port}/test{options}"
 
     def connect(self, **more: Any) -> Any:
         """A connection that commits by itself."""

@@ -3,11 +3,44 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Protocol
 
-from dbdyno.bench.clients.job import MODES
-from dbdyno.bench.postgres.clients import named
-from dbdyno.bench.postgres.prepare import Prepared, ReadyArm
-from dbdyno.study.plan.plan import Plan
+from dbdyno.bench.protocol import Ready
+from dbdyno.study.plan.plan import Arm, Plan
+
+
+class Change(Protocol):
+    """A setting of an arm: its value, the one before, and how it takes effect."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def value(self) -> str: ...
+    @property
+    def before(self) -> str: ...
+    @property
+    def how(self) -> str: ...
+
+
+class Target(Protocol):
+    """A server."""
+
+    @property
+    def safe_dsn(self) -> str: ...
+
+
+class ReadyArm(Protocol):
+    """An arm on its server."""
+
+    @property
+    def arm(self) -> Arm: ...
+    @property
+    def target(self) -> Target: ...
+    @property
+    def changes(self) -> Sequence[Change]: ...
+
 
 RESOLUTION = {
     "slices": "differences of 1 % or less are often within reach in slices",
@@ -17,12 +50,18 @@ RESOLUTION = {
 }
 
 
-def describe_prepared(ready: Prepared) -> str:
-    """The page for a prepared plan."""
+def describe_prepared(
+    ready: Ready,
+    arms: Sequence[ReadyArm],
+    restart: str = "ALTER SYSTEM and restart",
+    clients: Mapping[int, str] = MappingProxyType({}),
+) -> str:
+    """The page for a prepared plan. `restart`: how a setting is put in effect that needs one; `clients`: who runs the
+    load of an arm instead of dbdyno, by the arm's number."""
     plan, how = ready.plan, ready.timing
     lines = [f"{plan.title}", plan.question, ""]
-    for number, arm in enumerate(ready.arms):
-        lines += _arm(plan, arm, number)
+    for number, arm in enumerate(arms):
+        lines += _arm(plan, arm, number, restart, clients.get(number))
     lines += ["", f"switch: {_switch(ready)}"]
     lines += [line for note in ready.notes for line in _wrap(f"note: {note}")]
     counted = sum(block.kind == "measure" for block in ready.blocks)
@@ -44,21 +83,20 @@ def describe_prepared(ready: Prepared) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _arm(plan: Plan, ready: ReadyArm, number: int) -> list[str]:
+def _arm(plan: Plan, ready: ReadyArm, number: int, restart: str, client: str | None) -> list[str]:
     arm = ready.arm
     rate = plan.rate_of(arm)
     loop = f"open loop, {rate:g}/s" if rate else "closed loop"
     head = f"arm {arm.name!r}{' (the base)' if number == 0 else ''}: on {ready.target.safe_dsn}"
     lines = _wrap(f"{head}; {plan.sessions_of(arm)} session(s), {loop}")
-    if arm.client is not None:
-        size = f", {arm.fetch_size:,} rows at a time" if arm.fetch_size else ""
-        lines.append(f"    client {named(arm)}, statements sent as {MODES[ready.protocol]}{size}")
+    lines += [f"    {client}"] if client else []
     for change in ready.changes:
         way = {
             "session": "SET in each session",
             "connection": "given when connecting",
             "reload": "ALTER SYSTEM and reload",
-            "restart": "ALTER SYSTEM and restart",
+            "global": "SET GLOBAL",
+            "restart": restart,
         }[change.how]
         lines.append(f"    {change.name} = {change.value} (now {change.before}): {way}")
     for script in plan.scripts_of(arm):
@@ -68,7 +106,7 @@ def _arm(plan: Plan, ready: ReadyArm, number: int) -> list[str]:
     return lines
 
 
-def _switch(ready: Prepared) -> str:
+def _switch(ready: Ready) -> str:
     how = ready.timing
     if how.in_slices:
         return f"slices of {how.slice_ns / 1e6:g} ms in randomised ABBA order: {ready.reason}"

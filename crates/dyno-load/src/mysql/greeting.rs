@@ -1,0 +1,133 @@
+//! What the server says first, and our answer to it.
+
+use super::packet::{Reader, write_text};
+use crate::connection::ConnectionSpec;
+use crate::wire::WireError;
+
+/// Bits of what both sides can.
+pub mod can {
+    pub const MYSQL: u64 = 1;
+    pub const FOUND_ROWS: u64 = 1 << 1;
+    pub const LONG_FLAG: u64 = 1 << 2;
+    pub const CONNECT_WITH_DB: u64 = 1 << 3;
+    pub const PROTOCOL_41: u64 = 1 << 9;
+    pub const TLS: u64 = 1 << 11;
+    pub const TRANSACTIONS: u64 = 1 << 13;
+    pub const SECURE_CONNECTION: u64 = 1 << 15;
+    pub const MULTI_STATEMENTS: u64 = 1 << 16;
+    pub const MULTI_RESULTS: u64 = 1 << 17;
+    pub const PS_MULTI_RESULTS: u64 = 1 << 18;
+    pub const PLUGIN_AUTH: u64 = 1 << 19;
+    pub const CONNECT_ATTRS: u64 = 1 << 20;
+    pub const DEPRECATE_EOF: u64 = 1 << 24;
+    /// MariaDB's own: results of prepared statements come without their description where it is known.
+    pub const CACHE_METADATA: u64 = 1 << 36;
+}
+
+/// utf8mb4_general_ci
+const CHARSET: u8 = 45;
+/// Largest packet that we take.
+const PACKET_BYTES_MAX: u32 = 1 << 30;
+const VERSION: u64 = 10;
+
+/// What the server says first.
+#[derive(Debug)]
+pub struct Greeting {
+    /// Its version in words.
+    pub version: String,
+    /// Number of the session, for `KILL`.
+    pub session: u32,
+    /// What it can.
+    pub can: u64,
+    /// What the proof is made of.
+    pub challenge: Vec<u8>,
+    /// How it would like us to log in.
+    pub plugin: String,
+}
+
+impl Greeting {
+    /// From the body of the first packet.
+    pub fn parse(body: &[u8]) -> Result<Self, WireError> {
+        let mut body = Reader(body);
+        let version = body.number(1)?;
+        if version != VERSION {
+            return Err(WireError::Protocol(format!("protocol version {version}")));
+        }
+        let words = String::from_utf8_lossy(body.up_to_zero()).into_owned();
+        let session = body.number(4)? as u32;
+        let mut challenge = body.take(8)?.to_vec();
+        body.take(1)?;
+        let lower = body.number(2)?;
+        body.take(3)?; // character set and status
+        let upper = body.number(2)?;
+        let length = body.number(1)? as usize;
+        body.take(6)?;
+        let own = body.number(4)?;
+        let mut can = upper << 16 | lower;
+        if can & can::MYSQL == 0 {
+            can |= own << 32;
+        }
+        let rest = length.saturating_sub(8).max(13);
+        challenge.extend_from_slice(body.take(rest.min(body.0.len()))?);
+        if challenge.last() == Some(&0) {
+            challenge.pop();
+        }
+        let plugin = String::from_utf8_lossy(body.up_to_zero()).into_owned();
+        Ok(Self { version: words, session, can, challenge, plugin })
+    }
+
+    /// What is spoken with this server. `encrypted`: TLS is begun.
+    pub fn agreed(&self, spec: &ConnectionSpec, encrypted: bool) -> Result<u64, WireError> {
+        let needed = can::PROTOCOL_41 | can::SECURE_CONNECTION | can::PLUGIN_AUTH | can::DEPRECATE_EOF;
+        if self.can & needed != needed {
+            let version: String = self.version.chars().filter(char::is_ascii_graphic).take(40).collect();
+            return Err(WireError::Protocol(format!(
+                "server version {version:?} is too old (10.2 or later is needed)"
+            )));
+        }
+        let wished = can::FOUND_ROWS
+            | can::LONG_FLAG
+            | can::TRANSACTIONS
+            | can::MULTI_STATEMENTS
+            | can::MULTI_RESULTS
+            | can::PS_MULTI_RESULTS
+            | can::CONNECT_ATTRS
+            | can::CACHE_METADATA;
+        let database = if spec.dbname.is_empty() { 0 } else { can::CONNECT_WITH_DB };
+        let tls = if encrypted { can::TLS } else { 0 };
+        Ok(needed | wished & self.can | database | tls)
+    }
+}
+
+/// The head of our answer; alone it is the wish for TLS.
+pub fn write_head(agreed: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(agreed as u32).to_le_bytes());
+    out.extend_from_slice(&PACKET_BYTES_MAX.to_le_bytes());
+    out.push(CHARSET);
+    out.extend_from_slice(&[0; 19]);
+    out.extend_from_slice(&((agreed >> 32) as u32).to_le_bytes());
+}
+
+/// Who we are, and the proof.
+pub fn write_login(spec: &ConnectionSpec, agreed: u64, plugin: &str, proof: &[u8], out: &mut Vec<u8>) {
+    let zero_ended = |text: &str, out: &mut Vec<u8>| {
+        out.extend(text.bytes().filter(|&byte| byte != 0));
+        out.push(0);
+    };
+    write_head(agreed, out);
+    zero_ended(&spec.user, out);
+    out.push(proof.len() as u8);
+    out.extend_from_slice(proof);
+    if agreed & can::CONNECT_WITH_DB != 0 {
+        zero_ended(&spec.dbname, out);
+    }
+    zero_ended(plugin, out);
+    if agreed & can::CONNECT_ATTRS != 0 {
+        let mut attributes = Vec::new();
+        for (name, value) in [("_client_name", "dbdyno"), ("program_name", spec.application_name.as_str())] {
+            write_text(name.as_bytes(), &mut attributes);
+            write_text(value.as_bytes(), &mut attributes);
+        }
+        write_text(&attributes, out);
+    }
+}

@@ -1,0 +1,402 @@
+//! One logged-in connection: what is prepared on it, and the events of a round trip.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use dyno_evidence::NONE;
+use dyno_script::{Scope, VarId};
+
+use super::packet::{Packet, Packets, Reader};
+use super::result::{Column, binary_row, describe, text_row};
+use super::statement::{LAST_PREPARED, QUIT, Statement, write_close, write_command, write_text_query};
+use crate::reactor::Pulse;
+use crate::spec::Protocol;
+use crate::wire::flow::Flow;
+use crate::wire::link::{CAPTURE_BYTES_MAX, Capture, Event};
+use crate::wire::socket::{Control, Socket};
+use crate::wire::{ServerError, WireError};
+
+const OK: u8 = 0x00;
+const LOCAL_FILE: u8 = 0xfb;
+const END: u8 = 0xfe;
+const ERROR: u8 = 0xff;
+/// An end of rows is shorter than this; a row that begins with the same byte is not.
+const END_BYTES_MAX: usize = 0xff_ffff;
+/// What is read of an answer without rows, of an error, of a column's description.
+const OK_BYTES: usize = 64;
+const ERROR_BYTES: usize = 16 << 10;
+const COLUMN_BYTES: usize = 16 << 10;
+
+const IN_TRANSACTION: u64 = 1;
+const MORE_RESULTS: u64 = 8;
+
+/// What comes next from the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Nothing was asked.
+    Idle,
+    /// The answer to a wish to prepare.
+    Prepared,
+    /// Descriptions of values and columns of what was prepared.
+    Described { values: u64, columns: u64 },
+    /// The head of a result.
+    Head,
+    /// Descriptions of columns.
+    Columns { left: u64 },
+    /// Rows.
+    Rows,
+    /// What was to run could not be prepared: that it could not run, either.
+    Refused,
+    /// All is told but that the server waits.
+    Done,
+}
+
+/// One logged-in connection.
+#[derive(Debug)]
+pub struct Link {
+    socket: Socket,
+    packets: Packets,
+    flow: Flow,
+    out: Vec<u8>,
+    stage: Stage,
+    /// Values that the command under way takes.
+    values: usize,
+    /// By number of the command in the arm: its number at the server.
+    prepared: Vec<Option<u32>>,
+    /// By the same number: the columns of its result, where a script keeps it.
+    known: Vec<Vec<Column>>,
+    /// The command that runs; none for text.
+    running: Option<usize>,
+    columns: Vec<Column>,
+    rows: i64,
+    /// The command counts rows; begin and commit do not.
+    counts: bool,
+    caches_metadata: bool,
+    in_transaction: bool,
+    session: u32,
+    /// What is kept of the results, in the form of the other protocol.
+    pub capture: Capture,
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Link {
+    pub(super) fn new(socket: Socket, packets: Packets, session: u32, caches_metadata: bool) -> Self {
+        Self {
+            socket,
+            packets,
+            flow: Flow::new(),
+            out: Vec::with_capacity(1 << 10),
+            stage: Stage::Idle,
+            values: 0,
+            prepared: Vec::new(),
+            known: Vec::new(),
+            running: None,
+            columns: Vec::new(),
+            rows: 0,
+            counts: true,
+            caches_metadata,
+            in_transaction: false,
+            session,
+            capture: Capture::default(),
+        }
+    }
+
+    /// Number of the session, for who ends what it does.
+    pub fn session(&self) -> u32 {
+        self.session
+    }
+
+    /// A handle for another thread to end the connection.
+    pub fn control(&self) -> Result<Control, WireError> {
+        self.socket.control()
+    }
+
+    /// Whether a transaction is open, as far as the server's last answer said.
+    pub fn in_transaction(&self) -> bool {
+        self.in_transaction
+    }
+
+    /// Queues a command; `id` is its number in the arm. Prepares first where that is needed.
+    #[inline]
+    pub fn queue<'a>(
+        &mut self,
+        statement: &Statement,
+        id: usize,
+        protocol: Protocol,
+        scope: &Scope,
+        name: impl Fn(VarId) -> &'a str,
+    ) {
+        self.counts = !statement.is_control;
+        if statement.is_control || protocol == Protocol::Simple {
+            statement.write_query(scope, name, &mut self.out);
+            (self.stage, self.running) = (Stage::Head, None);
+            return;
+        }
+        self.running = Some(id);
+        match self.prepared.get(id) {
+            Some(&Some(number)) if protocol == Protocol::Prepared => {
+                self.stage = Stage::Head;
+                statement.write_execute(number, scope, &mut self.out);
+            }
+            _ => self.queue_prepare(statement, id, scope),
+        }
+    }
+
+    #[cold]
+    fn queue_prepare(&mut self, statement: &Statement, id: usize, scope: &Scope) {
+        if id >= self.prepared.len() {
+            self.prepared.resize(id + 1, None);
+            self.known.resize(id + 1, Vec::new());
+        }
+        if let Some(number) = self.prepared[id].take() {
+            write_close(number, &mut self.out);
+        }
+        self.values = statement.values();
+        self.stage = Stage::Prepared;
+        statement.write_prepare(&mut self.out);
+        statement.write_execute(LAST_PREPARED, scope, &mut self.out);
+    }
+
+    /// Forgets that a command was prepared.
+    pub fn forget(&mut self, id: usize) {
+        if let Some(number) = self.prepared.get_mut(id) {
+            *number = None;
+        }
+    }
+
+    /// Sends all that is queued, in one write as a rule.
+    #[inline]
+    pub fn send(&mut self) -> Result<(), WireError> {
+        let sent = self.socket.send(&self.out);
+        self.out.clear();
+        sent.map_err(Into::into)
+    }
+
+    /// The next event. An error that ends the connection comes as [`WireError::Server`].
+    #[inline]
+    pub async fn event(&mut self, pulse: &Pulse) -> Result<Event, WireError> {
+        loop {
+            if let Some(event) = self.step()? {
+                return Ok(event);
+            }
+            while !self.flow.receive(self.packets.buffer(), &mut self.socket, pulse).await? {}
+        }
+    }
+
+    /// Other connections of the same session were listened to meanwhile.
+    pub fn doubt(&mut self) {
+        self.flow.doubt();
+    }
+
+    /// The next event in the bytes that have come.
+    #[inline]
+    fn step(&mut self) -> Result<Option<Event>, WireError> {
+        if self.stage == Stage::Done {
+            self.stage = Stage::Idle;
+            return Ok(Some(Event::Ready));
+        }
+        loop {
+            let (stage, captures) = (self.stage, self.capture.on);
+            let wanted = |first| match (first, stage) {
+                (ERROR, _) => ERROR_BYTES,
+                (END, Stage::Rows) | (_, Stage::Prepared | Stage::Head) => OK_BYTES,
+                (_, Stage::Rows) if captures => CAPTURE_BYTES_MAX,
+                (_, Stage::Columns { .. } | Stage::Described { .. }) if captures => COLUMN_BYTES,
+                _ => 1,
+            };
+            let Some(packet) = self.packets.next(wanted)? else { return Ok(None) };
+            if packet.first == ERROR {
+                return self.refused(&packet).map(Some);
+            }
+            if stage == Stage::Rows && (packet.first != END || packet.length >= END_BYTES_MAX) {
+                self.rows += 1;
+                if captures {
+                    self.keep_row(&packet)?;
+                }
+            } else if let Some(event) = self.advance(&packet)? {
+                return Ok(Some(event));
+            }
+        }
+    }
+
+    /// One packet that is no row and no error.
+    fn advance(&mut self, packet: &Packet) -> Result<Option<Event>, WireError> {
+        match self.stage {
+            Stage::Head if packet.first == OK => return self.end_of_result(packet).map(Some),
+            Stage::Rows => return self.end_of_result(packet).map(Some),
+            Stage::Head => self.head(packet)?,
+            Stage::Prepared => self.take_prepared(packet)?,
+            Stage::Described { values, columns } => {
+                if values == 0 {
+                    self.keep_column(packet)?;
+                }
+                let (values, columns) = if values > 0 { (values - 1, columns) } else { (0, columns - 1) };
+                self.describe_next(values, columns);
+            }
+            Stage::Columns { left } => {
+                self.keep_column(packet)?;
+                self.columns_next(left - 1);
+            }
+            Stage::Idle | Stage::Refused | Stage::Done => {
+                return Err(WireError::Protocol("an answer to no question".into()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Rows begin, or their columns are described first.
+    fn head(&mut self, packet: &Packet) -> Result<(), WireError> {
+        if packet.first == LOCAL_FILE {
+            return Err(WireError::Protocol("the server asks for a file of this machine".into()));
+        }
+        let mut body = Reader(self.packets.bytes(&packet.body));
+        let count = body.counted()?.unwrap_or(0);
+        if count == 0 || count > u64::from(u16::MAX) {
+            return Err(WireError::Protocol(format!("a result of {count} columns")));
+        }
+        let described = !(self.caches_metadata && body.number(1)? == 0);
+        self.rows = 0;
+        if described {
+            self.columns.clear();
+            self.stage = Stage::Columns { left: count };
+            return Ok(());
+        }
+        if self.capture.on {
+            let known = self.running.and_then(|id| self.known.get(id)).map(Vec::as_slice).unwrap_or_default();
+            if known.len() as u64 != count {
+                return Err(WireError::Protocol("a result that was never described".into()));
+            }
+            self.columns = known.to_vec();
+            describe(&self.columns, &mut self.capture.description);
+        }
+        self.stage = Stage::Rows;
+        Ok(())
+    }
+
+    fn columns_next(&mut self, left: u64) {
+        self.stage = if left > 0 { Stage::Columns { left } } else { Stage::Rows };
+        if left == 0 && self.capture.on {
+            describe(&self.columns, &mut self.capture.description);
+            self.remember_columns();
+        }
+    }
+
+    fn describe_next(&mut self, values: u64, columns: u64) {
+        if values + columns > 0 {
+            self.stage = Stage::Described { values, columns };
+            return;
+        }
+        self.stage = Stage::Head;
+        if self.capture.on {
+            self.remember_columns();
+        }
+    }
+
+    fn remember_columns(&mut self) {
+        if let Some(known) = self.running.and_then(|id| self.known.get_mut(id)) {
+            known.clone_from(&self.columns);
+        }
+    }
+
+    fn take_prepared(&mut self, packet: &Packet) -> Result<(), WireError> {
+        let mut body = Reader(self.packets.bytes(&packet.body));
+        body.take(1)?;
+        let number = body.number(4)? as u32;
+        let (columns, values) = (body.number(2)?, body.number(2)?);
+        if values != self.values as u64 {
+            return Err(WireError::Protocol(format!(
+                "the server counts {values} places for values where the command has {}: a ? outside of quotes?",
+                self.values
+            )));
+        }
+        if let Some(slot) = self.running.and_then(|id| self.prepared.get_mut(id)) {
+            *slot = Some(number);
+        }
+        self.columns.clear();
+        self.describe_next(values, columns);
+        Ok(())
+    }
+
+    fn keep_column(&mut self, packet: &Packet) -> Result<(), WireError> {
+        if self.capture.on {
+            self.columns.push(Column::parse(self.packets.bytes(&packet.body))?);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn keep_row(&mut self, packet: &Packet) -> Result<(), WireError> {
+        self.capture.rows += 1;
+        if packet.cut {
+            self.capture.too_long = true;
+            return Ok(());
+        }
+        let body = self.packets.bytes(&packet.body);
+        match self.running {
+            Some(_) => binary_row(body, &self.columns, &mut self.capture.row),
+            None => text_row(body, self.columns.len(), &mut self.capture.row),
+        }
+    }
+
+    /// The end of a result, with or without rows before.
+    fn end_of_result(&mut self, packet: &Packet) -> Result<Event, WireError> {
+        let mut body = Reader(self.packets.bytes(&packet.body));
+        body.take(1)?;
+        let affected = body.counted()?.unwrap_or(0);
+        body.counted()?;
+        let status = body.number(2)?;
+        self.in_transaction = status & IN_TRANSACTION != 0;
+        let rows = if self.stage == Stage::Rows { self.rows } else { affected as i64 };
+        self.stage = if status & MORE_RESULTS != 0 { Stage::Head } else { Stage::Done };
+        Ok(Event::Done { rows: if self.counts { rows } else { NONE } })
+    }
+
+    /// The server says no. What could not be prepared is refused a second time, when it was to run.
+    #[cold]
+    fn refused(&mut self, packet: &Packet) -> Result<Event, WireError> {
+        let error = ServerError::mariadb(self.packets.bytes(&packet.body));
+        let stage = self.stage;
+        self.stage = if stage == Stage::Prepared { Stage::Refused } else { Stage::Done };
+        match stage {
+            Stage::Idle => Err(error.into()),
+            _ if error.is_fatal() => Err(error.into()),
+            Stage::Refused => {
+                self.stage = Stage::Idle;
+                Ok(Event::Ready)
+            }
+            _ => Ok(Event::Failed(Box::new(error))),
+        }
+    }
+
+    /// Runs SQL as text; returns the error if the server refused it.
+    pub async fn run(&mut self, sql: &str, pulse: &Pulse) -> Result<Option<Box<ServerError>>, WireError> {
+        write_text_query(sql, &mut self.out);
+        (self.stage, self.running) = (Stage::Head, None);
+        self.send()?;
+        let mut first = None;
+        loop {
+            match self.event(pulse).await? {
+                Event::Done { .. } => {}
+                Event::Failed(error) => first = first.or(Some(error)),
+                Event::Ready => return Ok(first),
+            }
+        }
+    }
+
+    /// From now on a reactor waits for this connection.
+    pub fn unblock(&mut self) {
+        self.socket.set_patience(None);
+    }
+
+    /// Says goodbye.
+    pub fn terminate(mut self) {
+        self.out.clear();
+        write_command(QUIT, &[], &mut self.out);
+        // The server notices a closed socket as well.
+        let _ = self.send();
+    }
+}

@@ -1,0 +1,202 @@
+//! From a socket to a session: greeting, TLS, proof.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use rustls::ClientConfig;
+
+use super::auth;
+use super::greeting::{Greeting, can, write_head, write_login};
+use super::link::Link;
+use super::packet::{self, Packets, Reader};
+use crate::connection::{ConnectionSpec, SslMode};
+use crate::reactor::{Pulse, finish};
+use crate::wire::socket::Socket;
+use crate::wire::stream::Patience;
+use crate::wire::{ServerError, WireError, tls};
+
+const OK: u8 = 0x00;
+const MORE: u8 = 0x01;
+const OTHER_METHOD: u8 = 0xfe;
+const ERROR: u8 = 0xff;
+/// `caching_sha2_password`: the proof was enough, or the password itself is asked for.
+const PROVED: u8 = 3;
+const WHOLE_PASSWORD: u8 = 4;
+
+/// Knows how to make connections of one arm.
+#[derive(Debug)]
+pub struct Dialler {
+    spec: ConnectionSpec,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Dialler {
+    /// Reads the trusted roots, if any are needed.
+    pub fn new(spec: &ConnectionSpec) -> Result<Self, WireError> {
+        Ok(Self { spec: spec.clone(), tls: tls::config(spec)? })
+    }
+
+    /// Where it connects to.
+    pub fn spec(&self) -> &ConnectionSpec {
+        &self.spec
+    }
+
+    /// Opens a socket and logs in, within the specification's limit and `limit`; `stop` and
+    /// `severed` end it at any point. The session's socket still waits, without limit, until
+    /// [`Link::unblock`].
+    pub fn connect(
+        &self,
+        limit: Option<Duration>,
+        stop: &Arc<AtomicBool>,
+        severed: &Arc<AtomicBool>,
+    ) -> Result<Link, WireError> {
+        let patience = Patience::new(self.spec.limit(limit), stop);
+        self.log_in(Socket::open(&self.spec, &patience, severed)?, stop)
+    }
+
+    /// Logs in on a connected socket.
+    pub fn log_in(&self, socket: Socket, stop: &Arc<AtomicBool>) -> Result<Link, WireError> {
+        let mut login = Login {
+            spec: &self.spec,
+            private: self.spec.is_unix(),
+            socket,
+            packets: Packets::before_login(),
+            number: 0,
+            challenge: Vec::new(),
+            plugin: String::new(),
+        };
+        let greeting = Greeting::parse(&login.receive()?)?;
+        let (mut login, agreed) = login.answer_greeting(self.tls.as_ref(), &greeting)?;
+        login.prove()?;
+        login.packets.logged_in();
+        login.socket.set_patience(Some(Patience::new(None, stop)));
+        Ok(Link::new(login.socket, login.packets, greeting.session, agreed & can::CACHE_METADATA != 0))
+    }
+
+    /// Asks the server, on a connection of its own, to end what a session is doing.
+    pub fn cancel(&self, session: u32, limit: Duration) -> Result<(), WireError> {
+        let never = Arc::new(AtomicBool::new(false));
+        let mut link = self.connect(Some(limit), &never, &never)?;
+        let refused = finish(link.run(&format!("kill query {session}"), &Pulse::blocking()));
+        link.terminate();
+        refused.unwrap_or(Err(WireError::Timeout)).map(|_| ())
+    }
+}
+
+struct Login<'a> {
+    spec: &'a ConnectionSpec,
+    /// Nobody in between can read.
+    private: bool,
+    socket: Socket,
+    packets: Packets,
+    /// Of our next packet in the dialogue.
+    number: u8,
+    challenge: Vec<u8>,
+    plugin: String,
+}
+
+impl Login<'_> {
+    /// The next packet; a refusal as an error.
+    fn receive(&mut self) -> Result<Vec<u8>, WireError> {
+        loop {
+            let Some(packet) = self.packets.next(|_| usize::MAX)? else {
+                self.packets.buffer().fill(&mut self.socket)?;
+                continue;
+            };
+            self.number = packet.number.wrapping_add(1);
+            let body = self.packets.bytes(&packet.body);
+            if packet.first == ERROR {
+                return Err(ServerError::mariadb(body).into());
+            }
+            return Ok(body.to_vec());
+        }
+    }
+
+    fn send(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), WireError> {
+        let mut out = Vec::new();
+        let start = packet::begin(&mut out);
+        write(&mut out);
+        packet::end(&mut out, start, self.number);
+        self.number = self.number.wrapping_add(1);
+        self.socket.write_all(&out)?;
+        self.socket.flush()?;
+        Ok(())
+    }
+
+    /// Begins TLS where it is wanted and to be had, and says who we are; what is spoken from now on.
+    fn answer_greeting(
+        mut self,
+        tls: Option<&Arc<ClientConfig>>,
+        greeting: &Greeting,
+    ) -> Result<(Self, u64), WireError> {
+        let offered = greeting.can & can::TLS != 0;
+        if tls.is_some() && !offered && self.spec.sslmode != SslMode::Prefer {
+            return Err(WireError::Tls("the server offers none, and the connection asks for it".into()));
+        }
+        let config = tls.filter(|_| offered);
+        let agreed = greeting.agreed(self.spec, config.is_some())?;
+        if let Some(config) = config {
+            self.send(|out| write_head(agreed, out))?;
+            self = self.encrypted(config)?;
+        }
+        self.challenge.clone_from(&greeting.challenge);
+        self.plugin = if greeting.plugin.is_empty() { auth::NATIVE.into() } else { greeting.plugin.clone() };
+        // The server's own method may be none of ours, and the user's another: it asks again then.
+        let proof = self.proof().or_else(|_| {
+            self.plugin = auth::NATIVE.into();
+            self.proof()
+        })?;
+        let (spec, plugin) = (self.spec, self.plugin.clone());
+        self.send(|out| write_login(spec, agreed, &plugin, &proof, out))?;
+        Ok((self, agreed))
+    }
+
+    fn encrypted(mut self, config: &Arc<ClientConfig>) -> Result<Self, WireError> {
+        if !self.packets.buffer().is_empty() {
+            return Err(WireError::Protocol("bytes in the clear where TLS begins".into()));
+        }
+        Ok(Self { socket: self.socket.encrypt(self.spec, config)?, private: true, ..self })
+    }
+
+    fn password(&self) -> Option<&[u8]> {
+        self.spec.password.as_ref().map(crate::connection::Password::reveal)
+    }
+
+    fn proof(&self) -> Result<Vec<u8>, WireError> {
+        auth::answer(&self.plugin, self.password(), &self.challenge)
+    }
+
+    /// Answers until the server is content. One question of another method, and one for the whole password.
+    fn prove(&mut self) -> Result<(), WireError> {
+        for _ in 0..8 {
+            let body = self.receive()?;
+            let mut rest = Reader(&body);
+            match (rest.number(1)? as u8, rest.0.first()) {
+                (OK, _) => return Ok(()),
+                (OTHER_METHOD, Some(_)) => {
+                    self.plugin = String::from_utf8_lossy(rest.up_to_zero()).into_owned();
+                    self.challenge = rest.0.strip_suffix(&[0]).unwrap_or(rest.0).to_vec();
+                    let proof = self.proof()?;
+                    self.send(|out| out.extend_from_slice(&proof))?;
+                }
+                (MORE, Some(&PROVED)) if self.plugin == auth::CACHING_SHA2 => {}
+                (MORE, Some(&WHOLE_PASSWORD)) if self.plugin == auth::CACHING_SHA2 => self.whole_password()?,
+                _ => return Err(WireError::Auth("the server asks what nobody of its methods asks".into())),
+            }
+        }
+        Err(WireError::Auth("the server asks again and again".into()))
+    }
+
+    fn whole_password(&mut self) -> Result<(), WireError> {
+        if !self.private {
+            return Err(WireError::Exposed("the server asks for the password itself, and there is no TLS".into()));
+        }
+        let secret = self.password().ok_or(WireError::NoPassword)?.to_vec();
+        self.send(|out| {
+            out.extend_from_slice(&secret);
+            out.push(0);
+        })
+    }
+}

@@ -1,0 +1,18 @@
+//! MariaDB's wire protocol (the MySQL client/server protocol, version 10).
+//!
+//! [`packet`] cuts the incoming bytes into packets, [`greeting`] and [`login`] and [`auth`] log in, [`statement`] holds a
+//! command as the server wants it, [`link`] is one logged-in connection, and [`result`] reads rows that a script keeps.
+//! Sockets, TLS and whom to trust are those of [`wire`](crate::wire).
+//!
+//! Limits: a server before MariaDB 10.2 is refused (it ends result sets in another way). `LOAD DATA LOCAL` is never
+//! offered: no file of this machine is read. Compression is not spoken.
+
+mod auth;
+mod greeting;
+pub mod link;
+pub mod login;
+mod packet;
+mod result;
+pub mod statement;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! Cuts the server's bytes into packets, in place, and writes packets.
+//!
+//! A packet is a length of three bytes, a number in its dialogue, and a body; a body of the greatest length goes on in
+//! the next packet. Of a body a beginning is kept, the rest is skipped.
+
+use std::ops::Range;
+
+use crate::wire::WireError;
+use crate::wire::buffer::Buffer;
+
+/// Length and number.
+pub const HEAD_BYTES: usize = 4;
+/// A body of this length goes on in the next packet.
+const PART_BYTES: usize = 0xff_ffff;
+/// Longest packet before the login: greetings and questions are short.
+const SHORT_BYTES_MAX: usize = 30_000;
+
+/// The beginning of one packet.
+#[derive(Debug, Clone)]
+pub struct Packet {
+    /// The first byte of its body, which says what it is.
+    pub first: u8,
+    /// Bytes of its first part.
+    pub length: usize,
+    /// Its number in the dialogue.
+    pub number: u8,
+    /// What was kept, for [`Packets::bytes`].
+    pub body: Range<usize>,
+    /// Whether there was more than was kept.
+    pub cut: bool,
+}
+
+/// Incoming packets of one connection. Reading is the caller's: [`Packets::buffer`].
+#[derive(Debug)]
+pub struct Packets {
+    buffer: Buffer,
+    limit: usize,
+    /// The next packet is the rest of the one before.
+    goes_on: bool,
+}
+
+impl Packets {
+    /// For a server that has not let us in: it has nothing long to say.
+    pub fn before_login() -> Self {
+        Self { buffer: Buffer::new(HEAD_BYTES + 1), limit: SHORT_BYTES_MAX, goes_on: false }
+    }
+
+    /// From now on packets may be long.
+    pub fn logged_in(&mut self) {
+        self.limit = PART_BYTES;
+    }
+
+    /// The next packet, or `None` when more bytes are needed. `wanted` says how many bytes are kept of a packet with this
+    /// first byte; one at least is.
+    #[inline]
+    pub fn next(&mut self, wanted: impl Fn(u8) -> usize) -> Result<Option<Packet>, WireError> {
+        loop {
+            if !self.buffer.skipped() {
+                return Ok(None);
+            }
+            if self.goes_on {
+                let Some([a, b, c, _]) = self.buffer.peek::<HEAD_BYTES>() else { return Ok(None) };
+                let length = length(a, b, c);
+                self.goes_on = length == PART_BYTES;
+                let _ = self.buffer.take(HEAD_BYTES, 0, length);
+                continue;
+            }
+            let Some([a, b, c, number, first]) = self.buffer.peek::<{ HEAD_BYTES + 1 }>() else { return Ok(None) };
+            let length = length(a, b, c);
+            if length == 0 || length > self.limit {
+                return Err(WireError::Protocol(format!("a packet of {length} bytes")));
+            }
+            let kept = wanted(first).clamp(1, length);
+            let Some(body) = self.buffer.take(HEAD_BYTES, kept, length) else { return Ok(None) };
+            self.goes_on = length == PART_BYTES;
+            return Ok(Some(Packet { first, length, number, body, cut: kept < length || self.goes_on }));
+        }
+    }
+
+    /// The bytes of a body; only until the buffer is filled again.
+    #[inline]
+    pub fn bytes(&self, body: &Range<usize>) -> &[u8] {
+        self.buffer.bytes(body)
+    }
+
+    /// Where the bytes are.
+    #[inline]
+    pub fn buffer(&mut self) -> &mut Buffer {
+        &mut self.buffer
+    }
+}
+
+#[inline]
+fn length(a: u8, b: u8, c: u8) -> usize {
+    u32::from_le_bytes([a, b, c, 0]) as usize
+}
+
+/// Begins a packet; [`end`] writes its head.
+#[inline]
+pub fn begin(out: &mut Vec<u8>) -> usize {
+    out.extend_from_slice(&[0; HEAD_BYTES]);
+    out.len() - HEAD_BYTES
+}
+
+/// Ends the packet that began at `start`, the `number`-th of its dialogue; a long one is cut into parts.
+#[inline]
+pub fn end(out: &mut Vec<u8>, start: usize, number: u8) {
+    let length = out.len() - start - HEAD_BYTES;
+    if length >= PART_BYTES {
+        return end_long(out, start, number);
+    }
+    head(&mut out[start..], length, number);
+}
+
+#[cold]
+fn end_long(out: &mut Vec<u8>, start: usize, number: u8) {
+    let body = out.split_off(start + HEAD_BYTES);
+    out.truncate(start);
+    let mut number = number;
+    let mut rest = body.as_slice();
+    loop {
+        let (part, after) = rest.split_at(rest.len().min(PART_BYTES));
+        let at = begin(out);
+        out.extend_from_slice(part);
+        head(&mut out[at..], part.len(), number);
+        if part.len() < PART_BYTES {
+            return;
+        }
+        (rest, number) = (after, number.wrapping_add(1));
+    }
+}
+
+#[inline]
+fn head(out: &mut [u8], length: usize, number: u8) {
+    out[..3].copy_from_slice(&(length as u32).to_le_bytes()[..3]);
+    out[3] = number;
+}
+
+/// Reads whole numbers and texts from a body; what is torn is an error.
+#[derive(Debug, Clone)]
+pub struct Reader<'a>(pub &'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// So many bytes.
+    #[inline]
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8], WireError> {
+        let (taken, rest) =
+            self.0.split_at_checked(count).ok_or_else(|| WireError::Protocol("a torn packet".into()))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    /// A number of so many bytes, the lowest first.
+    #[inline]
+    pub fn number(&mut self, bytes: usize) -> Result<u64, WireError> {
+        let taken = self.take(bytes)?;
+        Ok(taken.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte)))
+    }
+
+    /// A number that says its own length; `None` is NULL.
+    #[inline]
+    pub fn counted(&mut self) -> Result<Option<u64>, WireError> {
+        match self.number(1)? {
+            0xfb => Ok(None),
+            0xfc => self.number(2).map(Some),
+            0xfd => self.number(3).map(Some),
+            0xfe => self.number(8).map(Some),
+            0xff => Err(WireError::Protocol("a length of 0xff".into())),
+            small => Ok(Some(small)),
+        }
+    }
+
+    /// Bytes with their length before them; `None` is NULL.
+    #[inline]
+    pub fn text(&mut self) -> Result<Option<&'a [u8]>, WireError> {
+        match self.counted()? {
+            None => Ok(None),
+            Some(length) => self.take(usize::try_from(length).unwrap_or(usize::MAX)).map(Some),
+        }
+    }
+
+    /// Bytes up to a zero byte; the rest where there is none.
+    pub fn up_to_zero(&mut self) -> &'a [u8] {
+        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
+        let (text, rest) = self.0.split_at(end);
+        self.0 = rest.get(1..).unwrap_or(&[]);
+        text
+    }
+}
+
+/// Appends bytes with their length before them.
+pub fn write_text(text: &[u8], out: &mut Vec<u8>) {
+    let length = text.len() as u64;
+    match length {
+        0..=0xfa => out.push(length as u8),
+        0xfb..=0xffff => {
+            out.push(0xfc);
+            out.extend_from_slice(&length.to_le_bytes()[..2]);
+        }
+        0x1_0000..=0xff_ffff => {
+            out.push(0xfd);
+            out.extend_from_slice(&length.to_le_bytes()[..3]);
+        }
+        _ => {
+            out.push(0xfe);
+            out.extend_from_slice(&length.to_le_bytes());
+        }
+    }
+    out.extend_from_slice(text);
+}

@@ -1,0 +1,127 @@
+//! The bytes that came on one connection and were not looked at yet: one buffer, no allocation per message.
+//!
+//! What nobody needs is skipped in place, so a large result never has to fit in. The buffer grows with the bytes that
+//! have come, never with what a header claims.
+
+use std::io::{self, Read};
+use std::ops::Range;
+
+/// Bytes that a new buffer has room for.
+pub const START_BYTES: usize = 16 << 10;
+
+/// Incoming bytes of one connection.
+#[derive(Debug)]
+pub struct Buffer {
+    bytes: Vec<u8>,
+    head: usize,
+    tail: usize,
+    /// Bytes that are still to come and that nobody wants.
+    skip: usize,
+    /// Bytes that the next message needs in all.
+    need: usize,
+}
+
+impl Buffer {
+    /// An empty one; the first message has at least so many bytes.
+    pub fn new(need: usize) -> Self {
+        Self { bytes: vec![0; START_BYTES], head: 0, tail: 0, skip: 0, need }
+    }
+
+    /// The first bytes of what has come; remembers that so many are needed where there are fewer.
+    #[inline]
+    pub fn peek<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let found = self.bytes[self.head..self.tail].first_chunk::<N>().copied();
+        if found.is_none() {
+            self.need = N;
+        }
+        found
+    }
+
+    /// Takes `head` bytes, and `kept` of the `length` that follow them; `None` where they have not all come. The rest of
+    /// the length is skipped.
+    #[inline]
+    pub fn take(&mut self, head: usize, kept: usize, length: usize) -> Option<Range<usize>> {
+        if self.tail - self.head < head + kept {
+            self.need = head + kept;
+            return None;
+        }
+        let start = self.head + head;
+        self.head = start + kept;
+        if kept < length {
+            self.drop(length - kept);
+        }
+        Some(start..start + kept)
+    }
+
+    /// Skips what is left of a body; whether there is nothing left to skip.
+    #[inline]
+    pub fn skipped(&mut self) -> bool {
+        if self.skip > 0 {
+            self.drop(self.skip);
+        }
+        self.skip == 0
+    }
+
+    /// The bytes of a body; only until the next [`Buffer::fill`].
+    #[inline]
+    pub fn bytes(&self, body: &Range<usize>) -> &[u8] {
+        &self.bytes[body.clone()]
+    }
+
+    /// Whether nothing came that was not looked at.
+    pub fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+
+    /// Room in all.
+    #[cfg(test)]
+    pub fn room(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Reads once. Returns whether the source may have more at once: the read filled all room.
+    /// An end of the stream is [`io::ErrorKind::UnexpectedEof`].
+    #[inline]
+    pub fn fill(&mut self, source: &mut impl Read) -> io::Result<bool> {
+        if self.head == self.tail {
+            (self.head, self.tail) = (0, 0);
+        }
+        if self.head + self.need > self.bytes.len() {
+            self.make_room()?;
+        }
+        loop {
+            let room = self.bytes.len() - self.tail;
+            match source.read(&mut self.bytes[self.tail..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    self.tail += count;
+                    return Ok(count == room);
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// Moves what there is to the front; doubles the buffer where it is full.
+    #[cold]
+    fn make_room(&mut self) -> io::Result<()> {
+        self.bytes.copy_within(self.head..self.tail, 0);
+        self.tail -= self.head;
+        self.head = 0;
+        let full = self.bytes.len();
+        if self.tail == full {
+            self.bytes.try_reserve_exact(full).map_err(|_| io::ErrorKind::OutOfMemory)?;
+            self.bytes.resize(2 * full, 0);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn drop(&mut self, length: usize) {
+        let here = length.min(self.tail - self.head);
+        self.head += here;
+        self.skip = length - here;
+        self.need = 1;
+    }
+}

@@ -1,0 +1,1 @@
+"""A live MariaDB as a bench: embedded, or by its connection string."""

@@ -1,0 +1,74 @@
+"""One run at a time alters a server's settings: a lock that the whole server sees.
+
+Two runs that alter one setting would each take the other's value for the one before, and the server would keep it. So
+before the first SET GLOBAL a user lock is taken (GET_LOCK), by a session of the guardian: it lasts as long as somebody
+is left who will put the settings back, and no longer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from dbdyno.errors import TargetError
+
+LOCK = "dbdyno settings"
+ENGINE = "engine"
+"""The key of a claim's parameters that says whose claim it is; none is PostgreSQL's."""
+
+_HOLDER = """
+select concat('session ', id, ' of ', user, '@', host, ' for ', time, ' s') from information_schema.processlist
+where id = is_used_lock(%s)
+"""
+
+
+class MariaClaim:
+    """The lock on one server, and the session that holds it."""
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        self._parameters = {name: value for name, value in parameters.items() if name != ENGINE}
+        self._session: Any = None
+
+    def hold(self, run: str = "") -> Any:
+        """Takes the lock, or sees that it is still held, and returns its session. Raises `TargetError` where another
+        run has it, PyMySQL's errors where the server does not answer."""
+        from dbdyno.bench.mariadb.session import open_session, rows
+
+        if self._session is not None and not self._still_held():
+            self.close()
+        if self._session is None:
+            session = open_session(self._parameters, name="dbdyno guardian")
+            try:
+                # The session may be silent for as long as the run lasts.
+                rows(session, "set session wait_timeout = 31536000")
+                if rows(session, "select get_lock(%s, 0)", [LOCK])[0][0] != 1:
+                    raise _taken(rows(session, _HOLDER, [LOCK]), session.host)
+            except BaseException:
+                session.close()
+                raise
+            self._session = session
+        return self._session
+
+    def close(self) -> None:
+        """Gives the lock back with its session."""
+        session, self._session = self._session, None
+        if session is not None:
+            with contextlib.suppress(Exception):
+                session.close()
+
+    def _still_held(self) -> bool:
+        from dbdyno.bench.mariadb.session import rows
+
+        with contextlib.suppress(Exception):
+            return bool(rows(self._session, "select is_used_lock(%s) = connection_id()", [LOCK])[0][0])
+        return False
+
+
+def _taken(holders: list[tuple[Any, ...]], host: str) -> TargetError:
+    who = holders[0][0] if holders else "it ended just now"
+    return TargetError(
+        f"another dbdyno run alters settings of this server ({who})",
+        where=host,
+        next_step="wait until it has ended, or stop it with Ctrl-C: it puts back what it changed, then run again",
+    )

@@ -1,0 +1,158 @@
+"""Settings of the whole server in effect for a turn (SET GLOBAL), noted before, read back, and put back.
+
+    may_alter        the user allows it, and the role may
+    refuse_left      what a killed run left would be taken for what was before
+    in_effect        claimed, noted on disk, registered with the guardian, set, read back; put back at the end
+    other_values     what a new session sees instead of the values wanted
+
+SET GLOBAL ends with the server: what a killed run left is gone after a restart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from dbdyno.bench.mariadb.address import driver, said
+from dbdyno.bench.mariadb.claim import ENGINE
+from dbdyno.bench.mariadb.session import rows
+from dbdyno.bench.mariadb.settings import SettingChange, read_facts, same_value
+from dbdyno.bench.mariadb.undo import MariaUndo
+from dbdyno.bench.postgres import owed
+from dbdyno.errors import TargetError
+from dbdyno.evidence.run import this_process
+
+if TYPE_CHECKING:
+    from dbdyno.bench.guardian import Guardian
+    from dbdyno.bench.mariadb.server import MariaDB
+
+
+def may_alter(target: MariaDB, changes: Sequence[SettingChange], *, allowed: bool) -> None:
+    """Raises `TargetError` where settings of the whole server would be altered and the user did not allow it, or the
+    role may not."""
+    names = ", ".join(change.name for change in changes if change.how == "global")
+    if not names or target.owned:
+        return
+    if not allowed:
+        raise TargetError(
+            f"{names}: SET GLOBAL alters the server for everybody, and the plan does not allow it",
+            where=target.safe_dsn,
+            next_step="set alter_system = true under [target]: the values are put back, whatever happens",
+        )
+    with contextlib.closing(target.connect()) as connection:
+        grants = [str(row[0]).upper() for row in rows(connection, "show grants")]
+    everywhere = [grant for grant in grants if " ON *.*" in grant]
+    if not any(word in grant for grant in everywhere for word in ("ALL PRIVILEGES", "SUPER", " ADMIN")):
+        raise TargetError(
+            f"the user may not SET GLOBAL {names}",
+            where=target.safe_dsn,
+            next_step="have it granted: GRANT SUPER ON *.* TO the user (or the ADMIN right of that setting)",
+        )
+
+
+def claim(target: MariaDB, guardian: Guardian, run: str = "") -> None:
+    """Takes the lock of the server's settings, held by the guardian. Raises `TargetError` where another run has it."""
+    guardian.claim({**target.parameters, ENGINE: "mariadb"}, PurePath(run).name)
+
+
+def refuse_left(target: MariaDB) -> None:
+    """Raises `TargetError` where a killed run left a setting of this server changed. Records of what is back are
+    removed."""
+    if target.owned:
+        return
+    with contextlib.closing(target.connect()) as connection:
+        server = target.identity(connection)
+        for path, record in owed.all_records().items():
+            if record.server != server or record.state == "held":
+                continue
+            facts = read_facts(connection, record.settings)
+            left = [
+                f"{name} = {facts[name].value} (it was {kept.was})"
+                for name, kept in record.settings.items()
+                if name in facts and _is_ours(facts[name].value, kept)
+            ]
+            if left:
+                raise _left(target, record, left)
+            if record.state == "left":
+                owed.forget(path)
+
+
+def _is_ours(found: str, kept: owed.Kept) -> bool:
+    return found != kept.was and any(found.lower() == value.lower() for value in kept.ours)
+
+
+def _left(target: MariaDB, record: owed.Owed, left: list[str]) -> TargetError:
+    run = PurePath(record.run).name or "unknown"
+    if record.state == "retrying":
+        step = f"wait: its guardian (process {record.guardian['pid']}) is putting it back; then run again"
+    else:
+        by_hand = "; ".join(f"SET GLOBAL {name} = {kept.entry}" for name, kept in record.settings.items())
+        step = f"put it back by hand, then run again: {by_hand}"
+    return TargetError(f"run {run} was killed and left {', '.join(left)}", where=target.safe_dsn, next_step=step)
+
+
+@contextlib.contextmanager
+def in_effect(target: MariaDB, changes: Sequence[SettingChange], guardian: Guardian, run: str) -> Iterator[None]:
+    """The global changes in effect for the length of the block. Raises `TargetError` where one did not take effect, or
+    could not be put back."""
+    todo = [change for change in changes if change.how == "global"]
+    if not todo:
+        yield
+        return
+    undo = _undo(target, todo)
+    if not target.owned:
+        claim(target, guardian, run)
+        undo = replace(undo, record=str(_note(target, todo, guardian, run)), lasting=True)
+    try:
+        number = guardian.push(undo)
+    except BaseException:  # then nothing is changed
+        owed.forget(undo.record)
+        raise
+    try:
+        with contextlib.closing(target.connect()) as connection:
+            for change in todo:
+                _set(connection, change)
+        if wrong := other_values(target, {change.name: change.value for change in todo}):
+            raise TargetError(f"not in effect in a new session: {wrong}", where=target.safe_dsn)
+        yield
+    finally:
+        if problems := undo.carry_out():
+            raise TargetError(
+                "settings could not be put back yet: " + "; ".join(problems),
+                next_step=f"{guardian.goes_on(undo)}. By hand: {'; '.join(undo.statements)}",
+            )
+        guardian.discard(number)
+
+
+def other_values(target: MariaDB, wanted: Mapping[str, str]) -> str:
+    """What a new session sees instead of the wanted values, as a sentence; empty where all is well."""
+    with contextlib.closing(target.connect()) as connection:
+        facts = read_facts(connection, wanted)
+    return "; ".join(
+        f"{name} is {facts[name].value}, not {value}"
+        for name, value in wanted.items()
+        if not same_value(facts[name], value, facts[name].value)
+    )
+
+
+def _set(connection: object, change: SettingChange) -> None:
+    try:
+        rows(connection, f"set global {change.name} = {change.literal}")
+    except driver().Error as error:
+        raise TargetError(f"the server refuses it: {said(error)}", where=f"setting {change.name}") from error
+
+
+def _undo(target: MariaDB, changes: Sequence[SettingChange]) -> MariaUndo:
+    statements = tuple(f"set global {change.name} = {change.before_literal}" for change in changes)
+    return MariaUndo("settings " + ", ".join(change.name for change in changes), target.parameters, statements)
+
+
+def _note(target: MariaDB, changes: Sequence[SettingChange], guardian: Guardian, run: str) -> object:
+    """Notes on disk what the settings were; where. Raises `TargetError`."""
+    kept = {change.name: owed.Kept(change.before, change.before_literal, (change.value,)) for change in changes}
+    with contextlib.closing(target.connect()) as connection:
+        record = owed.begun(target.safe_dsn, target.identity(connection), kept, run)
+    return owed.write_new(replace(record, guardian=this_process(guardian.pid)))

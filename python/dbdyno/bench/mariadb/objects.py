@@ -1,0 +1,67 @@
+"""Set-up and teardown of a workload's objects, with the teardown safe against every kind of end.
+
+A teardown such as `drop table orders` must never meet a table that was there before. So it is registered only when the
+first set-up statement has succeeded: had the table been there, the statement would have failed and nothing would be
+dropped. MariaDB commits each statement that makes an object, so between the first one and the registration there is an
+instant at which a kill would leave an empty object behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from dbdyno.bench.mariadb.address import driver, said
+from dbdyno.bench.mariadb.session import StopAsked, run_heeding
+from dbdyno.bench.mariadb.undo import MariaUndo
+from dbdyno.errors import TargetError
+from dbdyno.signals import Interrupted, Stopping
+
+if TYPE_CHECKING:
+    from dbdyno.bench.guardian import Guardian
+    from dbdyno.bench.mariadb.server import MariaDB
+    from dbdyno.study.plan.plan import Workload
+
+
+@contextlib.contextmanager
+def workload_objects(work: Workload, target: MariaDB, guardian: Guardian, stopping: Stopping) -> Iterator[None]:
+    """Runs the set-up; at the end, however it comes, the teardown. Raises `TargetError`, and `Interrupted` where a
+    signal comes while a statement runs."""
+    undo = MariaUndo("teardown of the workload", target.parameters, tuple(work.teardown))
+    with contextlib.ExitStack() as stack:
+        for number, statement in enumerate(work.setup):
+            _run(target, statement, "set-up", stopping)
+            if not number and work.teardown:
+                stack.enter_context(guardian.undo(undo))
+        if not work.setup and work.teardown:
+            stack.enter_context(guardian.undo(undo))
+        yield
+
+
+@contextlib.contextmanager
+def turn_sql(
+    before: Sequence[str], after: Sequence[str], target: MariaDB, guardian: Guardian, stopping: Stopping
+) -> Iterator[None]:
+    """Runs an arm's SQL before its turn; at the end, however it comes, the SQL after it."""
+    with contextlib.ExitStack() as stack:
+        if after:
+            stack.enter_context(guardian.undo(MariaUndo("SQL after a turn", target.parameters, tuple(after))))
+        for statement in before:
+            _run(target, statement, "before_sql", stopping)
+        yield
+
+
+def _run(target: MariaDB, statement: str, where: str, stopping: Stopping) -> None:
+    try:
+        run_heeding(target.parameters, statement, stopping.is_asked)
+    except StopAsked as error:
+        raise Interrupted from error
+    except driver().Error as error:
+        first = " ".join(statement.split())
+        shown = first if len(first) <= 80 else first[:77] + "..."
+        raise TargetError(
+            f"the server refuses {shown!r}: {said(error)}",
+            where=f"{where} on {target.safe_dsn}",
+            next_step="run it by hand on the server, then mend the plan",
+        ) from error

@@ -1,0 +1,249 @@
+"""A MariaDB server as a target: how to reach it, what it is, what it can."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.bench.host.machine import file_system, host_facts, server_is_here
+from dbdyno.bench.mariadb.address import Address, address, driver, of_parameters, said
+from dbdyno.bench.mariadb.session import ANSWER_S, open_session, rows
+from dbdyno.errors import TargetError
+
+if TYPE_CHECKING:
+    from dbdyno.bench.guardian import Guardian
+    from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
+
+OLDEST = (10, 5)
+"""The oldest version: earlier ones do not say where a setting's value comes from."""
+
+_HIDDEN_NAMES = ("password", "passphrase", "secret")
+_PROBES = {
+    "version": "select concat('MariaDB ', @@version)",
+    "server_version": "select @@version",
+    "server_id": "select concat(@@hostname, ':', @@port)",
+    "started_at": "select date_format(utc_timestamp() - interval variable_value second, '%Y-%m-%dT%H:%i:%sZ')"
+    " from information_schema.global_status where variable_name = 'UPTIME'",
+    "page_bytes": "select @@innodb_page_size",
+    "performance_schema": "select if(@@performance_schema, 'on', 'off')",
+    "read_only": "select if(@@read_only, 'on', 'off')",
+}
+_NON_DEFAULT = """
+select lower(variable_name), global_value, lower(global_value_origin) from information_schema.system_variables
+where global_value_origin not in ('COMPILE-TIME', 'AUTO') and global_value is not null
+  and variable_scope <> 'SESSION ONLY' order by 1
+"""
+
+
+class MariaDB:
+    """One server, reached in one way."""
+
+    def __init__(self, where: Address, engine: EmbeddedMariaDB | None = None) -> None:
+        self._where = where
+        self.engine = engine
+
+    @classmethod
+    def open(cls, dsn: str) -> MariaDB:
+        """The server of a connection string, reached once. Raises `TargetError`."""
+        target = cls(address(dsn))
+        with contextlib.closing(target.connect()) as connection:
+            target._resolve(connection)
+        return target
+
+    @classmethod
+    def on(cls, engine: EmbeddedMariaDB) -> MariaDB:
+        """An embedded server."""
+        target = cls(of_parameters(engine.parameters()), engine)
+        with contextlib.closing(target.connect()) as connection:
+            target._resolve(connection)
+        return target
+
+    def __repr__(self) -> str:
+        return f"MariaDB({self.safe_dsn!r})"
+
+    @property
+    def owned(self) -> bool:
+        """Whether we started it."""
+        return self.engine is not None
+
+    @property
+    def safe_dsn(self) -> str:
+        """The connection string without its password."""
+        return "mariadb (embedded)" if self.engine is not None else self._where.safe
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """PyMySQL's parameters, the password among them."""
+        return dict(self._where.parameters)
+
+    def connect(self, *, answer_s: float | None = ANSWER_S, name: str = "dbdyno") -> Any:
+        """A connection in autocommit. Raises `TargetError`."""
+        pymysql = driver()
+        try:
+            return open_session(self._where.parameters, answer_s=answer_s, name=name)
+        except (pymysql.Error, OSError, ValueError, RuntimeError) as error:
+            raise self._no_answer(error) from error
+
+    def load_connection(self, name: str) -> dict[str, Any]:
+        """The same way in for the load; `name` is what the server shows of its sessions."""
+        given = self._where.parameters
+        ca = given.get("ssl_ca")
+        return {
+            "engine": "mariadb",
+            "host": given.get("unix_socket") or given["host"],
+            "port": given["port"],
+            "user": given.get("user", ""),
+            "password": given.get("password"),
+            "dbname": given.get("database", ""),
+            "sslmode": "verify-ca" if ca else "disable",
+            "sslrootcert": ca,
+            "application_name": name,
+        }
+
+    def identity(self, connection: Any) -> str:
+        """What tells the server from others, whatever it is called: its data, and its port."""
+        uid, host, port = rows(connection, "select @@server_uid, @@hostname, @@port")[0]
+        return f"mariadb {uid} {host}:{port}"
+
+    def restart(self, options: Mapping[str, str]) -> None:
+        """Stops an embedded server and starts it with these settings beside its own."""
+        assert self.engine is not None
+        self.engine.restart(options)
+
+    def has_performance_schema(self, connection: Any) -> bool:
+        """Whether the server accounts for waits, and this user may read it."""
+        with contextlib.suppress(driver().Error):
+            if rows(connection, "select @@performance_schema")[0][0]:
+                rows(connection, "select 1 from performance_schema.threads limit 1")
+                return True
+        return False
+
+    def facts(self) -> dict[str, Any]:
+        """What the run's manifest says of the server and its machine; `settings` holds all that differ from default.
+        Each fact fails alone: what this user may not see is missing."""
+        facts: dict[str, Any] = {"target": self.safe_dsn, "owned": self.owned}
+        with contextlib.closing(self.connect()) as connection:
+            for name, sql in _PROBES.items():
+                with contextlib.suppress(driver().Error):
+                    facts[name] = rows(connection, sql)[0][0]
+            facts["server_is_here"] = self.is_here(connection)
+            if facts["server_is_here"] and (data := self.data_directory(connection)):
+                facts.update(_disk_facts(data))
+            found = rows(connection, _NON_DEFAULT)
+        facts["settings"] = [
+            {"name": name, "value": shown_value(name, value), "source": source} for name, value, source in found
+        ]
+        if self.engine is not None:
+            facts.update(self.engine.facts())
+        return {**facts, **host_facts()}
+
+    def is_here(self, connection: Any) -> bool:
+        """Whether the server runs on this machine: a local way in, and its process is among ours."""
+        given = self._where.parameters
+        if not (given.get("unix_socket") or given["host"] in ("localhost", "127.0.0.1", "::1")):
+            return False
+        with contextlib.suppress(driver().Error, OSError, ValueError, IndexError):
+            path = Path(str(rows(connection, "select @@pid_file")[0][0]))
+            data = self.data_directory(connection)
+            file = path if path.is_absolute() or data is None else data / path
+            return server_is_here(int(file.read_text()), program="mariadbd")
+        return False
+
+    def data_directory(self, connection: Any) -> Path | None:
+        """The server's data folder."""
+        with contextlib.suppress(driver().Error):
+            return Path(str(rows(connection, "select @@datadir")[0][0]))
+        return None
+
+    def _resolve(self, connection: Any) -> None:
+        """What came from a file of options holds for the load and the guardian, too."""
+        version = str(connection.get_server_info())
+        if "mariadb" not in version.lower():
+            raise TargetError(
+                f"this is MySQL {version}; only MariaDB is known",
+                where=self.safe_dsn,
+                next_step="give a MariaDB server",
+            )
+        numbers = version.removeprefix("5.5.5-").split("-")[0].split(".")
+        if tuple(int(number) for number in numbers[:2]) < OLDEST:
+            raise TargetError(
+                f"MariaDB {version} is too old",
+                where=self.safe_dsn,
+                next_step=f"use MariaDB {OLDEST[0]}.{OLDEST[1]} or later",
+            )
+
+        def text(value: Any) -> str:
+            if not isinstance(value, bytes):
+                return str(value or "")
+            with contextlib.suppress(UnicodeDecodeError):
+                return value.decode()
+            return value.decode("latin-1")
+
+        given = self._where.parameters
+        found = {"host": connection.host, "port": int(connection.port), "user": text(connection.user)}
+        if connection.unix_socket:
+            found["unix_socket"] = connection.unix_socket
+        if connection.db:
+            found["database"] = text(connection.db)
+        if connection.password:
+            found["password"] = text(connection.password)
+        kept: dict[str, Any] = {name: given[name] for name in ("ssl_ca", "ssl_cert", "ssl_key") if name in given}
+        if kept.keys() & {"ssl_cert", "ssl_key"}:
+            raise TargetError(
+                "the load does not log in with a certificate of its own (ssl_cert, ssl_key)",
+                where=self.safe_dsn,
+                next_step="give ssl_ca alone, and a user with a password",
+            )
+        self._where = of_parameters({**found, **kept})
+
+    def _no_answer(self, error: Exception) -> TargetError:
+        if self.engine is not None and not self.engine.running:
+            return TargetError(
+                f"the embedded server has ended; its last words:{self.engine.log_tail()}",
+                where=self.safe_dsn,
+                next_step="look in the kernel's log for what ended it (memory, disk)",
+            )
+        secret = self._where.parameters.get("password")
+        text = said(error).replace(secret, "...") if secret else said(error)
+        return TargetError(
+            f"cannot log in: {text}",
+            where=self._where.safe,
+            next_step="check address, user and password (MYSQL_PWD, or read_default_file=...)",
+        )
+
+
+@contextlib.contextmanager
+def open_target(
+    dsn: str | None, *, settings: Mapping[str, str] | None = None, guardian: Guardian | None = None
+) -> Iterator[MariaDB]:
+    """The server of `dsn`, or an embedded one (None) that is gone when the block ends."""
+    if dsn is not None:
+        yield MariaDB.open(dsn)
+        return
+    from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
+
+    with EmbeddedMariaDB(settings=settings, guardian=guardian) as engine:
+        yield MariaDB.on(engine)
+
+
+def shown_value(name: str, value: str | None) -> str:
+    """A setting's value as evidence may hold it: nothing in which a secret may stand."""
+    text = value or ""
+    return "(hidden)" if text and any(word in name.lower() for word in _HIDDEN_NAMES) else text
+
+
+def _disk_facts(data: Path) -> dict[str, Any]:
+    found = file_system(data)
+    if found is None:
+        return {}
+    facts: dict[str, Any] = {
+        "data_file_system": found.kind,
+        "data_mount": found.mount,
+        "data_in_memory": found.in_memory,
+        "data_device": found.device,
+        "data_device_model": found.model,
+        "data_device_rotational": found.rotational,
+    }
+    return {name: value for name, value in facts.items() if value is not None}

@@ -1,0 +1,88 @@
+"""Connections to MariaDB that never wait without end, and statements that heed a wish to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dbdyno.bench.mariadb.address import CONNECT_S, driver
+
+ANSWER_S = 30.0
+"""How long a statement that answers at once may be silent [s]."""
+STEP_S = 0.1
+CANCEL_S = 5.0
+
+
+class StopAsked(Exception):  # noqa: N818
+    """The user or the system asked to end while a statement ran; it was cancelled."""
+
+
+def open_session(parameters: Mapping[str, Any], *, answer_s: float | None = ANSWER_S, name: str = "dbdyno") -> Any:
+    """A connection in autocommit. `answer_s`: None for statements that may take hours. Raises PyMySQL's errors."""
+    given = {name: value for name, value in parameters.items() if value is not None}
+    if path := given.get("unix_socket"):
+        _knock(path)
+    if isinstance(given.get("password"), str):
+        given["password"] = given["password"].encode()  # the driver would take it for Latin-1
+    return driver().connect(
+        **given,
+        autocommit=True,
+        charset="utf8mb4",
+        connect_timeout=CONNECT_S,
+        read_timeout=answer_s,
+        write_timeout=CONNECT_S,
+        program_name=name,
+    )
+
+
+def _knock(path: str) -> None:
+    """Raises where nobody listens: the driver would leave its socket open then."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(CONNECT_S)
+        try:
+            probe.connect(path)
+        except OSError as error:
+            raise driver().OperationalError(2002, f"cannot connect to {path}: {error}") from error
+
+
+def rows(connection: Any, sql: str, values: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
+    """All rows of a statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        return list(cursor.fetchall())
+
+
+def run_heeding(parameters: Mapping[str, Any], sql: str, stop: Callable[[], bool] | None) -> None:
+    """Runs a statement on a connection of its own, however long it takes; where `stop` says yes meanwhile it is
+    cancelled and `StopAsked` raised. Raises PyMySQL's errors."""
+    connection = open_session(parameters, answer_s=None)
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            rows(connection, sql)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work, name="statement", daemon=True)
+    try:
+        thread.start()
+        while thread.is_alive():
+            thread.join(STEP_S)
+            if stop is not None and stop() and thread.is_alive():
+                _end(parameters, connection)
+                thread.join(CANCEL_S)
+                raise StopAsked
+    finally:
+        with contextlib.suppress(Exception):
+            connection.close()
+    if failures:
+        raise failures[0]
+
+
+def _end(parameters: Mapping[str, Any], connection: Any) -> None:
+    with contextlib.suppress(Exception), contextlib.closing(open_session(parameters, answer_s=CANCEL_S)) as other:
+        rows(other, "kill %s", [connection.thread_id()])

@@ -1,0 +1,223 @@
+"""Which way each setting of an arm takes effect, and whether the server would take its value.
+
+| information_schema.system_variables | how | needs |
+|---|---|---|
+| scope SESSION, SESSION ONLY | session | what the server asks for; tried in a session of its own |
+| scope GLOBAL, can be set | global | SET GLOBAL: rights, and `alter_system = true` on a server that is not ours |
+| can only be read, has an option | restart | a server that we started |
+| can only be read, has none | refused | - |
+
+A name is one that the server itself lists; a value is a number, a word of the setting's own list, or text without
+quotes and backslashes. So nothing of a user's text ends a literal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from dbdyno.bench.mariadb.address import driver, said
+from dbdyno.bench.mariadb.session import rows
+from dbdyno.errors import TargetError
+
+if TYPE_CHECKING:
+    from dbdyno.bench.mariadb.server import MariaDB
+
+How = Literal["session", "global", "restart"]
+
+NOT_OURS = {
+    **dict.fromkeys(("port", "socket", "bind_address", "skip_networking"), "dbdyno could lose its way in"),
+    **dict.fromkeys(("datadir", "basedir", "pid_file"), "dbdyno could lose its way in"),
+    **dict.fromkeys(("init_connect", "init_file", "plugin_dir"), "the server would run what is not the load's"),
+    "proxy_protocol_networks": "dbdyno could lose its way in",
+}
+"""Settings that cannot be an arm's, and why."""
+
+_FACTS = """
+select lower(variable_name), session_value, global_value, variable_scope, variable_type, numeric_min_value,
+       numeric_max_value, enum_value_list, read_only = 'YES', command_line_argument is not null
+from information_schema.system_variables where variable_name in %s
+"""
+_WHOLE = re.compile(r"\s*([+-]?\d{1,19})\s*([kmgtp]?)i?b?\s*", re.IGNORECASE)
+_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+_TEXT = re.compile(r"[^'\"\\`\x00-\x1f\x7f]{0,2000}")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What the server says of one setting."""
+
+    name: str
+    session_value: str | None
+    global_value: str | None
+    scope: str
+    type: str
+    low: str | None
+    high: str | None
+    choices: str | None
+    read_only: bool
+    has_option: bool
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its values are whole numbers."""
+        return self.type.startswith(("INT", "BIGINT"))
+
+    @property
+    def how(self) -> How | None:
+        """How it takes effect; None where it cannot be set."""
+        if self.read_only:
+            return "restart" if self.has_option else None
+        return "global" if self.scope == "GLOBAL" else "session"
+
+    @property
+    def value(self) -> str:
+        """The value in effect."""
+        found = self.global_value if self.scope == "GLOBAL" else self.session_value
+        return "" if found is None else found
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    """One setting of an arm: its value, how it takes effect, and the value before, as text. `literal` is the value as
+    SQL takes it, `before_literal` the one before."""
+
+    name: str
+    value: str
+    how: How
+    before: str
+    literal: str
+    before_literal: str
+
+
+def classify(target: MariaDB, settings: Mapping[str, str]) -> list[SettingChange]:
+    """How each setting would take effect on this server; nothing is changed. Raises `TargetError` for an unknown
+    setting, or a value that the server refuses."""
+    with contextlib.closing(target.connect()) as connection:
+        facts = read_facts(connection, settings)
+        changes = []
+        for name, value in settings.items():
+            fact = facts.get(name.lower())
+            if fact is None:
+                raise _unknown(connection, name)
+            changes.append(_change(fact, value, target))
+        _try_in_session(connection, facts, changes)
+    return changes
+
+
+def read_facts(connection: Any, names: Iterable[str]) -> dict[str, Fact]:
+    """What the server says of the named settings, keyed by lower-case name; unknown ones are missing."""
+    wanted = [name.upper() for name in names]
+    found = rows(connection, _FACTS, [wanted]) if wanted else []
+    return {row[0]: Fact(*row) for row in found}
+
+
+def session_sql(changes: Sequence[SettingChange]) -> list[str]:
+    """One SQL statement per session setting, for the start of each session of an arm."""
+    return [f"set session {change.name} = {change.literal}" for change in changes if change.how == "session"]
+
+
+def literal(fact: Fact, value: str) -> str:
+    """A value as SQL takes it. Raises `ValueError`, in words, where it does not fit."""
+    if fact.is_whole:
+        number = _whole(value)
+        low, high = int(fact.low or -(2**63)), int(fact.high or 2**64)
+        if not low <= number <= high:
+            raise ValueError(f"outside of {low:,} to {high:,}")
+        return str(number)
+    if fact.type == "DOUBLE":
+        return repr(float(value))
+    if fact.type in ("BOOLEAN", "ENUM"):
+        choices = [word for word in (fact.choices or "").split(",") if word]
+        words = {"1": "ON", "true": "ON", "0": "OFF", "false": "OFF"} if set(choices) >= {"ON", "OFF"} else {}
+        word = words.get(value.lower(), value)
+        found = next((choice for choice in choices if choice.lower() == word.lower()), None)
+        if found is None:
+            raise ValueError(f"expected one of {', '.join(choices)}")
+        return f"'{found}'"
+    if not _TEXT.fullmatch(value):
+        raise ValueError("a value with a quote, a backslash or a control character is not sent")
+    return f"'{value}'"
+
+
+def same_value(fact: Fact, wanted: str, found: str) -> bool:
+    """Whether the value in effect is the one that was wanted, however it is spelled. Of a set, and of flags, all that
+    were named count."""
+    if fact.is_whole:
+        return _whole(wanted) == _whole(found)
+    if fact.type == "DOUBLE":
+        return abs(float(wanted) - float(found)) < 1e-6
+    if fact.type in ("SET", "FLAGSET"):
+        return _parts(wanted) <= _parts(found)
+    if fact.type in ("BOOLEAN", "ENUM"):
+        return literal(fact, wanted) == literal(fact, found)
+    return wanted.rstrip("/") == found.rstrip("/")
+
+
+def _parts(text: str) -> set[str]:
+    return {part.strip().lower() for part in text.split(",") if part.strip()}
+
+
+def _whole(text: str) -> int:
+    found = _WHOLE.fullmatch(text)
+    if found is None:
+        raise ValueError("expected a whole number, as 64M")
+    return int(int(found[1]) * 1024 ** _UNITS[found[2].lower()])
+
+
+def _change(fact: Fact, value: str, target: MariaDB) -> SettingChange:
+    place = f"setting {fact.name}"
+    if fact.name in NOT_OURS:
+        raise TargetError(f"it cannot be varied by an arm: {NOT_OURS[fact.name]}", where=place)
+    how = fact.how
+    if how is None:
+        raise TargetError("it says how the server was built: nothing sets it", where=place)
+    if how == "restart" and not target.owned:
+        raise TargetError(
+            "it takes effect with a restart, and dbdyno restarts only servers that it started",
+            where=place,
+            next_step="use the embedded server: --target mariadb",
+        )
+    try:
+        own = literal(fact, value)
+    except ValueError as error:
+        raise TargetError(
+            f"{value!r:.80} does not fit: {error}",
+            where=place,
+            next_step=f"choose another value (in effect now: {fact.value})",
+        ) from error
+    try:
+        before = literal(fact, fact.value) if how == "global" else ""
+    except ValueError as error:
+        raise TargetError(f"its present value could not be put back: {error}", where=place) from error
+    return SettingChange(fact.name, value, how, fact.value, own, before)
+
+
+def _try_in_session(connection: Any, facts: Mapping[str, Fact], changes: Sequence[SettingChange]) -> None:
+    """Has the server itself accept or refuse values of session settings, in a session that ends then."""
+    for change, sql in zip([one for one in changes if one.how == "session"], session_sql(changes), strict=True):
+        try:
+            rows(connection, sql)
+            found = str(rows(connection, f"select @@session.{change.name}")[0][0])
+        except driver().Error as error:
+            raise TargetError(
+                f"the server refuses {change.value!r:.80}: {said(error)}", where=f"setting {change.name}"
+            ) from error
+        wanted, fact = change.value, facts[change.name]
+        if fact.type not in ("BOOLEAN", "ENUM") and not same_value(fact, wanted, found):
+            raise _rounded(change.name, wanted, found)
+
+
+def _rounded(name: str, wanted: str, found: str) -> TargetError:
+    return TargetError(f"the server makes {found} of {wanted}", where=f"setting {name}", next_step=f"write {found}")
+
+
+def _unknown(connection: Any, name: str) -> TargetError:
+    known = [row[0] for row in rows(connection, "select lower(variable_name) from information_schema.system_variables")]
+    near = difflib.get_close_matches(name.lower(), known, 3, 0.6)
+    step = f"did you mean {' or '.join(near)}?" if near else "see `show variables`"
+    return TargetError("this server has no such setting", where=f"setting {name!r:.80}", next_step=step)

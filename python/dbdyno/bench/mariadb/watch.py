@@ -1,0 +1,91 @@
+"""What the load's sessions wait for, seen by looking at the performance schema beside it.
+
+A sample stands for one period of its session's time; the instants are random (see `bench.poll`). A session's arm is its
+`program_name`, which the load gives when it logs in. What it does is, in this order: a wait for a row lock, the wait
+that the performance schema times, else the state of the process list. Statement texts are never read.
+
+Limits: without performance_schema, or without the right to read it, nothing is seen; of waits only those whose
+instruments are on (by default files, tables and table locks). Background threads are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.bench.mariadb.address import driver
+from dbdyno.bench.mariadb.session import rows
+from dbdyno.bench.poll import Poller
+from dbdyno.errors import Error
+
+if TYPE_CHECKING:
+    from dbdyno.bench.mariadb.server import MariaDB
+
+COLUMNS = ("arm", "block", "session", "started_ns", "elapsed_ns", "event", "event_type", "object", "fidelity")
+ANSWER_S = 2.0
+NAME_BYTES = 60
+
+_SAMPLE = """
+select a.attr_value, t.processlist_id,
+  case when t.processlist_command = 'Sleep' then 'idle' when x.trx_state = 'LOCK WAIT' then 'lock'
+    when w.event_name is not null then 'wait' else 'state' end,
+  case when t.processlist_command = 'Sleep' then 'idle in transaction'
+    when x.trx_state = 'LOCK WAIT' then 'innodb row lock'
+    else coalesce(w.event_name, nullif(t.processlist_state, ''), t.processlist_command) end
+from performance_schema.threads t
+join performance_schema.session_connect_attrs a
+  on a.processlist_id = t.processlist_id and a.attr_name = 'program_name'
+left join information_schema.innodb_trx x on x.trx_mysql_thread_id = t.processlist_id
+left join performance_schema.events_waits_current w
+  on w.thread_id = t.thread_id and w.end_event_id is null and w.event_name <> 'wait/io/table/sql/handler'
+where a.attr_value in %s and (t.processlist_command <> 'Sleep' or x.trx_id is not null)
+"""
+
+
+def program_names(arms: list[str]) -> dict[str, str]:
+    """The program_name of each arm's sessions: `dbdyno/<arm>`, distinct, and short enough for the server to keep."""
+    names: dict[str, str] = {}
+    for index, arm in enumerate(arms):
+        plain = "".join(char if " " <= char <= "~" else "?" for char in arm)
+        name = f"dbdyno/{plain}"[:NAME_BYTES]
+        names[arm] = name if name not in names.values() else f"{name[: NAME_BYTES - 4]}~{index}"
+    return names
+
+
+class Watcher(Poller):
+    """Samples the load's sessions in a thread of its own; it never raises into the load."""
+
+    def __init__(self, target: MariaDB, names: Mapping[str, str], *, period_ns: int) -> None:
+        super().__init__(period_ns=period_ns)
+        self.failures = (Error, driver().Error, OSError)
+        self._target = target
+        self._arm_of = {name: arm for arm, name in names.items()}
+        self._rows: list[tuple[Any, ...]] = []
+        self._block = 0
+
+    def mark(self, block: int) -> None:
+        """From now on it is this block."""
+        with self._lock:
+            self._block = block
+
+    def take(self) -> dict[str, list[Any]]:
+        """All rows seen since the last call, as columns (`COLUMNS`)."""
+        with self._lock:
+            found, self._rows = self._rows, []
+        columns = zip(*found, strict=True) if found else ([] for _ in COLUMNS)
+        return dict(zip(COLUMNS, map(list, columns), strict=True))
+
+    def _connect(self) -> Any:
+        return self._target.connect(answer_s=ANSWER_S, name="dbdyno watcher")
+
+    def _look(self, conn: Any) -> None:
+        with self._lock:
+            block = self._block
+        at_ns = self._clock()
+        seen = rows(conn, _SAMPLE, [list(self._arm_of)])
+        found = [
+            (self._arm_of[name], block, session, at_ns, self._period_ns, event, kind, "client", "sampled")
+            for name, session, kind, event in seen
+        ]
+        with self._lock:
+            self._rows += found

@@ -1,0 +1,76 @@
+"""Plans on a MariaDB server that belongs to somebody else, run as a user would."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from command_line import dbdyno
+
+WORK = """[workload]
+setup = ["create table test.{table} (id int primary key, v int, s varchar(40))",
+  "insert into test.{table} select seq, 0, 'x' from test.seq_1_to_100"]
+teardown = ["drop table if exists test.{table}"]
+scripts = [{{name = "s", text = '''{script}'''}}]
+{more}"""
+UPDATE = "\\set id random(1, 100)\nbegin;\nupdate test.{table} set v = v + 1 where id = :id;\ncommit;\n"
+
+
+@dataclass
+class MariaLab:
+    """An empty folder and a server."""
+
+    folder: Path
+    dsn: str
+    table: str = "t"
+
+    def plan(self, arms: str, *, script: str = UPDATE, work: str = WORK, more: str = "", target: str = "") -> Path:
+        """Writes a small plan."""
+        script = script.replace("{table}", self.table)
+        text = f"""title = "small"
+[target]
+dsn = "{self.dsn}"
+{target}
+{work.format(table=self.table, script=script, more=more)}
+[load]
+sessions = 2
+[schedule]
+blocks = 2
+warmup_blocks = 1
+turn = "80ms"
+slice = "40ms"
+settle = "0ms"
+[watch]
+overhead_blocks = 0
+{arms}
+"""
+        path = self.folder / "plan.toml"
+        path.write_text(text)
+        return path
+
+    def run(self, *words: str, code: int | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Runs the plan; what the machine of the tests makes of a verdict does not count."""
+        done = dbdyno("run", "plan.toml", *words, cwd=self.folder, NO_COLOR="1", **environment)
+        assert done.returncode in ((0, 1) if code is None else (code,)), f"{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+        return done
+
+    @property
+    def last(self) -> Path:
+        """The last run's folder."""
+        return sorted((self.folder / "runs").iterdir())[-1]
+
+    def manifest(self) -> dict[str, Any]:
+        """The last run's."""
+        found: dict[str, Any] = json.loads((self.last / "manifest.json").read_text())
+        return found
+
+    def sql(self, query: str) -> list[tuple[Any, ...]]:
+        """Asks the last run's evidence: `{calls}`, `{waits}` and `{metrics}` are its parts."""
+        parts = {name: f"read_parquet('{self.last}/{name}/*.parquet')" for name in ("calls", "waits", "metrics")}
+        return duckdb.sql(query.format(**parts)).fetchall()

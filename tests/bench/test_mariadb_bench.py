@@ -1,0 +1,390 @@
+"""MariaDB as a bench, on a server that belongs to somebody else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import certificates
+import pytest
+from mariadb_lab import MariaLab
+
+from dbdyno import _core
+from dbdyno.bench.mariadb.claim import LOCK
+from dbdyno.bench.mariadb.server import MariaDB
+from dbdyno.bench.mariadb.session import rows
+from dbdyno.bench.mariadb.settings import classify
+from dbdyno.errors import TargetError
+from mariadb_server import MariaServer, missing
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=str(missing()))
+
+SECRET = "gehei mß@/#1"
+FLUSH = '[[arm]]\nname = "a"\n[[arm]]\nname = "b"\nsettings = {innodb_flush_log_at_trx_commit = "0"}\n'
+ONE = '[[arm]]\nname = "a"\n'
+
+
+@pytest.fixture(scope="module")
+def authority() -> certificates.Signer:
+    return certificates.make("authority", authority=True)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, authority: certificates.Signer) -> Iterator[MariaServer]:
+    """A server with a certificate, a table space of its own for tests, and users."""
+    own = certificates.make("localhost", authority, key="rsa")
+    running = MariaServer()
+    files = {"ca": authority.pem(), "cert": own.pem(), "key": own.key_pem()}
+    with contextlib.closing(running):
+        running.create()
+        for name, content in files.items():
+            path = running.folder / f"{name}.pem"
+            path.write_bytes(content)
+            os.chown(path, running.account.uid, running.account.gid)
+        running.options = tuple(f"--ssl-{name}={running.folder}/{name}.pem" for name in files)
+        running.start()
+        with contextlib.closing(running.connect()) as connection:
+            rows(connection, "create database if not exists test")
+            rows(connection, "create user weak@localhost identified by %s", [SECRET])
+            rows(connection, "grant all on test.* to weak@localhost")
+        yield running
+
+
+@pytest.fixture
+def lab(tmp_path: Path, server: MariaServer) -> MariaLab:
+    return MariaLab(tmp_path, server.dsn)
+
+
+def asked(server: MariaServer, sql: str) -> str:
+    with contextlib.closing(server.connect()) as connection:
+        return str(rows(connection, sql)[0][0])
+
+
+def flush_now(server: MariaServer) -> str:
+    return asked(server, "select @@global.innodb_flush_log_at_trx_commit")
+
+
+def test_a_plan_runs_and_every_operation_is_kept(lab: MariaLab, server: MariaServer) -> None:
+    settings = 'settings = {sort_buffer_size = "1M", tx_isolation = "SERIALIZABLE"}\n'
+    lab.plan(f'[[arm]]\nname = "a"\n[[arm]]\nname = "b"\n{settings}')
+    lab.run()
+    manifest = lab.manifest()
+    assert manifest["bench"] == "mariadb" and manifest["switch"] == "slices"
+    assert [arm["how"] for arm in manifest["arms"]] == [{}, {"sort_buffer_size": "session", "tx_isolation": "session"}]
+    counts = dict(lab.sql("select kind, count(*) from {calls} group by kind"))
+    assert counts["transaction"] == counts["begin"] == counts["exec"] == counts["commit"] > 50
+    assert lab.sql("select distinct rows, error from {calls} where kind = 'exec'") == [(1, None)]
+    commits = lab.sql(
+        "select max(value) - min(value) from {metrics} where source = 'global status' and metric = 'com_commit'"
+    )
+    assert commits[0][0] >= counts["commit"] * 0.9
+    assert asked(server, "select count(*) from information_schema.tables where table_name = 't'") == "0"
+
+
+def test_the_same_script_counts_alike_in_every_protocol(lab: MariaLab) -> None:
+    script = (
+        "\\set n random(2, 5)\nselect id as first, s from test.{table} where id < :n order by id limit 1 \\gset x_\n"
+    )
+    script += "\\if :x_first != 1\nselect broken;\n\\endif\nselect v from test.{table} where id <= :n;\n"
+    arms = "".join(f'[[arm]]\nname = "{one}"\nprotocol = "{one}"\n' for one in ("prepared", "extended", "simple"))
+    lab.plan(arms, script=script)
+    lab.run()
+    found = lab.sql("select arm, min(rows), max(rows), count(error) from {calls} where kind = 'exec' group by arm")
+    assert {(low, most, errors) for _, low, most, errors in found} == {(1, 5, 0)} and len(found) == 3
+
+
+def test_a_global_setting_needs_the_users_word(lab: MariaLab, server: MariaServer) -> None:
+    lab.plan(FLUSH)
+    done = lab.run(code=2)
+    assert "does not allow it" in done.stderr and "alter_system = true" in done.stderr
+    assert flush_now(server) == "1"
+
+
+def test_a_global_setting_takes_effect_in_its_turns_and_is_put_back(
+    lab: MariaLab, server: MariaServer, owed_apart: Path
+) -> None:
+    lab.plan(FLUSH, target="alter_system = true")
+    lab.run()
+    arm = lab.manifest()["arms"][1]
+    assert (arm["how"], arm["was"]) == (
+        {"innodb_flush_log_at_trx_commit": "global"},
+        {"innodb_flush_log_at_trx_commit": "1"},
+    )
+    assert flush_now(server) == "1" and not list(owed_apart.glob("*"))
+    assert asked(server, f"select is_free_lock('{LOCK}')") == "1"
+
+
+def test_settings_are_put_back_when_the_runner_is_killed(lab: MariaLab, server: MariaServer, owed_apart: Path) -> None:
+    lab.plan(
+        FLUSH.replace('name = "a"', 'name = "a"\nsettings = {innodb_flush_log_at_trx_commit = "2"}'),
+        target="alter_system = true",
+    )
+    command = [sys.executable, "-P", "-m", "dbdyno", "run", "plan.toml", "--blocks", "200"]
+    runner = subprocess.Popen(command, cwd=lab.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: flush_now(server) != "1")
+        assert list(owed_apart.glob("*.json"))
+    finally:
+        runner.send_signal(signal.SIGKILL)
+        runner.wait()
+    until(lambda: flush_now(server) == "1" and not list(owed_apart.glob("*.json")))
+    until(lambda: asked(server, "select count(*) from information_schema.tables where table_name = 't'") == "0")
+    until(lambda: asked(server, f"select is_free_lock('{LOCK}')") == "1")
+
+
+def until(holds: object, patience_s: float = 30) -> None:
+    assert callable(holds)
+    deadline = time.monotonic() + patience_s
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_two_runs_never_alter_one_servers_settings_at_once(lab: MariaLab, server: MariaServer) -> None:
+    lab.plan(FLUSH, target="alter_system = true")
+    with contextlib.closing(server.connect()) as other:
+        rows(other, "select get_lock(%s, 0)", [LOCK])
+        done = lab.run(code=2)
+    assert "another dbdyno run alters settings of this server (session" in done.stderr
+    assert flush_now(server) == "1"
+
+
+def test_what_a_killed_run_left_is_not_taken_for_what_was_before(
+    lab: MariaLab, server: MariaServer, owed_apart: Path
+) -> None:
+    from dbdyno.bench.postgres import owed
+
+    target = MariaDB.open(server.dsn)
+    with contextlib.closing(target.connect()) as connection:
+        identity = target.identity(connection)
+        kept = {"innodb_flush_log_at_trx_commit": owed.Kept("1", "1", ("0",))}
+        path = owed.write_new(owed.begun(server.dsn, identity, kept, "gone"))
+        record = owed.read(path)
+        assert record is not None
+        owed.write(path, owed.from_json({**owed.to_json(record), "runner": {}}))
+        rows(connection, "set global innodb_flush_log_at_trx_commit = 0")
+    try:
+        lab.plan(FLUSH, target="alter_system = true")
+        done = lab.run(code=2)
+        assert "was killed and left innodb_flush_log_at_trx_commit = 0 (it was 1)" in done.stderr
+        assert "SET GLOBAL innodb_flush_log_at_trx_commit = 1" in done.stderr
+    finally:
+        asked_nothing(server, "set global innodb_flush_log_at_trx_commit = 1")
+    lab.run()
+    assert not list(owed_apart.glob("*.json"))
+
+
+def asked_nothing(server: MariaServer, sql: str) -> None:
+    with contextlib.closing(server.connect()) as connection:
+        rows(connection, sql)
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ({"innodb_flush_log_at_trx_comit": "0"}, "did you mean innodb_flush_log_at_trx_commit"),
+        ({"innodb_flush_log_at_trx_commit": "9"}, "outside of 0 to 3"),
+        ({"innodb_flush_log_at_trx_commit": "often"}, "expected a whole number"),
+        ({"tx_isolation": "high"}, "expected one of READ-UNCOMMITTED"),
+        ({"innodb_flush_method": "fsync"}, "restarts only servers that it started"),
+        ({"version": "12"}, "nothing sets it"),
+        ({"datadir": "/tmp"}, "dbdyno could lose its way in"),
+        ({"init_connect": "drop table t"}, "would run what is not the load's"),
+        ({"sql_mode": "ANSI'; drop table t; --"}, "a quote, a backslash"),
+        ({"sort_buffer_size": "1000001; drop"}, "expected a whole number"),
+        ({"time_zone": "Nowhere/Land"}, "the server refuses"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_setting_that_does_not_fit_is_refused_with_its_place(
+    server: MariaServer, setting: dict[str, str], expected: str
+) -> None:
+    with pytest.raises(TargetError) as refused:
+        classify(MariaDB.open(server.dsn), setting)
+    assert expected in f"{refused.value.message} {refused.value.next_step}"
+    assert str(refused.value.where).startswith("setting ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "literal"),
+    [
+        ("innodb_flush_log_at_trx_commit", "2", "2"),
+        ("sort_buffer_size", "2MB", "2097152"),
+        ("long_query_time", "0.25", "0.25"),
+        ("innodb_adaptive_hash_index", "1", "'ON'"),
+        ("tx_isolation", "read-committed", "'READ-COMMITTED'"),
+        ("sql_mode", "ANSI", "'ANSI'"),
+        ("optimizer_switch", "mrr=on", "'mrr=on'"),
+    ],
+)
+def test_a_value_goes_to_the_server_as_its_type_wants(server: MariaServer, name: str, value: str, literal: str) -> None:
+    [change] = classify(MariaDB.open(server.dsn), {name: value})
+    assert (change.literal, change.how) == (literal, "global" if name.startswith("innodb") else "session")
+
+
+def test_a_user_without_the_right_may_not_set_global(lab: MariaLab, server: MariaServer) -> None:
+    lab.dsn = server.dsn_of("weak")
+    lab.plan(FLUSH, target="alter_system = true")
+    done = lab.run(code=2, MYSQL_PWD=SECRET)
+    assert "the user may not SET GLOBAL innodb_flush_log_at_trx_commit" in done.stderr
+
+
+def test_a_password_reaches_the_server_and_nothing_else(lab: MariaLab, server: MariaServer) -> None:
+    lab.dsn = server.dsn_of(f"weak:{quote(SECRET, safe='')}")
+    lab.plan(ONE)
+    done = lab.run()
+    kept = "".join(
+        path.read_text(errors="replace") for path in lab.last.rglob("*") if path.suffix in (".json", ".html")
+    )
+    for word in ("gehei", "@/#", "%40"):
+        assert word not in kept + done.stdout + done.stderr
+    lab.dsn = server.dsn_of("weak:wrong-geheim")
+    lab.plan(ONE)
+    done = lab.run(code=2)
+    assert "Access denied" in done.stderr and "geheim" not in done.stderr
+
+
+def load(server: MariaServer, script: str, **more: object) -> _core.Load:
+    """A load of one session on the server, by the load's own client alone."""
+    connection = {"engine": "mariadb", "host": "127.0.0.1", "port": server.port, "user": "root", "dbname": "test"}
+    for key in ("sslmode", "sslrootcert", "user", "password"):
+        if key in more:
+            connection[key] = more.pop(key)
+    connection.setdefault("sslmode", "disable")
+    arm = {"name": "a", "sessions": 1, "connection": connection, "scripts": [{"name": "s", "text": script}], **more}
+    return _core.Load({"seed": 7, "arms": [arm]})  # type: ignore[typeddict-item, list-item]
+
+
+def block(run: _core.Load, folder: Path, transactions: int = 3) -> dict[str, object]:
+    """One block of so many transactions: its report of the arm, with the codes of its errors."""
+    run.begin_block(folder, "b")
+    report = run.run(0, [(0, 0, None, transactions)])
+    run.end_block()
+    return {**report["arms"][0], "codes": report["error_codes"]}
+
+
+def test_the_load_speaks_tls_and_trusts_whom_it_is_told_to(
+    server: MariaServer, tmp_path: Path, authority: certificates.Signer
+) -> None:
+    ca = server.folder / "ca.pem"
+    script = "select variable_value as v from information_schema.session_status"
+    script += " where variable_name = 'SSL_CIPHER' and variable_value {} '' \\gset\n"
+    trusted = load(server, script.format("<>"), sslmode="verify-full", sslrootcert=str(ca))
+    assert block(trusted, tmp_path)["errors"] == 0
+    assert block(load(server, script.format("=")), tmp_path)["errors"] == 0
+    other = tmp_path / "other.pem"
+    other.write_bytes(certificates.make("other", authority=True).pem())
+    with pytest.raises(TargetError, match="TLS"):
+        load(server, "select 1;", sslmode="verify-ca", sslrootcert=str(other)).try_connect()
+
+
+def test_a_signed_login_is_answered(server: MariaServer) -> None:
+    with contextlib.closing(server.connect()) as connection:
+        try:
+            rows(connection, "install soname 'auth_ed25519'")
+        except Exception as error:
+            pytest.skip(f"this server has no ed25519 plugin: {error}")
+        rows(connection, "create user signer@localhost identified via ed25519 using password('geheim')")
+    load(server, "select 1;", user="signer", password="geheim").try_connect()
+    with pytest.raises(TargetError, match="Access denied"):
+        load(server, "select 1;", user="signer", password="other").try_connect()
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "words"),
+    [
+        ("signal sqlstate '45000' set message_text = 'client hunter is broke'", "45000", "ERROR 1644: (a message of"),
+        ("insert into test.keyed values (1)", "23000", "ERROR 1062: Duplicate entry"),
+        ("select nothing from nowhere", "42S02", "ERROR 1146: Table '…"),
+    ],
+)
+def test_an_error_has_its_sqlstate_number_and_no_value(
+    server: MariaServer, tmp_path: Path, body: str, code: str, words: str
+) -> None:
+    asked_nothing(server, "create or replace table test.keyed (id int primary key) as select 1 as id")
+    asked_nothing(server, f"create or replace procedure test.fails() begin {body}; end")
+    report = block(load(server, "call test.fails();"), tmp_path)
+    assert (report["errors"], report["codes"]) == (3, [code])
+    assert str(report["first_error"]).startswith(words) and "hunter" not in str(report["first_error"])
+
+
+def test_a_handled_error_is_none_and_a_procedure_may_return_several_results(
+    server: MariaServer, tmp_path: Path
+) -> None:
+    body = "declare continue handler for sqlstate '45000' select 'handled';"
+    body += " select 1; signal sqlstate '45000'; select 2, 3;"
+    asked_nothing(server, f"create or replace procedure test.handles() begin {body} end")
+    assert block(load(server, "call test.handles();\nselect 1;\n"), tmp_path)["errors"] == 0
+
+
+def test_a_statement_ends_at_its_limit_and_the_session_goes_on(server: MariaServer, tmp_path: Path) -> None:
+    script = "select count(*) from test.seq_1_to_100000 a, test.seq_1_to_100000 b;"
+    report = block(load(server, script, statement_timeout_ms=100), tmp_path, 2)
+    assert (report["errors"], report["codes"]) == (2, ["70100"])
+
+
+def test_a_wish_to_stop_ends_what_the_server_does(server: MariaServer, tmp_path: Path) -> None:
+    import threading
+
+    run = load(server, "select sleep(600);")
+    threading.Timer(0.3, run.stop).start()
+    began = time.monotonic()
+    assert block(run, tmp_path)["errors"] == 0 and time.monotonic() - began < 30
+    until(
+        lambda: (
+            asked(server, "select count(*) from information_schema.processlist where info like 'select sleep%'") == "0"
+        )
+    )
+
+
+def test_a_session_that_the_server_ends_is_made_again(server: MariaServer, tmp_path: Path) -> None:
+    run = load(server, "select 1;\n\\sleep 1 ms\n")
+    run.connect(0)
+    with contextlib.closing(server.connect()) as other:
+        sessions = "select id from information_schema.processlist where id <> connection_id() and command = 'Sleep'"
+        for (session,) in rows(other, sessions):
+            with contextlib.suppress(Exception):
+                rows(other, "kill %s", [session])
+    report = block(run, tmp_path, 5)
+    assert (report["transactions"], report["errors"]) == (5, 1)
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"), [("\\redo\nselect 1;", "redo"), ("\\startpipeline\nselect 1;\n\\endpipeline", "pipeline")]
+)
+def test_what_only_postgresql_can_is_refused_before_the_run(server: MariaServer, script: str, expected: str) -> None:
+    from dbdyno.errors import PlanError
+
+    with pytest.raises(PlanError, match=f"MariaDB: .*{expected}.* is not supported"):
+        load(server, script)
+
+
+def test_a_file_of_options_says_who_enters(lab: MariaLab, server: MariaServer) -> None:
+    file = lab.folder / "my.cnf"
+    file.write_text(f"[client]\nhost = 127.0.0.1\nport = {server.port}\nuser = weak\npassword = '{SECRET[:5]}'\n")
+    lab.dsn = f"mariadb://127.0.0.1:{server.port}/test?read_default_file={file}"
+    lab.plan(ONE)
+    assert "Access denied for user 'weak'" in lab.run(code=2).stderr
+    asked_nothing(server, "create user filed@localhost identified by 'plain'")
+    asked_nothing(server, "grant all on test.* to filed@localhost")
+    file.write_text(file.read_text().replace("weak", "filed").replace(f"'{SECRET[:5]}'", "plain"))
+    lab.run()
+    assert lab.manifest()["arms"][0]["target"] == f"mariadb://filed@127.0.0.1:{server.port}/test"
+
+
+def test_a_plan_from_elsewhere_says_what_it_would_do() -> None:
+    from dbdyno.bench.mariadb.bench import MariaDBBench
+    from dbdyno.study.plan.plan import Arm, Plan, Script, Workload
+
+    work = Workload([Script("s", "select 1;")], setup=["create table t (v int)"], teardown=["drop table t"])
+    arm = Arm("a", settings={"sync_binlog": "1"}, before_sql=["flush tables"])
+    told = MariaDBBench.orders(Plan("p", [arm], work, dsn="mariadb://db/x"), None)
+    assert told[:2] == ["connects to mariadb://db/x", "sets sync_binlog = 1 (a)"]
+    assert {"sends create table t (v int)", "sends select 1;", "sends flush tables", "sends drop table t"} <= set(told)
