@@ -17,6 +17,7 @@ BENCHES = (
     "snapshot.py",
     "cells.py",
     "pgbench_parity.py",
+    "line.py",
 )
 
 

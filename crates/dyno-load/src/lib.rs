@@ -38,6 +38,7 @@ mod clock;
 mod connection;
 mod error;
 mod gate;
+mod line;
 mod pipeline;
 mod plan;
 pub mod probe;
@@ -65,8 +66,9 @@ pub use connection::{
     ChannelBinding, ConnectionSpec, Liveness, Password, RequireAuth, SslMode, SslNegotiation, TlsVersion,
 };
 pub use error::LoadError;
+pub use line::{Lateness, LineSpec};
 pub use run::Load;
 pub use slice::{Length, Slice};
 pub use spec::{ArmSpec, ClockBase, LoadSpec, Protocol, ScriptSpec};
-pub use tally::{ArmReport, BlockReport};
+pub use tally::{ArmReport, BlockReport, LineReport};
 pub use wire::{ServerError, WireError};

@@ -16,6 +16,7 @@ use serde::Deserialize;
 
 use crate::LoadError;
 use crate::connection::ConnectionSpec;
+use crate::line::LineSpec;
 
 /// Everything a [`Load`](crate::Load) needs.
 #[derive(Debug, Clone, Deserialize)]
@@ -91,6 +92,9 @@ pub struct ArmSpec {
     /// A pooler hands each transaction to another server process: nothing is set in a session.
     #[serde(default)]
     pub pooled: bool,
+    /// A longer line between the sessions and the server.
+    #[serde(default)]
+    pub network: Option<LineSpec>,
 }
 
 fn one() -> u8 {

@@ -28,6 +28,7 @@ from dbdyno.bench.postgres.server_settings import (
 )
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
 from dbdyno.errors import PlanError, TargetError
+from dbdyno.study.plan.network import words
 from dbdyno.study.plan.typed import IN_SQL
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ ASKED_FIRST = (
 class PostgresBench:
     """The engines of a plan's arms."""
 
-    traits = Traits(grows=True, warms_up_again=True)
+    traits = Traits(grows=True, warms_up_again=True, lines=True)
 
     def __init__(self, plan: Plan, around: Circumstances) -> None:
         self.around = around
@@ -278,7 +279,7 @@ def _arm(ready: Prepared, number: int) -> dict[str, Any]:
         "rate_per_s": ready.plan.rate_of(own.arm),
         "protocol": own.protocol,
         "target": own.target.safe_dsn,
-        "changes": {**_server(own), **{change.name: change.value for change in own.changes}},
+        "changes": {**_server(own), **_line(ready.plan, own), **{change.name: change.value for change in own.changes}},
         "how": {change.name: change.how for change in own.changes},
         "was": {change.name: change.before for change in own.changes},
         "against": own.arm.against,
@@ -300,6 +301,12 @@ def _server(own: ReadyArm) -> dict[str, str]:
     version = own.target.facts().get("server_version")
     about = {"server": f"PostgreSQL {version}" if version else "", "initdb": " ".join(server.initdb)}
     return {name: value for name, value in about.items() if value} | server.settings
+
+
+def _line(plan: Plan, own: ReadyArm) -> dict[str, str]:
+    """The line of an arm's sessions; the control connection goes by none."""
+    given = words(plan.network_of(own.arm))
+    return {"network": given} if given else {}
 
 
 def _with_own_secrets(plan: Plan) -> Plan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from dbdyno.bench.postgres.prepare import Prepared, ReadyArm
+from dbdyno.study.plan.network import words
 from dbdyno.study.plan.plan import Plan
 
 RESOLUTION = {
@@ -56,6 +57,8 @@ def _arm(plan: Plan, ready: ReadyArm, number: int) -> list[str]:
             "restart": "ALTER SYSTEM and restart",
         }[change.how]
         lines.append(f"    {change.name} = {change.value} (now {change.before}): {way}")
+    if plan.network_of(arm):
+        lines.append(f"    network: {words(plan.network_of(arm))}, for the sessions only")
     for script in plan.scripts_of(arm):
         lines.append(f"    script {script.name}, weight {script.weight}")
     lines += [f"  {line}" for line in _sql("before each turn", arm.before_sql)]

@@ -19,7 +19,7 @@ ARMS_MOST = 64
 _NAME_LONGEST = 60
 
 
-_DICTS = ("settings", "parameters", "variables", "levels")
+_DICTS = ("settings", "parameters", "variables", "levels", "network")
 _OWN = ("sessions", "rate_per_s", "protocol", "dsn", "server", "scripts", "before_sql", "after_sql", "description")
 
 
@@ -41,6 +41,7 @@ class Level:
     after_sql: list[str] = field(default_factory=list)
     description: str = ""
     levels: dict[str, str] = field(default_factory=dict)
+    network: dict[str, str] = field(default_factory=dict)
 
 
 def with_level(arm: Arm, level: Level) -> Arm:

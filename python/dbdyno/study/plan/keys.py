@@ -155,6 +155,7 @@ LOAD = (
         low=0.001,
         high=RATE_MOST,
     ),
+    Key("network", "network", "a longer line between the sessions and the server", None),
     Key(
         "statement_timeout",
         "duration",
@@ -306,6 +307,7 @@ ARM = (
     Key("dsn", "str", "another engine", None),
     Key("protocol", "str", "another protocol", None, choices=("prepared", "extended", "simple")),
     Key("variables", "words", "other values for the scripts' :variables", None),
+    Key("network", "network", "another line; what it does not say is that of [load]", '{delay = "5ms"}'),
     Key("server", "server", "a server of its own that dbdyno starts, such as another version or build", None),
 )
 
@@ -354,6 +356,7 @@ TYPE_WORDS = {
     "values": "a table of strings, numbers and truth values",
     "scripts": 'a list of scripts such as [{file = "a.sql"}]',
     "server": 'a table such as {bindir = "/opt/pg18/bin"}',
+    "network": 'a table such as {delay = "5ms", rate = "100Mbit"}',
 }
 
 

@@ -100,7 +100,8 @@ class Arm:
     """One variant under test; `None` means: as the plan's common value. `parameters` are those of
     the typed workload that differ here, `variables` those of the scripts; `against` names the arm it
     is compared with: the first where it is `None`, none where it is the arm itself; `server` is one of
-    its own; `levels` says which level of each of the plan's factors it stands for."""
+    its own; `levels` says which level of each of the plan's factors it stands for; `network` is the line to its server
+    (`study.plan.network`)."""
 
     name: str
     description: str = ""
@@ -117,6 +118,7 @@ class Arm:
     variables: dict[str, str] = field(default_factory=dict)
     server: Server | None = None
     levels: dict[str, str] = field(default_factory=dict)
+    network: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ class Plan:
     kind: str = "experiment"
     embedded_settings: dict[str, str] = field(default_factory=dict)
     factors: list[str] = field(default_factory=list)
+    network: dict[str, str] = field(default_factory=dict)
     toml: str = ""
 
     def sessions_of(self, arm: Arm) -> int:
@@ -153,6 +156,10 @@ class Plan:
     def scripts_of(self, arm: Arm) -> list[Script]:
         """Scripts of an arm."""
         return arm.scripts if arm.scripts is not None else self.workload.scripts
+
+    def network_of(self, arm: Arm) -> dict[str, str]:
+        """The line between the sessions of an arm and its server; empty where it is the machine's own."""
+        return {**self.network, **arm.network}
 
     def parameters_of(self, arm: Arm) -> dict[str, Value]:
         """Parameters of the typed workload of an arm."""
