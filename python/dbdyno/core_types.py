@@ -41,6 +41,7 @@ class LoadArm(TypedDict):
     variables: NotRequired[Mapping[str, str]]
     statement_timeout_ms: NotRequired[int | None]
     pooled: NotRequired[bool]
+    expected_errors: NotRequired[Sequence[str]]
     network: NotRequired[Line | None]
 
 

@@ -92,6 +92,9 @@ pub struct ArmSpec {
     /// A pooler hands each transaction to another server process: nothing is set in a session.
     #[serde(default)]
     pub pooled: bool,
+    /// SQLSTATEs that are an outcome and no failure: they stand in their rows and count as no error.
+    #[serde(default)]
+    pub expected_errors: Vec<String>,
     /// A longer line between the sessions and the server.
     #[serde(default)]
     pub network: Option<LineSpec>,

@@ -266,5 +266,6 @@ def _arm_spec(plan: Plan, ready: ReadyArm) -> LoadArm:
         "statement_timeout_ms": max(1, timeout // 10**6) if timeout else None,
         "protocol": ready.protocol,
         "pooled": ready.target.pooled,
+        "expected_errors": work.expected_errors,
         "network": line(plan.network_of(arm)),
     }

@@ -89,6 +89,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
         "method": method(run),
         "engine": engine(run),
     }
+    failed.add_expected(model, measures, failures)
     comparisons = {}
     if measures.compared() and _is_compared(run):
         comparisons = {arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared()}
@@ -118,6 +119,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
         model["race"] = race.of_run(connection, measures, judge["level"])
     gates.conclude(model, without)
     model["gates"], model["warnings"] = gates.rows(found, judge), gates.conditions(run, measures, in_virtual_time(run))
+    model["warnings"] += failed.differing(measures, failures, judge["threshold"])
     return model
 
 

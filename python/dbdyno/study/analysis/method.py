@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from dbdyno.evidence.run import Block, Run
-from dbdyno.study.analysis.measures import part_of, summaries, throughput
+from dbdyno.study.analysis.measures import expected_of, part_of, summaries, throughput
 from dbdyno.study.plan.network import words
 from dbdyno.study.plan.plan import plan_from_dict
 
@@ -128,7 +128,7 @@ def _rate(run: Run, block: Block, arm: str, quad: int, *, watched: bool) -> floa
     keep = {s.slice for s in block.slices[quad : quad + QUAD] if s.watched == watched}
     path, _ = part_of(run, block)
     drop = [s.slice for s in block.slices if s.slice not in keep]
-    rows = summaries([[(path, drop)]], [])
+    rows = summaries([[(path, drop)]], [], expected=expected_of(run))
     return next((throughput(row) for row in rows if row["arm"] == arm), float("nan"))
 
 

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from dbdyno.dsn import without_secrets
 from dbdyno.errors import PlanError
 from dbdyno.study.plan import keys, network
+from dbdyno.study.plan.conditions import near, resolved
 from dbdyno.study.plan.durations import duration_ns
 from dbdyno.study.plan.factor_tables import arms_of
 from dbdyno.study.plan.factors import ARMS_MOST as FACTOR_ARMS_MOST
@@ -154,6 +155,11 @@ class _Reader:
         table = dict(table)
         if "latency_limit" in table:
             table["latency_limit_ns"] = table.pop("latency_limit")
+        if "expected_errors" in table:
+            table["expected_errors"], unknown = resolved(table["expected_errors"])
+            if unknown is not None:
+                message = f"{unknown!r} is neither the SQLSTATE of an error nor the name of a condition"
+                self.fail(message, "workload", "expected_errors", 0, near(unknown))
         builtin = table.get("builtin")
         ways = [way for way in ("scripts", "builtin", "kind", "command") if way in table]
         if len(ways) > 1:

@@ -127,6 +127,13 @@ WORKLOAD = (
     ),
     Key("teardown", "texts", "SQL at the end, whatever happens", '["drop table orders"]'),
     Key(
+        "expected_errors",
+        "texts",
+        "errors that are outcomes like any other: SQLSTATEs or condition names, such as\n"
+        '["23505", "raise_exception"]; they count in latency and throughput, and in no error gate',
+        None,
+    ),
+    Key(
         "max_tries",
         "int",
         "tries of a transaction that ends in a serialization failure or deadlock",

@@ -27,7 +27,8 @@ class Script:
 @dataclass(frozen=True)
 class Workload:
     """What the sessions do, and the SQL that makes and removes its objects. `kind` names a typed
-    workload, `parameters` are its own; `command` is a program of this host, `prepare` what is run before each."""
+    workload, `parameters` are its own; `command` is a program of this host, `prepare` what is run before each;
+    `expected_errors` are SQLSTATEs that are outcomes and no failures."""
 
     scripts: list[Script] = field(default_factory=list)
     kind: str | None = None
@@ -42,6 +43,7 @@ class Workload:
     latency_limit_ns: int | None = None
     command: str | None = None
     prepare: str | None = None
+    expected_errors: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
