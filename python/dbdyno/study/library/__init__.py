@@ -8,6 +8,7 @@ from dbdyno.errors import PlanError
 from dbdyno.study.library import (
     flash_log,
     flash_log_tail,
+    flash_primer,
     hit_ratio,
     queue_depth,
     redo_block_size,
@@ -26,6 +27,7 @@ STUDIES: dict[str, Study] = {
         flash_log,
         flash_log_tail,
         write_back_cache,
+        flash_primer,
         queue_depth,
         hit_ratio,
     )
