@@ -18,6 +18,7 @@ BENCHES = (
     "cells.py",
     "pgbench_parity.py",
     "mysql_parity.py",
+    "line.py",
 )
 
 

@@ -19,6 +19,13 @@ class Script(TypedDict):
     weight: NotRequired[int]
 
 
+class Line(TypedDict):
+    """A longer line between sessions and server: delay each way, and bits a second each way."""
+
+    delay_ns: int
+    rate_bit_per_s: int | None
+
+
 class LoadArm(TypedDict):
     """One arm of a load: where, what, how many sessions."""
 
@@ -34,6 +41,8 @@ class LoadArm(TypedDict):
     variables: NotRequired[Mapping[str, str]]
     statement_timeout_ms: NotRequired[int | None]
     pooled: NotRequired[bool]
+    expected_errors: NotRequired[Sequence[str]]
+    network: NotRequired[Line | None]
 
 
 class LoadSpec(TypedDict):
@@ -86,6 +95,15 @@ class ClientArmReport(ArmReport):
     client_cpu_ns: int
 
 
+class LineReport(TypedDict):
+    """How late the line of an arm let go of its pieces in one block."""
+
+    arm: int
+    pieces: int
+    late_ns: int
+    late_max_ns: int
+
+
 class LoadReport(TypedDict):
     """One block of a load."""
 
@@ -96,6 +114,7 @@ class LoadReport(TypedDict):
     threads: int
     interrupted: bool
     arms: list[ArmReport]
+    lines: list[LineReport]
     error_codes: list[str]
 
 

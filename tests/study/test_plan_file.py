@@ -8,7 +8,8 @@ import pytest
 
 from dbdyno.errors import PlanError
 from dbdyno.study.plan import keys
-from dbdyno.study.plan.file import duration_ns, parse_plan, read_plan
+from dbdyno.study.plan.durations import duration_ns
+from dbdyno.study.plan.file import parse_plan, read_plan
 from dbdyno.study.plan.new import example_plan
 from dbdyno.study.plan.plan import plan_from_dict
 

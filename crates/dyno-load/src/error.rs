@@ -88,6 +88,9 @@ pub enum LoadError {
         /// Why.
         source: io::Error,
     },
+    /// A longer line could not be made.
+    #[error("cannot make the line of an arm's network: {0}\n  next: raise the limits on processes and open files")]
+    Line(#[source] io::Error),
     /// The operating system refused to wait for connections.
     #[error("cannot wait for connections: {0}\n  next: raise the limit on open files")]
     Reactor(#[source] io::Error),

@@ -39,6 +39,7 @@ mod connection;
 mod draw;
 mod error;
 mod gate;
+mod line;
 mod link;
 mod mysql;
 mod pipeline;
@@ -69,8 +70,9 @@ pub use connection::{
 };
 pub use draw::{Drawer, DrawnScript, DrawnStatement, DrawnTransaction, DrawnValue};
 pub use error::LoadError;
+pub use line::{Lateness, LineSpec};
 pub use run::Load;
 pub use slice::{Length, Slice};
 pub use spec::{ArmSpec, ClockBase, LoadSpec, Protocol, ScriptSpec};
-pub use tally::{ArmReport, BlockReport};
+pub use tally::{ArmReport, BlockReport, LineReport};
 pub use wire::{ServerError, WireError};

@@ -11,6 +11,7 @@ use std::time::Duration;
 use dyno_script::{Scope, Sql, Symbols, VarId};
 
 use crate::connection::{ConnectionSpec, Engine};
+use crate::line::Line;
 use crate::reactor::Pulse;
 use crate::spec::Protocol;
 use crate::wire::link::{Capture, Event};
@@ -205,6 +206,15 @@ impl Dialler {
             Engine::Postgres => Self::Postgres(wire::startup::Dialler::new(spec)?),
             Engine::Mariadb => Self::Mariadb(mysql::login::Dialler::new(spec)?),
         })
+    }
+
+    /// All its connections go by way of this line; sessions and cancel requests alike.
+    #[must_use]
+    pub fn by(self, line: Option<Arc<Line>>) -> Self {
+        match self {
+            Self::Postgres(dialler) => Self::Postgres(dialler.by(line)),
+            Self::Mariadb(dialler) => Self::Mariadb(dialler.by(line)),
+        }
     }
 
     /// Where it connects to.

@@ -190,7 +190,7 @@ pub fn finish<T>(future: impl Future<Output = T>) -> Option<T> {
 
 /// Wakes the reactor to the nanosecond; its own timeout counts milliseconds.
 #[cfg(target_os = "linux")]
-mod alarm {
+pub mod alarm {
     use std::os::fd::{AsRawFd, OwnedFd};
 
     use mio::unix::SourceFd;
@@ -224,7 +224,7 @@ mod alarm {
 }
 
 #[cfg(not(target_os = "linux"))]
-mod alarm {
+pub mod alarm {
     use super::{Duration, Registry, io};
 
     #[derive(Debug)]

@@ -7,8 +7,9 @@ use crate::wire::{ServerError, WireError};
 pub enum Ended {
     /// Complete.
     Well,
-    /// The server refused; `retry` where the same again may succeed.
-    Failed { code: u8, retry: bool },
+    /// The server refused; `retry` where the same again may succeed, `expected` where it is an
+    /// outcome like any other.
+    Failed { code: u8, retry: bool, expected: bool },
     /// The connection is gone.
     Lost { code: u8 },
     /// We were told to stop: not an observation.

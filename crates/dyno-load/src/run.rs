@@ -22,6 +22,7 @@ use crate::LoadError;
 use crate::block::{Activity, Block, Handles, open};
 use crate::clock::Clock;
 use crate::gate::Gate;
+use crate::line::Line;
 use crate::link::Dialler;
 use crate::plan::{ArmPlan, Plan};
 use crate::record::{self, ErrorCodes, Pool, Recorder};
@@ -30,7 +31,7 @@ use crate::session_state::SessionState;
 use crate::slice::{Quota, Slice};
 use crate::spec::LoadSpec;
 use crate::supervise::{RowWriter, supervise};
-use crate::tally::{ArmReport, BlockReport};
+use crate::tally::{ArmReport, BlockReport, LineReport};
 use crate::worker::{self, Outcome, ThreadSession};
 
 /// Streams of random numbers besides the sessions' own.
@@ -42,6 +43,8 @@ const ARRIVAL_STREAM: u64 = 0x6172_7269_7661;
 pub struct Load {
     plan: Plan,
     diallers: Vec<Option<Dialler>>,
+    /// By arm: the line that its sessions go by, if it is not the machine's own.
+    lines: Vec<Option<Arc<Line>>>,
     /// By session number, then by arm; `None` where the arm has fewer sessions.
     states: Vec<Vec<Option<SessionState>>>,
     handles: Vec<Handles>,
@@ -74,6 +77,7 @@ impl Load {
         Ok(Self {
             arrivals: arrivals.collect(),
             diallers: (0..arms).map(|_| None).collect(),
+            lines: (0..arms).map(|_| None).collect(),
             handles: states.iter().map(|_| (0..arms).map(|_| Mutex::default()).collect()).collect(),
             states,
             plan,
@@ -109,8 +113,11 @@ impl Load {
         let plan = self.arm(arm)?;
         if self.diallers[arm].is_none() {
             let connection = &plan.spec.connection;
-            let dialler = Dialler::new(connection);
-            self.diallers[arm] = Some(dialler.map_err(|e| LoadError::connect(connection, e))?);
+            let dialler = Dialler::new(connection).map_err(|e| LoadError::connect(connection, e))?;
+            let line = plan.spec.network.map(|spec| Line::open(spec).map(Arc::new)).transpose();
+            let line = line.map_err(LoadError::Line)?;
+            self.diallers[arm] = Some(dialler.by(line.clone()));
+            self.lines[arm] = line;
         }
         Ok(())
     }
@@ -181,6 +188,10 @@ impl Load {
             stop,
             abort: AtomicBool::new(false),
         };
+        // What was carried before the block does not count.
+        for line in self.lines.iter().flatten() {
+            let _ = line.lateness();
+        }
         let started_ns = block.clock.now_ns();
         let mut row_writer = RowWriter::new(writer, &self.pool, &self.codes);
         let outcomes = run_threads(&block, slices, &mut self.states, threads, &mut row_writer);
@@ -194,11 +205,14 @@ impl Load {
             threads: threads as u32,
             interrupted: block.stopped(),
             arms: arms.collect(),
+            lines: Vec::new(),
             error_codes: self.codes.list(),
         };
         for outcome in outcomes? {
             merge(&mut report, outcome?);
         }
+        let lines = (0..).zip(&self.lines).filter_map(|(arm, line)| Some((arm, line.as_ref()?.lateness())));
+        report.lines = lines.map(|(arm, lateness)| LineReport { arm, lateness }).collect();
         Ok(report)
     }
 

@@ -86,9 +86,12 @@ impl Runner<'_, '_, '_> {
                 if error.code == "26000" || error.vendor == UNKNOWN_STATEMENT {
                     self.state.link.as_mut().into_iter().for_each(|link| link.forget(index));
                 }
-                self.out.tally.note_error(|| error.words(&self.arm.known_text()));
+                let expected = self.arm.spec.expected_errors.contains(&error.code);
+                if !expected {
+                    self.out.tally.note_error(|| error.words(&self.arm.known_text()));
+                }
                 let retry = matches!(error.code.as_str(), "40001" | "40P01");
-                Ended::Failed { code: block.codes.number(&error.code), retry }
+                Ended::Failed { code: block.codes.number(&error.code), retry, expected }
             }
             Err(error) => {
                 self.state.link = None;

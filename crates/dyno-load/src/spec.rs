@@ -16,6 +16,7 @@ use serde::Deserialize;
 
 use crate::LoadError;
 use crate::connection::ConnectionSpec;
+use crate::line::LineSpec;
 
 /// Everything a [`Load`](crate::Load) needs.
 #[derive(Debug, Clone, Deserialize)]
@@ -91,6 +92,12 @@ pub struct ArmSpec {
     /// A pooler hands each transaction to another server process: nothing is set in a session.
     #[serde(default)]
     pub pooled: bool,
+    /// SQLSTATEs that are an outcome and no failure: they stand in their rows and count as no error.
+    #[serde(default)]
+    pub expected_errors: Vec<String>,
+    /// A longer line between the sessions and the server.
+    #[serde(default)]
+    pub network: Option<LineSpec>,
 }
 
 fn one() -> u8 {

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::line::Lateness;
+
 /// What happened in one block.
 #[derive(Debug, Clone, Serialize)]
 pub struct BlockReport {
@@ -20,8 +22,20 @@ pub struct BlockReport {
     pub interrupted: bool,
     /// One report per arm, in the order of the arms.
     pub arms: Vec<ArmReport>,
+    /// One per arm whose sessions go by way of a line.
+    pub lines: Vec<LineReport>,
     /// All error codes so far; [`Call::error`](dyno_evidence::Call::error) counts them from 1.
     pub error_codes: Vec<String>,
+}
+
+/// How late the line of an arm was in one block.
+#[derive(Debug, Clone, Serialize)]
+pub struct LineReport {
+    /// Number of the arm.
+    pub arm: u16,
+    /// What it let go, and how late.
+    #[serde(flatten)]
+    pub lateness: Lateness,
 }
 
 /// What happened to one arm in one block.

@@ -44,7 +44,8 @@ impl<'a> Runner<'a, '_, '_> {
             tries,
             ..self.row(script.name, CallKind::Transaction, started, error)
         });
-        self.out.tally.transaction(error != 0, tries);
+        let failed = error != 0 && !matches!(ended, Ended::Failed { expected: true, .. });
+        self.out.tally.transaction(failed, tries);
         if matches!(ended, Ended::Lost { .. }) {
             self.reconnect().await?;
             now = self.clock().now_ns();

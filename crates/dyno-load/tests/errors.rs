@@ -259,3 +259,23 @@ fn no_value_of_a_row_reaches_the_evidence_by_an_error() {
     let error = load(&spec).connect(0, &Arc::default()).expect_err("fails");
     assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
 }
+
+#[test]
+fn an_expected_error_is_an_outcome_and_others_are_failures() {
+    let Some(server) = server() else { return };
+    server.sql(
+        "create function refuse(code text) returns int language plpgsql as \
+         $$ begin raise exception 'refused' using errcode = code; end $$",
+    );
+    for (code, errors) in [("P0001", 0), ("U0001", 0), ("P0002", 3)] {
+        let more = json!({"expected_errors": ["U0001", "P0001"]});
+        let spec = server.spec("expected", &format!("begin;\nselect refuse('{code}');\ncommit;\n"), more);
+        let block = run(&mut load(&spec), &transactions(3)).expect("runs");
+        let arm = &block.report.arms[0];
+        assert_eq!((arm.transactions, arm.errors), (3, errors), "{code}");
+        assert_eq!(arm.first_error.is_some(), errors > 0);
+        // The evidence has what happened in any case, and no transaction stays open.
+        assert_eq!(block.errors("transaction"), [code; 3]);
+        assert_eq!(block.kind("rollback").len(), 3);
+    }
+}

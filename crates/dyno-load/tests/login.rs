@@ -9,12 +9,17 @@ use std::sync::Arc;
 
 /// Tries to log in and run; the error in words if that fails.
 fn attempt(server: &Server, connection: &Value) -> Result<(), String> {
+    attempt_by(server, connection, json!({}))
+}
+
+/// The same with other keys of the arm.
+fn attempt_by(server: &Server, connection: &Value, more: Value) -> Result<(), String> {
     // More than any buffer holds, in both directions.
     let long = "x".repeat(300_000);
     let script = format!(
         "select 1 / (length('{long}') = 300000)::int;\nselect repeat('y', 50000) from generate_series(1, 20);\n"
     );
-    let mut spec = server.spec("login", &script, json!({}));
+    let mut spec = server.spec("login", &script, more);
     let place = spec["arms"][0]["connection"].as_object_mut().expect("an object");
     place.insert("host".into(), "127.0.0.1".into());
     place.extend(connection.as_object().expect("an object").clone());
@@ -113,6 +118,10 @@ fn tls_follows_sslmode() {
     login("require", "127.0.0.1", Some(&root)).expect("require with a root checks the chain");
     login("verify-ca", "127.0.0.1", Some(&root)).expect("the chain is good");
     login("verify-full", "localhost", Some(&root)).expect("chain and name are good");
+    let by_line = json!({"user": "tls", "password": "geheim", "host": "localhost", "sslmode": "verify-full",
+        "sslrootcert": root, "channel_binding": "require"});
+    let network = json!({"network": {"delay_ns": 1_000_000, "rate_bit_per_s": 1_000_000_000}});
+    attempt_by(server, &by_line, network).expect("TLS is spoken through a line from end to end");
     let cases = [
         ("disable", "localhost", None, "28000"),
         ("require", "127.0.0.1", Some(&other), "next: check sslmode and sslrootcert"),

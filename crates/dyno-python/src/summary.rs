@@ -86,11 +86,18 @@ impl Tally {
     }
 }
 
-/// The tallies of one part by the arm's name; `kind` is what is measured.
-fn tally(part: &PartArgument, kind: &str) -> Result<BTreeMap<String, Tally>, EvidenceError> {
+/// What is measured: operations of one kind, and the SQLSTATEs that are outcomes of it like any other.
+struct Measured<'a> {
+    kind: &'a str,
+    expected: &'a [String],
+}
+
+/// The tallies of one part by the arm's name.
+fn tally(part: &PartArgument, of: &Measured<'_>) -> Result<BTreeMap<String, Tally>, EvidenceError> {
     let calls = read_columns(&part.0, &COLUMNS)?;
     let absent = u32::MAX - 1;
-    let measured = calls.word(kind).unwrap_or(absent);
+    let measured = calls.word(of.kind).unwrap_or(absent);
+    let expected: Vec<bool> = calls.words.iter().map(|word| of.expected.contains(word)).collect();
     let transaction = calls.word("transaction").unwrap_or(absent);
     let skipped = calls.word("skipped").unwrap_or(absent);
     let slices = calls.slice.iter().max().map_or(0, |last| *last as usize + 1);
@@ -106,7 +113,8 @@ fn tally(part: &PartArgument, kind: &str) -> Result<BTreeMap<String, Tally>, Evi
         }
         let (tally, spans) =
             arms[calls.arm[row] as usize].get_or_insert_with(|| (Tally::default(), vec![EMPTY; slices * sessions]));
-        let went_well = calls.error[row] == u32::MAX;
+        let error = calls.error[row];
+        let went_well = error == u32::MAX || expected[error as usize];
         if kind == measured && went_well {
             tally.add(&calls, row);
         }
@@ -136,10 +144,10 @@ fn tally(part: &PartArgument, kind: &str) -> Result<BTreeMap<String, Tally>, Evi
         .collect())
 }
 
-fn tally_group(parts: &[PartArgument], kind: &str) -> Result<BTreeMap<String, Tally>, EvidenceError> {
+fn tally_group(parts: &[PartArgument], of: &Measured<'_>) -> Result<BTreeMap<String, Tally>, EvidenceError> {
     let mut whole: BTreeMap<String, Tally> = BTreeMap::new();
     for part in parts {
-        for (arm, part_tally) in tally(part, kind)? {
+        for (arm, part_tally) in tally(part, of)? {
             whole.entry(arm).or_default().merge(part_tally);
         }
     }
@@ -200,17 +208,20 @@ fn select_quantiles(values: &mut [u64], quantiles: &[f64]) -> Vec<Option<f64>> {
 /// Latency is the response time from the intended start in an open loop, else the service time.
 /// Returns dicts: group, arm, count, transactions, failed, skipped, rows, mean_ns, m2, max_ns,
 /// quantiles_ns, busy_ns (sum over slices and sessions), sessions, started_ns, ended_ns. Of these
-/// count, mean_ns, m2, max_ns and quantiles_ns are of the kind, the others of transactions.
+/// count, mean_ns, m2, max_ns and quantiles_ns are of the kind, the others of transactions. What ended
+/// with an `expected` SQLSTATE counts as a success.
 #[pyfunction]
-#[pyo3(signature = (groups, quantiles, kind="transaction"))]
+#[pyo3(signature = (groups, quantiles, kind="transaction", expected=Vec::new()))]
 pub(crate) fn summarise<'py>(
     py: Python<'py>,
     groups: Vec<Vec<PartArgument>>,
     quantiles: Vec<f64>,
     kind: &str,
+    expected: Vec<String>,
 ) -> PyResult<Bound<'py, PyList>> {
+    let of = Measured { kind, expected: &expected };
     let work = |(group, parts): (usize, &Vec<PartArgument>)| {
-        let arms = tally_group(parts, kind)?;
+        let arms = tally_group(parts, &of)?;
         let one = |(arm, tally)| summary(group, arm, tally, &quantiles);
         Ok(arms.into_iter().map(one).collect::<Vec<_>>())
     };
@@ -245,15 +256,17 @@ fn row<'py>(py: Python<'py>, found: &Summary) -> PyResult<Bound<'py, PyDict>> {
 
 /// All latencies of an arm's successful operations of one kind: sorted u64 ns, little endian.
 #[pyfunction]
-#[pyo3(signature = (parts, arm, kind="transaction"))]
+#[pyo3(signature = (parts, arm, kind="transaction", expected=Vec::new()))]
 pub(crate) fn latencies<'py>(
     py: Python<'py>,
     parts: Vec<PartArgument>,
     arm: &str,
     kind: &str,
+    expected: Vec<String>,
 ) -> PyResult<Bound<'py, PyBytes>> {
+    let of = Measured { kind, expected: &expected };
     let pooled: Result<Vec<u64>, EvidenceError> = py.detach(|| {
-        let tallies: Result<Vec<_>, _> = parts.par_iter().map(|part| tally(part, kind)).collect();
+        let tallies: Result<Vec<_>, _> = parts.par_iter().map(|part| tally(part, &of)).collect();
         let mut pooled: Vec<u64> = Vec::new();
         for mut tally in tallies? {
             pooled.extend(tally.remove(arm).unwrap_or_default().latencies);

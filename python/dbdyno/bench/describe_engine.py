@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from dbdyno.bench.protocol import Ready
+from dbdyno.study.plan.network import words
 from dbdyno.study.plan.plan import Arm, Plan
 
 
@@ -99,6 +100,8 @@ def _arm(plan: Plan, ready: ReadyArm, number: int, restart: str, client: str | N
             "restart": restart,
         }[change.how]
         lines.append(f"    {change.name} = {change.value} (now {change.before}): {way}")
+    if plan.network_of(arm):
+        lines.append(f"    network: {words(plan.network_of(arm))}, for the sessions only")
     for script in plan.scripts_of(arm):
         lines.append(f"    script {script.name}, weight {script.weight}")
     lines += [f"  {line}" for line in _sql("before each turn", arm.before_sql)]

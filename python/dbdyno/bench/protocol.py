@@ -38,13 +38,14 @@ class Traits:
     `parallel_blocks`: blocks do not depend on each other or on the time, so several run at once. `grows`: slices and
     turns grow to what the warm-up shows that a transaction takes. `asks`: changes what is others', so the user is
     asked first. `interrupted`: what is true after a signal. `refuses_resume`: why a run that was cut cannot go on.
-    `warms_up_again`: a run that goes on repeats its warm-up.
+    `warms_up_again`: a run that goes on repeats its warm-up. `lines`: its sessions can go by way of a longer line.
     """
 
     parallel_blocks: bool = False
     grows: bool = False
     asks: bool = False
     warms_up_again: bool = False
+    lines: bool = False
     refuses_resume: str | None = None
     interrupted: str = "the engine is as it was"
 

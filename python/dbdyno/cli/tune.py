@@ -86,7 +86,7 @@ def _race(path: Path, target: str | None, blocks: int | None) -> Plan:
 
 
 def _seconds(budget: str | None) -> float | None:
-    from dbdyno.study.plan.file import duration_ns
+    from dbdyno.study.plan.durations import duration_ns
 
     if budget is None:
         return None

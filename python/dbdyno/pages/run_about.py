@@ -55,6 +55,8 @@ def _notes(given: dict[str, Any]) -> list[str]:
     """What else happened in an arm: errors by code, repetitions, arrivals given up."""
     codes = reading.dig(given, "error_codes") or {}
     found = [f"{fmt.count(number)} × error {fmt.line(code)}" for code, number in codes.items()]
+    expected = reading.dig(given, "expected_codes") or {}
+    found += [f"{fmt.count(number)} × expected {fmt.line(code)}" for code, number in expected.items()]
     if fmt.number(given.get("retries")):
         found.append(f"{fmt.count(given['retries'])} retries")
     if fmt.number(given.get("skipped")):
@@ -63,28 +65,42 @@ def _notes(given: dict[str, Any]) -> list[str]:
 
 
 def errors(model: Analysis) -> Iterator[Section]:
-    """What failed, by arm, statement and SQLSTATE, the most frequent first."""
+    """What failed, by arm, statement and SQLSTATE, the most frequent first; expected errors apart."""
     given = reading.entries(model, "errors")
-    if not given:
-        return
+    failed = [row for row in given if not row.get("expected")]
+    about = (
+        "Failed statements count in no latency and no throughput. Of a script with several commands the command "
+        "that failed stands here."
+    )
+    if failed:
+        yield _errors(model, "errors", "Errors", about, failed)
+    expected = [row for row in given if row.get("expected")]
+    about = (
+        "The plan calls these an outcome: they count in latency and throughput like any other, and in no error gate."
+    )
+    if expected:
+        yield _errors(model, "expected-errors", "Expected errors", about, expected)
+
+
+def _errors(model: Analysis, place: str, title: str, about: str, given: list[dict[str, Any]]) -> Section:
     rows = [
         {
             "arm": arm(model, row.get("arm")),
             "statement": Cell(fmt.line(row.get("statement") or "", longest=80), "code"),
             "code": f"{fmt.line(row.get('sqlstate') or '')} {fmt.line(row.get('meaning') or '')}".strip(),
+            "error_class": fmt.line(row.get("error_class") or ""),
             "failed": row.get("failed"),
             "tried": row.get("tried"),
             "share": _share(row.get("failed"), row.get("tried")),
         }
         for row in given[:ERRORS_SHOWN]
     ]
-    shown = columns("arm:text statement:text code:text:SQLSTATE failed:count tried:count:of share:percent")
-    about = (
-        "Failed statements count in no latency and no throughput. Of a script with several commands the command "
-        "that failed stands here."
+    counted = "failed:count" if place == "errors" else "failed:count:ended_so"
+    shown = columns(
+        f"arm:text statement:text code:text:SQLSTATE error_class:text:class:page {counted} tried:count:of share:percent"
     )
     left = max(len(given) - ERRORS_SHOWN, 0)
-    yield Section("errors", "Errors", about, tables=(common.table("", shown, rows, left_out=left, look="slim"),))
+    return Section(place, title, about, tables=(common.table("", shown, rows, left_out=left, look="slim"),))
 
 
 def _share(failed: object, tried: object) -> float | None:

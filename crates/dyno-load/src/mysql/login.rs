@@ -12,6 +12,7 @@ use super::greeting::{Greeting, can, write_head, write_login};
 use super::link::Link;
 use super::packet::{self, Packets, Reader};
 use crate::connection::{ConnectionSpec, SslMode};
+use crate::line::Line;
 use crate::reactor::{Pulse, finish};
 use crate::wire::socket::Socket;
 use crate::wire::stream::Patience;
@@ -30,12 +31,19 @@ const WHOLE_PASSWORD: u8 = 4;
 pub struct Dialler {
     spec: ConnectionSpec,
     tls: Option<Arc<ClientConfig>>,
+    line: Option<Arc<Line>>,
 }
 
 impl Dialler {
     /// Reads the trusted roots, if any are needed.
     pub fn new(spec: &ConnectionSpec) -> Result<Self, WireError> {
-        Ok(Self { spec: spec.clone(), tls: tls::config(spec)? })
+        Ok(Self { spec: spec.clone(), tls: tls::config(spec)?, line: None })
+    }
+
+    /// All its connections go by way of this line; sessions and wishes to cancel alike.
+    #[must_use]
+    pub fn by(self, line: Option<Arc<Line>>) -> Self {
+        Self { line, ..self }
     }
 
     /// Where it connects to.
@@ -52,8 +60,9 @@ impl Dialler {
         stop: &Arc<AtomicBool>,
         severed: &Arc<AtomicBool>,
     ) -> Result<Link, WireError> {
-        let patience = Patience::new(self.spec.limit(limit), stop);
-        self.log_in(Socket::open(&self.spec, &patience, severed)?, stop)
+        let login = self.line.as_ref().map_or(Duration::ZERO, |line| line.login());
+        let patience = Patience::new(self.spec.limit(limit).map(|limit| limit + login), stop);
+        self.log_in(Socket::open(&self.spec, self.line.as_deref(), &patience, severed)?, stop)
     }
 
     /// Logs in on a connected socket.

@@ -17,6 +17,7 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use super::stream::{NAP, Patience, Stream, Wire, poll};
 use super::{WireError, dial, tls, x509};
 use crate::connection::ConnectionSpec;
+use crate::line::Line;
 
 /// The bytes of the protocol's request for TLS: its length and its code.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
@@ -31,9 +32,17 @@ pub enum Socket {
 }
 
 impl Socket {
-    /// Opens a socket without TLS.
-    pub fn open(spec: &ConnectionSpec, patience: &Patience, severed: &Arc<AtomicBool>) -> Result<Self, WireError> {
-        let stream = dial::open(spec, patience)?;
+    /// Opens a socket without TLS, by way of the line if there is one.
+    pub fn open(
+        spec: &ConnectionSpec,
+        line: Option<&Line>,
+        patience: &Patience,
+        severed: &Arc<AtomicBool>,
+    ) -> Result<Self, WireError> {
+        let mut stream = dial::open(spec, patience)?;
+        if let Some(line) = line {
+            stream = line.through(stream).map_err(WireError::Io)?;
+        }
         Ok(Self::Plain(Wire::new(stream, patience.clone(), Arc::clone(severed))))
     }
 

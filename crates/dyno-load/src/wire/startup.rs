@@ -15,6 +15,7 @@ use super::socket::Socket;
 use super::stream::Patience;
 use super::{ServerError, WireError, tls};
 use crate::connection::{ConnectionSpec, SslMode, SslNegotiation};
+use crate::line::Line;
 
 /// The protocol's code for a cancel request.
 const CANCEL_CODE: u32 = 80_877_102;
@@ -24,12 +25,19 @@ const CANCEL_CODE: u32 = 80_877_102;
 pub struct Dialler {
     spec: ConnectionSpec,
     tls: Option<Arc<ClientConfig>>,
+    line: Option<Arc<Line>>,
 }
 
 impl Dialler {
     /// Reads the trusted roots, if any are needed.
     pub fn new(spec: &ConnectionSpec) -> Result<Self, WireError> {
-        Ok(Self { spec: spec.clone(), tls: tls::config(spec)? })
+        Ok(Self { spec: spec.clone(), tls: tls::config(spec)?, line: None })
+    }
+
+    /// All its connections go by way of this line; sessions and cancel requests alike.
+    #[must_use]
+    pub fn by(self, line: Option<Arc<Line>>) -> Self {
+        Self { line, ..self }
     }
 
     /// Where it connects to.
@@ -46,7 +54,8 @@ impl Dialler {
         stop: &Arc<AtomicBool>,
         severed: &Arc<AtomicBool>,
     ) -> Result<Link, WireError> {
-        let patience = Patience::new(self.spec.limit(limit), stop);
+        let login = self.line.as_ref().map_or(Duration::ZERO, |line| line.login());
+        let patience = Patience::new(self.spec.limit(limit).map(|limit| limit + login), stop);
         self.log_in(self.open(&patience, severed)?, stop)
     }
 
@@ -77,7 +86,7 @@ impl Dialler {
     }
 
     fn open(&self, patience: &Patience, severed: &Arc<AtomicBool>) -> Result<Socket, WireError> {
-        let mut socket = Socket::open(&self.spec, patience, severed)?;
+        let mut socket = Socket::open(&self.spec, self.line.as_deref(), patience, severed)?;
         let Some(config) = &self.tls else { return Ok(socket) };
         if self.spec.sslnegotiation == SslNegotiation::Direct || socket.offers_tls()? {
             return socket.encrypt(&self.spec, config);

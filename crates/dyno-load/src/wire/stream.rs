@@ -74,16 +74,18 @@ pub enum Stream {
 }
 
 impl Stream {
+    /// Reads once.
     #[inline]
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+    pub fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Unix(s) => s.read(buf),
             Self::Tcp(s) => s.read(buf),
         }
     }
 
+    /// Writes once.
     #[inline]
-    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+    pub fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         match self {
             Self::Unix(s) => s.write(buf),
             Self::Tcp(s) => s.write(buf),
@@ -101,10 +103,15 @@ impl Stream {
     /// Ends it for all handles.
     pub fn shut_down(&self) {
         // The peer may be gone already, which is what is wanted.
-        let _ = match self {
-            Self::Unix(s) => s.shutdown(Shutdown::Both),
-            Self::Tcp(s) => s.shutdown(Shutdown::Both),
-        };
+        let _ = self.shut(Shutdown::Both);
+    }
+
+    /// Ends one direction of it, or both, for all handles.
+    pub fn shut(&self, how: Shutdown) -> io::Result<()> {
+        match self {
+            Self::Unix(s) => s.shutdown(how),
+            Self::Tcp(s) => s.shutdown(how),
+        }
     }
 }
 

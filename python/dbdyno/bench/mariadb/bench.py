@@ -21,6 +21,7 @@ from dbdyno.bench.mariadb.prepare import EMBEDDED, Prepared, in_own_words, open_
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
 from dbdyno.bench.recorder import AgainError
 from dbdyno.errors import PlanError, TargetError
+from dbdyno.study.plan.network import differing
 
 if TYPE_CHECKING:
     from dbdyno.bench.mariadb.server import MariaDB
@@ -258,6 +259,7 @@ class MariaDBBench:
 
     def _arm(self, number: int) -> dict[str, Any]:
         own = self.ready.arms[number]
+        line = differing(self.ready.plan.network_of(own.arm))
         return {
             "name": own.arm.name,
             "description": own.arm.description,
@@ -265,7 +267,7 @@ class MariaDBBench:
             "rate_per_s": self.ready.plan.rate_of(own.arm),
             "protocol": own.arm.protocol or self.ready.plan.workload.protocol,
             "target": own.target.safe_dsn,
-            "changes": {change.name: change.value for change in own.changes},
+            "changes": {change.name: change.value for change in own.changes} | line,
             "how": {change.name: change.how for change in own.changes},
             "was": {change.name: change.before for change in own.changes},
             "against": own.arm.against,

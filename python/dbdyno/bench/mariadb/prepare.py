@@ -18,6 +18,7 @@ from dbdyno.bench.mariadb.watch import program_names
 from dbdyno.bench.postgres.prepare import check_scripts
 from dbdyno.bench.protocol import Ready
 from dbdyno.errors import PlanError, TargetError
+from dbdyno.study.plan.network import line
 from dbdyno.study.plan.schedule import Timing, blocks, timing
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _cheapest_switch(plan: Plan, arms: list[ReadyArm]) -> tuple[str, str]:
         return "turns", "turns are counted in transactions"
     if plan.schedule.switch == "turns" or len(arms) == 1:
         return "turns", "there is one arm" if len(arms) == 1 else "the plan says so"
-    return "slices", "the arms differ by scripts, session settings, sessions, rate or DSN only"
+    return "slices", "the arms differ by scripts, session settings, sessions, rate, network or DSN only"
 
 
 def check_room(plan: Plan, arms: list[ReadyArm], how: Timing) -> None:
@@ -186,6 +187,8 @@ def _arm_spec(plan: Plan, ready: ReadyArm, name: str) -> LoadArm:
         "variables": {"scale": str(work.scale), **work.variables, **arm.variables},
         "statement_timeout_ms": max(1, timeout // 10**6) if timeout else None,
         "protocol": arm.protocol or work.protocol,
+        "expected_errors": work.expected_errors,
+        "network": line(plan.network_of(arm)),
     }
 
 

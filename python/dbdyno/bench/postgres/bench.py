@@ -31,6 +31,7 @@ from dbdyno.bench.postgres.server_settings import (
 )
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
 from dbdyno.errors import PlanError, TargetError
+from dbdyno.study.plan.network import differing
 from dbdyno.study.plan.typed import IN_SQL
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ ASKED_FIRST = (
 class PostgresBench:
     """The engines of a plan's arms."""
 
-    traits = Traits(grows=True, warms_up_again=True)
+    traits = Traits(grows=True, warms_up_again=True, lines=True)
 
     def __init__(self, plan: Plan, around: Circumstances) -> None:
         self.around = around
@@ -300,6 +301,7 @@ def _facts(target: Postgres) -> dict[str, Any]:
 
 def _arm(ready: Prepared, number: int) -> dict[str, Any]:
     own = ready.arms[number]
+    line = differing(ready.plan.network_of(own.arm))
     return {
         "name": own.arm.name,
         "description": own.arm.description,
@@ -307,7 +309,11 @@ def _arm(ready: Prepared, number: int) -> dict[str, Any]:
         "rate_per_s": ready.plan.rate_of(own.arm),
         "protocol": own.protocol,
         "target": own.target.safe_dsn,
-        "changes": {**_server(own), **{change.name: change.value for change in own.changes}},
+        "changes": {
+            **_server(own),
+            **line,
+            **{change.name: change.value for change in own.changes},
+        },
         "how": {change.name: change.how for change in own.changes},
         "was": {change.name: change.before for change in own.changes},
         "against": own.arm.against,

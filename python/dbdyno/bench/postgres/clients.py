@@ -48,6 +48,12 @@ def refuse_unfit(plan: Plan, arm: Arm) -> None:
     found(arm.client, Path(), where)
     if plan.rate_of(arm) is not None:
         raise PlanError("an external client runs a closed loop", where=where, next_step="leave rate_per_s out")
+    if plan.network_of(arm):
+        raise PlanError(
+            "a client goes to the server by itself, not by dbdyno's line",
+            where=where,
+            next_step="leave network out",
+        )
     if plan.workload.max_tries > 1:
         raise PlanError("an external client tries a transaction once", where=where, next_step="leave max_tries out")
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.bench.protocol import Ready
 from dbdyno.errors import PlanError, TargetError
+from dbdyno.study.plan.network import line
 from dbdyno.study.plan.plan import Arm, Plan
 from dbdyno.study.plan.schedule import Timing, blocks, timing
 
@@ -165,7 +166,7 @@ def _cheapest_switch(plan: Plan, arms: list[ReadyArm]) -> tuple[str, str]:
         return "turns", "turns are counted in transactions"
     if plan.schedule.switch == "turns" or len(arms) == 1:
         return "turns", "there is one arm" if len(arms) == 1 else "the plan says so"
-    return "slices", "the arms differ by scripts, session settings, sessions, rate or DSN only"
+    return "slices", "the arms differ by scripts, session settings, sessions, rate, network or DSN only"
 
 
 def check_scripts(plan: Plan) -> None:
@@ -278,4 +279,6 @@ def _arm_spec(plan: Plan, ready: ReadyArm) -> LoadArm:
         "statement_timeout_ms": max(1, timeout // 10**6) if timeout else None,
         "protocol": ready.protocol,
         "pooled": ready.target.pooled,
+        "expected_errors": work.expected_errors,
+        "network": line(plan.network_of(arm)),
     }

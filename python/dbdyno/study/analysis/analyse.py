@@ -90,6 +90,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
         "engine": engine(run),
         "resources": resources.of_run(connection, run, measures),
     }
+    failed.add_expected(model, measures, failures)
     comparisons = {}
     if measures.compared() and _is_compared(run):
         comparisons = {arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared()}
@@ -121,6 +122,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
         model["race"] = race.of_run(connection, measures, judge["level"])
     gates.conclude(model, without)
     model["gates"], model["warnings"] = gates.rows(found, judge), gates.conditions(run, measures, in_virtual_time(run))
+    model["warnings"] += failed.differing(measures, failures, judge["threshold"])
     return model
 
 

@@ -89,6 +89,7 @@ class Arm:
     ops: int | None = key()
     errors: int | None = key()
     error_codes: dict[str, int] | None = key("failed transactions by SQLSTATE")
+    expected_codes: dict[str, int] | None = key("transactions that ended in an expected error, by SQLSTATE")
     retries: int | None = key()
     skipped: int | None = key()
     throughput_per_s: float | None = key("geometric mean of the blocks, as in `metrics`")
@@ -149,7 +150,9 @@ class Failure:
     kind: str | None = key()
     statement: str | None = key()
     sqlstate: str | None = key()
-    meaning: str | None = key()
+    meaning: str | None = key("the condition's name in words")
+    error_class: str | None = key("the name of its class")
+    expected: bool | None = key("whether the plan calls it an outcome")
     failed: int | None = key()
     tried: int | None = key()
 

@@ -1,4 +1,4 @@
-"""What failed, by arm, statement and SQLSTATE, in the blocks and slices that count."""
+"""What failed, by arm, statement and SQLSTATE, in the blocks and slices that count; expected errors beside it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.study.analysis.measures import Measures
+from dbdyno.study.plan.conditions import class_of, meaning
 
 TRANSACTION = "transaction"
 
@@ -27,10 +28,11 @@ order by failed desc, arm, statement, error
 @dataclass(frozen=True)
 class Failures:
     """`rows`: one per arm, statement and SQLSTATE, the most frequent first; `codes`: per arm, failed
-    transactions by SQLSTATE."""
+    transactions by SQLSTATE; `expected`: per arm, those that ended in an expected error."""
 
     rows: list[dict[str, Any]]
     codes: list[dict[str, int]]
+    expected: list[dict[str, int]]
 
 
 def of_run(connection: Any, measures: Measures) -> Failures:
@@ -40,35 +42,58 @@ def of_run(connection: Any, measures: Measures) -> Failures:
     only for errors that belong to none of them, and for scripts of one command.
     """
     codes: list[dict[str, int]] = [{} for _ in measures.arms]
+    expected: list[dict[str, int]] = [{} for _ in measures.arms]
     if not connection.execute("select 1 from calls where error is not null limit 1").fetchall():
-        return Failures([], codes)
+        return Failures([], codes, expected)
     places = {arm.name: at for at, arm in enumerate(measures.arms)}
     names = ("arm", "kind", "statement", "sqlstate", "failed", "tried")
     rows = [dict(zip(names, row, strict=True)) for row in connection.execute(_SQL).fetchall()]
     rows = [{**row, "arm": places[row["arm"]]} for row in rows if row["arm"] in places]
     of_commands: dict[tuple[int, str], int] = {}
     for row in rows:
-        key, own = (row["arm"], row["sqlstate"]), codes[row["arm"]]
+        key = (row["arm"], row["sqlstate"])
+        own = (expected if row["sqlstate"] in measures.expected else codes)[row["arm"]]
         if row["kind"] == TRANSACTION:
             own[row["sqlstate"]] = own.get(row["sqlstate"], 0) + row["failed"]
         else:
             of_commands[key] = of_commands.get(key, 0) + row["failed"]
     told = [
-        {**row, "meaning": meaning(row["sqlstate"])}
+        {
+            **row,
+            "meaning": meaning(row["sqlstate"]),
+            "error_class": class_of(row["sqlstate"]),
+            "expected": row["sqlstate"] in measures.expected,
+        }
         for row in rows
         if row["kind"] != TRANSACTION or of_commands.get((row["arm"], row["sqlstate"]), 0) < row["failed"]
     ]
-    return Failures(told, codes)
+    return Failures(told, codes, expected)
 
 
-def meaning(code: str) -> str:
-    """A SQLSTATE in words: "unique violation"; empty where PostgreSQL has no name for it."""
-    import re
+def add_expected(model: dict[str, Any], measures: Measures, failures: Failures) -> None:
+    """Says of each arm how many expected errors it had, where the plan expects any."""
+    for arm, own in zip(model["arms"], failures.expected if measures.expected else (), strict=False):
+        arm["expected_codes"] = own
 
-    from psycopg import errors
 
-    try:
-        name = errors.lookup(code).__name__
-    except KeyError:
-        return ""
-    return re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
+def differing(measures: Measures, failures: Failures, threshold: float) -> list[dict[str, Any]]:
+    """A warning for each arm whose share of an expected error is surely another than its base's: the arms had other
+    outcomes, so their times are of other work."""
+    from dbdyno.stats.gates_lost import Lost, Words, lost_alike
+
+    found = []
+    for at, arm in measures.compared():
+        base = measures.arms[arm.base]
+        apart = []
+        for code in dict.fromkeys([*failures.expected[arm.base], *failures.expected[at]]):
+            words = Words("expected errors", "expected errors", "transactions", f"ended in {code}", "")
+            own, usual = (
+                Lost(one.label, failures.expected[number].get(code, 0), one.of("transactions") + one.of("failed"))
+                for number, one in ((at, arm), (arm.base, base))
+            )
+            gate = lost_alike(own, usual, words, threshold)
+            apart += [gate.text] if gate.ok is False else []
+        if apart:
+            next_step = "compare their times for what they are: those of other outcomes"
+            found.append({"code": "expected errors", "text": "; ".join(apart), "next": next_step})
+    return found

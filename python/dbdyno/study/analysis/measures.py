@@ -35,7 +35,7 @@ class ArmMeasures:
     """An arm's blocks that count. `name` is its name in the evidence, `label` the one to show;
     `values` holds arrays over `blocks`; `operation` is the kind of call whose times they are;
     `base` is the number of the arm it is compared with, its own where it is a base itself;
-    `number` its own number in its run."""
+    `number` its own number in its run; `expected` the SQLSTATEs that are outcomes like any other."""
 
     label: str
     name: str
@@ -46,6 +46,7 @@ class ArmMeasures:
     operation: str = "transaction"
     base: int = 0
     number: int = 0
+    expected: tuple[str, ...] = ()
 
     def pooled(self) -> NDArray[np.uint64]:
         """All latencies of the arm in blocks that count: sorted, ns."""
@@ -53,7 +54,7 @@ class ArmMeasures:
 
         from dbdyno import _core
 
-        return np.frombuffer(_core.latencies(self.parts, self.name, self.operation), dtype="<u8")
+        return np.frombuffer(_core.latencies(self.parts, self.name, self.operation, list(self.expected)), dtype="<u8")
 
     def of(self, name: str) -> int:
         """A count over all blocks: `transactions` (that went well), `failed`, `skipped`."""
@@ -67,7 +68,7 @@ class ArmMeasures:
         if len(ends) < BATCHES_MIN:
             ends = range(0)
         groups = [self.parts[at : at + size] for at in ends]
-        rows = summaries(groups, [q], self.operation)
+        rows = summaries(groups, [q], self.operation, self.expected)
         return _column(rows, self.name, len(groups), _first_quantile)
 
 
@@ -81,6 +82,11 @@ class Measures:
     def compared(self) -> list[tuple[int, ArmMeasures]]:
         """The arms that are compared with another, with their numbers."""
         return [(at, arm) for at, arm in enumerate(self.arms) if arm.base != at]
+
+    @property
+    def expected(self) -> list[str]:
+        """The SQLSTATEs that are outcomes; those of the first arm's run."""
+        return list(self.arms[0].expected)
 
     def metric(self, name: str) -> list[Array]:
         """Values of a metric per arm, by block, or by batch of blocks where the tail is thin."""
@@ -116,7 +122,8 @@ def measure(run: Run) -> Measures:
         )
     parts = [part_of(run, block) for block in blocks]
     operation = operation_of(run)
-    rows = summaries([[part] for part in parts], list(QUANTILES.values()), operation)
+    expected = expected_of(run)
+    rows = summaries([[part] for part in parts], list(QUANTILES.values()), operation, expected)
     about = run.manifest["arms"]
     length_ns = run.manifest.get("slice_ns") or run.manifest.get("turn_ns")
     places = {arm["name"]: at for at, arm in enumerate(about)}
@@ -131,6 +138,7 @@ def measure(run: Run) -> Measures:
             operation,
             places.get(arm.get("against"), 0),
             at,
+            expected,
         )
         for at, arm in enumerate(about)
     ]
@@ -145,19 +153,27 @@ def operation_of(run: Run) -> str:
     return str(run.manifest["plan"]["judge"].get("operation", "transaction"))
 
 
+def expected_of(run: Run) -> tuple[str, ...]:
+    """The SQLSTATEs that a run's plan calls outcomes."""
+    return tuple(map(str, run.manifest["plan"]["workload"].get("expected_errors", ())))
+
+
 def part_of(run: Run, block: Block) -> Part:
     """A block's part and its slices that do not count."""
     return run.calls_part(block), [s.slice for s in block.slices if not s.counts]
 
 
 def summaries(
-    groups: Sequence[Sequence[Part]], quantiles: list[float], operation: str = "transaction"
+    groups: Sequence[Sequence[Part]],
+    quantiles: list[float],
+    operation: str = "transaction",
+    expected: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """One row per group and arm; see `_core.summarise`."""
     from dbdyno import _core
 
     listed = [list(group) for group in groups]
-    rows: list[dict[str, Any]] = _core.summarise(listed, quantiles, operation)
+    rows: list[dict[str, Any]] = _core.summarise(listed, quantiles, operation, list(expected))
     return rows
 
 

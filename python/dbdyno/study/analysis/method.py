@@ -6,7 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from dbdyno.evidence.run import Block, Run
-from dbdyno.study.analysis.measures import part_of, summaries, throughput
+from dbdyno.study.analysis.measures import expected_of, part_of, summaries, throughput
+from dbdyno.study.plan.network import words
+from dbdyno.study.plan.plan import plan_from_dict
 
 QUAD = 4
 
@@ -34,6 +36,7 @@ def method(run: Run) -> dict[str, Any]:
         )
     else:
         sentences.append("Closed loop: each session goes on as soon as its transaction is done.")
+    sentences += _lines(run)
     sentences += [
         "The unit of inference is the block. Each block gives one number per arm and metric; "
         "the log of their ratio is one observation; intervals are Student's t at "
@@ -74,6 +77,27 @@ def _switching(manifest: dict[str, Any]) -> str:
     )
 
 
+def _lines(run: Run) -> list[str]:
+    """Which sessions went by way of a longer line, and how late it was by itself."""
+    manifest = run.manifest
+    plan = plan_from_dict(manifest["plan"])
+    lengths = {arm.name: words(plan.network_of(arm)) for arm in plan.arms if plan.network_of(arm)}
+    if not lengths:
+        return []
+    told = ", ".join(f"{name} ({given})" for name, given in lengths.items())
+    reports = [line for block in run.blocks() if block.kind == "measure" for line in block.report.get("lines", [])]
+    pieces = sum(line["pieces"] for line in reports)
+    late = ""
+    if pieces:
+        mean_us = sum(line["late_ns"] for line in reports) / pieces / 1e3
+        most_us = max(line["late_max_ns"] for line in reports) / 1e3
+        late = f" It let go of what it held back {mean_us:,.0f} us late on average, {most_us:,.0f} us at most."
+    return [
+        f"The sessions of these arms went by way of a line inside of dbdyno that holds bytes back each way: {told}; "
+        f"the connection that watches the engine did not.{late}"
+    ]
+
+
 def overhead(run: Run) -> dict[str, Any] | None:
     """What watching cost the throughput of the base arm, from the blocks with and without it."""
     from dbdyno.stats.blocks import compare_blocks
@@ -104,7 +128,7 @@ def _rate(run: Run, block: Block, arm: str, quad: int, *, watched: bool) -> floa
     keep = {s.slice for s in block.slices[quad : quad + QUAD] if s.watched == watched}
     path, _ = part_of(run, block)
     drop = [s.slice for s in block.slices if s.slice not in keep]
-    rows = summaries([[(path, drop)]], [])
+    rows = summaries([[(path, drop)]], [], expected=expected_of(run))
     return next((throughput(row) for row in rows if row["arm"] == arm), float("nan"))
 
 

@@ -162,7 +162,8 @@ def heatmap(connection: Any, measures: Measures, resumed: list[int], columns: in
         select arm, least(greatest(floor((offset_ns + started_ns - began) / $width), 0), $last)::int as at,
                floor(10 * log10(greatest(coalesce(started_ns - intended_ns, 0) + elapsed_ns, 1)))
                  ::int as bucket, count(*)
-        from calls join blocks using (block) where kind = 'transaction' and error is null
+        from calls join blocks using (block)
+        where kind = 'transaction' and (error is null or list_contains($expected::varchar[], error))
         group by all order by all
         """,
         {
@@ -171,6 +172,7 @@ def heatmap(connection: Any, measures: Measures, resumed: list[int], columns: in
             "offset": [known.begins_s[b.index] * 1e9 for b in blocks],
             "width": width,
             "last": columns - 1,
+            "expected": measures.expected,
         },
     ).fetchall()
     figures = []
@@ -234,11 +236,12 @@ def statements(connection: Any, measures: Measures) -> list[dict[str, Any]]:
         """
         select statement, kind, arm, count(*), avg(elapsed_ns), quantile_cont(elapsed_ns, 0.5),
                quantile_cont(elapsed_ns, 0.99)
-        from calls where kind not in ('transaction', 'skipped') and error is null
+        from calls where kind not in ('transaction', 'skipped')
+          and (error is null or list_contains($2::varchar[], error))
           and block in (select unnest($1::int[]))
         group by all order by min(started_ns)
         """,
-        [blocks],
+        [blocks, measures.expected],
     ).fetchall()
     table: dict[tuple[str, str], list[dict[str, Any]]] = {}
     names = [arm.name for arm in measures.arms]

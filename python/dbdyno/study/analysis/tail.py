@@ -84,7 +84,7 @@ def _shares(arm: ArmMeasures, threshold: float) -> NDArray[np.float64]:
 
     found = []
     for part in arm.parts:
-        values = np.frombuffer(_core.latencies([part], arm.name, arm.operation), dtype="<u8")
+        values = np.frombuffer(_core.latencies([part], arm.name, arm.operation, list(arm.expected)), dtype="<u8")
         beyond = values.size - np.searchsorted(values, threshold, side="right")
         found.append(beyond / values.size if values.size else np.nan)
     return np.array(found)

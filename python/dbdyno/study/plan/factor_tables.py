@@ -10,6 +10,9 @@ work_mem = ["4MB", "64MB"]                  # any setting of the server, or para
 variables.rows = [1, 10, 100]               # :rows in the scripts
 
 [[factor]]
+delay = ["0ms", "1ms", "5ms"]               # of the network; network.rate = ["10Mbit", "1Gbit"]
+
+[[factor]]
 name = "form"                               # anything that an arm may have
 levels = [{name = "join", scripts = ["join.sql"]}, {name = "exists", scripts = ["exists.sql"]}]
 """
@@ -21,7 +24,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.dsn import names_a_secret
-from dbdyno.study.plan import keys
+from dbdyno.study.plan import keys, network
 from dbdyno.study.plan.factors import Level, combined, with_level
 from dbdyno.study.plan.plan import Arm
 
@@ -32,7 +35,7 @@ ONE_AT_A_TIME = "one-at-a-time"
 DESIGNS = ("every-combination", ONE_AT_A_TIME)
 ARM = "arm"
 """The factor that the plan's own arms are, where it has factors beside them."""
-_TABLES = ("settings", "variables", "parameters")
+_TABLES = ("settings", "variables", "parameters", "network")
 _OWN = ("sessions", "rate_per_s", "protocol", "statement_mode", "client", "fetch_size")
 _NAME_LONGEST = 60
 
@@ -114,6 +117,8 @@ class _Factor:
             if not isinstance(given, dict) or len(given) != 1:
                 self.fail(f"write {key}.NAME = [...], one factor for each", key)
             ((key, given),) = given.items()
+        elif key == network.DELAY:
+            self.kind = "network"
         elif key not in (*_OWN, "levels"):
             self.kind = "settings"
         self.key = key
@@ -155,6 +160,8 @@ class _Factor:
         if self.kind in _OWN:
             key = next(key for key in keys.ARM if key.name == self.kind)
             value = self.reader.value(key, value, "factor", self.at)
+        elif self.kind == "network":
+            network.read(self.reader, {self.key: value}, "factor", self.at)
         word = ("on" if value else "off") if isinstance(value, bool) else str(value)
         levels = {self.name: word}
         if self.kind == "sessions":

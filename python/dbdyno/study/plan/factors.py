@@ -19,7 +19,7 @@ ARMS_MOST = 64
 _NAME_LONGEST = 60
 
 
-_DICTS = ("settings", "parameters", "variables", "levels")
+_DICTS = ("settings", "parameters", "variables", "levels", "network")
 _OWN = (
     *("sessions", "rate_per_s", "protocol", "dsn", "server", "client", "fetch_size"),
     *("scripts", "before_sql", "after_sql", "description", "command", "cold", "warmup_transactions"),
@@ -49,6 +49,7 @@ class Level:
     cold: bool = False
     warmup_transactions: int | None = None
     levels: dict[str, str] = field(default_factory=dict)
+    network: dict[str, str] = field(default_factory=dict)
 
 
 def with_level(arm: Arm, level: Level) -> Arm:

@@ -12,7 +12,9 @@ from typing import Any, NoReturn
 
 from dbdyno.dsn import without_secrets
 from dbdyno.errors import PlanError
-from dbdyno.study.plan import keys
+from dbdyno.study.plan import keys, network
+from dbdyno.study.plan.conditions import near, resolved
+from dbdyno.study.plan.durations import duration_ns
 from dbdyno.study.plan.factor_tables import arms_of
 from dbdyno.study.plan.factors import ARMS_MOST as FACTOR_ARMS_MOST
 from dbdyno.study.plan.plan import (
@@ -28,8 +30,6 @@ from dbdyno.study.plan.plan import (
 from dbdyno.study.plan.schedule import SLICED_TURN_NS
 from dbdyno.study.plan.targets import COMMANDS, HOST, beside
 from dbdyno.study.plan.workloads import builtin_workload
-
-_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 
 
 def read_plan(path: Path, *, arms_most: int = FACTOR_ARMS_MOST) -> Plan:
@@ -56,16 +56,6 @@ def parse_plan(text: str, path: Path, *, arms_most: int = FACTOR_ARMS_MOST) -> P
         where = f"{path}:{place[1]}" if place else str(path)
         raise PlanError(f"is no TOML: {error}", where=where) from error
     return _Reader(text, path, arms_most).plan(tables)
-
-
-def duration_ns(text: str) -> int | None:
-    """Nanoseconds of '50ms', '1.5s', '2min'; `None` when it is no duration.
-
-    >>> duration_ns("50ms")
-    50000000
-    """
-    match = re.fullmatch(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*(ns|us|ms|s|min|h)\s*", text)
-    return round(float(match[1]) * _UNITS[match[2]]) if match else None
 
 
 class _Reader:
@@ -134,6 +124,7 @@ class _Reader:
             sessions=load.get("sessions", 1),
             rate_per_s=load.get("rate_per_s"),
             statement_timeout_ns=load.get("statement_timeout"),
+            network=load.get("network", {}),
             schedule=Schedule(**schedule),
             watch=Watch(**parts["watch"]),
             judge=Judge(**verdict),
@@ -165,6 +156,11 @@ class _Reader:
         table = dict(table)
         if "latency_limit" in table:
             table["latency_limit_ns"] = table.pop("latency_limit")
+        if "expected_errors" in table:
+            table["expected_errors"], unknown = resolved(table["expected_errors"])
+            if unknown is not None:
+                message = f"{unknown!r} is neither the SQLSTATE of an error nor the name of a condition"
+                self.fail(message, "workload", "expected_errors", 0, near(unknown))
         builtin = table.get("builtin")
         ways = [way for way in ("scripts", "builtin", "kind", "command") if way in table]
         if len(ways) > 1:
@@ -283,6 +279,8 @@ class _Reader:
                 name: str(self.path.parent / own[name]) for name in ("bindir", "workdir") if name in own
             }
             return Server(**{**own, **folders})
+        if key.type == "network":
+            return network.read(self, value, where, at)
         if key.type == "scripts":
             return [self.script(item, number, where, at) for number, item in enumerate(value)]
         return value

@@ -116,6 +116,13 @@ WORKLOAD = (
     ),
     Key("teardown", "texts", "SQL at the end, whatever happens", '["drop table orders"]'),
     Key(
+        "expected_errors",
+        "texts",
+        "errors that are outcomes like any other: SQLSTATEs or condition names, such as\n"
+        '["23505", "raise_exception"]; they count in latency and throughput, and in no error gate',
+        None,
+    ),
+    Key(
         "max_tries",
         "int",
         "tries of a transaction that ends in a serialization failure or deadlock",
@@ -144,6 +151,7 @@ LOAD = (
         low=0.001,
         high=RATE_MOST,
     ),
+    Key("network", "network", "a longer line between the sessions and the server", None),
     Key(
         "statement_timeout",
         "duration",
@@ -272,6 +280,7 @@ ARM = (
     Key("cold", "bool", "its turns begin with its embedded server restarted and nothing of its data in memory", None),
     Key("command", "str", "another command than the workload's", None),
     Key("warmup_transactions", "int", "on a model: other warm-up transactions", None, low=0, high=1_000_000_000),
+    Key("network", "network", "another line; what it does not say is that of [load]", '{delay = "5ms"}'),
     Key("server", "server", "a server of its own that dbdyno starts, such as another version or build", None),
 )
 
@@ -322,6 +331,7 @@ TYPE_WORDS = {
     "scripts": 'a list of scripts such as [{file = "a.sql"}]',
     "server": 'a table such as {bindir = "/opt/pg18/bin"}',
     "client": 'a name such as "psycopg", or the words of a command such as ["java", "-jar", "client.jar"]',
+    "network": 'a table such as {delay = "5ms", rate = "100Mbit"}',
 }
 
 

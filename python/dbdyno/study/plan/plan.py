@@ -28,7 +28,8 @@ class Script:
 class Workload:
     """What the sessions do, and the SQL that makes and removes its objects. `kind` names a typed
     workload, `parameters` are its own; `command` is a program of this host, `prepare` what is run before
-    each, `files` what is made for them, by the name of the variable that holds its path."""
+    each, `files` what is made for them, by the name of the variable that holds its path; `expected_errors` are
+    SQLSTATEs that are outcomes and no failures."""
 
     scripts: list[Script] = field(default_factory=list)
     kind: str | None = None
@@ -44,6 +45,7 @@ class Workload:
     command: str | None = None
     prepare: str | None = None
     files: dict[str, str] = field(default_factory=dict)
+    expected_errors: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class Arm:
     its own; with `cold` each of its turns begins with nothing of its data in memory; `command` stands
     for the workload's, `warmup_transactions` (on a model) for the schedule's; `client` is an external program that
     runs its load, by name or by its words, and `fetch_size` how many rows that takes at a time; `levels` says which
-    level of each of the plan's factors it stands for."""
+    level of each of the plan's factors it stands for; `network` is the line to its server (`study.plan.network`)."""
 
     name: str
     description: str = ""
@@ -131,6 +133,7 @@ class Arm:
     client: str | list[str] | None = None
     fetch_size: int | None = None
     levels: dict[str, str] = field(default_factory=dict)
+    network: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -154,6 +157,7 @@ class Plan:
     kind: str = "experiment"
     embedded_settings: dict[str, str] = field(default_factory=dict)
     factors: list[str] = field(default_factory=list)
+    network: dict[str, str] = field(default_factory=dict)
     toml: str = ""
 
     def sessions_of(self, arm: Arm) -> int:
@@ -171,6 +175,10 @@ class Plan:
     def command_of(self, arm: Arm) -> str:
         """The command of an arm, where commands are run."""
         return arm.command or self.workload.command or ""
+
+    def network_of(self, arm: Arm) -> dict[str, str]:
+        """The line between the sessions of an arm and its server; empty where it is the machine's own."""
+        return {**self.network, **arm.network}
 
     def parameters_of(self, arm: Arm) -> dict[str, Value]:
         """Parameters of the typed workload of an arm."""

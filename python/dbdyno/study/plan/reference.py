@@ -12,7 +12,7 @@ import textwrap
 from dataclasses import MISSING, fields
 from typing import Any
 
-from dbdyno.study.plan import keys
+from dbdyno.study.plan import keys, network
 from dbdyno.study.plan.factors import ARMS_MOST
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Server, Watch, Workload
 
@@ -55,8 +55,9 @@ most {slices} slices in a block.
   `{work_mem = "64MB", jit = false, commit_delay = 200}`.
 - `[[factor]]` stands for arms: what differs, with a list of its levels. `sessions`, `rate_per_s`, `protocol`,
   `statement_mode`, `client` and `fetch_size` are those of an arm, `variables.NAME` is `:NAME` in the scripts,
-  `parameters.NAME` one of a typed workload, and any other name is a setting: `work_mem = ["4MB", "64MB"]`. With `name`
-  and `levels = [{name = "small", ...}, ...]` a level may be anything that an arm may have. Several factors make every
+  `parameters.NAME` one of a typed workload, `delay` and `network.rate` are the network's, and any other name is a
+  setting: `work_mem = ["4MB", "64MB"]`. With `name` and `levels = [{name = "small", ...}, ...]` a level may be anything
+  that an arm may have. Several factors make every
   combination of their levels, at most {factors} arms; or see `design`. What the levels say:
   [how to find the knee](../how-to/find-the-knee.md).
 - File names of scripts are relative to the plan's folder. The scripts' language:
@@ -69,6 +70,7 @@ _MEANING = {
     **keys.TABLE_MEANING,
     "arm": "one variant; write [[arm]] once for each. What is left out is as in the tables above",
     "server": "what server = {...} of an arm may say; arms that say the same share one",
+    "network": "what network = {...} of [load] and of an arm may say: what if the application stood further away?",
     "script": "an element of scripts = [...]; a plain string is short for {file = ...}",
 }
 
@@ -82,6 +84,7 @@ _PLACES: tuple[tuple[str, str, tuple[keys.Key, ...], type], ...] = (
     ("verdict", "`[verdict]`", keys.VERDICT, Judge),
     ("arm", "`[[arm]]`", keys.ARM, Arm),
     ("server", "A server", keys.SERVER, Server),
+    ("network", "A network", network.KEYS, Arm),
     ("script", "A script", keys.SCRIPT, Script),
 )
 """Table, heading, its keys, and the class whose field of that name holds the default."""

@@ -145,7 +145,10 @@ def opened(plan: Plan, around: Circumstances) -> Bench:
     """The bench that a plan names; raises `PlanError` where it cannot run it."""
     kind = kind_of(plan.dsn)
     bench = kind.bench()(plan, around)
-    if reason := bench.can(plan):
+    reason = bench.can(plan)
+    if reason is None and not bench.traits.lines and any(map(plan.network_of, plan.arms)):
+        reason = "it gives a network, and there are no sessions on one"
+    if reason:
         raise PlanError(
             f"{kind.word} cannot run this: {reason}",
             where=plan.study or plan.title,

@@ -15,13 +15,20 @@ SHOWN_MOST = 4
 
 def joined(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One report of a block's pieces: sums, and the largest lag."""
-    arms: dict[int, dict[str, Any]] = {}
     whole: dict[str, Any] = {}
+    apart = ("arms", "lines", "started_ns", "ended_ns")
     for report in reports:
-        _add(whole, {key: value for key, value in report.items() if key not in ("arms", "started_ns", "ended_ns")})
-        for arm in report["arms"]:
-            _add(arms.setdefault(arm["arm"], {"arm": arm["arm"]}), {k: v for k, v in arm.items() if k != "arm"})
-    return {**whole, "arms": list(arms.values())} if reports else {}
+        _add(whole, {key: value for key, value in report.items() if key not in apart})
+    if any(report.get("lines") for report in reports):
+        whole["lines"] = _by_arm([line for report in reports for line in report["lines"]])
+    return {**whole, "arms": _by_arm([arm for report in reports for arm in report["arms"]])} if reports else {}
+
+
+def _by_arm(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    arms: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        _add(arms.setdefault(row["arm"], {"arm": row["arm"]}), {k: v for k, v in row.items() if k != "arm"})
+    return list(arms.values())
 
 
 def _add(known: dict[str, Any], more: dict[str, Any]) -> None:

@@ -1,0 +1,175 @@
+//! The thread of a line: waits for bytes, for room and for the time at which bytes are due.
+//!
+//! Events are edge-triggered, as in the sessions' reactor. On one way arrivals are due in the order
+//! in which they were given, so two queues hold what is next.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token, Waker};
+
+use super::connection::Connection;
+use super::pace::Pace;
+use super::way::LetGo;
+use super::{LineSpec, Shared, window};
+use crate::clock::{self, Clock};
+use crate::reactor::alarm::Alarm;
+use crate::wire::stream::Stream;
+
+/// Told apart from the alarm's token, which is the largest.
+const WAKE: Token = Token(usize::MAX - 1);
+
+/// What runs in the line's thread.
+pub struct Carrier {
+    spec: LineSpec,
+    shared: Arc<Shared>,
+    poll: Poll,
+    alarm: Alarm,
+    clock: Clock,
+    paces: [Pace; 2],
+    /// Per way: when something is due, and on which connection.
+    due: [VecDeque<(i64, usize)>; 2],
+    connections: HashMap<usize, Connection>,
+    next: usize,
+}
+
+impl Carrier {
+    /// A carrier without connections, and what wakes it.
+    pub fn new(spec: LineSpec, shared: Arc<Shared>) -> io::Result<(Self, Waker)> {
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKE)?;
+        let alarm = Alarm::new(poll.registry())?;
+        let carrier = Self {
+            spec,
+            shared,
+            poll,
+            alarm,
+            clock: Clock::new(),
+            paces: [Pace::new(spec), Pace::new(spec)],
+            due: Default::default(),
+            connections: HashMap::new(),
+            next: 0,
+        };
+        Ok((carrier, waker))
+    }
+
+    /// Carries until it is told to stop; what is under way then arrives at once.
+    pub fn run(mut self) {
+        clock::sharpen_sleep();
+        let mut events = Events::with_capacity(256);
+        while !self.shared.stop.load(Ordering::Acquire) {
+            // Without a way to wait the connections end, which their sessions see.
+            if self.wait(&mut events).is_err() {
+                return;
+            }
+            for event in &events {
+                if event.token().0 < WAKE.0 {
+                    let (id, end) = (event.token().0 / 2, event.token().0 % 2);
+                    if event.is_readable() || event.is_read_closed() || event.is_error() {
+                        self.receive(id, end, event.is_read_closed() || event.is_error());
+                    }
+                    if event.is_writable() {
+                        self.let_go(id, 1 - end, self.clock.now_ns());
+                    }
+                }
+            }
+            self.welcome();
+            self.let_go_due();
+        }
+        self.welcome();
+        for id in self.connections.keys().copied().collect::<Vec<_>>() {
+            (0..2).for_each(|way| self.receive(id, way, true));
+            (0..2).for_each(|way| self.let_go(id, way, i64::MAX));
+        }
+    }
+
+    fn wait(&mut self, events: &mut Events) -> io::Result<()> {
+        let next_ns = self.due.iter().filter_map(|queue| queue.front()).map(|(due_ns, _)| *due_ns).min();
+        let timeout = match next_ns {
+            Some(due_ns) => self.alarm.set(due_ns.saturating_sub(self.clock.now_ns()))?,
+            None => None,
+        };
+        match self.poll.poll(events, timeout) {
+            Err(e) if e.kind() != io::ErrorKind::Interrupted => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes on the connections that wait for it.
+    fn welcome(&mut self) {
+        let waiting = std::mem::take(&mut *self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        for ends in waiting {
+            let id = self.next;
+            self.next += 1;
+            // One that cannot be watched is closed, which its session sees.
+            if ends.iter().enumerate().all(|(end, socket)| watch(&self.poll, socket, 2 * id + end).is_ok()) {
+                let handshake_ns = i64::try_from(self.spec.delay_ns.saturating_mul(2)).unwrap_or(i64::MAX);
+                let opens_ns = self.clock.now_ns().saturating_add(handshake_ns);
+                self.connections.insert(id, Connection::new(ends, opens_ns, window(self.spec)));
+                (0..2).for_each(|way| self.receive(id, way, true));
+            }
+        }
+    }
+
+    fn receive(&mut self, id: usize, way: usize, until_empty: bool) {
+        let (now_ns, due) = (self.clock.now_ns(), &mut self.due[way]);
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.receive(way, now_ns, until_empty, &mut self.paces[way], |due_ns| due.push_back((due_ns, id)));
+        }
+    }
+
+    fn let_go_due(&mut self) {
+        for way in 0..2 {
+            let now_ns = self.clock.now_ns();
+            while let Some(&(due_ns, id)) = self.due[way].front()
+                && due_ns <= now_ns
+            {
+                self.due[way].pop_front();
+                self.let_go(id, way, now_ns);
+            }
+        }
+    }
+
+    fn let_go(&mut self, id: usize, way: usize, now_ns: i64) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let (gone, waits) = connection.let_go(way, now_ns);
+        if connection.blocked[way] != gone.blocked {
+            connection.blocked[way] = gone.blocked;
+            let far = 1 - way;
+            // One that cannot be watched any more is closed, which its session sees.
+            if watch_room(&self.poll, &connection.ends[far], 2 * id + far, gone.blocked).is_err() {
+                self.connections.remove(&id);
+                return;
+            }
+        }
+        if connection.is_finished() {
+            self.connections.remove(&id);
+        } else if waits {
+            self.receive(id, way, true);
+        }
+        self.count(&gone);
+    }
+
+    fn count(&self, gone: &LetGo) {
+        self.shared.pieces.fetch_add(gone.pieces, Ordering::Relaxed);
+        self.shared.late_ns.fetch_add(gone.late_ns, Ordering::Relaxed);
+        self.shared.late_max_ns.fetch_max(gone.late_max_ns, Ordering::Relaxed);
+    }
+}
+
+/// Watches a socket for bytes.
+fn watch(poll: &Poll, socket: &Stream, token: usize) -> io::Result<()> {
+    let number = socket.as_fd().as_raw_fd();
+    poll.registry().register(&mut SourceFd(&number), Token(token), Interest::READABLE)
+}
+
+/// Watches it for room, too, or no more: room that nobody waits for would wake the thread for nothing.
+fn watch_room(poll: &Poll, socket: &Stream, token: usize, room: bool) -> io::Result<()> {
+    let number = socket.as_fd().as_raw_fd();
+    let interest = if room { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
+    poll.registry().reregister(&mut SourceFd(&number), Token(token), interest)
+}

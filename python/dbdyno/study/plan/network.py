@@ -1,0 +1,86 @@
+"""The line between the sessions and the server: `network = {delay = "5ms", rate = "100Mbit"}`.
+
+A delay is for one way, as `tc netem` has it: "5 ms away" is a round trip of 10 ms. A rate is for each way, and all
+sessions of an arm share it. Plans keep the words as they were written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.study.plan.durations import duration_ns
+from dbdyno.study.plan.keys import Key
+
+if TYPE_CHECKING:
+    from dbdyno.core_types import Line
+    from dbdyno.study.plan.file import _Reader
+
+DELAY, RATE = "delay", "rate"
+KEYS = (
+    Key(
+        DELAY,
+        "duration",
+        'held back each way: with "5ms" a round trip takes 10 ms longer; "0s" measures what the line itself costs',
+        '"5ms"',
+        low=0,
+        high=1,
+    ),
+    Key(
+        RATE,
+        "str",
+        "bits a second each way, shared by all sessions of the arm: a number and kbit, Mbit or Gbit,\n"
+        "from 8kbit to 100Gbit",
+        '"100Mbit"',
+    ),
+)
+_UNITS = {"kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9}
+_RATE_LEAST, _RATE_MOST = 8_000, 100 * 10**9
+
+
+def read(reader: _Reader, table: dict[str, Any], where: str, at: int) -> dict[str, str]:
+    """The table's words, checked; fails through the reader of the plan."""
+    reader.check(table, KEYS, where, at)
+    rate = table.get(RATE)
+    if rate is not None and rate_bit_per_s(rate) is None:
+        reader.fail(
+            f"rate must be a number and kbit, Mbit or Gbit, from 8kbit to 100Gbit, found {rate!r}",
+            where,
+            RATE,
+            at,
+            'write rate = "100Mbit"',
+        )
+    return {name: str(value) for name, value in table.items()}
+
+
+def rate_bit_per_s(text: str) -> int | None:
+    """Bits a second of '100Mbit'; `None` where it is no rate within the limits.
+
+    >>> rate_bit_per_s("1.5Mbit")
+    1500000
+    """
+    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*(kbit|Mbit|Gbit)\s*", text)
+    if match is None:
+        return None
+    rate = round(float(match[1]) * _UNITS[match[2]])
+    return rate if _RATE_LEAST <= rate <= _RATE_MOST else None
+
+
+def line(network: Mapping[str, str]) -> Line | None:
+    """What the load generator needs to make the line; `None` where there is none."""
+    if not network:
+        return None
+    delay_ns = duration_ns(network.get(DELAY, "0s")) or 0
+    return {"delay_ns": delay_ns, "rate_bit_per_s": rate_bit_per_s(network.get(RATE, ""))}
+
+
+def words(network: Mapping[str, str]) -> str:
+    """A line in words: '5ms each way, 100Mbit'; empty where there is none."""
+    parts = [f"{network[DELAY]} each way"] if DELAY in network else []
+    return ", ".join([*parts, *([network[RATE]] if RATE in network else [])])
+
+
+def differing(network: Mapping[str, str]) -> dict[str, str]:
+    """What an arm differs by, as its manifest says it: its sessions' line; the control connection goes by none."""
+    return {"network": words(network)} if network else {}

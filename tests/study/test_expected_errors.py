@@ -1,0 +1,90 @@
+"""Errors that a plan expects: how they are named, and that they are outcomes of the load and no failures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dbdyno.errors import PlanError
+from dbdyno.study.analysis.failed import Failures, differing
+from dbdyno.study.analysis.measures import ArmMeasures, Measures
+from dbdyno.study.plan.conditions import class_of, is_state, meaning, names, resolved, states
+from dbdyno.study.plan.file import parse_plan
+from dbdyno.study.plan.plan import plan_from_dict
+
+PLAN = """\
+title = "t"
+[workload]
+scripts = [{name = "s", text = "select 1;"}]
+expected_errors = %s
+[[arm]]
+name = "a"
+"""
+
+
+def expected(given: str) -> list[str]:
+    made = parse_plan(PLAN % given, Path("p.toml"))
+    assert plan_from_dict(made.to_dict()) == made
+    return made.workload.expected_errors
+
+
+def test_codes_and_names_are_taken_each_once():
+    assert expected('["23505", "P0001", "unique_violation", "Check_Violation"]') == ["23505", "P0001", "23514"]
+    assert expected('"raise_exception"') == ["P0001"]
+    assert expected('["45000", "U0001"]') == ["45000", "U0001"], "one's own are as good"
+    assert expected("[]") == []
+
+
+def test_a_name_of_several_states_stands_for_all_of_them():
+    assert resolved(["string_data_right_truncation"]) == (["01004", "22001"], None)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ('["unique_violatoin"]', "did you mean 'unique_violation'?"),
+        ('["2350"]', "write five characters such as 23505"),
+        ('["p0001"]', "neither the SQLSTATE of an error nor the name of a condition"),
+        ('["00000"]', "neither"),
+        ('["successful_completion"]', "neither"),
+        ("[23505]", "must be a string or a list of strings"),
+    ],
+)
+def test_what_is_neither_is_told_with_its_place(given: str, message: str):
+    with pytest.raises(PlanError) as caught:
+        expected(given)
+    assert message in str(caught.value)
+    assert "p.toml:4" in str(caught.value)
+
+
+def test_the_table_holds_states_and_names_of_one_form():
+    assert len(names()) > 250
+    assert all(is_state(state) for state in names())
+    assert all(name == name.lower() and name.isidentifier() for name in states())
+
+
+def test_a_state_has_a_meaning_and_a_class_where_an_engine_has_one():
+    assert (meaning("23505"), class_of("23505")) == ("unique violation", "integrity constraint violation")
+    assert (meaning("P0001"), class_of("P0001")) == ("raise exception", "plpgsql error")
+    assert (meaning("U0001"), class_of("U0001")) == ("", "")
+
+
+def measures(*transactions: int) -> Measures:
+    values = [{"transactions": np.array([float(count)]), "failed": np.array([0.0])} for count in transactions]
+    arms = [ArmMeasures(f"arm {at}", f"arm {at}", 1, [], [], own, number=at) for at, own in enumerate(values)]
+    return Measures(arms, [])
+
+
+def test_arms_with_other_shares_of_an_expected_error_are_told():
+    both = Failures([], [{}, {}], [{"23505": 500}, {"23505": 300, "P0001": 200}])
+    (found,) = differing(measures(1000, 1000), both, 0.02)
+    assert "30.0 % of arm 1's transactions ended in 23505, 50.0 % of arm 0's" in found["text"]
+    assert "20.0 % of arm 1's transactions ended in P0001, 0 % of arm 0's" in found["text"]
+
+
+def test_alike_shares_and_few_errors_are_not_told():
+    assert differing(measures(1000, 1000), Failures([], [{}, {}], [{"23505": 500}, {"23505": 505}]), 0.02) == []
+    assert differing(measures(10, 10), Failures([], [{}, {}], [{"23505": 1}, {}]), 0.02) == []
+    assert differing(measures(10, 10), Failures([], [{}, {}], [{}, {}]), 0.02) == []
