@@ -16,7 +16,7 @@ from target_help import eventually
 
 from dbdyno import _core
 from dbdyno.bench.clients import stream
-from dbdyno.bench.clients.builtin import BUILTIN, found
+from dbdyno.bench.clients.builtin import BUILTIN, found, installing
 from dbdyno.bench.clients.job import Job, is_query
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.clients.process import ClientError, ClientLostError, ClientProcess, Stopped
@@ -280,6 +280,7 @@ def test_a_client_that_is_not_there_is_refused_with_what_to_do(monkeypatch: pyte
     with pytest.raises(PlanError, match="the client jdbc cannot run") as caught:
         found("jdbc", tmp_path, "arm 'a'")
     assert "make setup-clients" in str(caught.value.next_step)
+    assert installing(BUILTIN["polars"]).startswith("make setup-clients, or pip install polars adbc_driver_postgresql")
 
 
 def test_a_program_is_never_taken_from_the_current_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -13,7 +13,7 @@ from dbdyno.cli.output import format_options, show_rows
 @format_options
 def command(form: str | None, output: Path | None) -> None:
     """The built-in clients, which of them are installed, and what installs the others."""
-    from dbdyno.bench.clients.builtin import BUILTIN, INSTALL
+    from dbdyno.bench.clients.builtin import BUILTIN, installing
 
     rows = []
     for client in BUILTIN.values():
@@ -23,7 +23,7 @@ def command(form: str | None, output: Path | None) -> None:
                 "client": client.name,
                 "installed": "no" if gone else "yes",
                 "what": client.what,
-                "next": f"{gone}: {INSTALL}" if gone else "",
+                "next": f"{gone}: {installing(client)}" if gone else "",
             }
         )
     show_rows(rows, form, output, title="clients")

@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 
 from dbdyno.bench.clients import stream
-from dbdyno.bench.clients.harness import Job, Seat, Serving, Statement, clock_ns, serve_with
+from dbdyno.bench.clients.harness import FLUSH_NS, Job, Seat, Serving, Statement, clock_ns, serve_with
 from dbdyno.bench.clients.stream import LAYOUT, MARK
 
 
@@ -131,11 +131,16 @@ class AsyncServing(Serving):
     async def turn_of(self, seat: Seat, number: int, until_ns: int | None, most: int | None) -> int:
         """One session's part of a slice."""
         rows: list[bytes] = []
-        now, count = clock_ns(), 0
+        now = flushed = clock_ns()
+        count = 0
         while now < until_ns if until_ns is not None else count < (most or 0):
             script, steps = seat.next()
             count += 1
             now = await self.transaction_of(seat, number, script, steps, now, rows)
+            if now - flushed > FLUSH_NS:
+                self.flush(rows)
+                rows, flushed = [], clock_ns()
+                now = flushed
         self.flush(rows)
         return count
 

@@ -37,8 +37,15 @@ class Builtin:
     started: Callable[[], Started]
     frames: bool = False
     """Each row becomes part of a data frame; else rows are taken one by one."""
+    packages: tuple[str, ...] = ()
+    """Python packages that it needs."""
     libpq: bool = False
     """It connects by libpq, so it honours every option of a connection string."""
+
+
+def installing(client: Builtin) -> str:
+    """What installs a client: in a clone, or beside a wheel."""
+    return f"{INSTALL}, or pip install {' '.join(client.packages)}" if client.packages else INSTALL
 
 
 def place() -> Path:
@@ -57,7 +64,7 @@ def _python(
     def started() -> Started:
         return Started(python_command(f"dbdyno.bench.clients.{module}", *words), python_environment())
 
-    return Builtin(name, what, missing, started, frames, libpq)
+    return Builtin(name, what, missing, started, frames, tuple(packages), libpq)
 
 
 def _jar() -> Path | None:
@@ -145,7 +152,9 @@ def found(client: str | Sequence[str], folder: Path, where: str) -> Started:
             next_step=f"one of {', '.join(BUILTIN)}, or a command as a list of words; `dbdyno client list` shows them",
         )
     if (gone := row.missing()) is not None:
-        raise PlanError(f"the client {client} cannot run: {gone}", where=where, next_step=f"install it: {INSTALL}")
+        raise PlanError(
+            f"the client {client} cannot run: {gone}", where=where, next_step=f"install it: {installing(row)}"
+        )
     return row.started()
 
 
