@@ -17,7 +17,9 @@ import pytest
 from mariadb_lab import MariaLab
 
 from dbdyno import _core
+from dbdyno.bench.mariadb.address import address
 from dbdyno.bench.mariadb.claim import LOCK
+from dbdyno.bench.mariadb.global_settings import refuse_left
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.settings import classify
@@ -177,7 +179,7 @@ def test_what_a_killed_run_left_is_not_taken_for_what_was_before(
         assert "SET GLOBAL innodb_flush_log_at_trx_commit = 1" in done.stderr
     finally:
         asked_nothing(server, "set global innodb_flush_log_at_trx_commit = 1")
-    lab.run()
+    refuse_left(target)
     assert not list(owed_apart.glob("*.json"))
 
 
@@ -375,8 +377,9 @@ def test_a_file_of_options_says_who_enters(lab: MariaLab, server: MariaServer) -
     asked_nothing(server, "create user filed@localhost identified by 'plain'")
     asked_nothing(server, "grant all on test.* to filed@localhost")
     file.write_text(file.read_text().replace("weak", "filed").replace(f"'{SECRET[:5]}'", "plain"))
-    lab.run()
-    assert lab.manifest()["arms"][0]["target"] == f"mariadb://filed@127.0.0.1:{server.port}/test"
+    target = MariaDB.open(lab.dsn)
+    assert target.safe_dsn == f"mariadb://filed@127.0.0.1:{server.port}/test"
+    assert target.load_connection("x")["password"] == "plain"
 
 
 def test_a_plan_from_elsewhere_says_what_it_would_do() -> None:
@@ -388,3 +391,10 @@ def test_a_plan_from_elsewhere_says_what_it_would_do() -> None:
     told = MariaDBBench.orders(Plan("p", [arm], work, dsn="mariadb://db/x"), None)
     assert told[:2] == ["connects to mariadb://db/x", "sets sync_binlog = 1 (a)"]
     assert {"sends create table t (v int)", "sends select 1;", "sends flush tables", "sends drop table t"} <= set(told)
+
+
+@pytest.mark.parametrize("password", ["12?S3cr3t=1", "12/S3cr3t", "12#S3cr3t", "S3cr3t/", "12?S3cr3t"])
+def test_a_password_that_was_not_quoted_is_not_told(password: str) -> None:
+    with pytest.raises(TargetError, match="a sign of the password is not quoted") as refused:
+        address(f"mariadb://scott:{password}@db/shop")
+    assert "S3cr3t" not in f"{refused.value}"

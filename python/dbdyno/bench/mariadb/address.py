@@ -42,8 +42,10 @@ def address(dsn: str, failure: type[Error] = TargetError) -> Address:
     try:
         parts = urlsplit(dsn)
         port = parts.port
+        if parts.fragment or "@" in parts.path + parts.query:
+            raise ValueError("an at sign behind the host")
     except ValueError as error:
-        # The reason quotes what it could not read, which may be a part of the password.
+        # What could not be read is not quoted: it may be a part of the password.
         message = "the connection string cannot be read: its port is no number, or a sign of the password is not quoted"
         raise failure(message, next_step=f"{_EXAMPLE}; the password in MYSQL_PWD") from error
     given: dict[str, Any] = {"host": parts.hostname or "localhost", "port": port or PORT}
