@@ -104,7 +104,9 @@ parameters = {errors = 0.5}
 
 
 def on_mock(folder: Path, rest: str, codes: str, *command: str) -> subprocess.CompletedProcess[str]:
-    text = mock_plan(rest + '[verdict]\naccept = ["work"]\n').replace('kind = "mock"', f'kind = "mock"\nexpected_errors = {codes}')
+    text = mock_plan(rest + '[verdict]\naccept = ["work"]\n').replace(
+        'kind = "mock"', f'kind = "mock"\nexpected_errors = {codes}'
+    )
     (folder / "p.toml").write_text(text)
     return dbdyno(*command, "p.toml", "--seed", "3", cwd=folder)
 
