@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from mock_plans import mock_plan
 
+from command_line import dbdyno
 from dbdyno.errors import PlanError
 from dbdyno.study.analysis.failed import Failures, differing
 from dbdyno.study.analysis.measures import ArmMeasures, Measures
@@ -88,3 +92,45 @@ def test_alike_shares_and_few_errors_are_not_told():
     assert differing(measures(1000, 1000), Failures([], [{}, {}], [{"23505": 500}, {"23505": 505}]), 0.02) == []
     assert differing(measures(10, 10), Failures([], [{}, {}], [{"23505": 1}, {}]), 0.02) == []
     assert differing(measures(10, 10), Failures([], [{}, {}], [{}, {}]), 0.02) == []
+
+
+ONE_FAILS = """\
+[[arm]]
+name = "base"
+[[arm]]
+name = "refuses"
+parameters = {errors = 0.5}
+"""
+
+
+def on_mock(folder: Path, rest: str, codes: str, *command: str) -> subprocess.CompletedProcess[str]:
+    text = mock_plan(rest + '[verdict]\naccept = ["work"]\n').replace(
+        'kind = "mock"', f'kind = "mock"\nexpected_errors = {codes}'
+    )
+    (folder / "p.toml").write_text(text)
+    return dbdyno(*command, "p.toml", "--seed", "3", cwd=folder)
+
+
+@pytest.mark.parametrize(("codes", "expected"), [('["serialization_failure"]', True), ('["23505"]', False)])
+def test_an_expected_error_counts_in_every_number_of_its_arm(tmp_path: Path, codes: str, expected: bool):
+    done = on_mock(tmp_path, ONE_FAILS, codes, "run")
+    (run,) = (tmp_path / "runs").iterdir()
+    model = json.loads((run / "analysis.json").read_text())
+    base, refuses = model["arms"]
+    assert (model["verdict"]["decision"] == "no verdict") is not expected
+    assert (refuses["errors"] == 0) is expected
+    assert (refuses["ops"] > 0.9 * base["ops"]) is expected
+    assert ("Expected errors" in done.stdout) is expected
+    (row,) = model["errors"]
+    assert (row["sqlstate"], row["expected"]) == ("40001", expected)
+    assert refuses.get("expected_codes", {}) == ({"40001": row["failed"]} if expected else {})
+    assert [warning["code"] for warning in model["warnings"]].count("expected errors") == int(expected)
+
+
+def test_a_race_does_not_drop_an_arm_for_an_expected_error(tmp_path: Path):
+    quick = '{name = "2", parameters = {mean_us = 500, errors = 0.5}}'
+    levels = f'[[factor]]\nname = "memory"\nlevels = [{{name = "1"}}, {quick}]\n'
+    done = on_mock(tmp_path, levels, '["40001"]', "tune")
+    assert done.returncode == 0, done.stderr
+    assert "2 is best of 2" in done.stdout or "2 is ahead of 2" in done.stdout
+    assert "left: it failed" not in done.stdout

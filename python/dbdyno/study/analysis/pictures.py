@@ -95,7 +95,7 @@ def _block_quantiles(arm: ArmMeasures) -> Any:
     import numpy as np
 
     table = np.full((len(arm.parts), len(BLOCK_GRID)), np.nan)
-    for row in summaries([[part] for part in arm.parts], BLOCK_GRID, arm.operation):
+    for row in summaries([[part] for part in arm.parts], BLOCK_GRID, arm.operation, arm.expected):
         if row["arm"] == arm.name and row["count"]:
             table[row["group"]] = row["quantiles_ns"]
     return table

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.stats.metrics import metric_named
 from dbdyno.stats.sequential import Apart, Race
-from dbdyno.study.analysis.measures import QUANTILES, operation_of, part_of, summaries, throughput
+from dbdyno.study.analysis.measures import QUANTILES, expected_of, operation_of, part_of, summaries, throughput
 from dbdyno.study.run.runner import Runner
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _rows(run: Run, index: int) -> Iterator[tuple[int, dict[str, Any]]]:
     """The summary of each arm in a block."""
     block = next(block for block in run.blocks() if block.index == index)
     names = [arm["name"] for arm in run.manifest["arms"]]
-    for row in summaries([[part_of(run, block)]], list(QUANTILES.values()), operation_of(run)):
+    for row in summaries([[part_of(run, block)]], list(QUANTILES.values()), operation_of(run), expected_of(run)):
         if row["arm"] in names:
             yield names.index(row["arm"]), row
 
