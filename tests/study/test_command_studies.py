@@ -146,11 +146,11 @@ def test_quick_full_and_what_is_set_by_hand():
     quick, usual, full = (study.plan({}, **how) for how in ({"quick": True}, {}, {"full": True}))
     assert [plan.workload.files["source"] for plan in (quick, usual, full)] == [
         "c-project 2",
-        "c-project 6",
-        "c-project 60",
+        "c-project 4",
+        "c-project 16",
     ]
     assert quick.schedule.blocks < usual.schedule.blocks == full.schedule.blocks / 3
-    assert study.plan({"sources": "4"}, full=True).workload.files["source"] == "c-project 4"
+    assert study.plan({"sources": "5"}, full=True).workload.files["source"] == "c-project 5"
     assert doubling(5) == "1,2,4,5"
 
 

@@ -3,7 +3,7 @@
 They are the same wherever and whenever they are made, so that runs on two machines work on the same bytes:
 
     text SIZE      English-like words drawn from a fixed vocabulary; zstd -3 makes about a fifth of it
-    c-project N    N C files of some 300 lines with a Makefile: `make -C DIR OUT=DIR2` compiles into DIR2, a path in it
+    c-project N    N C files of some 100 lines with a Makefile: `make -C DIR OUT=DIR2` compiles into DIR2, a path in it
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SIZE = re.compile(r"(\d{1,6}) ?(KiB|MiB|GiB)")
 _UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _TEXT_MOST = 64 << 30
 _SOURCES_MOST = 10_000
-_FUNCTIONS = 40
+_FUNCTIONS = 10
 _LETTERS = "eeeettaaooiinnsshhrrddlucmfwypvbgk"
 
 _MAKEFILE = """\

@@ -37,9 +37,9 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
             command=MAKE + " -j{jobs}", prepare=MAKE + " clean", files={"source": f"c-project {sources}"}
         ),
         schedule=Schedule(
-            blocks=2 if quick else 10,
+            blocks=2 if quick else 8,
             warmup_blocks=0 if quick else 1,
-            turn_transactions=4 if quick else 8,
+            turn_transactions=4,
             settle_ns=0,
         ),
         judge=Judge(headline="throughput", threshold=0.05),
@@ -59,7 +59,7 @@ STUDY = Study(
     factors=(
         Factor("jobs", "jobs within a build (make -j); auto: 1, 2, 4, ... to twice the cores", "auto", quick="1,2"),
         Factor("builds", "builds at once; auto: likewise", "auto", quick="1,2"),
-        Factor("sources", "C files of the project", "6", full="60", quick="2"),
+        Factor("sources", "C files of the project", "4", full="16", quick="2"),
     ),
     make=_plan,
     target=COMMANDS,
