@@ -69,7 +69,7 @@ def test_the_suffix_of_a_file_names_its_form(tmp_path: Path):
     dbdyno("compare", "last", "-o", "again.md", cwd=tmp_path)
     assert (tmp_path / "again.md").read_text() == (tmp_path / "verdict.md").read_text()
     assert ET.parse(tmp_path / "verdict.xml").getroot().get("failures") == "0"
-    assert "write to one of .txt, .csv, .json, .jsonl, .html, .md, .xml" in (
+    assert "write to one of .txt, .csv, .json, .jsonl, .arrow, .html, .md, .xml" in (
         dbdyno("compare", "last", "-o", "x.pdf", cwd=tmp_path).stderr
     )
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class MariaDBBench:
     """The servers of a plan's arms."""
 
-    traits = Traits(grows=True, warms_up_again=True)
+    traits = Traits(grows=True, warms_up_again=True, lines=True)
 
     def __init__(self, plan: Plan, around: Circumstances) -> None:
         self.around = around
