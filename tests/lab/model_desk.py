@@ -51,7 +51,9 @@ class Desk:
         return "p.toml"
 
     def run(self, at: int = -1) -> Path:
-        return sorted((self.folder / "runs").iterdir())[at]
+        # Two runs of one second have names in no order.
+        runs = (self.folder / "runs").iterdir()
+        return sorted(runs, key=lambda run: (run / "manifest.json").stat().st_mtime_ns)[at]
 
     def sql(self, query: str, run: str = "last") -> list[dict[str, object]]:
         found: list[dict[str, object]] = json.loads(self("sql", query, "--run", run, "--format", "json").stdout)

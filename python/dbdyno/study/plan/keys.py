@@ -280,7 +280,7 @@ ARM = (
     Key("cold", "bool", "its turns begin with its embedded server restarted and nothing of its data in memory", None),
     Key("command", "str", "another command than the workload's", None),
     Key("warmup_transactions", "int", "on a model: other warm-up transactions", None, low=0, high=1_000_000_000),
-    Key("network", "network", "another line; what it does not say is that of [load]", '{delay = "5ms"}'),
+    Key("network", "network", 'another line, such as {delay = "5ms"}; what it does not say is that of [load]', None),
     Key("server", "server", "a server of its own that dbdyno starts, such as another version or build", None),
 )
 
