@@ -28,6 +28,7 @@ settings = {innodb_flush_log_at_trx_commit = "0"}
 
 
 @needs_server
+@pytest.mark.soak
 def test_a_log_that_is_flushed_once_a_second_commits_faster(tmp_path: Path) -> None:
     lab = MariaLab(tmp_path, "mariadb", "dbdyno_lab.t")
     work = """[workload]

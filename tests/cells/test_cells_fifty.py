@@ -180,6 +180,7 @@ def test_watch_has_the_differences_of_the_good_ones(rack: Rack):
         assert host in found.stdout
 
 
+@pytest.mark.soak
 def test_record_keeps_what_the_good_ones_said_and_why_the_others_did_not(rack: Rack, tmp_path: Path):
     out = tmp_path / "rec"
     found = rack.asked(record, "--every", "9s", "--for", "9s", "--out", str(out))

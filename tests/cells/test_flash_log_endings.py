@@ -28,6 +28,7 @@ from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.run.execute import start
 
 
+@pytest.mark.soak
 def test_a_cell_that_collects_nothing_anew_costs_its_own_column(rig: Rig, tmp_path: Path):
     samples = rig.cells[1].rack.samples
     told: list[str] = []
@@ -197,6 +198,7 @@ def test_a_cell_that_hangs_on_the_plan_is_put_back_when_it_answers_again(
     assert rig.plans == before
 
 
+@pytest.mark.soak
 def test_half_a_listing_costs_its_own_column(rig: Rig, tmp_path: Path):
     real = rig.cells[0].answer
     whole: list[int] = []

@@ -209,6 +209,7 @@ def test_what_is_no_cut_run_on_cells_is_refused_in_words(rig: Rig, tmp_path: Pat
     refuse_cut(runs, found)
 
 
+@pytest.mark.soak
 def test_what_restoring_needs_is_on_disk_before_the_first_plan_is_changed(
     rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -35,6 +35,7 @@ def test_a_run_switches_every_cell_reads_it_and_puts_it_back(rig: Rig, tmp_path:
     assert {row["metric"] for row in model["metrics"]} == {"redo_write", "redo_rate", "disk_write"}
 
 
+@pytest.mark.soak
 def test_a_turn_is_between_two_collections_after_the_switch(rig: Rig, tmp_path: Path):
     from dbdyno.evidence.query import connect
 
@@ -53,6 +54,7 @@ def test_a_turn_is_between_two_collections_after_the_switch(rig: Rig, tmp_path: 
     assert {grown for (grown,) in raced} == {0}
 
 
+@pytest.mark.soak
 def test_nothing_else_of_a_plan_is_touched(rig: Rig, tmp_path: Path):
     rig.cells[0].answer("alter iormplan objective=auto")
     seen: set[tuple[str, ...]] = set()

@@ -125,6 +125,7 @@ def test_resume_runs_what_is_missing_and_no_more(lab):
     assert "complete" in lab("run", "--resume", "last", code=2).stderr
 
 
+@pytest.mark.soak
 def test_killed_at_any_instant_the_evidence_is_readable(lab):
     """Kills with SIGKILL at random instants, half of them from the start on, half after the first block; after each,
     all whole blocks are read."""

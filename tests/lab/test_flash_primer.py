@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 
+import pytest
 from model_desk import Desk
 
 from dbdyno.study.library.flash_primer import STUDY
 
 
+@pytest.mark.soak
 def test_a_used_card_is_slower_and_less_so_with_more_spare_flash(desk: Desk) -> None:
     desk("run", "flash-primer", "--quick", "--seed", "3", "--set", "spare=0.07,0.28,0.5")
     arms = json.loads((desk.run() / "analysis.json").read_text())["arms"]

@@ -66,6 +66,7 @@ def test_a_statement_size_that_does_not_divide_the_rows_is_refused(lab):
     assert "statements of 3 rows do not make 1000 rows" in done.stderr
 
 
+@pytest.mark.soak
 def test_checksums_are_those_of_the_servers(lab):
     model = ran(lab, "checksum", "--quick", "--blocks", "2", "--set", "rows=2000", "--set", "load=scan")
     assert [arm["changes"].get("initdb") for arm in model["arms"]] == [None, "--data-checksums"]
@@ -73,6 +74,7 @@ def test_checksums_are_those_of_the_servers(lab):
     assert any("CPU of a transaction with checksums on" in sentence for sentence in model["verdict"]["sentences"])
 
 
+@pytest.mark.soak
 def test_pages_outside_of_shared_buffers_are_read_by_calls_and_cold_ones_from_the_storage(lab):
     sizes = ("--set", "rows=20000", "--set", "load=scan", "--set", "shared_buffers=1MB")
     model = ran(lab, "buffer-cache", "--quick", "--blocks", "2", "--set", "begin=hot,cold", *sizes)
@@ -126,6 +128,7 @@ def test_a_batch_that_the_processes_do_not_divide_is_refused():
     assert "at least 800 rows" in str(error.value.next_step)
 
 
+@pytest.mark.soak
 def test_a_sort_without_memory_writes_temporary_files_where_its_server_is(lab, tmp_path: Path):
     words = ("--set", "place=/var/tmp", "--set", "rows=20000", "--set", "work_mem=64kB,64MB")
     model = ran(lab, "temp-device", "--quick", "--blocks", "2", *words)

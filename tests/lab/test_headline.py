@@ -170,6 +170,7 @@ class TestTimeline:
 
 
 @pytest.mark.parametrize("who", ["server", "runner"])
+@pytest.mark.soak
 def test_a_stall_of_a_live_run_is_named_by_a_gate(lab, dsn, who):
     """The server's sessions, or the load generator, stand still for two seconds of a block of three."""
     plan = lab.folder / lab.plan(TWO_ARMS, blocks=2)

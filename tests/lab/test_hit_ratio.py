@@ -33,6 +33,7 @@ def test_the_study_runs_to_a_verdict_over_statements(lab, extension):
     assert (run / "report.html").read_text().count('id="correlation"') == 1
 
 
+@pytest.mark.soak
 def test_calls_and_time_are_those_of_the_blocks_that_count(lab, extension):
     """The engine's count of calls is that of our own evidence, statement by statement."""
     lab("run", "hit-ratio", "--quick", "--blocks", "2")

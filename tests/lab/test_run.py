@@ -154,6 +154,7 @@ def test_built_in_workloads_run_and_leave_nothing(lab, dsn, name):
         assert row == (0,)
 
 
+@pytest.mark.soak
 def test_redo_size_measures_redo_from_the_log_position(lab, dsn):
     lab(
         "run",

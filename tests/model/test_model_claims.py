@@ -103,6 +103,7 @@ def test_the_figures_come_from_runs_and_a_seed_gives_them_again():
     assert one["claims"][0]["parts"] != other["claims"][0]["parts"]
 
 
+@pytest.mark.soak
 def test_shares_are_measured_with_two_databases():
     (claim,) = hold(["N15"], replications=2)["claims"]
     share, wait, light, none = (part["value"] for part in claim["parts"])

@@ -82,6 +82,7 @@ def test_planted_teeth_of_one_mib_are_found(curve: Callable[[Array], Array], lev
 
 @pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("curve", [constant, line, hinge])
+@pytest.mark.soak
 def test_other_curves_are_called_a_sawtooth_in_five_of_a_hundred_at_most(
     curve: Callable[[Array], Array], count: int
 ) -> None:

@@ -64,6 +64,7 @@ def test_equal_arms_are_called_different_no_more_often_than_stated(noise: Noise,
     [(Noise(fast=0.6), 21), (Noise(fast=0.6, drift=0.3), 22)],
     ids=["steady", "drifting"],
 )
+@pytest.mark.soak
 def test_five_percent_is_seen_as_often_as_blocks_needed_says(noise: Noise, seed: int) -> None:
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)
