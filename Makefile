@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CARGO ?= cargo
 WORKERS ?= 3
+RERUNS ?= 1
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTHON_FILES := python packages tests benches
 CORE := python/dbdyno/_core.abi3.so
@@ -71,10 +72,10 @@ test-rust:
 	$(CARGO) test --profile bench --quiet --workspace --tests --example evaluate
 	$(CARGO) test --profile bench --quiet --workspace --doc
 
-# Each worker has servers of its own, and takes from the others
-# when it is done.
+# Each worker has servers of its own, and takes from the others when it is done. A test that a busy machine failed is run
+# once more and named at the end: one that is named there often is a test to mend.
 test-python:
-	$(BIN)/python -m pytest -p no:cacheprovider -n $(WORKERS) --dist worksteal tests
+	$(BIN)/python -m pytest -p no:cacheprovider -n $(WORKERS) --dist worksteal --reruns $(RERUNS) -rR tests
 
 matrix: setup $(VENV)/dev  ## the snapshot tests on PostgreSQL 12 to 18, binaries through Maven
 	tools/matrix
