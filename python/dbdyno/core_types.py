@@ -17,6 +17,7 @@ class Script(TypedDict):
     name: str
     text: str
     weight: NotRequired[int]
+    expected_errors: NotRequired[Sequence[str]]
 
 
 class Line(TypedDict):

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import certificates
 import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from target_help import KINDS, binaries_of
 
+from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
+from mariadb_server import MariaServer
+
+MARIA_SECRET = "gehei mß@/#1"
 
 
 @pytest.fixture(params=KINDS, scope="session")
@@ -58,3 +64,29 @@ def open_folder() -> Iterator[Path]:
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def authority() -> certificates.Signer:
+    return certificates.make("authority", authority=True)
+
+
+@pytest.fixture(scope="session")
+def maria(tmp_path_factory: pytest.TempPathFactory, authority: certificates.Signer) -> Iterator[MariaServer]:
+    """A server with a certificate, a table space of its own for tests, and users."""
+    own = certificates.make("localhost", authority, key="rsa")
+    running = MariaServer()
+    files = {"ca": authority.pem(), "cert": own.pem(), "key": own.key_pem()}
+    with contextlib.closing(running):
+        running.create()
+        for name, content in files.items():
+            path = running.folder / f"{name}.pem"
+            path.write_bytes(content)
+            os.chown(path, running.account.uid, running.account.gid)
+        running.options = tuple(f"--ssl-{name}={running.folder}/{name}.pem" for name in files)
+        running.start()
+        with contextlib.closing(running.connect()) as connection:
+            rows(connection, "create database if not exists test")
+            rows(connection, "create user weak@localhost identified by %s", [MARIA_SECRET])
+            rows(connection, "grant all on test.* to weak@localhost")
+        yield running

@@ -60,6 +60,12 @@ overhead_blocks = 0
         assert "Traceback" not in done.stderr
         return done
 
+    def command(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        """Runs a command that takes the server as its target."""
+        done = dbdyno(*words, "--target", self.dsn, cwd=self.folder, NO_COLOR="1")
+        assert done.returncode == code, f"{done.stdout}\n{done.stderr}"
+        return done
+
     @property
     def last(self) -> Path:
         """The last run's folder."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -19,7 +17,6 @@ from mariadb_lab import MariaLab
 from dbdyno import _core
 from dbdyno.bench.mariadb.address import address
 from dbdyno.bench.mariadb.claim import LOCK
-from dbdyno.bench.mariadb.global_settings import refuse_left
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.settings import classify
@@ -33,30 +30,9 @@ FLUSH = '[[arm]]\nname = "a"\n[[arm]]\nname = "b"\nsettings = {innodb_flush_log_
 ONE = '[[arm]]\nname = "a"\n'
 
 
-@pytest.fixture(scope="module")
-def authority() -> certificates.Signer:
-    return certificates.make("authority", authority=True)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, authority: certificates.Signer) -> Iterator[MariaServer]:
-    """A server with a certificate, a table space of its own for tests, and users."""
-    own = certificates.make("localhost", authority, key="rsa")
-    running = MariaServer()
-    files = {"ca": authority.pem(), "cert": own.pem(), "key": own.key_pem()}
-    with contextlib.closing(running):
-        running.create()
-        for name, content in files.items():
-            path = running.folder / f"{name}.pem"
-            path.write_bytes(content)
-            os.chown(path, running.account.uid, running.account.gid)
-        running.options = tuple(f"--ssl-{name}={running.folder}/{name}.pem" for name in files)
-        running.start()
-        with contextlib.closing(running.connect()) as connection:
-            rows(connection, "create database if not exists test")
-            rows(connection, "create user weak@localhost identified by %s", [SECRET])
-            rows(connection, "grant all on test.* to weak@localhost")
-        yield running
+@pytest.fixture
+def server(maria: MariaServer) -> MariaServer:
+    return maria
 
 
 @pytest.fixture
@@ -156,31 +132,6 @@ def test_two_runs_never_alter_one_servers_settings_at_once(lab: MariaLab, server
         done = lab.run(code=2)
     assert "another dbdyno run alters settings of this server (session" in done.stderr
     assert flush_now(server) == "1"
-
-
-def test_what_a_killed_run_left_is_not_taken_for_what_was_before(
-    lab: MariaLab, server: MariaServer, owed_apart: Path
-) -> None:
-    from dbdyno.bench.postgres import owed
-
-    target = MariaDB.open(server.dsn)
-    with contextlib.closing(target.connect()) as connection:
-        identity = target.identity(connection)
-        kept = {"innodb_flush_log_at_trx_commit": owed.Kept("1", "1", ("0",))}
-        path = owed.write_new(owed.begun(server.dsn, identity, kept, "gone"))
-        record = owed.read(path)
-        assert record is not None
-        owed.write(path, owed.from_json({**owed.to_json(record), "runner": {}}))
-        rows(connection, "set global innodb_flush_log_at_trx_commit = 0")
-    try:
-        lab.plan(FLUSH, target="alter_system = true")
-        done = lab.run(code=2)
-        assert "was killed and left innodb_flush_log_at_trx_commit = 0 (it was 1)" in done.stderr
-        assert "SET GLOBAL innodb_flush_log_at_trx_commit = 1" in done.stderr
-    finally:
-        asked_nothing(server, "set global innodb_flush_log_at_trx_commit = 1")
-    refuse_left(target)
-    assert not list(owed_apart.glob("*.json"))
 
 
 def asked_nothing(server: MariaServer, sql: str) -> None:
@@ -303,7 +254,12 @@ def test_a_signed_login_is_answered(server: MariaServer) -> None:
     ("body", "code", "words"),
     [
         ("signal sqlstate '45000' set message_text = 'client hunter is broke'", "45000", "ERROR 1644: (a message of"),
-        ("insert into test.keyed values (1)", "23000", "ERROR 1062: Duplicate entry"),
+        (
+            "signal sqlstate '23000' set mysql_errno = 1062, message_text = 'hunter'",
+            "23000",
+            "ERROR 1062: (a message of",
+        ),
+        ("insert into test.keyed values (1)", "23000", "ERROR 1062: Duplicate entry '…' for key …"),
         ("select nothing from nowhere", "42S02", "ERROR 1146: Table '…"),
     ],
 )

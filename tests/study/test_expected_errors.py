@@ -38,7 +38,26 @@ def test_codes_and_names_are_taken_each_once():
     assert expected('["23505", "P0001", "unique_violation", "Check_Violation"]') == ["23505", "P0001", "23514"]
     assert expected('"raise_exception"') == ["P0001"]
     assert expected('["45000", "U0001"]') == ["45000", "U0001"], "one's own are as good"
+    assert expected('["ER_DUP_ENTRY", "er_lock_deadlock", "1062"]') == ["1062", "1213"], "MariaDB's go by number"
     assert expected("[]") == []
+
+
+def test_a_script_has_its_own_beside_those_of_the_workload():
+    script = 'scripts = [{name = "s", text = "select 1;", expected_errors = ["45000", "unique_violation"]}]'
+    text = PLAN.replace('scripts = [{name = "s", text = "select 1;"}]', script)
+    made = parse_plan(text % '["23505"]', Path("p.toml"))
+    assert plan_from_dict(made.to_dict()) == made
+    assert (made.workload.expected_errors, made.workload.scripts[0].expected_errors) == (["23505"], ["45000", "23505"])
+    with pytest.raises(PlanError, match="neither the SQLSTATE"):
+        parse_plan(text.replace("45000", "x500") % "[]", Path("p.toml"))
+
+
+def test_where_nothing_fails_nothing_can_be_expected(tmp_path: Path):
+    text = PLAN.replace('scripts = [{name = "s", text = "select 1;"}]', 'kind = "commit-loop"') % '["23505"]'
+    (tmp_path / "p.toml").write_text(text)
+    done = dbdyno("run", "p.toml", "--target", "model:one-disk", "--dry-run", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "expected_errors" in done.stderr and "never ends in an error" in done.stderr
 
 
 def test_a_name_of_several_states_stands_for_all_of_them():

@@ -84,10 +84,29 @@ pub struct Call {
     pub statement: u16,
     /// What it was.
     pub kind: CallKind,
-    /// 0 = no error, else 1 + index into the error codes of the part.
+    /// 0 = no error, else 1 + index into the failures of the part.
     pub error: u8,
     /// How often it was tried (1 = at the first go).
     pub tries: u8,
+}
+
+/// How an operation failed: what [`Call::error`] counts from 1.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failure {
+    /// SQLSTATE, or what the bench has in its place.
+    pub code: String,
+    /// The engine's own number of the error, where it has one.
+    pub vendor: Option<u16>,
+    /// What the engine says, without values of rows.
+    pub message: Option<String>,
+    /// Whether the plan calls it an outcome; `None` where whoever wrote it does not know.
+    pub expected: Option<bool>,
+}
+
+impl From<String> for Failure {
+    fn from(code: String) -> Self {
+        Self { code, ..Self::default() }
+    }
 }
 
 impl Call {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use arrow_array::types::{UInt8Type, UInt16Type};
 use arrow_array::{
-    ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt8Array, UInt16Array, UInt32Array,
+    Array, ArrayRef, BooleanArray, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt8Array, UInt16Array,
+    UInt32Array, new_null_array,
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::part::Part;
-use crate::{Call, CallKind, EvidenceError, NONE};
+use crate::{Call, CallKind, EvidenceError, Failure, NONE};
 
 /// Rows turned into columns at a time.
 const BATCH_ROWS: usize = 1 << 16;
@@ -40,10 +41,10 @@ impl CallsWriter {
         })
     }
 
-    /// Appends calls; `errors` are the codes that [`Call::error`] counts from 1.
-    pub fn push(&mut self, calls: &[Call], errors: &[String]) -> Result<(), EvidenceError> {
+    /// Appends calls; `failures` are what [`Call::error`] counts from 1.
+    pub fn push(&mut self, calls: &[Call], failures: &[Failure]) -> Result<(), EvidenceError> {
         for chunk in calls.chunks(BATCH_ROWS) {
-            let batch = self.batch(chunk, errors)?;
+            let batch = self.batch(chunk, failures)?;
             self.part.write(&batch)?;
         }
         Ok(())
@@ -54,16 +55,13 @@ impl CallsWriter {
         self.part.finish()
     }
 
-    fn batch(&self, calls: &[Call], errors: &[String]) -> Result<RecordBatch, EvidenceError> {
+    fn batch(&self, calls: &[Call], failures: &[Failure]) -> Result<RecordBatch, EvidenceError> {
         let names = |key: fn(&Call) -> u16, values: &Arc<StringArray>| -> Result<ArrayRef, _> {
             let keys = UInt16Array::from_iter_values(calls.iter().map(key));
             dictionary16(keys, values)
         };
         let kinds = UInt8Array::from_iter_values(calls.iter().map(|c| c.kind as u8));
-        // Not a dictionary: one without any word takes the Parquet reader's slow road.
-        let code = |call: &Call| Some(errors.get(usize::from(call.error.checked_sub(1)?))?.as_str());
-        let codes: StringArray = calls.iter().map(code).collect();
-        let columns: Vec<ArrayRef> = vec![
+        let mut columns: Vec<ArrayRef> = vec![
             names(|c| c.arm, &self.arms)?,
             Arc::new(UInt32Array::from_iter_values(calls.iter().map(|c| c.block))),
             Arc::new(UInt32Array::from_iter_values(calls.iter().map(|c| c.slice))),
@@ -76,11 +74,28 @@ impl CallsWriter {
             optional(calls, |c| c.rows),
             optional(calls, |c| c.redo_bytes),
             optional(calls, |c| c.unflushed_bytes),
-            Arc::new(codes),
-            Arc::new(UInt8Array::from_iter_values(calls.iter().map(|c| c.tries))),
         ];
+        let [code, vendor, message, expected] = failed(calls, failures);
+        let tries: ArrayRef = Arc::new(UInt8Array::from_iter_values(calls.iter().map(|c| c.tries)));
+        columns.extend([code, tries, vendor, message, expected]);
         RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(|e| EvidenceError::Shape(e.to_string()))
     }
+}
+
+/// Code, vendor's number, message and whether it was expected, of those that failed. None is a dictionary: one without
+/// any word takes the Parquet reader's slow road.
+fn failed(calls: &[Call], failures: &[Failure]) -> [ArrayRef; 4] {
+    if calls.iter().all(|call| call.error == 0) {
+        let nothing = |kind: DataType| new_null_array(&kind, calls.len());
+        return [DataType::Utf8, DataType::UInt16, DataType::Utf8, DataType::Boolean].map(nothing);
+    }
+    let own = || calls.iter().map(|call| failures.get(usize::from(call.error.checked_sub(1)?)));
+    [
+        Arc::new(own().map(|f| Some(f?.code.as_str())).collect::<StringArray>()) as Arc<dyn Array>,
+        Arc::new(own().map(|f| f?.vendor).collect::<UInt16Array>()),
+        Arc::new(own().map(|f| f?.message.as_deref()).collect::<StringArray>()),
+        Arc::new(own().map(|f| f?.expected).collect::<BooleanArray>()),
+    ]
 }
 
 fn optional(calls: &[Call], value: fn(&Call) -> i64) -> ArrayRef {
@@ -116,5 +131,8 @@ fn schema() -> SchemaRef {
         Field::new("unflushed_bytes", DataType::Int64, true),
         Field::new("error", DataType::Utf8, true),
         Field::new("tries", DataType::UInt8, false),
+        Field::new("vendor_code", DataType::UInt16, true),
+        Field::new("message", DataType::Utf8, true),
+        Field::new("expected", DataType::Boolean, true),
     ]))
 }

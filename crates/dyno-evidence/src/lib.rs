@@ -38,7 +38,7 @@ mod values;
 mod waits;
 mod words;
 
-pub use call::{Call, CallKind, NONE};
+pub use call::{Call, CallKind, Failure, NONE};
 pub use calls::CallsWriter;
 pub use column::{ColumnError, NO_WORD, NumberColumn, NumberPiece, Numbers, read_numbers};
 pub use error::EvidenceError;

@@ -33,6 +33,8 @@ pub struct CallColumns {
     pub statement: Vec<u32>,
     /// Error code (word), `u32::MAX` for none.
     pub error: Vec<u32>,
+    /// Whether the plan calls the error an outcome, where the part says so.
+    pub expected: Vec<Option<bool>>,
     /// Intended start or [`NONE`].
     pub intended_ns: Vec<i64>,
     /// Real start.
@@ -48,7 +50,7 @@ pub struct CallColumns {
 }
 
 /// Names of all columns that a part of calls may be read by.
-const ALL: [&str; 13] = [
+const ALL: [&str; 14] = [
     "arm",
     "block",
     "slice",
@@ -62,6 +64,7 @@ const ALL: [&str; 13] = [
     "redo_bytes",
     "unflushed_bytes",
     "error",
+    "expected",
 ];
 
 /// Reads one part of calls. Bytes that make the Parquet library panic are a torn part, too.
@@ -106,11 +109,17 @@ impl CallColumns {
 
     fn append(&mut self, batch: &RecordBatch, names: &[&str], words: &mut Words) -> Result<(), String> {
         for &name in names {
+            if name == "expected" && batch.column_by_name(name).is_none() {
+                // Parts of earlier versions.
+                self.expected.resize(self.expected.len() + batch.num_rows(), None);
+                continue;
+            }
             let array = batch.column_by_name(name).ok_or_else(|| format!("no column {name}"))?;
             let fits = match name {
                 "arm" => spell::<UInt16Type>(&mut self.arm, array, words),
                 "statement" => spell::<UInt16Type>(&mut self.statement, array, words),
                 "error" => codes(&mut self.error, array, words),
+                "expected" => array.as_boolean_opt().map(|flags| self.expected.extend(flags)),
                 "kind" => spell::<UInt8Type>(&mut self.kind, array, words),
                 "block" => copy::<UInt32Type>(&mut self.block, array),
                 "slice" => copy::<UInt32Type>(&mut self.slice, array),

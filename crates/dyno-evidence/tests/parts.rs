@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use dyno_evidence::{Call, CallKind, CallsWriter, EvidenceError, NONE, read_calls};
+use dyno_evidence::{Call, CallKind, CallsWriter, EvidenceError, Failure, NONE, read_calls};
 use proptest::prelude::*;
 
 fn folder(name: &str) -> PathBuf {
@@ -26,13 +26,14 @@ fn what_is_written_is_read_back() {
         Call { started_ns: 10, elapsed_ns: 5, arm: 1, statement: 1, rows: 3, ..Call::new() },
         Call { intended_ns: 9, kind: CallKind::Commit, error: 1, redo_bytes: 77, ..Call::new() },
     ];
-    part.push(&calls, &words(&["40001"])).unwrap();
+    part.push(&calls, &[Failure { expected: Some(true), ..String::from("40001").into() }]).unwrap();
     assert_eq!(part.finish().unwrap(), 2);
     let read = read_calls(&dir.join("p.parquet")).unwrap();
     let word = |n: u32| read.words[n as usize].as_str();
     assert_eq!(word(read.arm[0]), "new");
     assert_eq!(word(read.kind[1]), "commit");
     assert_eq!((read.error[0], word(read.error[1])), (u32::MAX, "40001"));
+    assert_eq!((read.expected[0], read.expected.len()), (None, 2));
     assert_eq!((read.rows[0], read.rows[1]), (3, NONE));
     assert_eq!((read.redo_bytes[1], read.intended_ns[1]), (77, 9));
     fs::remove_dir_all(dir).unwrap();

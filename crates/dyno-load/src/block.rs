@@ -10,7 +10,7 @@ use crate::gate::Gate;
 use crate::link::Dialler;
 use crate::plan::{ArmPlan, Plan};
 use crate::reactor::{self, Pulse};
-use crate::record::ErrorCodes;
+use crate::record::Failures;
 use crate::schedule::Arrivals;
 use crate::session_state::{LogPosition, SessionState};
 use crate::slice::Quota;
@@ -68,7 +68,7 @@ pub struct Block<'a> {
     pub diallers: &'a [Option<Dialler>],
     pub handles: &'a [Handles],
     pub arrivals: &'a [Option<Mutex<Arrivals>>],
-    pub codes: &'a ErrorCodes,
+    pub failures: &'a Failures,
     pub gate: Gate,
     pub quota: Quota,
     pub clock: Clock,

@@ -49,6 +49,8 @@ pub struct ArmPlan {
     pub scope: Scope,
     /// `:client_id`.
     pub client_id: VarId,
+    /// Text that stands in the evidence anyway and may be repeated in words about an error.
+    pub known_text: String,
 }
 
 /// One script.
@@ -62,6 +64,8 @@ pub struct ScriptPlan {
     pub single: bool,
     /// Where it ends, counted from 1.
     pub last_line: u32,
+    /// Errors that are outcomes of this script: SQLSTATEs, or MariaDB's numbers.
+    pub expected: Vec<String>,
 }
 
 /// One step of a script. `line` counts from 1.
@@ -143,6 +147,14 @@ impl Plan {
     }
 }
 
+impl ScriptPlan {
+    /// Whether an error is an outcome of it.
+    pub fn expects(&self, error: &wire::ServerError) -> bool {
+        let is_it = |own: &String| *own == error.code || (error.vendor > 0 && own.parse() == Ok(error.vendor));
+        self.expected.iter().any(is_it)
+    }
+}
+
 impl ArmPlan {
     /// What each new session runs before its work.
     pub fn session_sql(&self) -> Vec<String> {
@@ -157,12 +169,6 @@ impl ArmPlan {
     pub fn answer_limit_ns(&self) -> Option<i64> {
         let limit_ms = self.spec.statement_timeout_ms?.saturating_add(ANSWER_GRACE_MS);
         Some(i64::try_from(limit_ms.saturating_mul(1_000_000)).unwrap_or(i64::MAX))
-    }
-
-    /// Text that stands in the evidence anyway and may be repeated in words about an error.
-    pub fn known_text(&self) -> String {
-        let scripts = self.spec.scripts.iter().map(|script| script.text.as_str());
-        scripts.chain(self.spec.session_sql.iter().map(String::as_str)).collect::<Vec<_>>().join("\n")
     }
 
     fn new(spec: &ArmSpec, seed: u64, protocol: Protocol, names: &mut Names) -> Result<Self, LoadError> {
@@ -201,7 +207,8 @@ impl ArmPlan {
             let last_line = source.text.lines().count() as u32;
             let name = builder.names.number(&script.name)?;
             let steps = script.commands.into_iter().map(|c| builder.step(c, source));
-            scripts.push(ScriptPlan { name, steps: steps.collect::<Result<_, _>>()?, single, last_line });
+            let expected = spec.expected_errors.iter().chain(&source.expected_errors).cloned().collect();
+            scripts.push(ScriptPlan { name, steps: steps.collect::<Result<_, _>>()?, single, last_line, expected });
         }
         let commands = builder.commands;
         let mut scope = Scope::new(&symbols);
@@ -214,7 +221,9 @@ impl ArmPlan {
                 Some(*sum)
             })
             .collect();
-        Ok(Self { spec: spec.clone(), protocol, scripts, cumulative, commands, symbols, scope, client_id })
+        let known = spec.scripts.iter().map(|script| &script.text).chain(&spec.session_sql);
+        let known_text = known.map(String::as_str).collect::<Vec<_>>().join("\n");
+        Ok(Self { spec: spec.clone(), protocol, scripts, cumulative, commands, symbols, scope, client_id, known_text })
     }
 }
 

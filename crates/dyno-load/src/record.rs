@@ -5,10 +5,11 @@
 //! budget is spent or the block is over; the empty buffer goes back to the pool. So writing
 //! disturbs the measurement only in blocks that are too long for memory.
 
+use std::collections::HashSet;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, PoisonError};
 
-use dyno_evidence::Call;
+use dyno_evidence::{Call, Failure};
 
 /// Rows held over all sessions before writing begins: 1 Mi rows are 72 MiB.
 pub const HELD_ROWS: usize = 1 << 20;
@@ -77,29 +78,48 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// The error codes of all blocks so far: [`Call::error`] counts them from 1.
+/// How the operations of all blocks so far failed: [`Call::error`] counts them from 1.
 #[derive(Debug, Default)]
-pub struct ErrorCodes(Mutex<Vec<String>>);
+pub struct Failures(Mutex<Vec<Failure>>);
 
-impl ErrorCodes {
-    /// The number of a code; the 255th and later codes share one number.
-    pub fn number(&self, code: &str) -> u8 {
-        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = codes.iter().position(|known| known == code) {
-            return at as u8 + 1;
+/// Failures that are told apart by their messages, too; later ones have none.
+const WITH_MESSAGE: usize = 128;
+
+impl Failures {
+    /// The number of a failure; the 255th and later ones share one number.
+    pub fn number(&self, failure: Failure) -> u8 {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = |known: &[Failure], one: &Failure| Some(known.iter().position(|own| own == one)? as u8 + 1);
+        if let Some(number) = place(&known, &failure) {
+            return number;
         }
-        if codes.len() == usize::from(u8::MAX) - 1 {
-            codes.push("other".into());
+        let mut failure = failure;
+        if known.len() >= WITH_MESSAGE {
+            failure.message = None;
+            if let Some(number) = place(&known, &failure) {
+                return number;
+            }
         }
-        if codes.len() < usize::from(u8::MAX) {
-            codes.push(code.into());
+        if known.len() == usize::from(u8::MAX) - 1 {
+            failure = String::from("other").into();
         }
-        codes.len() as u8
+        if known.len() < usize::from(u8::MAX) {
+            known.push(failure);
+        }
+        known.len() as u8
     }
 
-    /// All codes in the order of their numbers.
-    pub fn list(&self) -> Vec<String> {
+    /// All failures in the order of their numbers.
+    pub fn list(&self) -> Vec<Failure> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Their codes, each once.
+    pub fn codes(&self) -> Vec<String> {
+        let mut codes: Vec<String> = self.list().into_iter().map(|failure| failure.code).collect();
+        let mut seen = HashSet::new();
+        codes.retain(|code| seen.insert(code.clone()));
+        codes
     }
 }
 
@@ -129,14 +149,23 @@ mod tests {
 
     #[test]
     fn codes_are_numbered_once_and_never_overflow() {
-        let codes = ErrorCodes::default();
-        assert_eq!((codes.number("40001"), codes.number("23505"), codes.number("40001")), (1, 2, 1));
-        for code in 0..400 {
-            codes.number(&format!("X{code:04}"));
+        let failures = Failures::default();
+        let number = |code: &str| failures.number(code.to_owned().into());
+        assert_eq!((number("40001"), number("23505"), number("40001")), (1, 2, 1));
+        let worded =
+            |message: String| failures.number(Failure { message: Some(message), ..String::from("40001").into() });
+        assert_eq!((worded("a".into()), worded("b".into()), worded("a".into()), number("40001")), (3, 4, 3, 1));
+        assert_eq!(failures.codes(), ["40001", "23505"]);
+        for message in 0..400 {
+            worded(message.to_string());
         }
-        let list = codes.list();
-        assert_eq!((list.len(), list[254].as_str()), (255, "other"));
-        assert_eq!(codes.number("Y0000"), 255);
+        assert_eq!((failures.list().len(), worded("new".into())), (WITH_MESSAGE, 1));
+        for code in 0..400 {
+            number(&format!("X{code:04}"));
+        }
+        let list = failures.list();
+        assert_eq!((list.len(), list[254].code.as_str()), (255, "other"));
+        assert_eq!(number("Y0000"), 255);
     }
 
     #[test]

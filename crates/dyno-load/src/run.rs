@@ -25,7 +25,7 @@ use crate::gate::Gate;
 use crate::line::Line;
 use crate::link::Dialler;
 use crate::plan::{ArmPlan, Plan};
-use crate::record::{self, ErrorCodes, Pool, Recorder};
+use crate::record::{self, Failures, Pool, Recorder};
 use crate::schedule::Arrivals;
 use crate::session_state::SessionState;
 use crate::slice::{Quota, Slice};
@@ -49,7 +49,7 @@ pub struct Load {
     states: Vec<Vec<Option<SessionState>>>,
     handles: Vec<Handles>,
     arrivals: Vec<Option<Mutex<Arrivals>>>,
-    codes: ErrorCodes,
+    failures: Failures,
     pool: Pool,
     /// One for all blocks: a step of the wall clock between them is none in the evidence.
     clock: Clock,
@@ -81,7 +81,7 @@ impl Load {
             handles: states.iter().map(|_| (0..arms).map(|_| Mutex::default()).collect()).collect(),
             states,
             plan,
-            codes: ErrorCodes::default(),
+            failures: Failures::default(),
             pool: Pool::default(),
             clock: Clock::new(),
         })
@@ -179,7 +179,7 @@ impl Load {
             diallers: &self.diallers,
             handles: &self.handles,
             arrivals: &self.arrivals,
-            codes: &self.codes,
+            failures: &self.failures,
             gate: Gate::new(threads),
             quota: Quota::default(),
             clock: self.clock,
@@ -193,7 +193,7 @@ impl Load {
             let _ = line.lateness();
         }
         let started_ns = block.clock.now_ns();
-        let mut row_writer = RowWriter::new(writer, &self.pool, &self.codes);
+        let mut row_writer = RowWriter::new(writer, &self.pool, &self.failures);
         let outcomes = run_threads(&block, slices, &mut self.states, threads, &mut row_writer);
         row_writer.write()?;
         let arms = (0..self.plan.arms.len() as u16).map(|arm| ArmReport { arm, ..Default::default() });
@@ -206,7 +206,7 @@ impl Load {
             interrupted: block.stopped(),
             arms: arms.collect(),
             lines: Vec::new(),
-            error_codes: self.codes.list(),
+            error_codes: self.failures.codes(),
         };
         for outcome in outcomes? {
             merge(&mut report, outcome?);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use dyno_evidence::{Call, CallKind};
+use dyno_evidence::{Call, CallKind, Failure};
 use mio::Registry;
 
 use crate::LoadError;
@@ -15,6 +15,7 @@ use crate::record::Recorder;
 use crate::reply::{Ended, Reply};
 use crate::session_state::SessionState;
 use crate::tally::Tally;
+use crate::wire::WireError;
 
 /// How long a lost connection is tried again.
 const RECONNECT_FOR: Duration = Duration::from_secs(10);
@@ -42,6 +43,8 @@ pub struct Runner<'a, 'o, 'r> {
     pub arm: &'a ArmPlan,
     pub arm_number: u16,
     pub slice: u32,
+    /// The script at work.
+    pub script: Option<&'a ScriptPlan>,
     pub state: &'a mut SessionState,
     pub out: &'o mut Output<'r>,
     pub activity: &'a Activity,
@@ -86,20 +89,28 @@ impl Runner<'_, '_, '_> {
                 if error.code == "26000" || error.vendor == UNKNOWN_STATEMENT {
                     self.state.link.as_mut().into_iter().for_each(|link| link.forget(index));
                 }
-                let expected = self.arm.spec.expected_errors.contains(&error.code);
+                let expected = self.script.is_some_and(|script| script.expects(&error));
+                let known = &self.arm.known_text;
                 if !expected {
-                    self.out.tally.note_error(|| error.words(&self.arm.known_text()));
+                    self.out.tally.note_error(|| error.words(known));
                 }
                 let retry = matches!(error.code.as_str(), "40001" | "40P01");
-                Ended::Failed { code: block.codes.number(&error.code), retry, expected }
+                let (vendor, message) = (Some(error.vendor).filter(|&number| number > 0), Some(error.said(known)));
+                let failure = Failure { vendor, message, expected: Some(expected), code: error.code };
+                Ended::Failed { code: block.failures.number(failure), retry, expected }
             }
             Err(error) => {
                 self.state.link = None;
                 if block.stopped() {
                     return Ended::Cut;
                 }
-                self.out.tally.note_error(|| error.words(&self.arm.known_text()));
-                Ended::Lost { code: block.codes.number(error.code()) }
+                let words = error.words(&self.arm.known_text);
+                self.out.tally.note_error(|| words.clone());
+                let code = error.code().to_owned();
+                let vendor = if let WireError::Server(own) = &error { own.vendor } else { 0 };
+                let vendor = Some(vendor).filter(|&number| number > 0);
+                let failure = Failure { code, vendor, message: Some(words), expected: Some(false) };
+                Ended::Lost { code: block.failures.number(failure) }
             }
         }
     }

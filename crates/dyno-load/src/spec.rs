@@ -92,7 +92,8 @@ pub struct ArmSpec {
     /// A pooler hands each transaction to another server process: nothing is set in a session.
     #[serde(default)]
     pub pooled: bool,
-    /// SQLSTATEs that are an outcome and no failure: they stand in their rows and count as no error.
+    /// Errors that are an outcome and no failure, by SQLSTATE or by MariaDB's number: they stand in their rows and
+    /// count as no error.
     #[serde(default)]
     pub expected_errors: Vec<String>,
     /// A longer line between the sessions and the server.
@@ -115,6 +116,9 @@ pub struct ScriptSpec {
     /// Share of transactions in proportion to the other weights.
     #[serde(default = "one_weight")]
     pub weight: u32,
+    /// Errors that are an outcome of this script, beside those of its arm.
+    #[serde(default)]
+    pub expected_errors: Vec<String>,
 }
 
 fn one_weight() -> u32 {

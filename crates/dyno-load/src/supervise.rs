@@ -7,7 +7,7 @@ use dyno_evidence::{Call, CallsWriter};
 
 use crate::LoadError;
 use crate::block::{Activity, Block};
-use crate::record::{ErrorCodes, HELD_ROWS, Pool};
+use crate::record::{Failures, HELD_ROWS, Pool};
 
 /// How often it looks at the wish to stop.
 const LOOK: Duration = Duration::from_millis(25);
@@ -22,15 +22,15 @@ const CLOSE_AFTER: Duration = Duration::from_millis(600);
 pub struct RowWriter<'a> {
     writer: &'a mut CallsWriter,
     pool: &'a Pool,
-    codes: &'a ErrorCodes,
+    failures: &'a Failures,
     held: Vec<Vec<Call>>,
     rows: usize,
 }
 
 impl<'a> RowWriter<'a> {
     /// Keeps nothing yet.
-    pub fn new(writer: &'a mut CallsWriter, pool: &'a Pool, codes: &'a ErrorCodes) -> Self {
-        Self { writer, pool, codes, held: Vec::new(), rows: 0 }
+    pub fn new(writer: &'a mut CallsWriter, pool: &'a Pool, failures: &'a Failures) -> Self {
+        Self { writer, pool, failures, held: Vec::new(), rows: 0 }
     }
 
     /// Where empty buffers are.
@@ -46,9 +46,9 @@ impl<'a> RowWriter<'a> {
 
     /// Writes what is held.
     pub fn write(&mut self) -> Result<(), LoadError> {
-        let codes = self.codes.list();
+        let failures = self.failures.list();
         for buffer in self.held.drain(..) {
-            self.writer.push(&buffer, &codes)?;
+            self.writer.push(&buffer, &failures)?;
             self.pool.give(buffer);
         }
         self.rows = 0;

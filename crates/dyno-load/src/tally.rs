@@ -24,7 +24,7 @@ pub struct BlockReport {
     pub arms: Vec<ArmReport>,
     /// One per arm whose sessions go by way of a line.
     pub lines: Vec<LineReport>,
-    /// All error codes so far; [`Call::error`](dyno_evidence::Call::error) counts them from 1.
+    /// The SQLSTATEs of all errors so far, each once.
     pub error_codes: Vec<String>,
 }
 

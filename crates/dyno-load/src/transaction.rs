@@ -17,6 +17,7 @@ impl<'a> Runner<'a, '_, '_> {
     pub async fn transaction(&mut self, started: i64, intended: i64) -> Result<i64, LoadError> {
         let arm = self.arm;
         let script = self.choose();
+        self.script = Some(script);
         let max_tries = arm.spec.max_tries;
         let random = (max_tries > 1).then(|| self.state.rng.clone());
         let (mut now, mut tries) = (started, 1);

@@ -151,6 +151,7 @@ impl<'a> Turn<'a> {
             arm,
             arm_number: slice.arm,
             slice: slice.slice,
+            script: None,
             state,
             out,
             activity,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use dyno_evidence::{Call, CallKind, CallsWriter, Metrics, Waits};
+use dyno_evidence::{Call, CallKind, CallsWriter, Failure, Metrics, Waits};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -94,9 +94,10 @@ pub(crate) fn write_calls(py: Python<'_>, dir: PathBuf, name: &str, columns: &Bo
             ..Call::new()
         })
         .collect();
+    let failures: Vec<Failure> = errors.into_iter().map(Failure::from).collect();
     py.detach(|| {
         let mut writer = CallsWriter::create(&dir, name, &arms, &statements)?;
-        writer.push(&calls, &errors)?;
+        writer.push(&calls, &failures)?;
         writer.finish()
     })
     .map_err(|e: dyno_evidence::EvidenceError| raise(py, "EvidenceError", &e.to_string()))

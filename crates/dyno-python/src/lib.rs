@@ -28,7 +28,7 @@ mod _core {
     #[pymodule_export]
     use crate::evidence::{write_calls, write_metrics, write_waits};
     #[pymodule_export]
-    use crate::load::{Drawer, Load, check_script};
+    use crate::load::{Drawer, Load, check_script, mariadb_errors};
     #[pymodule_export]
     use crate::model::{ModelRun, model_calibrate, model_check, model_machine, model_machines};
     #[pymodule_export]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dyno_evidence::{Call, CallKind, CallsWriter, NONE};
+use dyno_evidence::{Call, CallKind, CallsWriter, Failure, NONE};
 use dyno_load::{ArmSpec, Length, LoadError, LoadSpec, Slice};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -19,6 +19,12 @@ pub(crate) type SliceArgument = (u16, u32, Option<u64>, Option<u64>);
 struct State {
     load: dyno_load::Load,
     writer: Option<CallsWriter>,
+}
+
+/// MariaDB's own errors: (number, SQLSTATE, name of the condition).
+#[pyfunction]
+pub(crate) fn mariadb_errors() -> Vec<(u16, &'static str, &'static str)> {
+    dyno_load::known_errors().map(|error| (error.number, error.state, error.condition)).collect()
 }
 
 /// Sessions of all arms against PostgreSQL; every operation lands in the part of the open block.
@@ -137,7 +143,8 @@ impl Load {
         columns.put(&mut calls, "kind", |call, value: usize| {
             call.kind = CallKind::ALL.get(value).copied().unwrap_or(CallKind::Exec);
         })?;
-        let written = py.detach(|| self.state().writer.as_mut().map(|writer| writer.push(&calls, &codes)));
+        let failures: Vec<Failure> = codes.into_iter().map(Failure::from).collect();
+        let written = py.detach(|| self.state().writer.as_mut().map(|writer| writer.push(&calls, &failures)));
         written
             .ok_or_else(|| raise(py, "EvidenceError", "calls outside of a block"))?
             .map_err(|e| raise(py, "EvidenceError", &e.to_string()))

@@ -22,8 +22,8 @@ const SELECT_MOST: usize = 8;
 type PartArgument = (PathBuf, Vec<u32>);
 
 /// The columns that a summary needs.
-const COLUMNS: [&str; 9] =
-    ["arm", "kind", "error", "slice", "session", "intended_ns", "started_ns", "elapsed_ns", "rows"];
+const COLUMNS: [&str; 10] =
+    ["arm", "kind", "error", "slice", "session", "intended_ns", "started_ns", "elapsed_ns", "rows", "expected"];
 
 /// First start and last end of a session in a slice.
 #[derive(Clone, Copy)]
@@ -94,10 +94,15 @@ struct Measured<'a> {
 
 /// The tallies of one part by the arm's name.
 fn tally(part: &PartArgument, of: &Measured<'_>) -> Result<BTreeMap<String, Tally>, EvidenceError> {
-    let calls = read_columns(&part.0, &COLUMNS)?;
+    // Where the plan expects none, no row says of itself that it was expected.
+    let calls = read_columns(&part.0, &COLUMNS[..COLUMNS.len() - usize::from(of.expected.is_empty())])?;
     let absent = u32::MAX - 1;
     let measured = calls.word(of.kind).unwrap_or(absent);
-    let expected: Vec<bool> = calls.words.iter().map(|word| of.expected.contains(word)).collect();
+    let listed: Vec<bool> = calls.words.iter().map(|word| of.expected.contains(word)).collect();
+    let expected = |row: usize, error: u32| match calls.expected.get(row) {
+        Some(&Some(own)) => own,
+        _ => listed[error as usize],
+    };
     let transaction = calls.word("transaction").unwrap_or(absent);
     let skipped = calls.word("skipped").unwrap_or(absent);
     let slices = calls.slice.iter().max().map_or(0, |last| *last as usize + 1);
@@ -114,7 +119,7 @@ fn tally(part: &PartArgument, of: &Measured<'_>) -> Result<BTreeMap<String, Tall
         let (tally, spans) =
             arms[calls.arm[row] as usize].get_or_insert_with(|| (Tally::default(), vec![EMPTY; slices * sessions]));
         let error = calls.error[row];
-        let went_well = error == u32::MAX || expected[error as usize];
+        let went_well = error == u32::MAX || expected(row, error);
         if kind == measured && went_well {
             tally.add(&calls, row);
         }
@@ -209,7 +214,7 @@ fn select_quantiles(values: &mut [u64], quantiles: &[f64]) -> Vec<Option<f64>> {
 /// Returns dicts: group, arm, count, transactions, failed, skipped, rows, mean_ns, m2, max_ns,
 /// quantiles_ns, busy_ns (sum over slices and sessions), sessions, started_ns, ended_ns. Of these
 /// count, mean_ns, m2, max_ns and quantiles_ns are of the kind, the others of transactions. What ended
-/// with an `expected` SQLSTATE counts as a success.
+/// with an `expected` SQLSTATE counts as a success; a row that says itself whether it was expected is taken at its word.
 #[pyfunction]
 #[pyo3(signature = (groups, quantiles, kind="transaction", expected=Vec::new()))]
 pub(crate) fn summarise<'py>(

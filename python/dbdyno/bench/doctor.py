@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench import check_host, check_left
 from dbdyno.bench.check import Check
+from dbdyno.bench.kinds import ENGINE, kind_of
 from dbdyno.bench.postgres import check_engine
+from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     import psycopg
@@ -46,7 +48,58 @@ CHECKS: dict[str, Callable[[Any, Any], Check]] = {
     "stolen CPU time": check_host.steal,
     "clock": check_host.clock,
 }
-"""Name and function (of target and connection) of each check, in the order of the report."""
+"""Name and function (of target and connection) of each check of a PostgreSQL server, in the order of the report."""
+_OF_MACHINES = ("server's machine", "data folder", "host counters", "CPU frequency", "stolen CPU time", "clock")
+
+
+def examine_named(dsn: str | None) -> list[Check]:
+    """All checks of the kind of server that is named. Raises `TargetError`."""
+    kind = kind_of(dsn)
+    if kind.name == "mariadb":
+        return _examine_mariadb(dsn)
+    if kind is not ENGINE:
+        raise TargetError(
+            f"{kind.word} is no server to check",
+            where=dsn or "",
+            next_step="name one: postgresql://user@host/db or mariadb://user@host/db",
+        )
+    from dbdyno.bench.postgres.server import open_target
+
+    with open_target(dsn) as target:
+        return examine(target)
+
+
+def _examine_mariadb(dsn: str | None) -> list[Check]:
+    from dbdyno.bench.mariadb.address import driver, said
+    from dbdyno.bench.mariadb.server import open_target
+
+    found = []
+    own = None if dsn is None or "://" not in dsn else dsn
+    with open_target(own) as target, contextlib.closing(target.connect()) as connection:
+        for name, check in mariadb_checks().items():
+            try:
+                found.append(check(target, connection))
+            except (driver().Error, OSError) as error:
+                found.append(Check(name, None, f"could not be found out: {said(error)}", "", ""))
+    return found
+
+
+def mariadb_checks() -> dict[str, Callable[[Any, Any], Check]]:
+    """Name and function of each check of a MariaDB server, in the order of the report."""
+    from dbdyno.bench.mariadb import check_engine as own
+
+    return {
+        "version": own.version,
+        "user": own.user,
+        "load's login": own.login,
+        "primary or replica": own.replica,
+        "connections": own.connections,
+        "server settings": own.server_settings,
+        "left by runs": own.left_by_runs,
+        "durability": own.durability,
+        "waits": own.waits,
+        **{name: CHECKS[name] for name in _OF_MACHINES},
+    }
 
 
 def examine(target: Postgres) -> list[Check]:

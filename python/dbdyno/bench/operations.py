@@ -20,6 +20,7 @@ class Operations:
     def __init__(self, plan: Plan, recorder: Recorder) -> None:
         self.names = [arm.name for arm in plan.arms]
         self.recorder = recorder
+        self.expected = frozenset(plan.workload.expected_errors)
         self.columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
         self.counts: list[dict[str, Any]] = [{"arm": at, **dict.fromkeys(_COUNTS, 0)} for at in range(len(self.names))]
         self.said: dict[int, str] = {}
@@ -47,7 +48,7 @@ class Operations:
         own["busy_ns"] += elapsed_ns
         for name, amount in (costs or {}).items():
             own[name] = own.get(name, 0) + amount
-        if error:
+        if error and error not in self.expected:
             own["errors"] += 1
             self.said.setdefault(turn.arm, said or error)
 

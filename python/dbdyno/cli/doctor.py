@@ -12,20 +12,18 @@ from dbdyno.cli.output import format_options, show_rows
 
 
 @click.command("doctor")
-@click.option("--target", help="The engine, e.g. postgresql://user@host/db. Default: embedded.")
+@click.option("--target", help="The server, e.g. postgresql://user@host/db, mariadb. Default: embedded PostgreSQL.")
 @format_options
 def command(target: str | None, form: str | None, output: Path | None) -> None:
     """Check server, role and machine: what dbdyno can do with them, and what it cannot.
 
     A role without superuser and a server without OS access are normal cases.
     """
-    from dbdyno.bench.doctor import examine
-    from dbdyno.bench.postgres.server import open_target
+    from dbdyno.bench.doctor import examine_named
     from dbdyno.errors import TargetError
 
     try:
-        with open_target(target) as opened:
-            checks = [asdict(check) for check in examine(opened)]
+        checks = [asdict(check) for check in examine_named(target)]
     except TargetError:
         _tell_owed()
         raise

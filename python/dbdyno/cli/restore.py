@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +12,13 @@ from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.leftovers import Finding, Source
-    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.bench.restore import OwedServer
 
 
 @click.command()
 @click.argument("name", metavar="RUN", required=False)
 @click.option("--all", "every", is_flag=True, help="All that runs left on this server.")
-@click.option("--target", required=True, help="The server, e.g. postgresql://user@host/db.")
+@click.option("--target", required=True, help="The server, e.g. postgresql://user@host/db or mariadb://user@host/db.")
 @folder_option
 @click.option("--dry-run", is_flag=True, help="Show what would be sent; change nothing.")
 @click.option("--keep", is_flag=True, help="The values are meant to stay: forget what they were; change nothing.")
@@ -33,21 +32,19 @@ def command(name: str | None, every: bool, target: str, folder: Path, dry_run: b
     \b
     dbdyno restore last --target postgresql://me@db1/app --dry-run
     """
-    from dbdyno.bench.postgres.leftovers import forget, look, of_server
-    from dbdyno.bench.postgres.server import open_target
+    from dbdyno.bench.postgres.leftovers import forget
+    from dbdyno.bench.restore import open_owed
     from dbdyno.cli.cells_options import confirm
 
     if (name is None) != every:
         raise TargetError("name one run, or --all", next_step="`dbdyno runs` lists the runs")
-    with open_target(target) as opened:
-        with contextlib.closing(opened.connect()) as conn:
-            owed = of_server(opened, conn, _chosen(name, folder))
-            findings = look(conn, owed)
+    with open_owed(target) as server:
+        owed, findings = server.look(_chosen(name, folder))
         if not owed:
             click.echo("nothing is owed to this server")
             return
         _refuse_alive(owed)
-        _show(findings)
+        _show(server, findings)
         left = [one for one in findings if one.state == "ours"]
         if dry_run:
             click.echo("nothing was changed")
@@ -55,7 +52,7 @@ def command(name: str | None, every: bool, target: str, folder: Path, dry_run: b
         if left and not keep:
             if not yes:
                 confirm()
-            _put_back(opened, left)
+            server.put_back(left)
     for source in owed:
         forget(source)
     click.echo("forgotten: the settings stay as they are" if keep else "all is as it was")
@@ -90,29 +87,13 @@ def _refuse_alive(owed: list[Source]) -> None:
             )
 
 
-def _show(findings: list[Finding]) -> None:
-    from dbdyno.bench.postgres.settings import alter_system_sql
-
+def _show(server: OwedServer, findings: list[Finding]) -> None:
     for one in findings:
         if one.state == "back":
             click.echo(f"{one.name}: as it was, {one.found}")
         elif one.state == "ours":
-            click.echo(f"{one.name}: {one.found}, was {one.kept.was}; {alter_system_sql(one.name, one.kept.entry)}")
+            click.echo(f"{one.name}: {one.found}, was {one.kept.was}; {server.statement(one)}")
         else:
             click.echo(
                 f"{one.name}: left as it is, {one.found}: somebody else has set it since (it was {one.kept.was})"
             )
-
-
-def _put_back(target: Postgres, left: list[Finding]) -> None:
-    """Puts them back under the lock of the server's settings; raises `TargetError`."""
-    from dbdyno.bench.guardian import Guardian
-    from dbdyno.bench.postgres.alter import await_in_force, put_back_sql
-
-    with Guardian() as guardian:
-        guardian.claim(target.libpq_parameters())
-        statements = put_back_sql({one.name: one.kept.entry for one in left})
-        problems = target.sql_undo("restore", statements).carry_out()
-        if problems:
-            raise TargetError("; ".join(problems), where=target.safe_dsn, next_step="run it again when that is mended")
-        await_in_force(target, {one.name: one.kept.was for one in left})

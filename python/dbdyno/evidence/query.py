@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
 
 TABLES = ("calls", "waits", "metrics")
+_ADDED = {"calls": {"vendor_code": "usmallint", "message": "varchar", "expected": "boolean"}}
+"""Columns that parts of earlier versions have not."""
 FETCH = 4096
 """Rows that are fetched at a time."""
 
@@ -73,7 +75,11 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
         warnings += broken
         if parts:
             names = ", ".join("'" + str(p.resolve()).replace("'", "''") + "'" for p in parts)
-            connection.execute(f"create view {table} as select * from read_parquet([{names}])")  # noqa: S608
+            source = f"read_parquet([{names}], union_by_name = true)"
+            known = [row[0] for row in connection.execute(f"describe select * from {source}").fetchall()]  # noqa: S608
+            added = [f"null::{kind} as {name}" for name, kind in _ADDED.get(table, {}).items() if name not in known]
+            columns = ", ".join(["*", *added])
+            connection.execute(f"create view {table} as select {columns} from {source}")  # noqa: S608
     if not any(run.blocks()):
         connection.close()
         raise EvidenceError(

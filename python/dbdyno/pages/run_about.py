@@ -85,9 +85,10 @@ def errors(model: Analysis) -> Iterator[Section]:
 def _errors(model: Analysis, place: str, title: str, about: str, given: list[dict[str, Any]]) -> Section:
     rows = [
         {
-            "arm": arm(model, row.get("arm")),
+            "arm": arm(model, row.get("arm"), notes=(fmt.line(row["message"]),) if row.get("message") else ()),
             "statement": Cell(fmt.line(row.get("statement") or "", longest=80), "code"),
             "code": f"{fmt.line(row.get('sqlstate') or '')} {fmt.line(row.get('meaning') or '')}".strip(),
+            "vendor": f"{row.get('vendor_code') or ''} {fmt.line(row.get('condition') or '')}".strip(),
             "error_class": fmt.line(row.get("error_class") or ""),
             "failed": row.get("failed"),
             "tried": row.get("tried"),
@@ -96,8 +97,10 @@ def _errors(model: Analysis, place: str, title: str, about: str, given: list[dic
         for row in given[:ERRORS_SHOWN]
     ]
     counted = "failed:count" if place == "errors" else "failed:count:ended_so"
+    numbers = "vendor:text:number " if any(row.get("vendor_code") for row in given) else ""
     shown = columns(
-        f"arm:text statement:text code:text:SQLSTATE error_class:text:class:page {counted} tried:count:of share:percent"
+        f"arm:text statement:text code:text:SQLSTATE {numbers}error_class:text:class:page {counted} tried:count:of"
+        " share:percent"
     )
     left = max(len(given) - ERRORS_SHOWN, 0)
     return Section(place, title, about, tables=(common.table("", shown, rows, left_out=left, look="slim"),))

@@ -2,6 +2,7 @@
 //!
 //! [`packet`] cuts the incoming bytes into packets, [`greeting`] and [`login`] and [`auth`] log in, [`statement`] holds a
 //! command as the server wants it, [`link`] is one logged-in connection, and [`result`] reads rows that a script keeps.
+//! [`known_errors`] tells the server's own errors from those of somebody's code.
 //! Sockets, TLS and whom to trust are those of [`wire`](crate::wire).
 //!
 //! Limits: a server before MariaDB 10.2 is refused (it ends result sets in another way). `LOAD DATA LOCAL` is never
@@ -9,6 +10,7 @@
 
 mod auth;
 mod greeting;
+mod known_errors;
 pub mod link;
 pub mod login;
 mod packet;
@@ -16,3 +18,5 @@ mod result;
 pub mod statement;
 #[cfg(test)]
 mod tests;
+
+pub use known_errors::{KnownError, known_error, known_errors};

@@ -11,9 +11,12 @@
 //!   whatever is in quotes is a value.
 //!
 //! DETAIL, HINT and CONTEXT are not even read. Messages that somebody's own code makes (RAISE, other
-//! procedural languages, foreign data) can be anything and are left out as a whole.
+//! procedural languages, foreign data) can be anything and are left out as a whole. MariaDB does not say whose a message
+//! is: one is kept if it has the form that the server's own of that number have, see `mysql/known_errors.rs`.
 
 use std::fmt::{self, Write};
+
+use crate::mysql::known_error;
 
 /// Longest message that is kept [characters].
 const WORDS_MAX: usize = 300;
@@ -83,8 +86,7 @@ impl ServerError {
     }
 
     /// From the body of MariaDB's error packet: 0xff, its number, `#` and the SQLSTATE, the message. A message that
-    /// somebody's code makes (SIGNAL) is foreign where it has the number or the SQLSTATE of such messages; one that was
-    /// given another number cannot be told from the server's own.
+    /// somebody's code makes (SIGNAL) is foreign where it has the number or the SQLSTATE of such messages.
     pub fn mariadb(body: &[u8]) -> Self {
         let vendor = body.get(1..3).map_or(0, |number| u16::from_le_bytes([number[0], number[1]]));
         let rest = body.get(3..).unwrap_or_default();
@@ -113,10 +115,23 @@ impl ServerError {
         matches!(self.severity.as_str(), "FATAL" | "PANIC")
     }
 
+    /// What it says, without values; `known` is text that may be repeated.
+    pub fn said(&self, known: &str) -> String {
+        let left_out = "(a message of the server's own code, left out)";
+        match known_error(self.vendor) {
+            _ if self.foreign => left_out.into(),
+            None if self.vendor == 0 => self.message(known),
+            None => "(a message that is not known to hold no value, left out)".into(),
+            Some(own) => {
+                let says = |text: &str| text.contains(char::is_alphabetic) && self.may_show(text, known);
+                own.without_values(&self.message, says).map_or_else(|| left_out.into(), |text| in_one_line(&text))
+            }
+        }
+    }
+
     /// The error in one line without values; `known` is text that may be repeated.
     pub fn words(&self, known: &str) -> String {
-        let message =
-            if self.foreign { "(a message of the server's own code, left out)".into() } else { self.message(known) };
+        let message = self.said(known);
         match self.vendor {
             0 => format!("{}: {message} (SQLSTATE {})", self.severity, self.code),
             vendor => format!("{} {vendor}: {message} (SQLSTATE {})", self.severity, self.code),
@@ -147,13 +162,17 @@ impl ServerError {
             rest = &after[closing.map_or(0, char::len_utf8)..];
         }
         plain(rest, known, &mut out);
-        out.chars().map(|c| if c.is_control() { ' ' } else { c }).take(WORDS_MAX).collect()
+        in_one_line(&out)
     }
 
     fn may_show(&self, text: &str, known: &str) -> bool {
         let is_name = self.names.iter().any(|name| name == text);
         is_name || (!self.code.starts_with("22") && !text.trim().is_empty() && known.contains(text))
     }
+}
+
+fn in_one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(WORDS_MAX).collect()
 }
 
 fn is_state(code: &str) -> bool {
@@ -282,9 +301,13 @@ mod tests {
         let packet = |number: u16, text: &str| [&[0xff][..], &number.to_le_bytes(), text.as_bytes()].concat();
         let error = ServerError::mariadb(&packet(1062, "#23000Duplicate entry 'hunter' for key 'PRIMARY'"));
         assert_eq!((error.code.as_str(), error.vendor, error.is_fatal()), ("23000", 1062, false));
-        assert_eq!(error.words("x"), "ERROR 1062: Duplicate entry '…' (SQLSTATE 23000)");
+        assert_eq!(error.words("x"), "ERROR 1062: Duplicate entry '…' for key … (SQLSTATE 23000)");
         let signal = ServerError::mariadb(&packet(1644, "#45000client hunter is broke"));
         assert!(!signal.words("hunter").contains("hunter"), "{signal}");
+        let borrowed = ServerError::mariadb(&packet(1062, "#23000client hunter is broke"));
+        assert!(!borrowed.words("client").contains("hunter") && borrowed.words("").contains("left out"), "{borrowed}");
+        let rare = ServerError::mariadb(&packet(1999, "#HY000client hunter is broke"));
+        assert!(!rare.words("client").contains("hunter") && rare.words("").contains("ERROR 1999"), "{rare}");
         let early = ServerError::mariadb(&packet(1040, "Too many connections"));
         assert_eq!((early.code.as_str(), early.is_fatal()), ("HY000", false));
         assert!(ServerError::mariadb(&packet(1927, "#70100Connection was killed")).is_fatal());

@@ -34,6 +34,7 @@ class HostBench(QuietBench):
     """Log writers of one run."""
 
     traits = Traits(
+        no_errors="a log writer's operations end in no SQLSTATE",
         refuses_resume="is a run of a probe, whose files are gone; it cannot go on",
         interrupted="the probe's files are removed",
     )

@@ -28,6 +28,7 @@ from dbdyno.evidence.run import this_process
 if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
     from dbdyno.bench.mariadb.server import MariaDB
+    from dbdyno.bench.postgres.leftovers import Finding
 
 
 def may_alter(target: MariaDB, changes: Sequence[SettingChange], *, allowed: bool) -> None:
@@ -63,35 +64,27 @@ def refuse_left(target: MariaDB) -> None:
     removed."""
     if target.owned:
         return
-    with contextlib.closing(target.connect()) as connection:
-        server = target.identity(connection)
-        for path, record in owed.all_records().items():
-            if record.server != server or record.state == "held":
-                continue
-            facts = read_facts(connection, record.settings)
-            left = [
-                f"{name} = {facts[name].value} (it was {kept.was})"
-                for name, kept in record.settings.items()
-                if name in facts and _is_ours(facts[name].value, kept)
-            ]
-            if left:
-                raise _left(target, record, left)
-            if record.state == "left":
-                owed.forget(path)
+    from dbdyno.bench.mariadb.restore import OwedMariaDB
+    from dbdyno.bench.postgres.leftovers import settle, sources
+
+    _, findings = OwedMariaDB(target).look(sources())
+    settle(findings)
+    left = [one for one in findings if one.state == "ours" and one.source.record.state != "held"]
+    if left:
+        raise _left(target, left)
 
 
-def _is_ours(found: str, kept: owed.Kept) -> bool:
-    return found != kept.was and any(found.lower() == value.lower() for value in kept.ours)
+def _left(target: MariaDB, left: Sequence[Finding]) -> TargetError:
+    from dbdyno.bench.postgres.leftovers import restore_command
 
-
-def _left(target: MariaDB, record: owed.Owed, left: list[str]) -> TargetError:
-    run = PurePath(record.run).name or "unknown"
+    record = left[0].source.record
     if record.state == "retrying":
         step = f"wait: its guardian (process {record.guardian['pid']}) is putting it back; then run again"
     else:
-        by_hand = "; ".join(f"SET GLOBAL {name} = {kept.entry}" for name, kept in record.settings.items())
-        step = f"put it back by hand, then run again: {by_hand}"
-    return TargetError(f"run {run} was killed and left {', '.join(left)}", where=target.safe_dsn, next_step=step)
+        step = f"{restore_command(record)}   (shows what it would put back, and asks)"
+    said = ", ".join(one.sentence for one in left)
+    message = f"run {PurePath(record.run).name or 'unknown'} was killed and left {said}"
+    return TargetError(message, where=target.safe_dsn, next_step=step)
 
 
 @contextlib.contextmanager

@@ -39,7 +39,7 @@ _TIMING = Timing("model", 0, None, None, 0, in_order=True)
 class ModelBench(QuietBench):
     """A machine in virtual time, and the core that runs it."""
 
-    traits = Traits(parallel_blocks=True)
+    traits = Traits(parallel_blocks=True, no_errors="what a model does never ends in an error")
 
     def __init__(self, plan: Plan, around: Circumstances) -> None:
         self.around = around

@@ -81,6 +81,8 @@ class PostgresBench:
         kind = plan.workload.kind
         if any(arm.command for arm in plan.arms):
             return "an arm has a command, which runs on this host"
+        if any(script.expected_errors for arm in plan.arms if arm.client for script in plan.scripts_of(arm)):
+            return "a script has expected_errors and an arm another client, which knows only those of the workload"
         return None if kind is None or kind in IN_SQL else f"its workload {kind!r} has no form in SQL"
 
     @staticmethod

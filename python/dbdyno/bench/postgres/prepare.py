@@ -272,7 +272,7 @@ def _arm_spec(plan: Plan, ready: ReadyArm) -> LoadArm:
         "name": arm.name,
         "connection": connection,
         "session_sql": session_sql(ready.changes),
-        "scripts": [{"name": s.name, "text": s.text, "weight": s.weight} for s in plan.scripts_of(arm)],
+        "scripts": [script.spec() for script in plan.scripts_of(arm)],
         "sessions": plan.sessions_of(arm),
         "rate_per_s": plan.rate_of(arm),
         "latency_limit_ns": work.latency_limit_ns,

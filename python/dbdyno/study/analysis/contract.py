@@ -144,7 +144,7 @@ class ClassicalTest:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What failed, by arm, statement and SQLSTATE."""
+    """What failed, by arm, statement, SQLSTATE, number and message."""
 
     arm: int | None = key()
     kind: str | None = key()
@@ -152,6 +152,9 @@ class Failure:
     sqlstate: str | None = key()
     meaning: str | None = key("the condition's name in words")
     error_class: str | None = key("the name of its class")
+    vendor_code: int | None = key("the engine's own number of the error, where it has one (MariaDB)")
+    condition: str | None = key("the engine's own name for that number, such as ER_DUP_ENTRY")
+    message: str | None = key("what the engine said, without values")
     expected: bool | None = key("whether the plan calls it an outcome")
     failed: int | None = key()
     tried: int | None = key()

@@ -28,7 +28,7 @@ def points(connection: Any, arm: ArmMeasures) -> Columns:
     blocks = [block.index for block in arm.blocks]
     columns: Columns = connection.execute(
         "select redo_bytes, elapsed_ns, unflushed_bytes, block from calls where kind = 'commit'"
-        " and (error is null or list_contains($3::varchar[], error)) and redo_bytes is not null"
+        " and (error is null or coalesce(expected, list_contains($3::varchar[], error))) and redo_bytes is not null"
         " and block in (select unnest($1::int[])) and arm = $2 order by started_ns",
         [blocks, arm.name, list(arm.expected)],
     ).fetchnumpy()

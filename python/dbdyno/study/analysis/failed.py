@@ -1,4 +1,5 @@
-"""What failed, by arm, statement and SQLSTATE, in the blocks and slices that count; expected errors beside it."""
+"""What failed, by arm, statement, SQLSTATE, the engine's number and message, in the blocks and slices that count;
+expected errors beside it."""
 
 from __future__ import annotations
 
@@ -6,28 +7,31 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.study.analysis.measures import Measures
-from dbdyno.study.plan.conditions import class_of, meaning
+from dbdyno.study.plan.conditions import class_of, condition_of, meaning
 
 TRANSACTION = "transaction"
 
 _SQL = """
 with counted as (
-  select arm, kind, statement, error from calls semi join slices
+  select arm, kind, statement, error, vendor_code, message, expected from calls semi join slices
     on calls.block = slices.block and calls.slice = slices.slice and slices.counts
   where kind <> 'skipped'
 ), tried as (
   select arm, kind, statement, count(*) as tried from counted group by all
 ), failed as (
-  select arm, kind, statement, error, count(*) as failed from counted where error is not null group by all
+  select arm, kind, statement, error, vendor_code, message, coalesce(expected, list_contains($1::varchar[], error))
+    as expected, count(*) as failed
+  from counted where error is not null group by all
 )
-select arm, kind, statement, error, failed, tried from failed join tried using (arm, kind, statement)
-order by failed desc, arm, statement, error
+select arm, kind, statement, error, vendor_code, message, expected, failed, tried
+from failed join tried using (arm, kind, statement)
+order by failed desc, arm, statement, error, vendor_code, message
 """
 
 
 @dataclass(frozen=True)
 class Failures:
-    """`rows`: one per arm, statement and SQLSTATE, the most frequent first; `codes`: per arm, failed
+    """`rows`: one per arm, statement, SQLSTATE, number and message, the most frequent first; `codes`: per arm, failed
     transactions by SQLSTATE; `expected`: per arm, those that ended in an expected error."""
 
     rows: list[dict[str, Any]]
@@ -46,13 +50,14 @@ def of_run(connection: Any, measures: Measures) -> Failures:
     if not connection.execute("select 1 from calls where error is not null limit 1").fetchall():
         return Failures([], codes, expected)
     places = {arm.name: at for at, arm in enumerate(measures.arms)}
-    names = ("arm", "kind", "statement", "sqlstate", "failed", "tried")
-    rows = [dict(zip(names, row, strict=True)) for row in connection.execute(_SQL).fetchall()]
+    names = ("arm", "kind", "statement", "sqlstate", "vendor_code", "message", "expected", "failed", "tried")
+    found = connection.execute(_SQL, [measures.expected]).fetchall()
+    rows = [dict(zip(names, row, strict=True)) for row in found]
     rows = [{**row, "arm": places[row["arm"]]} for row in rows if row["arm"] in places]
-    of_commands: dict[tuple[int, str], int] = {}
+    of_commands: dict[tuple[Any, ...], int] = {}
     for row in rows:
-        key = (row["arm"], row["sqlstate"])
-        own = (expected if row["sqlstate"] in measures.expected else codes)[row["arm"]]
+        key = _same(row)
+        own = (expected if row["expected"] else codes)[row["arm"]]
         if row["kind"] == TRANSACTION:
             own[row["sqlstate"]] = own.get(row["sqlstate"], 0) + row["failed"]
         else:
@@ -62,12 +67,17 @@ def of_run(connection: Any, measures: Measures) -> Failures:
             **row,
             "meaning": meaning(row["sqlstate"]),
             "error_class": class_of(row["sqlstate"]),
-            "expected": row["sqlstate"] in measures.expected,
+            "condition": condition_of(row["vendor_code"]),
         }
         for row in rows
-        if row["kind"] != TRANSACTION or of_commands.get((row["arm"], row["sqlstate"]), 0) < row["failed"]
+        if row["kind"] != TRANSACTION or of_commands.get(_same(row), 0) < row["failed"]
     ]
     return Failures(told, codes, expected)
+
+
+def _same(row: dict[str, Any]) -> tuple[Any, ...]:
+    """What a command's failure has in common with its script's."""
+    return row["arm"], row["sqlstate"], row["vendor_code"], row["message"], row["expected"]
 
 
 def add_expected(model: dict[str, Any], measures: Measures, failures: Failures) -> None:

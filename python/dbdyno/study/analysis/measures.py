@@ -154,8 +154,12 @@ def operation_of(run: Run) -> str:
 
 
 def expected_of(run: Run) -> tuple[str, ...]:
-    """The SQLSTATEs that a run's plan calls outcomes."""
-    return tuple(map(str, run.manifest["plan"]["workload"].get("expected_errors", ())))
+    """The SQLSTATEs that a run's plan calls outcomes. A row of calls that says itself whether it was expected is taken
+    at its word: of a script's own, and of MariaDB's numbers."""
+    plan = run.manifest["plan"]
+    scripts = [script for of in (plan["workload"], *plan["arms"]) for script in of.get("scripts") or ()]
+    given = [code for of in (plan["workload"], *scripts) for code in of.get("expected_errors") or ()]
+    return tuple(dict.fromkeys(map(str, given)))
 
 
 def part_of(run: Run, block: Block) -> Part:

@@ -163,7 +163,7 @@ def heatmap(connection: Any, measures: Measures, resumed: list[int], columns: in
                floor(10 * log10(greatest(coalesce(started_ns - intended_ns, 0) + elapsed_ns, 1)))
                  ::int as bucket, count(*)
         from calls join blocks using (block)
-        where kind = 'transaction' and (error is null or list_contains($expected::varchar[], error))
+        where kind = 'transaction' and (error is null or coalesce(expected, list_contains($listed::varchar[], error)))
         group by all order by all
         """,
         {
@@ -172,7 +172,7 @@ def heatmap(connection: Any, measures: Measures, resumed: list[int], columns: in
             "offset": [known.begins_s[b.index] * 1e9 for b in blocks],
             "width": width,
             "last": columns - 1,
-            "expected": measures.expected,
+            "listed": measures.expected,
         },
     ).fetchall()
     figures = []
@@ -237,7 +237,7 @@ def statements(connection: Any, measures: Measures) -> list[dict[str, Any]]:
         select statement, kind, arm, count(*), avg(elapsed_ns), quantile_cont(elapsed_ns, 0.5),
                quantile_cont(elapsed_ns, 0.99)
         from calls where kind not in ('transaction', 'skipped')
-          and (error is null or list_contains($2::varchar[], error))
+          and (error is null or coalesce(expected, list_contains($2::varchar[], error)))
           and block in (select unnest($1::int[]))
         group by all order by min(started_ns)
         """,

@@ -1,7 +1,8 @@
-"""Errors by name: the SQLSTATEs of engines and the names of their conditions (`conditions.tsv`, a row per name).
+"""Errors by name: the SQLSTATEs of PostgreSQL and the names of their conditions (`conditions.tsv`, a row per name), and
+MariaDB's own errors, which go by a number (the core has their table).
 
 A name may stand for several SQLSTATEs, as in PL/pgSQL. SQLSTATEs that no engine names are as good: one's own procedures
-raise them.
+raise them. A name of MariaDB's stands for its number: several share one SQLSTATE.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 TABLE = Path(__file__).with_name("conditions.tsv")
 _STATE = re.compile(r"[0-9A-Z]{5}")
+_NUMBER = re.compile(r"[134][0-9]{3}")
 
 
 @functools.cache
@@ -41,10 +43,12 @@ def is_state(text: str) -> bool:
 
 
 def resolved(given: Iterable[str]) -> tuple[list[str], str | None]:
-    """The SQLSTATEs that these codes and names stand for, in their order, each once; and the first that is neither."""
+    """The SQLSTATEs and MariaDB's numbers that these codes and names stand for, in their order, each once; and the
+    first that is neither."""
     found: dict[str, None] = {}
     for text in given:
-        own = [text] if is_state(text) else states().get(text.lower(), [])
+        is_code = is_state(text) or _NUMBER.fullmatch(text) is not None
+        own = [text] if is_code else states().get(text.lower()) or _numbers().get(text.upper(), [])
         if not own or any(state.startswith("00") for state in own):
             return list(found), text
         found |= dict.fromkeys(own)
@@ -53,10 +57,29 @@ def resolved(given: Iterable[str]) -> tuple[list[str], str | None]:
 
 def near(text: str) -> str:
     """The next step for what is neither."""
-    close = difflib.get_close_matches(text.lower(), states(), 1)
+    known = [*states(), *map(str.lower, _numbers())]
+    close = difflib.get_close_matches(text.lower(), known, 1)
     return (
-        f"did you mean {close[0]!r}?" if close else "write five characters such as 23505, or a name: unique_violation"
+        f"did you mean {close[0]!r}?"
+        if close
+        else "write five characters such as 23505, a number of MariaDB's such as 1062, or a name: unique_violation"
     )
+
+
+@functools.cache
+def _conditions() -> dict[int, str]:
+    from dbdyno import _core
+
+    return {number: name for number, _, name in _core.mariadb_errors()}
+
+
+def _numbers() -> dict[str, list[str]]:
+    return {name: [str(number)] for number, name in _conditions().items()}
+
+
+def condition_of(number: int | None) -> str:
+    """MariaDB's name for its number: "ER_DUP_ENTRY"; empty where there is none."""
+    return _conditions().get(number, "") if number else ""
 
 
 def meaning(state: str) -> str:

@@ -157,10 +157,7 @@ class _Reader:
         if "latency_limit" in table:
             table["latency_limit_ns"] = table.pop("latency_limit")
         if "expected_errors" in table:
-            table["expected_errors"], unknown = resolved(table["expected_errors"])
-            if unknown is not None:
-                message = f"{unknown!r} is neither the SQLSTATE of an error nor the name of a condition"
-                self.fail(message, "workload", "expected_errors", 0, near(unknown))
+            table["expected_errors"] = self.expected(table["expected_errors"], "workload", 0)
         builtin = table.get("builtin")
         ways = [way for way in ("scripts", "builtin", "kind", "command") if way in table]
         if len(ways) > 1:
@@ -184,6 +181,14 @@ class _Reader:
                 0,
             )
         return Workload(**{"scripts": [], **table})
+
+    def expected(self, given: list[str], where: str, at: int) -> list[str]:
+        """Errors by code, each once."""
+        codes, unknown = resolved(given)
+        if unknown is not None:
+            message = f"{unknown!r} is neither the SQLSTATE of an error nor the name of a condition"
+            self.fail(message, where, "expected_errors", at, near(unknown))
+        return codes
 
     def arms(self, tables: Any, has_command: bool) -> list[Arm]:
         if not isinstance(tables, list) or not tables or not isinstance(tables[0], dict):
@@ -296,18 +301,19 @@ class _Reader:
                 at,
             )
         own = self.check(item, keys.SCRIPT, where, at)
+        expected = self.expected(own.get("expected_errors", []), where, at)
         if ("file" in own) == ("text" in own):
             self.fail("a script needs either file or text", where, "scripts", at)
         if "text" in own:
             name = own.get("name", f"script {number + 1}")
-            return Script(name, own["text"], own.get("weight", 1))
+            return Script(name, own["text"], own.get("weight", 1), expected)
         file = self.path.parent / own["file"]
         try:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
             self.fail(f"script file {file} cannot be read: {reason}", where, "scripts", at)
-        return Script(own.get("name", file.name), text, own.get("weight", 1))
+        return Script(own.get("name", file.name), text, own.get("weight", 1), expected)
 
     def unknown(self, name: str, allowed: list[str], where: str, at: int) -> NoReturn:
         if homes := [home for home in keys.tables_with(name) if home != f"[{where}]"]:

@@ -118,8 +118,9 @@ WORKLOAD = (
     Key(
         "expected_errors",
         "texts",
-        "errors that are outcomes like any other: SQLSTATEs or condition names, such as\n"
-        '["23505", "raise_exception"]; they count in latency and throughput, and in no error gate',
+        "errors that are outcomes like any other: SQLSTATEs, MariaDB's numbers or condition names,\n"
+        'such as ["23505", "raise_exception", "ER_DUP_ENTRY"]; they count in latency and throughput,\n'
+        "and in no error gate",
         None,
     ),
     Key(
@@ -298,6 +299,7 @@ SCRIPT = (
     Key("text", "str", "or the script itself", None),
     Key("name", "str", "its name in reports", None),
     Key("weight", "int", "its share", None, low=1, high=1_000_000),
+    Key("expected_errors", "texts", "errors that are outcomes of this script, beside those of the workload", None),
 )
 
 TABLES: dict[str, tuple[Key, ...]] = {

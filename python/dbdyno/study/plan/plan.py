@@ -7,9 +7,12 @@ runs as it is and a live engine as scripts made from it (`typed.py`).
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.run import reading
+
+if TYPE_CHECKING:
+    from dbdyno.core_types import Script as ScriptSpec
 
 Value = str | int | float | bool | list[str]
 HEADLINES = ("throughput", "mean", "p50", "p90", "p99", "p99.9")
@@ -17,11 +20,18 @@ HEADLINES = ("throughput", "mean", "p50", "p90", "p99", "p99.9")
 
 @dataclass(frozen=True)
 class Script:
-    """A workload script in pgbench's syntax. `weight` is its share of the transactions."""
+    """A workload script in pgbench's syntax. `weight` is its share of the transactions, `expected_errors` are outcomes
+    of it beside those of the workload."""
 
     name: str
     text: str
     weight: int = 1
+    expected_errors: list[str] = field(default_factory=list)
+
+    def spec(self) -> ScriptSpec:
+        """For the load."""
+        own: ScriptSpec = {"name": self.name, "text": self.text, "weight": self.weight}
+        return {**own, "expected_errors": self.expected_errors} if self.expected_errors else own
 
 
 @dataclass(frozen=True)
@@ -29,7 +39,7 @@ class Workload:
     """What the sessions do, and the SQL that makes and removes its objects. `kind` names a typed
     workload, `parameters` are its own; `command` is a program of this host, `prepare` what is run before
     each, `files` what is made for them, by the name of the variable that holds its path; `expected_errors` are
-    SQLSTATEs that are outcomes and no failures."""
+    outcomes and no failures, by SQLSTATE or by MariaDB's number."""
 
     scripts: list[Script] = field(default_factory=list)
     kind: str | None = None
@@ -46,6 +56,10 @@ class Workload:
     prepare: str | None = None
     files: dict[str, str] = field(default_factory=dict)
     expected_errors: list[str] = field(default_factory=list)
+
+    def expects(self) -> bool:
+        """Whether any error is an outcome of it."""
+        return bool(self.expected_errors) or any(script.expected_errors for script in self.scripts)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,119 @@
+"""What the doctor asks a MariaDB server and its user."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.bench.check import Check
+from dbdyno.bench.mariadb.restore import OwedMariaDB
+from dbdyno.bench.mariadb.session import rows
+from dbdyno.bench.postgres.leftovers import restore_command, sources, told
+from dbdyno.errors import TargetError
+
+if TYPE_CHECKING:
+    from dbdyno.bench.mariadb.server import MariaDB
+
+_SAFE = "@@innodb_flush_log_at_trx_commit, @@innodb_doublewrite, @@log_bin, @@sync_binlog"
+
+
+def version(_target: MariaDB, connection: Any) -> Check:
+    """Which server it is."""
+    found = f"MariaDB {rows(connection, 'select @@version')[0][0]}"
+    return Check("version", True, found, "known to dbdyno", "")
+
+
+def user(_target: MariaDB, connection: Any) -> Check:
+    """Who we are there."""
+    name = rows(connection, "select current_user()")[0][0]
+    return Check("user", True, str(name), "the load works with what this user may do", "")
+
+
+def replica(_target: MariaDB, connection: Any) -> Check:
+    """Whether it can be written to."""
+    name = "primary or replica"
+    if rows(connection, "select @@read_only")[0][0]:
+        step = "name the primary, or SET GLOBAL read_only = 0 if it is one"
+        return Check(name, False, "read_only = on", "workloads that write are refused", step)
+    return Check(name, True, "takes writes", "", "")
+
+
+def connections(_target: MariaDB, connection: Any) -> Check:
+    """How many sessions the load may have."""
+    most = int(rows(connection, "select @@max_connections")[0][0])
+    status = "select variable_value from information_schema.global_status where variable_name = 'THREADS_CONNECTED'"
+    free = most - int(rows(connection, status)[0][0])
+    few = free < 20
+    step = "SET GLOBAL max_connections, if the machine bears it" if few else ""
+    return Check("connections", not few, f"{free} free of {most}", "the most sessions, over all arms", step)
+
+
+def server_settings(target: MariaDB, connection: Any) -> Check:
+    """Whether settings of the whole server can be varied."""
+    name = "server settings"
+    if target.owned:
+        return Check(name, True, "embedded server", "global settings and those of a start can be varied", "")
+    grants = [str(row[0]).upper() for row in rows(connection, "show grants")]
+    if any(word in one for one in grants if " ON *.*" in one for word in ("ALL PRIVILEGES", "SUPER", " ADMIN")):
+        after = "if you allow it: alter_system = true under [target]; settings of a start only on the embedded server"
+        return Check(name, True, "SET GLOBAL", after, "")
+    step = "GRANT SUPER ON *.* TO the user, or use the embedded server"
+    return Check(name, False, "no right to SET GLOBAL", "only session settings can be varied", step)
+
+
+def left_by_runs(target: MariaDB, connection: Any) -> Check:
+    """Whether a run that was killed left a setting of this server changed."""
+    name = "left by runs"
+    _, findings = OwedMariaDB(target).look_by(connection, sources())
+    left = [one for one in findings if one.state == "ours"]
+    if not left:
+        return Check(name, True, "nothing", "no run left a setting of this server changed", "")
+    record = left[0].source.record
+    steps = {
+        "held": "wait until that run has ended",
+        "retrying": f"its guardian (process {record.guardian.get('pid')}) goes on trying",
+        "left": restore_command(record),
+    }
+    found = ", ".join(one.sentence for one in left) + f"; {told(record)}"
+    after = "what is measured now is measured under that value, and a new run is refused"
+    return Check(name, False, found, after, steps[record.state])
+
+
+def durability(_target: MariaDB, connection: Any) -> Check:
+    """Whether a commit is on disk when it returns."""
+    flush, double, binlog, synced = rows(connection, f"select {_SAFE}")[0]
+    weak = [
+        f"{name} = {found}"
+        for name, found, safe in (
+            ("innodb_flush_log_at_trx_commit", str(flush), "1"),
+            ("innodb_doublewrite", "ON" if str(double) in ("1", "ON") else "OFF", "ON"),
+            ("sync_binlog", str(synced) if binlog else "1", "1"),
+        )
+        if found != safe
+    ]
+    if not weak:
+        return Check("durability", True, "each commit is flushed", "commit times are those of safe commits", "")
+    step = "set them to 1 (ON) for times of safe commits"
+    return Check("durability", False, ", ".join(weak), "commits are not those of a server that loses nothing", step)
+
+
+def waits(target: MariaDB, connection: Any) -> Check:
+    """Whether the server accounts for waits."""
+    if target.has_performance_schema(connection):
+        return Check("waits", True, "performance_schema", "what the load's sessions wait for is sampled", "")
+    step = "performance_schema = ON and a restart; SELECT on performance_schema for this user"
+    return Check("waits", False, "no performance schema for this user", "what sessions wait for is not known", step)
+
+
+def login(target: MariaDB, _connection: Any) -> Check:
+    """Whether the load's own client gets in as the driver did."""
+    from dbdyno import _core
+
+    scripts = [{"name": "check", "text": "select 1;"}]
+    own = {"name": "own", "connection": target.load_connection("dbdyno"), "scripts": scripts, "sessions": 1}
+    try:
+        with contextlib.suppress(KeyError):
+            _core.Load({"seed": 7, "arms": [own]}).try_connect()  # type: ignore[list-item]
+    except TargetError as error:
+        return Check("load's login", False, error.message.splitlines()[0], "no run is possible", error.next_step or "")
+    return Check("load's login", True, "works", "", "")

@@ -1,0 +1,100 @@
+"""What runs left changed on a MariaDB server, compared with what they noted, and put back.
+
+A setting that holds a value of the run is left by it; one that holds what it held before is back, also because the
+server was started again; anything else was set by somebody else since, and is theirs. The value that is sent is made
+from the one that was noted as an arm's value is: nothing of the record is taken as SQL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.bench.mariadb.global_settings import claim, other_values
+from dbdyno.bench.mariadb.server import MariaDB
+from dbdyno.bench.mariadb.settings import Fact, literal, read_facts, same_value
+from dbdyno.bench.mariadb.undo import MariaUndo
+from dbdyno.bench.postgres import owed
+from dbdyno.bench.postgres.leftovers import Finding, Source, State
+from dbdyno.errors import TargetError
+
+if TYPE_CHECKING:
+    from dbdyno.bench.postgres.owed import Kept
+
+
+class OwedMariaDB:
+    """One server."""
+
+    def __init__(self, target: MariaDB) -> None:
+        self.target = target
+        self.facts: dict[str, Fact] = {}
+
+    def look(self, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
+        """See `OwedServer`."""
+        with contextlib.closing(self.target.connect()) as connection:
+            return self.look_by(connection, among)
+
+    def look_by(self, connection: Any, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
+        """The same on a connection that is open."""
+        server = self.target.identity(connection)
+        here = [one for one in among if one.record.server == server]
+        found = []
+        for source in here:
+            facts = read_facts(connection, source.record.settings)
+            self.facts |= facts
+            for name, kept in source.record.settings.items():
+                if (fact := facts.get(name.lower())) is not None:
+                    found.append(Finding(source, fact.name, kept, fact.value, _state(fact, kept)))
+        return here, found
+
+    def statement(self, one: Finding) -> str:
+        """See `OwedServer`."""
+        try:
+            return f"SET GLOBAL {one.name} = {literal(self.facts[one.name], one.kept.was)}"
+        except ValueError as error:
+            raise TargetError(
+                f"{one.kept.was!r:.80} cannot be put back: {error}", where=f"setting {one.name}"
+            ) from error
+
+    def put_back(self, left: Sequence[Finding]) -> None:
+        """See `OwedServer`."""
+        from dbdyno.bench.guardian import Guardian
+
+        statements = tuple(map(self.statement, left))
+        with Guardian() as guardian:
+            claim(self.target, guardian)
+            problems = MariaUndo("restore", self.target.parameters, statements).carry_out()
+            wanted = {one.name: one.kept.was for one in left}
+            if not problems and (wrong := other_values(self.target, wanted)):
+                problems = [f"not in effect in a new session: {wrong}"]
+        if problems:
+            step = "run it again when that is mended"
+            raise TargetError("; ".join(problems), where=self.target.safe_dsn, next_step=step)
+
+
+@contextlib.contextmanager
+def opened(target: str) -> Iterator[OwedMariaDB]:
+    """The server of a connection string. Raises `TargetError`."""
+    if "://" not in target:
+        raise TargetError(
+            "an embedded server is gone with its run: nothing is owed to it",
+            where=target,
+            next_step="name a server: --target mariadb://user@host/db",
+        )
+    yield OwedMariaDB(MariaDB.open(target))
+
+
+def _state(fact: Fact, kept: Kept) -> State:
+    if owed.HIDDEN in (kept.was, *kept.ours):
+        return "other"
+    if _same(fact, kept.was):
+        return "back"
+    return "ours" if any(_same(fact, value) for value in kept.ours) else "other"
+
+
+def _same(fact: Fact, value: str) -> bool:
+    try:
+        return same_value(fact, value, fact.value)
+    except ValueError:  # another version's value
+        return False

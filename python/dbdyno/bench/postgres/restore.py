@@ -1,0 +1,53 @@
+"""Puts back what runs left changed on a PostgreSQL server: the face that `bench/restore.py` asks for."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from dbdyno.bench.postgres.leftovers import Finding, Source, look, of_server
+from dbdyno.bench.postgres.server import open_target
+from dbdyno.bench.postgres.settings import alter_system_sql
+from dbdyno.errors import TargetError
+
+if TYPE_CHECKING:
+    from dbdyno.bench.postgres.server import Postgres
+
+
+class OwedPostgres:
+    """One server."""
+
+    def __init__(self, target: Postgres) -> None:
+        self.target = target
+
+    def look(self, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
+        """See `OwedServer`."""
+        with contextlib.closing(self.target.connect()) as conn:
+            here = of_server(self.target, conn, among)
+            return here, look(conn, here)
+
+    def statement(self, one: Finding) -> str:
+        """See `OwedServer`."""
+        return alter_system_sql(one.name, one.kept.entry)
+
+    def put_back(self, left: Sequence[Finding]) -> None:
+        """See `OwedServer`."""
+        from dbdyno.bench.guardian import Guardian
+        from dbdyno.bench.postgres.alter import await_in_force, put_back_sql
+
+        with Guardian() as guardian:
+            guardian.claim(self.target.libpq_parameters())
+            statements = put_back_sql({one.name: one.kept.entry for one in left})
+            problems = self.target.sql_undo("restore", statements).carry_out()
+            if problems:
+                step = "run it again when that is mended"
+                raise TargetError("; ".join(problems), where=self.target.safe_dsn, next_step=step)
+            await_in_force(self.target, {one.name: one.kept.was for one in left})
+
+
+@contextlib.contextmanager
+def opened(target: str) -> Iterator[OwedPostgres]:
+    """The server of a connection string. Raises `TargetError`."""
+    with open_target(target) as server:
+        yield OwedPostgres(server)
