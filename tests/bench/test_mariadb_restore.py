@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from mariadb_lab import MariaLab
 
+from dbdyno.bench.engine import owed
 from dbdyno.bench.mariadb.global_settings import refuse_left
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
-from dbdyno.bench.postgres import owed
 from mariadb_server import MariaServer, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=str(missing()))

@@ -11,16 +11,16 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.bench.engine import owed
 from dbdyno.bench.mariadb.global_settings import claim, other_values
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.settings import Fact, literal, read_facts, same_value
 from dbdyno.bench.mariadb.undo import MariaUndo
-from dbdyno.bench.postgres import owed
 from dbdyno.bench.postgres.leftovers import Finding, Source, State
 from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
-    from dbdyno.bench.postgres.owed import Kept
+    from dbdyno.bench.engine.owed import Kept
 
 
 class OwedMariaDB:
