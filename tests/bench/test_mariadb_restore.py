@@ -10,7 +10,7 @@ import pytest
 from mariadb_lab import MariaLab
 
 from dbdyno.bench.engine import owed
-from dbdyno.bench.mariadb.global_settings import refuse_left
+from dbdyno.bench.mariadb.restore import refuse_left
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
 from mariadb_server import MariaServer, missing

@@ -14,10 +14,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.mariadb.address import driver, said
-from dbdyno.bench.mariadb.global_settings import claim, in_effect, other_values, refuse_left
+from dbdyno.bench.mariadb.global_settings import claim, in_effect, other_values
 from dbdyno.bench.mariadb.objects import turn_sql, workload_objects
 from dbdyno.bench.mariadb.observer import Observer
 from dbdyno.bench.mariadb.prepare import EMBEDDED, Prepared, in_own_words, open_targets, prepare
+from dbdyno.bench.mariadb.restore import refuse_left
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
 from dbdyno.bench.recorder import AgainError
 from dbdyno.errors import PlanError, TargetError

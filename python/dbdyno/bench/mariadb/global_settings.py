@@ -1,7 +1,6 @@
 """Settings of the whole server in effect for a turn (SET GLOBAL), noted before, read back, and put back.
 
     may_alter        the user allows it, and the role may
-    refuse_left      what a killed run left would be taken for what was before
     in_effect        claimed, noted on disk, registered with the guardian, set, read back; put back at the end
     other_values     what a new session sees instead of the values wanted
 
@@ -28,7 +27,6 @@ from dbdyno.evidence.run import this_process
 if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
     from dbdyno.bench.mariadb.server import MariaDB
-    from dbdyno.bench.postgres.leftovers import Finding
 
 
 def may_alter(target: MariaDB, changes: Sequence[SettingChange], *, allowed: bool) -> None:
@@ -57,34 +55,6 @@ def may_alter(target: MariaDB, changes: Sequence[SettingChange], *, allowed: boo
 def claim(target: MariaDB, guardian: Guardian, run: str = "") -> None:
     """Takes the lock of the server's settings, held by the guardian. Raises `TargetError` where another run has it."""
     guardian.claim({**target.parameters, ENGINE: "mariadb"}, PurePath(run).name)
-
-
-def refuse_left(target: MariaDB) -> None:
-    """Raises `TargetError` where a killed run left a setting of this server changed. Records of what is back are
-    removed."""
-    if target.owned:
-        return
-    from dbdyno.bench.mariadb.restore import OwedMariaDB
-    from dbdyno.bench.postgres.leftovers import settle, sources
-
-    _, findings = OwedMariaDB(target).look(sources())
-    settle(findings)
-    left = [one for one in findings if one.state == "ours" and one.source.record.state != "held"]
-    if left:
-        raise _left(target, left)
-
-
-def _left(target: MariaDB, left: Sequence[Finding]) -> TargetError:
-    from dbdyno.bench.postgres.leftovers import restore_command
-
-    record = left[0].source.record
-    if record.state == "retrying":
-        step = f"wait: its guardian (process {record.guardian['pid']}) is putting it back; then run again"
-    else:
-        step = f"{restore_command(record)}   (shows what it would put back, and asks)"
-    said = ", ".join(one.sentence for one in left)
-    message = f"run {PurePath(record.run).name or 'unknown'} was killed and left {said}"
-    return TargetError(message, where=target.safe_dsn, next_step=step)
 
 
 @contextlib.contextmanager

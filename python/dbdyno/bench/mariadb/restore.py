@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.engine import owed
@@ -16,7 +17,7 @@ from dbdyno.bench.mariadb.global_settings import claim, other_values
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.settings import Fact, literal, read_facts, same_value
 from dbdyno.bench.mariadb.undo import MariaUndo
-from dbdyno.bench.postgres.leftovers import Finding, Source, State
+from dbdyno.bench.postgres.leftovers import Finding, Source, State, restore_command, settle, sources
 from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
@@ -83,6 +84,29 @@ def opened(target: str) -> Iterator[OwedMariaDB]:
             next_step="name a server: --target mariadb://user@host/db",
         )
     yield OwedMariaDB(MariaDB.open(target))
+
+
+def refuse_left(target: MariaDB) -> None:
+    """Raises `TargetError` where a killed run left a setting of this server changed: it would be taken for what was
+    before. Records of what is back are removed."""
+    if target.owned:
+        return
+    _, findings = OwedMariaDB(target).look(sources())
+    settle(findings)
+    left = [one for one in findings if one.state == "ours" and one.source.record.state != "held"]
+    if left:
+        raise _left(target, left)
+
+
+def _left(target: MariaDB, left: Sequence[Finding]) -> TargetError:
+    record = left[0].source.record
+    if record.state == "retrying":
+        step = f"wait: its guardian (process {record.guardian['pid']}) is putting it back; then run again"
+    else:
+        step = f"{restore_command(record)}   (shows what it would put back, and asks)"
+    said = ", ".join(one.sentence for one in left)
+    message = f"run {PurePath(record.run).name or 'unknown'} was killed and left {said}"
+    return TargetError(message, where=target.safe_dsn, next_step=step)
 
 
 def _state(fact: Fact, kept: Kept) -> State:

@@ -64,10 +64,10 @@ def of_run(connection: Any, measures: Measures) -> Failures:
             of_commands[key] = of_commands.get(key, 0) + row["failed"]
     told = [
         {
-            **row,
+            **{key: value for key, value in row.items() if value is not None},
             "meaning": meaning(row["sqlstate"]),
             "error_class": class_of(row["sqlstate"]),
-            "condition": condition_of(row["vendor_code"]),
+            **({"condition": name} if (name := condition_of(row["vendor_code"])) else {}),
         }
         for row in rows
         if row["kind"] != TRANSACTION or of_commands.get(_same(row), 0) < row["failed"]
