@@ -73,7 +73,7 @@ def refuse_other_befores(run: Run, ready: Prepared) -> None:
 
 def settings_owed(ready: Prepared, run: Run) -> dict[str, Any]:
     """What the manifest says of the settings that the run alters: enough to put them back."""
-    from dbdyno.bench.postgres import owed
+    from dbdyno.bench.engine import owed
     from dbdyno.bench.postgres.alter import read_entries
     from dbdyno.bench.postgres.leftovers import MANIFEST_KEY, PUT_BACK_KEY
     from dbdyno.bench.postgres.settings import read_facts
