@@ -82,6 +82,8 @@ def test_every_request_is_in_the_evidence(tmp_path: Path) -> None:
     assert set(rows) == {"first write", "fill", "read", "overwrite"}
     assert rows["overwrite"]["sessions"] == 3
     assert all(row["least"] > 0 for row in rows.values())
+    two = command_line.dbdyno("compare", run.path, run.path, cwd=tmp_path)
+    assert (two.returncode, "or a flash probe" in two.stderr) == (2, True), two.stderr
     again = command_line.dbdyno("report", "last", "--format", "csv", cwd=tmp_path)
     assert again.stdout.splitlines()[0].startswith("block,phase,round")
 
@@ -165,6 +167,10 @@ def test_a_killed_or_interrupted_probe_leaves_its_rounds_and_no_file(tmp_path: P
         assert run.status in ("aborted", "complete")
         assert len(analyse(run)["phases"]) >= 4
         assert not list(tmp_path.glob("dbdyno-flash*"))
+        if run.status == "aborted":
+            again = command_line.dbdyno("run", "--resume", run.path, cwd=tmp_path)
+            assert again.returncode == 2
+            assert "is a run of flash without a plan" in again.stderr
 
 
 @pytest.fixture
