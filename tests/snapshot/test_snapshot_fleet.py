@@ -23,16 +23,13 @@ from dbdyno.snapshot.fleet import Fleet, Status, read_fleet
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.view import Column, View
 
+COUNTERS = ("xact_commit", "xact_rollback", "blks_hit", "blks_read", "tup_returned", "tup_fetched", "tup_inserted")
+COUNTERS = (*COUNTERS, "tup_updated", "tup_deleted", "temp_bytes", "deadlocks")
 COLUMNS = (
     Column("datid", "key", "count", "BIGINT"),
     Column("datname", "text", "text", "VARCHAR"),
-    *(
-        Column(name, "counter", "count", "BIGINT")
-        for name in (
-            "xact_commit xact_rollback blks_hit blks_read tup_returned tup_fetched tup_inserted tup_updated"
-            " tup_deleted temp_bytes deadlocks"
-        ).split()
-    ),
+    *(Column(name, "counter", "count", "BIGINT") for name in COUNTERS),
+    Column("stats_reset", "gauge", "us", "BIGINT"),
 )
 
 
@@ -221,7 +218,7 @@ def test_watch_exits_1_where_a_rule_was_broken(lab: Lab, tmp_path: Path):
 
 
 def added(store: Store, n: int, target: str = 'db"1') -> Snapshot:
-    view = View("pg_stat_database", "database", COLUMNS, [(5, "app", n, *(0,) * 10)], scope_by="datid")
+    view = View("pg_stat_database", "database", COLUMNS, [(5, "app", n, *(0,) * 10, None)], scope_by="datid")
     at_ns = (1_800_000_000 + n) * 10**9
     return store.add([view], engine="postgres", target=target, at_ns=at_ns, facts={}, before=store.last(target))
 

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -348,3 +349,35 @@ def test_a_torn_manifest_stops_no_pruning_and_its_files_stay(store: Store):
     assert done.returncode == 0, done
     assert "snapshot 3 is left out" in done.stderr
     assert path.exists() and (path.parent / "counts.parquet").exists()
+
+
+# --- clocks and counters at their ends -------------------------------------------------------------------------------
+
+
+def test_the_hour_that_a_change_of_summer_time_gives_twice_is_two_hours(store: Store):
+    begun = int(datetime.fromisoformat("2026-10-25T02:10+02:00").timestamp())
+    for at in range(12):
+        add(store, [(1, at)], minute=(begun - BEGUN_S) // 60 + 10 * at)
+    assert store.find("2026-10-25T02:15+02:00").number == 1
+    assert store.find("2026-10-25T02:15+01:00").number == 7
+    assert store.find("2026-10-25T01:15").number == 7, "without a zone it is UTC"
+    stay = keep.chosen(list(store), keep.rules_of("hour:2d"), time.time_ns())
+    assert sorted(stay) == [1, 6, 12], "hours are those of UTC: none has 120 minutes, none is missing"
+
+
+@pytest.mark.parametrize("hours", [-7, 7])
+def test_a_clock_of_this_machine_that_is_wrong_by_hours_prunes_no_more(store: Store, hours: int):
+    grown(store, 4, every=60)
+    right = plan(store, "a:1", keep.rules_of("minute:2h, hour:1d"), (BEGUN_S + 180 * 60) * 10**9)
+    wrong = plan(store, "a:1", keep.rules_of("minute:2h, hour:1d"), (BEGUN_S + 180 * 60 + hours * 3600) * 10**9)
+    assert set(wrong.go) <= set(right.go)
+
+
+def test_a_counter_that_passes_its_64_bits_is_a_new_life_and_never_negative(store: Store):
+    first, last = (
+        add(store, [(1, 2**63 - 5), (2, 0)], minute=0),
+        add(store, [(1, -(2**63) + 3), (2, 2**63 - 1)], minute=1),
+    )
+    (wrapped, most), _, _ = known(store, first.number, last.number)
+    assert wrapped == {"id": 1, "n": None, "verdict": "reset"}
+    assert most == {"id": 2, "n": 2**63 - 1, "verdict": "ok"}

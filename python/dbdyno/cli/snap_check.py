@@ -12,9 +12,10 @@ from dbdyno.cli.snap_options import store_option
 
 @click.command("check")
 @click.option("--repair", "mend", is_flag=True, help="Set aside what is torn, delete what killed processes left.")
+@click.option("--target", "dsn", metavar="DSN", help="Ask an Oracle instance for each query instead, reading no row.")
 @store_option
 @format_options
-def command(mend: bool, store: Path, form: str | None, output: Path | None) -> None:
+def command(mend: bool, dsn: str | None, store: Path, form: str | None, output: Path | None) -> None:
     """Check every manifest and file of a store, and their sums.
 
     A torn file costs its own snapshots alone. --repair sets it aside as *.torn and deletes nothing that can be read.
@@ -23,7 +24,11 @@ def command(mend: bool, store: Path, form: str | None, output: Path | None) -> N
     \b
     dbdyno snap check
     dbdyno snap check --repair
+    dbdyno snap check --target oracle://perf@db1/ORCLPDB1
     """
+    if dsn is not None:
+        _check_target(dsn, form, output)
+        return
     from dbdyno.snapshot.check import check, repair
     from dbdyno.snapshot.store import Store
 
@@ -49,4 +54,16 @@ def command(mend: bool, store: Path, form: str | None, output: Path | None) -> N
     elif not mend and any(fault.repair for fault in faults):
         click.echo("next: dbdyno snap check --repair", err=True)
     if stay:
+        raise click.exceptions.Exit(1)
+
+
+def _check_target(dsn: str, form: str | None, output: Path | None) -> None:
+    from dbdyno.snapshot.engines import engine_of
+    from dbdyno.snapshot.oracle.check import check
+
+    if engine_of(dsn) != "oracle":
+        raise click.UsageError("--target is for oracle://; `dbdyno doctor --target DSN` checks the other engines")
+    rows = check(dsn)
+    show_rows(rows, form, output)
+    if any(row["answer"] != "ok" for row in rows):
         raise click.exceptions.Exit(1)
