@@ -311,7 +311,7 @@ def test_files_that_later_snapshots_point_to_outlive_their_own(store: Store):
     fresh = pruned(store, "hour:2d")
     assert [one.number for one in fresh] == [1, 5]
     last = fresh.open(5)
-    assert last.views["fixed"]["file"] == "000001/fixed.parquet" and last.problem("fixed") is None
+    assert last.problem("fixed") is None and last.views["fixed"]["in"] == 1
 
 
 def test_a_clock_far_ahead_deletes_nothing(store: Store):
@@ -381,3 +381,25 @@ def test_a_counter_that_passes_its_64_bits_is_a_new_life_and_never_negative(stor
     (wrapped, most), _, _ = known(store, first.number, last.number)
     assert wrapped == {"id": 1, "n": None, "verdict": "reset"}
     assert most == {"id": 2, "n": 2**63 - 1, "verdict": "ok"}
+
+
+def test_the_samples_before_the_latest_snapshot_stay_too(store: Store):
+    grown(store, 8)
+    before = known(store, 1, 8)
+    fresh = pruned(store, "hour:2d")
+    assert [one.number for one in fresh] == [1, 8]
+    assert known(fresh, 1, 8) == before
+    add(fresh, [(1, 45), (2, 9)], minute=9)
+    assert known(fresh, 1, 9)[1:] == (8, 8 * 60) and check(fresh) == []
+
+
+def test_two_prunings_at_once_are_refused_and_a_snapshot_meanwhile_is_taken(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    grown(store, 5)
+    monkeypatch.setattr(holding, "PATIENCE_S", 0.1)
+    with holding.moving(store.folder):
+        with pytest.raises(SnapshotError, match="is in use by another dbdyno"):
+            pruned(store, "hour:2d")
+        assert add(store, [(1, 100), (2, 9)], minute=5).number == 6
+    assert check(store) == []

@@ -63,7 +63,7 @@ def check(store: Store) -> list[Fault]:
 def repair(store: Store, faults: list[Fault]) -> list[Fault]:
     """Does what can be done about faults; returns those that stay. Raises `SnapshotError` where the store is in use."""
     stay = []
-    with holding.alone(store.folder):
+    with holding.moving(store.folder), holding.alone(store.folder):
         for fault in faults:
             path = store.folder / fault.where
             if fault.repair == "set aside" and path.name == manifest.NAME:

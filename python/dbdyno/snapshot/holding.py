@@ -1,4 +1,5 @@
-"""Who works in a store: many may add snapshots at once, one alone may pack, prune or repair.
+"""Who works in a store: many may add snapshots at once; one process packs, prunes or repairs, and keeps the others
+out only while files move, so that a long pruning costs a watch no snapshot.
 
 By flock, which the kernel gives back however a process ends. Where the file system knows none, the
 store works without, as it always did.
@@ -15,8 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dbdyno.errors import SnapshotError
+from dbdyno.files import make_inner_folder
 
 PATIENCE_S = 30.0
+PACKS = "packs"
+"""The folder of a store that holds its packs; who moves files holds it too."""
 
 
 @contextlib.contextmanager
@@ -30,6 +34,18 @@ def adding(store: Path) -> Iterator[None]:
 def alone(store: Path) -> Iterator[None]:
     """While files of the store move. Raises `SnapshotError` where somebody works in it."""
     with _held(store, fcntl.LOCK_EX):
+        yield
+
+
+@contextlib.contextmanager
+def moving(store: Path) -> Iterator[None]:
+    """While a process packs, prunes or repairs: snapshots may be added meanwhile. Raises `SnapshotError` where another
+    process does."""
+    try:
+        make_inner_folder(store / PACKS, exist_ok=True)
+    except OSError as error:
+        raise SnapshotError(f"cannot be made: {error.strerror}", where=str(store / PACKS)) from error
+    with _held(store / PACKS, fcntl.LOCK_EX):
         yield
 
 

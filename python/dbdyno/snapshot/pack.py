@@ -23,12 +23,12 @@ from dbdyno.evidence.files import write_json
 from dbdyno.files import make_inner_folder, narrow, sync_folder
 from dbdyno.snapshot import holding, manifest
 from dbdyno.snapshot.difference import quoted
+from dbdyno.snapshot.holding import PACKS
 from dbdyno.snapshot.parquet import file_sum, literal
 from dbdyno.snapshot.store import Snapshot, Store
 
 GROUP = 60
 """Snapshots of a pack."""
-PACKS = "packs"
 SUMS = "sums.json"
 Merged = Mapping[int, Sequence[Snapshot]]
 """For a snapshot that is kept: those before it that are dropped, whose samples go to it."""
@@ -37,18 +37,19 @@ Merged = Mapping[int, Sequence[Snapshot]]
 def pack_full(store: Store, target: str, *, group: int = GROUP) -> int:
     """Packs what of a target is not packed yet, in whole groups; the latest snapshot stays as it is. Returns how
     many packs were made. Raises `SnapshotError`."""
-    loose: list[Snapshot] = []
-    for one in store.backwards(target):
-        if "pack" in one.manifest:
-            break
-        loose.insert(0, one)
     made = 0
-    del loose[-1:]
-    while len(loose) >= group:
-        with holding.alone(store.folder):
-            pack(store, loose[:group])
-        del loose[:group]
-        made += 1
+    with holding.moving(store.folder):
+        loose: list[Snapshot] = []
+        for one in store.backwards(target):
+            if "pack" in one.manifest:
+                break
+            loose.insert(0, one)
+        del loose[-1:]
+        while len(loose) >= group:
+            with holding.alone(store.folder):
+                pack(store, loose[:group])
+            del loose[:group]
+            made += 1
     return made
 
 

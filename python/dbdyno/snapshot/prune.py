@@ -61,7 +61,7 @@ def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _:
     """Does what a plan says; returns how many snapshots went. What stays is packed, with the samples of what goes;
     files that it points to stay. Killed at any instant, no snapshot that stays loses a row."""
     go = set(asked.go)
-    with holding.alone(store.folder):
+    with holding.moving(store.folder):
         chain = store.of(asked.target)
         before: dict[int, list[Snapshot]] = {}
         waiting: list[Snapshot] = []
@@ -74,28 +74,26 @@ def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _:
         stays = [one for one in chain if one.number not in go]
         if stays:
             before[stays[0].number] = []  # nothing is reported before the first
-        for group in _groups(stays[:-1], before):
-            pack(store, group, before)
-            for dropped in (each for one in group for each in before[one.number]):
-                _drop(store, dropped)
+        last = [one for one in stays[-1:] if before[one.number]]  # else it stays as it is: the next one points to it
+        for group in _groups([*stays[:-1], *last], before):
+            with holding.alone(store.folder):
+                pack(store, group, before)
+                for dropped in (each for one in group for each in before[one.number]):
+                    _drop(store, dropped)
             tell(f"packed {group[0].number} to {group[-1].number}")
-        for one in chain:
-            if one.number in go:
-                _drop(store, one)
-        folders = [store.folder / f"{one.number:06d}" for one in chain]
-        unused(store, [*folders, *sorted((store.folder / PACKS).glob("*-*-*"))])
+        with holding.alone(store.folder):
+            for one in chain:
+                if one.number in go:
+                    _drop(store, one)
+            folders = [store.folder / f"{one.number:06d}" for one in chain]
+            unused(store, [*folders, *sorted((store.folder / PACKS).glob("*-*-*"))])
     return len(go)
 
 
 def _groups(stays: Sequence[Snapshot], before: dict[int, list[Snapshot]]) -> list[list[Snapshot]]:
     """What is packed anew: groups in which something went or is not packed yet."""
     groups = [list(stays[at : at + GROUP]) for at in range(0, len(stays), GROUP)]
-    return [
-        group
-        for group in groups
-        if any(before[one.number] for one in group)
-        or (len(group) == GROUP and any("pack" not in one.manifest for one in group))
-    ]
+    return [group for group in groups if any(before[one.number] or "pack" not in one.manifest for one in group)]
 
 
 def _drop(store: Store, one: Snapshot) -> None:
