@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,10 +66,10 @@ def command(
     from dbdyno.trace.units import length_ns
 
     for_s = length_ns(length, "--for") / 1e9 if length else None
-    alerts = _alerts(rules)
+    alerts, left = _alerts(rules), False
     try:
         if fleet is not None:
-            failed = _watch_fleet(fleet, for_s, alerts)
+            failed, left = _watch_fleet(fleet, for_s, alerts)
         elif dsn is None:
             raise click.UsageError("name a target with --target DSN, or a file with many: FLEET.toml")
         else:
@@ -79,6 +80,10 @@ def command(
     finally:
         if alerts is not None:
             alerts.close()
+    if left:  # a thread that hangs in a driver cannot be ended, and would break the interpreter's own end
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(2)
     if failed:
         raise click.exceptions.Exit(2)
     if alerts is not None and alerts.fired:
@@ -128,8 +133,8 @@ def _watch_one(
     return failed
 
 
-def _watch_fleet(path: Path, for_s: float | None, alerts: Alerts | None) -> bool:
-    """Watches many; returns whether some target failed at the end."""
+def _watch_fleet(path: Path, for_s: float | None, alerts: Alerts | None) -> tuple[bool, bool]:
+    """Watches many; returns whether some target failed at the end, and whether some thread was left behind."""
     import time
 
     from dbdyno.errors import Error
@@ -154,7 +159,7 @@ def _watch_fleet(path: Path, for_s: float | None, alerts: Alerts | None) -> bool
     _show(fleet, time.monotonic())
     for name in left:
         click.echo(f"dbdyno: {name}: still waiting for an answer; left behind", err=True)
-    return bool(left) or any(one.problem for one in fleet.status.values())
+    return any(one.problem for one in fleet.status.values()), bool(left)
 
 
 def _show(fleet: Fleet, now: float) -> None:

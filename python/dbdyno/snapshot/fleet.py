@@ -13,12 +13,14 @@
     dsn_env = "BILLING_DSN"    # the connection string is in this variable
 
 Targets begin spread over their period, so that a hundred of them are not read at one instant. One
-that cannot be reached is tried again each period. At the end each has `ENDING_S` for its last
-snapshot; a thread that hangs longer is left behind, and what it was writing does not count.
+that cannot be reached is tried again each period. At the end each takes a last snapshot; when none
+has said anything for `ENDING_S`, the threads that hang are left behind, and what they were writing
+does not count. The caller then ends the process at once: a driver's thread cannot be ended.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import threading
@@ -175,7 +177,8 @@ class Fleet:
         threads = {}
         begun = time.monotonic()
         for at, target in enumerate(self._targets):
-            wait_s = min(target.every_s, 60.0) * at / len(self._targets) if for_s is None else 0.0
+            spread_s = min(target.every_s, 60.0, math.inf if for_s is None else for_s / 2)
+            wait_s = spread_s * at / len(self._targets)
             self.status[target.name].since = begun + wait_s
             threads[target.name] = threading.Thread(
                 target=self._watch, args=(target, wait_s, for_s), name=f"fleet {target.name}", daemon=True
@@ -189,9 +192,12 @@ class Fleet:
             if time.monotonic() - begun > look_s:
                 look()
                 look_s += look_s
-        end = time.monotonic() + ENDING_S
-        for thread in threads.values():
-            thread.join(max(0.0, end - time.monotonic()))
+        self._stop.set()
+        ending = time.monotonic()
+        while any(thread.is_alive() for thread in threads.values()):
+            if time.monotonic() - max(ending, *(one.since for one in self.status.values())) > ENDING_S:
+                break
+            time.sleep(0.05)
         return [name for name, thread in threads.items() if thread.is_alive()]
 
     def _watch(self, target: Target, wait_s: float, for_s: float | None) -> None:
