@@ -16,7 +16,8 @@ from typing import Any
 from dbdyno.errors import Error, EvidenceError
 from dbdyno.evidence.files import read_json
 from dbdyno.snapshot import holding, manifest
-from dbdyno.snapshot.pack import PACKS, SUMS, unused
+from dbdyno.snapshot.holding import PACKS
+from dbdyno.snapshot.pack import SUMS, unused
 from dbdyno.snapshot.parquet import file_sum, literal
 from dbdyno.snapshot.periods import baselines
 from dbdyno.snapshot.store import Snapshot, Store

@@ -17,8 +17,9 @@ from itertools import pairwise
 from dbdyno.errors import Error
 from dbdyno.snapshot import holding, keep, manifest
 from dbdyno.snapshot.difference import quoted
+from dbdyno.snapshot.holding import PACKS
 from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.pack import GROUP, PACKS, is_sampled, pack, unused
+from dbdyno.snapshot.pack import GROUP, is_sampled, pack, unused
 from dbdyno.snapshot.periods import baselines
 from dbdyno.snapshot.store import Snapshot, Store
 
