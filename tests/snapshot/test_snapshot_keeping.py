@@ -73,9 +73,6 @@ def old(path: Path) -> None:
     os.utime(path, (time.time() - 86_400,) * 2)
 
 
-# --- manifests -------------------------------------------------------------------------------------------------------
-
-
 def test_what_the_columns_are_stands_once_in_the_store(store: Store):
     grown(store, 3)
     assert len(list((store.folder / "shapes").iterdir())) == 1
@@ -139,9 +136,6 @@ def test_a_snapshot_that_fails_leaves_nothing_and_burns_no_number(store: Store):
     assert add(store, [(1, 1)], minute=1).number == 2
 
 
-# --- check and repair ------------------------------------------------------------------------------------------------
-
-
 def test_a_whole_store_has_no_fault(store: Store):
     grown(store, 3)
     done = run("snap", "check", "--store", store.folder)
@@ -199,9 +193,6 @@ def test_no_store_is_a_question_of_usage(tmp_path: Path):
     assert done.returncode == 2 and "there is no store" in done.stderr
 
 
-# --- packs -----------------------------------------------------------------------------------------------------------
-
-
 def test_a_pack_changes_no_figure_and_takes_the_place_of_many_files(store: Store):
     grown(store, 10)
     before = [known(store, a, b) for a, b in ((1, 10), (3, 4), (2, 9))]
@@ -237,9 +228,6 @@ def test_packing_waits_for_a_snapshot_that_is_being_written(store: Store, monkey
     with holding.adding(store.folder), pytest.raises(SnapshotError, match="is in use by another dbdyno"):
         pack_full(store, "a:1", group=4)
     assert pack_full(store, "a:1", group=4) == 1
-
-
-# --- pruning ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -349,9 +337,6 @@ def test_a_torn_manifest_stops_no_pruning_and_its_files_stay(store: Store):
     assert done.returncode == 0, done
     assert "snapshot 3 is left out" in done.stderr
     assert path.exists() and (path.parent / "counts.parquet").exists()
-
-
-# --- clocks and counters at their ends -------------------------------------------------------------------------------
 
 
 def test_the_hour_that_a_change_of_summer_time_gives_twice_is_two_hours(store: Store):
