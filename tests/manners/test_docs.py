@@ -16,6 +16,8 @@ from dbdyno.bench.engine.prepare import check_scripts
 from dbdyno.cli.main import COMMANDS, cli
 from dbdyno.decisions import ANSWERS, RULES
 from dbdyno.model.machine import parsed
+from dbdyno.snapshot.alerts import read_rules
+from dbdyno.snapshot.fleet import read_fleet
 from dbdyno.study.plan import keys as plan_keys
 from dbdyno.study.plan.file import parse_plan, read_plan
 from dbdyno.study.plan.reference import plan_reference
@@ -132,9 +134,18 @@ def plans() -> list[object]:
 
 
 @pytest.mark.parametrize(("path", "block"), plans())
-def test_a_plan_that_is_shown_can_be_read(path: Path, block: str) -> None:
-    """A piece of a plan is completed with what every plan needs; a machine is read as one."""
+def test_a_plan_that_is_shown_can_be_read(path: Path, block: str, tmp_path: Path) -> None:
+    """A piece of a plan is completed with what every plan needs; a machine, a fleet, rules are read as such."""
     tables = tomllib.loads(block)
+    if "rule" in tables or isinstance(tables.get("target"), list):
+        shown = tmp_path / "shown.toml"
+        shown.write_text(block)
+        if "rule" in tables:
+            assert read_rules(shown)
+        else:
+            names = [one["dsn_env"] for one in tables["target"] if "dsn_env" in one]
+            assert read_fleet(shown, dict.fromkeys(names, "postgresql://127.0.0.1/x"))
+        return
     if "storage" in tables:
         parsed("model:shown", block)
         return

@@ -24,6 +24,7 @@ STARTERS = {
     "bench/clients/process.py",
     "bench/guardian.py",
     "bench/programs/bench.py",
+    "snapshot/alerts.py",
 }
 """The files that start processes. A new one comes with a command of its own below."""
 

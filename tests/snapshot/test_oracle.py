@@ -7,6 +7,7 @@ documentation's word, not these tests'.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import types
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from command_line import dbdyno as run
 from dbdyno.errors import SnapshotError
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.interval import Interval
@@ -62,7 +64,7 @@ def state(at_s: float = 0, grown: int = 0, **more: list[tuple]) -> dict[str, lis
             (3, "SQL*Net message from client", "Idle", 9, 0, 9, 9 + n, 10**9),
         ],
         "event_histogram_micro": [("log file sync", 1024, 100 + n // 2), ("log file sync", 2048, 200 + n - n // 2)],
-        "segment_statistics": [(4, 70, 70, "APP", "ORDERS", None, "TABLE", 900 + 40 * n, 70 + n, 5, 2 * n, 0, 0, 3)],
+        "segment_statistics": [(3, 4, 70, 70, "APP", "ORDERS", None, "TABLE", 900 + 40 * n, 70 + n, 5, 2 * n, 0, 0, 3)],
         "sql": [
             (
                 "a1",
@@ -373,3 +375,45 @@ def test_the_live_screen_reads_statistics_and_sessions(driver: Driver) -> None:
     assert made["profile"][0]["value"] == pytest.approx(500 / made["seconds"])
     assert [(row["class"], row["aas"]) for row in made["classes"]] == [("commit", 1.0)]
     assert set(driver.run) == {"sysstat", "session"}
+
+
+def test_check_asks_each_query_for_no_row_and_names_the_grant_that_is_missing(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def execute(connection: Connection, sql: str, parameters: Any = None) -> None:
+        asked.append(sql)
+        if "v$parameter" in sql:
+            raise Driver.Error("ORA-00942: table or view does not exist")
+
+    monkeypatch.setattr(Connection, "execute", execute)
+    monkeypatch.setattr(Connection, "description", [], raising=False)
+    done = run("snap", "check", "--target", DSN, "--format", "json")
+    rows = {row["query"]: row for row in json.loads(done.stdout)}
+    assert done.returncode == 1 and rows["parameter"]["answer"].startswith("ORA-00942")
+    assert "v_$parameter" in rows["parameter"]["grants"]
+    assert {row["answer"] for name, row in rows.items() if name != "parameter"} == {"ok"}
+    assert len(asked) == len(rows) and all(sql.endswith(") where rownum < 1") for sql in asked)
+    assert not any(LICENSED in name for name in rows), "what needs a licence is not asked unless it is named"
+    assert "secret" not in done.stdout + done.stderr
+
+
+def test_check_of_another_engine_says_where_to_look() -> None:
+    done = run("snap", "check", "--target", "postgresql://127.0.0.1/x")
+    assert done.returncode == 2 and "doctor" in done.stderr
+
+
+def test_every_report_says_that_no_instance_was_ever_seen(store: Store, snap: Snap) -> None:
+    first, last = snap(state()), snap(state(100, grown=1))
+    with Interval(store, first, last) as interval:
+        found = {one["name"]: one for one in report(interval)["sections"]}
+    assert "never run against an instance" in found["provenance"]["notes"][0]
+
+
+def test_containers_have_segments_of_their_own(store: Store, snap: Snap) -> None:
+    rows = state()["segment_statistics"]
+    other = (4, *rows[0][1:7], "INDEX", 5, *rows[0][9:])
+    first, last = snap(state(segment_statistics=[*rows, other])), snap(state(100, segment_statistics=[*rows, other]))
+    with Interval(store, first, last) as interval:
+        assert len(interval.query(f"select * from {interval.table('segment_statistics')}")) == 2

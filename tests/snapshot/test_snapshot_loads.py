@@ -10,7 +10,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 from snapshot_help import Lab, line, never_negative, section
+
+from dbdyno.snapshot.take import open_collector, take
+from dbdyno.snapshot.view import Options
 
 TABLE = "create table if not exists known (id int primary key, text text)"
 
@@ -218,3 +222,26 @@ def test_the_report_counts_the_transactions_that_pgbench_counts(known: Lab, tmp_
     assert counted <= row["commits"] <= counted + beginnings
     seconds = known.between(first, last).seconds
     assert row["tps"] * seconds == pytest.approx(counted, abs=beginnings)
+
+
+def test_all_databases_names_what_cannot_be_read(lab: Lab):
+    lab.run("create database shut", "update pg_database set datallowconn = false where datname = 'shut'")
+    try:
+        made = lab.take(databases=("*",))
+    finally:
+        lab.run("update pg_database set datallowconn = true where datname = 'shut'", "drop database shut")
+    assert made.facts["problems"] == [{"view": "objects", "database": "shut", "problem": "it allows no connections"}]
+    assert "postgres" in made.facts["databases"]
+
+
+def test_statements_are_found_in_whichever_database_has_the_extension(lab: Lab):
+    lab.run("create database without")
+    try:
+        with open_collector(make_conninfo(lab.dsn, dbname="without"), Options(databases=("*",))) as collector:
+            made = take(collector, lab.store, engine_name="postgres")
+        with open_collector(make_conninfo(lab.dsn, dbname="without"), Options()) as collector:
+            alone = take(collector, lab.store, engine_name="postgres")
+    finally:
+        lab.run("drop database without")
+    assert made.views["pg_stat_statements"]["rows"] > 0 and made.views["statement_texts"]["rows"] > 0
+    assert "not in the database without" in alone.views["pg_stat_statements"]["problem"]

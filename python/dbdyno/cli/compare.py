@@ -158,6 +158,7 @@ def _compare_periods(
     form: str | None,
     output: Path | None,
 ) -> None:
+    from dbdyno.cli.snap_options import tell_damage
     from dbdyno.judge.snapshots import compare
     from dbdyno.snapshot.periods import period
     from dbdyno.snapshot.store import Store
@@ -166,6 +167,7 @@ def _compare_periods(
         raise click.UsageError("two periods are compared: snap:1..12 snap:13..24")
     holder = Store(store)
     parts = [period(holder, name) for name in names]
+    tell_damage(holder)
     model = compare(holder, *parts, threshold=threshold, decide=accept)
     show_page(model, form, output)
     if model["verdict"]["word"] == "worse":

@@ -14,6 +14,9 @@ ROWS = {
     "list": ("dbdyno.cli.snap_list", "List the snapshots."),
     "report": ("dbdyno.cli.snap_report", "What happened between two snapshots."),
     "baseline": ("dbdyno.cli.snap_baseline", "Give a period a name, to compare others with."),
+    "prune": ("dbdyno.cli.snap_prune", "Thin out a store by age; reports over that time still work."),
+    "check": ("dbdyno.cli.snap_check", "Check every file of a store, and repair it."),
+    "export": ("dbdyno.cli.snap_export", "The latest snapshots for Prometheus and OpenTelemetry."),
     "top": ("dbdyno.cli.snap_top", "What a server does right now, refreshed."),
 }
 

@@ -17,6 +17,7 @@ from dbdyno.cli.snap_options import name_option, store_option
 @format_options
 def command(store: Path, target: str | None, form: str | None, output: Path | None) -> None:
     """List the snapshots: number, target, when, note."""
+    from dbdyno.cli.snap_options import tell_damage
     from dbdyno.snapshot.store import Snapshot, Store
 
     def row(one: Snapshot) -> dict[str, Any]:
@@ -32,7 +33,9 @@ def command(store: Path, target: str | None, form: str | None, output: Path | No
             "not read": ", ".join(unread),
         }
 
-    rows = [row(one) for one in Store(store) if target in (None, one.target)]
+    holder = Store(store)
+    rows = [row(one) for one in holder if target in (None, one.target)]
+    tell_damage(holder)
     if not rows and form in (None, "table"):
         click.echo(f"no snapshots in {store}/; `dbdyno snap take --target DSN` takes one", err=True)
         return

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from dbdyno.snapshot.view import Options
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.store import Store
 
 FORMATS = ("table", "csv", "json", "jsonl", "html")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,11 +34,20 @@ name_option = click.option(
 
 def target_options(function: F) -> F:
     """Adds --target and what is read of it."""
+    return _target_options(function, required=True)
+
+
+def target_or_fleet_options(function: F) -> F:
+    """The same where a file may name the targets instead."""
+    return _target_options(function, required=False)
+
+
+def _target_options(function: F, *, required: bool) -> F:
     options = (
         click.option(
             "--target",
             "dsn",
-            required=True,
+            required=required,
             metavar="DSN",
             envvar="DBDYNO_TARGET",
             help="Connection string: postgresql://user@host/database",
@@ -89,3 +101,9 @@ def options_of(
         round(lock_timeout * 1000),
         name,
     )
+
+
+def tell_damage(store: Store) -> None:
+    """A line on stderr for each snapshot that was left out because its manifest cannot be read."""
+    for number, error in sorted(store.damaged.items()):
+        click.echo(f"dbdyno: snapshot {number} is left out: {error}", err=True)

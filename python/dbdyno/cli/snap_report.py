@@ -36,6 +36,7 @@ def command(
     dbdyno snap report 'before batch' 'after batch' -o batch.html
     dbdyno snap report last
     """
+    from dbdyno.cli.snap_options import tell_damage
     from dbdyno.snapshot.interval import Interval
     from dbdyno.snapshot.report import report
     from dbdyno.snapshot.store import Store
@@ -52,4 +53,5 @@ def command(
         end = holder.find(last, target or (start.target if first.isdigit() else None))
     with Interval(holder, start, end) as interval:
         model = report(interval, top)
+    tell_damage(holder)
     show_page(model, form, output)

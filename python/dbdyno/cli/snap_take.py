@@ -32,7 +32,9 @@ def command(
     \b
     dbdyno snap take --target postgresql://monitor@db1/app --note 'before batch'
     """
+    from dbdyno.errors import SnapshotError
     from dbdyno.snapshot.engines import engine_of
+    from dbdyno.snapshot.pack import pack_when_due
     from dbdyno.snapshot.store import Store
     from dbdyno.snapshot.take import open_collector, take
 
@@ -40,6 +42,10 @@ def command(
     with open_collector(dsn, options) as collector:
         made = take(collector, Store(store), engine_name=engine_of(dsn), note=note)
     click.echo(made.number)
+    try:
+        pack_when_due(Store(store), made)
+    except SnapshotError as error:
+        click.echo(f"dbdyno: {error}", err=True)
     failed = tell_problems(made.manifest)
     if failed:
         raise click.exceptions.Exit(2)

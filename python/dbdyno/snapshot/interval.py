@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dbdyno.errors import EvidenceError, SnapshotError
 from dbdyno.snapshot import clock
-from dbdyno.snapshot.difference import Sides, difference_sql, literal, quoted, union_columns
+from dbdyno.snapshot.difference import Sides, difference_sql, quoted, union_columns
 from dbdyno.snapshot.engines import engine
-from dbdyno.snapshot.store import Snapshot, Store
+from dbdyno.snapshot.store import Snapshot, Store, rows_of
 from dbdyno.snapshot.view import OK, WORDS, Column, Verdict
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ class Interval:
             record = end.views.get(view)
             if record is None:
                 return f"this server has no {view}", None
-            if record.get("problem"):
-                where = f"in snapshot {end.number}"
-                return f"could not be read {where}: {record['problem']}", record.get("next_step")
+            problem = end.problem(view)
+            if problem is not None:
+                return f"could not be read in snapshot {end.number}: {problem[0]}", problem[1]
         return None
 
     def has(self, view: str) -> bool:
@@ -131,11 +131,11 @@ class Interval:
         """A relation with the rows that sampling between the two ends saw, and the number of
         looks."""
         inside = self.chain[1:]
-        files = [path for one in inside if (path := one.file(view)) and path.exists()]
+        read = [one for one in inside if one.file(view) and one.problem(view) is None]
         looks = sum(int(one.manifest["cost"].get("looks") or 0) for one in inside)
-        if not files:
+        if not read:
             return union_columns(columns), looks
-        return f"read_parquet([{', '.join(literal(str(path)) for path in files)}])", looks
+        return rows_of(read, view), looks
 
     def ends(self, view: str) -> tuple[str, str]:
         """The two raw relations of a view."""
@@ -204,7 +204,4 @@ class Interval:
 
 
 def _relation(end: Snapshot, view: str) -> str:
-    path = end.file(view)
-    if path is None:
-        return union_columns(end.columns(view))
-    return f"read_parquet({literal(str(path))})"
+    return end.relation(view) or union_columns(end.columns(view))

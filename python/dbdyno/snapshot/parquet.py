@@ -8,11 +8,18 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from dbdyno.errors import SnapshotError
 from dbdyno.files import narrow
 from dbdyno.snapshot.view import View
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.store import Snapshot
+
+
+SAME = ("file", "in", "rows", "digest", "file_sum")
+"""What a record has from the one before where the view did not change."""
 
 
 class Writer:
@@ -24,9 +31,9 @@ class Writer:
         self.folder = folder
         self._connection = duckdb.connect()
 
-    def write(self, view: View, before: dict[str, Any] | None) -> dict[str, Any]:
-        """Writes one view; returns its record for the manifest. `before` is the record of the same
-        view in the snapshot before: where nothing changed, its file is named instead."""
+    def write(self, view: View, before: Snapshot | None) -> dict[str, Any]:
+        """Writes one view; returns its record for the manifest. `before` is the snapshot before: where
+        nothing changed, its file is named instead, if it is whole."""
         record: dict[str, Any] = {
             "scope": view.scope,
             "scope_by": view.scope_by,
@@ -38,12 +45,14 @@ class Writer:
         if view.problem is not None:
             return {**record, "problem": view.problem, "next_step": view.next_step}
         digest = _digest(view)
-        same = before is not None and before.get("digest") == digest
-        if before is not None and same and before["columns"] == record["columns"]:
-            return {**record, **{k: before[k] for k in ("file", "rows", "digest")}}
+        old = before.views.get(view.name, {}) if before else {}
+        same = old.get("digest") == digest and old["columns"] == record["columns"]
+        if same and before is not None and before.problem(view.name) is None:
+            return {**record, **{key: old[key] for key in SAME if key in old}}
         path = self.folder / f"{view.name}.parquet"
         rows = self._put(view, path)
-        return {**record, "file": f"{self.folder.name}/{path.name}", "rows": rows, "digest": digest}
+        file = f"{self.folder.name}/{path.name}"
+        return {**record, "file": file, "rows": rows, "digest": digest, "file_sum": file_sum(path)}
 
     def _put(self, view: View, path: Path) -> int:
         import duckdb
@@ -68,7 +77,7 @@ class Writer:
         try:
             aside.write_bytes(data)
             return self._copy(
-                f"select * from read_csv({_literal(str(aside))}, header=false, delim=',',"
+                f"select * from read_csv({literal(str(aside))}, header=false, delim=',',"
                 f" quote='\"', escape='\"', nullstr='', allow_quoted_nulls=false, new_line='\\n',"
                 f" auto_detect=false, max_line_size=200000000, parallel=false,"
                 f" columns={{{columns}}})",
@@ -85,7 +94,7 @@ class Writer:
 
     def _copy(self, query: str, path: Path) -> int:
         row = self._connection.execute(
-            f"copy ({query}) to {_literal(str(path))} (format parquet, compression zstd)"
+            f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)"
         ).fetchone()
         narrow(path)
         return int(row[0]) if row else 0
@@ -111,5 +120,12 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _literal(text: str) -> str:
+def file_sum(path: Path) -> str:
+    """The sum of a file as it stands on disk."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=12)).hexdigest()
+
+
+def literal(text: str) -> str:
+    """A text for SQL."""
     return "'" + text.replace("'", "''") + "'"

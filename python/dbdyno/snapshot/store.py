@@ -5,17 +5,21 @@
         manifest.json          written last: without it the number does not exist
         pg_stat_database.parquet
         pg_stat_user_tables.parquet ...
+      packs/000001-000060-1a2b/ what sixty snapshots wrote, one file per view (`pack.py`)
+      shapes/                  the columns of the views (`manifest.py`)
 
 Numbers are unique in a store, whatever the targets. A view that did not change since the target's
 snapshot before is not written again: the manifest names the earlier file. Survives kill -9 and a
-full disk at any instant: a number without a manifest is skipped, never used again. A file that
-other snapshots point to must stay: delete the oldest snapshots only with all later ones.
+full disk at any instant: a number without a manifest is skipped, never used again. A snapshot that
+fails leaves nothing. A manifest that is torn costs that snapshot only: it is skipped, and
+`Store.damaged` says why.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,16 +27,11 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import EvidenceError, SnapshotError
-from dbdyno.evidence.files import read_json, write_json
-from dbdyno.evidence.run import DAMAGED, Manifest
 from dbdyno.files import make_folder, make_inner_folder
-from dbdyno.snapshot.parquet import Writer
+from dbdyno.snapshot import holding, manifest
+from dbdyno.snapshot.parquet import Writer, literal
 from dbdyno.snapshot.view import Column, View
 
-SCHEMA = 1
-KINDS: dict[str, type] = {"number": int, "engine": str, "target": str, "at_ns": int, "facts": dict, "views": dict}
-"""What every manifest holds."""
-_FILE = re.compile(r"\d{1,12}/[\w.-]{1,200}\.parquet")
 DEFAULT_STORE = Path("snaps")
 
 
@@ -86,9 +85,29 @@ class Snapshot:
         return views
 
     def file(self, view: str) -> Path | None:
-        """The Parquet file of a view; None where it was not read or is empty of columns."""
+        """The Parquet file that holds a view, None where it was not read or is empty of columns. Other snapshots
+        may be in it: `relation` reads this one."""
         name = self.views.get(view, {}).get("file")
         return self.store / name if name else None
+
+    def relation(self, view: str) -> str | None:
+        """The rows of a view, for SQL; None where it has no file."""
+        path = self.file(view)
+        if path is None:
+            return None
+        inside = self.views[view].get("in")
+        if inside is None:
+            return f"read_parquet({literal(str(path))})"
+        return f"(select * exclude (snapshot_) from read_parquet({literal(str(path))}) where snapshot_ = {inside})"
+
+    def problem(self, view: str) -> tuple[str, str | None] | None:
+        """Why a view of this snapshot cannot be read, and the next step; None where it can."""
+        record = self.views.get(view, {})
+        if record.get("problem"):
+            return record["problem"], record.get("next_step")
+        path = self.file(view)
+        torn = manifest.torn(path) if path is not None else None
+        return None if torn is None else (torn, manifest.TORN_STEP)
 
     def columns(self, view: str) -> tuple[Column, ...]:
         """The columns that a view had."""
@@ -96,56 +115,65 @@ class Snapshot:
 
 
 class Store:
-    """A folder of snapshots. It is made with the first one."""
+    """A folder of snapshots. It is made with the first one.
+
+    `damaged`: the numbers whose manifest was met and cannot be read, and why; they are left out.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.damaged: dict[int, EvidenceError] = {}
+        self._shapes: dict[str, Any] = {}
 
     def __iter__(self) -> Iterator[Snapshot]:
         """All whole snapshots, by number."""
-        for manifest in sorted(self.folder.glob("[0-9]*/manifest.json")):
-            yield self._open(manifest)
+        yield from self.since(0)
 
-    def _open(self, manifest: Path) -> Snapshot:
-        found = read_json(manifest, Manifest)
-        if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-            raise EvidenceError(
-                f"is no snapshot of schema {SCHEMA}",
-                where=str(manifest),
-                next_step="use the dbdyno that wrote it, or move the folder away",
-            )
-        for name, kind in KINDS.items():
-            if not isinstance(found.get(name), kind) or isinstance(found[name], bool):
-                raise EvidenceError(f"has no {kind.__name__} as {name!r}", where=str(manifest), next_step=DAMAGED)
-        if not 0 <= found["at_ns"] < 1 << 63:
-            raise EvidenceError(f"was taken at no time: {found['at_ns']!r:.40}", where=str(manifest), next_step=DAMAGED)
-        for view, record in found["views"].items():
-            _check_view(view, record, manifest)
-        return Snapshot(self.folder, found)
+    def numbers(self) -> list[int]:
+        """All numbers that were ever reserved and have a folder, in order."""
+        try:
+            return sorted(int(p.name) for p in self.folder.iterdir() if p.name.isdigit() and p.name.isascii())
+        except OSError:
+            return []
+
+    def open(self, number: int) -> Snapshot:
+        """The snapshot of a number; raises `EvidenceError`."""
+        return Snapshot(self.folder, manifest.read(self.folder, number, self._shapes))
+
+    def since(self, first: int) -> Iterator[Snapshot]:
+        """All whole snapshots from a number on."""
+        return (one for number in self.numbers() if number >= first and (one := self._try(number)) is not None)
+
+    def _try(self, number: int) -> Snapshot | None:
+        """The snapshot of a number; None where it is not whole, or cannot be read, which is noted."""
+        if not manifest.path_of(self.folder, number).exists():
+            return None
+        try:
+            return self.open(number)
+        except EvidenceError as error:
+            self.damaged[number] = error
+            return None
 
     def between(self, first: Snapshot, last: Snapshot) -> list[Snapshot]:
         """The snapshots of a target from one to another, both included, by number: clocks step,
         numbers do not. Only manifests of numbers between the two are opened."""
-        inside = (
-            manifest
-            for manifest in self.folder.glob("[0-9]*/manifest.json")
-            if first.number <= int(manifest.parent.name) <= last.number
-        )
-        found = [self._open(manifest) for manifest in inside]
-        return sorted((one for one in found if one.target == first.target), key=lambda one: one.number)
+        found = (self._try(number) for number in self.numbers() if first.number <= number <= last.number)
+        return [one for one in found if one is not None and one.target == first.target]
 
     def of(self, target: str | None) -> list[Snapshot]:
         """All snapshots of a target (None: of all), by number."""
-        found = [one for one in self if target is None or one.target == target]
-        return sorted(found, key=lambda one: one.number)
+        return [one for one in self if target is None or one.target == target]
 
     def last(self, target: str) -> Snapshot | None:
         """The latest snapshot of a target."""
-        for manifest in sorted(self.folder.glob("[0-9]*/manifest.json"), reverse=True):
-            found = self._open(manifest)
-            if found.target == target:
-                return found
-        return None
+        return next(self.backwards(target), None)
+
+    def backwards(self, target: str) -> Iterator[Snapshot]:
+        """The snapshots of a target, the latest first."""
+        for number in reversed(self.numbers()):
+            found = self._try(number)
+            if found is not None and found.target == target:
+                yield found
 
     def add(
         self,
@@ -159,33 +187,37 @@ class Store:
         cost: dict[str, Any] | None = None,
         before: Snapshot | None = None,
     ) -> Snapshot:
-        """Writes a snapshot whole. `before` is the target's last one, whose unchanged files are
-        pointed to. Raises `SnapshotError` or `EvidenceError` where that is not possible."""
+        """Writes a snapshot whole, or leaves nothing. `before` is the target's last one, whose unchanged
+        files are pointed to. Raises `SnapshotError` or `EvidenceError` where that is not possible."""
         number, folder = self._reserve()
-        with Writer(folder) as writer:
-            records = {view.name: writer.write(view, before.views.get(view.name) if before else None) for view in views}
-        manifest = {
-            "schema": SCHEMA,
-            "number": number,
-            "engine": engine,
-            "target": target,
-            "at": datetime.fromtimestamp(at_ns / 1e9, UTC).isoformat(),
-            "at_ns": at_ns,
-            "note": note,
-            "facts": facts,
-            "cost": cost or {},
-            "views": records,
-        }
-        write_json(folder / "manifest.json", manifest)
-        return Snapshot(self.folder, manifest)
+        try:
+            with holding.adding(self.folder):
+                before = self._try(before.number) if before is not None else None  # it may have been packed since
+                with Writer(folder) as writer:
+                    records = {view.name: writer.write(view, before) for view in views}
+                made = {
+                    "number": number,
+                    "engine": engine,
+                    "target": target,
+                    "at": datetime.fromtimestamp(at_ns / 1e9, UTC).isoformat(),
+                    "at_ns": at_ns,
+                    "note": note,
+                    "facts": facts,
+                    "cost": cost or {},
+                    "views": records,
+                }
+                manifest.write(self.folder, made)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return Snapshot(self.folder, made)
 
     def _reserve(self) -> tuple[int, Path]:
         """A number that nobody has: the folder is made here or by nobody."""
         try:
             with contextlib.suppress(FileExistsError):
                 make_folder(self.folder)
-            taken = [int(p.name) for p in self.folder.glob("[0-9]*") if p.name.isdigit()]
-            number = max(taken, default=0) + 1
+            number = max(self.numbers(), default=0) + 1
             while True:
                 folder = self.folder / f"{number:06d}"
                 with contextlib.suppress(FileExistsError):
@@ -202,11 +234,12 @@ class Store:
     def find(self, name: str, target: str | None = None) -> Snapshot:
         """A snapshot by number, `last`, `last-2`, its note, or a time: the latest one not after
         it. Raises `SnapshotError` where none or several fit."""
-        manifest = self.folder / f"{int(name):06d}" / "manifest.json" if name.isdigit() else None
-        if manifest is not None and manifest.is_file():
-            return self._open(manifest)
+        if name.isdigit() and len(name) < 12 and manifest.path_of(self.folder, int(name)).is_file():
+            return self.open(int(name))
         known = self.of(target)
         if not known:
+            if self.damaged:
+                raise next(iter(self.damaged.values()))
             raise SnapshotError(
                 "holds no snapshot" + (f" of {target}" if target else ""),
                 where=str(self.folder),
@@ -229,17 +262,22 @@ class Store:
         )
 
 
-def _check_view(view: str, record: Any, manifest: Path) -> None:
-    """Raises `EvidenceError` for a record that is none, or that names a file elsewhere than in the store."""
-    columns = record.get("columns", []) if isinstance(record, dict) else None
-    file = record.get("file") if isinstance(record, dict) else None
-    four = isinstance(columns, list) and all(
-        isinstance(one, list) and len(one) == 4 and all(isinstance(word, str) for word in one) for one in columns
-    )
-    if not four or not (file is None or (isinstance(file, str) and _FILE.fullmatch(file))):
-        raise EvidenceError(
-            f"the record of view {view!r} is none: {record!r:.80}", where=str(manifest), next_step=DAMAGED
-        )
+def rows_of(chain: Sequence[Snapshot], view: str) -> str:
+    """The rows of a view in all of these snapshots, each of which has a file of it, for SQL."""
+    files: dict[Path, list[int]] = {}
+    for one in chain:
+        path, inside = one.file(view), one.views[view].get("in")
+        if path is not None:
+            files.setdefault(path, []).extend([] if inside is None else [inside])
+    plain = ", ".join(literal(str(path)) for path, inside in files.items() if not inside)
+    parts = [f"from read_parquet([{plain}], union_by_name=true)"] if plain else []
+    parts += [
+        f"select * exclude (snapshot_) from read_parquet({literal(str(path))})"
+        f" where snapshot_ in ({', '.join(map(str, inside))})"
+        for path, inside in files.items()
+        if inside
+    ]
+    return f"({' union all by name '.join(parts)})"
 
 
 def _before_time(known: list[Snapshot], text: str) -> list[Snapshot]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from dbdyno.errors import SnapshotError
 from dbdyno.snapshot.engines import Collector, engine, engine_of
+from dbdyno.snapshot.pack import pack_when_due
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.view import Options, View
 
@@ -77,8 +78,10 @@ def watch(
                 sampler.start()
             while True:
                 try:
-                    yield take(collector, store, engine_name=name, note=note, sampled=sampled)
+                    made = take(collector, store, engine_name=name, note=note, sampled=sampled)
                     sampled = None
+                    yield made
+                    pack_when_due(store, made)
                 except SnapshotError as error:
                     yield error
                 over = for_s is not None and due - begun >= for_s

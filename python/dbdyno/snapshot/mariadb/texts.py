@@ -89,13 +89,10 @@ def _add(sums: list[int], values: list[Any]) -> None:
 
 
 def _kept(before: Snapshot | None, view_name: str, columns: str) -> list[tuple[Any, ...]]:
-    path = before.file(view_name) if before else None
-    if path is None or not path.exists():
+    rows_of = before.relation(view_name) if before is not None and before.problem(view_name) is None else None
+    if rows_of is None:
         return []
     import duckdb
 
     with duckdb.connect() as connection:
-        return connection.execute(
-            f"select {columns} from read_parquet(?)",
-            [str(path)],
-        ).fetchall()
+        return connection.execute(f"select {columns} from {rows_of}").fetchall()

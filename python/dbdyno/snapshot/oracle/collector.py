@@ -170,11 +170,11 @@ def without_literals(text: str) -> str:
 
 
 def _known(before: Snapshot | None) -> dict[str, str]:
-    path = before.file(TEXTS) if before else None
-    if path is None or not path.exists():
+    rows_of = before.relation(TEXTS) if before is not None and before.problem(TEXTS) is None else None
+    if rows_of is None:
         return {}
     import duckdb
 
     with duckdb.connect() as connection:
-        rows = connection.execute(f"select sql_id, query from '{path}'").fetchall()
+        rows = connection.execute(f"select sql_id, query from {rows_of}").fetchall()
     return {str(one): str(text) for one, text in rows}

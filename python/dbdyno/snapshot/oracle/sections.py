@@ -314,6 +314,15 @@ def settings(interval: Interval, top: int) -> dict[str, Any]:
     return section("settings", "Settings that changed", [table("", shown, rows)], notes=notes)
 
 
+def provenance(interval: Interval, top: int) -> dict[str, Any]:
+    """What a reader of any Oracle report must know of it."""
+    return section("provenance", "How sure this is", notes=[NEVER_RUN])
+
+
+NEVER_RUN = (
+    "dbdyno's queries for Oracle follow the public reference; they were never run against an instance by its makers."
+    " `dbdyno snap check --target oracle://...` shows what this one takes"
+)
 ORDER = (
     ("throughput", throughput),
     ("segments", segments),
@@ -321,4 +330,5 @@ ORDER = (
     ("waits", waits),
     ("sql", statements),
     ("settings", settings),
+    ("provenance", provenance),
 )

@@ -34,9 +34,10 @@ SETUP = 5
 rights, one look at the catalog."""
 _NAMES = [source.name for source in (*CLUSTER, *DATABASE)]
 _DATABASES = """
-select /* dbdyno */ oid::bigint, datname::text from pg_database
-where datallowconn and not datistemplate
-  and has_database_privilege(datname, 'connect') order by datname
+select /* dbdyno */ oid::bigint, datname::text,
+  case when not datallowconn then 'it allows no connections'
+    when not has_database_privilege(oid, 'connect') then 'no right to connect' end
+from pg_database where not datistemplate order by datname
 """
 
 
@@ -118,8 +119,10 @@ class PostgresCollector:
         self._count("after", main.info.dbname, 1)
         for database in wanted:
             if database not in own:
-                self._other(database, parts)
+                self._other(database, parts, views, before)
         self._facts["databases"] = [name for _, name in wanted]
+        if not any(view.name == STATEMENTS.name for view in views):
+            views.append(_no_statements([name for _, name in wanted]))
         views += [joined(source, parts[source.name]) for source in DATABASE if source.name in parts]
         return views
 
@@ -144,19 +147,25 @@ class PostgresCollector:
         return connection, self._readers[name]
 
     def _databases(self, main: Connection) -> list[tuple[int, str]]:
-        found = [(int(oid), str(name)) for oid, name in main.execute(_DATABASES)]
+        refused: dict[str, str | None] = {}
+        found = []
+        for oid, name, why in main.execute(_DATABASES):
+            refused[str(name)] = why
+            found.append((int(oid), str(name)))
         asked = self.options.databases
         if asked is None:
             asked = (main.info.dbname,)
         if asked == ("*",):
-            return found
-        known = {name for _, name in found}
+            asked = tuple(refused)
         for name in asked:
-            if name not in known:
-                self._problem("objects", name, "there is no such database, or no right to connect")
-        return [one for one in found if one[1] in asked]
+            why = refused.get(name, "there is no such database")
+            if why is not None:
+                self._problem("objects", name, why)
+        return [one for one in found if one[1] in asked and refused[one[1]] is None]
 
-    def _other(self, database: tuple[int, str], parts: dict[str, list[Part]]) -> None:
+    def _other(
+        self, database: tuple[int, str], parts: dict[str, list[Part]], views: list[View], before: Snapshot | None
+    ) -> None:
         import psycopg
 
         try:
@@ -164,6 +173,8 @@ class PostgresCollector:
             with connection.transaction():
                 _begin(connection)
                 self._objects(reader, database, parts)
+                if not any(view.name == STATEMENTS.name for view in views):
+                    views += self._statements(reader, before)
                 reader.flush()
             self._count("after", database[1], 1)
         except (psycopg.Error, Error) as error:
@@ -178,15 +189,7 @@ class PostgresCollector:
 
     def _statements(self, reader: Reader, before: Snapshot | None) -> list[View]:
         if not reader.has(STATEMENTS.name):
-            return [
-                unread(
-                    STATEMENTS.name,
-                    STATEMENTS.scope,
-                    f"the extension is not in the database {reader.connection.info.dbname}",
-                    "put pg_stat_statements into shared_preload_libraries, restart, and run"
-                    " `create extension pg_stat_statements` there",
-                )
-            ]
+            return []
         part = reader.read(STATEMENTS)
         views = [joined(STATEMENTS, [part])]
         if reader.has(STATEMENTS_INFO.name):
@@ -202,6 +205,17 @@ class PostgresCollector:
 
     def _problem(self, view: str, database: str, problem: str) -> None:
         self.problems.append({"view": view, "database": database, "problem": problem})
+
+
+def _no_statements(databases: list[str]) -> View:
+    """What stands for the statements where no database that was read has the extension."""
+    return unread(
+        STATEMENTS.name,
+        STATEMENTS.scope,
+        f"the extension is not in the database {', '.join(databases)}",
+        "put pg_stat_statements into shared_preload_libraries, restart, and run"
+        " `create extension pg_stat_statements` there",
+    )
 
 
 def _begin(connection: Connection) -> None:

@@ -125,28 +125,31 @@ def _at(sums: Mapping[int, list[float]], index: int) -> Callable[[int], float]:
 
 
 def _sums(before: Snapshot | None, shown: Iterable[str]) -> dict[int, list[float]]:
-    path = before.file("pg_stat_statements") if before else None
+    rows_of = _whole(before, "pg_stat_statements")
     names = {column.name for column in before.columns("pg_stat_statements")} if before else set()
     shown = list(shown)
-    if path is None or not set(shown) <= names or not path.exists():
+    if rows_of is None or not set(shown) <= names:
         return {}
     sums = ", ".join(f"sum({name})::double" for name in shown)
-    rows = _query(f"select queryid, {sums} from read_parquet(?) group by 1", [str(path)])
+    rows = _query(f"select queryid, {sums} from {rows_of} group by 1")
     return {int(row[0]): [float(value or 0) for value in row[1:]] for row in rows}
 
 
 def _of(before: Snapshot | None) -> dict[int, str]:
-    path = before.file(NAME) if before else None
-    if path is None or not path.exists():
-        return {}
-    return {int(i): str(t) for i, t in _query("select queryid, query from read_parquet(?)", [str(path)])}
+    rows_of = _whole(before, NAME)
+    return {} if rows_of is None else {int(i): str(t) for i, t in _query(f"select queryid, query from {rows_of}")}
 
 
-def _query(sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+def _whole(before: Snapshot | None, view: str) -> str | None:
+    """The rows of a view of the snapshot before, where it has them and its file is whole."""
+    return before.relation(view) if before is not None and before.problem(view) is None else None
+
+
+def _query(sql: str) -> list[tuple[Any, ...]]:
     import duckdb
 
     with duckdb.connect() as connection:
-        return connection.execute(sql, parameters).fetchall()
+        return connection.execute(sql).fetchall()
 
 
 def without_literals(text: str) -> str:

@@ -1,0 +1,62 @@
+"""The columns of Oracle's views that the collector may name, written down by hand from what the public reference says.
+
+A column is given with the first release that has it: 11.2 stands for "11.2 or earlier". The table was not made from an
+instance, and not from a download of the reference.
+"""
+
+from __future__ import annotations
+
+OLD, C12 = "11.2", "12.1"
+
+COLUMNS: dict[str, dict[str, str]] = {
+    "v$sysstat": dict.fromkeys(("statistic#", "name", "class", "value", "stat_id"), OLD),
+    "v$sys_time_model": dict.fromkeys(("stat_id", "stat_name", "value"), OLD),
+    "v$system_event": dict.fromkeys(
+        (
+            "event", "total_waits", "total_timeouts", "time_waited", "average_wait", "time_waited_micro",
+            "total_waits_fg", "total_timeouts_fg", "time_waited_fg", "average_wait_fg", "time_waited_micro_fg",
+            "event_id", "wait_class_id", "wait_class#", "wait_class",
+        ),
+        OLD,
+    ),
+    "v$event_histogram_micro": dict.fromkeys(
+        ("event#", "event", "wait_time_micro", "wait_count", "last_update_time", "con_id"), C12
+    ),
+    "v$event_name": dict.fromkeys(("event#", "event_id", "name", "wait_class_id", "wait_class#", "wait_class"), OLD),
+    "v$segment_statistics": {
+        **dict.fromkeys(
+            (
+                "owner", "object_name", "subobject_name", "tablespace_name", "ts#", "obj#", "dataobj#",
+                "object_type", "statistic_name", "statistic#", "value",
+            ),
+            OLD,
+        ),
+        "con_id": C12,
+    },
+    "v$sql": dict.fromkeys(
+        (
+            "sql_text", "sql_id", "plan_hash_value", "force_matching_signature", "parsing_schema_name", "module",
+            "executions", "elapsed_time", "cpu_time", "user_io_wait_time", "application_wait_time",
+            "concurrency_wait_time", "cluster_wait_time", "buffer_gets", "disk_reads", "direct_writes",
+            "rows_processed", "fetches", "parse_calls",
+        ),
+        OLD,
+    ),
+    "v$session": dict.fromkeys(
+        (
+            "sid", "serial#", "type", "username", "module", "sql_id", "state", "status", "wait_class", "event",
+            "blocking_session", "row_wait_obj#",
+        ),
+        OLD,
+    ),
+    "v$instance": dict.fromkeys(("instance_number", "instance_name", "host_name", "version", "startup_time"), OLD),
+    "v$database": dict.fromkeys(("dbid", "resetlogs_time", "database_role", "open_mode"), OLD),
+    "v$parameter": dict.fromkeys(("num", "name", "value", "display_value", "isdefault", "ismodified"), OLD),
+    "v$active_session_history": dict.fromkeys(
+        (
+            "sample_id", "sample_time", "session_id", "session_serial#", "session_type", "sql_id", "session_state",
+            "wait_class", "event",
+        ),
+        OLD,
+    ),
+}  # fmt: skip

@@ -1,0 +1,43 @@
+"""Each query of the Oracle collector is SQL of Oracle's dialect, over views and columns of the public reference."""
+
+from __future__ import annotations
+
+import pytest
+from oracle_columns import COLUMNS
+
+from dbdyno.snapshot.oracle.check import empty
+from dbdyno.snapshot.oracle.scripts import names, script
+
+sqlglot = pytest.importorskip("sqlglot", reason="sqlglot is not installed: pip install 'dbdyno[test]'")
+PSEUDO = {"systimestamp", "rownum", "sysdate"}
+
+
+def parsed(sql: str):
+    (tree,) = sqlglot.parse(sql, dialect="oracle")
+    return tree
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_query_reads_known_columns_of_known_views_and_nothing_else(name: str):
+    tree = parsed(script(name).sql.replace(":ids", ":i0"))
+    assert isinstance(tree, sqlglot.exp.Select)
+    views = {table.name.lower() for table in tree.find_all(sqlglot.exp.Table)}
+    assert views and views <= set(COLUMNS), views - set(COLUMNS)
+    known = {column for view in views for column in COLUMNS[view]}
+    made = {alias.alias.lower() for alias in tree.find_all(sqlglot.exp.Alias)}
+    used = {column.name.lower() for column in tree.find_all(sqlglot.exp.Column)} - PSEUDO - {"*"}
+    assert used - made <= known, used - made - known
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_query_gives_the_columns_that_its_head_says_in_their_order(name: str):
+    tree = parsed(script(name).sql.replace(":ids", ":i0"))
+    assert [one.alias_or_name.lower() for one in tree.selects] == [column.name for column in script(name).columns]
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_check_reads_no_row(name: str):
+    sql, binds = empty(name)
+    tree = parsed(sql)
+    assert "rownum < 1" in tree.sql(dialect="oracle").lower()
+    assert {one.name for one in tree.find_all(sqlglot.exp.Placeholder)} == set(binds)
