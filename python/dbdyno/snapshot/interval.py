@@ -135,7 +135,8 @@ class Interval:
         looks = sum(int(one.manifest["cost"].get("looks") or 0) for one in inside)
         if not files:
             return union_columns(columns), looks
-        return f"read_parquet([{', '.join(literal(str(path)) for path in files)}])", looks
+        read = f"read_parquet([{', '.join(literal(str(path)) for path in files)}], union_by_name=true)"
+        return f"(from {union_columns(columns)} union all by name from {read})", looks
 
     def ends(self, view: str) -> tuple[str, str]:
         """The two raw relations of a view."""

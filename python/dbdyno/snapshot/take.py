@@ -9,6 +9,7 @@ from typing import Any
 
 from dbdyno.errors import SnapshotError
 from dbdyno.snapshot.engines import Collector, engine, engine_of
+from dbdyno.snapshot.sampled import statements_of
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.view import Options, View
 
@@ -29,6 +30,8 @@ def take(
     """One snapshot into the store. `sampled`: what a sampler saw since the last one."""
     started, cpu = time.perf_counter(), time.process_time()
     before = store.last(collector.name)
+    if sampled is not None:
+        collector.wanted_texts = statements_of(sampled[0])
     views = collector.collect(before)
     collected = time.perf_counter()
     cost: dict[str, Any] = {
