@@ -13,6 +13,7 @@ import pytest
 from dbdyno.errors import SnapshotError
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.mariadb.connection import address
+from dbdyno.snapshot.mariadb.live import open_live
 from dbdyno.snapshot.mariadb.sections import CONSUMER
 from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store import Snapshot, Store
@@ -297,6 +298,14 @@ def test_the_sampler_sees_who_waits_for_whom(server: MariaServer) -> None:
         sampler.start()
         time.sleep(1.0)
         sampler.stop()
+        with open_live(server.dsn, Options()) as live:
+            shown = {row["pid"]: row for row in live.sessions()}
+            assert live.progress() == []
+            with pytest.raises(SnapshotError, match="no plan"):
+                live.plan(999_999)
+        assert shown[waiter.thread_id()]["blockers"] == [holder.thread_id()]
+        assert shown[waiter.thread_id()]["query"] == "update test.t set b = 8 where a = 1"
+        assert shown[holder.thread_id()]["state"] == "idle in transaction"
         holder.rollback()
         thread.join()
         (activity, blocked), looks = sampler.take()

@@ -93,13 +93,13 @@ def watch(
                 if stop.wait(max(0.0, due - time.monotonic())):
                     due = begun + (for_s or 0)
                 if sampler is not None:
-                    sampled = _added(sampled, sampler.take())
+                    sampled = added(sampled, sampler.take())
         finally:
             if sampler is not None:
                 sampler.stop()
 
 
-def _added(kept: tuple[list[View], int] | None, new: tuple[list[View], int]) -> tuple[list[View], int]:
+def added(kept: tuple[list[View], int] | None, new: tuple[list[View], int]) -> tuple[list[View], int]:
     """Samples that a failed snapshot left, and those after them."""
     if kept is None:
         return new
