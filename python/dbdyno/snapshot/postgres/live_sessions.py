@@ -135,7 +135,9 @@ def _generic(connection: Connection, text: str) -> list[str]:
     )
     count = int((row.fetchone() or (0,))[0])
     nulls = f"({', '.join(['null'] * count)})" if count else ""
-    lines = [str(line) for (line,) in connection.execute(f"explain execute dbdyno_top{nulls}".encode())]
+    lines = [
+        without_literals(str(line)) for (line,) in connection.execute(f"explain execute dbdyno_top{nulls}".encode())
+    ]
     connection.rollback()
     return lines
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.evidence.events import ON_CPU, wait_class
 from dbdyno.snapshot.model import Row, columns, lacking, section, table
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.sessions import WITHOUT
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -67,10 +68,10 @@ def waits(interval: Interval, top: int) -> dict[str, Any]:
         texts = interval.ends("statement_texts")[1]
     by_sql = interval.query(
         f"""select coalesce(statement::varchar, 'none') as statement, name as event,
-          any_value(query) as text, count(*) / {looks} as aas,
-          count(*) / sum(count(*)) over () as share
+          case when statement is null then '{WITHOUT}' else any_value(query) end as text,
+          count(*) / {looks} as aas, count(*) / sum(count(*)) over () as share
         from active left join {texts} t on t.queryid = statement
-        where is_client and {_ACTIVE} group by 1, 2 order by aas desc"""
+        where is_client and {_ACTIVE} group by statement, 2 order by aas desc"""
     )
     idle = interval.query(f"select count(*) / {looks} as aas from active where is_client and not ({_ACTIVE})")[0]["aas"]
     notes = [f"{looks} looks, one every {interval.seconds / looks:.2g} s"]
