@@ -12,7 +12,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 PYTHON_FILES := python packages tests benches
 CORE := python/dbdyno/_core.abi3.so
 
-.PHONY: help setup setup-clients setup-test build wheel man demo test test-rust test-python matrix soak bench reference lint audit format clean
+.PHONY: help setup setup-clients setup-test build wheel man demo test test-rust test-python matrix soak bench reference lint lint-rust lint-python audit format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -90,9 +90,13 @@ soak: setup $(VENV)/dev $(VENV)/extra  ## long tests: memory over 50 million ope
 bench: setup $(VENV)/dev  ## figures of docs/explanation/performance.md
 	$(BIN)/python benches/all.py
 
-lint: setup $(VENV)/dev  ## formatting, lints and types; warnings are errors
+lint: lint-rust lint-python  ## formatting, lints and types; warnings are errors (-j2: both at once)
+
+lint-rust:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --release --quiet --workspace --all-targets -- -D warnings
+
+lint-python: setup $(VENV)/dev
 	$(BIN)/ruff format --check $(PYTHON_FILES)
 	$(BIN)/ruff check $(PYTHON_FILES)
 	$(BIN)/mypy

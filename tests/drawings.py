@@ -1,8 +1,8 @@
 """Charts in tests: drawn where a test looks at them, and each but once.
 
 Half of the time of the tests of pages went into drawing equal charts anew, and a third of that of the laboratory into
-charts that nobody looks at. The description of a chart is always made; Vega draws it in `tests/report` and in
-tests marked `drawn`. Elsewhere an empty picture stands for it.
+charts that nobody looks at. A chart is always put together; it is written in Vega-Lite's words and drawn in
+`tests/report` and in tests marked `drawn`. Elsewhere an empty picture stands for it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ def drawn_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iter
     """Equal charts give equal pictures, for all processes of a run of tests."""
     import vl_convert
 
+    from dbdyno.report import svg
+
     base = tmp_path_factory.getbasetemp()
     folder = (base if worker_id == "master" else base.parent) / "drawings"
     folder.mkdir(exist_ok=True)
@@ -40,8 +42,6 @@ def drawn_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iter
 
     def remembered(spec: dict[str, Any], **options: Any) -> str:
         key = hashlib.sha256(json.dumps([spec, options], sort_keys=True).encode()).hexdigest()
-        if not _looked_at[0]:
-            return EMPTY
         path = folder / key
         if not path.exists():
             aside = path.with_suffix(f".{worker_id}")
@@ -49,5 +49,10 @@ def drawn_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iter
             aside.rename(path)
         return path.read_text()
 
-    with mock.patch.object(vl_convert, "vegalite_to_svg", remembered):
+    inline = svg.inline
+
+    def looked_at(chart: Any, prefix: str, label: str) -> str:
+        return inline(chart, prefix, label) if _looked_at[0] else svg.cleaned(EMPTY, prefix, label)
+
+    with mock.patch.object(vl_convert, "vegalite_to_svg", remembered), mock.patch.object(svg, "inline", looked_at):
         yield

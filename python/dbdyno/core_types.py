@@ -143,6 +143,28 @@ class ProbeCost(TypedDict):
     cpu_ns: int
 
 
+class FlashSpec(TypedDict):
+    """What `FlashProbe` needs: sizes in bytes; `destroy`: what is there is given up."""
+
+    seed: int
+    path: str
+    block_bytes: int
+    file_bytes: int | None
+    depth: int
+    sync: str
+    destroy: bool
+
+
+class FlashReport(TypedDict):
+    """One phase of a flash probe; `written_to` is how far it was written in order [bytes]."""
+
+    started_ns: int
+    ended_ns: int
+    requests: int
+    request_bytes: int
+    written_to: int
+
+
 class ModelArm(TypedDict):
     """One arm of a modelled run."""
 

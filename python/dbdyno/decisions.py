@@ -100,7 +100,12 @@ _RULES = (
     ),
     Rule("stall", "warns", "no session got an answer for half a second and twenty times the usual time"),
     Rule("clock", "warns", "the wall clock was stepped during the run"),
-    Rule("operations", "warns", "an arm's slice or turn holds fewer than 5 transactions of each session"),
+    Rule(
+        "operations",
+        "warns",
+        "an arm's slice or turn holds fewer than 5 transactions of each session; fewer than one where turns are "
+        "counted in transactions",
+    ),
     Rule("independence", "warns", "successive blocks' log ratios correlate by more than 2 / sqrt(n)"),
     Rule("cut off", "warns", "latencies crowd at their maximum, or the maxima of two arms agree"),
     Rule("tail", "warns", "blocks hold too few transactions for a p99 of their own"),

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import struct
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -33,6 +34,14 @@ CONNECTION = {"host": "/tmp", "user": "u", "dbname": "d"}
 def job(text: str = "select 1;", **own: object) -> Job:
     arm = {"name": "a", "sessions": 1, "connection": CONNECTION, "scripts": [{"name": "s", "text": text}], **own}
     return Job(arm, _core.Drawer(arm, 7))  # type: ignore[arg-type]
+
+
+def at_work(pid: int) -> bool:
+    """Whether a process runs: one that only waits to be noticed does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager
@@ -165,7 +174,36 @@ def test_what_a_client_started_ends_with_it(tmp_path: Path):
     running = ClientProcess([sys.executable, str(script)], {}, "parent")
     pid = int(eventually(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text(), 10))
     running.end(0.2)
-    assert eventually(lambda: gone(pid) or "Z" in Path(f"/proc/{pid}/stat").read_text().split(")")[1], 5)
+    assert eventually(lambda: not at_work(pid), 5)
+
+
+def test_a_client_that_ignores_everything_ends_with_a_killed_dbdyno(tmp_path: Path):
+    """Seen: it outlived a kill -9, since it did not look at the end of its stdin."""
+    deaf = tmp_path / "deaf.py"
+    deaf.write_text(
+        "import os, signal, subprocess, sys, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "child = subprocess.Popen(['sleep', '60'], start_new_session=True)\n"
+        "from dbdyno.bench.clients import stream\n"
+        "hello = stream.Record(stream.HELLO, statement=stream.VERSION, started_ns=time.monotonic_ns(), text='deaf')\n"
+        "sys.stdout.buffer.write(stream.packed(hello))\nsys.stdout.buffer.flush()\n"
+        f"open({str(tmp_path / 'pids')!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
+        "time.sleep(60)\n"
+    )
+    owner = tmp_path / "owner.py"
+    owner.write_text(
+        "import sys, time\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\nfrom test_client_protocol import job\n"
+        "from dbdyno.bench.clients.load import ClientArm\nfrom dbdyno.bench.guardian import Guardian\n"
+        f"arm = ClientArm(job(), [sys.executable, {str(deaf)!r}], {{}}, 'deaf')\n"
+        "arm.guardian = Guardian()\narm.start()\nprint('started', flush=True)\ntime.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, str(owner)], stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"started\n"
+        pids = [int(word) for word in eventually(lambda: (tmp_path / "pids").read_text(), 10).split()]
+        running.kill()
+    assert eventually(lambda: not any(at_work(pid) for pid in pids), 20)
 
 
 def test_records_arrive_in_any_pieces():

@@ -20,6 +20,7 @@ from target_help import eventually, show
 
 from dbdyno.bench.engine.owed import read
 from dbdyno.bench.guardian import Guardian
+from dbdyno.bench.marked import MarkUndo
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.put_back import RETRY_FOR_S, Claims, put_back_all
@@ -231,6 +232,8 @@ def test_an_undo_survives_the_wire_and_hides_its_connection() -> None:
     assert "hunter2" not in repr(secret)
     server = ServerUndo("s", "/data", ("/a", "/b"), True)
     assert from_wire(json.loads(json.dumps(to_wire(server)))) == server
+    mark = MarkUndo("client", "0123")
+    assert from_wire(json.loads(json.dumps(to_wire(mark)))) == mark
     with pytest.raises(KeyError):
         from_wire({"type": "Shell", "command": "rm"})
 

@@ -198,11 +198,25 @@ def test_a_study_of_clients_runs_at_a_small_size(tmp_path, dsn, study, options, 
         ("fetch-size", {"rows": "1,2"}, "the table has one number of rows"),
         ("bind-variables", {"statement_mode": "guessed"}, "is no level of this factor"),
         ("drivers", {"client": "odbc"}, "is no level of this factor"),
+        ("bind-variables", {"plan_time": "maybe"}, "is no level of this factor"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_refused(study, options, words):
     with pytest.raises(PlanError, match=words):
         STUDIES[study].plan(options)
+
+
+def test_planning_is_told_where_the_server_counts_it():
+    from dbdyno.study.analysis import resources
+
+    plan = STUDIES["bind-variables"].plan({"plan_time": "on"})
+    assert plan.watch.statements and plan.schedule.switch == "turns"
+    assert plan.embedded_settings == {"pg_stat_statements.track_planning": "on"}
+    assert not STUDIES["bind-variables"].plan({}).watch.statements
+    rows = [{"arm": 0, "plans": 1.0, "plan_ns": 19_500.0}, {"arm": 1, "plans": 0.001, "plan_ns": 70.0}]
+    said = "Planning of a transaction: 19.5 us with literals (plans: 1); 70.0 ns with prepared (plans: 0.001)."
+    assert resources._planned(rows, {0: "literals", 1: "prepared"}) == [said]
+    assert resources._planned([{"arm": 0}, {"arm": 1}], {}) == []
 
 
 def test_drivers_says_which_clients_it_leaves_out(monkeypatch, tmp_path):

@@ -132,6 +132,14 @@ def test_builds_runs_jobs_and_builds_beside_each_other(tmp_path: Path):
     model = analysis_of(tmp_path)
     assert [arm["sessions"] for arm in model["arms"]] == [1, 2]
     assert [arm["errors"] for arm in model["arms"]] == [0, 0], "builds beside each other are in each other's way"
+    few = [gate for gate in model["gates"] if gate["code"] == "operations"]
+    assert [gate["ok"] for gate in few] == [True, True], "a whole build is an operation: a turn counts them"
+
+
+def test_no_build_stands_idle_in_a_turn():
+    for builds in ("1", "1,2,8"):
+        plan = find_study("builds").plan({"builds": builds})
+        assert plan.schedule.turn_transactions >= max(arm.sessions or 1 for arm in plan.arms)
 
 
 def test_a_program_that_is_none_of_the_study_and_a_target_that_runs_no_commands_are_refused(tmp_path: Path):

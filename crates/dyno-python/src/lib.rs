@@ -9,6 +9,7 @@
 mod catalogue;
 mod errors;
 mod evidence;
+mod flash;
 mod load;
 mod model;
 mod probe;
@@ -27,6 +28,8 @@ mod _core {
     use crate::catalogue::{wait_class, wait_classes, wait_events};
     #[pymodule_export]
     use crate::evidence::{write_calls, write_metrics, write_waits};
+    #[pymodule_export]
+    use crate::flash::FlashProbe;
     #[pymodule_export]
     use crate::load::{Drawer, Load, check_script};
     #[pymodule_export]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from dbdyno.bench.mariadb.undo import MariaUndo
+    from dbdyno.bench.marked import MarkUndo
     from dbdyno.bench.postgres.session import Session
     from dbdyno.cells.iorm_switch import PlanUndo
 
@@ -182,7 +183,7 @@ class FolderUndo:
         return [f"{self.label}: {self.folder} could not be removed"] if Path(self.folder).exists() else []
 
 
-Undo: TypeAlias = "SqlUndo | MariaUndo | ServerUndo | FolderUndo | PlanUndo"
+Undo: TypeAlias = "SqlUndo | MariaUndo | ServerUndo | FolderUndo | MarkUndo | PlanUndo"
 
 
 def to_wire(undo: Undo) -> dict[str, Any]:
@@ -197,6 +198,10 @@ def from_wire(wire: dict[str, Any]) -> Undo:
         from dbdyno.cells.iorm_switch import PlanUndo
 
         kinds["PlanUndo"] = PlanUndo
+    if wire["type"] == "MarkUndo":
+        from dbdyno.bench.marked import MarkUndo
+
+        kinds["MarkUndo"] = MarkUndo
     if wire["type"] == "MariaUndo":
         from dbdyno.bench.mariadb.undo import MariaUndo
 

@@ -10,6 +10,7 @@ from dbdyno.cli.main import LazyGroup
 
 ROWS = {
     "redo": ("dbdyno.cli.probe_redo", "Write as a log writer does, to one path or two."),
+    "flash": ("dbdyno.cli.probe_flash", "Read and overwrite a file or device until it is steady."),
     "recover": ("dbdyno.cli.probe_recover", "What the files of a killed probe hold."),
 }
 

@@ -261,6 +261,6 @@ def show(run: Run, form: str | None = None, output: Path | None = None, fail_on:
     # What is read by a program has nothing beside it on stdout.
     click.echo(f"report: {report}", err=form not in (None, "table"))
     end_with_verdict(analysis, "run")
-    if said := reasons(run, analysis, fail_on):
+    if fail_on and (said := reasons(run, analysis, fail_on)):
         click.echo(f"--fail-on: {'; '.join(said)}", err=True)
         raise click.exceptions.Exit(1)

@@ -23,25 +23,40 @@ FETCH = 4096
 """Rows that are fetched at a time."""
 
 
-def whole_parts(run: Run, table: str) -> tuple[list[Path], list[str]]:
-    """Parts of whole blocks that can be read, and a sentence for each that cannot."""
+def whole_parts(
+    run: Run, table: str, connection: duckdb.DuckDBPyConnection | None = None
+) -> tuple[list[Path], list[str]]:
+    """Parts of whole blocks that can be read, and a sentence for each that cannot. `connection`: one to ask with."""
     import duckdb
 
     parts, broken = [], []
-    with duckdb.connect() as probe:
-        for block in run.blocks():
-            path = run.path / table / f"{block.name}.parquet"
-            if not path.exists():
-                if table == "calls" and has_calls(run):
-                    broken.append(f"{path}: the part of block {block.index} is missing")
-                continue
-            try:
-                probe.execute("select count(*) from read_parquet(?)", [str(path)])
-            except duckdb.Error as error:
-                broken.append(f"{path}: not a whole Parquet part: {str(error).splitlines()[0]}")
-            else:
-                parts.append(path)
-    return parts, broken
+    for block in run.blocks():
+        path = run.path / table / f"{block.name}.parquet"
+        if path.exists():
+            parts.append(path)
+        elif table == "calls" and has_calls(run):
+            broken.append(f"{path}: the part of block {block.index} is missing")
+    with contextlib.ExitStack() as stack:
+        probe = connection or stack.enter_context(duckdb.connect())
+        torn = _torn(probe, parts)
+    broken += [f"{path}: not a whole Parquet part: {words}" for path, words in torn.items()]
+    return [path for path in parts if path not in torn], broken
+
+
+def _torn(probe: duckdb.DuckDBPyConnection, parts: list[Path]) -> dict[Path, str]:
+    """Those of the parts that cannot be read, with the reason: all are tried at once, each alone only where that
+    fails."""
+    import duckdb
+
+    count = "select count(*) from read_parquet(?)"
+    try:
+        if parts:
+            probe.execute(count, [list(map(str, parts))])
+    except duckdb.Error as error:
+        if len(parts) == 1:
+            return {parts[0]: str(error).splitlines()[0]}
+        return {path: words for part in parts for path, words in _torn(probe, [part]).items()}
+    return {}
 
 
 def has_calls(run: Run) -> bool:
@@ -69,7 +84,7 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
         lock(connection, run)
         return connection, warnings
     for table in TABLES:
-        parts, broken = whole_parts(run, table)
+        parts, broken = whole_parts(run, table, connection)
         warnings += broken
         if parts:
             names = ", ".join("'" + str(p.resolve()).replace("'", "''") + "'" for p in parts)

@@ -19,6 +19,7 @@ BUILDERS = {
     "model": "model",
     "trace": "trace",
     "trend": "trend",
+    "flash": "flash",
 }
 """The file that builds a kind of page; all others are runs."""
 

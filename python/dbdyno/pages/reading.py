@@ -30,6 +30,7 @@ KINDS = (
     "trace",
     "traces",
     "trend",
+    "flash",
     "model",
     "snapshot",
     "cells",

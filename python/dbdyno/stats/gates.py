@@ -85,14 +85,19 @@ def equal_work(what: str, arm: str, value: float, base: str, base_value: float) 
     )
 
 
-def operations_enough(arm: str, per_slice: float, stretch: str) -> Gate:
-    """Whether a slice or turn (`stretch`) holds enough transactions of each session."""
+def operations_enough(arm: str, per_slice: float, stretch: str, *, counted: bool = False) -> Gate:
+    """Whether a slice or turn (`stretch`) holds enough transactions of each session. One that lasts for a `counted`
+    number of them does not overrun, and the wait at its end is in no number: there one of each session is enough."""
     name = f"transactions enough in a {stretch}"
     if math.isnan(per_slice):
         return Gate(name, None, f"{arm} has no {stretch} that counts", code="operations", arm=arm)
     text = f"a {stretch} of {arm} holds {per_slice:.3g} transactions of each session"
-    if per_slice >= OPERATIONS_MIN:
+    if per_slice >= (1 if counted else OPERATIONS_MIN):
         return Gate(name, True, text, code="operations", arm=arm)
+    if counted:
+        what = f"{text}: some sessions had nothing to do"
+        step = "raise turn_transactions to the number of sessions"
+        return Gate(name, False, what, step, code="operations", arm=arm)
     longer = "warm-up blocks, which let slices grow, or a longer slice" if stretch == "slice" else "a longer turn"
     return Gate(
         name,

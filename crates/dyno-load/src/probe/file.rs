@@ -98,7 +98,7 @@ pub(super) fn read_head(path: &Path) -> Result<Option<Head>, ProbeError> {
     Ok(Head::read(&bytes))
 }
 
-fn check_room(path: &Path, file: &File, bytes: u64) -> Result<(), ProbeError> {
+pub(super) fn check_room(path: &Path, file: &File, bytes: u64) -> Result<(), ProbeError> {
     let about = fstatvfs(file).map_err(|e| ProbeError::io(path, "cannot be asked", e.into()))?;
     let held = file.metadata().map_or(0, |m| m.blocks() * 512);
     let free = about.f_bavail.saturating_mul(about.f_frsize) + held;
@@ -118,12 +118,14 @@ fn check_room(path: &Path, file: &File, bytes: u64) -> Result<(), ProbeError> {
 }
 
 /// Whether direct I/O in blocks of this size is possible there.
-fn check_direct(path: &Path, file: &File, sync: Sync, block: usize) -> Result<(), ProbeError> {
+pub(super) fn check_direct(path: &Path, file: &File, sync: Sync, block: usize) -> Result<(), ProbeError> {
     if !sync.direct {
         return Ok(());
     }
     let about = fstatfs(file).map_err(|e| ProbeError::io(path, "cannot be asked", e.into()))?;
-    if IN_MEMORY.contains(&about.f_type) {
+    // The name of a device lies in a file system in memory, the device does not.
+    let device = file.metadata().is_ok_and(|m| m.file_type().is_block_device());
+    if !device && IN_MEMORY.contains(&about.f_type) {
         return Err(ProbeError::refused(
             path,
             "lies in memory (tmpfs): there is no device, so nothing can be direct or durable",
@@ -150,7 +152,7 @@ fn check_direct(path: &Path, file: &File, sync: Sync, block: usize) -> Result<()
     Ok(())
 }
 
-fn no_direct(path: &Path) -> ProbeError {
+pub(super) fn no_direct(path: &Path) -> ProbeError {
     ProbeError::refused(path, "the file system there has no direct I/O", "give --sync dsync or --sync fdatasync")
 }
 
@@ -169,7 +171,7 @@ fn fill(mut file: &File, head: &Head, bytes: u64) -> io::Result<()> {
 
 /// The flags with which a log is opened. They are libc's: rustix 1.1 takes `O_SYNC` for `O_DSYNC`
 /// where it makes system calls by itself, and `O_SYNC` forces each change of the file's time too.
-fn flags(sync: Sync) -> i32 {
+pub(super) fn flags(sync: Sync) -> i32 {
     let mut flags = libc::O_NOFOLLOW;
     if sync.direct {
         flags |= libc::O_DIRECT;

@@ -26,6 +26,7 @@ mod copy;
 mod count;
 mod error;
 mod file;
+mod flash;
 mod medium;
 mod record;
 mod recover;
@@ -37,6 +38,7 @@ mod writer;
 
 pub use count::{Counts, Metric};
 pub use error::ProbeError;
+pub use flash::{Flash, FlashReport, FlashSpec, Phase};
 pub use medium::Medium;
 pub use recover::{Copy, Recovery, recover};
 pub use run::{Acknowledged, Probe, ProbeReport};

@@ -21,8 +21,10 @@ from dbdyno.bench.clients.job import Job, line
 from dbdyno.bench.clients.process import ANSWER_S, ClientError, ClientProcess, Stopped
 from dbdyno.bench.clients.reader import RECORD, Asked, Records, StreamError, refuse_lies
 from dbdyno.bench.clients.words import without_values
+from dbdyno.bench.marked import NAME, MarkUndo, new_mark
 
 if TYPE_CHECKING:
+    from dbdyno.bench.guardian import Guardian
     from dbdyno.core_types import ArmReport, ClientArmReport, LoadReport, LoadSpec
 
 Slice = tuple[int, int, int | None, int | None]
@@ -35,11 +37,15 @@ CODES_MOST = 250
 
 
 class ClientArm:
-    """An arm that a client runs: how it is started, and its process while there is one."""
+    """An arm that a client runs: how it is started, and its process while there is one. With a `guardian` the process
+    ends also where ours is killed and it ignores the end of its stdin."""
 
     def __init__(self, job: Job, command: Sequence[str], environment: Mapping[str, str], name: str) -> None:
         self.job, self.command, self.environment, self.name = job, command, environment, name
         self.secret: str | None = None
+        self.guardian: Guardian | None = None
+        self.undo: int | None = None
+        self.mark = new_mark()
         self.stopped = False
         self.process: ClientProcess | None = None
         self.open = self.drawn = False
@@ -49,9 +55,11 @@ class ClientArm:
     def start(self) -> ClientProcess:
         """The process, started where there is none. Raises `ClientError`."""
         if self.process is None:
+            if self.guardian is not None and self.undo is None:
+                self.undo = self.guardian.push(MarkUndo(f"client {self.name}", self.mark))
             self.process = ClientProcess(
                 self.command,
-                self.environment,
+                {**self.environment, NAME: self.mark},
                 self.name,
                 secret=self.secret,
                 stopped=lambda: self.stopped,
@@ -127,6 +135,9 @@ class ClientArm:
         process, self.process, self.open = self.process, None, False
         if process is not None:
             process.end()
+        if self.guardian is not None and self.undo is not None:
+            self.guardian.discard(self.undo)
+            self.undo = None
 
 
 class Loads:

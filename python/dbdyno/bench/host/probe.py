@@ -84,16 +84,16 @@ def facts(arms: list[LogArm]) -> dict[str, Any]:
         device = f" on {disk.device}" if disk.device else ""
         model = f", {disk.model}" if disk.model else ""
         turning = {True: ", turning", False: ", not turning", None: ""}[disk.rotational]
-        found[str(path)] = f"{disk.kind}{device}{model}{turning}{_cache(disk)}"
+        found[str(path)] = f"{disk.kind}{device}{model}{turning}{cache_mode(disk.device or '')}"
         if disk.in_memory:
             found["data_in_memory"] = True
     return found
 
 
-def _cache(disk: FileSystem) -> str:
+def cache_mode(device: str) -> str:
     """How the kernel takes the device's cache: 'write back' must be flushed to be durable."""
     try:
-        text = (Path("/sys/class/block") / (disk.device or "") / "queue/write_cache").read_text()
+        text = (Path("/sys/class/block") / device / "queue/write_cache").read_text()
     except OSError:
         return ""
     return f", cache: {text.strip()}"

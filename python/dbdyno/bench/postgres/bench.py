@@ -103,6 +103,7 @@ class PostgresBench(EngineBench):
         refuse_left_settings(self.ready, self.around.folder)
         for client in self.clients.values():
             self.held.callback(client.end)
+            client.guardian = self.guardian
             client.start()
         if self.around.cut is not None:
             self._as_before(self.around.cut)

@@ -32,6 +32,8 @@ COLUMNS = (
     ("calls", "calls", "count", 1),
     ("total_exec_time", "elapsed", "ns", 1_000_000),
     ("total_time", "elapsed", "ns", 1_000_000),
+    ("plans", "plans", "count", 1),
+    ("total_plan_time", "planning", "ns", 1_000_000),
     ("rows", "rows", "count", 1),
     ("shared_blks_hit", "shared_hits", "count", 1),
     ("shared_blks_read", "shared_reads", "count", 1),
@@ -41,7 +43,8 @@ COLUMNS = (
     ("blk_read_time", "read_time", "ns", 1_000_000),
     ("shared_blk_read_time", "read_time", "ns", 1_000_000),
 )
-"""(column of the view, metric, unit, factor); names changed in 13 and 17."""
+"""(column of the view, metric, unit, factor); names changed in 13 and 17. Planning is counted
+where `pg_stat_statements.track_planning` is on."""
 
 
 def preloaded() -> dict[str, str]:

@@ -28,6 +28,7 @@ from dbdyno.report.figures import (
     correlation,
     curve,
     distribution,
+    flash,
     heatmap,
     machine,
     over_time,
@@ -96,6 +97,7 @@ OWN: dict[str, tuple[Figure, ...]] = {
     "model": (),
     "cells": (),
     "trend": (trend.FIGURE,),
+    "flash": (flash.FIGURE,),
 }
 """Kinds of page that have figures of their own."""
 FORMATS = ("png", "svg")
@@ -127,7 +129,7 @@ def draw(name: str, analysis: Mapping[str, Any], look: Look = WIDE) -> Any | Non
     Raises:
         ReportError: no figure has that name, or the analysis is torn.
     """
-    every = (*ORDER, *TRACE, *SNAPSHOT, *OWN["trend"], *order("cells", analysis))
+    every = _every(analysis)
     for figure in every:
         if figure.name == name:
             return figure.draw(reading.read(analysis), look)
@@ -135,11 +137,13 @@ def draw(name: str, analysis: Mapping[str, Any], look: Look = WIDE) -> Any | Non
     raise ReportError(f"expected one of {known}, found {name!r}", where="figure")
 
 
+def _every(model: Mapping[str, Any]) -> tuple[Figure, ...]:
+    return (*ORDER, *TRACE, *SNAPSHOT, *OWN["trend"], *OWN["flash"], *order("cells", model))
+
+
 def named(kind: str, data: Mapping[str, Any]) -> Figure | None:
     """The figure of that kind; those about cells depend on the families of metrics that the data hold."""
-    return next(
-        (one for one in (*ORDER, *TRACE, *SNAPSHOT, *OWN["trend"], *order("cells", data)) if one.name == kind), None
-    )
+    return next((one for one in _every(data) if one.name == kind), None)
 
 
 def drawn(kind: str, data: Mapping[str, Any]) -> dict[str, str] | None:

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from dbdyno.stats.metrics import Metric
     from dbdyno.study.analysis.gates import Examined
 
-SOURCES = {"operations": "dbdyno.study.analysis.analyse", "cells": "dbdyno.study.analysis.cells"}
+SOURCES = {
+    "operations": "dbdyno.study.analysis.analyse",
+    "cells": "dbdyno.study.analysis.cells",
+    "flash": "dbdyno.study.analysis.flash",
+}
 """Which module reads evidence of which kind."""
 ARMS_TOLD = 3
 """With more arms than this the metrics beside the headline's are told by the table alone."""

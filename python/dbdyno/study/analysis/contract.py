@@ -232,6 +232,8 @@ class Resources:
     blocks: float | None = key("that its statements touched: where arms take turns and statements are counted")
     blocks_read: float | None = key("of these, not found in shared_buffers")
     temp_blocks: float | None = key("of temporary files, read and written")
+    plans: float | None = key("how often its statements were planned: where the server counts that too")
+    plan_ns: float | None = key("what planning them took")
 
 
 @dataclass(frozen=True, slots=True)

@@ -274,6 +274,7 @@ def _operations(of: Examined) -> Iterator[Gate]:
     if len(of.measures.arms) < 2 or of.facts["open_loop"]:
         return
     stretch = "slice" if of.facts["switch"] == "slices" else "turn"
+    counted = of.run.manifest["plan"]["schedule"].get("turn_transactions") is not None
     for arm in of.measures.arms:
         per_slice = [
             (done + lost) / (slices * arm.sessions)
@@ -281,7 +282,7 @@ def _operations(of: Examined) -> Iterator[Gate]:
             if (slices := sum(s.arm == arm.number and s.counts for s in block.slices))
         ]
         usual = statistics.median(per_slice) if per_slice else float("nan")
-        yield operations_enough(arm.label, usual, stretch)
+        yield operations_enough(arm.label, usual, stretch, counted=counted)
 
 
 def _invariants(blocks: list[Block]) -> Iterator[Gate]:

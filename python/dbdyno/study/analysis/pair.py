@@ -136,7 +136,7 @@ def _comparable(first: Run, second: Run) -> None:
     for run in (first, second):
         if reads(run).evidence != "operations":
             raise EvidenceError(
-                "is a run on storage cells, which has no times of single operations to compare",
+                "has no arm whose operations' times can be compared: it is a run on storage cells or a flash probe",
                 where=run.id,
                 next_step="`dbdyno compare RUN` shows each by itself",
             )

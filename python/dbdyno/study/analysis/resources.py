@@ -21,6 +21,8 @@ BLOCKS = {
     "temp_blocks": ("temp_reads", "temp_writes"),
 }
 """What is made of the counters of statements."""
+PLANNING = {"plans": ("plans",), "plan_ns": ("planning",)}
+"""The same, where the server counts planning."""
 _COUNTED = """
 with spans as (
   select arm, block, object, metric, max(value) - min(value) as value
@@ -34,6 +36,8 @@ COLD_BYTES = 1024
 """From so many bytes a transaction on, sessions are said to read from the storage."""
 BLOATED = 1.5
 """From so many times the blocks on a transaction does more work than that of its base."""
+PLANNED_MOST = 6
+"""With more arms than this planning stands in analysis.json alone."""
 ARMS_TOLD = 4
 """With more arms than this only the ends are told."""
 
@@ -81,8 +85,11 @@ def _blocks(connection: Any, run: Run, measures: Measures) -> dict[int, dict[str
         if count and arm.name in counted:
             own = counted[arm.name]
             per[arm.number] = {
-                name: sum(own.get(metric, 0.0) for metric in metrics) / count for name, metrics in BLOCKS.items()
+                name: sum(own.get(metric, 0.0) for metric in metrics) / count
+                for name, metrics in {**BLOCKS, **PLANNING}.items()
             }
+    if not any(row["plans"] for row in per.values()):
+        return {at: {name: row[name] for name in BLOCKS} for at, row in per.items()}
     return per
 
 
@@ -100,7 +107,16 @@ def sentences(model: dict[str, Any], measures: Measures) -> list[str]:
         ranked = sorted(rows.values(), key=_cpu)
         least, most = (f"{_used(row)} with {names[row['arm']]}" for row in (ranked[0], ranked[-1]))
         told = [f"CPU of a transaction: from {least} to {most}."]
-    return [*told, *_bloated(pairs, names), *_read(list(rows.values()), names)]
+    return [*told, *_planned(list(rows.values()), names), *_bloated(pairs, names), *_read(list(rows.values()), names)]
+
+
+def _planned(rows: list[dict[str, Any]], names: dict[int, str]) -> list[str]:
+    """What planning took, where the server counted it: how often a transaction's statements were planned, how long."""
+    from dbdyno.stats.words import duration
+
+    known = [row for row in rows if row.get("plans") is not None]
+    told = [f"{duration(row['plan_ns'])} with {names[row['arm']]} (plans: {_count(row['plans'])})" for row in known]
+    return [f"Planning of a transaction: {'; '.join(told)}."] if 0 < len(told) <= PLANNED_MOST else []
 
 
 def _bloated(pairs: list[tuple[dict[str, Any], dict[str, Any]]], names: dict[int, str]) -> list[str]:

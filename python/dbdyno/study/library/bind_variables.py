@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dbdyno.study.plan.clients import clients, sessions_of, statement_modes
-from dbdyno.study.plan.factors import combined
+from dbdyno.study.plan.factors import Level, chosen, combined
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study
 
@@ -27,6 +27,8 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         "sessions": sessions_of(options["sessions"]),
         "statement_mode": statement_modes(options["statement_mode"]),
     }
+    (asked,) = chosen({name: Level(name) for name in ("off", "on")}, options["plan_time"], "plan_time")[:1]
+    timed = asked.name == "on"
     return Plan(
         title="bind-variables",
         question=STUDY.question,
@@ -44,8 +46,16 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
             ],
             teardown=["drop schema if exists dbdyno cascade"],
         ),
-        schedule=Schedule(blocks=6 if quick else 16, warmup_blocks=1, turn_ns=1_000_000_000, slice_ns=50_000_000),
-        watch=Watch(overhead_blocks=0),
+        schedule=Schedule(
+            blocks=6 if quick else 16,
+            warmup_blocks=1,
+            turn_ns=1_000_000_000,
+            slice_ns=50_000_000,
+            # The server's counters are read between turns of arms.
+            switch="turns" if timed else "auto",
+        ),
+        watch=Watch(overhead_blocks=0, statements=timed),
+        embedded_settings={"pg_stat_statements.track_planning": "on"} if timed else {},
         judge=Judge(headline="throughput", accept=["work"]),
     )
 
@@ -63,6 +73,7 @@ STUDY = Study(
         Factor("statement_mode", "ways of sending statements", "literals,binds,prepared"),
         Factor("sessions", "concurrent sessions", "1,4"),
         Factor("client", "dbdyno for its own, or external clients", "dbdyno"),
+        Factor("plan_time", "on: the server counts plans and their time (embedded, with pg_stat_statements)", "off"),
     ),
     make=_plan,
 )

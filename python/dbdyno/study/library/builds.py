@@ -13,12 +13,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from dbdyno.study.plan.factors import at_once, combined, doubling, one_number, variable
+from dbdyno.study.plan.factors import at_once, combined, doubling, numbers, one_number, variable
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Workload
 from dbdyno.study.plan.study import Factor, Study
 from dbdyno.study.plan.targets import COMMANDS
 
 MAKE = "env -u MAKEFLAGS -u MAKELEVEL make -s -C {source} OUT=out{session}"
+
+TURN_LEAST = 4
+"""Builds of a turn, where no more are made at once: each of those at once makes one."""
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
@@ -39,7 +42,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         schedule=Schedule(
             blocks=2 if quick else 8,
             warmup_blocks=0 if quick else 1,
-            turn_transactions=4,
+            turn_transactions=max(TURN_LEAST, *numbers(levels["builds"], "builds")),
             settle_ns=0,
         ),
         judge=Judge(headline="throughput", threshold=0.05),

@@ -105,6 +105,12 @@ def resume(
 def plan_to_resume(run: Run) -> Plan:
     """The plan of a run that was cut; raises `PlanError` where it cannot go on."""
     refuse_ended(run)
+    if "plan" not in run.manifest:
+        raise PlanError(
+            f"is a run of {run.manifest['kind']} without a plan; it cannot go on",
+            where=run.id,
+            next_step="start it again; the whole blocks of this one stay readable",
+        )
     plan, kind = plan_from_dict(run.manifest["plan"]), kind_named(run.manifest["bench"])
     if kind_of(plan.dsn) is not kind:
         raise EvidenceError(f"was made on {kind.word}, and its plan names {kind_of(plan.dsn).word}", where=run.id)

@@ -1,0 +1,146 @@
+"""What a flash probe writes to: a file that it makes, or a file or device that its owner gives up.
+
+The probe itself is in Rust (`crates/dyno-load/src/probe/flash`). A device is refused while anything uses it or a part
+of it; the kernel is asked for it exclusively besides, so that what begins between here and there is seen too.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.bench.host.machine import FileSystem, file_system, host_facts
+from dbdyno.bench.host.probe import cache_mode
+from dbdyno.core_types import FlashSpec
+from dbdyno.errors import PlanError, TargetError
+
+FILE_NAME = "dbdyno-flash.tmp"
+"""Name under which a file is made in a folder; it loses it at once."""
+MADE_BYTES = 1 << 30
+NEXT = "name a device that nothing uses, or a file that is not there yet"
+
+
+@dataclass(frozen=True)
+class FlashTarget:
+    """Where to, and how: sizes in bytes; `file_bytes` None is all of what is given up."""
+
+    path: Path
+    block_bytes: int = 4096
+    file_bytes: int | None = None
+    depth: int = 1
+    sync: str = "direct"
+    destroy: bool = False
+
+    def spec(self, seed: int) -> FlashSpec:
+        """As the core takes it."""
+        made = None if self.destroy else MADE_BYTES
+        return {
+            "seed": seed,
+            "path": str(self.path),
+            "block_bytes": self.block_bytes,
+            "file_bytes": self.file_bytes or made,
+            "depth": self.depth,
+            "sync": self.sync,
+            "destroy": self.destroy,
+        }
+
+    def parameters(self) -> dict[str, Any]:
+        """For the manifest."""
+        return {**vars(self), "path": str(self.path)}
+
+
+def flash_path(path: Path, destroy: bool) -> Path:
+    """The file or device that a path means. Links to what is given up are followed, so that the question names what
+    will be destroyed; raises `TargetError` for what is in use, `PlanError` for a folder that is given up."""
+    path = path.expanduser()
+    if not destroy:
+        return path / FILE_NAME if path.is_dir() else path
+    try:
+        real = path.resolve(strict=True)
+        kind = real.stat().st_mode
+    except OSError as error:
+        raise TargetError(
+            f"cannot be given up: {error.strerror}", where=str(path), next_step="leave --destroy out for a new file"
+        ) from error
+    if stat.S_ISDIR(kind):
+        raise PlanError(
+            "is a folder, and --destroy gives up one file or device",
+            where=str(path),
+            next_step="leave --destroy out: the probe makes a file in the folder",
+        )
+    if stat.S_ISBLK(kind) and (user := used_by(real)):
+        raise TargetError(f"is in use: {user}", where=str(real), next_step=NEXT)
+    return real
+
+
+def used_by(device: Path, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> str:
+    """What uses a block device or a part of it, in words; empty: nothing that the kernel tells of."""
+    names = {device.name, *(part.parent.name for part in (sys / "class/block" / device.name).glob("*/partition"))}
+    for name in sorted(names):
+        for holder in sorted((sys / "class/block" / name / "holders").glob("*")):
+            return f"{holder.name} is made of {name}"
+        for mount in _mounted(name, proc, sys):
+            return f"{name} is mounted at {mount}"
+        if any(Path(line.split()[0]).name == name for line in _lines(proc / "swaps")[1:]):
+            return f"{name} is swap space"
+    return ""
+
+
+def _mounted(name: str, proc: Path, sys: Path) -> list[str]:
+    """Where a block device is mounted, by its numbers, or by its name where a file system has numbers of its own."""
+    numbers = next(iter(_lines(sys / "class/block" / name / "dev")), "")
+    places = []
+    for line in _lines(proc / "self/mountinfo"):
+        left, _, right = line.partition(" - ")
+        fields, source = left.split(), right.split()[1:2]
+        if fields[2] == numbers or source == [f"/dev/{name}"]:
+            places.append(fields[4])
+    return places
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return [line for line in path.read_text().splitlines() if line.strip()]
+    except OSError:
+        return []
+
+
+def under(path: Path) -> FileSystem | None:
+    """The file system that a file lies on; None of a device."""
+    return None if path.is_block_device() else file_system(path.parent)
+
+
+def flash_facts(target: FlashTarget) -> dict[str, Any]:
+    """The machine and what lies under the path, for the manifest."""
+    disk = under(target.path)
+    if disk is None:
+        about = f"block device {target.path}{cache_mode(target.path.name)}"
+    else:
+        parts = [disk.kind, *(f"on {name}" for name in (disk.device,) if name), *(m for m in (disk.model,) if m)]
+        about = " ".join(parts) + cache_mode(disk.device or "")
+    found: dict[str, Any] = {**host_facts(), "settings": [], str(target.path): about}
+    if disk is not None and disk.in_memory:
+        found["data_in_memory"] = True
+    return found
+
+
+def share_of(target: FlashTarget, span_bytes: int) -> dict[str, Any]:
+    """How many bytes are used, and which share of the file system that is (none of a device)."""
+    if target.path.is_block_device():
+        return {"span_bytes": span_bytes, "share": None}
+    room = os.statvfs(target.path.parent)
+    return {"span_bytes": span_bytes, "share": span_bytes / max(room.f_blocks * room.f_frsize, 1)}
+
+
+def capacity(path: Path) -> int:
+    """Bytes of a file or block device; raises `TargetError` where it cannot be opened."""
+    try:
+        with path.open("rb") as file:
+            return file.seek(0, os.SEEK_END)
+    except OSError as error:
+        raise TargetError(
+            f"cannot be opened: {error.strerror}", where=str(path), next_step="name one that you may write to"
+        ) from error

@@ -1,0 +1,100 @@
+"""A flash probe: requests per second by phase and round, and latency over time, on one clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
+from dbdyno.report.figures import axes, base, theme, views
+
+LINES = (("max_ns", "slowest", theme.FAINT, 1.0), ("p99_ns", "p99", "", 1.6), ("p50_ns", "median", "", 4.0))
+PHASES = ("first write", "read", "overwrite")
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """The chart, or None without a round of overwriting."""
+    phases = [one for one in reading.entries(analysis, "phases") if one.get("phase") in PHASES]
+    times = [one for one in reading.entries(analysis, "times") if one.get("phase") in PHASES]
+    if analysis.get("kind") != "flash" or not times or not any(one.get("phase") == "overwrite" for one in phases):
+        return None
+    end = max(float(one["at_s"] + one["seconds"]) for one in phases)
+    ticks = axes.seconds_ticks(0, end, 4 if look.narrow else 9)
+    across = {"scale": {"domain": [0, end], "nice": False, "zero": False}}
+    bare = {"title": None, "labels": False, "ticks": False, "domain": False, "values": ticks}
+    label = {"title": "time since the first request", **axes.labelled(ticks, axes.seconds_label)}
+    rates = _rates(phases, {**across, "axis": bare}, look)
+    return theme.finish(
+        views.vconcat(rates, _latency(times, {**across, "axis": label}, look), spacing=22),
+        FIGURE.title,
+        FIGURE.how_to_read,
+        look,
+    )
+
+
+def _colour(look: theme.Look) -> Any:
+    import altair as alt
+
+    scale = {"domain": list(PHASES), "range": theme.arm_colours(len(PHASES), 0)}
+    return alt.Color("phase:N", title=None, scale=scale, legend={"columns": look.columns(list(PHASES), 3)})
+
+
+def _rates(phases: list[dict[str, Any]], across: dict[str, Any], look: theme.Look) -> Any:
+    import altair as alt
+
+    top = max(one["per_s"] for one in phases) * 1.08
+    labels = axes.labelled(axes.linear_ticks(0, top, 4), lambda value: fmt.significant(value, 3))
+    y = alt.Y("per_s:Q", scale={"domain": [0, top], "nice": False}, axis={**base.y_title("per second", look), **labels})
+    rows = [
+        {
+            "phase": one["phase"],
+            "at": one["at_s"],
+            "until": one["at_s"] + one["seconds"],
+            "per_s": one["per_s"],
+            "tip": f"{one['phase']} {one.get('round') or ''}: {fmt.significant(one['per_s'], 3)} per second",
+        }
+        for one in phases
+    ]
+    bars = alt.Chart(base.data(rows)).mark_rule(strokeWidth=4, aria=True)
+    drawn = bars.encode(
+        x=alt.X("at:Q", **across), x2=alt.X2("until"), y=y, color=_colour(look), description=alt.Description("tip:N")
+    )
+    return views.layer(drawn, width=look.plot, height=look.height(110))
+
+
+def _latency(times: list[dict[str, Any]], across: dict[str, Any], look: theme.Look) -> Any:
+    import altair as alt
+
+    values = [one[name] for one in times for name, *_ in LINES if one[name] > 0]
+    low, high = axes.padded(values, 0.05, log=True)
+    ticks = axes.labelled(axes.log_ticks(low, high, 6), axes.duration_label)
+    scale = {"type": "log", "domain": [low, high], "nice": False}
+    y = alt.Y("ns:Q", scale=scale, axis={**base.y_title("latency: median, p99, slowest", look), **ticks})
+    layers = []
+    for name, word, tone, width in LINES:
+        rows = [
+            {
+                "at": one["at_s"],
+                "ns": one[name],
+                "phase": one["phase"],
+                "tip": f"{one['phase']}, {word}: {fmt.duration(one[name])} at {axes.seconds_label(one['at_s'])}",
+            }
+            for one in times
+            if one[name] > 0
+        ]
+        chart = alt.Chart(base.data(rows))
+        x = alt.X("at:Q", **across)
+        tips = alt.Description("tip:N")
+        dots = chart.mark_point(filled=True, size=width * 9, opacity=0.5 if tone else 1, aria=True)
+        layers.append(dots.encode(x=x, y=y, color=alt.value(tone) if tone else _colour(look), description=tips))
+    return views.layer(*layers, width=look.plot, height=look.height(190))
+
+
+FIGURE = base.Figure(
+    "flash",
+    "Reading and overwriting over time",
+    "Above: requests per second of each phase and round. Below: latency in tenths of each; large dots are medians,"
+    " small ones the 99th percentile, grey ones the slowest request.",
+    draw,
+)
