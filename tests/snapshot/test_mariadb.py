@@ -13,6 +13,8 @@ import pytest
 from dbdyno.errors import SnapshotError
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.mariadb.connection import address
+from dbdyno.snapshot.mariadb.live import open_live
+from dbdyno.snapshot.mariadb.sections import CONSUMER
 from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.take import open_collector, take, watch
@@ -251,7 +253,7 @@ def test_the_report_over_a_restart_has_no_number_that_is_not_known(server: Maria
 
 
 def test_a_watch_gives_active_sessions_and_who_blocked_whom(server: MariaServer, store: Store) -> None:
-    run(server, *LOAD[:3])
+    run(server, *LOAD[:3], CONSUMER.format("events_statements_current"))
     holder, waiter = server.connect(autocommit=False), server.connect(autocommit=False)
     with holder, waiter:
         holder.cursor().execute("update test.t set b = 7 where a = 1")
@@ -268,8 +270,12 @@ def test_a_watch_gives_active_sessions_and_who_blocked_whom(server: MariaServer,
     assert [row["class"] for row in by_class["rows"]] == ["lock"]
     assert by_class["rows"][0]["aas"] == pytest.approx(1, abs=0.1)
     assert by_event["rows"][0]["event"] == "innodb row lock"
-    (who,) = found["locks"]["tables"][1]["rows"]
-    assert (who["waiter"], who["object"]) == ("root", "test.t")
+    roots, trees = found["blocking"]["tables"]
+    assert [(row["state"], row["text"]) for row in roots["rows"]] == [
+        ("idle in transaction", "UPDATE `test` . `t` SET `b` = ? WHERE `a` = ?")
+    ]
+    assert [(row["user"], row["object"]) for row in trees["rows"]] == [("root", None), ("root", "test.t")]
+    assert [row["mostly"] for row in found["sessions"]["tables"][0]["rows"]] == ["lock 100 %"]
 
 
 def _until_one_waits(server: MariaServer) -> None:
@@ -292,6 +298,14 @@ def test_the_sampler_sees_who_waits_for_whom(server: MariaServer) -> None:
         sampler.start()
         time.sleep(1.0)
         sampler.stop()
+        with open_live(server.dsn, Options()) as live:
+            shown = {row["pid"]: row for row in live.sessions()}
+            assert live.progress() == []
+            with pytest.raises(SnapshotError, match="no plan"):
+                live.plan(999_999)
+        assert shown[waiter.thread_id()]["blockers"] == [holder.thread_id()]
+        assert shown[waiter.thread_id()]["query"] == "update test.t set b = 8 where a = 1"
+        assert shown[holder.thread_id()]["state"] == "idle in transaction"
         holder.rollback()
         thread.join()
         (activity, blocked), looks = sampler.take()

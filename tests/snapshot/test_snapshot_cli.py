@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from pathlib import Path
 
@@ -90,3 +91,13 @@ def test_errors_say_what_to_do(two: Lab):
     with pytest.raises(Error, match="cannot log in"):
         run(two, "take", "--target", dead)
     assert run(two, "report", "1").exit_code == 2
+
+
+def test_a_server_that_takes_the_connection_and_is_silent_wants_no_password(tmp_path):
+    """Under a lock on pg_class logins wait; the advice was to give the password."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        dsn = f"host=127.0.0.1 port={silent.getsockname()[1]} user=u dbname=d connect_timeout=2 sslmode=disable"
+        done = CliRunner().invoke(cli, ["snap", "take", "--target", dsn, "--store", str(tmp_path / "s")])
+    assert isinstance(done.exception, Error)
+    assert "lock on a system catalog" in str(done.exception.next_step)
+    assert "password" not in str(done.exception.next_step)

@@ -65,10 +65,10 @@ def test_who_blocked_whom(lab: Lab):
         thread.join()
     with Interval(lab.store, first, last) as interval:
         model = report(interval)
-    (row,) = section(model, "locks")["tables"][0]["rows"]
-    assert f"({pid})" in row["blocker"]
-    assert row["blocker_state"] == "idle in transaction"
-    assert row["lock"] == "transactionid ShareLock"
+    roots, trees = section(model, "blocking")["tables"]
+    (root,) = roots["rows"]
+    assert (root["pid"], root["state"]) == (str(pid), "idle in transaction")
+    assert [row["lock"] for row in trees["rows"]] == ["idle in transaction", "transactionid ShareLock"]
     classes = {r["class"]: r["aas"] for r in section(model, "waits")["tables"][0]["rows"]}
     assert classes["lock"] == pytest.approx(1, abs=0.25)
 

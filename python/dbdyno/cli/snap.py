@@ -13,6 +13,7 @@ ROWS = {
     "watch": ("dbdyno.cli.snap_watch", "Take one per period, and sample the sessions between."),
     "list": ("dbdyno.cli.snap_list", "List the snapshots."),
     "report": ("dbdyno.cli.snap_report", "What happened between two snapshots."),
+    "sessions": ("dbdyno.cli.snap_sessions", "Who was active between two snapshots, on what, and who blocked whom."),
     "baseline": ("dbdyno.cli.snap_baseline", "Give a period a name, to compare others with."),
     "prune": ("dbdyno.cli.snap_prune", "Thin out a store by age; reports over that time still work."),
     "check": ("dbdyno.cli.snap_check", "Check every file of a store, and repair it."),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,9 +17,8 @@ import click
 from dbdyno import visible
 from dbdyno.cli import screen
 from dbdyno.cli.output import echo_own
+from dbdyno.cli.snap_top_keys import Desk, split
 from dbdyno.errors import SnapshotError
-
-FOOT = "q quits, space refreshes now"
 
 
 @click.command("top")
@@ -44,11 +45,22 @@ FOOT = "q quits, space refreshes now"
     help="End after so many refreshes (default: 1 where the output is no terminal).",
 )
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="So many statements.")
-def command(dsn: str, every: str, sample: str, frames: int | None, top: int) -> None:
-    """Show load, active sessions by class and top SQL of the last seconds, again and again.
+@click.option("--once", is_flag=True, help="Print one refresh and end, in a terminal too.")
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Keep the samples: a snapshot into this store now, one a minute, and one at the end.",
+)
+@click.option("--allow-cancel", is_flag=True, help="Let the key c cancel a statement, after a question.")
+def command(
+    dsn: str, every: str, sample: str, frames: int | None, top: int, once: bool, record: Path | None, allow_cancel: bool
+) -> None:
+    """Show load, active sessions by class, top SQL and sessions of the last seconds, again and again.
 
-    Nothing is stored. Works over plain SSH; q or Ctrl-C ends. Piped, or with TERM=dumb, each
-    refresh is printed once, below the one before.
+    Nothing is stored without --record, and nothing is ended without --allow-cancel. Works over plain SSH. Keys: 1 to 4
+    for the load, the sessions, who blocks whom, progress; s sort, f filter, p pause, e plan, q quit. Piped, or with
+    TERM=dumb, each refresh is printed once, below the one before.
 
     \b
     dbdyno snap top --target postgresql://monitor@db1/app
@@ -58,14 +70,15 @@ def command(dsn: str, every: str, sample: str, frames: int | None, top: int) -> 
 
     every_s = length_ns(every, "--every") / 1e9
     sample_s = length_ns(sample, "--sample") / 1e9
-    if screen.usable():
-        _on_screen(dsn, every_s, sample_s, frames, top)
+    source = _Source(dsn, sample_s, top, record)
+    if screen.usable() and not once:
+        _on_screen(source, every_s, frames, Desk(allow_cancel=allow_cancel))
         return
-    with _Watched(dsn, sample_s) as watched:
+    with source.open() as watched:
         try:
-            for at in range(frames or 1):
+            for at in range(1 if once else frames or 1):
                 time.sleep(every_s)
-                text = _text(watched.frame(top), 100, None)
+                text = _text(shown(watched.frame(), Desk(view="all")), 100, None)
                 echo_own(f"{text}\n" if at == 0 else f"\n{text}\n")
         except BrokenPipeError:  # nobody reads on: click itself would call that a failure
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -73,83 +86,169 @@ def command(dsn: str, every: str, sample: str, frames: int | None, top: int) -> 
             return
 
 
+@dataclass(frozen=True)
+class _Source:
+    """What is watched, and how; opened again where a server came back."""
+
+    dsn: str
+    sample_s: float
+    top: int
+    record: Path | None
+
+    def open(self) -> _Watched:
+        """Connects. Raises `SnapshotError`."""
+        return _Watched(self)
+
+
 class _Watched:
     """The live side of a target with its sampler running; frames between two readings."""
 
-    def __init__(self, dsn: str, sample_s: float) -> None:
+    def __init__(self, source: _Source) -> None:
         from dbdyno.snapshot.live import open_live
+        from dbdyno.snapshot.recorder import Recorder
         from dbdyno.snapshot.view import Options
 
-        self._live = open_live(dsn, Options())
+        self._top = source.top
+        self._recorder = Recorder(source.dsn, source.record) if source.record is not None else None
+        self.live = open_live(source.dsn, Options())
         try:
-            self._sampler = self._live.sampler(sample_s)
-            self._before = self._live.read()
+            self._sampler = self.live.sampler(source.sample_s)
+            self._before = self.live.read()
             self._sampler.start()
         except BaseException:
-            self._live.__exit__()
+            self.live.__exit__()
             raise
 
-    def frame(self, top: int) -> dict[str, Any]:
+    def frame(self) -> dict[str, Any]:
         """What happened since the last call."""
         from dbdyno.snapshot.live import frame
 
-        now = self._live.read()
-        made = frame(self._live, self._before, now, self._sampler.take(), top)
+        now = self.live.read()
+        seen = self._sampler.take()
+        made = frame(self.live, self._before, now, seen, self._top)
         self._before = now
-        at = datetime.now(UTC).strftime("%H:%M:%S UTC")
-        problem = self._sampler.problem
-        notes = [f"sessions: {problem}", *made["notes"]] if problem else made["notes"]
-        return {**made, "at": at, "notes": notes}
+        problems = [f"sessions: {self._sampler.problem}"] if self._sampler.problem else []
+        if self._recorder is not None:
+            problems += self._recorder.add(seen)
+        return {
+            **made,
+            "at": datetime.now(UTC).strftime("%H:%M:%S UTC"),
+            "notes": [*problems, *made["notes"]],
+            "all_sessions": self.live.sessions(),
+            "progress": self.live.progress(),
+        }
 
     def __enter__(self) -> _Watched:
         return self
 
     def __exit__(self, *ending: object) -> None:
         self._sampler.stop()
-        self._live.__exit__()
+        if self._recorder is not None:
+            self._recorder.end(self._sampler.take())
+        self.live.__exit__()
 
 
-def _on_screen(dsn: str, every_s: float, sample_s: float, frames: int | None, top: int) -> None:
+def shown(frame: dict[str, Any], desk: Desk) -> dict[str, Any]:
+    """A frame as the desk wants it: the part, the order, the filter."""
+    from dbdyno.snapshot.live_sessions import ordered, tree
+
+    rows = frame["all_sessions"]
+    about = f", by {desk.sort}" + (f", only with {desk.words!r}" if desk.words else "")
+    return {
+        **frame,
+        "view": desk.view,
+        "plan": list(desk.plan),
+        "sessions": ordered(rows, desk.sort, desk.words),
+        "listed": about,
+        "tree": tree(rows),
+    }
+
+
+def _on_screen(source: _Source, every_s: float, frames: int | None, desk: Desk) -> None:
     """Until q, Ctrl-C, or so many frames. A server that goes away is tried again."""
-    shown = 0
-    with _Watched(dsn, sample_s) as first, screen.Screen() as page:
-        page.draw(f"{FOOT}; the first numbers in {every_s:g} s")
-        try:
-            for made in _frames(first, dsn, sample_s, page, every_s, top):
-                if made is None:
-                    return
-                size = shutil.get_terminal_size()
-                page.draw(made if isinstance(made, str) else _text(made, size.columns, size.lines, foot=FOOT))
-                shown += 1
-                if frames is not None and shown >= frames:
-                    return
-        except KeyboardInterrupt:
-            return
+    with screen.Screen() as page, _Session(source, every_s, desk, page) as session:
+        page.draw(f"{desk.foot()}; the first numbers in {every_s:g} s")
+        with contextlib.suppress(KeyboardInterrupt):
+            session.run(frames)
 
 
-def _frames(
-    watched: _Watched, dsn: str, sample_s: float, page: screen.Screen, every_s: float, top: int
-) -> Iterator[dict[str, Any] | str | None]:
-    """A frame per refresh; a sentence where the server is away; None at the user's wish."""
-    current: _Watched | None = watched
-    try:
-        while True:
-            if page.wait(every_s) in ("q", "Q", "\x1b", "\x03", "\x04"):
-                yield None
+class _Session:
+    """One sitting before the screen."""
+
+    def __init__(self, source: _Source, every_s: float, desk: Desk, page: screen.Screen) -> None:
+        self._source = source
+        self._every_s = every_s
+        self._desk = desk
+        self._page = page
+        self._watched: _Watched | None = source.open()
+        self._shown: dict[str, Any] | str = ""
+
+    def run(self, frames: int | None) -> None:
+        """Refreshes and answers keys."""
+        done = 0
+        due = time.monotonic() + self._every_s
+        while frames is None or done < frames:
+            keys = self._page.wait(max(0.0, due - time.monotonic()))
+            action = "read" if keys is None else self._pressed(keys)
+            if action == "quit":
                 return
-            try:
-                if current is None:
-                    current = _Watched(dsn, sample_s)
-                    page.wait(min(every_s, 1.0))
-                yield current.frame(top)
-            except SnapshotError as error:
-                if current is not None and current is not watched:
-                    current.__exit__()
-                current = None
-                yield f"{visible.text(error)}\n\ntried again every {every_s:g} s; {FOOT}"
-    finally:
-        if current is not None and current is not watched:
-            current.__exit__()
+            if action == "read" and (keys is not None or not self._desk.paused):
+                self._read()
+                done += 1
+            if action == "read":
+                due = time.monotonic() + self._every_s
+            self._draw()
+
+    def _pressed(self, typed: str) -> str:
+        """Does what the keys say; returns the last thing that is left to do."""
+        action = "draw"
+        for key in split(typed):
+            action = self._desk.press(key)
+            if action == "quit":
+                return action
+            if action in ("plan", "cancel"):
+                self._do(action)
+        return action
+
+    def _read(self) -> None:
+        try:
+            if self._watched is None:
+                self._watched = self._source.open()
+                self._page.wait(min(self._every_s, 1.0))
+            self._shown = self._watched.frame()
+        except SnapshotError as error:
+            self.__exit__()
+            self._shown = f"{visible.text(error)}\n\ntried again every {self._every_s:g} s"
+
+    def _do(self, action: str) -> None:
+        """A plan, or a cancel that was confirmed; what is refused stands in the last line."""
+        if self._watched is None:
+            return
+        pid = self._desk.pid
+        try:
+            if action == "plan":
+                self._desk.plan = (f"Plan of session {pid}; any key goes back", *self._watched.live.plan(pid))
+            else:
+                took = self._watched.live.cancel(pid)
+                self._desk.message = f"session {pid}: " + ("asked to cancel" if took else "the server refused")
+        except SnapshotError as error:
+            self._desk.message = visible.text(error.message)
+
+    def _draw(self) -> None:
+        size = shutil.get_terminal_size()
+        foot = self._desk.foot()
+        if isinstance(self._shown, str):
+            self._page.draw(f"{self._shown}; {foot}")
+        else:
+            self._page.draw(_text(shown(self._shown, self._desk), size.columns, size.lines, foot=foot))
+
+    def __enter__(self) -> _Session:
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        if self._watched is not None:
+            self._watched.__exit__()
+            self._watched = None
 
 
 def _text(frame: dict[str, Any], width: int, height: int | None, foot: str = "") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dbdyno.page import Column, Finding, Head, Page, Row, Section, Table, Tone
+from dbdyno.page import Cell, Column, Finding, Head, Page, Row, Section, Table, Tone
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.reading import Analysis
@@ -23,6 +23,7 @@ _KINDS = {
     "report": "Report of an interval",
     "compare": "Comparison of two periods",
     "baseline": "Baseline",
+    "sessions": "Active sessions of an interval",
 }
 
 
@@ -82,6 +83,9 @@ def _column(given: Mapping[str, Any]) -> Column:
 
 def _row(given: Mapping[str, Any]) -> Row:
     word = given.get("verdict")
+    depth = given.get("depth")
+    if isinstance(depth, int) and depth > 0:
+        given = {**given, "tree": Cell(given.get("tree"), lead="   " * (depth - 1) + "└─ ")}
     return Row(given, "" if word in (None, "ok") else fmt.line(word), fmt.line(given.get("why") or ""))
 
 

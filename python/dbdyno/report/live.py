@@ -1,4 +1,4 @@
-"""One frame of the live screen as text: load profile, active sessions by class, top SQL.
+"""One frame of the live screen as text: load profile, active sessions by class, top SQL; sessions.
 
 Depends on nothing but its arguments. What does not fit is left out from below; a value that is not
 known is a dash.
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.pages import format as fmt
-from dbdyno.report import characters, console
+from dbdyno.report import characters, console, live_sessions
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,9 +34,16 @@ def render_frame(frame: Mapping[str, Any], *, width: int, height: int | None, co
 
     def draw(page: Console) -> None:
         _head(frame, page)
-        _profile(frame["profile"], page)
-        _classes(frame, page)
-        _statements(frame["statements"], page)
+        if frame.get("plan"):
+            live_sessions.plan(page, frame["plan"])
+            return
+        view = frame.get("view", "all")
+        if view in ("all", "overview"):
+            _profile(frame["profile"], page)
+            _classes(frame, page)
+            _statements(frame["statements"], page)
+        if "sessions" in frame:
+            _sessions(frame, view, page)
         for note in frame["notes"]:
             page.print()
             page.print(console.plain(fmt.line(note), "dim"))
@@ -53,6 +60,15 @@ def _head(frame: Mapping[str, Any], page: Console) -> None:
     about = f"{frame['at']}  over {fmt.span(frame['seconds'])}  {states}"
     for words, style in ((fmt.line(frame["title"]), "bold"), (about, "dim")):
         page.print(console.plain(words, style), no_wrap=True, overflow="ellipsis")
+
+
+def _sessions(frame: Mapping[str, Any], view: str, page: Console) -> None:
+    if view in ("all", "overview", "sessions"):
+        live_sessions.sessions(page, frame["sessions"], frame.get("listed", ""))
+    if view == "blocking" or (frame["tree"] and view != "progress"):
+        live_sessions.blocking(page, frame["tree"])
+    if view == "progress" or (frame["progress"] and view in ("all", "overview")):
+        live_sessions.progress(page, frame["progress"])
 
 
 def _profile(rows: Sequence[Mapping[str, Any]], page: Console) -> None:

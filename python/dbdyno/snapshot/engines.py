@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from dbdyno.errors import SnapshotError
-from dbdyno.snapshot.view import Options, Verdict, View
+from dbdyno.snapshot.view import Column, Options, Verdict, View
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -19,6 +19,8 @@ MODULES = {
     "mariadb": "dbdyno.snapshot.mariadb",
     "oracle": "dbdyno.snapshot.oracle",
 }
+BLOCKING = ("postgres", "mariadb")
+"""Engines whose samples tell who blocks whom."""
 SCHEMES = {"mysql": "mariadb", "mariadb": "mariadb", "oracle": "oracle"}
 
 
@@ -41,6 +43,9 @@ class Sampler(Protocol):
 
 class Collector(Protocol):
     """What reads one target; keeps its connections between the snapshots of a watch."""
+
+    wanted_texts: list[str]
+    """Statements that the sampled sessions worked on: their texts are read as well."""
 
     @property
     def name(self) -> str:
@@ -102,3 +107,11 @@ def engine(name: str) -> Engine:
         raise SnapshotError(f"this dbdyno knows no engine {name!r}")
     found: Any = importlib.import_module(MODULES[name])
     return found  # type: ignore[no-any-return]
+
+
+def blocked_columns(name: str) -> tuple[Column, ...]:
+    """The columns of an engine's pairs of waiter and blocker."""
+    if name not in BLOCKING:
+        return ()
+    found: tuple[Column, ...] = importlib.import_module(f"{MODULES[name]}.sampler").BLOCKED
+    return found

@@ -135,7 +135,7 @@ class Interval:
         looks = sum(int(one.manifest["cost"].get("looks") or 0) for one in inside)
         if not read:
             return union_columns(columns), looks
-        return rows_of(read, view), looks
+        return f"(from {union_columns(columns)} union all by name from {rows_of(read, view)})", looks
 
     def ends(self, view: str) -> tuple[str, str]:
         """The two raw relations of a view."""

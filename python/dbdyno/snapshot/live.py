@@ -70,6 +70,22 @@ class Live(Protocol):
         """What looks at the sessions."""
         ...
 
+    def sessions(self) -> list[dict[str, Any]]:
+        """The sessions as `live_sessions` has them; none where the engine does not tell."""
+        ...
+
+    def progress(self) -> list[dict[str, Any]]:
+        """Commands that tell how far they are: `pid`, `what`, `phase`, `done` (a ratio), `on`."""
+        ...
+
+    def plan(self, pid: int) -> list[str]:
+        """The plan of what a session runs; nothing is run for it. Raises `SnapshotError`."""
+        ...
+
+    def cancel(self, pid: int) -> bool:
+        """Asks a session's statement to end; whether the server took the wish. Raises `SnapshotError`."""
+        ...
+
     def wait_class(self, kind: str | None, event: str | None) -> str:
         """The class of a wait."""
         ...

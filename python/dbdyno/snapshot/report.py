@@ -24,7 +24,7 @@ def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
         "schema": SCHEMA,
         "kind": "snapshot",
         "page": "report",
-        "facts": _facts(interval),
+        "facts": facts_of(interval),
         "verdict": {"word": cluster.word, "why": cluster.why, "at_us": cluster.at_us},
         "verdicts": [
             {"scope": scope, "of": value, "word": one.word, "why": one.why, "at_us": one.at_us}
@@ -37,7 +37,8 @@ def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
     }
 
 
-def _facts(interval: Interval) -> dict[str, Any]:
+def facts_of(interval: Interval) -> dict[str, Any]:
+    """What a page about an interval says of it: target, engine, the two ends."""
     last = interval.after.facts
     return {
         "title": f"{interval.after.target}",

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import threading
 import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from dbdyno.snapshot.view import Column, View
 
 BLOCKED_EVERY_NS = 1_000_000_000
+WANTED_MOST = 50
+"""So many statements of the sessions have their text asked for, beside those of Top SQL."""
+
+LATER = (
+    Column("client", "text", "text", "VARCHAR"),
+    Column("statement_us", "gauge", "us", "BIGINT"),
+    Column("state_us", "gauge", "us", "BIGINT"),
+)
+"""Columns of a look that stores of before have not: the client's address (`local`: a socket), since when the
+statement runs, since when the state lasts."""
+
+_PAIR = ("at_us", "session", "blocker")
 
 
 def activity(statement_type: str) -> tuple[Column, ...]:
@@ -20,7 +37,45 @@ def activity(statement_type: str) -> tuple[Column, ...]:
         Column("statement", "text", "count" if statement_type == "BIGINT" else "text", statement_type),
         *(Column(name, "text", "text", "VARCHAR") for name in texts),
         Column("transaction_us", "gauge", "us", "BIGINT"),
+        *LATER,
     )
+
+
+def blocked(statement_type: str, *more: Column) -> tuple[Column, ...]:
+    """One row per look, waiter and blocker; `more` are an engine's own columns, after the lock."""
+    known = Column("statement", "text", "count" if statement_type == "BIGINT" else "text", statement_type)
+    return (
+        *(Column(name, "key", "us" if name == "at_us" else "count", "BIGINT") for name in _PAIR),
+        *(Column(name, "text", "text", "VARCHAR") for name in ("locktype", "mode")),
+        *more,
+        *(Column(name, "text", "text", "VARCHAR") for name in ("usename", "blocker_state", "blocker_usename")),
+        Column("blocker_transaction_us", "gauge", "us", "BIGINT"),
+        known,
+        Column("blocker_statement", "text", known.unit, known.type),
+        *(Column(name, "text", "text", "VARCHAR") for name in ("application", "client")),
+        *(Column(name, "text", "text", "VARCHAR") for name in ("blocker_application", "blocker_client")),
+        Column("blocker_state_us", "gauge", "us", "BIGINT"),
+    )
+
+
+def statements_of(views: Iterable[View]) -> list[str]:
+    """Identifiers of the statements that were seen, the most frequent first; those that blocked somebody or
+    waited for a lock lead. Their texts are worth asking for."""
+    first: Counter[str] = Counter()
+    others: Counter[str] = Counter()
+    for view in views:
+        counts = first if view.name == "blocked" else others
+        names = [column.name for column in view.columns]
+        places = [names.index(name) for name in ("statement", "blocker_statement") if name in names]
+        for row in _rows(view):
+            counts.update(str(row[at]) for at in places if at < len(row) and row[at])
+    return list(dict.fromkeys([one for counts in (first, others) for one, _ in counts.most_common(WANTED_MOST)]))
+
+
+def _rows(view: View) -> Iterable[Sequence[Any]]:
+    if isinstance(view.rows, bytes):
+        return csv.reader(io.StringIO(view.rows.decode(errors="replace"), newline=""))
+    return view.rows
 
 
 class Seen:

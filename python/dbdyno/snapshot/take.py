@@ -10,6 +10,7 @@ from typing import Any
 from dbdyno.errors import SnapshotError
 from dbdyno.snapshot.engines import Collector, engine, engine_of
 from dbdyno.snapshot.pack import pack_when_due
+from dbdyno.snapshot.sampled import statements_of
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.view import Options, View
 
@@ -30,6 +31,8 @@ def take(
     """One snapshot into the store. `sampled`: what a sampler saw since the last one."""
     started, cpu = time.perf_counter(), time.process_time()
     before = store.last(collector.name)
+    if sampled is not None:
+        collector.wanted_texts = statements_of(sampled[0])
     views = collector.collect(before)
     collected = time.perf_counter()
     cost: dict[str, Any] = {
@@ -93,13 +96,13 @@ def watch(
                 if stop.wait(max(0.0, due - time.monotonic())):
                     due = begun + (for_s or 0)
                 if sampler is not None:
-                    sampled = _added(sampled, sampler.take())
+                    sampled = added(sampled, sampler.take())
         finally:
             if sampler is not None:
                 sampler.stop()
 
 
-def _added(kept: tuple[list[View], int] | None, new: tuple[list[View], int]) -> tuple[list[View], int]:
+def added(kept: tuple[list[View], int] | None, new: tuple[list[View], int]) -> tuple[list[View], int]:
     """Samples that a failed snapshot left, and those after them."""
     if kept is None:
         return new

@@ -319,8 +319,18 @@ class Postgres:
         return TargetError(
             f"cannot log in: {text}",
             where=self.safe_dsn or "target",
-            next_step="try `psql` with the same connection string; give the password in PGPASSWORD or ~/.pgpass",
+            next_step=_login_step(text),
         )
+
+
+def _login_step(said: str) -> str:
+    """What to do after a login that failed: a server that is silent wants no password."""
+    if "timeout" in said or "no answer" in said:
+        return (
+            "see that the server is up and nothing is between, and that no session holds a lock on a system catalog"
+            " such as pg_class: logins wait for it"
+        )
+    return "try `psql` with the same connection string; give the password in PGPASSWORD or ~/.pgpass"
 
 
 @contextlib.contextmanager

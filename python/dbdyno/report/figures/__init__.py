@@ -33,6 +33,7 @@ from dbdyno.report.figures import (
     machine,
     over_time,
     quantile_ratio,
+    session_history,
     snapshot_series,
     sweep,
     tail,
@@ -89,7 +90,7 @@ TRACE = tuple(
         wait_longest,
     )
 )
-SNAPSHOT = (snapshot_series.FIGURE,)
+SNAPSHOT = (snapshot_series.FIGURE, session_history.FIGURE)
 OWN: dict[str, tuple[Figure, ...]] = {
     "trace": TRACE,
     "snapshot": SNAPSHOT,

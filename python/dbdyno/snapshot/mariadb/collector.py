@@ -50,6 +50,7 @@ class MariadbCollector:
 
     def __init__(self, dsn: str, options: Options) -> None:
         self.options = options
+        self.wanted_texts: list[str] = []
         self._address = address(dsn)
         self._connection: Any = connect(self._address, options)
         self._columns: dict[str, list[tuple[str, str]]] = {}
@@ -116,7 +117,7 @@ class MariadbCollector:
             view = self._read(source, lives if source.scope == "tables" else None)
             views.append(view)
             if source is STATEMENTS and view.problem is None and not self.options.redact:
-                views.append(texts.view(self._rows, view, before, self.options.texts_most))
+                views.append(texts.view(self._rows, view, before, self.options.texts_most, self.wanted_texts))
         return [self._with_own(counts), *views]
 
     def _status(self) -> tuple[list[tuple[Any, ...]], View]:

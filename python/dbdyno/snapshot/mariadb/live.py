@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -45,6 +46,34 @@ _TIMES = f"""
 select digest, cast(sum(count_star) as double), sum(sum_timer_wait) / 1000
 from {_DIGESTS} where digest is not null group by 1
 """
+
+
+_NAMES = (
+    *("pid", "user", "database", "application", "client"),
+    *("state", "wait", "statement_us", "transaction_us", "state_us", "query"),
+)
+_SESSIONS = """
+select p.id, p.user, p.db, null, substring_index(p.host, ':', 1),
+  if(p.command = 'Sleep', 'idle in transaction', 'active'),
+  if(x.trx_state = 'LOCK WAIT', 'lock:innodb row lock', nullif(p.state, '')),
+  if(p.command = 'Sleep', null, cast(p.time_ms * 1000 as signed)),
+  timestampdiff(microsecond, x.trx_started, sysdate(6)), cast(p.time_ms * 1000 as signed), left(p.info, 4000)
+from information_schema.processlist p
+left join information_schema.innodb_trx x on x.trx_mysql_thread_id = p.id
+where p.id <> connection_id() and p.command not in ('Daemon', 'Binlog Dump', 'Slave_IO', 'Slave_SQL', 'Slave_worker')
+  and (p.command <> 'Sleep' or x.trx_id is not null)
+"""
+_PAIRS = """
+select r.trx_mysql_thread_id, b.trx_mysql_thread_id from information_schema.innodb_lock_waits w
+join information_schema.innodb_trx r on r.trx_id = w.requesting_trx_id
+join information_schema.innodb_trx b on b.trx_id = w.blocking_trx_id
+"""
+_PROGRESS = """
+select id, coalesce(state, command), stage, max_stage, progress / 100, null
+from information_schema.processlist where max_stage > 0
+"""
+_QUOTED = re.compile(r"'(?:[^'\\]|''|\\.)*+(?:'|\Z)|\"(?:[^\"\\]|\"\"|\\.)*+(?:\"|\Z)", re.DOTALL)
+"""Texts in either kind of quotes; one that was cut off goes to the end."""
 
 
 class MariadbLive:
@@ -119,6 +148,45 @@ class MariadbLive:
     def sampler(self, period_s: float) -> Sampler:
         """What looks at the sessions, on a connection of its own."""
         return Sampler(self._address, period_ns=round(period_s * 1e9))
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """The sessions that work, hold a transaction open, or block somebody."""
+        try:
+            blockers: dict[int, list[int]] = {}
+            for waiter, blocker in self._rows(_PAIRS):
+                blockers.setdefault(int(waiter), []).append(int(blocker))
+            rows = self._rows(_SESSIONS)
+        except driver().Error as error:
+            raise SnapshotError(f"the sessions cannot be read: {said(error)}", where=self._address.safe) from error
+        found = [dict(zip(_NAMES, row, strict=True)) for row in rows]
+        return [
+            {**one, "blockers": blockers.get(one["pid"]), "query": _QUOTED.sub("'?'", one["query"] or "")}
+            for one in found
+        ]
+
+    def progress(self) -> list[dict[str, Any]]:
+        """Commands that tell their progress: ALTER TABLE and the like."""
+        rows = self._rows(_PROGRESS)
+        return [
+            {"pid": int(pid), "what": str(state), "phase": f"stage {stage} of {most}", "done": float(done), "on": name}
+            for pid, state, stage, most, done, name in rows
+        ]
+
+    def plan(self, pid: int) -> list[str]:
+        """The plan that a session's statement runs with, as the server tells it. Raises `SnapshotError`."""
+        try:
+            rows = self._rows("show explain for %s", [int(pid)])
+        except driver().Error as error:
+            raise SnapshotError(f"no plan: {said(error)}") from error
+        return ["  ".join(str(value) for value in row if value is not None) for row in rows]
+
+    def cancel(self, pid: int) -> bool:
+        """Asks a session's statement to end (KILL QUERY)."""
+        try:
+            self._rows("kill query %s", [int(pid)])
+        except driver().Error as error:
+            raise SnapshotError(f"not cancelled: {said(error)}") from error
+        return True
 
     def wait_class(self, kind: str | None, event: str | None) -> str:
         """The class of a wait."""

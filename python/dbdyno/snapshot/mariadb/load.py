@@ -234,4 +234,12 @@ def files(interval: Interval, top: int) -> dict[str, Any]:
         "what:text reads read_bytes:bytes read_time:ns writes write_bytes:bytes write_time:ns"
         " syncs_and_others:count:syncs,_others other_time:ns"
     )
-    return section("io", "I/O by who and what", [table("", shown, rows, top=top)])
+    lacks, notes = [], [] if rows else ["no file access was counted in this interval"]
+    if not rows and not interval.after.views[FILES]["rows"]:
+        step = (
+            "update performance_schema.setup_instruments set enabled = 'YES', timed = 'YES'"
+            " where name like 'wait/io/file/%'"
+        )
+        lacks, notes = [lacking("file access", "no instrument wait/io/file is on", step)], []
+    shown_rows = table("", shown, rows, top=top)
+    return section("io", "I/O by who and what", [shown_rows], not_measured=lacks, notes=notes)

@@ -17,7 +17,7 @@ from typing import Any
 from dbdyno.bench.poll import Poller
 from dbdyno.errors import Error
 from dbdyno.snapshot.mariadb.connection import Address, connect, driver
-from dbdyno.snapshot.sampled import Seen, activity
+from dbdyno.snapshot.sampled import Seen, activity, blocked
 from dbdyno.snapshot.view import Column, Options, View
 
 STATEMENT_TIMEOUT_MS = 2000
@@ -25,18 +25,7 @@ _IDLE = "('Sleep', 'Daemon', 'Binlog Dump', 'Slave_IO', 'Slave_SQL', 'Slave_work
 
 ACTIVITY = activity("VARCHAR")
 
-BLOCKED = (
-    Column("at_us", "key", "us", "BIGINT"),
-    Column("session", "key", "count", "BIGINT"),
-    Column("blocker", "key", "count", "BIGINT"),
-    Column("locktype", "text", "text", "VARCHAR"),
-    Column("mode", "text", "text", "VARCHAR"),
-    Column("relation", "text", "text", "VARCHAR"),
-    Column("usename", "text", "text", "VARCHAR"),
-    Column("blocker_state", "text", "text", "VARCHAR"),
-    Column("blocker_usename", "text", "text", "VARCHAR"),
-    Column("blocker_transaction_us", "gauge", "us", "BIGINT"),
-)
+BLOCKED = blocked("VARCHAR", Column("relation", "text", "text", "VARCHAR"))
 """One row per waiter and blocker."""
 
 _NOW = "cast(unix_timestamp(sysdate(6)) * 1000000 as signed)"
@@ -48,6 +37,11 @@ def _quoted(name: str) -> str:
 
 def _age(started: str) -> str:
     return f"coalesce(timestampdiff(microsecond, {started}, sysdate(6)), '')"
+
+
+def _client(of: str) -> str:
+    """The client's address without its port; MariaDB says `localhost` for a socket."""
+    return _quoted(f"substring_index({of}.host, ':', 1)")
 
 
 def _csv(*fields: str) -> str:
@@ -73,6 +67,9 @@ def _looking(*, digests: bool, waits: bool) -> str:
             f" else coalesce({wait}, nullif(p.state, ''), p.command) end"
         ),
         _age("x.trx_started"),
+        _client("p"),
+        "if(p.command = 'Sleep', '', coalesce(round(p.time_ms * 1000), ''))",
+        "coalesce(round(p.time_ms * 1000), '')",
     )
     joins = ""
     if digests or waits:
@@ -98,26 +95,43 @@ def _looking(*, digests: bool, waits: bool) -> str:
     )
 
 
-_WAITERS = _csv(
-    _NOW,
-    "r.trx_mysql_thread_id",
-    "b.trx_mysql_thread_id",
-    _quoted("l.lock_type"),
-    _quoted("l.lock_mode"),
-    _quoted("replace(l.lock_table, '`', '')"),
-    _quoted("rp.user"),
-    "if(bp.command = 'Sleep', 'idle in transaction', 'active')",
-    _quoted("bp.user"),
-    _age("b.trx_started"),
+_LAST = (
+    " left join performance_schema.threads {0}t on {0}t.processlist_id = {0}p.id"
+    " left join performance_schema.events_statements_current {0}s"
+    " on {0}s.thread_id = {0}t.thread_id and {0}s.nesting_event_id is null"
 )
-_BLOCKING = (
-    f"select {_WAITERS} from information_schema.innodb_lock_waits w"
-    " join information_schema.innodb_trx r on r.trx_id = w.requesting_trx_id"
-    " join information_schema.innodb_trx b on b.trx_id = w.blocking_trx_id"
-    " join information_schema.innodb_locks l on l.lock_id = w.requested_lock_id"
-    " left join information_schema.processlist rp on rp.id = r.trx_mysql_thread_id"
-    " left join information_schema.processlist bp on bp.id = b.trx_mysql_thread_id"
-)
+"""The statement of a session, the last one where it works on none: it holds the lock."""
+
+
+def _blocking(*, digests: bool) -> str:
+    rows = _csv(
+        _NOW,
+        "r.trx_mysql_thread_id",
+        "b.trx_mysql_thread_id",
+        _quoted("l.lock_type"),
+        _quoted("l.lock_mode"),
+        _quoted("replace(l.lock_table, '`', '')"),
+        _quoted("rp.user"),
+        "if(bp.command = 'Sleep', 'idle in transaction', 'active')",
+        _quoted("bp.user"),
+        _age("b.trx_started"),
+        _quoted("rs.digest" if digests else "null"),
+        _quoted("bs.digest" if digests else "null"),
+        "''",
+        _client("rp"),
+        "''",
+        _client("bp"),
+        "coalesce(round(bp.time_ms * 1000), '')",
+    )
+    return (
+        f"select {rows} from information_schema.innodb_lock_waits w"
+        " join information_schema.innodb_trx r on r.trx_id = w.requesting_trx_id"
+        " join information_schema.innodb_trx b on b.trx_id = w.blocking_trx_id"
+        " join information_schema.innodb_locks l on l.lock_id = w.requested_lock_id"
+        " left join information_schema.processlist rp on rp.id = r.trx_mysql_thread_id"
+        " left join information_schema.processlist bp on bp.id = b.trx_mysql_thread_id"
+        + (_LAST.format("r") + _LAST.format("b") if digests else "")
+    )
 
 
 class Sampler(Poller):
@@ -129,7 +143,7 @@ class Sampler(Poller):
         super().__init__(period_ns=period_ns)
         self.failures = (Error, driver().Error, OSError)
         self._address = address
-        self._sql = ""
+        self._sql = self._who = ""
         self._seen = Seen(ACTIVITY, BLOCKED)
 
     def take(self) -> tuple[list[View], int]:
@@ -142,7 +156,9 @@ class Sampler(Poller):
             cursor.execute("set session group_concat_max_len = 16777216")
             cursor.execute("select name from performance_schema.setup_consumers where enabled = 'YES'")
             on = {name for (name,) in cursor.fetchall()}
-        self._sql = _looking(digests="events_statements_current" in on, waits="events_waits_current" in on)
+        digests = "events_statements_current" in on
+        self._sql = _looking(digests=digests, waits="events_waits_current" in on)
+        self._who = _blocking(digests=digests)
         return connection
 
     def _look(self, conn: Any) -> None:
@@ -151,6 +167,6 @@ class Sampler(Poller):
             sessions, waiters = cursor.fetchone() or (None, None)
             blocked = None
             if waiters and self._seen.asks_who_blocks():
-                cursor.execute(_BLOCKING)
+                cursor.execute(self._who)
                 (blocked,) = cursor.fetchone()
         self._seen.add(sessions, blocked)

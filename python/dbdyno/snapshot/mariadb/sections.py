@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import Error
 from dbdyno.evidence.events import wait_class
+from dbdyno.snapshot import blocking, session_report
 from dbdyno.snapshot.mariadb import load
-from dbdyno.snapshot.mariadb.sampler import ACTIVITY, BLOCKED
+from dbdyno.snapshot.mariadb.sampler import ACTIVITY
 from dbdyno.snapshot.mariadb.views import OTHER, STATEMENTS
 from dbdyno.snapshot.model import Row, beginning, columns, lacking, section, sql_columns, table
 from dbdyno.snapshot.series import Metric
@@ -184,7 +185,7 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
 
 
 def locks(interval: Interval, top: int) -> dict[str, Any]:
-    """Deadlocks, row lock waits, and who blocked whom."""
+    """Deadlocks and row lock waits."""
     found = load.status(interval)
     counted = {
         "deadlocks": found.get("innodb_deadlocks"),
@@ -192,25 +193,7 @@ def locks(interval: Interval, top: int) -> dict[str, Any]:
         "waited": None if found.get("innodb_row_lock_time") is None else (found["innodb_row_lock_time"] or 0) * 1e6,
         "verdict": interval.verdict("status").word,
     }
-    source, looks = interval.samples("blocked", BLOCKED)
-    rows: list[Row] = []
-    if looks:
-        rows = interval.query(
-            f"""select usename as waiter, blocker_usename || ' (' || blocker || ')' as blocker,
-              blocker_state, locktype || ' ' || mode as lock, relation as object, count(*) as seen
-            from {source} where {interval.inside} group by all order by seen desc"""
-        )
-    who = columns("waiter:text blocker:text blocker_state:text:state lock:text object:text seen")
-    why = "the sessions were not sampled in this interval"
-    return section(
-        "locks",
-        "Locks, and who blocked whom",
-        [
-            table("", columns("deadlocks row_lock_waits waited:ns"), [counted]),
-            table("Who blocked whom", who, rows, top=top),
-        ],
-        not_measured=[None if looks else lacking("who blocked whom", why, WATCH)],
-    )
+    return section("locks", "Locks", [table("", columns("deadlocks row_lock_waits waited:ns"), [counted])])
 
 
 def settings(interval: Interval, top: int) -> dict[str, Any]:
@@ -246,10 +229,12 @@ ORDER = (
     ("throughput", load.throughput),
     ("tables", load.tables),
     ("profile", load.profile),
+    ("sessions", session_report.activity),
     ("waits", waits),
     ("sql", statements),
     ("io", load.files),
     ("indexes", load.indexes),
+    ("blocking", blocking.section),
     ("locks", locks),
     ("settings", settings),
     ("changes", changes),

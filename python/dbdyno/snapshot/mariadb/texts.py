@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.mariadb.views import OTHER, STATEMENTS
@@ -42,10 +42,11 @@ COLUMNS = (
 Rows = Callable[[str, Any], list[tuple[Any, ...]]]
 
 
-def view(rows: Rows, statements: View, before: Snapshot | None, most: int) -> View:
-    """All texts known so far: those of the snapshot before, and of new digests at the top."""
+def view(rows: Rows, statements: View, before: Snapshot | None, most: int, seen: Sequence[str] = ()) -> View:
+    """All texts known so far: those of the snapshot before, of new digests at the top, and of those that sampled
+    sessions were `seen` with."""
     known = {str(digest): str(text) for digest, text in _kept(before, NAME, "DIGEST, query")}
-    wanted = [one for one in top(statements, before) if one not in known][:most]
+    wanted = [one for one in dict.fromkeys([*seen, *top(statements, before)]) if one not in known][:most]
     started = time.perf_counter_ns()
     if wanted:
         marks = ", ".join(["%s"] * len(wanted))

@@ -50,6 +50,7 @@ class OracleCollector:
         self._address = address(dsn)
         self._connection: Any = connect(self._address, options.statement_timeout_ms)
         self._facts: dict[str, Any] = {}
+        self.wanted_texts: list[str] = []
 
     @property
     def name(self) -> str:

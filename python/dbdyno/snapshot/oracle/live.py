@@ -75,6 +75,22 @@ class OracleLive:
         """What looks at the sessions, on a connection of its own."""
         return Sampler(self._address, period_ns=round(period_s * 1e9))
 
+    def sessions(self) -> list[dict[str, Any]]:
+        """Not read: never run against an instance."""
+        return []
+
+    def progress(self) -> list[dict[str, Any]]:
+        """Not read: never run against an instance."""
+        return []
+
+    def plan(self, pid: int) -> list[str]:
+        """Raises `SnapshotError`: not asked for on Oracle."""
+        raise SnapshotError("plans of sessions are not read on Oracle")
+
+    def cancel(self, pid: int) -> bool:
+        """Raises `SnapshotError`: not done on Oracle."""
+        raise SnapshotError("nothing is cancelled on Oracle")
+
     def wait_class(self, kind: str | None, event: str | None) -> str:
         """The class of a wait."""
         return wait_class("oracle", kind, event)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import Error
 from dbdyno.evidence.events import wait_class
+from dbdyno.snapshot import session_report
 from dbdyno.snapshot.model import Row, beginning, columns, lacking, section, sql_columns, table
 from dbdyno.snapshot.oracle.scripts import LICENSED, script
 from dbdyno.snapshot.series import Metric
@@ -327,6 +328,7 @@ ORDER = (
     ("throughput", throughput),
     ("segments", segments),
     ("profile", profile),
+    ("sessions", session_report.activity),
     ("waits", waits),
     ("sql", statements),
     ("settings", settings),

@@ -47,6 +47,7 @@ class PostgresCollector:
     def __init__(self, dsn: str, options: Options) -> None:
         self.options = options
         self.problems: list[dict[str, str]] = []
+        self.wanted_texts: list[str] = []
         self._facts: dict[str, Any] = {}
         self._connections: dict[str, Connection] = {}
         self._readers: dict[str, Reader] = {}
@@ -195,7 +196,7 @@ class PostgresCollector:
         if reader.has(STATEMENTS_INFO.name):
             views.append(joined(STATEMENTS_INFO, [reader.read(STATEMENTS_INFO)]))
         if part.problem is None and not self.options.redact:
-            views.append(texts.view(reader, views[0], before, self.options.texts_most))
+            views.append(texts.view(reader, views[0], before, self.options.texts_most, self.wanted_texts))
         return views
 
     def _count(self, when: str, database: str, number: int) -> None:

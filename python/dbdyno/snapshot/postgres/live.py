@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import SnapshotError, TargetError
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.live import Reading
-from dbdyno.snapshot.postgres import facts
+from dbdyno.snapshot.postgres import facts, live_sessions
 from dbdyno.snapshot.postgres.sampler import Sampler
 from dbdyno.snapshot.postgres.texts import without_literals
 from dbdyno.snapshot.view import Options
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 LONGEST = 400
-OWN_COMMITS = 3
+OWN_COMMITS = 5
 """Transactions of ours in each reading."""
 
 _COUNTERS = (
@@ -86,6 +86,7 @@ class PostgresLive:
         self._readings = 0
         self._sampler: Sampler | None = None
         self._schema, self._time = self._statements()
+        self._progress = live_sessions.progress_sql(self._connection)
         version = self._connection.info.server_version
         self.title = f"{facts.name_of(self._target)}  PostgreSQL {version // 10000}.{version % 100}"
 
@@ -162,6 +163,33 @@ class PostgresLive:
         """What looks at the sessions, on a connection of its own."""
         self._sampler = Sampler(self._target, period_ns=round(period_s * 1e9))
         return self._sampler
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """The sessions that work, hold a transaction open, or block somebody."""
+        return self._asked(lambda: live_sessions.sessions(self._connection))
+
+    def progress(self) -> list[dict[str, Any]]:
+        """What the server tells of commands that run long."""
+        return self._asked(lambda: live_sessions.progress(self._connection, self._progress))
+
+    def plan(self, pid: int) -> list[str]:
+        """The plan of what a session runs; nothing is run for it. Raises `SnapshotError`."""
+        return live_sessions.plan(self._target, self._connection, pid)
+
+    def cancel(self, pid: int) -> bool:
+        """Asks a session's statement to end; whether the server took the wish."""
+        return live_sessions.cancel(self._connection, pid)
+
+    def _asked(self, ask: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+        """One that is refused, or takes too long, leaves its part of the screen empty."""
+        import psycopg
+
+        try:
+            return ask()
+        except psycopg.Error:
+            if self._connection.broken:
+                raise SnapshotError("the server broke off", where=self._target.safe_dsn) from None
+            return []
 
     def wait_class(self, kind: str | None, event: str | None) -> str:
         """The class of a wait of a client."""

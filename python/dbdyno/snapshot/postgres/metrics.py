@@ -22,6 +22,7 @@ _DATABASE = (
     (Metric("temp", "temporary files", "bytes_per_s", False), "sum(temp_bytes)"),
     (Metric("deadlocks", "deadlocks", "per_s", False), "sum(deadlocks)"),
 )
+_WAITING = Metric("waiting", "sessions that wait", "aas", False)
 
 
 def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
@@ -47,7 +48,9 @@ def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
         hits = row["hitrate"] if row["whole"] else None
         found.append((Metric("hitrate", "hit rate", "ratio", True), hits))
     found += _log(interval) + _statements(interval)
-    return found + _sampled(interval)
+    sampled = _sampled(interval)
+    found = [(metric, sampled.get(metric.name, value)) for metric, value in found]
+    return [*found, (_WAITING, sampled["waiting"])] if sampled else found
 
 
 def _log(interval: Interval) -> list[tuple[Metric, float | None]]:
@@ -78,11 +81,16 @@ def _statements(interval: Interval) -> list[tuple[Metric, float | None]]:
     ]
 
 
-def _sampled(interval: Interval) -> list[tuple[Metric, float | None]]:
+def _sampled(interval: Interval) -> dict[str, float]:
+    """What the looks say of the sessions. Active sessions too: the server adds a statement's time when it ends, so
+    that its sums show more sessions than there were, and before that none."""
     source, looks = interval.samples("activity", ACTIVITY)
     if not looks:
-        return []
-    waiting = interval.query(
-        f"select count(*) as n from {source} where kind = 'client backend' and state = 'active' and event is not null"
-    )[0]["n"]
-    return [(Metric("waiting", "sessions that wait", "aas", False), waiting / looks)]
+        return {}
+    seen = interval.query(
+        f"""select count(*) filter (where state in ('active', 'fastpath function call')) as active,
+          count(*) filter (where state = 'active' and event is not null and kind = 'client backend') as waiting
+        from {source} where kind in ('client backend', 'parallel worker') and application is distinct from 'dbdyno snap'
+        """
+    )[0]
+    return {"aas": seen["active"] / looks, "waiting": seen["waiting"] / looks}

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.postgres.poll import PostgresPoller
-from dbdyno.snapshot.sampled import Seen, activity
+from dbdyno.snapshot.sampled import Seen, activity, blocked
 from dbdyno.snapshot.view import Column, View
 
 if TYPE_CHECKING:
@@ -34,22 +34,8 @@ PERIOD_NS = 1_000_000_000
 
 ACTIVITY = activity("BIGINT")
 
-BLOCKED = (
-    Column("at_us", "key", "us", "BIGINT"),
-    Column("session", "key", "count", "BIGINT"),
-    Column("blocker", "key", "count", "BIGINT"),
-    Column("locktype", "text", "text", "VARCHAR"),
-    Column("mode", "text", "text", "VARCHAR"),
-    Column("datid", "text", "count", "BIGINT"),
-    Column("relation", "text", "count", "BIGINT"),
-    Column("usename", "text", "text", "VARCHAR"),
-    Column("statement", "text", "count", "BIGINT"),
-    Column("blocker_state", "text", "text", "VARCHAR"),
-    Column("blocker_usename", "text", "text", "VARCHAR"),
-    Column("blocker_statement", "text", "count", "BIGINT"),
-    Column("blocker_transaction_us", "gauge", "us", "BIGINT"),
-)
-"""One row per waiter and blocker."""
+BLOCKED = blocked("BIGINT", Column("datid", "text", "count", "BIGINT"), Column("relation", "text", "count", "BIGINT"))
+"""One row per waiter and blocker. Blocker 0 is a prepared transaction: nobody's session."""
 
 
 def _csv(*fields: str) -> str:
@@ -57,16 +43,26 @@ def _csv(*fields: str) -> str:
 
 
 def _quoted(name: str) -> str:
-    return f"""'"' || replace({name}::text, '"', '""') || '"'"""
+    return f"""'"' || replace(({name})::text, '"', '""') || '"'"""
 
 
 def _age(start: str) -> str:
     return f"(extract(epoch from clock_timestamp() - {start}) * 1000000)::bigint::text"
 
 
+def _client(of: str) -> str:
+    """The client's address; `local` for a socket of the same machine, nothing for the server's own processes."""
+    local = f"case when {of}.backend_type = 'client backend' then 'local' end"
+    return _quoted(f"coalesce(host({of}.client_addr), {local})")
+
+
+_NOW = "(extract(epoch from statement_timestamp()) * 1000000)::bigint::text"
+"""One instant for all rows of a look."""
+
+
 def _looking(statement: str) -> str:
     fields = _csv(
-        "(extract(epoch from clock_timestamp()) * 1000000)::bigint::text",
+        _NOW,
         "a.pid::text",
         _quoted("a.backend_type"),
         _quoted("a.datname"),
@@ -77,6 +73,9 @@ def _looking(statement: str) -> str:
         _quoted("a.wait_event_type"),
         _quoted("a.wait_event"),
         _age("a.xact_start"),
+        _client("a"),
+        _age("a.query_start"),
+        _age("a.state_change"),
     )
     return f"""
 select /* dbdyno */ string_agg({fields}, E'\\n'),
@@ -92,25 +91,30 @@ where a.pid <> pg_backend_pid()
 
 def _blocking(statement: str) -> str:
     fields = _csv(
-        "(extract(epoch from clock_timestamp()) * 1000000)::bigint::text",
+        _NOW,
         "w.pid::text",
-        "b.pid::text",
+        "by.pid::text",
         _quoted("l.locktype"),
         _quoted("l.mode"),
         "l.database::bigint::text",
         "l.relation::bigint::text",
         _quoted("w.usename"),
-        statement.format("w"),
-        _quoted("b.state"),
+        _quoted("case when by.pid = 0 then 'prepared transaction' else coalesce(b.state, b.backend_type) end"),
         _quoted("b.usename"),
-        statement.format("b"),
         _age("b.xact_start"),
+        statement.format("w"),
+        statement.format("b"),
+        _quoted("w.application_name"),
+        _client("w"),
+        _quoted("b.application_name"),
+        _client("b"),
+        _age("b.state_change"),
     )
     return f"""
 select /* dbdyno */ string_agg({fields}, E'\\n')
 from pg_stat_activity w
-  cross join lateral unnest(pg_blocking_pids(w.pid)) as by(pid)
-  join pg_stat_activity b on b.pid = by.pid
+  cross join lateral (select distinct pid from unnest(pg_blocking_pids(w.pid)) as p(pid)) by
+  left join pg_stat_activity b on b.pid = by.pid
   left join lateral (select * from pg_locks where pg_locks.pid = w.pid and not granted limit 1) l
     on true
 where w.pid = any(%s)

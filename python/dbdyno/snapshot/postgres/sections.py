@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import Error
+from dbdyno.snapshot import blocking, session_report
 from dbdyno.snapshot.model import lacking, section
 from dbdyno.snapshot.postgres import load, queries, relations, server, waits
 
@@ -15,6 +16,7 @@ ORDER = (
     ("throughput", load.throughput),
     ("tables", relations.tables),
     ("profile", load.profile),
+    ("sessions", session_report.activity),
     ("waits", waits.waits),
     ("sql", queries.statements),
     ("io", server.io),
@@ -22,6 +24,7 @@ ORDER = (
     ("slru", server.slru),
     ("vacuum", relations.vacuum),
     ("indexes", relations.indexes),
+    ("blocking", blocking.section),
     ("locks", waits.locks),
     ("replication", server.replication),
     ("settings", server.settings),

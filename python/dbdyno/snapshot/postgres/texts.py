@@ -14,7 +14,7 @@ import heapq
 import io
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.postgres.facts import is_ours
@@ -60,13 +60,16 @@ _NUMBER = re.compile(r"(?<![\w$.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?\b", re.I)
 _LIST = re.compile(r"\(\s*\?(?:\s*,\s*\?)*\s*(?:/\*, \.\.\. \*/\s*)?\)")
 
 
-def view(reader: Reader, statements: View, before: Snapshot | None, most: int) -> View:
-    """All texts known so far: those of the snapshot before, and of new identifiers at the top."""
+def view(reader: Reader, statements: View, before: Snapshot | None, most: int, seen: Sequence[str] = ()) -> View:
+    """All texts known so far: those of the snapshot before, of new identifiers at the top, and of those that
+    sampled sessions were `seen` with."""
     import psycopg
 
     texts = _of(before)
     ours = {one for one, text in texts.items() if is_ours(text)}
-    wanted = [one for one in top(statements, before, ours) if one not in texts][:most]
+    known = _identifiers(statements) if set(map(int, seen)) - texts.keys() else set()
+    first = [one for one in map(int, seen) if one in known]
+    wanted = [one for one in dict.fromkeys([*first, *top(statements, before, ours)]) if one not in texts][:most]
     spent = 0
     if wanted:
         started = time.perf_counter_ns()
@@ -91,6 +94,14 @@ def view(reader: Reader, statements: View, before: Snapshot | None, most: int) -
                 texts[int(identifier)] = without_literals(text)
     kept = [(i, fingerprint(texts[i]), texts[i]) for i in sorted(texts)]
     return View(NAME, "now", COLUMNS, kept, elapsed_ns=spent)
+
+
+def _identifiers(statements: View) -> Set[int]:
+    """What the extension has an entry of: another statement has no text yet, so that asking is in vain."""
+    if not isinstance(statements.rows, bytes):
+        return set()
+    at = [column.name for column in statements.columns].index("queryid")
+    return {int(row[at]) for row in csv.reader(io.StringIO(statements.rows.decode(errors="replace"))) if row[at]}
 
 
 def top(statements: View, before: Snapshot | None, ours: Set[int]) -> list[int]:

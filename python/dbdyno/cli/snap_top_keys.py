@@ -1,0 +1,122 @@
+"""What the keys of the live screen do: which part is shown, in what order, of which sessions; questions and answers.
+
+    desk = Desk(allow_cancel=False)
+    desk.press("s")            # "draw": the order is another one
+    desk.press("e"), desk.press("4711"), desk.press("\\r")   # "plan": desk.pid is 4711
+
+Knows no server and no terminal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbdyno.snapshot.live_sessions import SORTS
+
+VIEWS = {"1": "overview", "2": "sessions", "3": "blocking", "4": "progress"}
+QUIT = ("q", "Q", "\x1b", "\x03", "\x04")
+_WORDS_MOST = 60
+_ASKS = {"filter": "show only sessions with: ", "plan": "plan of which pid? ", "cancel": "cancel which pid? "}
+
+
+@dataclass
+class Desk:
+    """The state of the screen. `pid` is what an answer named, `message` what stands in the last line once."""
+
+    allow_cancel: bool = False
+    view: str = "overview"
+    sort: str = SORTS[0]
+    words: str = ""
+    paused: bool = False
+    asked: str = ""
+    answer: str = ""
+    pid: int = 0
+    message: str = ""
+    plan: tuple[str, ...] = ()
+
+    def press(self, keys: str) -> str:
+        """What is to be done: quit, read (refresh now), draw (show again), plan, cancel."""
+        self.message = ""
+        if self.asked:
+            return self._answered(keys)
+        if keys in QUIT:
+            if keys == "\x1b" and (self.plan or self.words):
+                self.plan, self.words = (), ""
+                return "draw"
+            return "quit"
+        self.plan = ()
+        if keys in VIEWS:
+            self.view = VIEWS[keys]
+        elif keys == "s":
+            self.sort = SORTS[(SORTS.index(self.sort) + 1) % len(SORTS)]
+        elif keys == "p":
+            self.paused = not self.paused
+        elif keys == "f":
+            self.asked, self.answer = "filter", self.words
+        elif keys == "e":
+            self.asked, self.answer = "plan", ""
+        elif keys == "c":
+            self._ask_to_cancel()
+        else:
+            return "read" if keys == " " else "draw"
+        return "draw"
+
+    def foot(self) -> str:
+        """The last line: a question, a message, or the keys."""
+        if self.asked == "sure":
+            return f"cancel the statement of session {self.pid}? y/n "
+        if self.asked:
+            return f"{_ASKS[self.asked]}{self.answer}_"
+        if self.message:
+            return self.message
+        cancel = ", c cancel" if self.allow_cancel else ""
+        paused = "PAUSED, p goes on" if self.paused else "p pause"
+        return f"q quit, space refresh, 1-4 {'/'.join(VIEWS.values())}, s sort, f filter, e plan{cancel}, {paused}"
+
+    def _ask_to_cancel(self) -> None:
+        if self.allow_cancel:
+            self.asked, self.answer = "cancel", ""
+        else:
+            self.message = "nothing is cancelled here: start with --allow-cancel"
+
+    def _answered(self, keys: str) -> str:
+        if self.asked == "sure":
+            self.asked = ""
+            if keys in ("y", "Y"):
+                return "cancel"
+            self.message = "not cancelled"
+        elif keys in ("\x1b", "\x03", "\x04"):
+            self.asked = ""
+        elif keys in ("\x7f", "\b"):
+            self.answer = self.answer[:-1]
+        elif keys.endswith(("\r", "\n")):
+            self.answer += _typed(keys)
+            return self._entered()
+        else:
+            self.answer = (self.answer + _typed(keys))[:_WORDS_MOST]
+        return "draw"
+
+    def _entered(self) -> str:
+        asked, self.asked = self.asked, ""
+        if asked == "filter":
+            self.words, self.view = self.answer.strip(), "sessions" if self.view == "overview" else self.view
+            return "draw"
+        if not self.answer.strip().isdigit():
+            self.message = f"{self.answer.strip()!r:.30} is no pid"
+            return "draw"
+        self.pid = int(self.answer.strip()[:9])
+        if asked == "cancel":
+            self.asked = "sure"
+            return "draw"
+        return "plan"
+
+
+def split(typed: str) -> list[str]:
+    """What was typed at once, key by key; an arrow and its like is one key."""
+    if typed.startswith("\x1b"):
+        return [typed]
+    return list(typed)
+
+
+def _typed(keys: str) -> str:
+    return "" if keys.startswith("\x1b") else "".join(one for one in keys if one.isprintable())

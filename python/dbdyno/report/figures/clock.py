@@ -1,0 +1,44 @@
+"""An axis in clock time, UTC: ticks on whole seconds, minutes, hours and days, the date where it changes."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+from dbdyno.report.figures import axes
+
+STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
+DAY_S = 86400
+
+
+def axis(from_us: float, to_us: float, *, narrow: bool) -> dict[str, Any]:
+    """Options of a horizontal axis whose values are seconds since 1970: its ticks, its title with the date."""
+    low, high = from_us / 1e6, to_us / 1e6
+    found, step = ticks(low, high, 4 if narrow else 9)
+    words = {tick: label(tick, step) for tick in found}
+    first, last = (datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d") for at in (low, high))
+    title = f"clock time, UTC, {first}" + (f" to {last}" if last != first else "")
+    return {"title": title, **axes.labelled(found, lambda tick: words[tick])}
+
+
+def ticks(low: float, high: float, most: int) -> tuple[list[float], int]:
+    """Instants on a whole step within [low, high] (seconds since 1970), at most `most`, and the step."""
+    span = max(high - low, 1e-6)
+    step = next((one for one in STEPS_S if span / one <= most), STEPS_S[-1])
+    while span / step > most:
+        step *= 2
+    return [float(at * step) for at in range(math.ceil(low / step), math.floor(high / step) + 1)] or [low], step
+
+
+def label(at: float, step: float) -> str:
+    """`10:42`, `10:42:05` where steps are below a minute, `11-21` at midnight."""
+    moment = datetime.fromtimestamp(at, UTC)
+    if step >= DAY_S or (at % DAY_S == 0 and step >= 60):
+        return moment.strftime("%m-%d")
+    return moment.strftime("%H:%M:%S" if step < 60 else "%H:%M")
+
+
+def moment(at_us: float) -> str:
+    """`10:42:05`, for what a reader points at."""
+    return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%H:%M:%S")

@@ -1,0 +1,134 @@
+"""Active sessions stacked by wait class over the clock; below, a lane for each kind of event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
+from dbdyno.report.figures import axes, base, clock, theme, views
+
+LANES = ("restart", "reset", "setting", "object", "checkpoint", "vacuum", "analyze")
+LANE = 18
+"""Height of a lane in pixels."""
+FIRST = ("CPU",)
+"""What stands at the bottom of the stack."""
+EVENTS_MOST = 500
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """The chart, or None where nobody was active."""
+    import altair as alt
+
+    at = reading.dig(analysis, "at_us") or []
+    classes = _ordered(reading.entries(analysis, "classes"))
+    if not at or not classes:
+        return None
+    width = float(reading.dig(analysis, "width_us") or 1) / 1e6
+    low, high = (float(reading.dig(analysis, name)) / 1e6 for name in ("from_us", "to_us"))
+    events = [one for one in reading.entries(analysis, "events") if one["kind"] in LANES][:EVENTS_MOST]
+    below = clock.axis(low * 1e6, high * 1e6, narrow=look.narrow)
+    scale = {"domain": [low, high], "nice": False, "zero": False, "clamp": True}
+    bars, highest = _bars(at, classes, width)
+    names = [one["name"] for one in classes]
+    colours = {"domain": names, "range": [theme.class_colour(name) for name in names]}
+    top = max(highest, 0.001)
+    y_axis = {
+        **base.y_title("active sessions", look),
+        **axes.labelled(axes.linear_ticks(0, top * 1.05, 4), lambda value: f"{value:.4g}"),
+    }
+    stack = (
+        alt.Chart(base.data(bars), width=look.plot, height=look.height(210))
+        .mark_rect(aria=len(bars) < 400)
+        .encode(
+            x=alt.X("from:Q", scale=scale, axis=None if events else below),
+            x2=alt.X2("to"),
+            y=alt.Y("low:Q", scale={"domain": [0, top * 1.05], "nice": False}, axis=y_axis),
+            y2=alt.Y2("high"),
+            color=alt.Color(
+                "class:N",
+                sort=names,
+                scale=colours,
+                legend={"columns": look.columns(names, 6), "offset": base.LEGEND_OVER_TITLE},
+            ),
+            description=alt.Description("tip:N"),
+        )
+    )
+    panels = [stack] if not events else [stack, _lanes(events, scale, below, look)]
+    return theme.finish(views.vconcat(*panels, spacing=10), FIGURE.title, FIGURE.how_to_read, look)
+
+
+def _ordered(classes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    first = [one for one in classes if one["name"] in FIRST]
+    return first + [one for one in classes if one["name"] not in FIRST]
+
+
+def _bars(at: list[Any], classes: list[dict[str, Any]], width: float) -> tuple[list[dict[str, Any]], float]:
+    """One rectangle per bucket and class, and how high the highest stack is."""
+    bars, highest = [], 0.0
+    for place, moment in enumerate(at):
+        height = 0.0
+        for one in classes:
+            value = fmt.number(one["values"][place])
+            if not value:
+                continue
+            start = moment / 1e6
+            tip = f"{clock.moment(moment)}: {one['name']} {fmt.significant(value, 3)}"
+            bars.append(
+                {
+                    "from": start,
+                    "to": start + width,
+                    "low": height,
+                    "high": height + value,
+                    "class": one["name"],
+                    "tip": tip,
+                }
+            )
+            height += value
+        highest = max(highest, height)
+    return bars, highest
+
+
+def _lanes(events: list[dict[str, Any]], scale: dict[str, Any], below: dict[str, Any], look: theme.Look) -> Any:
+    import altair as alt
+
+    kinds = [kind for kind in LANES if any(one["kind"] == kind for one in events)]
+    marks = [
+        {
+            "from": (one["after_us"] if one["after_us"] is not None else one["at_us"]) / 1e6,
+            "to": one["at_us"] / 1e6,
+            "kind": one["kind"],
+            "tip": f"{clock.moment(one['at_us'])}: {fmt.line(one['what'], 120)}",
+        }
+        for one in events
+    ]
+    y = alt.Y(
+        "kind:N",
+        sort=kinds,
+        axis={
+            "title": None,
+            "minExtent": look.left - 6,
+            "maxExtent": look.left - 6,
+            "grid": True,
+            "labelOverlap": False,
+            "labelFontSize": 10 if look.narrow else 12,
+        },
+    )
+    chart = alt.Chart(base.data(marks))
+    spans = chart.mark_bar(height=4, color=theme.FAINT).encode(
+        x=alt.X("from:Q", scale=scale, axis=below), x2=alt.X2("to"), y=y
+    )
+    points = chart.mark_point(filled=True, size=42, shape="diamond", opacity=1, color=theme.INK, aria=True).encode(
+        x=alt.X("to:Q", scale=scale, axis=below), y=y, description=alt.Description("tip:N")
+    )
+    return views.layer(spans, points, width=look.plot, height=LANE * len(kinds))
+
+
+FIGURE = base.Figure(
+    "session_history",
+    "Active sessions by wait class",
+    "How many sessions worked (CPU) or waited, on average of each stretch of the clock. A gap: nobody looked."
+    " Below: what happened; a grey line is the time between two snapshots in which it did.",
+    draw,
+)

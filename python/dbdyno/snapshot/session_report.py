@@ -1,0 +1,125 @@
+"""The sections of a report that the sampled sessions give: who was active, on what, and who blocked whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.snapshot.model import Row, columns, lacking, section, table
+from dbdyno.snapshot.sessions import History
+from dbdyno.snapshot.timeline import KINDS, events
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.interval import Interval
+
+WATCH = "dbdyno snap watch --target DSN --every 60s"
+WHY = "the sessions were not sampled in this interval"
+TITLE = "Active sessions"
+HEADINGS = {
+    "class": ("By wait class", "class"),
+    "statement": ("By statement", "statement"),
+    "user": ("By user", "user"),
+    "database": ("By database", "database"),
+    "application": ("By application", "application"),
+    "client": ("By client address", "client"),
+    "event": ("By wait event", "event"),
+    "session": ("By session", "session"),
+}
+IN_REPORT = ("statement", "user", "database", "application", "client")
+EVENTS_MOST = 40
+
+
+def activity(interval: Interval, top: int) -> dict[str, Any]:
+    """Active sessions over the clock, by each dimension, with the events."""
+    history = History(interval)
+    if not history.looks:
+        return section("sessions", TITLE, not_measured=[lacking("active sessions", WHY, WATCH)])
+    return _section(history, IN_REPORT, top)
+
+
+def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) -> dict[str, Any]:
+    """The page of `dbdyno snap sessions`: one dimension, of the sessions that `where` keeps."""
+    from dbdyno.snapshot.blocking import section as blocking
+    from dbdyno.snapshot.report import SCHEMA, facts_of
+
+    history = History(interval, where)
+    kept = " and ".join(f"{name} {value}" for name, value in where.items())
+    if history.looks:
+        made = _section(history, (by,), top)
+    else:
+        made = section("sessions", TITLE, not_measured=[lacking("active sessions", WHY, WATCH)])
+    made["about"] = (f"Only {kept}. " if kept else "") + made["about"]
+    cluster = interval.verdict("cluster")
+    return {
+        "schema": SCHEMA,
+        "kind": "snapshot",
+        "page": "sessions",
+        "facts": facts_of(interval),
+        "verdict": {"word": cluster.word, "why": cluster.why, "at_us": cluster.at_us},
+        "verdicts": [],
+        "sections": [made] if where else [made, blocking(interval, top)],
+        "warnings": [],
+    }
+
+
+def _section(history: History, dimensions: tuple[str, ...], top: int) -> dict[str, Any]:
+    found = events(history.interval)
+    tables = [_table(history, one, top) for one in dimensions]
+    tables.append(_events(found))
+    drawn = history.over_time()
+    lacks = [_no_statements(history)]
+    made = section("sessions", TITLE, tables, about=ABOUT, notes=_notes(history), not_measured=lacks)
+    if drawn is not None and drawn["classes"]:
+        made |= {"figures": ["session_history"], "drawn": {**drawn, "events": found}}
+    return made
+
+
+ABOUT = "aas: average active sessions, as sampled; share: of those; sessions: how many were seen with it."
+
+
+def _table(history: History, dimension: str, top: int) -> dict[str, Any]:
+    title, label = HEADINGS[dimension]
+    spec = f"name:text:{label} aas:aas share:ratio sessions mostly:text:class"
+    if dimension == "statement":
+        spec = "text:text:statement aas:aas share:ratio sessions mostly:text:class name:code:identifier"
+    rows = history.by(dimension, top)
+    made = table(title, columns(spec), rows)
+    made["left_out"] = max(history.values(dimension) - len(rows), 0)
+    return made
+
+
+def _no_statements(history: History) -> dict[str, Any] | None:
+    """MariaDB tells what a session works on only where it is asked to."""
+    if history.engine != "mariadb" or any(row["name"] != "none" for row in history.by("statement", 2)):
+        return None
+    step = "update performance_schema.setup_consumers set enabled = 'YES' where name = 'events_statements_current'"
+    return lacking("the statements of sessions", "the consumer events_statements_current is off", step)
+
+
+def _events(found: list[Row]) -> dict[str, Any]:
+    rows = [
+        {
+            "at": one["after_us"] if one["after_us"] is not None else one["at_us"],
+            "until": one["at_us"] if one["after_us"] is not None else None,
+            "kind": one["kind"],
+            "what": one["what"],
+        }
+        for one in sorted(sorted(found, key=_rare)[:EVENTS_MOST], key=lambda one: one["at_us"])
+    ]
+    made = table("Events on the clock", columns("at:time until:time:and kind:text what:text"), rows)
+    made["left_out"] = len(found) - len(rows)
+    return made
+
+
+def _rare(event: Row) -> int:
+    """Where not all are shown, a dropped index comes before the hundredth vacuum."""
+    return KINDS.index(event["kind"])
+
+
+def _notes(history: History) -> list[str]:
+    seconds = history.interval.seconds / history.looks
+    notes = [f"{history.looks} looks, one every {seconds:.2g} s"]
+    idle = history.idle_in_transaction()
+    if idle:
+        notes.append(f"{idle:.2f} sessions more were idle in a transaction, on average")
+    return notes

@@ -1,0 +1,337 @@
+"""Active session history, events on the clock and blocking trees: from looks that were made up and from a server."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from snapshot_help import Lab, section
+
+from command_line import dbdyno
+from dbdyno.errors import SnapshotError
+from dbdyno.report.figures import NARROW, WIDE, clock, session_history
+from dbdyno.report.html import render_html
+from dbdyno.snapshot import blocking, timeline
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.postgres.sampler import ACTIVITY, BLOCKED
+from dbdyno.snapshot.report import report
+from dbdyno.snapshot.sampled import statements_of
+from dbdyno.snapshot.session_report import sessions
+from dbdyno.snapshot.sessions import History
+from dbdyno.snapshot.store import Store
+from dbdyno.snapshot.take import watch
+from dbdyno.snapshot.view import Column, Options, View
+
+START_US = 1_790_000_000_000_000
+SECOND = 1_000_000
+
+
+def look(second: float, pid: int, **more: Any) -> dict[str, Any]:
+    known = {
+        "at_us": START_US + round(second * SECOND),
+        "session": pid,
+        "kind": "client backend",
+        "datname": "shop",
+        "usename": "app",
+        "application": "web",
+        "state": "active",
+    }
+    return {**known, **more}
+
+
+def view(name: str, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> View:
+    return View(name, "now", tuple(columns), [tuple(row.get(c.name) for c in columns) for row in rows])
+
+
+def stored(
+    folder: Path,
+    activity: Sequence[Mapping[str, Any]],
+    blocked: Sequence[Mapping[str, Any]] = (),
+    *,
+    seconds: int = 60,
+    parts: int = 1,
+    looks: int = 60,
+    columns: Sequence[Column] = ACTIVITY,
+) -> Interval:
+    """An interval whose samples were made up: snapshots `seconds / parts` apart, `looks` in all."""
+    store = Store(folder)
+    made = []
+    for at in range(parts + 1):
+        low, high = (START_US + edge * seconds // parts * SECOND for edge in (at - 1, at))
+        inside = [row for row in activity if low < row["at_us"] <= high]
+        held = [row for row in blocked if low < row["at_us"] <= high]
+        views = [view("activity", columns, inside), view("blocked", BLOCKED, held)] if at else []
+        cost = {"looks": looks // parts} if at else {}
+        made.append(store.add(views, engine="postgres", target="made:1", at_ns=high * 1000, facts={}, cost=cost))
+    return Interval(store, made[0], made[-1], made)
+
+
+def test_active_sessions_are_sessions_seen_over_looks_taken(tmp_path: Path) -> None:
+    rows = [look(s, 1, statement=7) for s in range(1, 31)]
+    rows += [look(s, 2, statement=8, event_type="Lock", event="tuple") for s in range(1, 16)]
+    with stored(tmp_path, rows) as interval:
+        found = {row["name"]: (row["aas"], row["share"], row["mostly"]) for row in History(interval).by("statement")}
+    assert found == {"7": (0.5, 30 / 45, "CPU 100 %"), "8": (0.25, 15 / 45, "lock 100 %")}
+
+
+def test_idle_in_a_transaction_and_the_servers_own_processes_are_not_active(tmp_path: Path) -> None:
+    rows = [look(1, 1), look(1, 2, state="idle in transaction"), look(1, 3, kind="checkpointer", state=None)]
+    with stored(tmp_path, rows) as interval:
+        history = History(interval)
+        assert [row["aas"] for row in history.by("user")] == [1 / 60]
+        assert history.idle_in_transaction() == 1 / 60
+
+
+def test_our_own_snapshots_are_not_among_the_sessions(tmp_path: Path) -> None:
+    rows = [look(1, 1), look(1, 2, application="dbdyno snap")]
+    with stored(tmp_path, rows) as interval:
+        assert [row["name"] for row in History(interval).by("application")] == ["web"]
+
+
+@pytest.mark.parametrize(
+    ("dimension", "column"),
+    [("user", "usename"), ("database", "datname"), ("application", "application"), ("client", "client")],
+)
+def test_sessions_are_drilled_by_each_dimension(tmp_path: Path, dimension: str, column: str) -> None:
+    rows = [look(s, 1, **{column: "one"}) for s in (1, 2)] + [look(3, 2, **{column: "two"})]
+    with stored(tmp_path, rows) as interval:
+        assert [(row["name"], row["seen"]) for row in History(interval).by(dimension)] == [("one", 2), ("two", 1)]
+
+
+def test_where_keeps_what_it_names_and_shares_are_of_what_is_kept(tmp_path: Path) -> None:
+    rows = [look(1, 1, usename="a"), look(1, 2, usename="b"), look(2, 2, usename="b", event_type="Lock", event="tuple")]
+    with stored(tmp_path, rows) as interval:
+        (only,) = History(interval, {"user": "b", "class": "lock"}).by("session")
+    assert (only["name"], only["share"]) == ("2", 1.0)
+
+
+def test_a_value_with_quotes_is_a_value_and_no_sql(tmp_path: Path) -> None:
+    with stored(tmp_path, [look(1, 1, application="o'brien; --")]) as interval:
+        assert len(History(interval, {"application": "o'brien; --"}).by("user")) == 1
+        assert History(interval, {"application": "' or true --"}).by("user") == []
+
+
+def test_a_dimension_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    with stored(tmp_path, []) as interval, pytest.raises(SnapshotError, match="no dimension"):
+        History(interval).by("colour")
+
+
+def test_the_stack_over_the_clock_adds_up_to_what_was_seen(tmp_path: Path) -> None:
+    rows = [look(s, 1) for s in range(1, 31)] + [look(s, 2, event_type="Lock", event="tuple") for s in range(21, 31)]
+    with stored(tmp_path, rows) as interval:
+        drawn = History(interval).over_time()
+    assert drawn is not None
+    width = drawn["width_us"] / 60 / SECOND
+    sums = {one["name"]: sum(v or 0 for v in one["values"]) * width for one in drawn["classes"]}
+    assert sums == {"CPU": pytest.approx(0.5, rel=0.05), "lock": pytest.approx(10 / 60, rel=0.05)}
+
+
+def test_a_stretch_in_which_nobody_looked_is_a_gap_and_no_zero(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    made = []
+    for at, looks in enumerate((0, 60, 0, 60)):
+        rows = [look(at * 60 - 1, 1)] if looks else []
+        views = [view("activity", ACTIVITY, rows)]
+        at_ns = (START_US + at * 60 * SECOND) * 1000
+        made.append(store.add(views, engine="postgres", target="made:1", at_ns=at_ns, facts={}, cost={"looks": looks}))
+    with Interval(store, made[0], made[-1], made) as interval:
+        drawn = History(interval).over_time()
+    assert drawn is not None
+    middle = [
+        known for at, known in zip(drawn["at_us"], drawn["sampled"], strict=True) if 65 < (at - START_US) / 1e6 < 110
+    ]
+    assert middle and not any(middle)
+
+
+def test_samples_of_a_store_of_before_have_no_client_and_are_read(tmp_path: Path) -> None:
+    with stored(tmp_path, [look(1, 1)], columns=ACTIVITY[:11]) as interval:
+        assert [row["name"] for row in History(interval).by("client")] == ["not recorded"]
+
+
+def pair(waiter: int, blocker: int, second: float = 1, **more: Any) -> dict[str, Any]:
+    return {"at_us": START_US + round(second * SECOND), "session": waiter, "blocker": blocker, **more}
+
+
+def grown(*looks: Sequence[Mapping[str, Any]]) -> list[blocking.Node]:
+    made = blocking.Forest()
+    for rows in looks:
+        made.add(rows)
+    return made.roots()
+
+
+def test_the_root_is_who_waits_for_nobody() -> None:
+    """The first line of who blocked whom was a session that waited itself."""
+    held = {"blocker_state": "idle in transaction", "blocker_statement": 5}
+    (root,) = grown([pair(2, 1, **held), pair(3, 2), pair(4, 2), pair(5, 4)])
+    assert (root.pids, root.blocked, root.facts["state"]) == ({1: 1}, 4, "idle in transaction")
+    assert [depth for depth, _ in blocking.lines(root)] == [0, 1, 2, 3]
+
+
+def test_a_waiter_hangs_under_its_nearest_root_and_is_counted_once_for_it() -> None:
+    """PostgreSQL names who is ahead in the queue beside who holds the lock."""
+    (root,) = grown([pair(2, 1), pair(3, 1), pair(3, 2)])
+    assert root.blocked == 2
+    assert [depth for depth, _ in blocking.lines(root)] == [0, 1]
+
+
+def test_who_waits_for_two_roots_counts_for_both() -> None:
+    roots = grown([pair(3, 1, blocker_usename="a"), pair(3, 2, blocker_usename="b")])
+    assert [one.blocked for one in roots] == [1, 1]
+
+
+def test_a_circle_has_no_root_and_is_told_as_one() -> None:
+    (root,) = grown([pair(1, 2), pair(2, 1)])
+    assert root.facts["state"] == blocking.CIRCLE
+
+
+def test_looks_are_merged_by_what_sessions_did() -> None:
+    (root,) = grown(*([pair(at, 1, statement=9)] for at in range(10, 50)))
+    (_, top), (_, below) = blocking.lines(root)
+    assert (top.seen, below.seen, len(below.pids)) == (40, 40, 40)
+    assert blocking.pids(below) == "10, 11, 12 and 37 more"
+
+
+def test_a_prepared_transaction_is_a_root_without_a_session() -> None:
+    (root,) = grown([pair(2, 0, blocker_state="prepared transaction")])
+    assert blocking.pids(root) == "prepared"
+
+
+def test_rows_some_microseconds_apart_are_one_look() -> None:
+    rows = [pair(2, 1, 1.0), pair(3, 1, 1.00001), pair(2, 1, 2.0)]
+    assert [len(one) for one in blocking.looks(rows)] == [2, 1]
+
+
+def test_statements_of_who_blocked_have_their_texts_asked_for_first() -> None:
+    seen = view("activity", ACTIVITY, [look(1, 1, statement=7)] * 9)
+    held = view("blocked", BLOCKED, [pair(2, 1, statement=8, blocker_statement=9)])
+    assert statements_of([seen, held]) == ["8", "9", "7"]
+
+
+def test_roots_are_ranked_by_session_seconds(tmp_path: Path) -> None:
+    rows = [pair(2, 1, s, blocker_usename="short") for s in (1, 2)]
+    rows += [pair(at, 9, s, blocker_usename="long") for s in (11, 12, 13) for at in (5, 6)]
+    with stored(tmp_path, [], rows) as interval:
+        ranked = blocking.section(interval, 10)["tables"][0]["rows"]
+    assert [(row["user"], row["blocked"] / 1e9) for row in ranked] == [("long", 6), ("short", 2)]
+
+
+@pytest.mark.parametrize("hours", [0.01, 0.5, 3, 30, 24 * 40])
+def test_the_clocks_axis_has_whole_times_that_fit(hours: float) -> None:
+    low = START_US / 1e6
+    found, step = clock.ticks(low, low + hours * 3600, 9)
+    assert 1 <= len(found) <= 10
+    assert all(one % step == 0 for one in found)
+    labels = [clock.label(one, step) for one in found]
+    assert all(one != following for one, following in pairwise(labels))
+
+
+def test_the_figure_of_nobody_is_none() -> None:
+    assert session_history.draw({"at_us": [], "classes": []}) is None
+
+
+@pytest.fixture(scope="module")
+def planted(engine: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A dropped index, a setting, a checkpoint, a vacuum, and a chain of locks, watched on a real server."""
+    with Lab(engine, tmp_path_factory.mktemp("planted") / "snaps") as lab:
+        lab.run("create table held (id int primary key, v int)", "insert into held values (1, 1)")
+        lab.run("create index held_v on held (v)")
+        threads = []
+        with contextlib.closing(lab.connect(application_name="holder")) as holder:
+            holder.execute("begin")
+            holder.execute("update held set v = 2")
+            for name in ("second", "third"):
+                threads.append(threading.Thread(target=_waits, args=(lab, name)))
+                threads[-1].start()
+                time.sleep(0.3)
+            events = threading.Timer(0.5, lab.run, ["drop table if exists nothing", "checkpoint", "vacuum pg_class"])
+            lab.run("create table other (id int)", "create index other_id on other (id)")
+            looking = watch(lab.dsn, lab.store, Options(), every_s=1.5, for_s=3, sample_s=0.05)
+            taken = [next(looking)]
+            events.start()
+            lab.run("drop index other_id", "alter system set work_mem = '9MB'", "select pg_reload_conf()")
+            lab.run("vacuum other")
+            taken += list(looking)
+            pid = holder.info.backend_pid
+            holder.execute("commit")
+        for thread in [*threads, events]:
+            thread.join()
+        lab.run("alter system reset work_mem", "select pg_reload_conf()", "drop table held", "drop table other")
+        with lab.between(taken[0], taken[-1]) as interval:
+            yield lab, taken, pid, report(interval), timeline.events(interval)
+
+
+def _waits(lab: Lab, name: str) -> None:
+    with contextlib.closing(lab.connect(application_name=name)) as waiter:
+        waiter.execute("update held set v = v + 1")
+
+
+def test_a_report_names_the_root_blocker_and_what_it_did_last(planted: Any, major: int) -> None:
+    _, _, pid, model, _ = planted
+    roots, trees = section(model, "blocking")["tables"]
+    row = roots["rows"][0]
+    assert (row["pid"], row["state"], row["application"]) == (str(pid), "idle in transaction", "holder")
+    assert row["blocked"] > 3e9, "two sessions for at least two looks"
+    assert [line.get("depth") for line in trees["rows"]] == [0, 1, 2]
+    assert trees["rows"][2]["object"] == "public.held"
+    if major >= 14:
+        assert "update held set v" in row["text"]
+
+
+def test_a_report_has_the_active_sessions_and_its_page_draws_them(planted: Any) -> None:
+    _, _, _, model, _ = planted
+    made = section(model, "sessions")
+    by_application = next(t for t in made["tables"] if t["title"] == "By application")
+    assert {row["name"]: row["mostly"] for row in by_application["rows"]} | {"second": "lock 100 %"} == {
+        row["name"]: row["mostly"] for row in by_application["rows"]
+    }
+    for look_ in (WIDE, NARROW):
+        assert session_history.draw(made["drawn"], look_) is not None
+    assert "Active sessions by wait class" in render_html(json.loads(json.dumps(model)))
+
+
+def test_what_happened_stands_on_the_clock(planted: Any) -> None:
+    *_, found = planted
+    told = [(one["kind"], one["what"]) for one in found]
+    assert ("object", "index public.other_id was dropped") in told
+    assert ("vacuum", "vacuum of public.other") in told
+    assert any(kind == "checkpoint" for kind, _ in told)
+    assert any(kind == "setting" and what.startswith("work_mem") for kind, what in told)
+    assert all(one["after_us"] is None or one["after_us"] < one["at_us"] for one in found)
+
+
+def test_active_sessions_of_a_comparison_are_the_sampled_ones(planted: Any) -> None:
+    """A chart showed 16.3 where four sessions were: their time is counted when a statement ends."""
+    _, _, _, model, _ = planted
+    (aas,) = [one for one in model["series"]["metrics"] if one["name"] == "aas"]
+    assert all(1.5 < value < 4 for value in aas["values"] if value is not None)
+
+
+def test_the_command_groups_and_filters(planted: Any) -> None:
+    lab, taken, *_ = planted
+    ends = (str(taken[0].number), str(taken[-1].number), "--store", str(lab.store.folder))
+    done = dbdyno("snap", "sessions", *ends, "--by", "application", "--where", "class=lock", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    model = json.loads(done.stdout)
+    assert {row["name"] for row in model["sections"][0]["tables"][0]["rows"]} == {"second", "third"}
+    text = dbdyno("snap", "sessions", *ends).stdout
+    assert "Root blockers" in text and "update held" in text
+
+
+def test_a_filter_that_is_none_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    done = dbdyno("snap", "sessions", "1", "2", "--where", "colour=red", "--store", str(tmp_path))
+    assert done.returncode == 2
+    assert "NAME=VALUE" in done.stderr and "application" in done.stderr
+
+
+def test_without_samples_a_page_says_what_would_give_them(lab: Lab) -> None:
+    first, last = lab.take(), lab.take()
+    with lab.between(first, last) as interval:
+        model = sessions(interval, "user", {}, 10)
+    assert [one["not_measured"][0]["next"].startswith("dbdyno snap watch") for one in model["sections"]] == [True, True]
