@@ -86,11 +86,14 @@ def _rows(interval: Interval) -> list[Row]:
             sum({present("wal_fpi", has, at="d.")}) as fpi,
             {"sum(d.plans)" if planned else "null::double"} as plans,
             {"sum(d.total_plan_time) * 1e6" if planned else "null::double"} as plan,
-            case when count(*) = 1 then
+            bool_or(d.verdict = 'evicted') as least, max(d.why) filter (d.verdict = 'evicted') as lost,
+            case when count(*) = 1 and any_value(b.calls - coalesce(a.calls, 0)) = any_value(d.calls) then
               sqrt(greatest(any_value({m2}), 0) / any_value(d.calls)) * 1e6 end as sd
           from {VIEW} d left join {before} a on {on["a"]} left join {after} b on {on["b"]}
-          where d.verdict = 'ok' and d.calls > 0 and {top} group by 1, 2)
-        select d.*, d.queryid::varchar as statement, n.datname as database, t.query as text,
+          where d.verdict in ('ok', 'evicted') and d.calls > 0 and {top} group by 1, 2)
+        select d.* exclude (least, lost), d.queryid::varchar as statement,
+          case when least then 'evicted' else 'ok' end as verdict, coalesce(lost, '') as why,
+          n.datname as database, t.query as text,
           hits + reads as blocks, time / calls as mean, hits / nullif(hits + reads, 0) as hitrate,
           time / nullif(sum(time) over (), 0) as share,
           calls / nullif(sum(calls) over (), 0) as share_calls,
