@@ -16,7 +16,9 @@ import math
 from typing import Any
 
 from dbdyno.errors import SnapshotError
+from dbdyno.snapshot.causes import Change, happened
 from dbdyno.snapshot.difference import literal
+from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import columns, section, table
 from dbdyno.snapshot.periods import Period
 from dbdyno.snapshot.report import SCHEMA, facts_of_end
@@ -74,6 +76,7 @@ def compare(
         },
         "verdict": _verdict(rows, allowed),
         "sections": [
+            *_happened(store, one, other),
             _metrics(one, other, rows, counts, threshold),
             section(
                 "settings",
@@ -84,6 +87,17 @@ def compare(
         ],
         "warnings": warnings,
     }
+
+
+def _happened(store: Store, one: Period, other: Period) -> list[dict[str, Any]]:
+    """What changed from the one to the other, and why; nothing for engines without rules, and across servers."""
+    if one.chain[0].engine != "postgres" or one.chain[0].target != other.chain[0].target:
+        return []
+    with (
+        Interval(store, one.chain[0], one.chain[-1], one.chain) as before,
+        Interval(store, other.chain[0], other.chain[-1], other.chain) as after,
+    ):
+        return [happened(Change(before, after), f"{other.name} against {one.name}, summed over each.")]
 
 
 def _metrics(

@@ -17,10 +17,12 @@ TOP = 10
 
 def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
     """The model of an interval's report."""
+    from dbdyno.snapshot.causes import within
     from dbdyno.snapshot.series import figures
 
     head = worst(interval)
-    made = [*interval.engine.sections(interval, top), _cost(interval)]
+    first = [one for one in (within(interval),) if one is not None]
+    made = [*first, *interval.engine.sections(interval, top), _cost(interval)]
     return {
         "schema": SCHEMA,
         "kind": "snapshot",
