@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from made_store import MadeServer
 
+from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.periods import period
 from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store import Snapshot
 from dbdyno.snapshot.sums.index import light
@@ -140,3 +142,25 @@ def test_hours_and_their_ends_add_up(server: MadeServer):
     for first, last in ((0, 19), (3, 17), (5, 6), (2, 11)):
         (row,) = rows(server, taken[first], taken[last])
         assert row["calls"] == 100 * (last - first)
+
+
+def test_two_periods_are_compared_by_statement(server: MadeServer):
+    taken = steady(server, 8)
+    for _ in range(8):
+        server.call(1, 100, 900.0)
+        server.call(9, 10, 50.0)
+        server.touch(7, seq_scan=100)
+        taken.append(server.step())
+    periods = [period(server.store, text) for text in ("snap:1..8", "snap:8..16")]
+    model = compare(server.store, *periods)
+    assert model["sections"][0]["notes"][0].startswith(
+        "+12.5 ms of statement time a second, of it 93% select 1 from t (1)"
+    )
+    objects = next(one for one in model["sections"] if one["name"] == "objects")
+    rows = {(row["object"], row["measure"]): row for table in objects["tables"] for row in table["rows"]}
+    slower = rows["1", "time, ms a second"]
+    assert (slower["decision"], slower["a"], slower["b"]) == ("more", pytest.approx(200 / 60), pytest.approx(15.0))
+    assert slower["low"] <= slower["ratio"] <= slower["high"]
+    assert rows["9", "calls a second"]["decision"] == "new"
+    assert rows["app.public.t7", "sequential scans a second"]["decision"] == "new"
+    assert ("1", "calls a second") not in rows, "what did not change is folded"

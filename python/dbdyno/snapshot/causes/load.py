@@ -75,7 +75,14 @@ def connections(change: Change) -> Iterator[Cause]:
     """Sessions that begin much more often."""
     old, new = (side.get("sessions", 0.0) for side in change.totals("pg_stat_database", "sessions"))
     if new >= 3 * old and new - old >= 3:
-        yield Cause("many more sessions begin", f"sessions begun {rate(old, new)}", weight=1.5)
+        cold = frozenset(n for n, one in change.statements.items() if one.slower() and _same_work(one))
+        yield Cause("many more sessions begin", f"sessions begun {rate(old, new)}", cold, weight=1.5)
+
+
+def _same_work(one: Pair) -> bool:
+    """Whether a call reads as much as it did: what is slower then is not the plan, nor the data."""
+    old, new = one.per_call("blocks")
+    return abs(new - old) <= 0.2 * max(old, 1.0)
 
 
 RULES = (new_statements, spills, connections, more_calls, slower_statements)
