@@ -101,6 +101,9 @@ def by_object(before: Interval, after: Interval, *, threshold: float, allowed: b
         if title == "statement":
             for row in shown:
                 row["begins"] = beginning(texts.get(row["object"]))
+        if title == "role":
+            for row in shown:
+                row["object"] = (after.after.facts.get("roles") or {}).get(row["object"], row["object"])
         name = "begins:text:statement object:text:identifier" if title == "statement" else f"object:text:{title}"
         shown.sort(key=lambda row: -abs(row["weight"]))
         tables.append(table(f"By {title}", columns(f"{name} {_SHOWN}"), shown, top=20))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dbdyno.snapshot.causes import load, objects, server
@@ -27,8 +28,8 @@ def causes(change: Change) -> list[Cause]:
 
 
 def _score(change: Change, cause: Cause) -> float:
-    share = change.share(cause.statements) or 0.0
-    return cause.weight * (share if cause.statements else 0.3) - (0 if cause.direct else 0.001)
+    share = change.share(cause.statements) if cause.statements else None
+    return cause.weight * (0.3 if share is None else share) - (0 if cause.direct else 0.001)
 
 
 def happened(change: Change, about: str = "") -> dict[str, Any]:
@@ -58,7 +59,8 @@ def budget(change: Change, ranked: list[Cause]) -> str:
     if change.grown_ms > 0 and first is not None:
         words += f", of it {change.share([first[0]]) or 0:.0%} {load.named(first[1])}"
     if ranked:
-        words += "; " + "; ".join(filter(None, (ranked[0].words, ranked[0].evidence)))
+        named = (ranked[0].words if ranked[0].direct else "", ranked[0].evidence)
+        words += "; " + "; ".join(filter(None, named))
     return words
 
 
@@ -97,11 +99,19 @@ def _cut(interval: Interval) -> tuple[int, float, float] | None:
     rows = interval.query(f"select part, sum({time}) as ms from {source} group by 1")
     spent = {row["part"]: float(row["ms"] or 0) for row in rows}
     values = [(spent.get(part["number"], 0.0), part["elapsed_ns"] / 1e9) for part in parts]
-    best: tuple[float, int, float, float] | None = None
-    for at in range(2, len(values) - 1):
-        sides = [(sum(v for v, _ in some), sum(s for _, s in some)) for some in (values[:at], values[at:])]
-        old, new = (ms / seconds for ms, seconds in sides)
-        score = abs(new - old) * (at * (len(values) - at) / len(values)) ** 0.5
-        if best is None or score > best[0]:
-            best = (score, at, old, new)
-    return None if best is None else best[1:]
+    at = _change_point([ms / seconds for ms, seconds in values])
+    old, new = (sum(v for v, _ in some) / sum(s for _, s in some) for some in (values[:at], values[at:]))
+    return at, old, new
+
+
+def _change_point(rates: list[float]) -> int:
+    """Where the mean of the logarithms changes most, at least two from either end: a burst in a busy stretch
+    weighs no more than its ratio. Near zero differences count for nothing."""
+    least = 0.02 * sum(rates) / len(rates) or 1.0
+    logs = [math.log(max(rate, 0.0) + least) for rate in rates]
+
+    def weight(at: int) -> float:
+        old, new = sum(logs[:at]) / at, sum(logs[at:]) / (len(logs) - at)
+        return abs(new - old) * (at * (len(logs) - at)) ** 0.5
+
+    return max(range(2, len(logs) - 1), key=weight)
