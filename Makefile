@@ -81,9 +81,9 @@ matrix: setup $(VENV)/dev  ## the snapshot tests on PostgreSQL 12 to 18, binarie
 	tools/matrix
 
 soak: setup $(VENV)/dev $(VENV)/extra  ## long tests: memory over 50 million operations, 350 faults, fuzzing of traces, thousands of models
-	DYNO_SWARM=2000 $(CARGO) test --release --quiet -p dyno-model --test swarm --test run_swarm --test accepted
+	DYNO_SWARM=2000 $(CARGO) test --release --quiet -p dyno-model --test tests -- swarm:: run_swarm:: accepted::
 	$(CARGO) test --release --quiet -p dyno-trace -- --ignored --nocapture
-	$(CARGO) test --release --quiet -p dyno-load --test dead_server -- --ignored --nocapture
+	$(CARGO) test --release --quiet -p dyno-load --test tests -- dead_server:: --ignored --nocapture
 	tools/fuzz
 	$(BIN)/python -m pytest -s -m soak -o addopts=-q tests
 

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from dbdyno.bench.postgres.account import bare_environment, engine_account, run_as
-from dbdyno.bench.postgres.places import base_folder, free_port
+from dbdyno.bench.engine.account import bare_environment, engine_account, run_as
+from dbdyno.bench.engine.places import base_folder, free_port
 
 PROGRAMS = ("mariadbd", "mariadb-install-db", "setpriv")
 PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin"))

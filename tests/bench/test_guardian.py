@@ -18,9 +18,9 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from target_help import eventually, show
 
+from dbdyno.bench.engine.owed import read
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.bench.postgres.owed import read
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.put_back import RETRY_FOR_S, Claims, put_back_all
 from dbdyno.bench.undo import Attempt, ServerUndo, SqlUndo, from_wire, server_processes, to_wire

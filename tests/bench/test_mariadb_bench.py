@@ -161,7 +161,7 @@ def test_two_runs_never_alter_one_servers_settings_at_once(lab: MariaLab, server
 def test_what_a_killed_run_left_is_not_taken_for_what_was_before(
     lab: MariaLab, server: MariaServer, owed_apart: Path
 ) -> None:
-    from dbdyno.bench.postgres import owed
+    from dbdyno.bench.engine import owed
 
     target = MariaDB.open(server.dsn)
     with contextlib.closing(target.connect()) as connection:

@@ -12,7 +12,7 @@ import pytest
 
 from dbdyno._core import check_script
 from dbdyno.bench.doctor import CHECKS
-from dbdyno.bench.postgres.prepare import check_scripts
+from dbdyno.bench.engine.prepare import check_scripts
 from dbdyno.cli.main import COMMANDS, cli
 from dbdyno.decisions import ANSWERS, RULES
 from dbdyno.model.machine import parsed

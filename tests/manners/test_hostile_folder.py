@@ -18,11 +18,10 @@ PACKAGE = Path(__file__).resolve().parents[2] / "python" / "dbdyno"
 STARTERS = {
     "processes.py",
     "cli/cells_setup_keys.py",
-    "bench/postgres/account.py",
+    "bench/engine/account.py",
+    "bench/engine/own_server.py",
     "bench/postgres/binaries.py",
-    "bench/postgres/embedded.py",
     "bench/clients/process.py",
-    "bench/mariadb/embedded.py",
     "bench/guardian.py",
     "bench/programs/bench.py",
 }

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.bench.engine.prepare import check_scripts
 from dbdyno.bench.kinds import kind_of
-from dbdyno.bench.postgres.prepare import check_scripts
 from dbdyno.errors import PlanError
 from dbdyno.study.library import STUDIES
 from dbdyno.study.plan.file import parse_plan

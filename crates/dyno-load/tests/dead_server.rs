@@ -1,8 +1,6 @@
 //! A server that floods, falls silent, or ends in the middle: the load goes on or ends, always.
 //! The server is a script on a socket of 127.0.0.1.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -10,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{load, millis, run, run_until, transactions};
+use crate::common::{load, millis, run, run_until, transactions};
 use serde_json::{Value, json};
 
 fn frame(tag: u8, body: &[u8]) -> Vec<u8> {

@@ -1,7 +1,5 @@
 //! What goes wrong on the engine's side: counted, kept, retried, reconnected, or told clearly.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -9,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{load, millis, run, run_until, server, signal, transactions};
+use crate::common::{load, millis, run, run_until, server, signal, transactions};
 use dyno_load::LoadError;
 use serde_json::json;
 

@@ -1,13 +1,11 @@
 //! Sessions by way of a longer line, on a real server: what it costs, and that all else is as before.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{load, millis, run, run_until, server, transactions};
+use crate::common::{load, millis, run, run_until, server, transactions};
 use dyno_load::{Length, Slice};
 use serde_json::{Value, json};
 

@@ -1,8 +1,6 @@
 //! The load on a real server: what is sent, what is written down, in every protocol.
 
-mod common;
-
-use common::{Block, load, millis, run, server, transactions};
+use crate::common::{Block, load, millis, run, server, transactions};
 use dyno_evidence::NONE;
 use dyno_load::{Length, Slice};
 use serde_json::json;

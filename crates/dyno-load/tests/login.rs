@@ -1,8 +1,6 @@
 //! Logging in to a real server: passwords over TCP, and TLS with certificates made for the test.
 
-mod common;
-
-use common::{Server, binaries, load, run, server, transactions};
+use crate::common::{Server, binaries, load, run, server, transactions};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::{Value, json};
 use std::sync::Arc;

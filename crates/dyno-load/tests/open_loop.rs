@@ -1,13 +1,11 @@
 //! The open loop on a real server: response time counts from the intended start, and an engine
 //! that stalls cannot hide it.
 
-mod common;
-
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use common::{Block, load, millis, run, server, signal, transactions};
+use crate::common::{Block, load, millis, run, server, signal, transactions};
 use serde_json::json;
 
 fn quantile(mut values: Vec<i64>, q: f64) -> i64 {

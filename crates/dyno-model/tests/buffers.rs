@@ -1,12 +1,10 @@
 //! The buffer cache against exact hit ratios, and its writer against the fluid limit.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod common;
-
 use std::rc::Rc;
 
-use common::assert_near;
-use common::instance::{Bench, bare, constant, memory, station};
+use crate::common::assert_near;
+use crate::common::instance::{Bench, bare, constant, memory, station};
 use dyno_model::database::lru::Replacement;
 use dyno_model::database::{Event, InstanceParameters, Process, Storage};
 use dyno_model::kernel::Stream;

@@ -2,12 +2,10 @@
 //! in between. Each line prints its seed; `DYNO_SWARM=5000` runs more of them.
 #![allow(clippy::unwrap_used, clippy::float_cmp, missing_docs)]
 
-mod cell_common;
-
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use cell_common::random_rack;
+use crate::cell_common::random_rack;
 use dyno_model::cell::metrics::MetricKind;
 use dyno_model::cell::parameters::{CacheMode, Caching, Medium, RackParameters};
 use dyno_model::cell::{Purpose, Rack, Tag};

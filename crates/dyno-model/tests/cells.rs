@@ -2,14 +2,11 @@
 // Counts are whole numbers, also as metrics.
 #![allow(clippy::unwrap_used, clippy::float_cmp, missing_docs)]
 
-mod cell_common;
-mod common;
-
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use cell_common::{bare, exponential, law, log_write, metric, tagged};
-use common::{assert_near, closed_loop, floats, mean};
+use crate::cell_common::{bare, exponential, law, log_write, metric, tagged};
+use crate::common::{assert_near, closed_loop, floats, mean};
 use dyno_model::cell::parameters::{FlashLogParameters, Medium, Redundancy};
 use dyno_model::cell::{CellError, GroupParameters, Purpose, Rack, RackParameters, Tag};
 use dyno_model::device::{Device, Request, start};

@@ -2,11 +2,9 @@
 //! forms demand.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod common;
-
 use std::rc::Rc;
 
-use common::{assert_near, closed_loop, floats, mean, random_read};
+use crate::common::{assert_near, closed_loop, floats, mean, random_read};
 use dyno_model::device::array::Array;
 use dyno_model::device::cache::{Cache, CacheParameters};
 use dyno_model::device::calibrate::fit;

@@ -1,11 +1,9 @@
 //! Flash: write amplification against mean-field theory, latencies against the parameters.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod common;
-
 use std::rc::Rc;
 
-use common::{closed_loop, random_page_write, random_read};
+use crate::common::{closed_loop, random_page_write, random_read};
 use dyno_model::device::flash::{Flash, FlashParameters, PartialPages, Start};
 use dyno_model::device::ftl::{Collector, Ftl, Step};
 use dyno_model::device::{Device, Request, start};

@@ -2,13 +2,10 @@
 // Counts are whole numbers, also as metrics.
 #![allow(clippy::unwrap_used, clippy::float_cmp, missing_docs)]
 
-mod cell_common;
-mod common;
-
 use std::rc::Rc;
 
-use cell_common::{bare, exponential, law, metric};
-use common::{assert_near, closed_loop};
+use crate::cell_common::{bare, exponential, law, metric};
+use crate::common::{assert_near, closed_loop};
 use dyno_model::cell::parameters::{CacheMode, Caching, Medium, Redundancy};
 use dyno_model::cell::{CellError, GroupParameters, Purpose, Rack, RackParameters, Tag};
 use dyno_model::device::{Device, Request, start};

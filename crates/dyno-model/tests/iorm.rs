@@ -1,12 +1,10 @@
 //! Resource management: shares of a disk come out of the queue, and what is not used goes to others.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod cell_common;
-
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use cell_common::{bare, served};
+use crate::cell_common::{bare, served};
 use dyno_model::cell::iorm::Directive;
 use dyno_model::cell::parameters::Redundancy;
 use dyno_model::cell::{Purpose, Rack, RackParameters, Tag};

@@ -1,12 +1,10 @@
 //! The redo path against closed forms of group commit, the sawtooth, and its own book-keeping.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod common;
-
 use std::rc::Rc;
 
-use common::instance::{Bench, bare, constant, memory, station};
-use common::{assert_near, mean};
+use crate::common::instance::{Bench, bare, constant, memory, station};
+use crate::common::{assert_near, mean};
 use dyno_model::database::{Event, InstanceParameters, Process, Storage};
 use dyno_model::kernel::replicate::replicate;
 use dyno_model::kernel::sample::Times;

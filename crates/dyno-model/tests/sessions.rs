@@ -1,13 +1,11 @@
 //! Sessions on cores, with log files, temporary space and calls; workloads with their warm-up.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod common;
-
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use common::instance::{Bench, bare, constant, memory, station};
-use common::{assert_near, mean};
+use crate::common::instance::{Bench, bare, constant, memory, station};
+use crate::common::{assert_near, mean};
 use dyno_model::database::{
     CallKind, Event, Instance, InstanceParameters, Policy, Process, Scan, SchedulerParameters, Sort, Storage, Wait,
 };

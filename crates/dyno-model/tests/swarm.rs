@@ -5,8 +5,6 @@
 //! `DYNO_SWARM=10000 cargo test --release -p dyno-model --test swarm` runs it for longer.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod cell_common;
-
 use std::rc::Rc;
 
 use dyno_model::cell::parameters::Caching;
@@ -70,7 +68,7 @@ impl Bench<'_> {
 
     /// A group of a rack, for any purpose. A rack has no place above other devices.
     fn rack(&mut self) -> Rc<dyn Device> {
-        let parameters = cell_common::random_rack(&mut self.dice);
+        let parameters = crate::cell_common::random_rack(&mut self.dice);
         let rack = Rack::new(self.simulation, &parameters).unwrap();
         let purpose = self.pick(&[Purpose::Data, Purpose::Redo, Purpose::Scan, Purpose::Temp]);
         let caching = self.pick(&[Caching::Default, Caching::Keep, Caching::None]);

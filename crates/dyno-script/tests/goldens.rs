@@ -1,11 +1,9 @@
 //! The values that pgbench 15 had, for the scripts under `goldens` (see the README there).
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use support::{Run, run};
+use crate::support::{Run, run};
 
 /// Text of a variable by client, transaction and name.
 type Values = BTreeMap<(usize, usize, String), String>;

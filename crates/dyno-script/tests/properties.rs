@@ -1,10 +1,8 @@
 //! What holds for any input: nothing panics, integers are exact, distributions stay in range.
 
-mod support;
-
+use crate::support::{Run, run};
 use dyno_script::{Command, Compiler, EvalError, Rng, Scope, Seeds, Value, eval};
 use proptest::prelude::*;
-use support::{Run, run};
 
 /// Runs a text as far as it goes; whatever is wrong with it must be an error.
 fn survive(text: &str) {

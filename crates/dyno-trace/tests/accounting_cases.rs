@@ -1,9 +1,7 @@
 //! Accounting, case by case: what the format does to a reader.
 #![allow(clippy::unwrap_used)]
 
-mod accounting_common;
-
-use accounting_common::{Rows, call, read, read_chunked, wait};
+use crate::accounting_common::{Rows, call, read, read_chunked, wait};
 use dyno_trace::oracle_10046::reader::{Reader, Reading};
 use dyno_trace::oracle_10046::record::NONE;
 

@@ -1,11 +1,9 @@
 //! Trees of calls and waits of any shape: what is read is what was made, to the microsecond.
 #![allow(clippy::unwrap_used)]
 
-mod accounting_common;
-
 use std::collections::HashMap;
 
-use accounting_common::{call, read, read_bytes, read_chunked, wait};
+use crate::accounting_common::{call, read, read_bytes, read_chunked, wait};
 use dyno_trace::oracle_10046::accounting::CAP;
 use dyno_trace::oracle_10046::reader::Reading;
 use proptest::prelude::*;

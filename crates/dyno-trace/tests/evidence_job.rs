@@ -1,13 +1,11 @@
 //! Jobs: what an import leaves behind, what a profile says, how they end.
 #![allow(clippy::unwrap_used)]
 
-mod accounting_common;
-
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use accounting_common::{call, wait};
+use crate::accounting_common::{call, wait};
 use dyno_evidence::table::read_table;
 use dyno_trace::oracle_10046::evidence::FLUSH_ROWS;
 use dyno_trace::oracle_10046::job::{Job, JobError, JobOptions, request_from_json};

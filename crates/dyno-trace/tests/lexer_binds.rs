@@ -1,11 +1,9 @@
 //! BINDS sections of every version: heads, values over several lines, what can stand in between.
 #![allow(clippy::unwrap_used)]
 
-mod lexer_common;
-
+use crate::lexer_common::{batch_of, read_in, words};
 use dyno_trace::oracle_10046::lexer::Options;
 use dyno_trace::oracle_10046::record::{Batch, Bind, NONE, Record};
-use lexer_common::{batch_of, read_in, words};
 
 fn binds(batch: &Batch) -> Vec<Bind> {
     let of = |record: &Record| match record {

@@ -2,17 +2,15 @@
 //! are no traces.
 #![allow(clippy::unwrap_used)]
 
-mod lexer_common;
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use crate::lexer_common::{read_path, real_files};
 use dyno_trace::oracle_10046::files::{ReadOptions, read_file};
 use dyno_trace::oracle_10046::input::{Compression, Source, expand};
 use dyno_trace::oracle_10046::record::Reason;
 use dyno_trace::oracle_10046::refusal::Refusal;
-use lexer_common::{read_path, real_files};
 
 const CLOSE: &str = "CLOSE #7:c=0,e=1,dep=0,type=0,tim=5793511831311\n";
 

@@ -2,13 +2,11 @@
 //! lines are read the quick way or the careful way; on real files, and on damaged ones.
 #![allow(clippy::unwrap_used)]
 
-mod lexer_common;
-
 use std::time::Instant;
 
+use crate::lexer_common::{Dice, Reading, damage, read_in, read_path, real_files};
 use dyno_trace::oracle_10046::files::ReadOptions;
 use dyno_trace::oracle_10046::lexer::Options;
-use lexer_common::{Dice, Reading, damage, read_in, read_path, real_files};
 use proptest::prelude::*;
 
 const OPTIONS: Options = Options { binds: true, cap: 16 << 20, careful: false };

@@ -1,10 +1,8 @@
 //! What each kind of record becomes, version by version.
 #![allow(clippy::unwrap_used)]
 
-mod lexer_common;
-
+use crate::lexer_common::{batch_of, only, read, words};
 use dyno_trace::oracle_10046::record::{CallKind, NONE, Record, Stamp, StampKind};
-use lexer_common::{batch_of, only, read, words};
 
 fn call(line: &str) -> dyno_trace::oracle_10046::record::Call {
     match only(line).1 {

@@ -2,12 +2,10 @@
 //! for each.
 #![allow(clippy::unwrap_used)]
 
-mod lexer_common;
-
+use crate::lexer_common::{batch_of, only, read, read_in, words};
 use dyno_trace::oracle_10046::header::Facts;
 use dyno_trace::oracle_10046::lexer::{Lexer, Options};
 use dyno_trace::oracle_10046::record::{Batch, NONE, Reason, Record};
-use lexer_common::{batch_of, only, read, read_in, words};
 
 const FETCH: &str = "FETCH #7:c=1,e=2,p=0,cr=0,cu=0,mis=0,r=1,dep=0,og=1,plh=5,tim=5793511831311";
 const WAIT: &str = "WAIT #7: nam='log file sync' ela= 186 buffer#=1 sync scn=2 p3=0 obj#=-1 tim=5793511831524";

@@ -1,12 +1,10 @@
 //! Read, written and read again: the same evidence; written again: the same bytes.
 #![allow(clippy::unwrap_used)]
 
-mod accounting_common;
-
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use accounting_common::{call, wait};
+use crate::accounting_common::{call, wait};
 use dyno_evidence::table::{Column, Kind, read_table};
 use dyno_trace::oracle_10046::evidence::{CALLS, Small, WAITS};
 use dyno_trace::oracle_10046::job::{Job, JobError, JobOptions};

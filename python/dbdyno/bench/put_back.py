@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dbdyno.bench.engine import owed
 from dbdyno.bench.mariadb.claim import ENGINE, MariaClaim
-from dbdyno.bench.postgres import owed
 from dbdyno.bench.postgres.claim import Claim
 from dbdyno.bench.undo import Attempt, SqlUndo, Undo
 from dbdyno.errors import Error, TargetError

@@ -90,7 +90,7 @@ class SqlUndo:
             return Attempt((f"{self.label}: {_first_line(error)}",), done, True)
 
     def _attempt_on(self, session: Session, done: int) -> Attempt:
-        from dbdyno.bench.postgres.owed import forget
+        from dbdyno.bench.engine.owed import forget
 
         self._outlive(session)
         problems: list[str] = []

@@ -11,7 +11,7 @@ from dbdyno.cli.output import folder_option, format_options, show_rows
 from dbdyno.evidence import Run, list_runs
 
 if TYPE_CHECKING:
-    from dbdyno.bench.postgres.owed import Owed
+    from dbdyno.bench.engine.owed import Owed
 
 
 @click.command("runs")

@@ -16,12 +16,12 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from dbdyno.bench.engine import owed
 from dbdyno.bench.mariadb.address import driver, said
 from dbdyno.bench.mariadb.claim import ENGINE
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.settings import SettingChange, read_facts, same_value
 from dbdyno.bench.mariadb.undo import MariaUndo
-from dbdyno.bench.postgres import owed
 from dbdyno.errors import TargetError
 from dbdyno.evidence.run import this_process
 

@@ -25,9 +25,9 @@ class MariaUndo:
 
     def carry_out(self) -> list[str]:
         """Run the statements; returns what went wrong, nothing if all is well."""
+        from dbdyno.bench.engine.owed import forget
         from dbdyno.bench.mariadb.address import driver, said
         from dbdyno.bench.mariadb.session import rows
-        from dbdyno.bench.postgres.owed import forget
 
         problems = []
         try:

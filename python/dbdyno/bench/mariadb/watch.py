@@ -63,8 +63,8 @@ class Watcher(Poller):
         self._rows: list[tuple[Any, ...]] = []
         self._block = 0
 
-    def mark(self, block: int) -> None:
-        """From now on it is this block."""
+    def mark(self, arm: str | None, block: int) -> None:
+        """From now on it is this block. Whose a session is, its program's name says."""
         with self._lock:
             self._block = block
 

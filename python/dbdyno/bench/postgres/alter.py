@@ -19,8 +19,8 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.bench.engine import owed
 from dbdyno.bench.guardian import Guardian
-from dbdyno.bench.postgres import owed
 from dbdyno.bench.postgres.permission import refusal
 from dbdyno.bench.postgres.setting_values import SettingFact, in_unit, same_value
 from dbdyno.bench.postgres.settings import SettingChange, alter_system_sql, read_facts

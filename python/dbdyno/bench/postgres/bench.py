@@ -8,30 +8,27 @@ settings and SQL in effect, and reads them back.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.clients.load import Loads
+from dbdyno.bench.engine.turns import EngineBench, sent_and_set
 from dbdyno.bench.kinds import EMBEDDED
 from dbdyno.bench.postgres.clients import client_arms, in_words, told
 from dbdyno.bench.postgres.cold import chill
 from dbdyno.bench.postgres.objects import turn_sql, workload_objects
-from dbdyno.bench.postgres.observer import Observer
+from dbdyno.bench.postgres.observer import PostgresObserver
 from dbdyno.bench.postgres.prepare import Prepared, ReadyArm, open_targets, prepare
 from dbdyno.bench.postgres.server_settings import (
     claim_servers,
     read_back,
     refuse_left_settings,
-    refuse_other_befores,
     server_errors,
     settled,
 )
-from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
-from dbdyno.errors import PlanError, TargetError
-from dbdyno.study.plan.network import differing
+from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready
 from dbdyno.study.plan.typed import IN_SQL
 
 if TYPE_CHECKING:
@@ -39,7 +36,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.recorder import Recorder
     from dbdyno.evidence.run import Run
     from dbdyno.study.plan.plan import Plan, Server
-    from dbdyno.study.plan.schedule import Timing, Turn
+    from dbdyno.study.plan.schedule import Turn
 
 ASKED_FIRST = (
     "shared_buffers",
@@ -63,18 +60,16 @@ ASKED_FIRST = (
 )
 
 
-class PostgresBench:
+class PostgresBench(EngineBench):
     """The engines of a plan's arms."""
 
-    traits = Traits(grows=True, warms_up_again=True, lines=True)
+    ready: Prepared
+    observer: PostgresObserver
 
     def __init__(self, plan: Plan, around: Circumstances) -> None:
-        self.around = around
-        self.guardian, self.stopping = around.guardian, around.stopping
         if around.cut is not None:
             plan = replace(plan, dsn=around.target) if around.target else _with_own_secrets(plan)
-        self.plan = plan
-        self.held = contextlib.ExitStack()
+        super().__init__(plan, around)
 
     def can(self, plan: Plan) -> str | None:
         """Whether its workload has a form in SQL."""
@@ -86,21 +81,14 @@ class PostgresBench:
     @staticmethod
     def orders(plan: Plan, target: str | None) -> list[str]:
         """The servers it connects to, what it sends and sets there."""
-        servers = {arm.dsn or target or plan.dsn or EMBEDDED[0] for arm in plan.arms}
-        work = plan.workload
-        sent = [*work.setup, *(script.text for script in work.scripts), *work.teardown]
-        lines = [f"connects to {server}" for server in sorted(servers)]
-        own = plan.embedded_settings.items()
-        lines += [f"sets {name} = {value} when it starts the server" for name, value in own]
+        lines, sends = sent_and_set(plan, target, EMBEDDED[0])
         for arm in plan.arms:
             if arm.server is not None:
                 lines += _started(arm.server, arm.name)
             if arm.client is not None:
                 words = arm.client if isinstance(arm.client, str) else shlex.join(arm.client)
                 lines.append(f"starts the client {words}, which gets the connection with its password ({arm.name})")
-            lines += [f"sets {name} = {value} ({arm.name})" for name, value in arm.settings.items()]
-            sent += [*arm.before_sql, *(script.text for script in arm.scripts or []), *arm.after_sql]
-        return lines + [f"sends {text}" for text in sent]
+        return lines + sends
 
     @server_errors()
     def prepare(self, seed: int | None = None) -> Ready:
@@ -120,32 +108,20 @@ class PostgresBench:
             self._as_before(self.around.cut)
         return self.ready
 
-    def _as_before(self, run: Run) -> None:
-        refuse_other_befores(run, self.ready)
-        if self.ready.timing.switch != run.manifest["switch"]:
-            raise PlanError("the engine would switch arms in another way than before", where=run.id)
-        self.ready = self.ready.retimed(_kept(self.ready.timing, run))
-
     def describe(self) -> str:
         """What a run would do."""
-        from dbdyno.bench.describe_engine import describe_prepared
+        from dbdyno.bench.engine.describe import describe_prepared
 
         clients = {at: in_words(arm) for at, arm in enumerate(self.ready.arms) if arm.arm.client is not None}
-        return describe_prepared(self.ready, self.ready.arms, clients=clients)
+        return describe_prepared(self.ready, clients=clients)
 
     @server_errors()
     def facts(self) -> Facts:
         """The engines, and how each arm takes effect there."""
-        targets = {arm.target.safe_dsn: arm.target for arm in self.ready.arms}
-        arms = [_arm(self.ready, number) for number in range(len(self.ready.arms))]
+        arms = [self._row(number, own.protocol, _server(own)) for number, own in enumerate(self.ready.arms)]
         for number, client in self.clients.items():
             arms[number]["changes"] |= told(client)
-        return Facts({name: _facts(target) for name, target in targets.items()}, arms, Reads())
-
-    def retime(self, ready: Ready) -> None:
-        """Only what comes next is longer."""
-        assert isinstance(ready, Prepared)
-        self.ready = ready
+        return Facts({name: _facts(target) for name, target in self._targets().items()}, arms, Reads())
 
     @server_errors()
     def begin(self, run: Run, resumed: int) -> None:
@@ -155,7 +131,7 @@ class PostgresBench:
 
         enter = self.held.enter_context
         enter(settled(run, self.ready, self.guardian))
-        for target in {arm.target.safe_dsn: arm.target for arm in self.ready.arms}.values():
+        for target in self._targets().values():
             enter(workload_objects(self.ready.plan.workload, target, self.guardian, self.stopping))
         ready = replace(self.ready, seed=self.ready.seed + 1_000_003 * resumed)
         if resumed:
@@ -166,87 +142,32 @@ class PostgresBench:
         else:
             self.load = _core.Load(ready.load_spec())
         self.name = str(run.path.resolve())
-        self.observer = Observer(self.ready, self.stopping.is_asked)
-        if self._lasting():
-            for arm in range(len(self.ready.arms)):
-                self._connect(arm)
-        enter(self.observer)
-
-    def progress(self) -> tuple[str, int]:
-        """Of the load under way."""
-        return "", self.load.progress()
-
-    def stop(self) -> None:
-        """The load ends its turn."""
-        if hasattr(self, "load"):
-            self.load.stop()
-
-    @server_errors()
-    def put_back(self) -> None:
-        """Objects, settings, embedded servers: all undone."""
-        self.held.close()
+        self.observer = PostgresObserver(self.ready, self.stopping.is_asked)
+        self._connect_lasting()
 
     @contextlib.contextmanager
     def watch(self, recorder: Recorder) -> Iterator[None]:
-        """Canaries before; calls, waits and counters of the block as parts after."""
-        with server_errors():
-            recorder.canaries = self.observer.canaries()
-            self.load.begin_block(recorder.folder / "calls", recorder.name)
-            try:
-                yield
-            except BaseException:
-                self.load.abandon_block()
-                self.observer.forget()
-                raise
-            recorder.rows = self.load.end_block()
-            self.observer.write(recorder.folder, recorder.name)
+        """The texts of statements beside what every engine has."""
+        with super().watch(recorder):
+            yield
+        with self.server_errors():
             self.observer.write_statements(recorder.folder)
-        if lost := sum(piece["reconnects"] for piece in recorder.reports):
-            recorder.marks.append(f"{lost} reconnect(s)")
 
-    @server_errors()
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
-        """Runs turns, watched or not; between arms that last not, each puts its own in effect. A cold turn does not
-        settle: it would be warm after it."""
-        turns = [turn for turn in turns if turn.counts or not self.ready.arms[turn.arm].arm.cold]
-        for watched, same in itertools.groupby(turns, key=lambda turn: turn.watched):
-            own = list(same)
-            self.observer.watch(watched)
-            if self._lasting():
-                arm = own[0].arm if len({turn.arm for turn in own}) == 1 else None
-                self._stretch(own, recorder, self._name(arm))
-                continue
-            for number, alike in itertools.groupby(own, key=lambda turn: turn.arm):
-                self.stopping.check()
-                with self._in_force(number):
-                    self._stretch(list(alike), recorder, self._name(number))
-                    read_back(self.ready, number)
-        self.observer.watch(True)
+        """A cold turn does not settle: it would be warm after it."""
+        super().run([turn for turn in turns if turn.counts or not self.ready.arms[turn.arm].arm.cold], recorder)
 
-    def _stretch(self, turns: list[Turn], recorder: Recorder, arm: str) -> None:
-        slices = [(t.arm, t.slice, t.length_ns, t.transactions) for t in turns]
-        block = recorder.planned.index
-        words = ", ".join(dict.fromkeys(self._name(t.arm) for t in turns))
-        with self.observer.stretch(block, arm):
-            bill = self.observer.bill()
-            report = recorder.wait(lambda: self.load.run(block, slices), words, self.load.progress)
-            arms = bill.added_to(report["arms"])
-        recorder.reports.append({**report, "arms": arms, "wall_ns": report["ended_ns"] - report["started_ns"]})
+    @contextlib.contextmanager
+    def _billed(self) -> Iterator[Any]:
+        yield self.observer.bill().added_to
 
-    def _connect(self, arm: int) -> None:
-        try:
-            self.load.connect(arm)
-        except TargetError:
-            self.stopping.check()  # what a wish to stop cut short is no failure
-            raise
+    def _read_back(self, number: int) -> None:
+        read_back(self.ready, number)
 
     def _lasting(self) -> bool:
         """Whether the sessions of all arms stay open side by side."""
         alone = len(self.ready.arms) == 1 and not self.ready.arms[0].arm.cold
-        return self.ready.timing.in_slices or alone
-
-    def _name(self, arm: int | None) -> str:
-        return "" if arm is None else self.ready.arms[arm].arm.name
+        return super()._lasting() or alone
 
     @contextlib.contextmanager
     def _in_force(self, number: int) -> Iterator[None]:
@@ -270,20 +191,15 @@ class PostgresBench:
             read_back(self.ready, number)
             before, after = ready.arm.before_sql, ready.arm.after_sql
             stack.enter_context(turn_sql(before, after, ready.target, self.guardian, self.stopping))
-            self._connect(number)
-            try:
-                yield
-            finally:
-                self.load.disconnect(number)
+            stack.enter_context(self._connected(number))
+            yield
+
+    def server_errors(self) -> contextlib.AbstractContextManager[None]:
+        """A server, or the way to it, that went away in between is an error with a next step."""
+        return server_errors()
 
 
 BENCH = PostgresBench
-
-
-def _kept(how: Timing, run: Run) -> Timing:
-    """The lengths that a run's slices or turns had grown to, so that all its blocks are alike."""
-    grown = {key: run.manifest[key] for key in ("slice_ns", "turn_ns") if run.manifest.get(key)}
-    return replace(how, **grown)
 
 
 def _facts(target: Postgres) -> dict[str, Any]:
@@ -297,27 +213,6 @@ def _facts(target: Postgres) -> dict[str, Any]:
         ).fetchall()
     facts["settings"] += [{"name": n, "value": v, "source": source} for n, v, source in rows]
     return facts
-
-
-def _arm(ready: Prepared, number: int) -> dict[str, Any]:
-    own = ready.arms[number]
-    line = differing(ready.plan.network_of(own.arm))
-    return {
-        "name": own.arm.name,
-        "description": own.arm.description,
-        "sessions": ready.plan.sessions_of(own.arm),
-        "rate_per_s": ready.plan.rate_of(own.arm),
-        "protocol": own.protocol,
-        "target": own.target.safe_dsn,
-        "changes": {
-            **_server(own),
-            **line,
-            **{change.name: change.value for change in own.changes},
-        },
-        "how": {change.name: change.how for change in own.changes},
-        "was": {change.name: change.before for change in own.changes},
-        "against": own.arm.against,
-    }
 
 
 def _started(server: Server, arm: str) -> list[str]:

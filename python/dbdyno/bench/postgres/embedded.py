@@ -22,36 +22,18 @@ When this process dies, the guardian stops the server and removes the folder.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
-import shutil
 import signal
-import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from dbdyno.bench.engine.account import Account, engine_account, run_as, within_reach
+from dbdyno.bench.engine.own_server import OwnServer
+from dbdyno.bench.engine.places import free_port, socket_folder
 from dbdyno.bench.guardian import Guardian
-from dbdyno.bench.host.machine import file_system
-from dbdyno.bench.postgres.account import (
-    Account,
-    bare_environment,
-    engine_account,
-    run_as,
-    within_reach,
-)
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries
-from dbdyno.bench.postgres.places import base_folder, free_port, socket_folder
-from dbdyno.bench.postgres.setting_values import (
-    SettingValue,
-    as_text,
-    configuration_line,
-    quoted_element,
-)
-from dbdyno.bench.undo import ServerUndo, server_processes, stop_server
+from dbdyno.bench.postgres.setting_values import SettingValue, as_text, configuration_line, quoted_element
 from dbdyno.errors import TargetError
 
 LABORATORY_SETTINGS: dict[str, SettingValue] = {
@@ -65,18 +47,19 @@ LABORATORY_SETTINGS: dict[str, SettingValue] = {
 these.
 """
 
-START_S = 60.0
 USER = "postgres"
 DATABASE = "postgres"
 
 
-class EmbeddedPostgres:
+class EmbeddedPostgres(OwnServer):
     """A server of our own, as a context manager.
 
     `workdir`: the folder in which the private folder is made. `settings`: server settings in effect
     from the start; `initdb`: further options of initdb. `guardian`: one to share; its own otherwise.
     `keep`: stop at the end, but leave the folder for a look.
     """
+
+    signals = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0))
 
     def __init__(
         self,
@@ -88,6 +71,7 @@ class EmbeddedPostgres:
         initdb: Sequence[str] = (),
         keep: bool = False,
     ) -> None:
+        super().__init__(guardian)
         self._initdb = tuple(initdb)
         self.keep = keep
         self.port = 0
@@ -95,15 +79,7 @@ class EmbeddedPostgres:
         self._settings = {**LABORATORY_SETTINGS, **(settings or {})}
         self._binaries = binaries
         self._workdir = workdir
-        self._own_guardian = guardian is None
-        self._guardian = guardian or Guardian()
-        self._undo: int | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._account: Account | None = None
         self._has_password = False
-        self._log_start = 0
-        self.folder = Path()
-        self.socket_dir = Path()
 
     @property
     def binaries(self) -> Binaries:
@@ -113,24 +89,14 @@ class EmbeddedPostgres:
         return self._binaries
 
     @property
-    def data_dir(self) -> Path:
-        """The data folder."""
-        return self.folder / "data"
+    def source(self) -> str:
+        """Where the server's programs came from."""
+        return self.binaries.source
 
     @property
-    def log_file(self) -> Path:
-        """The server's log, initdb's output first."""
-        return self.folder / "server.log"
-
-    @property
-    def running(self) -> bool:
-        """Whether the server's first process lives."""
-        return self._process is not None and self._process.poll() is None
-
-    @property
-    def pid(self) -> int | None:
-        """The number of the server's first process while it runs."""
-        return self._process.pid if self._process and self.running else None
+    def socket_dir(self) -> Path:
+        """The folder of its socket, in its own folder where the path is short enough."""
+        return socket_folder(self.folder) if self.folder != Path() else Path()
 
     def conninfo(self) -> dict[str, str]:
         """libpq's parameters over the private socket (no password is asked there)."""
@@ -145,32 +111,6 @@ class EmbeddedPostgres:
         """libpq's parameters over 127.0.0.1, with the password."""
         return {**self.conninfo(), "host": "127.0.0.1", "password": self.password}
 
-    def facts(self) -> dict[str, str | bool]:
-        """Where the server came from and on what it stores."""
-        found = file_system(self.data_dir)
-        return {
-            "engine_source": self.binaries.source,
-            "engine_user": self._account.name if self._account else "",
-            "data_folder": str(self.data_dir),
-            "data_in_memory": bool(found and found.in_memory),
-        }
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def start(self) -> None:
         """Make the data folder if there is none yet, and start the server.
 
@@ -182,7 +122,8 @@ class EmbeddedPostgres:
             self._create()
         for attempt in range(3):
             try:
-                self._launch()
+                configuration = f"config_file={self.folder / 'postgresql.conf'}"
+                self._launch([self.binaries.program("postgres"), "-D", self.data_dir, "-c", configuration], self._ready)
                 break
             except TargetError as error:
                 taken = "could not create any TCP/IP sockets" in str(error)
@@ -192,21 +133,6 @@ class EmbeddedPostgres:
         if not self._has_password:
             self._set_password()
             self._has_password = True
-
-    def stop(self) -> None:
-        """Stop the server: fast, then at once. Stopping a stopped server is no error."""
-        process = self._process
-        if process is None:
-            return
-        for number, patience_s in ((signal.SIGINT, 30), (signal.SIGQUIT, 10)):
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                if process.poll() is None:
-                    process.send_signal(number)
-                    process.wait(patience_s)
-        if process.poll() is None or process.returncode != 0:
-            stop_server(self.data_dir, fast_s=0, immediate_s=2)
-        process.wait()
-        self._process = None
 
     def restart(self) -> None:
         """Stop and start; settings that need it take effect.
@@ -241,57 +167,19 @@ class EmbeddedPostgres:
             os.fchown(file.fileno(), account.uid, account.gid)
         aside.replace(self.data_dir / "postgresql.auto.conf")
 
-    def log_tail(self) -> str:
-        """The last lines that the server logged since its start, indented, each on a line."""
-        log = self.log_file.read_bytes()[self._log_start :] if self.log_file.exists() else b""
-        lines = log.decode(errors="replace").splitlines()[-8:]
-        return "".join(f"\n    {line}" for line in lines) or " (none)"
-
-    def close(self) -> None:
-        """Stop and remove everything (the folder stays with `keep`)."""
-        try:
-            self.stop()
-            if any(server_processes(self.data_dir)):  # an initdb that was interrupted
-                stop_server(self.data_dir, fast_s=0, immediate_s=2)
-            if not self.keep:
-                for folder in {self.folder, self.socket_dir} - {Path()}:
-                    shutil.rmtree(folder, ignore_errors=True)
-        finally:
-            if self._undo is not None:
-                self._guardian.discard(self._undo)
-                self._undo = None
-            if self._own_guardian:
-                self._guardian.close()
-
     def _create(self) -> None:
         account = engine_account()
         self._binaries = within_reach(account, self._binaries or find_binaries())
-        base = base_folder(account, self._workdir)
-        self.folder = base / f"dbdyno-{secrets.token_hex(6)}"
-        self.socket_dir = socket_folder(self.folder)
-        self._undo = self._guardian.push(
-            ServerUndo(
-                "embedded server",
-                str(self.data_dir),
-                tuple(sorted({str(self.folder), str(self.socket_dir)})),
-                self.keep,
-            )
-        )
-        try:
-            self.folder.mkdir(mode=0o700)
+
+        def fill() -> None:
             if account.other:
                 os.chown(self.folder, -1, account.gid)
                 self.folder.chmod(0o710)
             for folder in (self.data_dir, self.socket_dir):
                 folder.mkdir(mode=0o700)
                 os.chown(folder, account.uid, account.gid)
-        except OSError as error:
-            raise TargetError(
-                f"cannot make a folder for the embedded server: {error}",
-                where=str(base),
-                next_step="name another folder with TMPDIR",
-            ) from error
-        self._account = account
+
+        self._make_folder(account, self._workdir, fill)
         self._init_data(account)
 
     def _init_data(self, account: Account) -> None:
@@ -319,43 +207,15 @@ class EmbeddedPostgres:
             lines.append(configuration_line(name, as_text(value)))
         self._write("postgresql.conf", "".join(lines))
 
-    def _launch(self) -> None:
-        account = self._account
-        assert account is not None
-        with self.log_file.open("ab") as log:
-            self._log_start = log.tell()
-            self._process = subprocess.Popen(
-                [
-                    self.binaries.program("postgres"),
-                    *("-D", self.data_dir),
-                    *("-c", f"config_file={self.folder / 'postgresql.conf'}"),
-                ],
-                cwd=self.folder,
-                env=bare_environment(self.folder),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                umask=0o077,
-                start_new_session=True,
-                user=account.uid if account.other else None,
-                group=account.gid if account.other else None,
-                extra_groups=[] if account.other else None,
-            )
-        deadline = time.monotonic() + START_S
-        while not self._ready(self._process.pid):
-            if self._process.poll() is not None:
-                self._process = None
-                raise self._failure("the embedded server did not start")
-            if time.monotonic() > deadline:
-                raise self._failure(f"the embedded server was not ready after {START_S:.0f} s")
-            time.sleep(0.01)
+    def _folders(self) -> set[Path]:
+        return {self.folder, self.socket_dir} - {Path()}
 
-    def _ready(self, pid: int) -> bool:
+    def _ready(self) -> bool:
         try:
             lines = (self.data_dir / "postmaster.pid").read_text().splitlines()
         except OSError:
             return False
-        return len(lines) > 7 and lines[0] == str(pid) and lines[7].strip() == "ready"
+        return len(lines) > 7 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
 
     def _set_password(self) -> None:
         import psycopg

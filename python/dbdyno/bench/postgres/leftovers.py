@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from dbdyno.bench.postgres import owed
-from dbdyno.bench.postgres.owed import Kept, Owed
+from dbdyno.bench.engine import owed
+from dbdyno.bench.engine.owed import Kept, Owed
 from dbdyno.bench.postgres.setting_values import SettingFact, in_unit, same_value
 from dbdyno.bench.postgres.settings import read_facts
 from dbdyno.errors import TargetError

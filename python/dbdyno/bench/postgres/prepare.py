@@ -6,17 +6,23 @@ nothing.
 from __future__ import annotations
 
 import contextlib
-import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbdyno.bench.protocol import Ready
-from dbdyno.errors import PlanError, TargetError
-from dbdyno.study.plan.network import line
+from dbdyno.bench.engine.prepare import (
+    EngineArm,
+    EngineReady,
+    check_room,
+    check_scripts,
+    choose_switch,
+    drawn_seed,
+    load_arm,
+)
+from dbdyno.errors import TargetError
 from dbdyno.study.plan.plan import Arm, Plan
-from dbdyno.study.plan.schedule import Timing, blocks, timing
+from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
@@ -30,24 +36,19 @@ EMBEDDED_SESSIONS = 180
 
 
 @dataclass(frozen=True)
-class ReadyArm:
+class ReadyArm(EngineArm):
     """An arm on its target, with how each of its settings takes effect."""
 
-    arm: Arm
     target: Postgres
     changes: list[SettingChange]
     protocol: str = "prepared"
 
-    def server_changes(self) -> list[SettingChange]:
-        """Changes that the whole server sees."""
-        return [change for change in self.changes if change.how in ("reload", "restart")]
-
 
 @dataclass(frozen=True)
-class Prepared(Ready):
+class Prepared(EngineReady):
     """A plan ready to be run on its engines."""
 
-    arms: list[ReadyArm] = field(default_factory=list)
+    arms: Sequence[ReadyArm] = field(default_factory=list)
 
     def load_spec(self) -> LoadSpec:
         """The specification for the load generator. Holds passwords: keep it in memory."""
@@ -121,11 +122,10 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
     arms, notes = _past_poolers(arms)
     switch, reason = choose_switch(plan, arms)
     how = timing(plan.schedule, switch)
-    if seed is None:
-        seed = plan.schedule.seed if plan.schedule.seed is not None else secrets.randbits(31)
+    seed = drawn_seed(plan, seed)
     for ready in arms:
         check_workload(plan, ready)
-    check_room(plan, arms, how)
+    check_room(plan, arms, how, _free)
     prepared = Prepared(plan, seed, how, blocks(plan, how, seed), reason, notes, arms)
     # Refuses what it could not run, and what the server or its certificate would refuse to the load.
     _core.Load(prepared.load_spec()).try_connect()
@@ -140,49 +140,6 @@ def _past_poolers(arms: list[ReadyArm]) -> tuple[list[ReadyArm], tuple[str, ...]
     if all(keeps_prepared(target) for target in behind.values()):
         return arms, ()
     return [replace(ready, protocol="extended") if ready.protocol == "prepared" else ready for ready in arms], (REASON,)
-
-
-def choose_switch(plan: Plan, arms: list[ReadyArm]) -> tuple[str, str]:
-    """The way of switching ('slices', 'turns', 'reload' or 'restart') and the reason in words."""
-    switch, reason = _cheapest_switch(plan, arms)
-    if plan.schedule.switch == "slices" and switch != "slices":
-        raise PlanError(
-            f"the arms cannot alternate in slices: {reason}",
-            where="schedule.switch",
-            next_step='leave switch out, or write switch = "turns"',
-        )
-    return switch, reason
-
-
-def _cheapest_switch(plan: Plan, arms: list[ReadyArm]) -> tuple[str, str]:
-    changes = [change for ready in arms for change in ready.server_changes()]
-    for how in ("restart", "reload"):
-        names = sorted({change.name for change in changes if change.how == how})
-        if names:
-            return how, f"{', '.join(names)} needs a {how}"
-    if any(ready.arm.cold for ready in arms):
-        return "turns", "an arm begins its turns cold"
-    if any(ready.arm.before_sql or ready.arm.after_sql for ready in arms):
-        return "turns", "an arm has SQL to run before or after its turns"
-    if plan.schedule.turn_transactions is not None:
-        return "turns", "turns are counted in transactions"
-    if plan.schedule.switch == "turns" or len(arms) == 1:
-        return "turns", "there is one arm" if len(arms) == 1 else "the plan says so"
-    return "slices", "the arms differ by scripts, session settings, sessions, rate, network or DSN only"
-
-
-def check_scripts(plan: Plan) -> None:
-    """Compiles every script; raises `PlanError` with line and column."""
-    from dbdyno._core import check_script
-
-    for arm in plan.arms:
-        for script in plan.scripts_of(arm):
-            if check_script(script.name, script.text) == 0:
-                raise PlanError(
-                    "holds no SQL command",
-                    where=f"script {script.name}",
-                    next_step="end each SQL command with ;",
-                )
 
 
 def check_workload(plan: Plan, ready: ReadyArm) -> None:
@@ -201,28 +158,15 @@ def check_workload(plan: Plan, ready: ReadyArm) -> None:
         make_readable(ready.target, where)
 
 
-def check_room(plan: Plan, arms: list[ReadyArm], how: Timing) -> None:
-    """Whether each server has room for the sessions that are open at once."""
-    need: dict[str, int] = {}
-    for ready in arms:
-        name = ready.target.safe_dsn
-        own = plan.sessions_of(ready.arm)
-        need[name] = need.get(name, 0) + own if how.in_slices else max(need.get(name, 0), own)
-    for ready in arms:
-        sessions = need[ready.target.safe_dsn]
-        with contextlib.closing(ready.target.connect()) as conn:
-            row = conn.execute(
-                "select current_setting('max_connections')::int"
-                " - current_setting('superuser_reserved_connections')::int"
-                " - (select count(*) from pg_stat_activity where backend_type = 'client backend')"
-            ).fetchone()
-        free = int(row[0]) if row else sessions
-        if sessions + 2 > free:
-            raise TargetError(
-                f"{sessions} sessions are wanted, {max(free - 2, 0)} are free",
-                where=ready.target.safe_dsn,
-                next_step='fewer sessions, switch = "turns", or a higher max_connections',
-            )
+def _free(target: Postgres) -> int | None:
+    """How many more sessions the server takes."""
+    with contextlib.closing(target.connect()) as conn:
+        row = conn.execute(
+            "select current_setting('max_connections')::int"
+            " - current_setting('superuser_reserved_connections')::int"
+            " - (select count(*) from pg_stat_activity where backend_type = 'client backend')"
+        ).fetchone()
+    return int(row[0]) if row else None
 
 
 def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
@@ -266,21 +210,5 @@ def _arm_spec(plan: Plan, ready: ReadyArm) -> LoadArm:
     connection["application_name"] = application_names([a.name for a in plan.arms])[arm.name]
     options = [connection.get("options"), connection_options(ready.changes)]
     connection["options"] = " ".join(option for option in options if option) or None
-    work = plan.workload
-    timeout = plan.statement_timeout_ns
-    return {
-        "name": arm.name,
-        "connection": connection,
-        "session_sql": session_sql(ready.changes),
-        "scripts": [{"name": s.name, "text": s.text, "weight": s.weight} for s in plan.scripts_of(arm)],
-        "sessions": plan.sessions_of(arm),
-        "rate_per_s": plan.rate_of(arm),
-        "latency_limit_ns": work.latency_limit_ns,
-        "max_tries": work.max_tries,
-        "variables": {"scale": str(work.scale), **work.variables, **arm.variables},
-        "statement_timeout_ms": max(1, timeout // 10**6) if timeout else None,
-        "protocol": ready.protocol,
-        "pooled": ready.target.pooled,
-        "expected_errors": work.expected_errors,
-        "network": line(plan.network_of(arm)),
-    }
+    own = session_sql(ready.changes)
+    return load_arm(plan, arm, connection, own, ready.protocol, pooled=ready.target.pooled)

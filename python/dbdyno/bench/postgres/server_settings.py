@@ -14,18 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.bench.engine.turns import BROKE_OFF, OtherValueError
 from dbdyno.bench.postgres.prepare import Prepared
-from dbdyno.bench.recorder import AgainError
-from dbdyno.errors import PlanError, TargetError
+from dbdyno.errors import TargetError
 from dbdyno.evidence.run import Run
 
 if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
     from dbdyno.bench.postgres.server import Postgres
-
-
-class OtherValueError(AgainError):
-    """A turn ran under another value than its arm's: it does not count."""
 
 
 def _altered(ready: Prepared) -> dict[str, tuple[Postgres, dict[str, str]]]:
@@ -56,24 +52,9 @@ def refuse_left_settings(ready: Prepared, folder: Path) -> None:
         refuse_leftovers(target, folder)
 
 
-def refuse_other_befores(run: Run, ready: Prepared) -> None:
-    """Raises `PlanError` where a setting is no longer what a run found when it began: the blocks
-    before and after would not be comparable."""
-    for known, now in zip(run.manifest["arms"], ready.arms, strict=True):
-        for change in now.server_changes():
-            was = known["was"].get(change.name, change.before)
-            if was != change.before and not now.target.owned:
-                raise PlanError(
-                    f"{change.name} was {was} when the run began and is {change.before} now: its blocks before"
-                    " and after would not be comparable",
-                    where=run.id,
-                    next_step=f"set it to {was} again, or begin a new run",
-                )
-
-
 def settings_owed(ready: Prepared, run: Run) -> dict[str, Any]:
     """What the manifest says of the settings that the run alters: enough to put them back."""
-    from dbdyno.bench.postgres import owed
+    from dbdyno.bench.engine import owed
     from dbdyno.bench.postgres.alter import read_entries
     from dbdyno.bench.postgres.leftovers import MANIFEST_KEY, PUT_BACK_KEY
     from dbdyno.bench.postgres.settings import read_facts
@@ -137,7 +118,4 @@ def server_errors() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise TargetError(
-            f"the server broke off: {said}",
-            next_step="look at the server's log; `dbdyno run --resume last` goes on with a run that has whole blocks",
-        ) from error
+        raise TargetError(f"the server broke off: {said}", next_step=BROKE_OFF) from error

@@ -3,45 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Protocol
 
-from dbdyno.bench.protocol import Ready
+from dbdyno.bench.engine.prepare import EngineArm, EngineReady
 from dbdyno.study.plan.network import words
-from dbdyno.study.plan.plan import Arm, Plan
-
-
-class Change(Protocol):
-    """A setting of an arm: its value, the one before, and how it takes effect."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def value(self) -> str: ...
-    @property
-    def before(self) -> str: ...
-    @property
-    def how(self) -> str: ...
-
-
-class Target(Protocol):
-    """A server."""
-
-    @property
-    def safe_dsn(self) -> str: ...
-
-
-class ReadyArm(Protocol):
-    """An arm on its server."""
-
-    @property
-    def arm(self) -> Arm: ...
-    @property
-    def target(self) -> Target: ...
-    @property
-    def changes(self) -> Sequence[Change]: ...
-
+from dbdyno.study.plan.plan import Plan
 
 RESOLUTION = {
     "slices": "differences of 1 % or less are often within reach in slices",
@@ -52,8 +19,7 @@ RESOLUTION = {
 
 
 def describe_prepared(
-    ready: Ready,
-    arms: Sequence[ReadyArm],
+    ready: EngineReady,
     restart: str = "ALTER SYSTEM and restart",
     clients: Mapping[int, str] = MappingProxyType({}),
 ) -> str:
@@ -61,7 +27,7 @@ def describe_prepared(
     load of an arm instead of dbdyno, by the arm's number."""
     plan, how = ready.plan, ready.timing
     lines = [f"{plan.title}", plan.question, ""]
-    for number, arm in enumerate(arms):
+    for number, arm in enumerate(ready.arms):
         lines += _arm(plan, arm, number, restart, clients.get(number))
     lines += ["", f"switch: {_switch(ready)}"]
     lines += [line for note in ready.notes for line in _wrap(f"note: {note}")]
@@ -84,7 +50,7 @@ def describe_prepared(
     return "\n".join(lines) + "\n"
 
 
-def _arm(plan: Plan, ready: ReadyArm, number: int, restart: str, client: str | None) -> list[str]:
+def _arm(plan: Plan, ready: EngineArm, number: int, restart: str, client: str | None) -> list[str]:
     arm = ready.arm
     rate = plan.rate_of(arm)
     loop = f"open loop, {rate:g}/s" if rate else "closed loop"
@@ -109,7 +75,7 @@ def _arm(plan: Plan, ready: ReadyArm, number: int, restart: str, client: str | N
     return lines
 
 
-def _switch(ready: Ready) -> str:
+def _switch(ready: EngineReady) -> str:
     how = ready.timing
     if how.in_slices:
         return f"slices of {how.slice_ns / 1e6:g} ms in randomised ABBA order: {ready.reason}"

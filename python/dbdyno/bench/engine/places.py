@@ -7,7 +7,7 @@ import socket
 import tempfile
 from pathlib import Path
 
-from dbdyno.bench.postgres.account import Account, can_enter
+from dbdyno.bench.engine.account import Account, can_enter
 from dbdyno.errors import TargetError
 
 SOCKET_PATH_MAX_BYTES = 107

@@ -1,0 +1,25 @@
+//! All tests of the crate that use it from outside, as one program: each would link the whole crate again.
+
+mod accepted;
+mod buffers;
+mod calibrate;
+mod cell_common;
+mod cell_identities;
+mod cells;
+mod common;
+mod databases;
+mod disks;
+mod flash;
+mod flash_cache;
+mod iorm;
+mod kernel;
+mod machines;
+mod parameters;
+mod queues;
+mod redo;
+mod rig;
+mod run_swarm;
+mod runs;
+mod samplers;
+mod sessions;
+mod swarm;

@@ -1,0 +1,176 @@
+"""What is seen beside the load: sampled waits, counters at the borders of stretches, canaries.
+
+It gathers columns in memory for one block and writes them as parts when the block ends. Watching never fails a run:
+what cannot be read is missing, and said once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+
+from dbdyno.errors import Error
+
+if TYPE_CHECKING:
+    from dbdyno.bench.canary import Canaries
+    from dbdyno.bench.metrics import Metric
+    from dbdyno.study.plan.plan import Watch
+
+
+class Watcher(Protocol):
+    """A sampler of the load's sessions, in a thread of its own."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def mark(self, arm: str | None, block: int) -> None: ...
+    def take(self) -> dict[str, list[Any]]: ...
+
+
+class Connection(Protocol):
+    """What counters are read over."""
+
+    def close(self) -> None: ...
+
+
+Target = TypeVar("Target")
+Link = TypeVar("Link", bound=Connection)
+
+
+class Observer(ABC, Generic[Target, Link]):
+    """Watches all targets of a run; entered while blocks run."""
+
+    failures: tuple[type[Exception], ...] = (Error, OSError)
+    """What reading may raise: then it is missing, and the connection is made anew."""
+
+    def __init__(self, watch: Watch, targets: Mapping[str, Target]) -> None:
+        self.watch_plan = watch
+        self.targets = targets
+        self.watchers: list[Watcher] = []
+        self.metrics: list[tuple[str, int, Metric]] = []
+        self.watching = True
+        self._connections: dict[str, Link] = {}
+
+    @abstractmethod
+    def _watcher(self, target: Target, period_ns: int) -> Watcher | None:
+        """A sampler of this server's sessions; None where they cannot be seen."""
+
+    @abstractmethod
+    def _open(self, target: Target) -> Link:
+        """A connection for counters."""
+
+    @abstractmethod
+    def _counters(self, connection: Link) -> list[Metric]:
+        """The server's counters now."""
+
+    @abstractmethod
+    def _canaries(self, target: Target, connection: Link) -> Canaries:
+        """The three canaries now."""
+
+    @abstractmethod
+    def _classes(self, waits: Mapping[str, list[Any]]) -> Iterable[str]:
+        """The class of each wait that was sampled."""
+
+    def __enter__(self) -> Self:
+        if (hertz := self.watch_plan.activity_hz) > 0:
+            for target in self.targets.values():
+                if (watcher := self._watcher(target, round(1e9 / hertz))) is not None:
+                    watcher.start()
+                    self.watchers.append(watcher)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for watcher in self.watchers:
+            watcher.stop()
+        self.drop_connections()
+
+    def watch(self, on: bool) -> None:
+        """Stops or resumes all watching, to measure what it costs."""
+        self.watching = on
+        for watcher in self.watchers:
+            if on:
+                watcher.resume()
+            else:
+                watcher.pause()
+
+    @contextlib.contextmanager
+    def stretch(self, block: int, arm: str) -> Iterator[None]:
+        """A stretch of load: counters before and after; samples are this block's and arm's. `arm` is empty where arms
+        alternate inside the stretch."""
+        for watcher in self.watchers:
+            watcher.mark(arm or None, block)
+        self._count(block, arm)
+        try:
+            yield
+        finally:
+            self._count(block, arm)
+
+    def canaries(self) -> dict[str, float]:
+        """The three canaries now: CPU loop, fsync, round trip, in ns; empty when not to be had."""
+        target = next(iter(self.targets.values()))
+        try:
+            found = self._canaries(target, self._connection(target))
+        except self.failures:
+            self.drop_connections()
+            return {}
+        values = {"cpu_ns": found.cpu_ns, "fsync_ns": found.fsync_ns, "round_trip_ns": found.round_trip_ns}
+        return {name: float(value) for name, value in values.items() if value is not None}
+
+    def write(self, folder: Path, name: str) -> None:
+        """Writes this block's waits and metrics as parts and begins afresh."""
+        from dbdyno import _core
+        from dbdyno.bench.metrics import columns_of
+
+        waits: dict[str, list[Any]] = {}
+        for watcher in self.watchers:
+            for column, values in watcher.take().items():
+                waits.setdefault(column, []).extend(values)
+        if waits and waits["arm"]:
+            waits["class"] = list(self._classes(waits))
+            _core.write_waits(folder / "waits", name, waits)
+        if self.metrics:
+            _core.write_metrics(folder / "metrics", name, columns_of(self.metrics))
+        self.metrics = []
+
+    def forget(self) -> None:
+        """Drops what was seen of a block that does not count."""
+        for watcher in self.watchers:
+            watcher.take()
+        self.metrics = []
+
+    def drop_connections(self) -> None:
+        """Closes the connections that counters are read over."""
+        for connection in self._connections.values():
+            with contextlib.suppress(Exception):
+                connection.close()
+        self._connections = {}
+
+    def _count(self, block: int, arm: str) -> None:
+        from dbdyno.bench.metrics import host_counters
+
+        if not (self.watch_plan.counters and self.watching):
+            return
+        found = host_counters(clock=time.time_ns)
+        for target in self.targets.values():
+            try:
+                found += self._counters(self._connection(target))
+            except self.failures:
+                self.drop_connections()
+        self.metrics += [(arm, block, metric) for metric in found]
+
+    def _connection(self, target: Target) -> Link:
+        name = next(name for name, known in self.targets.items() if known is target)
+        if name not in self._connections:
+            self._connections[name] = self._open(target)
+        return self._connections[name]

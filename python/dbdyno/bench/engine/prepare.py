@@ -1,0 +1,153 @@
+"""What preparing a plan has in common on all engines: the way of switching, room for sessions, the load's words."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dbdyno.bench.protocol import Ready
+from dbdyno.errors import PlanError, TargetError
+from dbdyno.study.plan.network import line
+
+if TYPE_CHECKING:
+    from dbdyno.core_types import LoadArm
+    from dbdyno.study.plan.plan import Arm, Plan
+    from dbdyno.study.plan.schedule import Timing
+
+WHOLE_SERVER = {
+    "restart": ("restart", "needs a restart"),
+    "reload": ("reload", "needs a reload"),
+    "global": ("turns", "is the whole server's"),
+}
+"""How a setting takes effect that no session has for itself, the slowest first: (how arms are switched then, why)."""
+
+
+class Change(Protocol):
+    """A setting of an arm: its value, the one before, and how it takes effect."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def value(self) -> str: ...
+    @property
+    def before(self) -> str: ...
+    @property
+    def how(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class EngineArm:
+    """An arm on its server, with how each of its settings takes effect."""
+
+    arm: Arm
+    target: Any
+    changes: Sequence[Change]
+
+    def server_changes(self) -> Sequence[Change]:
+        """Changes that the whole server sees."""
+        return [change for change in self.changes if change.how in WHOLE_SERVER]
+
+
+@dataclass(frozen=True)
+class EngineReady(Ready):
+    """A plan ready to be run on its servers."""
+
+    arms: Sequence[EngineArm] = field(default_factory=list)
+
+
+def drawn_seed(plan: Plan, seed: int | None) -> int:
+    """The seed given, else the plan's, else one by chance."""
+    if seed is not None:
+        return seed
+    return plan.schedule.seed if plan.schedule.seed is not None else secrets.randbits(31)
+
+
+def check_scripts(plan: Plan) -> None:
+    """Compiles every script; raises `PlanError` with line and column."""
+    from dbdyno._core import check_script
+
+    for arm in plan.arms:
+        for script in plan.scripts_of(arm):
+            if check_script(script.name, script.text) == 0:
+                raise PlanError(
+                    "holds no SQL command",
+                    where=f"script {script.name}",
+                    next_step="end each SQL command with ;",
+                )
+
+
+def choose_switch(plan: Plan, arms: Sequence[EngineArm]) -> tuple[str, str]:
+    """The way of switching ('slices', 'turns', 'reload' or 'restart') and the reason in words. Raises `PlanError` where
+    the plan wants slices and its arms cannot alternate so."""
+    switch, reason = _cheapest_switch(plan, arms)
+    if plan.schedule.switch == "slices" and switch != "slices":
+        raise PlanError(
+            f"the arms cannot alternate in slices: {reason}",
+            where="schedule.switch",
+            next_step='leave switch out, or write switch = "turns"',
+        )
+    return switch, reason
+
+
+def _cheapest_switch(plan: Plan, arms: Sequence[EngineArm]) -> tuple[str, str]:
+    changes = [change for ready in arms for change in ready.changes]
+    for how, (switch, why) in WHOLE_SERVER.items():
+        if names := sorted({change.name for change in changes if change.how == how}):
+            return switch, f"{', '.join(names)} {why}"
+    if any(ready.arm.cold for ready in arms):
+        return "turns", "an arm begins its turns cold"
+    if any(ready.arm.before_sql or ready.arm.after_sql for ready in arms):
+        return "turns", "an arm has SQL to run before or after its turns"
+    if plan.schedule.turn_transactions is not None:
+        return "turns", "turns are counted in transactions"
+    if plan.schedule.switch == "turns" or len(arms) == 1:
+        return "turns", "there is one arm" if len(arms) == 1 else "the plan says so"
+    return "slices", "the arms differ by scripts, session settings, sessions, rate, network or DSN only"
+
+
+def check_room(plan: Plan, arms: Sequence[EngineArm], how: Timing, free: Callable[[Any], int | None]) -> None:
+    """Whether each server has room for the sessions that are open at once; `free` asks it (None: not known). Raises
+    `TargetError`."""
+    need: dict[str, int] = {}
+    for ready in arms:
+        name, own = ready.target.safe_dsn, plan.sessions_of(ready.arm)
+        need[name] = need.get(name, 0) + own if how.in_slices else max(need.get(name, 0), own)
+    for name, target in {ready.target.safe_dsn: ready.target for ready in arms}.items():
+        room = free(target)
+        if room is not None and need[name] + 2 > room:
+            raise TargetError(
+                f"{need[name]} sessions are wanted, {max(room - 2, 0)} are free",
+                where=name,
+                next_step='fewer sessions, switch = "turns", or a higher max_connections',
+            )
+
+
+def load_arm(
+    plan: Plan,
+    arm: Arm,
+    connection: Mapping[str, Any],
+    session_sql: Sequence[str],
+    protocol: str,
+    *,
+    pooled: bool = False,
+) -> LoadArm:
+    """An arm in the load generator's words. Holds passwords: keep it in memory."""
+    work, timeout = plan.workload, plan.statement_timeout_ns
+    return {
+        "name": arm.name,
+        "connection": dict(connection),
+        "session_sql": list(session_sql),
+        "scripts": [{"name": s.name, "text": s.text, "weight": s.weight} for s in plan.scripts_of(arm)],
+        "sessions": plan.sessions_of(arm),
+        "rate_per_s": plan.rate_of(arm),
+        "latency_limit_ns": work.latency_limit_ns,
+        "max_tries": work.max_tries,
+        "variables": {"scale": str(work.scale), **work.variables, **arm.variables},
+        "statement_timeout_ms": max(1, timeout // 10**6) if timeout else None,
+        "protocol": protocol,
+        "pooled": pooled,
+        "expected_errors": work.expected_errors,
+        "network": line(plan.network_of(arm)),
+    }
