@@ -155,7 +155,7 @@ def test_a_table_that_doubled(planted: Planted):
 def test_bloat(planted: Planted):
     lab = planted.lab
     load = asks(lab, "select count(*) from orders where amount % 7 = 3", 10)
-    found = planted.first_causes(load, planted.plant(*["update orders set cust = cust + 1"] * 4))
+    found = planted.first_causes(load, planted.plant(*["update orders set cust = cust + 1"] * 12))
     assert found == ["table orders is bloated"] * 2
 
 
@@ -227,7 +227,7 @@ def test_autovacuum_that_was_turned_off(planted: Planted):
     lab.run("alter system set autovacuum_naptime = '1h'", "alter system set autovacuum = on", "select pg_reload_conf()")
     off = ("alter system set autovacuum = off", "select pg_reload_conf()")
     try:
-        found = planted.first_causes(load, planted.plant(*off, *[update] * 4))
+        found = planted.first_causes(load, planted.plant(*off, *[update] * 12))
     finally:
         lab.run("alter system reset all", "select pg_reload_conf()")
     assert found == ["autovacuum was turned off, and orders is bloated"] * 2

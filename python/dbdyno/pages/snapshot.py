@@ -30,12 +30,15 @@ _KINDS = {
 def page(model: Analysis) -> Page:
     """Head, what to know, figures, a section for each of the model's."""
     drawn = common.figures(model, "snapshot_series", "cells_changes")
+    made = [section(one, at) for at, one in enumerate(reading.entries(model, "sections"))]
+    opening = 1 if made and made[0].name == "s-happened" else 0
     return Page(
         _head(model),
         (
+            *made[:opening],
             common.warnings(model, "To know", "warnings", where="page"),
             Section("figures", "Figures", figures=drawn, where="page"),
-            *(section(one, at) for at, one in enumerate(reading.entries(model, "sections"))),
+            *made[opening:],
             common.warnings(model, "To know", "warnings", where="text"),
         ),
         capitals=True,

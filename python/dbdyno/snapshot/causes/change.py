@@ -157,7 +157,7 @@ def _rates(row: dict[str, Any], seconds: float) -> dict[str, float]:
 
 
 def times(old: float, new: float) -> str:
-    """`162 us → 5.43 ms`, from milliseconds."""
+    """`162 µs → 5.43 ms`, from milliseconds."""
     return f"{_span(old)} → {_span(new)}"
 
 
@@ -169,7 +169,7 @@ def rate(old: float, new: float) -> str:
 def _span(ms: float) -> str:
     if ms <= 0:
         return "0"
-    for limit, factor, unit in ((1, 1e3, "us"), (1000, 1, "ms")):
+    for limit, factor, unit in ((1, 1e3, "µs"), (1000, 1, "ms")):
         if ms < limit:
             return f"{ms * factor:.3g} {unit}"
     return f"{ms / 1000:.3g} s"

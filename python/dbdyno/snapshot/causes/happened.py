@@ -112,6 +112,6 @@ def _change_point(rates: list[float]) -> int:
 
     def weight(at: int) -> float:
         old, new = sum(logs[:at]) / at, sum(logs[at:]) / (len(logs) - at)
-        return abs(new - old) * (at * (len(logs) - at)) ** 0.5
+        return abs(new - old) * math.sqrt(at * (len(logs) - at))
 
     return max(range(2, len(logs) - 1), key=weight)
