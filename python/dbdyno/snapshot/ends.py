@@ -14,7 +14,7 @@ from dbdyno.snapshot import clock
 from dbdyno.snapshot.difference import Sides, literal, quoted, union_columns
 from dbdyno.snapshot.engines import engine
 from dbdyno.snapshot.store import Snapshot
-from dbdyno.snapshot.view import OK, Verdict
+from dbdyno.snapshot.view import OK, WORDS, Verdict
 
 if TYPE_CHECKING:
     import duckdb
@@ -162,3 +162,15 @@ def _check(first: Snapshot, last: Snapshot) -> None:
             " the server's clock was set back, so that the time between them is not known",
             next_step="report the time before and after the step: `dbdyno snap list` shows it",
         )
+
+
+def scope_rows(ends: Ends, part: int) -> list[tuple[int, str, str | None, str, str]]:
+    """The verdicts of two ends as rows: one per view and instance of its scope, the gravest."""
+    worst: dict[tuple[str, str | None], Verdict] = {}
+    for view, record in ends.after.views.items():
+        for (scope, value), verdict in ends.verdicts.items():
+            known = worst.get((view, value), OK)
+            here = scope in (record.get("scope"), f"view:{view}")
+            if here and WORDS.index(verdict.word) > WORDS.index(known.word):
+                worst[view, value] = verdict
+    return [(part, view, value, one.word, one.why) for (view, value), one in worst.items()]

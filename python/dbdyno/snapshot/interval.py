@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Self
 from dbdyno.errors import EvidenceError, SnapshotError
 from dbdyno.snapshot import clock
 from dbdyno.snapshot.difference import difference_sql, literal, quoted, union_columns
-from dbdyno.snapshot.ends import Ends
+from dbdyno.snapshot.ends import Ends, scope_rows
 from dbdyno.snapshot.store import Snapshot, Store
-from dbdyno.snapshot.view import OK, WORDS, Column, Verdict
+from dbdyno.snapshot.view import Column
 
 if TYPE_CHECKING:
     import duckdb
@@ -84,7 +84,7 @@ class Interval(Ends):
         if self._sums is None:
             from dbdyno.snapshot.sums.chain import Chain
 
-            self._sums = Chain(self.store, self.chain)
+            self._sums = Chain(self.store, self.chain, Interval)
         return self._sums
 
     def table(self, view: str) -> str:
@@ -169,15 +169,3 @@ class Interval(Ends):
         self._made["scope_verdicts"] = True
         if rows:
             self.connection.executemany("insert into scope_verdicts values (?, ?, ?, ?, ?)", rows)
-
-
-def scope_rows(ends: Ends, part: int) -> list[tuple[int, str, str | None, str, str]]:
-    """The verdicts of two ends as rows: one per view and instance of its scope, the gravest."""
-    worst: dict[tuple[str, str | None], Verdict] = {}
-    for view, record in ends.after.views.items():
-        for (scope, value), verdict in ends.verdicts.items():
-            known = worst.get((view, value), OK)
-            here = scope in (record.get("scope"), f"view:{view}")
-            if here and WORDS.index(verdict.word) > WORDS.index(known.word):
-                worst[view, value] = verdict
-    return [(part, view, value, one.word, one.why) for (view, value), one in worst.items()]

@@ -46,7 +46,7 @@ def series(store: Store, chain: list[Snapshot]) -> Series:
         with Interval(store, chain[0], chain[1], chain) as part:
             _add(found, part.engine.metrics(part), part.seconds, chain[0].at_ns + round(part.seconds * 1e9))
         return found
-    with_sums = Chain(store, chain)
+    with_sums = Chain(store, chain, Interval)
     try:
         at_ns = chain[0].at_ns
         for chunk in with_sums.chunks:

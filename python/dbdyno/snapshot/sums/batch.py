@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import SnapshotError
 from dbdyno.snapshot.difference import SUBTRACTED, Sides, difference_sql, literal, quoted
-from dbdyno.snapshot.ends import Ends, many
-from dbdyno.snapshot.interval import scope_rows
+from dbdyno.snapshot.ends import Ends, many, scope_rows
 from dbdyno.snapshot.store import Snapshot
 from dbdyno.snapshot.view import Column, Verdict
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import groupby
@@ -26,9 +26,10 @@ LOSSES = ("reset", "crash", "failover", "restart", "partial")
 
 
 class Chain:
-    """The sub-intervals between the first and the last of `chain`, which has two at least."""
+    """The sub-intervals between the first and the last of `chain`, which has two at least; `alone` as in `Chunk`."""
 
-    def __init__(self, store: Store, chain: list[Snapshot]) -> None:
+    def __init__(self, store: Store, chain: list[Snapshot], alone: Callable[..., Any]) -> None:
+        self._alone = alone
         self.store = store
         self.target = chain[0].target
         self.first, self.last = chain[0].number, chain[-1].number
@@ -53,7 +54,7 @@ class Chain:
             found[home] = found.get(home, 0) + 1
             if found[home] > 1:  # the clock went back: this hour came twice
                 home = self._folder / f"{name}-{found[home]}"
-            made.append(Chunk(home, [every[members[0] - 1], *(every[at] for at in members)]))
+            made.append(Chunk(home, [every[members[0] - 1], *(every[at] for at in members)], self._alone))
         return made
 
     def parts(self) -> Iterator[dict[str, Any]]:

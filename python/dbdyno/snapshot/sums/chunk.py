@@ -17,7 +17,7 @@ import contextlib
 import hashlib
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -40,9 +40,13 @@ TORN = "its file is torn or gone"
 
 
 class Chunk:
-    """The sub-intervals that end in one hour; `chain` begins with the snapshot before the first."""
+    """The sub-intervals that end in one hour; `chain` begins with the snapshot before the first.
 
-    def __init__(self, folder: Path, chain: Sequence[Light]) -> None:
+    `alone` makes the interval of two snapshots, for engines that are read pair by pair.
+    """
+
+    def __init__(self, folder: Path, chain: Sequence[Light], alone: Callable[..., Any]) -> None:
+        self._alone = alone
         self.chain = chain
         self.parts = [one.number for one in chain[1:]]
         ids = [one.digest for one in chain]
@@ -73,8 +77,9 @@ class Chunk:
         """Computes what is not kept yet."""
         self._earlier: tuple[Path, dict[str, Any]] | None = self._grown_from()
         done = len(self._earlier[1]["parts"]) if self._earlier else 0
-        kind = Batch if hasattr(engine(self.chain[0].engine), "part_metrics") else Pairwise
-        batch = kind([_opened(one) for one in self.chain[done:]])
+        new = [_opened(one) for one in self.chain[done:]]
+        at_once = hasattr(engine(self.chain[0].engine), "part_metrics")
+        batch = Batch(new) if at_once else Pairwise(new, self._alone)
         aside = self.home / f".{self.digest}.{os.getpid()}"
         try:
             make_inner_folder(self.home, exist_ok=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.difference import literal, quoted
 from dbdyno.snapshot.ends import Ends
-from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.sums.batch import Batch, counted
 
@@ -16,12 +15,17 @@ if TYPE_CHECKING:
 
 
 class Pairwise(Batch):
-    """A batch whose pairs have a schema of tables each."""
+    """A batch whose pairs have a schema of tables each. `make`: the interval of two snapshots."""
+
+    def __init__(self, chain: Sequence[Snapshot], make: Callable[..., Any]) -> None:
+        self._make = make
+        super().__init__(chain)
 
     def _pair(self, first: Snapshot, last: Snapshot, chain: Sequence[Snapshot], peeked: object) -> Ends:
         self.connection.execute(f"create schema {_schema(last.number)}")
         self._enter(last.number)
-        return Interval(Store(last.store), first, last, [first, last], connection=self.connection)
+        pair: Ends = self._make(Store(last.store), first, last, [first, last], connection=self.connection)
+        return pair
 
     def _enter(self, number: int) -> None:
         """What is made next is made for this pair."""
@@ -34,12 +38,11 @@ class Pairwise(Batch):
             queries = []
             for pair in self.having(view):
                 self._enter(pair.after.number)
-                assert isinstance(pair, Interval)
                 names = [quoted(c.name) for c in counted(pair.after.columns(view))]
                 still = " and ".join(f"coalesce({name}, 0) = 0" for name in names)
                 number = pair.after.number
                 queries.append(
-                    f"(select {number}::bigint as part, * from {_schema(number)}.{pair.table(view)}"
+                    f"(select {number}::bigint as part, * from {_schema(number)}.{_table(pair, view)}"
                     f" where not (verdict = 'ok' and life = 'kept' and {still}))"
                 )
             self.connection.execute("set schema = 'main'")
@@ -58,3 +61,8 @@ class Pairwise(Batch):
 
 def _schema(number: int) -> str:
     return f"part_{number}"
+
+
+def _table(pair: Any, view: str) -> str:
+    """The table of a pair, which is an interval of its own."""
+    return str(pair.table(view))
