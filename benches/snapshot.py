@@ -1,6 +1,7 @@
 """What snapshots cost: 10,000 tables, 100 MB of statement texts, sampling at 10 Hz.
 
     python benches/snapshot.py [--tables 10000] [--pairs 120] [--only objects,statements,sampling]
+    python benches/snapshot.py --only long --days 30
 
 The server is one of our own; client and server share the machine. Aims: a full snapshot of 10,000
 tables with an index each < 2 s and < 1 MB, its report < 1 s; 5,000 statements with 100 MB of texts
@@ -57,10 +58,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tables", type=int, default=10_000)
     parser.add_argument("--pairs", type=int, default=120)
-    parser.add_argument("--only", default="objects,statements,sampling")
+    parser.add_argument("--only", default="objects,statements,sampling", help="of objects,statements,sampling,long")
+    parser.add_argument("--days", type=float, default=1.0, help="of the synthetic stretch, a snapshot a minute")
     given = parser.parse_args()
     load = os.getloadavg()[0]
     print(f"load of the machine {load:.1f} on {os.cpu_count()} cores", flush=True)
+    if "long" in given.only:
+        long_stretch(given.days)
+    if not {"objects", "statements", "sampling"} & set(given.only.split(",")):
+        return
     with open_target(None, settings=SETTINGS) as target, tempfile.TemporaryDirectory() as folder:
         with target.connect() as conn:
             conn.execute("create extension pg_stat_statements")
@@ -71,6 +77,42 @@ def main() -> None:
             sampling(target, given.pairs)
         if "objects" in given.only:
             objects(target, store, given.tables)
+
+
+def long_stretch(days: float) -> None:
+    """A report and a comparison over a synthetic stretch: 100 tables, 200 statements, a snapshot a minute."""
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "snapshot"))
+    from made_store import MadeServer
+
+    with tempfile.TemporaryDirectory() as folder:
+        server = MadeServer(Path(folder) / "snaps")
+        dice = random.Random(7)
+        count = round(days * 1440)
+        started = time.perf_counter()
+        for at in range(count + 1):
+            for statement in range(200):
+                server.call(statement, dice.randrange(1, 100), dice.random() * 10)
+            for table in range(100):
+                server.touch(table, idx_scan=dice.randrange(100), n_tup_ins=dice.randrange(5))
+            server.write(at + 1)
+        print(f"{count} sub-intervals of 200 statements and 100 tables made in {time.perf_counter() - started:.0f} s")
+        half = count // 2 + 1
+        for label, arguments in (
+            ("report, first time", ["snap", "report", "1", str(count + 1)]),
+            ("report", ["snap", "report", "1", str(count + 1)]),
+            ("compare", ["compare", f"snap:1..{half}", f"snap:{half}..{count + 1}"]),
+        ):
+            _measured(label, [*arguments, "--store", str(server.store.folder)])
+
+
+def _measured(label: str, arguments: list[str]) -> None:
+    """Time, CPU and memory of a command as a process of its own."""
+    began = time.perf_counter()
+    child = subprocess.Popen([sys.executable, "-m", "dbdyno", *arguments], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    wall, cpu, memory = time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    print(f"  {label}: {wall:.2f} s, {cpu:.2f} s of CPU, {memory:.0f} MB (exit {child.returncode})", flush=True)
 
 
 def dsn(target: Postgres) -> str:

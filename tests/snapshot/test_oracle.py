@@ -270,7 +270,7 @@ def test_another_life_gives_no_number(store: Store, snap: Snap, changed: dict[st
     assert {(row["value"], row["verdict"]) for row in values} == {(None, word)}
 
 
-def test_a_statement_that_aged_out_condemns_what_is_new(store: Store, snap: Snap) -> None:
+def test_beside_a_statement_that_aged_out_a_new_one_has_at_least_what_it_holds(store: Store, snap: Snap) -> None:
     first = snap(state())
     recorded = state(100, grown=500)
     a1, b2 = recorded["sql"]
@@ -281,7 +281,7 @@ def test_a_statement_that_aged_out_condemns_what_is_new(store: Store, snap: Snap
     assert {row["sql_id"]: (row["verdict"], row["executions"]) for row in rows} == {
         "a1": ("ok", 500),
         "b2": ("evicted", None),
-        "c3": ("evicted", None),
+        "c3": ("evicted", 5),
     }
 
 

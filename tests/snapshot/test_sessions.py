@@ -320,8 +320,8 @@ def test_the_command_groups_and_filters(planted: Any) -> None:
     assert done.returncode == 0, done.stderr
     model = json.loads(done.stdout)
     assert {row["name"] for row in model["sections"][0]["tables"][0]["rows"]} == {"second", "third"}
-    text = dbdyno("snap", "sessions", *ends).stdout
-    assert "Root blockers" in text and "update held" in text
+    text = dbdyno("snap", "sessions", *ends, COLUMNS="180").stdout
+    assert "Root blockers" in text and "update held" in text, text
 
 
 def test_a_filter_that_is_none_is_refused_with_those_there_are(tmp_path: Path) -> None:

@@ -84,8 +84,12 @@ def made(tmp_path: Path) -> Made:
     return Made(tmp_path / "snaps", 20261121)
 
 
+def metrics(model) -> dict:
+    return next(one for one in model["sections"] if one["name"] == "metrics")
+
+
 def decisions(model) -> dict[str, str]:
-    return {row["name"]: row["decision"] for row in model["sections"][0]["tables"][0]["rows"]}
+    return {row["name"]: row["decision"] for row in metrics(model)["tables"][0]["rows"]}
 
 
 def judged(made: Made, a: str, b: str, **more):
@@ -96,7 +100,7 @@ def test_a_halved_rate_is_worse_and_its_ratio_is_found(made: Made):
     model = judged(made, made.grow(100, 20), made.grow(50, 20))
     assert decisions(model)["tps"] == "worse"
     assert decisions(model)["rows"] == "less"
-    (row,) = [r for r in model["sections"][0]["tables"][0]["rows"] if r["name"] == "tps"]
+    (row,) = [r for r in metrics(model)["tables"][0]["rows"] if r["name"] == "tps"]
     assert row["low"] < 0.5 < row["high"]
     assert row["ratio"] == pytest.approx(0.5, rel=0.1)
     assert row["chance"] == 0
@@ -115,7 +119,7 @@ def test_other_settings_are_not_comparable_unless_they_are_the_question(made: Ma
     model = judged(made, a, b)
     assert model["verdict"]["word"] == "not comparable"
     assert decisions(model)["tps"] == "not comparable"
-    (row,) = model["sections"][1]["tables"][0]["rows"]
+    (row,) = model["sections"][-1]["tables"][0]["rows"]
     assert (row["what"], row["first"], row["second"]) == ("work_mem", "4MB", "8MB")
     assert decisions(judged(made, a, b, decide=True))["tps"] == "better"
 
@@ -135,8 +139,8 @@ def test_a_reset_inside_a_period_is_a_missing_value_not_a_zero(made: Made):
             made.sums[name] = 5 if n == 3 else made.sums[name] + 6000
         last = made._take("4MB")
     model = judged(made, a, f"snap:{first}..{last}")
-    assert "7" in model["sections"][0]["about"]
-    (row,) = [r for r in model["sections"][0]["tables"][0]["rows"] if r["name"] == "tps"]
+    assert "7" in metrics(model)["about"]
+    (row,) = [r for r in metrics(model)["tables"][0]["rows"] if r["name"] == "tps"]
     assert row["b"] == pytest.approx(6000 / 61)
 
 

@@ -187,7 +187,8 @@ def test_evicted_statements_are_told(lab: Lab, tmp_path):
         assert word(small, first, last, "statements") == "evicted"
         rows = small.rows(first, last, "pg_stat_statements")
         assert {"evicted"} <= {r["verdict"] for r in rows}
-        assert all(r["calls"] is None for r in rows if r["verdict"] == "evicted")
+        assert all((r["calls"] is None) == (r["life"] == "gone") for r in rows if r["verdict"] == "evicted")
+        assert all(r["why"].startswith("at least") for r in rows if r["verdict"] == "evicted" and r["life"] == "new")
         tables = section(small.report(first, last), "sql")["tables"]
         (lost,) = [t for t in tables if t["title"] == "Difference not known"]
         assert {r["verdict"] for r in lost["rows"]} == {"evicted"}

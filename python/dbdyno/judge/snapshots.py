@@ -12,19 +12,19 @@ is decided, unless the user says that this is what is being compared.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from dbdyno.errors import SnapshotError
-from dbdyno.snapshot.difference import literal
+from dbdyno.judge.by_object import by_object
+from dbdyno.judge.compared import LEAST, compared, decision
+from dbdyno.snapshot.causes import Change, happened
+from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import columns, section, table
+from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.periods import Period
 from dbdyno.snapshot.report import SCHEMA, facts_of_end
-from dbdyno.snapshot.series import Metric, Series, series
+from dbdyno.snapshot.series import Series, series
 from dbdyno.snapshot.store import Snapshot, Store
-
-LEAST = 5
-"""Sub-intervals that a period needs to be judged by."""
 
 _IGNORED = (
     "transaction_isolation",
@@ -50,6 +50,7 @@ def compare(
     given = (series(store, one.chain), series(store, other.chain))
     allowed = decide or not differing
     rows = _rows(given[0], given[1], threshold, allowed)
+    first, objects = _causes(store, one, other, threshold, allowed)
     counts = [_usable(part) for part in given]
     warnings = [] if allowed else [_incomparable(differing)]
     for part, count in zip((one, other), counts, strict=True):
@@ -74,7 +75,9 @@ def compare(
         },
         "verdict": _verdict(rows, allowed),
         "sections": [
+            *first,
             _metrics(one, other, rows, counts, threshold),
+            *objects,
             section(
                 "settings",
                 "Settings and versions that differ",
@@ -84,6 +87,29 @@ def compare(
         ],
         "warnings": warnings,
     }
+
+
+def _causes(
+    store: Store, one: Period, other: Period, threshold: float, allowed: bool
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """What changed from the one to the other, and why; then by object. Nothing for engines without rules,
+    and across servers, whose objects have other numbers."""
+    if one.chain[0].engine != "postgres" or one.chain[0].target != other.chain[0].target:
+        return [], []
+    with (
+        Interval(store, one.chain[0], one.chain[-1], one.chain) as before,
+        Interval(store, other.chain[0], other.chain[-1], other.chain) as after,
+    ):
+        about = f"{other.name} against {one.name}, summed over each: {_times(one)}, then {_times(other)}."
+        return [happened(Change(before, after), about)], [
+            by_object(before, after, threshold=threshold, allowed=allowed)
+        ]
+
+
+def _times(part: Period) -> str:
+    """From when to when, and of whom."""
+    first, last = part.chain[0], part.chain[-1]
+    return f"{first.target} from {first.at:%Y-%m-%d %H:%M:%S} to {last.at:%H:%M:%S} UTC"
 
 
 def _metrics(
@@ -111,102 +137,19 @@ def _rows(a: Series, b: Series, threshold: float, allowed: bool) -> list[dict[st
 
     known = {metric.name: metric for metric in b.metrics}
     rows = [
-        _row(metric, _values(a, metric.name), _values(b, metric.name), threshold)
+        compared(metric, _values(a, metric.name), _values(b, metric.name), threshold)
         for metric in a.metrics
         if metric.name in known
     ]
     judged = [row for row in rows if row["p"] is not None]
     for row, q in zip(judged, benjamini_hochberg([row["p"] for row in judged]), strict=True):
         row["q"] = q
-        row["decision"] = _decision(row, q, threshold) if allowed else "not comparable"
+        row["decision"] = decision(row, q, threshold) if allowed else "not comparable"
     return rows
 
 
 def _values(part: Series, name: str) -> list[float]:
     return [value for value in part.values[name] if value is not None]
-
-
-def _row(metric: Metric, a: list[float], b: list[float], threshold: float) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "metric": metric.label,
-        "name": metric.name,
-        "unit": _unit(metric.unit),
-        "higher": metric.higher,
-        "a": None,
-        "a_low": None,
-        "a_high": None,
-        "b": None,
-        "b_low": None,
-        "b_high": None,
-        "ratio": None,
-        "low": None,
-        "high": None,
-        "chance": None,
-        "p": None,
-        "q": None,
-        "decision": "cannot tell",
-    }
-    if not a or not b:
-        return {**row, "decision": "not measured"}
-    for side, values in (("a", a), ("b", b)):
-        row |= _median(side, values)
-    if min(len(a), len(b)) < LEAST:
-        return row
-    if not any(a) and not any(b):
-        return {**row, "decision": "none in either"}
-    row |= _ranks(a, b)
-    if min(*a, *b) > 0:
-        row |= _ratio(metric, a, b, threshold)
-    return row
-
-
-def _median(side: str, values: list[float]) -> dict[str, Any]:
-    """The median with the interval between order statistics; None for an end beyond the data."""
-    import numpy as np
-
-    from dbdyno.stats.quantiles import quantile_interval
-
-    found = quantile_interval(np.sort(np.asarray(values)), 0.5)
-    low, high = (None if math.isnan(end) else end for end in (found.low, found.high))
-    return {side: float(np.median(values)), f"{side}_low": low, f"{side}_high": high}
-
-
-def _ranks(a: list[float], b: list[float]) -> dict[str, Any]:
-    """The chance that a value of b is larger, and the test of it."""
-    import numpy as np
-
-    from dbdyno.stats.classical import mann_whitney
-
-    _, ranks = np.unique(np.asarray([*a, *b]), return_inverse=True)
-    ranks = ranks.astype(np.int64)
-    found = mann_whitney(np.sort(ranks[: len(a)]), np.sort(ranks[len(a) :]))
-    return {"chance": found.effect_value, "p": 10.0**found.log10_p}
-
-
-def _ratio(metric: Metric, a: list[float], b: list[float], threshold: float) -> dict[str, Any]:
-    from dbdyno.stats.unpaired import compare_unpaired
-
-    found = compare_unpaired(a, b, higher_is_better=bool(metric.higher), threshold=threshold, in_order=True)
-    if math.isnan(found.p):
-        return {}
-    return {"ratio": found.ratio, "low": found.low, "high": found.high, "p": found.p}
-
-
-def _decision(row: dict[str, Any], q: float, threshold: float) -> str:
-    """Better or worse where the metric has a good side, more or less where it has none."""
-    low, high = row["low"], row["high"]
-    if low is not None and low >= 1 / (1 + threshold) and high <= 1 + threshold:
-        return "same"
-    if q > 0.05:
-        return "cannot tell"
-    grew = row["ratio"] > 1 if row["ratio"] is not None else row["chance"] > 0.5
-    if row["higher"] is None:
-        return "more" if grew else "less"
-    return "better" if grew == row["higher"] else "worse"
-
-
-def _unit(unit: str) -> str:
-    return {"bytes_per_s": "bytes", "per_s": "1/s"}.get(unit, unit)
 
 
 def _usable(part: Series) -> int:

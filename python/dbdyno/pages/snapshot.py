@@ -14,6 +14,7 @@ _TONES: dict[str, Tone] = {
     "better": "good",
     "not comparable": "doubt",
     "ok": "good",
+    "data complete": "good",
     "restart": "even",
     "partial": "doubt",
     "evicted": "doubt",
@@ -30,12 +31,15 @@ _KINDS = {
 def page(model: Analysis) -> Page:
     """Head, what to know, figures, a section for each of the model's."""
     drawn = common.figures(model, "snapshot_series", "cells_changes")
+    made = [section(one, at) for at, one in enumerate(reading.entries(model, "sections"))]
+    opening = 1 if made and made[0].name == "s-happened" else 0
     return Page(
         _head(model),
         (
+            *made[:opening],
             common.warnings(model, "To know", "warnings", where="page"),
             Section("figures", "Figures", figures=drawn, where="page"),
-            *(section(one, at) for at, one in enumerate(reading.entries(model, "sections"))),
+            *made[opening:],
             common.warnings(model, "To know", "warnings", where="text"),
         ),
         capitals=True,
@@ -103,7 +107,7 @@ def _head(model: Analysis) -> Head:
         question=" → ".join(_end(facts[name]) for name in ("first", "last") if facts.get(name)),
         word=word,
         tone=_TONES.get(word, "bad"),
-        headline=fmt.line(verdict.get("why") or "") or "no reset, no restart, no crash",
+        headline=fmt.line(verdict.get("why") or "") or "no reset, no restart, no crash, nothing pushed out",
         chips=tuple(_chips(facts)),
         alerts=((f"{alerts} to know", "warnings"),) if alerts else (),
         section="Interval",

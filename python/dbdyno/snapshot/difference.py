@@ -3,7 +3,8 @@
 What is subtracted must be of one life. A row's life ended in between when a counter fell, the start
 of its life moved, a lifetime's least rose or its most fell, or an instant went back or away: then
 no number of that row is known, and the row says so. It is never left out, never negative, never
-clamped. The scope (a database, the shared counters) can condemn its rows too: that is the engine's
+clamped. An entry that came, or came back, while entries were pushed out has at least what it holds.
+The scope (a database, the shared counters) can condemn its rows too: that is the engine's
 judgement, by its epochs.
 
 Columns of the result: keys; texts and gauges of the later snapshot (`<gauge>_before` of the
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.view import Column
 
 SUBTRACTED = ("counter", "sum")
@@ -44,8 +46,9 @@ class Sides:
 
 
 def difference_sql(sides: Sides, before: str, after: str) -> str:
-    """A query over two relations (`before`, `after`) and the table `scope_verdicts` (view, value,
-    word, why)."""
+    """A query over two relations (`before`, `after`) and the table `scope_verdicts` (part, view, value,
+    word, why). Where `part` is a key, the relations hold many pairs; else the pair's part is 0."""
+    part = "p.part" if "part" in sides.keys else "0"
     joined = " and ".join(f"a.{quoted(k)} is not distinct from b.{quoted(k)}" for k in sides.keys)
     return f"""
 with a as (select *, true as there from {before}), b as (select *, true as there from {after}),
@@ -58,11 +61,12 @@ pairs as (
 judged as (
   select p.*, s.word as scope_word, s.why as scope_why,
     {_verdict(sides)} as verdict
-  from pairs p left join scope_verdicts s on s.view = {literal(sides.name)}
+  from pairs p left join scope_verdicts s on s.view = {literal(sides.name)} and s.part = {part}
     and s.value is not distinct from {_scope_value(sides)}
 )
 select {", ".join(_shown(sides))}, life, verdict,
   case when verdict = 'ok' then case life when 'new' then 'created in between' else '' end
+    when verdict = 'evicted' and (life = 'new' or broken <> '') then 'at least: ' || scope_why
     when scope_why is not null and (verdict = scope_word) then scope_why
     when broken <> '' then 'began again: ' || broken
     when life = 'gone' then 'was there before, is not any more'
@@ -74,11 +78,6 @@ from judged
 def quoted(name: str) -> str:
     """A name for SQL."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A text for SQL."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _taken(sides: Sides) -> list[str]:
@@ -155,13 +154,15 @@ def _shown(sides: Sides) -> list[str]:
 
 
 def _subtracted(column: Column, common: set[str], old: str, new: str) -> str:
-    """b - a within one life; b of a new row; a column that the earlier did not have: NULL."""
+    """b - a within one life; b of a new row, and of an entry that was pushed out and came back: at least so
+    much. A column that the earlier did not have: NULL."""
+    begun = "verdict in ('ok', 'evicted') and (life = 'new' or (verdict = 'evicted' and life = 'kept'))"
     if column.name not in common:
-        return f"case when verdict = 'ok' and life = 'new' then {new} end"
+        return f"case when {begun} then {new} end"
     fell = f"and not ({new} < {old})" if column.kind == "sum" else ""
     start = f"coalesce({old}, 0)" if column.kind == "sum" else old
     return (
-        f"case when verdict <> 'ok' then null when life = 'new' then {new}"
+        f"case when {begun} then {new} when verdict <> 'ok' then null"
         f" when life = 'kept' {fell} then {new} - {start} end"
     )
 

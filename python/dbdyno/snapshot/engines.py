@@ -10,6 +10,7 @@ from dbdyno.errors import SnapshotError
 from dbdyno.snapshot.view import Column, Options, Verdict, View
 
 if TYPE_CHECKING:
+    from dbdyno.snapshot.ends import Ends
     from dbdyno.snapshot.interval import Interval
     from dbdyno.snapshot.series import Metric
     from dbdyno.snapshot.store import Snapshot
@@ -82,7 +83,7 @@ class Engine(Protocol):
         """Connects; raises `SnapshotError`."""
         ...
 
-    def judge(self, interval: Interval) -> Mapping[tuple[str, str | None], Verdict]:
+    def judge(self, interval: Ends) -> Mapping[tuple[str, str | None], Verdict]:
         """The verdict of each scope; one that is missing is ok."""
         ...
 

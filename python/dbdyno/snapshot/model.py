@@ -64,8 +64,8 @@ def beginning(text: str | None) -> str | None:
 
 
 def sql_columns(spec: str) -> list[dict[str, str]]:
-    """As `columns`, for an order of statements: how each `begins` stands beside its identifier."""
-    return columns(spec.replace("statement:text", "statement:text begins:text"))
+    """As `columns`, for an order of statements: how each `begins` comes first, its identifier last."""
+    return columns(f"begins:text:statement {spec.replace('statement:text ', '')} statement:text:identifier")
 
 
 def lacking(what: str, why: str, next_step: str | None = None) -> dict[str, Any]:

@@ -7,25 +7,28 @@ from typing import Any
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import columns, section, table
 from dbdyno.snapshot.store import Snapshot
+from dbdyno.snapshot.view import OK, WORDS, Verdict
 
 SCHEMA = 1
+WHOLE = "data complete"
+"""What the head says where no verdict stands against the numbers."""
 TOP = 10
 
 
 def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
     """The model of an interval's report."""
+    from dbdyno.snapshot.causes import within
     from dbdyno.snapshot.series import figures
 
-    cluster = interval.verdict("cluster")
-    if cluster.word == "ok":
-        cluster = interval.verdicts.get(("clock", None), cluster)
-    made = [*interval.engine.sections(interval, top), _cost(interval)]
+    head = worst(interval)
+    first = [one for one in (within(interval),) if one is not None]
+    made = [*first, *interval.engine.sections(interval, top), _cost(interval)]
     return {
         "schema": SCHEMA,
         "kind": "snapshot",
         "page": "report",
         "facts": facts_of(interval),
-        "verdict": {"word": cluster.word, "why": cluster.why, "at_us": cluster.at_us},
+        "verdict": {"word": head.word, "why": head.why, "at_us": head.at_us},
         "verdicts": [
             {"scope": scope, "of": value, "word": one.word, "why": one.why, "at_us": one.at_us}
             for (scope, value), one in sorted(interval.verdicts.items(), key=lambda item: (item[0][0], str(item[0][1])))
@@ -35,6 +38,14 @@ def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
         "warnings": _warnings(interval),
         **figures(interval),
     }
+
+
+def worst(interval: Interval) -> Verdict:
+    """The gravest verdict of all scopes: what the head of a report says. Of equals the server's own."""
+    order = {"cluster": 0, "clock": 1}
+    every = sorted(interval.verdicts.items(), key=lambda item: (order.get(item[0][0], 2), str(item[0])))
+    found = max((one for _, one in every), key=lambda one: WORDS.index(one.word), default=OK)
+    return Verdict(WHOLE, found.why, found.at_us) if found.word == "ok" else found
 
 
 def facts_of(interval: Interval) -> dict[str, Any]:

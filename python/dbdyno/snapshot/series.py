@@ -6,13 +6,16 @@ reset, crashed or restarted has no value there, never a zero.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
-from dbdyno.snapshot.clock import elapsed_ns
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.store import Snapshot, Store
+from dbdyno.snapshot.sums.chain import Chain
+
+POINTS = 1500
+"""A chart has no more points than that: a pixel or so each."""
 
 
 @dataclass(frozen=True)
@@ -39,26 +42,41 @@ class Series:
 def series(store: Store, chain: list[Snapshot]) -> Series:
     """The metrics between each snapshot and the next."""
     found = Series()
-    for first, last in pairwise(chain):
-        with Interval(store, first, last, [first, last]) as part:
-            measured = part.engine.metrics(part)
-        for metric, value in measured:
-            if metric.name not in found.values:
-                found.metrics.append(metric)
-                found.values[metric.name] = [None] * len(found.at_us)
-            found.values[metric.name].append(value)
-        found.seconds.append(elapsed_ns(first, last) / 1e9)
-        found.at_us.append((chain[0].at_ns + elapsed_ns(chain[0], last)) // 1000)
-        for values in found.values.values():
-            values.extend([None] * (len(found.at_us) - len(values)))
+    if len(chain) == 2:
+        with Interval(store, chain[0], chain[1], chain) as part:
+            _add(found, part.engine.metrics(part), part.seconds, chain[0].at_ns + round(part.seconds * 1e9))
+        return found
+    with_sums = Chain(store, chain, Interval)
+    try:
+        at_ns = chain[0].at_ns
+        for chunk in with_sums.chunks:
+            known = {one[0]: Metric(*one) for one in chunk.model["metrics"]}
+            for one in with_sums.parts_of(chunk):
+                at_ns += one["elapsed_ns"]
+                values = [(metric, one["values"].get(name)) for name, metric in known.items()]
+                _add(found, values, one["elapsed_ns"] / 1e9, at_ns)
+    finally:
+        with_sums.close()
     return found
+
+
+def _add(found: Series, measured: Sequence[tuple[Metric, float | None]], seconds: float, at_ns: int) -> None:
+    for metric, value in measured:
+        if metric.name not in found.values:
+            found.metrics.append(metric)
+            found.values[metric.name] = [None] * len(found.at_us)
+        found.values[metric.name].append(value)
+    found.seconds.append(seconds)
+    found.at_us.append(at_ns // 1000)
+    for values in found.values.values():
+        values.extend([None] * (len(found.at_us) - len(values)))
 
 
 def figures(interval: Interval) -> dict[str, Any]:
     """`series` of a report: nothing where there are but two snapshots."""
     if len(interval.chain) <= 2:
         return {}
-    found = series(interval.store, interval.chain)
+    found = thinned(series(interval.store, interval.chain))
     return {
         "series": {
             "at_us": found.at_us,
@@ -68,3 +86,25 @@ def figures(interval: Interval) -> dict[str, Any]:
             ],
         }
     }
+
+
+def thinned(found: Series, most: int = POINTS) -> Series:
+    """Neighbours as one point, their mean over time, until there are no more than `most`."""
+    step = -(-len(found.at_us) // most)
+    if step <= 1:
+        return found
+    cuts = range(0, len(found.at_us), step)
+    return Series(
+        found.metrics,
+        [found.at_us[min(at + step, len(found.at_us)) - 1] for at in cuts],
+        [sum(found.seconds[at : at + step]) for at in cuts],
+        {
+            name: [_mean(values[at : at + step], found.seconds[at : at + step]) for at in cuts]
+            for name, values in found.values.items()
+        },
+    )
+
+
+def _mean(values: Sequence[float | None], seconds: Sequence[float]) -> float | None:
+    known = [(value, s) for value, s in zip(values, seconds, strict=True) if value is not None]
+    return sum(value * s for value, s in known) / sum(s for _, s in known) if known else None

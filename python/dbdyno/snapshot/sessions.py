@@ -99,10 +99,11 @@ class History:
     def over_time(self) -> dict[str, Any] | None:
         """Buckets of the clock: `at_us` (where each begins), `width_us`, `classes` with a value per bucket; a bucket
         in which nobody looked has None. None where there were too few looks to draw."""
-        parts = self._parts()
+        parts = [one for one in self._parts() if one[0] < one[1]]
         if not parts or self.looks < 3 * LOOKS_LEAST:
             return None
-        start, end = parts[0][0], parts[-1][1]
+        # In no order where the server's clock stepped.
+        start, end = min(low for low, _, _ in parts), max(high for _, high, _ in parts)
         width = self._width((end - start) / 1e6)
         first = start // width
         looks = [0.0] * (-(-end // width) - first)

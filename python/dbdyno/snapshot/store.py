@@ -20,7 +20,7 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +33,9 @@ from dbdyno.snapshot.parquet import Writer, literal
 from dbdyno.snapshot.view import Column, View
 
 DEFAULT_STORE = Path("snaps")
+
+Place = tuple[str, int]
+"""A Parquet file, and the number under which rows stand in it; 0 where all of them are meant."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,11 @@ class Snapshot:
         if inside is None:
             return f"read_parquet({literal(str(path))})"
         return f"(select * exclude (snapshot_) from read_parquet({literal(str(path))}) where snapshot_ = {inside})"
+
+    def place(self, view: str) -> Place | None:
+        """Where the rows of a view are: equal for two snapshots that share them; None where it has no file."""
+        path = self.file(view)
+        return None if path is None else (str(path), int(self.views[view].get("in") or 0))
 
     def problem(self, view: str) -> tuple[str, str | None] | None:
         """Why a view of this snapshot cannot be read, and the next step; None where it can."""
@@ -262,22 +270,42 @@ class Store:
         )
 
 
+def many(places: Iterable[Place], *, alike: bool = True) -> str:
+    """The rows of several places, for SQL; `_file` and `_in` say which one a row is of. `alike`: their columns are."""
+    how = "filename='_file'" + ("" if alike else ", union_by_name=true")
+    known = sorted(set(places))
+    plain = ", ".join(literal(path) for path, inside in known if not inside)
+    packs = ", ".join(literal(path) for path in sorted({path for path, inside in known if inside}))
+    numbers = ", ".join(map(str, sorted({inside for _, inside in known if inside})))
+    parts = [f"select *, 0 as _in from read_parquet([{plain}], {how})"] if plain else []
+    if packs:
+        # A pack may hold rows under a number that another place in the list has: `_file` tells them apart.
+        parts.append(
+            f"select * exclude (snapshot_), snapshot_ as _in from read_parquet([{packs}], {how})"
+            f" where snapshot_ in ({numbers})"
+        )
+    return f"({' union all by name '.join(parts)})"
+
+
 def rows_of(chain: Sequence[Snapshot], view: str) -> str:
-    """The rows of a view in all of these snapshots, each of which has a file of it, for SQL."""
-    files: dict[Path, list[int]] = {}
-    for one in chain:
-        path, inside = one.file(view), one.views[view].get("in")
-        if path is not None:
-            files.setdefault(path, []).extend([] if inside is None else [inside])
-    plain = ", ".join(literal(str(path)) for path, inside in files.items() if not inside)
+    """The rows of a view in all of these snapshots, for SQL; empty where none has a file of it that can be read."""
+    return rows_at(place for one in chain if (place := one.place(view)) and one.problem(view) is None)
+
+
+def rows_at(places: Iterable[Place]) -> str:
+    """The rows of places whose columns may differ, for SQL; empty where there is none."""
+    files: dict[str, list[int]] = {}
+    for path, inside in dict.fromkeys(places):
+        files.setdefault(path, []).extend([inside] if inside else [])
+    plain = ", ".join(literal(path) for path, inside in files.items() if not inside)
     parts = [f"from read_parquet([{plain}], union_by_name=true)"] if plain else []
     parts += [
-        f"select * exclude (snapshot_) from read_parquet({literal(str(path))})"
+        f"select * exclude (snapshot_) from read_parquet({literal(path)})"
         f" where snapshot_ in ({', '.join(map(str, inside))})"
         for path, inside in files.items()
         if inside
     ]
-    return f"({' union all by name '.join(parts)})"
+    return f"({' union all by name '.join(parts)})" if parts else ""
 
 
 def _before_time(known: list[Snapshot], text: str) -> list[Snapshot]:

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.difference import literal
 from dbdyno.snapshot.model import Row
+from dbdyno.snapshot.parquet import literal
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval

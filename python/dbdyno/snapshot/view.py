@@ -26,6 +26,8 @@ APPEARANCES = ("object", "entry", "fixed")
 
 WORDS = ("ok", "partial", "clock stepped", "evicted", "reset", "restart", "crash", "failover")
 """The words of a verdict, from the mildest to the gravest."""
+LOSSES = ("reset", "crash", "failover", "restart", "partial")
+"""Those for which what was counted in between is not known."""
 
 
 @dataclass(frozen=True, slots=True)

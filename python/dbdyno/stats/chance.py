@@ -27,7 +27,7 @@ def least_p_paired(blocks: float) -> float:
 def least_p_unpaired(base: float, other: float) -> float:
     """The least two-sided p of exchanging labels between two sets; 1 where a set is empty."""
     n, m = math.floor(base + 1e-9), math.floor(other + 1e-9)
-    return min(1.0, 2.0 / math.comb(n + m, n)) if min(n, m) > 0 else 1.0
+    return min(1.0, 2 / math.comb(n + m, n)) if min(n, m) > 0 else 1.0
 
 
 def blocks_least(level: float) -> int:

@@ -15,13 +15,14 @@ from dbdyno.snapshot.mariadb.views import STATEMENTS
 from dbdyno.snapshot.view import Verdict
 
 if TYPE_CHECKING:
+    from dbdyno.snapshot.ends import Ends
     from dbdyno.snapshot.interval import Interval
 
 SCOPES = ("cluster", "status", "statements", "tables", "waits")
 JITTER_US = 2_000_000
 
 
-def judge(interval: Interval) -> dict[tuple[str, str | None], Verdict]:
+def judge(interval: Ends) -> dict[tuple[str, str | None], Verdict]:
     """The verdict of each scope that is not ok."""
     before, after = interval.before.facts, interval.after.facts
     if before.get("identity") != after.get("identity"):
@@ -73,7 +74,7 @@ def _scopes() -> list[tuple[str, str | None]]:
     return [(scope, None) for scope in SCOPES]
 
 
-def _emptied(interval: Interval) -> bool:
+def _emptied(interval: Ends) -> bool:
     if not interval.has(STATEMENTS.name):
         return False
     before, after = interval.ends(STATEMENTS.name)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from dbdyno.snapshot.view import Verdict
 
 if TYPE_CHECKING:
-    from dbdyno.snapshot.interval import Interval
+    from dbdyno.snapshot.ends import Ends
 
 SCOPES = ("cluster", "instance", "segments", "statements")
 
 
-def judge(interval: Interval) -> dict[tuple[str, str | None], Verdict]:
+def judge(interval: Ends) -> dict[tuple[str, str | None], Verdict]:
     """The verdict of each scope that is not ok."""
     before, after = interval.before.facts, interval.after.facts
     for name, word, why in (
@@ -37,7 +37,7 @@ def judge(interval: Interval) -> dict[tuple[str, str | None], Verdict]:
     return {}
 
 
-def _aged_out(interval: Interval) -> int:
+def _aged_out(interval: Ends) -> int:
     if not interval.has("sql"):
         return 0
     before, after = interval.ends("sql")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dbdyno.snapshot.postgres.collector import PostgresCollector
 from dbdyno.snapshot.postgres.epochs import judge, refine
-from dbdyno.snapshot.postgres.metrics import metrics
+from dbdyno.snapshot.postgres.metrics import metrics, part_metrics
 from dbdyno.snapshot.postgres.sections import sections
 from dbdyno.snapshot.view import Options
 
-__all__ = ["ENGINE", "judge", "metrics", "open_collector", "refine", "sections"]
+__all__ = ["ENGINE", "judge", "metrics", "open_collector", "part_metrics", "refine", "sections"]
 
 ENGINE = "postgres"
 

@@ -26,7 +26,9 @@ from dbdyno.snapshot.model import moment_us
 from dbdyno.snapshot.view import Verdict
 
 if TYPE_CHECKING:
+    from dbdyno.snapshot.ends import Ends
     from dbdyno.snapshot.interval import Interval
+    from dbdyno.snapshot.sums.batch import Batch
 
     Verdicts = dict[tuple[str, str | None], Verdict]
 
@@ -41,7 +43,7 @@ SHARED = (
 """The views whose reset time says since when the server's statistics count."""
 
 
-def judge(interval: Interval) -> Verdicts:
+def judge(interval: Ends) -> Verdicts:
     """The verdict of each scope; `("cluster", None)` is the interval's own."""
     found: Verdicts = {}
     cluster = _cluster(interval)
@@ -61,7 +63,7 @@ def judge(interval: Interval) -> Verdicts:
     return found
 
 
-def _cluster(interval: Interval) -> Verdict | None:
+def _cluster(interval: Ends) -> Verdict | None:
     old, new = interval.before.facts, interval.after.facts
     started = new.get("started_us")
     restarted = _moved(old, new, "started_us")
@@ -92,7 +94,7 @@ def _moved(old: dict[str, Any], new: dict[str, Any], name: str) -> bool:
     return None not in (old.get(name), new.get(name)) and old[name] != new[name]
 
 
-def _lost_at(interval: Interval) -> int | None:
+def _lost_at(interval: Ends) -> int | None:
     """The instant at which two or more shared views began again, or None."""
     begun: Counter[int] = Counter()
     for view in SHARED:
@@ -102,15 +104,14 @@ def _lost_at(interval: Interval) -> int | None:
     return next((at for at, views in begun.most_common(1) if views > 1), None)
 
 
-def _reset_times(interval: Interval, view: str, end: int) -> set[int] | None:
+def _reset_times(interval: Ends, view: str, end: int) -> set[int] | None:
     """The reset times of a view's rows at one end; None where it was not read."""
     if not interval.has(view):
         return None
-    rows = interval.query(f"select distinct stats_reset as at from {interval.ends(view)[end]}")
-    return {int(row["at"]) for row in rows if row["at"] is not None}
+    return {int(at) for (at,) in interval.peek(view, end, "stats_reset") if at is not None}
 
 
-def _reset_views(interval: Interval) -> Iterator[tuple[tuple[str, str | None], Verdict]]:
+def _reset_views(interval: Ends) -> Iterator[tuple[tuple[str, str | None], Verdict]]:
     """Shared views of one row that somebody reset."""
     for view in SHARED:
         times = [_reset_times(interval, view, end) for end in (0, 1)]
@@ -120,9 +121,12 @@ def _reset_views(interval: Interval) -> Iterator[tuple[tuple[str, str | None], V
             yield (f"view:{view}", None), Verdict("reset", f"reset at {moment_us(at)}", at)
 
 
-def _reset_databases(interval: Interval) -> Iterator[tuple[tuple[str, str | None], Verdict]]:
+def _reset_databases(interval: Ends) -> Iterator[tuple[tuple[str, str | None], Verdict]]:
     view = "pg_stat_database"
     if not interval.has(view):
+        return
+    known_resets = [dict(interval.peek(view, end, "datid", "stats_reset")) for end in (0, 1)]
+    if known_resets[0] == known_resets[1]:
         return
     before, after = interval.ends(view)
     names = [quoted(c.name) for c in interval.after.columns(view) if c.kind == "counter"]
@@ -136,12 +140,13 @@ def _reset_databases(interval: Interval) -> Iterator[tuple[tuple[str, str | None
     for row in rows:
         if not row["fell"] and _was_kept(interval, row["datid"]):
             continue
-        verdict = Verdict("reset", f"pg_stat_reset() in {row['datname']} at {moment_us(row['at'])}", row["at"])
+        how = "pg_stat_reset()" if row["fell"] else "a reset of one table or of all"
+        verdict = Verdict("reset", f"{how} in {row['datname']} at {moment_us(row['at'])}", row["at"])
         for scope in ("database", "objects"):
             yield (scope, str(row["datid"])), verdict
 
 
-def _was_kept(interval: Interval, datid: int) -> bool:
+def _was_kept(interval: Ends, datid: int) -> bool:
     """Whether a table with counts that nobody touched proves that no reset of all took place."""
     view = "pg_stat_user_tables"
     if not interval.has(view):
@@ -157,7 +162,7 @@ def _was_kept(interval: Interval, datid: int) -> bool:
     return bool(found)
 
 
-def _databases(interval: Interval) -> list[int]:
+def _databases(interval: Ends) -> list[int]:
     """The oids that either end knows."""
     view = "pg_stat_database"
     if not interval.has(view):
@@ -167,12 +172,11 @@ def _databases(interval: Interval) -> list[int]:
     return [int(row["datid"]) for row in rows]
 
 
-def _unread_databases(interval: Interval, judged: Verdicts) -> Iterator[tuple[tuple[str, str | None], Verdict]]:
+def _unread_databases(interval: Ends, judged: Verdicts) -> Iterator[tuple[tuple[str, str | None], Verdict]]:
     """Databases, or single views of one, that only one of the ends has."""
     if not interval.has("pg_stat_database"):
         return
-    rows = interval.query(f"select datid, datname from {interval.ends('pg_stat_database')[1]}")
-    oids = {row["datname"]: str(row["datid"]) for row in rows}
+    oids = {name: str(datid) for name, datid in interval.peek("pg_stat_database", 1, "datname", "datid")}
     ends = (interval.before, interval.after)
     read = [set(end.facts.get("databases") or ()) for end in ends]
     for name in read[0] ^ read[1]:
@@ -189,14 +193,14 @@ def _unread_databases(interval: Interval, judged: Verdicts) -> Iterator[tuple[tu
                 yield (scope, oid), Verdict("partial", why)
 
 
-def _statements(interval: Interval, cluster: Verdict | None) -> Verdict | None:
+def _statements(interval: Ends, cluster: Verdict | None) -> Verdict | None:
     view, info = "pg_stat_statements", "pg_stat_statements_info"
     if not interval.has(view):
         return None
     if cluster is not None and cluster.word == "failover":
         return cluster
     if interval.has(info):
-        return _by_info(*interval.ends(info), interval)
+        return _by_info(interval, info)
     before, after = interval.ends(view)
     keys = ", ".join(quoted(c.name) for c in interval.after.columns(view) if c.kind == "key")
     gone = interval.query(f"select count(*) as n from (select {keys} from {before} except select {keys} from {after})")[
@@ -207,28 +211,24 @@ def _statements(interval: Interval, cluster: Verdict | None) -> Verdict | None:
     return None
 
 
-def _by_info(before: str, after: str, interval: Interval) -> Verdict | None:
+def _by_info(interval: Ends, info: str) -> Verdict | None:
     """What the extension's own view knows, from PostgreSQL 14 on."""
-    row = interval.query(
-        f"select a.dealloc as old, b.dealloc as new, a.stats_reset as was, b.stats_reset as at"
-        f" from {before} a, {after} b"
-    )[0]
-    if row["was"] != row["at"]:
-        why = f"pg_stat_statements was reset at {moment_us(row['at'])}"
-        return Verdict("reset", why, row["at"])
-    if row["old"] != row["new"]:
-        times = row["new"] - row["old"]
-        return Verdict("evicted", f"pg_stat_statements pushed entries out {times} times")
+    ((old, was),), ((new, at),) = (interval.peek(info, end, "dealloc", "stats_reset") for end in (0, 1))
+    if was != at:
+        return Verdict("reset", f"pg_stat_statements was reset at {moment_us(at)}", at)
+    if old != new:
+        return Verdict("evicted", f"pg_stat_statements pushed entries out {new - old} times")
     return None
 
 
-def refine(interval: Interval, view: str) -> None:
+def refine(interval: Interval | Batch, view: str) -> None:
     """What only PostgreSQL's own rules know of a view's difference.
 
     An index that went and one of its name that came: rebuilt (REINDEX CONCURRENTLY hands the counts
     over) or made anew (they begin at zero), which nothing tells apart. What a table adds up over
     its indexes is unknown when one of them went.
     """
+    same = "".join(f" and g.{key} = {view}.{key}" for key in interval.part_keys)
     if view in ("pg_stat_user_indexes", "pg_statio_user_indexes"):
         interval.connection.execute(
             f"update {view} set verdict = 'partial',"
@@ -236,19 +236,20 @@ def refine(interval: Interval, view: str) -> None:
             + "".join(f", {name} = null" for name in _counters(interval, view))
             + f" where life = 'new' and exists (select 1 from {view} g where g.life = 'gone'"
             f" and g.datid = {view}.datid and g.relid = {view}.relid"
-            f" and g.indexrelname = {view}.indexrelname)"
+            f" and g.indexrelname = {view}.indexrelname{same})"
         )
     if view in ("pg_stat_user_tables", "pg_statio_user_tables"):
         indexes = interval.table("pg_stat_user_indexes") if interval.has("pg_stat_user_indexes") else None
-        sums = [c.name for c in interval.after.columns(view) if c.kind == "sum"]
+        sums = [c.name for c in interval.counters(view) if c.kind == "sum"]
+        keys = ", ".join((*interval.part_keys, "datid", "relid"))
         if indexes is not None and sums:
             interval.connection.execute(
                 f"update {view} set why = 'an index was dropped in between'"
                 + "".join(f", {name} = null" for name in sums)
-                + f" where verdict = 'ok' and life = 'kept' and (datid, relid) in"
-                f" (select (datid, relid) from {indexes} where life = 'gone')"
+                + f" where verdict = 'ok' and life = 'kept' and ({keys}) in"
+                f" (select ({keys}) from {indexes} where life = 'gone')"
             )
 
 
-def _counters(interval: Interval, view: str) -> list[str]:
-    return [quoted(c.name) for c in interval.after.columns(view) if c.kind in SUBTRACTED]
+def _counters(interval: Interval | Batch, view: str) -> list[str]:
+    return [quoted(c.name) for c in interval.counters(view)]

@@ -55,6 +55,11 @@ _QUERIES: tuple[tuple[tuple[str, ...], LiteralString], ...] = (
         " else pg_current_wal_insert_lsn() end - '0/0'::pg_lsn",
     ),
     (
+        ("roles",),
+        "select coalesce(json_object_agg(oid::text, rolname), '{}') from (select oid, rolname from pg_roles"
+        " where rolname !~ '^pg_' order by oid limit 1000) r",
+    ),
+    (
         ("monitor",),
         "select pg_has_role(current_user, 'pg_read_all_stats', 'usage')",
     ),

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.postgres.parts import own_transactions, present
+from dbdyno.snapshot.difference import union_columns
+from dbdyno.snapshot.ends import Ends
+from dbdyno.snapshot.postgres.parts import own_of, present
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.series import Metric
+from dbdyno.snapshot.store import many
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
+    from dbdyno.snapshot.sums.batch import Batch
 
 _DATABASE = (
     (Metric("tps", "transactions", "per_s", True), "sum(xact_commit)"),
@@ -27,70 +32,113 @@ _WAITING = Metric("waiting", "sessions that wait", "aas", False)
 
 def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
     """Each metric's value; None where it is not known."""
+    return _of_part(interval, _Sums(interval, [interval]), interval, 0)
+
+
+def part_metrics(batch: Batch) -> list[list[tuple[Metric, float | None]]]:
+    """The metrics of each pair of a batch, by few queries."""
+    sums = _Sums(batch, batch.pairs)
+    return [_of_part(batch, sums, pair, pair.after.number) for pair in batch.pairs]
+
+
+class _Sums:
+    """What the metrics are made of: one row per part."""
+
+    def __init__(self, source: Interval | Batch, pairs: Sequence[Ends]) -> None:
+        self.part = "part" if source.part_keys else "0"
+        self.databases = self._read(source, "pg_stat_database", _database_sql(source))
+        self.statements = self._read(source, "pg_stat_statements", _statements_sql(source))
+        self.seen = _seen(source, pairs)
+
+    def _read(self, source: Interval | Batch, view: str, sql: str) -> dict[int, dict[str, Any]]:
+        if not source.has(view):
+            return {}
+        rows = source.query(f"select {self.part} as part, {sql} group by 1", view)
+        return {int(row["part"]): row for row in rows}
+
+
+def _database_sql(source: Interval | Batch) -> str:
+    has = source.columns("pg_stat_database") if source.has("pg_stat_database") else set()
+    parts = [sql if "active_time" not in sql or "active_time" in has else "null" for _, sql in _DATABASE]
+    return (
+        f"{', '.join(f'{sql} as m{at}' for at, sql in enumerate(parts))},"
+        " sum(blks_hit) / nullif(sum(blks_hit + blks_read), 0) as hitrate,"
+        " bool_and(verdict = 'ok' or datid = 0) as whole from pg_stat_database"
+    )
+
+
+def _statements_sql(source: Interval | Batch) -> str:
+    view = "pg_stat_statements"
+    has = source.columns(view) if source.has(view) else set()
+    name = "total_exec_time" if "total_exec_time" in has else "total_time"
+    top = f"where {present('toplevel', has)} is not false" if "toplevel" in has else ""
+    return (
+        f"sum(calls) as calls, sum({name}) * 1e6 as time,"
+        f" bool_and(verdict in ('ok', 'evicted')) as whole from {view} {top}"
+    )
+
+
+def _of_part(source: Interval | Batch, sums: _Sums, pair: Ends, part: int) -> list[tuple[Metric, float | None]]:
+    """The metrics of one part; nothing moved where it has no row."""
     found: list[tuple[Metric, float | None]] = []
-    seconds = interval.seconds
-    view = "pg_stat_database"
-    if interval.has(view):
-        has = interval.columns(view)
-        parts = [sql if "active_time" not in sql or "active_time" in has else "null" for _, sql in _DATABASE]
-        row = interval.query(
-            f"select {', '.join(f'{sql} as m{at}' for at, sql in enumerate(parts))},"
-            " sum(blks_hit) / nullif(sum(blks_hit + blks_read), 0) as hitrate,"
-            " bool_and(verdict = 'ok' or datid = 0) as whole from pg_stat_database",
-            view,
-        )[0]
-        own = sum(own_transactions(interval).values())
-        for at, (metric, _) in enumerate(_DATABASE):
-            value = row[f"m{at}"] if row["whole"] else None
+    if pair.has("pg_stat_database"):
+        timed = "active_time" in pair.columns("pg_stat_database")
+        row = sums.databases.get(part) or {"whole": True, "hitrate": None}
+        own = sum(own_of([pair.before, pair.after]).values())
+        for at, (metric, sql) in enumerate(_DATABASE):
+            value = row.get(f"m{at}", 0 if timed or "active_time" not in sql else None) if row["whole"] else None
             if value is not None and metric.name == "tps":
                 value = value - own if value >= own else value
-            found.append((metric, None if value is None else float(value) / seconds))
-        hits = row["hitrate"] if row["whole"] else None
-        found.append((Metric("hitrate", "hit rate", "ratio", True), hits))
-    found += _log(interval) + _statements(interval)
-    sampled = _sampled(interval)
-    found = [(metric, sampled.get(metric.name, value)) for metric, value in found]
-    return [*found, (_WAITING, sampled["waiting"])] if sampled else found
+            found.append((metric, None if value is None else float(value) / pair.seconds))
+        found.append((Metric("hitrate", "hit rate", "ratio", True), row["hitrate"] if row["whole"] else None))
+    found += _log(pair) + _statements(sums, pair, part)
+    looks = int(pair.after.manifest["cost"].get("looks") or 0)
+    if not looks:
+        return found
+    active, waiting = sums.seen.get(part, (0, 0))
+    found = [(metric, active / looks if metric.name == "aas" else value) for metric, value in found]
+    return [*found, (_WAITING, waiting / looks)]
 
 
-def _log(interval: Interval) -> list[tuple[Metric, float | None]]:
-    old, new = (end.facts.get("wal_bytes") for end in (interval.before, interval.after))
+def _log(pair: Ends) -> list[tuple[Metric, float | None]]:
+    old, new = (end.facts.get("wal_bytes") for end in (pair.before, pair.after))
     value = None
-    if old is not None and new is not None and interval.verdict("cluster").word != "failover":
-        value = (new - old) / interval.seconds
+    if old is not None and new is not None and pair.verdict("cluster").word != "failover":
+        value = (new - old) / pair.seconds
     return [(Metric("wal", "WAL written", "bytes_per_s"), value)]
 
 
-def _statements(interval: Interval) -> list[tuple[Metric, float | None]]:
-    view = "pg_stat_statements"
-    if not interval.has(view):
+def _statements(sums: _Sums, pair: Ends, part: int) -> list[tuple[Metric, float | None]]:
+    if not pair.has("pg_stat_statements"):
         return []
-    has = interval.columns(view)
-    name = "total_exec_time" if "total_exec_time" in has else "total_time"
-    top = f"where {present('toplevel', has)} is not false" if "toplevel" in has else ""
-    row = interval.query(
-        f"select sum(calls) as calls, sum({name}) * 1e6 as time,"
-        f" bool_and(verdict in ('ok', 'evicted')) as whole from {view} {top}",
-        view,
-    )[0]
-    if not row["whole"] or not row["calls"]:
+    row = sums.statements.get(part)
+    if row is None or not row["whole"] or not row["calls"]:
         return [(Metric("mean", "mean time of a statement", "ns", False), None)]
     return [
         (Metric("mean", "mean time of a statement", "ns", False), row["time"] / row["calls"]),
-        (Metric("calls", "statements", "per_s"), row["calls"] / interval.seconds),
+        (Metric("calls", "statements", "per_s"), row["calls"] / pair.seconds),
     ]
 
 
-def _sampled(interval: Interval) -> dict[str, float]:
-    """What the looks say of the sessions. Active sessions too: the server adds a statement's time when it ends, so
-    that its sums show more sessions than there were, and before that none."""
-    source, looks = interval.samples("activity", ACTIVITY)
-    if not looks:
+def _seen(source: Interval | Batch, pairs: Sequence[Ends]) -> dict[int, tuple[int, int]]:
+    """How many active sessions the looks saw, and how many that waited, by part. Active sessions too: the server adds
+    a statement's time when it ends, so that its sums show more sessions than there were, and before that none."""
+    numbers = {
+        place: pair.after.number
+        for pair in pairs
+        if (place := pair.after.place("activity")) and pair.after.problem("activity") is None
+    }
+    if not numbers:
         return {}
-    seen = interval.query(
-        f"""select count(*) filter (where state in ('active', 'fastpath function call')) as active,
+    rows = source.query(
+        f"""select _file, _in, count(*) filter (where state in ('active', 'fastpath function call')) as active,
           count(*) filter (where state = 'active' and event is not null and kind = 'client backend') as waiting
-        from {source} where kind in ('client backend', 'parallel worker') and application is distinct from 'dbdyno snap'
-        """
-    )[0]
-    return {"aas": seen["active"] / looks, "waiting": seen["waiting"] / looks}
+        from (from {union_columns(ACTIVITY)} union all by name from {many(numbers, alike=False)})
+        where kind in ('client backend', 'parallel worker') and application is distinct from 'dbdyno snap'
+        group by 1, 2"""
+    )
+    places = {(row["_file"], row["_in"]): (row["active"], row["waiting"]) for row in rows}
+    counts = {number: places.get(place, (0, 0)) for place, number in numbers.items()}
+    if source.part_keys:
+        return counts
+    return {0: (sum(one for one, _ in counts.values()), sum(one for _, one in counts.values()))}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.difference import literal, quoted
+from dbdyno.snapshot.difference import quoted
 from dbdyno.snapshot.model import columns, lacking, table
+from dbdyno.snapshot.parquet import literal
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
+    from dbdyno.snapshot.store import Snapshot
 
 
 def present(name: str, has: set[str], *, at: str = "") -> str:
@@ -36,8 +39,12 @@ def untimed(interval: Interval, what: str) -> dict[str, Any] | None:
 
 def own_transactions(interval: Interval) -> dict[str, int]:
     """How many transactions of ours each database counted between the two reads."""
+    return own_of(interval.chain)
+
+
+def own_of(chain: Sequence[Snapshot]) -> dict[str, int]:
+    """How many transactions of ours each database counted between the first and the last."""
     total: dict[str, int] = {}
-    chain = interval.chain
     for index, one in enumerate(chain):
         cost = one.manifest["cost"].get("own_transactions") or {}
         for when, skipped in (("before", index == 0), ("after", index == len(chain) - 1)):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 VIEW = "pg_stat_statements"
 
 _ORDERS = (
-    ("By time", "time", "statement:text calls time:ns share:ratio mean:ns sd:ns rows database:text"),
+    ("By time", "time", "statement:text calls time:ns share:ratio mean:ns sd:ns rows database:text user:text"),
     ("By calls", "calls", "statement:text calls share_calls:ratio:share time:ns mean:ns rows database:text"),
     (
         "By blocks read",
@@ -23,8 +23,11 @@ _ORDERS = (
         "statement:text reads share_reads:ratio:share hits read_time:ns calls time:ns database:text",
     ),
     ("By blocks asked for", "blocks", "statement:text blocks reads hitrate:ratio calls time:ns database:text"),
+    ("By blocks dirtied", "dirtied", "statement:text dirtied written calls time:ns database:text"),
+    ("By blocks written", "written", "statement:text written dirtied calls time:ns database:text"),
     ("By WAL", "wal", "statement:text wal:bytes share_wal:ratio:share records fpi calls time:ns database:text"),
     ("By temporary blocks", "temp", "statement:text temp share_temp:ratio:share calls time:ns database:text"),
+    ("By JIT time", "jit", "statement:text jit:ns:JIT_time calls time:ns database:text"),
     ("By planning time", "plan", "statement:text plans plan:ns:plan_time calls time:ns database:text"),
 )
 
@@ -37,7 +40,8 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
         return section("sql", title, not_measured=[lacking("statements", *missing)])
     rows = _rows(interval)
     ours = [row for row in rows if is_ours(row["text"] or "")]
-    rows = [row | {"begins": beginning(row["text"])} for row in rows if not is_ours(row["text"] or "")]
+    roles = interval.after.facts.get("roles") or {}
+    rows = [row | _named(row, roles) for row in rows if not is_ours(row["text"] or "")]
     tables = []
     shown: dict[str, Row] = {}
     for heading, order, spec in _ORDERS:
@@ -81,16 +85,21 @@ def _rows(interval: Interval) -> list[Row]:
           select d.queryid, d.dbid, sum(d.calls) as calls, sum(d.{time}) * 1e6 as time,
             sum(d.rows) as rows, sum(d.shared_blks_hit) as hits, sum(d.shared_blks_read) as reads,
             {f"sum(d.{read_time}) * 1e6" if timed else "null::double"} as read_time,
+            sum(d.shared_blks_dirtied) as dirtied, sum(d.shared_blks_written) as written,
+            sum({_jit(has)}) * 1e6 as jit, string_agg(distinct d.userid::varchar, ', ') as user_ids,
             sum(d.temp_blks_written) as temp, sum({present("wal_bytes", has, at="d.")}) as wal,
             sum({present("wal_records", has, at="d.")}) as records,
             sum({present("wal_fpi", has, at="d.")}) as fpi,
             {"sum(d.plans)" if planned else "null::double"} as plans,
             {"sum(d.total_plan_time) * 1e6" if planned else "null::double"} as plan,
-            case when count(*) = 1 then
+            bool_or(d.verdict = 'evicted') as least, max(d.why) filter (d.verdict = 'evicted') as lost,
+            case when count(*) = 1 and any_value(b.calls - coalesce(a.calls, 0)) = any_value(d.calls) then
               sqrt(greatest(any_value({m2}), 0) / any_value(d.calls)) * 1e6 end as sd
           from {VIEW} d left join {before} a on {on["a"]} left join {after} b on {on["b"]}
-          where d.verdict = 'ok' and d.calls > 0 and {top} group by 1, 2)
-        select d.*, d.queryid::varchar as statement, n.datname as database, t.query as text,
+          where d.verdict in ('ok', 'evicted') and d.calls > 0 and {top} group by 1, 2)
+        select d.* exclude (least, lost), d.queryid::varchar as statement,
+          case when least then 'evicted' else 'ok' end as verdict, coalesce(lost, '') as why,
+          n.datname as database, t.query as text,
           hits + reads as blocks, time / calls as mean, hits / nullif(hits + reads, 0) as hitrate,
           time / nullif(sum(time) over (), 0) as share,
           calls / nullif(sum(calls) over (), 0) as share_calls,
@@ -100,6 +109,19 @@ def _rows(interval: Interval) -> list[Row]:
         from d left join {names} n on n.datid = d.dbid left join {texts} t on t.queryid = d.queryid
         order by time desc"""
     )
+
+
+def _named(row: Row, roles: dict[str, str]) -> Row:
+    """How a statement begins, and whose it is."""
+    users = [roles.get(one, one) for one in (row["user_ids"] or "").split(", ")]
+    return {"begins": beginning(row["text"]), "user": ", ".join(users)}
+
+
+def _jit(has: set[str]) -> str:
+    """What compiling took, in milliseconds."""
+    parts = [f"jit_{name}_time" for name in ("generation", "inlining", "optimization", "emission", "deform")]
+    known = [f"d.{name}" for name in parts if name in has]
+    return " + ".join(known) or "null::double"
 
 
 def _names(interval: Interval) -> str:

@@ -1,0 +1,195 @@
+"""An hour of sub-intervals on disk: their differences, each view's sums, verdicts, metrics, samples.
+
+    sums/<target>/<hour>/<digest>/
+        chunk.json              the sub-intervals: times, verdicts, metrics
+        <view>.parquet          a row per key and sub-interval in which something was counted
+        <view>.sum.parquet      the same, folded to a row per key
+        activity.parquet ...    what was sampled
+
+The digest is made of the snapshots' own: one that was changed, added or taken away gives another
+folder, so that a stale one is never read. A folder is written aside and renamed. An hour that grows
+takes over what it had. All of it can be deleted: it comes back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import EvidenceError
+from dbdyno.evidence.files import read_json, write_json
+from dbdyno.files import make_inner_folder, narrow
+from dbdyno.snapshot.clock import elapsed_ns
+from dbdyno.snapshot.difference import quoted
+from dbdyno.snapshot.engines import engine
+from dbdyno.snapshot.parquet import literal
+from dbdyno.snapshot.store import Snapshot, Store
+from dbdyno.snapshot.sums.batch import Batch
+from dbdyno.snapshot.sums.index import VERSION, Light, sampled_rows
+from dbdyno.snapshot.sums.pairwise import Pairwise
+from dbdyno.snapshot.sums.total import fold_parts
+from dbdyno.snapshot.view import Column
+
+_KEPT = ("key", "text", "gauge", "counter", "sum")
+
+
+class Chunk:
+    """The sub-intervals that end in one hour; `chain` begins with the snapshot before the first.
+
+    `alone` makes the interval of two snapshots, for engines that are read pair by pair.
+    """
+
+    def __init__(self, folder: Path, chain: Sequence[Light], alone: Callable[..., Any]) -> None:
+        self._alone = alone
+        self.chain = chain
+        self.parts = [one.number for one in chain[1:]]
+        ids = [one.digest for one in chain]
+        self.digest = hashlib.blake2b(" ".join([str(VERSION), *ids]).encode(), digest_size=12).hexdigest()
+        self.home = folder
+        self.folder = folder / self.digest
+
+    @cached_property
+    def model(self) -> dict[str, Any]:
+        """What `chunk.json` says; made where it is not there."""
+        path = self.folder / "chunk.json"
+        if not path.is_file():
+            self._make()
+        found = read_json(path)
+        if not isinstance(found, dict) or found.get("version") != VERSION:
+            raise EvidenceError("is none of ours", where=str(path), next_step="delete the folder: it is made again")
+        return found
+
+    def columns(self, view: str) -> list[Column]:
+        """The columns of a view's rows; none where nothing was counted."""
+        return [Column(*one) for one in self.model["views"].get(view, ())]
+
+    def file(self, view: str, *, folded: bool = False) -> Path:
+        """The rows of a view."""
+        return self.folder / f"{view}{'.sum' if folded else ''}.parquet"
+
+    def _make(self) -> None:
+        """Computes what is not kept yet."""
+        self._earlier: tuple[Path, dict[str, Any]] | None = self._grown_from()
+        done = len(self._earlier[1]["parts"]) if self._earlier else 0
+        new = [_opened(one) for one in self.chain[done:]]
+        at_once = hasattr(engine(self.chain[0].engine), "part_metrics")
+        batch = Batch(new) if at_once else Pairwise(new, self._alone)
+        aside = self.home / f".{self.digest}.{os.getpid()}"
+        try:
+            make_inner_folder(self.home, exist_ok=True)
+            shutil.rmtree(aside, ignore_errors=True)
+            make_inner_folder(aside)
+            model = self._write(batch, aside)
+            write_json(aside / "chunk.json", model)
+            with contextlib.suppress(OSError):  # another report made it meanwhile
+                aside.rename(self.folder)
+            self._forget()
+        finally:
+            batch.close()
+            shutil.rmtree(aside, ignore_errors=True)
+
+    def _grown_from(self) -> tuple[Path, dict[str, Any]] | None:
+        """A kept folder of the same hour that holds the beginning of this one."""
+        for path in self.home.glob("*/chunk.json"):
+            with contextlib.suppress(EvidenceError):
+                found = read_json(path)
+                ids = [one.digest for one in self.chain[: len(found.get("ids", ())) or 1]]
+                if found.get("version") == VERSION and found.get("ids") == ids and len(ids) > 1:
+                    return path.parent, found
+        return None
+
+    def _forget(self) -> None:
+        """Takes what was kept of this hour before away; the one that this grew from may be in use."""
+        used = {self.folder, self._earlier[0] if self._earlier else None}
+        for path in self.home.iterdir():
+            if path not in used and not path.name.startswith("."):
+                shutil.rmtree(path, ignore_errors=True)
+
+    def _write(self, batch: Batch, aside: Path) -> dict[str, Any]:
+        old = self._earlier[1] if self._earlier else {"views": {}, "parts": [], "metrics": []}
+        views = {}
+        for view in sorted({*batch.views(), *old["views"]}):
+            columns = self._write_view(batch, view, aside, [Column(*one) for one in old["views"].get(view, ())])
+            if columns:
+                views[view] = [[c.name, c.kind, c.unit, c.type] for c in columns]
+        samples = [name for name in ("activity", "blocked", "ash") if self._write_samples(batch, name, aside)]
+        metrics = batch.metrics() if batch.pairs else []
+        names = {
+            metric.name: [metric.name, metric.label, metric.unit, metric.higher] for row in metrics for metric, _ in row
+        }
+        known = {one[0]: one for one in old["metrics"]} | names
+        parts = [*old["parts"], *(_part(batch, at, metrics[at]) for at in range(len(batch.pairs)))]
+        return {
+            "version": VERSION,
+            "ids": [one.digest for one in self.chain],
+            "parts": parts,
+            "metrics": list(known.values()),
+            "views": views,
+            "samples": samples,
+        }
+
+    def _write_view(self, batch: Batch, view: str, aside: Path, before: list[Column]) -> list[Column]:
+        """The rows of a view and their sums; returns their columns."""
+        sources, columns = [], {c.name: c for c in before}
+        if before and self._earlier:
+            sources.append(f"(from read_parquet({literal(str(self._earlier[0] / f'{view}.parquet'))}))")
+        if batch.has(view):
+            batch.table(view)
+            new = [c for pair in batch.having(view) for c in pair.after.columns(view) if c.kind in _KEPT]
+            columns |= {c.name: c for c in [Column("part", "gauge", "count", "BIGINT"), *new]}
+            names = ", ".join(quoted(name) for name in [*dict.fromkeys(["part", *(c.name for c in new)])])
+            sources.append(f"(select {names}, life, verdict, why from {quoted(view)})")
+        if not sources:
+            return []
+        path = aside / f"{view}.parquet"
+        _copy(batch, " union all by name ".join(sources), path)
+        kept = list(columns.values())
+        _copy(batch, fold_parts(f"read_parquet({literal(str(path))})", kept), aside / f"{view}.sum.parquet")
+        return kept
+
+    def _write_samples(self, batch: Batch, view: str, aside: Path) -> bool:
+        """What was sampled in the hour, in one file."""
+        there = sampled_rows(self.chain[1:], view)
+        if there:
+            _copy(batch, f"from {there}", aside / f"{view}.parquet")
+        return bool(there)
+
+
+def _opened(one: Light) -> Snapshot:
+    """The snapshot with its whole manifest."""
+    return Store(one.store).open(one.number)
+
+
+def _copy(batch: Batch, query: str, path: Path) -> None:
+    batch.connection.execute(f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)")
+    narrow(path)
+
+
+def _part(batch: Batch, at: int, metrics: Sequence[tuple[Any, float | None]]) -> dict[str, Any]:
+    """What is known of one sub-interval."""
+    pair = batch.pairs[at]
+    scopes = {record.get("scope") for record in pair.after.views.values()}
+    return {
+        "number": pair.after.number,
+        "at_us": pair.after.at_ns // 1000,
+        "elapsed_ns": elapsed_ns(pair.before, pair.after),
+        "verdicts": [
+            [scope, value, one.word, one.why, one.at_us, scope in scopes or scope.startswith("view:")]
+            for (scope, value), one in pair.verdicts.items()
+            if one.word != "ok" or one.why
+        ],
+        "values": {metric.name: value for metric, value in metrics if value is not None},
+    }
+
+
+def folder_of(store: Store, target: str) -> Path:
+    """Where the sums of a target are kept."""
+    from dbdyno.snapshot.sums.index import FOLDER
+
+    return store.folder / FOLDER / hashlib.blake2b(target.encode(), digest_size=6).hexdigest()

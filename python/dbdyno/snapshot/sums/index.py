@@ -1,0 +1,190 @@
+"""Which snapshots a store has, without opening each: the little that a long report needs of every one.
+
+`sums/index.parquet` holds a row per snapshot, good as long as its manifest's size and time are as they
+were. What is missing or changed is read again; deleted, the file comes back. A snapshot from the index
+opens its manifest by itself when asked for more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import Error
+from dbdyno.files import make_inner_folder, narrow
+from dbdyno.snapshot.manifest import torn
+from dbdyno.snapshot.parquet import literal
+from dbdyno.snapshot.store import Snapshot, Store, rows_at
+
+FOLDER = "sums"
+VERSION = 2
+_FACTS = ("clock", "database", "databases", "version", "in_recovery", "session", "started_us")
+_WHERE = ("file", "in", "file_sum", "digest")
+_SAMPLED = ("activity", "blocked", "ash")
+_COLUMNS = {
+    "number": "BIGINT",
+    "size": "BIGINT",
+    "changed_ns": "BIGINT",
+    "target": "VARCHAR",
+    "engine": "VARCHAR",
+    "at_ns": "BIGINT",
+    "note": "VARCHAR",
+    "digest": "VARCHAR",
+    "facts": "VARCHAR",
+    "cost": "VARCHAR",
+    "sampled": "VARCHAR",
+}
+
+
+class Light(Snapshot):
+    """A snapshot of the index: its manifest is read when more of it is asked for."""
+
+    @property
+    def digest(self) -> str:
+        """Of its manifest: tells it from every other."""
+        return str(self.manifest["digest"])
+
+    @property
+    def sampled(self) -> dict[str, tuple[str, int]]:
+        """Where what was sampled before it is, by view: a file of the store, and the number in it."""
+        found: dict[str, tuple[str, int]] = self.manifest["sampled"]
+        return found
+
+
+class _Lazy(dict[str, Any]):
+    """A manifest's few known keys; the others come from the file."""
+
+    def __init__(self, known: dict[str, Any], store: Store) -> None:
+        super().__init__(known)
+        self.store = store
+
+    def __missing__(self, key: str) -> Any:
+        return self.store.open(self["number"]).manifest[key]
+
+
+def sampled_rows(chain: Sequence[Light], view: str) -> str:
+    """What was sampled before these snapshots, for SQL; empty where there is nothing that can be read."""
+    there = [(str(one.store / one.sampled[view][0]), one.sampled[view][1]) for one in chain if view in one.sampled]
+    whole = {path for path in {path for path, _ in there} if torn(Path(path)) is None}
+    return rows_at((path, inside) for path, inside in there if path in whole)
+
+
+def between(store: Store, first: Snapshot, last: Snapshot) -> list[Snapshot]:
+    """The snapshots of a target from one to another, both included, by number."""
+    found = [
+        one for one in light(store, first.target, first.number, last.number) if first.number < one.number < last.number
+    ]
+    return [first, *found, last]
+
+
+def light(store: Store, target: str, low: int, high: int) -> list[Light]:
+    """The snapshots of a target with numbers from `low` to `high`, by number."""
+    index = _current(store)
+    made = []
+    parsed: dict[str, Any] = {}
+    for row in sorted(row for row in index.values() if row[3] == target and low <= row[0] <= high):
+        number, _, _, _, engine, at_ns, note, digest, facts, cost, sampled = row
+        known = {
+            "number": number,
+            "target": target,
+            "engine": engine,
+            "at_ns": at_ns,
+            "note": note,
+            "digest": digest,
+            "facts": json.loads(facts),
+            "cost": _once(parsed, cost),
+            "sampled": _once(parsed, sampled),
+        }
+        made.append(Light(store.folder, _Lazy(known, store)))
+    return made
+
+
+def _once(parsed: dict[str, Any], text: str) -> Any:
+    """What many have alike is held once."""
+    if text not in parsed:
+        parsed[text] = json.loads(text)
+    return parsed[text]
+
+
+def _current(store: Store) -> dict[int, tuple[Any, ...]]:
+    """The rows of the index, brought up to what is there."""
+    path = store.folder / FOLDER / "index.parquet"
+    known = _kept(path)
+    rows: dict[int, tuple[Any, ...]] = {}
+    fresh = 0
+    for number, size, changed_ns in _manifests(store.folder):
+        row = known.get(number)
+        if row is None or row[1:3] != (size, changed_ns):
+            row = _read(store, number, size, changed_ns)
+            fresh += row is not None
+        if row is not None:
+            rows[number] = row
+    if fresh or len(rows) != len(known):
+        _keep(path, list(rows.values()))
+    return rows
+
+
+def _manifests(folder: Path) -> Iterator[tuple[int, int, int]]:
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if entry.name.isdigit()]
+    for name in names:
+        path = folder / name / "manifest.json"
+        with contextlib.suppress(OSError):
+            found = path.stat()
+            yield int(name), found.st_size, found.st_mtime_ns
+
+
+def _read(store: Store, number: int, size: int, changed_ns: int) -> tuple[Any, ...] | None:
+    """The row of one snapshot; None for one that cannot be read: it is left out here, and told where it is named."""
+    try:
+        one = store.open(number)
+    except (OSError, Error):
+        return None
+    facts = {name: one.facts[name] for name in _FACTS if name in one.facts}
+    cost = one.manifest.get("cost") or {}
+    kept = {name: cost[name] for name in ("looks", "own_transactions") if name in cost}
+    sampled = {name: [one.views[name]["file"], place[1]] for name in _SAMPLED if (place := one.place(name))}
+    texts = [json.dumps(value, sort_keys=True) for value in (facts, kept, sampled)]
+    return (number, size, changed_ns, one.target, one.engine, one.at_ns, one.note, _digest(one), *texts)
+
+
+def _digest(one: Snapshot) -> str:
+    """Of all that its manifest says beside where the rows are: packing moves them and changes nothing."""
+    views = {view: {k: v for k, v in record.items() if k not in _WHERE} for view, record in one.views.items()}
+    said = {k: v for k, v in one.manifest.items() if k not in ("pack", "schema", "shape", "sum")} | {"views": views}
+    return hashlib.blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=12).hexdigest()
+
+
+def _kept(path: Path) -> dict[int, tuple[Any, ...]]:
+    import duckdb
+
+    if not path.exists():
+        return {}
+    try:
+        with duckdb.connect() as connection:
+            rows = connection.execute(
+                f"select {', '.join(_COLUMNS)} from read_parquet(?) where version = {VERSION}", [str(path)]
+            ).fetchall()
+    except duckdb.Error:  # torn or of another version: it is made again
+        return {}
+    return {row[0]: row for row in rows}
+
+
+def _keep(path: Path, rows: list[tuple[Any, ...]]) -> None:
+    """Writes the index aside and renames it; where that is not possible, nothing is kept."""
+    import duckdb
+
+    values = [list(v) for v in zip(*rows, strict=True)] or [[] for _ in _COLUMNS]
+    shown = ", ".join(f"unnest(${at}::{kind}[]) as {name}" for at, (name, kind) in enumerate(_COLUMNS.items(), 1))
+    aside = path.with_suffix(f".{os.getpid()}")
+    with contextlib.suppress(OSError, duckdb.Error), duckdb.connect() as connection:
+        make_inner_folder(path.parent, exist_ok=True)
+        connection.execute(f"create temp table put as select {VERSION} as version, {shown}", values)
+        connection.execute(f"copy put to {literal(str(aside))} (format parquet, compression zstd)")
+        narrow(aside)
+        aside.replace(path)
