@@ -64,15 +64,15 @@ class Interval(Ends):
             self.verdicts["clock", None] = stepped
 
     def _bridge(self) -> None:
-        """A view that both ends have and a snapshot between them has not: where nothing broke off in between, the
-        difference of the ends is whole."""
-        broken = {scope for (scope, _), one in self.verdicts.items() if one.word in LOSSES}
-        self._bridged = {
-            view
-            for view, record in self.after.views.items()
-            if f"view:{view}" in broken and self.has(view) and not broken & {record.get("scope"), "cluster"}
-        }
-        self._bridged = {view for view in self._bridged if self.sums.unread(view)}
+        """A view that both ends have and a snapshot between them has not: where the ends prove that nothing broke off
+        in between, their difference is whole."""
+        lost = {scope for (scope, _), one in self.verdicts.items() if one.word in LOSSES}
+        unread = {v for v in self.after.views if f"view:{v}" in lost and self.has(v) and self.sums.unread(v)}
+        if not unread:
+            return
+        with Interval(self.store, self.before, self.after, [self.before, self.after]) as ends:
+            lost |= {scope for (scope, _), one in ends.verdicts.items() if one.word in LOSSES}
+        self._bridged = {view for view in unread if not lost & {self.after.views[view].get("scope"), "cluster"}}
         for view in self._bridged:
             del self.verdicts[f"view:{view}", None]
 
