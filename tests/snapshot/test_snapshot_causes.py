@@ -12,6 +12,7 @@ from snapshot_help import Lab
 
 from dbdyno.errors import SnapshotError
 from dbdyno.judge.snapshots import compare
+from dbdyno.snapshot.causes.change import three
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.periods import period
 from dbdyno.snapshot.report import report
@@ -244,3 +245,11 @@ def test_a_cold_cache_after_a_restart(own_lab: Lab, major: int):
     load = asks(own_lab, "select sum(length(filler)) from wide where id % 3 = 0", 2)
     found = Planted(own_lab).first_causes(load, own_lab.engine.restart)
     assert found[0] == "the server was restarted, its cache was cold"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(1934.0, "1,930"), (0.1111, "0.111"), (56.64, "56.6"), (-1934, "-1,930"), (0, "0"), (2.0, "2"), (1e-5, "0.00001")],
+)
+def test_numbers_in_words_have_three_digits_and_no_exponent(value: float, said: str) -> None:
+    assert three(value) == said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -156,6 +157,12 @@ def _rates(row: dict[str, Any], seconds: float) -> dict[str, float]:
     return {name: float(value or 0) / seconds for name, value in row.items() if name != "queryid"}
 
 
+def three(value: float) -> str:
+    """Three significant digits, never with an exponent: `1,930`, `0.111`."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{Decimal(str(rounded)):f}".removesuffix(".0")
+
+
 def times(old: float, new: float) -> str:
     """`162 µs → 5.43 ms`, from milliseconds."""
     return f"{_span(old)} → {_span(new)}"
@@ -163,7 +170,7 @@ def times(old: float, new: float) -> str:
 
 def rate(old: float, new: float) -> str:
     """`0 → 212 a second`."""
-    return f"{old:.3g} → {new:.3g} a second"
+    return f"{three(old)} → {three(new)} a second"
 
 
 def _span(ms: float) -> str:
@@ -171,5 +178,5 @@ def _span(ms: float) -> str:
         return "0"
     for limit, factor, unit in ((1, 1e3, "µs"), (1000, 1, "ms")):
         if ms < limit:
-            return f"{ms * factor:.3g} {unit}"
-    return f"{ms / 1000:.3g} s"
+            return f"{three(ms * factor)} {unit}"
+    return f"{three(ms / 1000)} s"

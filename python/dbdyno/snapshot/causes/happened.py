@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from dbdyno.snapshot.causes import load, objects, server
-from dbdyno.snapshot.causes.change import Cause, Change
+from dbdyno.snapshot.causes.change import Cause, Change, three
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Row, columns, section, table
 
@@ -54,7 +54,7 @@ def happened(change: Change, about: str = "") -> dict[str, Any]:
 
 def budget(change: Change, ranked: list[Cause]) -> str:
     """The change of database time in words: how much, whose, and the first cause."""
-    words = f"{change.grown_ms:+,.3g} ms of statement time a second"
+    words = f"{'+' if change.grown_ms > 0 else ''}{three(change.grown_ms)} ms of statement time a second"
     first = max(change.statements.items(), key=lambda item: item[1].grown("ms"), default=None)
     if change.grown_ms > 0 and first is not None:
         words += f", of it {change.share([first[0]]) or 0:.0%} {load.named(first[1])}"
@@ -73,14 +73,16 @@ def within(interval: Interval) -> dict[str, Any] | None:
     at, old, new = cut
     chain = interval.chain
     if abs(new - old) < LEAST_CHANGE * max(old, new):
-        about = f"Statement time was steady over the interval: {old:.3g} and {new:.3g} ms a second at its two parts."
+        about = (
+            f"Statement time was steady over the interval: {three(old)} and {three(new)} ms a second at its two parts."
+        )
         return section("happened", "What happened", about=about, notes=["nothing stands out"])
     with (
         Interval(interval.store, chain[0], chain[at], chain[: at + 1]) as before,
         Interval(interval.store, chain[at], chain[-1], chain[at:]) as after,
     ):
         about = (
-            f"Statement time went from {old:.3g} to {new:.3g} ms a second at snapshot {chain[at].number}"
+            f"Statement time went from {three(old)} to {three(new)} ms a second at snapshot {chain[at].number}"
             f" ({chain[at].at:%H:%M:%S} UTC): what is before it, against what is after."
         )
         return happened(Change(before, after), about)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dbdyno.snapshot.causes.change import Cause, Change, rate
+from dbdyno.snapshot.causes.change import Cause, Change, rate, three
 from dbdyno.snapshot.model import moment_us
 
 _DEAD_ROWS = 1000
@@ -81,7 +81,12 @@ def grown_tables(change: Change) -> Iterator[Cause]:
         old, new = _states(change, key, "n_live_tup")
         slow = change.of_table(table.name)
         if old >= 100 and new >= 1.5 * old and slow:
-            yield Cause(f"table {table.name} grew {new / old:.3g} times", f"rows {old:.0f} → {new:.0f}", slow, weight=2)
+            yield Cause(
+                f"table {table.name} grew to {three(new / old)} times its rows",
+                f"rows {old:,.0f} → {new:,.0f}",
+                slow,
+                weight=2,
+            )
 
 
 def bloated_tables(change: Change) -> Iterator[Cause]:
