@@ -190,7 +190,7 @@ fn a_child_that_races_until_it_is_killed() {
 fn killed(paths: &[PathBuf], more: &str, after: Duration) -> u64 {
     let joined: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["a_child_that_races_until_it_is_killed", "--exact", "--nocapture", "--quiet"])
+        .args(["probe_files::a_child_that_races_until_it_is_killed", "--exact", "--nocapture", "--quiet"])
         .env("DYNO_PROBE_CHILD", joined.join(":"))
         .env("DYNO_PROBE_ARM", more)
         .stdout(Stdio::piped())
