@@ -40,7 +40,7 @@ def activity(interval: Interval, top: int) -> dict[str, Any]:
 def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) -> dict[str, Any]:
     """The page of `dbdyno snap sessions`: one dimension, of the sessions that `where` keeps."""
     from dbdyno.snapshot.blocking import section as blocking
-    from dbdyno.snapshot.report import SCHEMA, facts_of
+    from dbdyno.snapshot.report import SCHEMA, facts_of, worst
 
     history = History(interval, where)
     kept = " and ".join(f"{name} {value}" for name, value in where.items())
@@ -49,13 +49,13 @@ def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) ->
     else:
         made = section("sessions", TITLE, not_measured=[lacking("active sessions", WHY, WATCH)])
     made["about"] = (f"Only {kept}. " if kept else "") + made["about"]
-    cluster = interval.verdict("cluster")
+    head = worst(interval)
     return {
         "schema": SCHEMA,
         "kind": "snapshot",
         "page": "sessions",
         "facts": facts_of(interval),
-        "verdict": {"word": cluster.word, "why": cluster.why, "at_us": cluster.at_us},
+        "verdict": {"word": head.word, "why": head.why, "at_us": head.at_us},
         "verdicts": [],
         "sections": [made] if where else [made, blocking(interval, top)],
         "warnings": [],
