@@ -184,10 +184,10 @@ def test_a_client_that_ignores_everything_ends_with_a_killed_dbdyno(tmp_path: Pa
         "import os, signal, subprocess, sys, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "child = subprocess.Popen(['sleep', '60'], start_new_session=True)\n"
+        f"open({str(tmp_path / 'pids')!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
         "from dbdyno.bench.clients import stream\n"
         "hello = stream.Record(stream.HELLO, statement=stream.VERSION, started_ns=time.monotonic_ns(), text='deaf')\n"
         "sys.stdout.buffer.write(stream.packed(hello))\nsys.stdout.buffer.flush()\n"
-        f"open({str(tmp_path / 'pids')!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
         "time.sleep(60)\n"
     )
     owner = tmp_path / "owner.py"

@@ -293,7 +293,7 @@ def test_without_a_difference_a_difference_is_called_at_the_nominal_rate(tmp_pat
 
 def test_two_such_runs_are_not_laid_side_by_side(tmp_path: Path):
     run = made(tmp_path, blocks(2))
-    with pytest.raises(EvidenceError, match="no times of single operations"):
+    with pytest.raises(EvidenceError, match="no arm whose operations' times can be compared"):
         analyse_pair(run, run)
 
 

@@ -305,7 +305,8 @@ def test_a_snapshot_names_no_file_outside_its_store(tmp_path: Path, file: object
     found = {"schema": 1, "number": 1, "target": "a", "at_ns": 1, "views": views, "facts": {}}
     (tmp_path / "store" / "000001" / "manifest.json").write_text(json.dumps(found))
     with pytest.raises(Error):
-        next(iter(Store(tmp_path / "store"))).file("v")
+        Store(tmp_path / "store").open(1).file("v")
+    assert list(Store(tmp_path / "store")) == [], "nor is it among those that are read"
 
 
 def silent_port() -> int:
