@@ -6,13 +6,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CARGO ?= cargo
-WORKERS ?= 3
+WORKERS ?= 4
 RERUNS ?= 1
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTHON_FILES := python packages tests benches
 CORE := python/dbdyno/_core.abi3.so
 
-.PHONY: help setup setup-clients setup-test build wheel man demo test test-rust test-python matrix soak bench reference lint lint-rust lint-python audit format clean
+.PHONY: help setup setup-clients setup-test programs build wheel man demo test test-rust test-python matrix soak bench reference lint lint-rust lint-python audit format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -51,7 +51,9 @@ $(CORE): $(RUST_SOURCES) pyproject.toml | $(VENV)/ready
 	PIP_QUIET=1 VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
 	@touch $@
 
-setup-test: setup $(VENV)/dev  ## what only the tests need, from Debian's packages (chromium, postgresql, mariadb, sshd)
+setup-test: setup $(VENV)/dev programs  ## what only the tests need, from Debian's packages (chromium, postgresql, mariadb, sshd)
+
+programs:
 	tools/setup-test
 
 wheel: setup  ## dist/: a wheel for this platform (abi3, Python 3.11 and later), the source, and the wheel of dbdyno-rig
@@ -96,7 +98,7 @@ lint-rust:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --release --quiet --workspace --all-targets -- -D warnings
 
-lint-python: setup $(VENV)/dev
+lint-python: $(VENV)/dev
 	$(BIN)/ruff format --check $(PYTHON_FILES)
 	$(BIN)/ruff check $(PYTHON_FILES)
 	$(BIN)/mypy
