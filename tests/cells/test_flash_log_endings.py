@@ -100,7 +100,7 @@ def test_a_plan_that_somebody_else_made_meanwhile_is_left_alone(rig: Rig, tmp_pa
     assert rig.plans == [[theirs], []]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGTERM, signal.SIGKILL])
 def test_the_plans_are_put_back_however_the_run_ends(rig: Rig, tmp_path: Path, how: signal.Signals):
     before = rig.plans
     with rig.start("--yes", "--out", str(tmp_path / "runs"), "--set", "turn=1h") as process:

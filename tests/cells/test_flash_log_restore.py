@@ -111,6 +111,7 @@ def test_a_new_run_on_cells_whose_run_was_cut_is_told_how_to_restore_them(rig: R
     assert asked(rig, *rig.words("--dry-run", "--out", runs)).returncode == 0
 
 
+@pytest.mark.soak
 def test_a_run_whose_machine_stopped_goes_on_once_it_is_restored(rig: Rig):
     before = shown(rig)
     run = cut(rig, "--blocks", "4", whole=1)

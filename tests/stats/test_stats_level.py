@@ -45,7 +45,11 @@ def test_over_raw_waits_welch_cries_wolf() -> None:
     assert false > 40
 
 
-@pytest.mark.parametrize(("noise", "seed"), [(STEADY, 11), (ROUGH, 12)], ids=["steady", "rough"])
+@pytest.mark.parametrize(
+    ("noise", "seed"),
+    [(STEADY, 11), pytest.param(ROUGH, 12, marks=pytest.mark.soak)],
+    ids=["steady", "rough"],
+)
 def test_equal_arms_are_called_different_no_more_often_than_stated(noise: Noise, seed: int) -> None:
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)
