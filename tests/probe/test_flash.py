@@ -177,7 +177,7 @@ def test_a_killed_or_interrupted_probe_leaves_its_rounds_and_no_file(tmp_path: P
 def device(tmp_path: Path) -> Iterator[Path]:
     """A block device of 4 MiB: a loop device, where this user may make one."""
     if shutil.which("losetup") is None:
-        pytest.skip("needs losetup")
+        pytest.skip("losetup is not installed, or this user is not root: no block device to write to")
     image = tmp_path / "image"
     image.write_bytes(b"\0" * (4 << 20))
     made = subprocess.run(["losetup", "--find", "--show", str(image)], capture_output=True, text=True, check=False)
@@ -199,10 +199,10 @@ def test_a_mounted_device_is_refused_twice(device: Path, tmp_path: Path) -> None
     place = tmp_path / "mounted"
     place.mkdir()
     if shutil.which("mkfs.ext4") is None:
-        pytest.skip("needs mkfs.ext4")
+        pytest.skip("mkfs.ext4 is not installed: no file system to mount")
     subprocess.run(["mkfs.ext4", "-q", str(device)], check=True)
     if subprocess.run(["mount", str(device), str(place)], check=False).returncode:
-        pytest.skip("may not mount")
+        pytest.skip("this user may not mount: needs root outside of a container")
     try:
         done = probe(tmp_path, device, *SHORT, "--destroy", stdin=f"{device}\n")
         assert done.returncode == 2

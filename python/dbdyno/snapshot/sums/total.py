@@ -19,14 +19,7 @@ OWN = ("good", "bad", "word", "bad_why", "least", "last_part", "last_life")
 
 def fold_parts(source: str, columns: Sequence[Column]) -> str:
     """Rows of sub-intervals, folded by key. `columns`: what the source has."""
-    keys = [quoted(c.name) for c in columns if c.kind == "key"]
-    shown = [*keys]
-    for c in columns:
-        name = quoted(c.name)
-        if c.kind == "text":
-            shown.append(f"arg_max({name}, part) as {name}")
-        elif c.kind in ("counter", "sum"):
-            shown.append(f"sum({name})::{c.type} as {name}")
+    keys, shown = _added(columns, "part")
     ok = "verdict in ('ok', 'evicted') and life <> 'gone'"
     shown += [
         f"count(*) filter ({ok}) as good",
@@ -42,14 +35,7 @@ def fold_parts(source: str, columns: Sequence[Column]) -> str:
 
 def fold_folded(source: str, columns: Sequence[Column]) -> str:
     """Folded rows, folded on."""
-    keys = [quoted(c.name) for c in columns if c.kind == "key"]
-    shown = [*keys]
-    for c in columns:
-        name = quoted(c.name)
-        if c.kind == "text":
-            shown.append(f"arg_max({name}, last_part) as {name}")
-        elif c.kind in ("counter", "sum"):
-            shown.append(f"sum({name})::{c.type} as {name}")
+    keys, shown = _added(columns, "last_part")
     shown += [
         "sum(good) as good",
         "sum(bad) as bad",
@@ -60,6 +46,19 @@ def fold_folded(source: str, columns: Sequence[Column]) -> str:
         "arg_max(last_life, last_part) as last_life",
     ]
     return f"select {', '.join(shown)} from {source} {_grouped(keys)}"
+
+
+def _added(columns: Sequence[Column], latest: str) -> tuple[list[str], list[str]]:
+    """The keys to group by, and the columns of a row per key: texts of the `latest`, what was counted added up."""
+    keys = [quoted(c.name) for c in columns if c.kind == "key"]
+    shown = [*keys]
+    for c in columns:
+        name = quoted(c.name)
+        if c.kind == "text":
+            shown.append(f"arg_max({name}, {latest}) as {name}")
+        elif c.kind in ("counter", "sum"):
+            shown.append(f"sum({name})::{c.type} as {name}")
+    return keys, shown
 
 
 def total_sql(sides: Sides, before: str, after: str, folded: str, columns: Sequence[Column], parts: int) -> str:
