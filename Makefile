@@ -58,7 +58,7 @@ programs:
 
 wheel: setup  ## dist/: a wheel for this platform (abi3, Python 3.11 and later), the source, and the wheel of dbdyno-rig
 	rm -rf dist
-	$(BIN)/maturin build --release --quiet --out dist
+	$(BIN)/maturin build --release --quiet --interpreter $(abspath $(BIN))/python --out dist
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist packages/dbdyno-rig
 

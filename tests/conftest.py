@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 
@@ -12,10 +13,17 @@ pytest_plugins = ["drawings"]
 # Processes that tests start keep what they compile: else each of them compiles the whole package, half a second of CPU.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+_states = itertools.count()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long ones first."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
 
 @pytest.fixture(autouse=True)
 def owed_apart(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Nothing of a test is noted among the records of whoever runs the tests."""
-    place = tmp_path_factory.mktemp("state")
+    place = tmp_path_factory.mktemp(f"state-{next(_states)}", numbered=False)
     monkeypatch.setenv("DBDYNO_STATE", str(place))
     return place / "owed"

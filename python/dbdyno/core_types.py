@@ -64,10 +64,11 @@ class DrawnStatement(TypedDict):
 
 
 class DrawnScript(TypedDict):
-    """A script for another client, and whether it is one command."""
+    """A script for another client: whether it is one command, and the numbers of its commands."""
 
     name: str
     single: bool
+    statements: list[int]
 
 
 class DrawnTransaction(TypedDict):

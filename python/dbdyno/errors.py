@@ -59,3 +59,7 @@ class ReportError(Error):
 
 class SnapshotError(Error):
     """A snapshot that cannot be taken, stored or found, or two that cannot be compared."""
+
+
+class AdviceError(Error):
+    """Something that cannot be advised on: no such rule, a description of a stack that cannot be read."""

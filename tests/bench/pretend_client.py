@@ -48,6 +48,7 @@ def lied(rows: list[Record], end: Record) -> tuple[list[Record], Record]:
         "after": {"elapsed_ns": 10**12},
         "rows": {"rows": -7},
         "code": {"code": "oh no"},
+        "number alone": {"vendor": 1062},
         "backwards": {"started_ns": rows[0].started_ns},
     }.get(HOW)
     if changed:

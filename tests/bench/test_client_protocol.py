@@ -12,18 +12,20 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from target_help import eventually
 
 from dbdyno import _core
 from dbdyno.bench.clients import stream
+from dbdyno.bench.clients.arrivals import Arrivals, drawn
 from dbdyno.bench.clients.builtin import BUILTIN, found, installing
+from dbdyno.bench.clients.failures import Failures, failures_of
 from dbdyno.bench.clients.job import Job, is_query
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.clients.process import ClientError, ClientLostError, ClientProcess, Stopped
 from dbdyno.bench.clients.reader import Reader, StreamError
 from dbdyno.bench.clients.stream import Record, packed
-from dbdyno.bench.clients.words import without_values
 from dbdyno.bench.postgres.clients import environment, refuse_laxer, uri
 from dbdyno.errors import PlanError
 
@@ -69,10 +71,10 @@ def test_an_honest_client_gives_its_operations_and_ends_with_its_stdin():
         assert own.process is not None and own.process.about == "pretended 1.0"
         own.draw()
         before = time.monotonic_ns()
-        end, records = own.turn(7, None, 5)
+        end, records, *_ = own.turn(7, None, 5)
         assert (end.rows, len(records), set(records["slice"])) == (5, 5, {7})
         assert (records["started_ns"] >= before).all() and (records["code"] == b"").all()
-        end, records = own.turn(8, 20_000_000, None)
+        end, records, *_ = own.turn(8, 20_000_000, None)
         assert end.elapsed_ns >= 20_000_000 and len(records) == 3
         own.disconnect()
         assert own.process is not None, "only its sessions are closed"
@@ -92,6 +94,7 @@ def test_an_honest_client_gives_its_operations_and_ends_with_its_stdin():
         ("before", "started before the slice was asked for: is its clock CLOCK_MONOTONIC?"),
         ("after", "ended after it was heard of"),
         ("rows", "has a negative number of rows"),
+        ("number alone", "has the number of an error and no SQLSTATE"),
         ("code", "has an error code that is none of five letters and digits"),
         ("backwards", "times go backwards: a transaction began before the one before it in its session ended"),
         ("too many", "its end tells of 10 transactions, and 5 were recorded"),
@@ -231,6 +234,7 @@ def test_records_arrive_in_any_pieces():
 def test_a_record_is_48_bytes_as_the_page_says():
     head = packed(Record(stream.TRANSACTION, 1, 2, 3, 4, 5, 6, "40001"))
     assert struct.unpack("<BBHIIIqqq8s", head) == (4, 0xDB, 1, 2, 3, 0, 4, 5, 6, b"40001\0\0\0")
+    assert packed(Record(stream.SAID, code="23000", vendor=1062))[40:] == b"23000\0" + (1062).to_bytes(2, "little")
     page = (Path(__file__).parents[2] / "docs" / "reference" / "client-protocol.md").read_text()
     assert all(f"| {number} | {name} |" in page for number, name in stream.KINDS.items())
 
@@ -277,14 +281,92 @@ def test_only_what_reads_is_fetched_by_a_cursor(sql: str, reads: bool):
     assert is_query(sql) == reads
 
 
-def test_errors_are_told_without_the_data_in_them():
-    scripts = [{"name": "s", "text": "select amount from orders where id = :id"}]
-    assert without_values("42703", 'column "amount" of "secrets" is not there', scripts) == (
-        'column "amount" of "…" is not there (SQLSTATE 42703)'
-    )
-    assert "hunter" not in without_values("22P02", 'invalid input: "hunter2"', scripts)
-    assert "4711" not in without_values("23505", "key (id)=(4711) exists, 4711 times", scripts)
-    assert "secret" not in without_values("P0001", "secret word of a trigger", scripts)
+def failed(*rows: tuple, said: dict | None = None, **own: object) -> Failures:
+    """The failures of records (kind, statement, code, vendor) of one session."""
+    data = b"".join(packed(Record(kind, 0, 1, at, 5, 1, code=code, vendor=vendor)) for kind, at, code, vendor in rows)
+    (records,) = Reader().take(data)
+    text = own.pop("text", "begin;\nselect amount from orders where id = 7;\nend;")
+    return failures_of(records, job(str(text), **own), said or {})
+
+
+def test_an_error_has_its_number_and_its_message_without_the_data_in_it():
+    constraint = 'duplicate key value violates unique constraint "once_pkey"'
+    said = {(1, "23505", 0): f"{constraint}\0R_bt_check_unique\0nonce_pkey"}
+    rows = (stream.STATEMENT, 1, "23505", 0), (stream.TRANSACTION, 0, "23505", 0), (stream.TRANSACTION, 0, "", 0)
+    found = failed(*rows, said=said)
+    assert found.listed == [("23505", 0, constraint, False)] and found.numbers.tolist() == [1, 1, 0]
+    assert found.words == [f"ERROR: {constraint} (SQLSTATE 23505)"]
+    duplicate = {(0, "23000", 1062): "Duplicate entry 'hunter' for key 'PRIMARY'"}
+    own = failed((stream.TRANSACTION, 0, "23000", 1062), said=duplicate, text="select 1;")
+    assert own.listed[0][:2] == ("23000", 1062) and own.listed[0][2].startswith("Duplicate entry '…' for key")
+
+
+@pytest.mark.parametrize(
+    ("code", "vendor", "text"),
+    [
+        ("23514", 0, "customer hunter owes"),
+        ("23514", 0, "customer hunter owes\0Rexec_stmt_raise"),
+        ("P0001", 0, "hunter\0Relog"),
+        ("22P02", 0, 'invalid input syntax for type integer: "hun\nhunter\0Rpg_strtoint32'),
+        ("45000", 1644, "hunter"),
+        ("XX000", 0, "ValueError: hunter"),
+    ],
+)
+def test_a_message_that_may_hold_a_value_is_not_kept(code: str, vendor: int, text: str):
+    found = failed((stream.TRANSACTION, 0, code, vendor), said={(0, code, vendor): text}, text="select 1;")
+    assert "hunter" not in str(found.listed) + str(found.words) and found.listed[0][:2] == (code, vendor)
+
+
+def test_a_client_that_says_no_words_still_tells_its_errors():
+    assert failed((stream.TRANSACTION, 0, "42P01", 0), text="select 1;").listed == [("42P01", 0, "", False)]
+
+
+def test_an_expected_error_is_known_by_its_sqlstate_or_its_number():
+    rows = (stream.TRANSACTION, 0, "23000", 1062), (stream.TRANSACTION, 0, "40001", 1213)
+    for expected in (["1062"], ["23000"]):
+        found = failed(*rows, text="select 1;", expected_errors=expected)
+        assert [own[3] for own in found.listed] == [True, False]
+        assert found.unexpected(np.array([True, True])) == [2]
+
+
+def test_more_errors_than_the_evidence_has_room_for_become_one():
+    rows = [(stream.TRANSACTION, 0, "23000", number) for number in range(1, 300)]
+    found = failed(*rows, text="select 1;")
+    assert len(found.listed) == 251 and found.listed[-1][0] == "other" and found.numbers.max() == 251
+
+
+def test_due_times_come_from_the_seed_and_are_a_poisson_process():
+    own = drawn(1_000.0, [7, 1], 1_000_000_000, None, 0)
+    assert own == drawn(1_000.0, [7, 1], 1_000_000_000, None, 0) != drawn(1_000.0, [7, 2], 1_000_000_000, None, 0)
+    assert 850 < len(own.due_ns) < 1_150 and list(own.due_ns) == sorted(own.due_ns)
+    gaps = np.diff(own.due_ns)
+    assert 0.85 < gaps.std() / gaps.mean() < 1.15
+    assert own.give_up_ns - own.due_ns[-1] > 9_000_000_000
+    assert len(drawn(50.0, [7, 1], None, 20, 0).due_ns) == 20
+
+
+def test_a_response_time_counts_from_when_the_transaction_was_due():
+    """The second begins late, as the first took long: it has waited, and that is told."""
+    data = b"".join(packed(Record(4, at, 1, 0, started, 50)) for at, started in ((0, 100), (1, 180)))
+    (records,) = Reader().take(data)
+    assert Arrivals([90, 110], 10**19).intended(records).tolist() == [90, 110]
+    with pytest.raises(StreamError, match="began 1 of 2 transactions before they were due in the open loop"):
+        Arrivals([90, 181], 10**19).intended(records)
+    with pytest.raises(StreamError, match="has 2 transactions where 1 were due"):
+        Arrivals([90], 10**19).intended(records)
+    with pytest.raises(StreamError, match="has 2 transactions where 3 were due"):
+        Arrivals([90, 110, 120], 10**19).intended(records)
+    assert len(Arrivals([90, 110, 120], 1).intended(records)) == 2, "given up"
+
+
+def test_a_client_that_knows_no_open_loop_is_named():
+    made = ClientArm(job(rate_per_s=100.0), [*PRETENDED, "honest"], {}, "pretended")
+    try:
+        made.connect()
+        with pytest.raises(ClientError, match="transactions before they were due in the open loop"):
+            made.turn(1, None, 5)
+    finally:
+        made.end()
 
 
 def test_a_connection_goes_by_the_environment():

@@ -80,8 +80,8 @@ def _cli() -> Any:
 def _traces(folder: Path) -> dict[str, Any]:
     from golden_traces import two_sets
 
-    from dbdyno.study.analysis.compare_traces import compare_traces
-    from dbdyno.study.analysis.traces_question import Question
+    from dbdyno.study.analysis.traces.compare import compare_traces
+    from dbdyno.study.analysis.traces.question import Question
     from dbdyno.trace.source import open_traces
 
     one, two = two_sets(folder)

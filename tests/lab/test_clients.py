@@ -78,6 +78,51 @@ def test_errors_of_a_client_have_their_sqlstate_and_no_data(lab, dsn):
     assert conninfo_to_dict(dsn)["password"].encode() not in everything
 
 
+def test_an_error_is_told_in_the_same_words_by_every_client(lab):
+    """SQLSTATE, condition and message of ours, too; the name of the constraint, and not the row."""
+    script = "create temp table if not exists once (id int primary key);\ninsert into once values (4711);\n"
+    arms = "".join(
+        f'[[arm]]\nname = "{name}"\nclient = "{name}"\n'
+        for name in ("psycopg", "asyncpg", "jdbc", "node-postgres", "pandas", "adbc")
+        if BUILTIN[name].missing() is None
+    )
+    plan = lab.plan(f'[[arm]]\nname = "own"\n{arms}', script=script, blocks=2, more='expected_errors = ["23505"]')
+    lab("run", plan)
+    found = rows(lab, "select distinct error, message, expected from calls where error is not null")
+    message = 'duplicate key value violates unique constraint "once_pkey"'
+    assert found == [{"error": "23505", "message": message, "expected": True}]
+
+
+def test_an_open_loop_counts_from_when_a_transaction_was_due(lab):
+    """One session, a statement of 5 ms, 400 a second: each waits for those before it, and its response says so."""
+    arms = '[[arm]]\nname = "a"\nclient = "psycopg"\nsessions = 1\nrate_per_s = 400\n'
+    lab("run", lab.plan(arms, script="select pg_sleep(0.005);", blocks=2), code=0)
+    sql = (
+        "select min(started_ns - intended_ns) as least, max(started_ns - intended_ns) as most, min(elapsed_ns) as took"
+    )
+    (found,) = rows(lab, f"{sql} from calls where kind = 'transaction'")
+    assert found["least"] >= 0 and found["most"] > found["took"] >= 5_000_000
+    own = [block["report"]["arms"][0] for block in blocks(lab)]
+    assert max(one["lag_max_ns"] for one in own) >= found["most"] and not any(one["skipped"] for one in own)
+
+
+def test_a_client_stands_as_far_away_as_its_network_says(lab):
+    """Twice the delay is the least that a statement can take, by every client."""
+    names = [name for name in ("psycopg", "jdbc") if BUILTIN[name].missing() is None]
+    arms = "".join(f'[[arm]]\nname = "{name}"\nclient = "{name}"\nnetwork = {{delay = "3ms"}}\n' for name in names)
+    lab("run", lab.plan(arms + '[[arm]]\nname = "own"\nnetwork = {delay = "3ms"}\n', blocks=2))
+    found = rows(lab, "select arm, min(elapsed_ns) as least, count(error) as errors from calls group by arm")
+    assert len(found) == len(names) + 1
+    assert all(row["least"] >= 6_000_000 and row["errors"] == 0 for row in found)
+    lines = [own for block in blocks(lab) for own in block["report"]["lines"]]
+    assert {own["arm"] for own in lines if own["pieces"] > 0} == set(range(len(names) + 1))
+
+
+def test_a_client_that_does_not_go_through_the_line_is_named(lab, tmp_path):
+    plan = lab.plan(arm("honest", tmp_path / "pid") + 'network = {delay = "1ms"}\n')
+    assert "came 0 times through the line that its arm's network asks for" in lab("run", plan, code=2).stderr
+
+
 def arm(how: str, file: Path) -> str:
     words = json.dumps([sys.executable, str(PRETENDED), how, str(file)])
     return f'[[arm]]\nname = "own"\n[[arm]]\nname = "bad"\nclient = {words}\n'
@@ -110,7 +155,6 @@ def test_a_client_that_dies_has_its_block_run_again_and_marked(lab, tmp_path):
         ('[[arm]]\nname = "a"\nclient = "psycpg"\n', "there is no client 'psycpg'"),
         ('[[arm]]\nname = "a"\nclient = ["no-such-program"]\n', "there is no program 'no-such-program'"),
         ('[[arm]]\nname = "a"\nfetch_size = 5\n', "fetch_size is for an external client"),
-        ('[[arm]]\nname = "a"\nclient = "psycopg"\nrate_per_s = 5\n', "runs a closed loop"),
         ('[[arm]]\nname = "a"\nclient = "psycopg"\nprotocol = "simple"\nstatement_mode = "binds"\n', "not both"),
         ('[[arm]]\nname = "a"\nclient = []\n', "arm.client is empty"),
         ('[[arm]]\nname = "a"\nclient = 5\n', 'a name such as "psycopg", or the words of a command'),
@@ -146,7 +190,7 @@ def test_a_plan_from_elsewhere_says_which_programs_it_would_start():
 
 def test_the_conformance_test_passes_psycopg_and_fails_what_pretends(lab, dsn):
     found = json.loads(lab("client", "check", "psycopg", "--dsn", dsn, "--format", "json").stdout)
-    assert len(found) == 16
+    assert len(found) == 17
     assert [row for row in found if row["verdict"] == "failed"] == []
     assert sum(row["verdict"] == "told" for row in found) == 2
     words = ("client", "check", "--dsn", dsn, "--", sys.executable, str(PRETENDED), "honest")
@@ -175,7 +219,7 @@ def test_a_built_in_client_reads_the_same_rows(lab, name):
 @pytest.mark.parametrize(
     ("study", "options", "factors"),
     [
-        ("fetch-size", {"fetch_size": "1,10", "rows": "20"}, ["fetch_size"]),
+        ("fetch-size", {"fetch_size": "1,10", "rows": "20", "delay": "none,1ms"}, ["delay", "fetch_size"]),
         ("bind-variables", {"sessions": "1", "client": "psycopg"}, ["statement_mode"]),
         ("drivers", {"client": "dbdyno,psycopg", "rows": "5,50"}, ["client", "rows"]),
     ],
@@ -194,6 +238,7 @@ def test_a_study_of_clients_runs_at_a_small_size(tmp_path, dsn, study, options, 
 @pytest.mark.parametrize(
     ("study", "options", "words"),
     [
+        ("fetch-size", {"delay": "far"}, "'far' is no duration"),
         ("fetch-size", {"client": "dbdyno"}, "dbdyno's own client takes all rows at once"),
         ("fetch-size", {"rows": "1,2"}, "the table has one number of rows"),
         ("bind-variables", {"statement_mode": "guessed"}, "is no level of this factor"),
@@ -224,3 +269,11 @@ def test_drivers_says_which_clients_it_leaves_out(monkeypatch, tmp_path):
     plan = STUDIES["drivers"].plan({})
     assert "Left out, since they are not installed (make setup-clients): " in plan.question
     assert "jdbc" in plan.question and all(arm.client != "jdbc" for arm in plan.arms)
+
+
+def test_drivers_runs_a_client_that_takes_seconds_only_where_it_is_named():
+    """R asks pgjdbc for each value: 10,000 rows of four take it seconds, and the study no longer two minutes."""
+    assert BUILTIN["r-jdbc-rows"].slow
+    assert all(arm.client != "r-jdbc-rows" for arm in STUDIES["drivers"].plan({}).arms)
+    (named,) = STUDIES["drivers"].plan({"client": "r-jdbc-rows"}).arms
+    assert named.client == "r-jdbc-rows"

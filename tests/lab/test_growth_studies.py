@@ -13,6 +13,7 @@ from dbdyno.bench.postgres import backends, cold, statements
 from dbdyno.errors import PlanError, TargetError
 from dbdyno.study.library import find_study
 from dbdyno.study.plan.plan import plan_from_dict
+from mariadb_server import missing
 
 STUDIES_HERE = (
     "insert-size",
@@ -198,3 +199,48 @@ def test_the_pages_of_a_file_leave_the_cache_and_its_bytes_stay(tmp_path: Path):
 def test_what_a_study_cannot_do_is_refused_before_anything_runs(lab, words: tuple[str, ...], said: str):
     assert said in " ".join(lab("run", *words, code=2).stderr.split())
     assert not (lab.folder / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "settings"),
+    [
+        ("gather-statistics", {"sample": "10"}, {"analyze_sample_percentage": "10"}),
+        (
+            "gather-statistics",
+            {"statistics": "indexes", "sample": "8"},
+            {"innodb_stats_persistent_sample_pages": "8"},
+        ),
+        (
+            "temp-device",
+            {"place": "/a", "sort_buffer_size": "1M"},
+            {"sort_buffer_size": "1M", "tmpdir": "/a"},
+        ),
+    ],
+)
+def test_a_study_of_mariadb_has_mariadbs_settings(name: str, options: dict[str, str], settings: dict[str, str]):
+    plan = find_study(name).plan(options, quick=True, target="mariadb")
+    assert plan.arms[0].settings == settings
+    assert any("seq_1_to_" in statement for statement in plan.workload.setup)
+    assert plan_from_dict(plan.to_dict()) == plan
+
+
+def test_statistics_that_mariadb_does_not_know_are_refused():
+    with pytest.raises(PlanError, match="neither of columns and indexes"):
+        find_study("gather-statistics").plan({"statistics": "all"}, target="mariadb")
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(bool(missing()), reason=str(missing()))
+@pytest.mark.parametrize("kind", ["columns", "indexes"])
+def test_statistics_are_gathered_on_mariadb(lab, kind: str):
+    words = ("--quick", "--blocks", "2", "--set", "rows=300", "--set", "sample=10", "--set", "degree=1,2")
+    model = ran(lab, "gather-statistics", *words, "--set", f"statistics={kind}", "--target", "mariadb")
+    assert [arm["sessions"] for arm in model["arms"]] == [1, 2]
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(bool(missing()), reason=str(missing()))
+def test_temporary_files_of_mariadb_lie_where_the_arm_says(lab):
+    words = ("--set", "place=/var/tmp,/tmp", "--set", "rows=3000", "--set", "sort_buffer_size=64K")
+    model = ran(lab, "temp-device", "--quick", "--blocks", "2", *words, "--target", "mariadb")
+    assert [arm["changes"]["tmpdir"] for arm in model["arms"]] == ["/var/tmp", "/tmp"]

@@ -35,7 +35,8 @@ def test_the_seed_replays_the_order_of_the_arms(lab):
     for seed in ("7", "7", "8"):
         lab("run", plan, "--seed", seed, "--out", f"out{len(orders)}")
         records = sorted((lab.folder / f"out{len(orders)}").glob("*/blocks/*.json"))
-        orders.append([[s["arm"] for s in json.loads(r.read_text())["slices"]] for r in records])
+        # The first four of each block: on a busy machine slices grow, and there are fewer of them.
+        orders.append([[s["arm"] for s in json.loads(r.read_text())["slices"]][:4] for r in records])
     assert orders[0] == orders[1] != orders[2]
 
 

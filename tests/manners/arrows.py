@@ -9,11 +9,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evidence": set(),
     "stats": set(),
     "bench": {"evidence", "cells", "model"},
-    "trace": {"evidence", "stats"},
+    "trace": {"evidence"},
     "model": {"evidence"},
     "snapshot": {"evidence", "bench"},
     "cells": {"evidence"},
     "judge": {"evidence", "stats", "snapshot", "cells"},
+    "advise": {"evidence", "stats", "bench", "snapshot", "cells", "model"},
     "study": {"evidence", "stats", "bench", "trace", "model", "cells"},
     "pages": set(),
     "report": {"pages"},
@@ -27,9 +28,11 @@ VALUES = {
         "study.plan.schedule",
         "study.plan.typed",
         "study.plan.workloads",
-    }
+    },
+    "trace": {"stats.quantiles"},
 }
-"""What a room may take of one above it: values that know nothing of who runs them."""
+"""What a room may take of another that it does not stand on: values that know nothing of who runs them, functions of
+numbers."""
 BEGIN, END = "<!-- rooms: made by tests/manners/arrows.py -->", "<!-- end of rooms -->"
 
 

@@ -16,7 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of a fresh environment with the wheel and what it asks for."""
     place = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "maturin", "build", "--release", "--quiet", "--out", str(place)]
+    # The interpreter of `make build`: another one compiles the binding anew.
+    same = ["--interpreter", sys.executable]
+    build = [sys.executable, "-m", "maturin", "build", "--release", "--quiet", *same, "--out", str(place)]
     subprocess.run(build, cwd=ROOT, check=True)
     (wheel,) = place.glob("dbdyno-*.whl")
     assert "abi3" in wheel.name
@@ -38,21 +40,29 @@ def dbdyno(programs: Path, folder: Path, *words: str) -> subprocess.CompletedPro
     )
 
 
-def test_the_wheel_alone_runs_a_study(installed: Path, tmp_path: Path) -> None:
-    done = dbdyno(installed, tmp_path, "run", "redo-size", "--quick", "--blocks", "2")
+@pytest.mark.long
+def test_the_wheel_alone_does_what_a_user_without_rust_needs(installed: Path, tmp_path: Path) -> None:
+    """One test: the environment costs half a minute of processor time, and every worker would make its own."""
+    runs_a_study(installed, tmp_path)
+    says_which_package_has_what_is_missing(installed, tmp_path)
+    completes_commands_and_options(installed, tmp_path)
+
+
+def runs_a_study(installed: Path, folder: Path) -> None:
+    done = dbdyno(installed, folder, "run", "redo-size", "--quick", "--blocks", "2")
     assert done.returncode in (0, 1), done.stderr
-    (run,) = (tmp_path / "runs").iterdir()
+    (run,) = (folder / "runs").iterdir()
     assert (run / "report.html").stat().st_size > 10_000
     assert run.name in done.stdout
 
 
-def test_what_is_in_a_package_of_its_own_says_which(installed: Path, tmp_path: Path) -> None:
-    done = dbdyno(installed, tmp_path, "model", "cells", "--cells", "1")
+def says_which_package_has_what_is_missing(installed: Path, folder: Path) -> None:
+    done = dbdyno(installed, folder, "model", "cells", "--cells", "1")
     assert done.returncode == 2
     assert "in the package dbdyno-rig" in done.stderr and "pip install dbdyno-rig" in done.stderr
 
 
-def test_a_shell_completes_commands_and_options(installed: Path, tmp_path: Path) -> None:
+def completes_commands_and_options(installed: Path, folder: Path) -> None:
     for typed, expected in (("dbdyno tr", "trace"), ("dbdyno trace pro", "profile"), ("dbdyno run --res", "--resume")):
         words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), "_DBDYNO_COMPLETE": "bash_complete"}
         done = subprocess.run(
@@ -61,6 +71,6 @@ def test_a_shell_completes_commands_and_options(installed: Path, tmp_path: Path)
             capture_output=True,
             text=True,
             check=False,
-            cwd=tmp_path,
+            cwd=folder,
         )
         assert expected in done.stdout, done.stderr

@@ -42,6 +42,14 @@ COLUMNS: dict[str, dict[str, str]] = {
         ),
         OLD,
     ),
+    "v$sqlstats": dict.fromkeys(
+        (
+            "sql_text", "sql_id", "plan_hash_value", "force_matching_signature", "executions", "elapsed_time",
+            "cpu_time", "user_io_wait_time", "application_wait_time", "concurrency_wait_time", "cluster_wait_time",
+            "buffer_gets", "disk_reads", "direct_writes", "rows_processed", "fetches", "parse_calls",
+        ),
+        OLD,
+    ),
     "v$session": dict.fromkeys(
         (
             "sid", "serial#", "type", "username", "module", "sql_id", "state", "status", "wait_class", "event",

@@ -70,8 +70,6 @@ def state(at_s: float = 0, grown: int = 0, **more: list[tuple]) -> dict[str, lis
                 "a1",
                 11,
                 "777",
-                "APP",
-                "web",
                 100 + n,
                 10_000 + 2000 * n,
                 5000 + 900 * n,
@@ -85,7 +83,7 @@ def state(at_s: float = 0, grown: int = 0, **more: list[tuple]) -> dict[str, lis
                 100 + n,
                 3,
             ),
-            ("b2", 12, "778", "APP", "web", 5, 70_000, 60_000, 0, 0, 0, 10, 0, 0, 5, 5, 1),
+            ("b2", 12, "778", 5, 70_000, 60_000, 0, 0, 0, 10, 0, 0, 5, 5, 1),
         ],
         "parameter": [("sga_target", "4G", "FALSE", "FALSE")],
         "sql_text": [

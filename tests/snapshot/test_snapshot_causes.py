@@ -2,75 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
-from snapshot_help import Lab
+from planted import Planted
+from snapshot_help import SETTINGS, Lab
 
-from dbdyno.errors import SnapshotError
-from dbdyno.judge.snapshots import compare
-from dbdyno.snapshot.causes.change import three
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.periods import period
-from dbdyno.snapshot.report import report
-from dbdyno.snapshot.take import open_collector, take
-
-PARTS = 3
-"""Sub-intervals before the cause, and after it."""
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.snapshot.wording import three
 
 
-class Planted:
-    """Two stretches of one load with a cause between, cut into short sub-intervals."""
+class OnPostgres(Planted):
+    """The same, on a server with pg_stat_statements."""
 
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: Lab, major: int) -> None:
+        super().__init__("postgres", lab.dsn, lab.store, lab.options, pause_s=0.02 if major >= 15 else 1.1)
         self.lab = lab
-
-    def first_causes(
-        self,
-        load: Callable[[], object],
-        plant: Callable[[], object] = lambda: None,
-        after: Callable[[], object] | None = None,
-        *,
-        sampled: bool = False,
-    ) -> list[str]:
-        """What compare and report say first."""
-        numbers = []
-        with open_collector(self.lab.dsn, self.lab.options) as collector:
-            sampler = collector.sampler(0.02)
-            if sampled:
-                sampler.start()
-            try:
-                load()
-                for step in range(2 * PARTS + 1):
-                    if step == PARTS + 1:
-                        plant()
-                    if step:
-                        (load if step <= PARTS or after is None else after)()
-                    time.sleep(0.02 if self.lab.major >= 15 else 1.1)
-                    seen = sampler.take() if sampled else None
-                    numbers.append(self._take(collector, seen))
-            finally:
-                if sampled:
-                    sampler.stop()
-        store = self.lab.store
-        ends = ((numbers[0], numbers[PARTS]), (numbers[PARTS], numbers[-1]))
-        periods = [period(store, f"snap:{a}..{b}") for a, b in ends]
-        with Interval(store, store.find(str(numbers[0])), store.find(str(numbers[-1]))) as interval:
-            models = [compare(store, *periods), report(interval)]
-        heads = [one["sections"][0] for one in models]
-        for head in heads:
-            print(head["about"], head["notes"], *(row for table in head["tables"] for row in table["rows"]), sep="\n")
-        return [head["tables"][0]["rows"][0]["what"] if head["tables"] else "nothing" for head in heads]
-
-    def _take(self, collector: Any, seen: Any) -> int:
-        """A snapshot; the second try of one that met a restart."""
-        try:
-            return take(collector, self.lab.store, engine_name="postgres", sampled=seen).number
-        except SnapshotError:
-            return take(collector, self.lab.store, engine_name="postgres", sampled=seen).number
 
     def plant(self, *statements: str) -> Callable[[], object]:
         """Statements that are not counted: the cause, not the load."""
@@ -78,15 +30,14 @@ class Planted:
 
 
 @pytest.fixture
-def planted(lab: Lab, major: int) -> Planted:
-    lab.major = major
+def planted(lab: Lab, major: int) -> OnPostgres:
     lab.run(
         "create table orders (id int primary key, cust int, amount int)",
         "insert into orders select n, n / 10, n from generate_series(1, 20000) n",
         "create index orders_cust on orders (cust)",
         "analyze orders",
     )
-    return Planted(lab)
+    return OnPostgres(lab, major)
 
 
 def asks(lab: Lab, statement: str, times: int = 30) -> Callable[[], object]:
@@ -97,14 +48,14 @@ def asks(lab: Lab, statement: str, times: int = 30) -> Callable[[], object]:
 BY_CUST = "select sum(amount) from orders where cust = 77"
 
 
-def test_a_dropped_index(planted: Planted):
+def test_a_dropped_index(planted: OnPostgres):
     load = asks(planted.lab, BY_CUST)
     found = planted.first_causes(load, planted.plant("drop index orders_cust"))
     assert found == ["index orders_cust on orders was dropped"] * 2
 
 
 @pytest.mark.soak
-def test_a_plan_flip_by_analyze(planted: Planted):
+def test_a_plan_flip_by_analyze(planted: OnPostgres):
     lab = planted.lab
     lab.run(
         "create table facts (a int, b int)",
@@ -128,7 +79,7 @@ def test_a_plan_flip_by_analyze(planted: Planted):
 
 
 @pytest.mark.soak
-def test_a_release_with_one_more_query(planted: Planted):
+def test_a_release_with_one_more_query(planted: OnPostgres):
     load = asks(planted.lab, BY_CUST)
     more = "select count(*) from orders a join orders b using (cust) where a.amount % 7 = 3"
 
@@ -141,7 +92,7 @@ def test_a_release_with_one_more_query(planted: Planted):
 
 
 @pytest.mark.soak
-def test_a_table_that_doubled(planted: Planted):
+def test_a_table_that_doubled(planted: OnPostgres):
     lab = planted.lab
     load = asks(lab, "select count(*) from orders where amount % 7 = 3", 10)
     double = (
@@ -153,7 +104,7 @@ def test_a_table_that_doubled(planted: Planted):
 
 
 @pytest.mark.soak
-def test_bloat(planted: Planted):
+def test_bloat(planted: OnPostgres):
     lab = planted.lab
     load = asks(lab, "select count(*) from orders where amount % 7 = 3", 10)
     found = planted.first_causes(load, planted.plant(*["update orders set cust = cust + 1"] * 12))
@@ -161,7 +112,7 @@ def test_bloat(planted: Planted):
 
 
 @pytest.mark.soak
-def test_temporary_files(planted: Planted):
+def test_temporary_files(planted: OnPostgres):
     lab = planted.lab
     ask = "select count(*) from (select * from orders order by amount, cust desc) s"
 
@@ -173,7 +124,7 @@ def test_temporary_files(planted: Planted):
 
 
 @pytest.mark.soak
-def test_more_sessions(planted: Planted, major: int):
+def test_more_sessions(planted: OnPostgres, major: int):
     if major < 14:
         pytest.skip("sessions are counted from PostgreSQL 14 on")
     lab = planted.lab
@@ -184,10 +135,10 @@ def test_more_sessions(planted: Planted, major: int):
             lab.run(BY_CUST)
 
     found = planted.first_causes(load, after=storm)
-    assert found[0] == "many more sessions begin"
+    assert found[0] == "many more sessions begin"  # a report on a busy machine may cut at another point
 
 
-def test_a_convoy_behind_a_lock(planted: Planted):
+def test_a_convoy_behind_a_lock(planted: OnPostgres):
     lab = planted.lab
     ask = "update orders set amount = amount + 1 where id = 5"
 
@@ -208,7 +159,7 @@ def test_a_convoy_behind_a_lock(planted: Planted):
 
 
 @pytest.mark.soak
-def test_checkpoints_that_follow_each_other(planted: Planted):
+def test_checkpoints_that_follow_each_other(planted: OnPostgres):
     lab = planted.lab
     ask = "update orders set amount = amount + 1 where id < 200"
 
@@ -221,7 +172,7 @@ def test_checkpoints_that_follow_each_other(planted: Planted):
 
 
 @pytest.mark.soak
-def test_autovacuum_that_was_turned_off(planted: Planted):
+def test_autovacuum_that_was_turned_off(planted: OnPostgres):
     lab = planted.lab
     update = "update orders set cust = cust + 1"
     load = asks(lab, "select count(*) from orders where amount % 7 = 3", 10)
@@ -236,15 +187,48 @@ def test_autovacuum_that_was_turned_off(planted: Planted):
 
 @pytest.mark.soak
 def test_a_cold_cache_after_a_restart(own_lab: Lab, major: int):
-    own_lab.major = major
     own_lab.run(
         "create table wide (id int primary key, filler text)",
         "insert into wide select n, repeat('x', 900) from generate_series(1, 6000) n",
         "analyze wide",
     )
     load = asks(own_lab, "select sum(length(filler)) from wide where id % 3 = 0", 2)
-    found = Planted(own_lab).first_causes(load, own_lab.engine.restart)
-    assert found[0] == "the server was restarted, its cache was cold"
+    found = OnPostgres(own_lab, major).first_causes(load, own_lab.engine.restart)
+    assert found == ["the server was restarted, its cache was cold"] * 2
+
+
+class SlowStorage(EmbeddedPostgres):
+    """A server whose syncs take as long as a file in its folder says."""
+
+    def _launch(self, command: Sequence[str | Path], ready: Callable[[], bool]) -> None:
+        library = self.folder / "slow_sync.so"
+        source = Path(__file__).with_name("slow_sync.c")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+        library.chmod(0o644)
+        self.delay_us(0)
+        preload = ["/usr/bin/env", f"LD_PRELOAD={library}", f"SLOW_SYNC_US={self.folder / 'sync_us'}"]
+        super()._launch([*preload, *command], ready)
+
+    def delay_us(self, us: int) -> None:
+        """From now on each sync takes so much longer."""
+        path = self.folder / "sync_us"
+        path.write_text(str(us))
+        path.chmod(0o644)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_storage_whose_syncs_became_slow(tmp_path: Path, major: int, timed: bool):
+    if shutil.which("cc") is None:
+        pytest.skip("cc not found")
+    if timed and major < 14:
+        pytest.skip("syncs of the WAL are timed from PostgreSQL 14 on")
+    settings = {**SETTINGS, **({"track_wal_io_timing": True} if timed else {})}
+    with SlowStorage(settings=settings) as engine, Lab(engine, tmp_path / "snaps") as lab:
+        lab.run("create table t (a int)")
+        load = asks(lab, "insert into t values (1)", 30)
+        found = OnPostgres(lab, major).first_causes(load, lambda: engine.delay_us(60_000), sampled=not timed)
+    assert found == ["syncs of the WAL became slow"] * 2
 
 
 @pytest.mark.parametrize(

@@ -157,10 +157,12 @@ def test_hours_and_their_ends_add_up(server: MadeServer):
 
 
 def test_two_periods_are_compared_by_statement(server: MadeServer):
+    server.texts[4] = "copy /* dbdyno */ (select calls from pg_stat_statements) to stdout"
     taken = steady(server, 8)
     for _ in range(8):
         server.call(1, 100, 900.0)
         server.call(9, 10, 50.0)
+        server.call(4, 10, 50.0)
         server.touch(7, seq_scan=100)
         taken.append(server.step())
     periods = [period(server.store, text) for text in ("snap:1..8", "snap:8..16")]
@@ -176,3 +178,5 @@ def test_two_periods_are_compared_by_statement(server: MadeServer):
     assert rows["9", "calls a second"]["decision"] == "new"
     assert rows["app.public.t7", "sequential scans a second"]["decision"] == "new"
     assert ("1", "calls a second") not in rows, "what did not change is folded"
+    assert "4" not in {name for name, _ in rows}
+    assert "by statement: 1 of dbdyno's own are left out" in objects["notes"]

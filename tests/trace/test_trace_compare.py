@@ -12,8 +12,8 @@ from dbdyno.errors import TraceError
 from dbdyno.report.flat import rows
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
-from dbdyno.study.analysis.compare_traces import compare_traces
-from dbdyno.study.analysis.traces_question import Question
+from dbdyno.study.analysis.traces.compare import compare_traces
+from dbdyno.study.analysis.traces.question import Question
 from dbdyno.trace.source import open_traces
 
 NAMES = ("before", "after")

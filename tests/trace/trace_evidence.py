@@ -43,6 +43,7 @@ class Evidence:
         self.rows: dict[str, list[dict[str, Any]]] = {table: [] for table in TABLES}
         self.numbers = 0
         self.spans: dict[int, list[int]] = {}
+        self.numbered: dict[int, tuple[dict[str, Any], str]] = {}
         self.rows["contexts"].append({"context": 0, "module": "app", "service": "shop"})
 
     def statement(self, key: str, text: str, **more: Any) -> None:
@@ -103,7 +104,7 @@ class Evidence:
             "orphan": False,
             "user_id": 100,
         }
-        self.rows["calls"].append(given | place | more)
+        self._keep("calls", number, "parent", given | place | more)
         return number
 
     def wait(
@@ -135,17 +136,19 @@ class Evidence:
             "think": False,
             "fidelity": "exact",
         }
-        self.rows["waits"].append(given | place | more)
+        self._keep("waits", number, "call", given | place | more)
         return number
 
     def adopt(self, parent: int, *children: int) -> None:
         """Makes calls the children of a call and waits its own."""
-        for row in self.rows["calls"]:
-            if row["call"] in children:
-                row["parent"] = parent
-        for row in self.rows["waits"]:
-            if row["wait"] in children:
-                row["call"] = parent
+        for child in children:
+            row, key = self.numbered[child]
+            row[key] = parent
+
+    def _keep(self, table: str, number: int, key: str, row: dict[str, Any]) -> None:
+        """Appends a row, and notes which of its keys names the call it belongs to."""
+        self.rows[table].append(row)
+        self.numbered[number] = (row, key)
 
     def _place(self, session: int, end_us: int, elapsed_us: int) -> tuple[int, dict[str, Any]]:
         self.numbers += 1

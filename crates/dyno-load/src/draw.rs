@@ -34,6 +34,8 @@ pub struct DrawnScript {
     pub name: String,
     /// It sends exactly one command.
     pub single: bool,
+    /// Numbers of its commands.
+    pub statements: Vec<usize>,
 }
 
 /// What a transaction sends, in order.
@@ -142,7 +144,11 @@ impl Drawer {
             sessions: sessions.collect(),
             scripts: compiled
                 .into_iter()
-                .map(|s| (DrawnScript { name: s.name.clone(), single: s.is_single_sql() }, s))
+                .zip(&sent)
+                .map(|(script, sent)| {
+                    let statements = sent.iter().flatten().map(|(number, _)| *number).collect();
+                    (DrawnScript { name: script.name.clone(), single: script.is_single_sql(), statements }, script)
+                })
                 .collect(),
             statements,
             sent,

@@ -70,7 +70,7 @@ pub use connection::{
 };
 pub use draw::{Drawer, DrawnScript, DrawnStatement, DrawnTransaction, DrawnValue};
 pub use error::LoadError;
-pub use line::{Lateness, LineSpec};
+pub use line::{Lateness, Line, LineSpec};
 pub use mysql::{KnownError, known_errors};
 pub use run::Load;
 pub use slice::{Length, Slice};

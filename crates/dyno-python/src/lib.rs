@@ -10,6 +10,7 @@ mod catalogue;
 mod errors;
 mod evidence;
 mod flash;
+mod line;
 mod load;
 mod model;
 mod probe;
@@ -31,7 +32,9 @@ mod _core {
     #[pymodule_export]
     use crate::flash::FlashProbe;
     #[pymodule_export]
-    use crate::load::{Drawer, Load, check_script, mariadb_errors};
+    use crate::line::LinePort;
+    #[pymodule_export]
+    use crate::load::{Drawer, Load, check_script, mariadb_errors, reported_error};
     #[pymodule_export]
     use crate::model::{ModelRun, model_calibrate, model_check, model_machine, model_machines};
     #[pymodule_export]

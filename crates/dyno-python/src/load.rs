@@ -27,6 +27,18 @@ pub(crate) fn mariadb_errors() -> Vec<(u16, &'static str, &'static str)> {
     dyno_load::known_errors().map(|error| (error.number, error.state, error.condition)).collect()
 }
 
+/// What an external client reports of an error, without values: the message, and all of it in one line. `known` is text
+/// that may be repeated.
+#[pyfunction]
+pub(crate) fn reported_error(code: &str, vendor: u16, text: &str, known: &str) -> (String, String) {
+    let error = dyno_load::ServerError::reported(code, vendor, text);
+    (error.said(known), error.words(known))
+}
+
+/// How an operation failed: SQLSTATE, the engine's own number (0 for none), the message without values, and whether the
+/// plan expects it.
+type GivenFailure = (String, u16, String, bool);
+
 /// Sessions of all arms against PostgreSQL; every operation lands in the part of the open block.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct Load {
@@ -119,15 +131,15 @@ impl Load {
     }
 
     /// Puts operations that another program timed into the part of the open block: a dict of equally long lists,
-    /// `slice`, `session`, `statement`, `kind` (as `CallKind`), `started_ns`, `elapsed_ns`, `rows` (negative: unknown)
-    /// and `error` (0, or 1 + its place in `codes`).
+    /// `slice`, `session`, `statement`, `kind` (as `CallKind`), `started_ns`, `elapsed_ns`, `rows`
+    /// and `intended_ns` (negative: none), and `error` (0, or 1 + its place in `failures`).
     fn add_calls(
         &self,
         py: Python<'_>,
         arm: u16,
         block: u32,
         columns: &Bound<'_, PyDict>,
-        codes: Vec<String>,
+        failures: Vec<GivenFailure>,
     ) -> PyResult<()> {
         let mut calls: Vec<Call> = column::<i64>(columns, "started_ns")?
             .into_iter()
@@ -140,10 +152,19 @@ impl Load {
         columns.put(&mut calls, "statement", |call, value: u16| call.statement = value)?;
         columns.put(&mut calls, "rows", |call, value: i64| call.rows = if value < 0 { NONE } else { value })?;
         columns.put(&mut calls, "error", |call, value: u8| call.error = value)?;
+        columns.put(&mut calls, "intended_ns", |call, value: i64| {
+            call.intended_ns = if value < 0 { NONE } else { value };
+        })?;
         columns.put(&mut calls, "kind", |call, value: usize| {
             call.kind = CallKind::ALL.get(value).copied().unwrap_or(CallKind::Exec);
         })?;
-        let failures: Vec<Failure> = codes.into_iter().map(Failure::from).collect();
+        let failure = |(code, vendor, message, expected): GivenFailure| Failure {
+            code,
+            vendor: Some(vendor).filter(|&number| number > 0),
+            message: Some(message).filter(|text| !text.is_empty()),
+            expected: Some(expected),
+        };
+        let failures: Vec<Failure> = failures.into_iter().map(failure).collect();
         let written = py.detach(|| self.state().writer.as_mut().map(|writer| writer.push(&calls, &failures)));
         written
             .ok_or_else(|| raise(py, "EvidenceError", "calls outside of a block"))?

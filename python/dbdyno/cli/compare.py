@@ -18,7 +18,7 @@ from dbdyno.errors import CellsError, TraceError
 from dbdyno.evidence import Run, find_run
 
 if TYPE_CHECKING:
-    from dbdyno.study.analysis.traces_question import Question
+    from dbdyno.study.analysis.traces.question import Question
 
 NAME_LONGEST = 24
 CELLS = "cells"
@@ -131,8 +131,8 @@ def _compare_traces(
     output: Path | None,
 ) -> None:
     from dbdyno.cli.trace_options import end_with, opened
-    from dbdyno.study.analysis.compare_traces import compare_traces
-    from dbdyno.study.analysis.traces_question import Question
+    from dbdyno.study.analysis.traces.compare import compare_traces
+    from dbdyno.study.analysis.traces.question import Question
 
     paths = [source for source in sources if isinstance(source, str)]
     if len(paths) != 2:

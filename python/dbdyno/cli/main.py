@@ -18,6 +18,7 @@ from dbdyno import visible
 from dbdyno.errors import Error
 
 COMMANDS = {
+    "advise": ("dbdyno.cli.advise", "What to change, with the figures that say so."),
     "cells": ("dbdyno.cli.cells", "Storage cells over SSH, all at once."),
     "client": ("dbdyno.cli.client", "External clients: which there are, and whether one keeps to the protocol."),
     "compare": ("dbdyno.cli.compare", "Analyse a run again, or compare two runs, traces, periods or recordings."),

@@ -247,10 +247,36 @@ def _options(settings: tuple[str, ...]) -> dict[str, str]:
     return options
 
 
+def carried_out(plan: Plan, out: Path) -> Run:
+    """A new run of a plan; ends the command with 130 after Ctrl-C."""
+    from dbdyno.signals import Interrupted
+    from dbdyno.study.run.execute import start
+    from dbdyno.study.run.progress import for_stream
+
+    progress = for_stream()
+    try:
+        return start(plan, out, progress)
+    except Interrupted as stop:
+        progress.end()
+        click.echo(_interrupted(plan, None), err=True)
+        raise click.exceptions.Exit(130) from stop
+
+
 def show(run: Run, form: str | None = None, output: Path | None = None, fail_on: tuple[str, ...] = ()) -> None:
     """Analyses a run, writes its report, and prints the verdict in the form asked for; exit 1 where there is none
     because a check failed, or where it is one of `fail_on`, 2 where every transaction of an arm failed."""
-    from dbdyno.cli.compare import end_with_verdict, show_analysis
+    from dbdyno.cli.compare import end_with_verdict
+
+    analysis = reported(run, form, output)
+    end_with_verdict(analysis, "run")
+    if fail_on and (said := reasons(run, analysis, fail_on)):
+        click.echo(f"--fail-on: {'; '.join(said)}", err=True)
+        raise click.exceptions.Exit(1)
+
+
+def reported(run: Run, form: str | None = None, output: Path | None = None) -> dict[str, Any]:
+    """Analyses a run, writes its report and prints the verdict; returns the analysis."""
+    from dbdyno.cli.compare import show_analysis
     from dbdyno.report.html import write_html
     from dbdyno.study.analysis.analyse import analyse
 
@@ -260,7 +286,4 @@ def show(run: Run, form: str | None = None, output: Path | None = None, fail_on:
     show_analysis(analysis, form, output)
     # What is read by a program has nothing beside it on stdout.
     click.echo(f"report: {report}", err=form not in (None, "table"))
-    end_with_verdict(analysis, "run")
-    if fail_on and (said := reasons(run, analysis, fail_on)):
-        click.echo(f"--fail-on: {'; '.join(said)}", err=True)
-        raise click.exceptions.Exit(1)
+    return analysis

@@ -14,6 +14,7 @@ ROWS = {
     "list": ("dbdyno.cli.snap_list", "List the snapshots."),
     "report": ("dbdyno.cli.snap_report", "What happened between two snapshots."),
     "sessions": ("dbdyno.cli.snap_sessions", "Who was active between two snapshots, on what, and who blocked whom."),
+    "plans": ("dbdyno.cli.snap_plans", "Plans of statements from the server's log, and when they changed."),
     "baseline": ("dbdyno.cli.snap_baseline", "Give a period a name, to compare others with."),
     "prune": ("dbdyno.cli.snap_prune", "Thin out a store by age; reports over that time still work."),
     "check": ("dbdyno.cli.snap_check", "Check every file of a store, and repair it."),

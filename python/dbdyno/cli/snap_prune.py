@@ -50,14 +50,15 @@ def command(
     from dbdyno.snapshot.keep import rules_of
     from dbdyno.snapshot.prune import carry_out, plan
     from dbdyno.snapshot.store import Store
+    from dbdyno.snapshot.sums.index import targets
 
     rules = rules_of(kept)
     holder = Store(store)
-    targets = sorted({one.target for one in holder if target in (None, one.target)})
-    if not targets:
+    names = [one for one in targets(holder) if target in (None, one)]
+    if not names:
         raise click.UsageError(f"no snapshots{f' of {target}' if target else ''} in {store}/")
     rows = []
-    for name in targets:
+    for name in names:
         asked = plan(holder, name, rules, time.time_ns(), rows=not drop_rows)
         if not dry_run:
             carry_out(holder, asked)

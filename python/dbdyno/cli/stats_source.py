@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import EvidenceError, StatsError
+from dbdyno.evidence.memory import in_memory
 from dbdyno.evidence.run import Run, find_run
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def connect(source: Source) -> duckdb.DuckDBPyConnection:
             )
         connection.execute(f"create temp view data as {rows}")
         return connection
-    connection = duckdb.connect()
+    connection = in_memory()
     files = _texts(source.files)
     reader = "read_parquet" if source.form == "parquet" else "read_csv"
     options = ", union_by_name = true" if len(source.files) > 1 else ""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.fence import lock, only_select
+from dbdyno.evidence.memory import in_memory
 from dbdyno.evidence.trace_tables import KIND, create_views
 from dbdyno.evidence.trace_tables import TABLES as TRACE_TABLES
 
@@ -29,7 +30,6 @@ def whole_parts(
     run: Run, table: str, connection: duckdb.DuckDBPyConnection | None = None
 ) -> tuple[list[Path], list[str]]:
     """Parts of whole blocks that can be read, and a sentence for each that cannot. `connection`: one to ask with."""
-    import duckdb
 
     parts, broken = [], []
     for block in run.blocks():
@@ -39,7 +39,7 @@ def whole_parts(
         elif table == "calls" and has_calls(run):
             broken.append(f"{path}: the part of block {block.index} is missing")
     with contextlib.ExitStack() as stack:
-        probe = connection or stack.enter_context(duckdb.connect())
+        probe = connection or stack.enter_context(in_memory())
         torn = _torn(probe, parts)
     broken += [f"{path}: not a whole Parquet part: {words}" for path, words in torn.items()]
     return [path for path in parts if path not in torn], broken
@@ -76,9 +76,8 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
     Returns the connection and the parts that were left out. The query's author may read the
     evidence and nothing else: no other file, no network.
     """
-    import duckdb
 
-    connection = duckdb.connect()
+    connection = in_memory()
     add_functions(connection)
     warnings: list[str] = []
     if is_trace(run):

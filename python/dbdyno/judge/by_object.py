@@ -8,16 +8,16 @@ all objects share one false-discovery rate. What did not change is counted, not 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.errors import EvidenceError
-from dbdyno.judge.compared import compared
-from dbdyno.snapshot.difference import quoted
+from dbdyno.judge.compared import compared_rows
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Row, beginning, columns, section, table
+from dbdyno.snapshot.postgres.facts import is_ours
+from dbdyno.snapshot.rates import rates
 from dbdyno.snapshot.series import Metric
-from dbdyno.snapshot.view import LOSSES
 
 MOST = 150
 """So many objects of a kind are tested: those whose rate changed most."""
@@ -27,8 +27,6 @@ _SHOWN = (
     " high:change:to chance:ratio:second_larger q:p"
 )
 _NOT_SHOWN = ("same", "cannot tell", "none in either", "not measured")
-
-Rates = dict[str, list[float]]
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Kind:
     measures: tuple[tuple[str, tuple[str, ...], float], ...]
 
 
-KINDS = (
+POSTGRES = (
     Kind(
         "statement",
         "pg_stat_statements",
@@ -84,16 +82,50 @@ KINDS = (
         ),
     ),
 )
+MARIADB = (
+    Kind(
+        "statement",
+        "events_statements_summary_by_digest",
+        ("DIGEST",),
+        (
+            ("time, ms a second", ("SUM_TIMER_WAIT",), 1e-6),
+            ("calls a second", ("COUNT_STAR",), 1),
+            ("rows examined a second", ("SUM_ROWS_EXAMINED",), 1),
+            ("temporary tables on disk a second", ("SUM_CREATED_TMP_DISK_TABLES",), 1),
+        ),
+    ),
+    Kind(
+        "table",
+        "table_io_waits_summary_by_table",
+        ("OBJECT_SCHEMA", "OBJECT_NAME"),
+        (
+            ("rows fetched a second", ("COUNT_FETCH",), 1),
+            ("rows inserted a second", ("COUNT_INSERT",), 1),
+            ("rows updated a second", ("COUNT_UPDATE",), 1),
+            ("rows deleted a second", ("COUNT_DELETE",), 1),
+        ),
+    ),
+    Kind(
+        "index",
+        "table_io_waits_summary_by_index_usage",
+        ("OBJECT_SCHEMA", "OBJECT_NAME", "INDEX_NAME"),
+        (("rows read a second", ("COUNT_READ",), 1),),
+    ),
+)
+KINDS = {"postgres": POSTGRES, "mariadb": MARIADB}
+_TEXTS = {"postgres": "queryid", "mariadb": "DIGEST"}
+"""What identifies a statement's text."""
 
 
-def by_object(before: Interval, after: Interval, *, threshold: float, allowed: bool) -> dict[str, Any]:
+def by_object(before: Interval, after: Interval, *, threshold: float, allowed: bool, hourly: bool) -> dict[str, Any]:
     """The section of what changed, by kind of object."""
     texts = _texts(before) | _texts(after)
     found: dict[str, list[Row]] = {}
-    for kind in KINDS:
-        found[kind.title] = list(_rows(kind, before, after, threshold))
-    compared_rows = [row for rows in found.values() for row in rows]
-    _decide(compared_rows, threshold, allowed)
+    own = {key for key, text in texts.items() if is_ours(text)}
+    for kind in KINDS[before.before.engine]:
+        left_out = own if kind.title == "statement" else set()
+        found[kind.title] = list(_rows(kind, before, after, left_out, hourly=hourly))
+    _decide([row for rows in found.values() for row in rows], threshold, allowed)
     tables = []
     notes = []
     for title, rows in found.items():
@@ -109,6 +141,8 @@ def by_object(before: Interval, after: Interval, *, threshold: float, allowed: b
         tables.append(table(f"By {title}", columns(f"{name} {_SHOWN}"), shown, top=20))
         if len(rows) > len(shown):
             notes.append(f"by {title}: {len(rows) - len(shown)} of {len(rows)} rates did not change for certain")
+    if own:
+        notes.append(f"by statement: {len(own)} of dbdyno's own are left out")
     return section(
         "objects",
         "What changed, by object",
@@ -131,56 +165,28 @@ def _decide(rows: list[Row], threshold: float, allowed: bool) -> None:
             row["decision"] = row["only"]
 
 
-def _rows(kind: Kind, before: Interval, after: Interval, threshold: float) -> Iterable[Row]:
-    for label, names, factor in kind.measures:
-        sides = [_rates(kind, one, names) for one in (before, after)]
-        if None in sides:
-            continue
-        old, new = sides[0] or {}, sides[1] or {}
-        zeros = [[0.0] * len(next(iter(side.values()), [])) for side in (old, new)]
-        every = sorted(old.keys() | new.keys(), key=lambda o: -abs(_mean(new.get(o)) - _mean(old.get(o))))
-        for name in every[:MOST]:
-            a, b = ([v * factor for v in side.get(name, none)] for side, none in ((old, zeros[0]), (new, zeros[1])))
-            row = compared(Metric(name, label, "number"), a, b, threshold)
-            only = "new" if any(b) and not any(a) else "gone" if any(a) and not any(b) else ""
-            yield row | {"object": name, "measure": label, "only": only, "weight": _mean(b) - _mean(a)}
-
-
-def _mean(values: list[float] | None) -> float:
-    return sum(values) / len(values) if values else 0.0
-
-
-def _rates(kind: Kind, one: Interval, names: tuple[str, ...]) -> Rates | None:
-    """The rate of a column in each good sub-interval, by object; None where it is not known."""
-    if not one.has(kind.view):
-        return None
-    source, known = one.sums.relation(kind.view, folded=False)
-    name = next((n for n in names if n in {c.name for c in known}), None)
-    if name is None or not set(kind.by) <= {c.name for c in known}:
-        return None
-    scope = one.after.views[kind.view].get("scope")
-    good = [
-        part
-        for part in one.sums.parts()
-        if not any(v[0] in (scope, f"view:{kind.view}") and v[2] in LOSSES for v in part["verdicts"])
-    ]
-    at = {part["number"]: index for index, part in enumerate(good)}
-    seconds = [part["elapsed_ns"] / 1e9 for part in good]
-    named = " || '.' || ".join(f"{quoted(column)}::varchar" for column in kind.by)
-    try:
-        rows = one.query(f"select part, {named} as object, sum({quoted(name)}) as n from {source} group by 1, 2")
-    except EvidenceError:
-        return None
-    found: Rates = {}
-    for row in rows:
-        if row["part"] in at and row["object"] is not None:
-            index = at[row["part"]]
-            found.setdefault(row["object"], [0.0] * len(good))[index] += float(row["n"] or 0) / seconds[index]
-    return found
+def _rows(kind: Kind, before: Interval, after: Interval, left_out: AbstractSet[str], *, hourly: bool) -> Iterable[Row]:
+    wanted = {label: names for label, names, _ in kind.measures}
+    factors = {label: factor for label, _, factor in kind.measures}
+    sides = [rates(one, kind.view, kind.by, wanted, hourly=hourly) for one in (before, after)]
+    old, new = sides
+    if old is None or new is None:
+        return
+    for label in (one for one in old.measured if one in new.measured):
+        was, now = old.means[label], new.means[label]
+        factor = factors[label]
+        names = sorted((was.keys() | now.keys()) - left_out)
+        moved = {name: (now.get(name, 0.0) - was.get(name, 0.0)) * factor for name in names}
+        most = sorted(moved, key=lambda name: -abs(moved[name]))[:MOST]
+        a, b = (side.values(label, most) * factor for side in (old, new))
+        found = compared_rows([Metric(name, label, "number") for name in most], a, b)
+        for row, in_a, in_b in zip(found, a.max(axis=1, initial=0) > 0, b.max(axis=1, initial=0) > 0, strict=True):
+            only = "new" if in_b and not in_a else "gone" if in_a and not in_b else ""
+            yield row | {"object": row["name"], "measure": label, "only": only, "weight": moved[row["name"]]}
 
 
 def _texts(one: Interval) -> dict[str, str]:
-    if one.after.engine != "postgres" or one.after.file("statement_texts") is None:
+    if one.after.file("statement_texts") is None:
         return {}
-    rows = one.query(f"select queryid, query from {one.ends('statement_texts')[1]}")
-    return {str(row["queryid"]): row["query"] or "" for row in rows}
+    rows = one.query(f"select {_TEXTS[one.after.engine]} as key, query from {one.ends('statement_texts')[1]}")
+    return {str(row["key"]): row["query"] or "" for row in rows}

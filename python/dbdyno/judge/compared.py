@@ -1,81 +1,82 @@
-"""One metric of two periods: medians, ratio, chance, p, and what they decide."""
+"""Metrics of two periods: medians, ratio, chance, p, and what they decide. All rows of a kind are computed at once."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.series import Metric
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
 LEAST = 5
 """Sub-intervals that a period needs to be judged by."""
+AT_ONCE = 400_000
+"""So many values of both periods are worked on at once: what that needs of memory does not grow with the periods."""
 
 
-def compared(metric: Metric, a: list[float], b: list[float], threshold: float) -> dict[str, Any]:
+def compared(metric: Metric, a: list[float], b: list[float]) -> dict[str, Any]:
     """A row of a comparison: the values of each sub-interval of both, beside each other."""
-    row: dict[str, Any] = {
+    import numpy as np
+
+    return compared_rows([metric], np.array([a], dtype=float), np.array([b], dtype=float))[0]
+
+
+def compared_rows(metrics: Sequence[Metric], a: Floats, b: Floats) -> list[dict[str, Any]]:
+    """As `compared`, a row of the arrays for each metric."""
+    rows = [_unknown(metric) for metric in metrics]
+    if not a.shape[1] or not b.shape[1]:
+        return [{**row, "decision": "not measured"} for row in rows]
+    step = max(AT_ONCE // (a.shape[1] + b.shape[1]), 1)
+    for at in range(0, len(rows), step):
+        _fill(rows[at : at + step], a[at : at + step], b[at : at + step])
+    return rows
+
+
+def _unknown(metric: Metric) -> dict[str, Any]:
+    """A row of which nothing is known yet."""
+    sides = ("a", "a_low", "a_high", "b", "b_low", "b_high", "ratio", "low", "high", "chance", "p", "q")
+    return {
         "metric": metric.label,
         "name": metric.name,
         "unit": _unit(metric.unit),
         "higher": metric.higher,
-        "a": None,
-        "a_low": None,
-        "a_high": None,
-        "b": None,
-        "b_low": None,
-        "b_high": None,
-        "ratio": None,
-        "low": None,
-        "high": None,
-        "chance": None,
-        "p": None,
-        "q": None,
+        **dict.fromkeys(sides),
         "decision": "cannot tell",
     }
-    if not a or not b:
-        return {**row, "decision": "not measured"}
+
+
+def _fill(rows: list[dict[str, Any]], a: Floats, b: Floats) -> None:
+    """Puts into rows what their values say."""
+    import numpy as np
+
+    from dbdyno.stats.rows import medians, ratios, second_larger
+
     for side, values in (("a", a), ("b", b)):
-        row |= _median(side, values)
-    if min(len(a), len(b)) < LEAST:
-        return row
-    if not any(a) and not any(b):
-        return {**row, "decision": "none in either"}
-    row |= _ranks(a, b)
-    if min(*a, *b) > 0:
-        row |= _ratio(metric, a, b, threshold)
-    return row
+        for end, found in zip((side, f"{side}_low", f"{side}_high"), medians(values), strict=True):
+            _put(rows, end, found)
+    if min(a.shape[1], b.shape[1]) < LEAST:
+        return
+    some = np.any(a, axis=1) | np.any(b, axis=1)
+    for at in np.flatnonzero(~some):
+        rows[at]["decision"] = "none in either"
+    ranked = [rows[at] for at in np.flatnonzero(some)]
+    for name, found in zip(("chance", "p"), second_larger(a[some], b[some]), strict=True):
+        _put(ranked, name, found)
+    positive = np.minimum(a.min(axis=1), b.min(axis=1)) > 0
+    by_ratio = ratios(a[positive], b[positive])
+    for name in ("ratio", "low", "high", "p"):
+        _put([rows[at] for at in np.flatnonzero(positive)], name, getattr(by_ratio, name))
 
 
-def _median(side: str, values: list[float]) -> dict[str, Any]:
-    """The median with the interval between order statistics; None for an end beyond the data."""
-    import numpy as np
-
-    from dbdyno.stats.quantiles import quantile_interval
-
-    found = quantile_interval(np.sort(np.asarray(values)), 0.5)
-    low, high = (None if math.isnan(end) else end for end in (found.low, found.high))
-    return {side: float(np.median(values)), f"{side}_low": low, f"{side}_high": high}
-
-
-def _ranks(a: list[float], b: list[float]) -> dict[str, Any]:
-    """The chance that a value of b is larger, and the test of it."""
-    import numpy as np
-
-    from dbdyno.stats.classical import mann_whitney
-
-    _, ranks = np.unique(np.asarray([*a, *b]), return_inverse=True)
-    ranks = ranks.astype(np.int64)
-    found = mann_whitney(np.sort(ranks[: len(a)]), np.sort(ranks[len(a) :]))
-    return {"chance": found.effect_value, "p": 10.0**found.log10_p}
-
-
-def _ratio(metric: Metric, a: list[float], b: list[float], threshold: float) -> dict[str, Any]:
-    from dbdyno.stats.unpaired import compare_unpaired
-
-    found = compare_unpaired(a, b, higher_is_better=bool(metric.higher), threshold=threshold, in_order=True)
-    if math.isnan(found.p):
-        return {}
-    return {"ratio": found.ratio, "low": found.low, "high": found.high, "p": found.p}
+def _put(rows: list[dict[str, Any]], name: str, values: Floats) -> None:
+    for row, value in zip(rows, values.tolist(), strict=True):
+        row[name] = None if math.isnan(value) else value
 
 
 def decision(row: dict[str, Any], q: float, threshold: float) -> str:

@@ -12,20 +12,26 @@ is decided, unless the user says that this is what is being compared.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from dbdyno.errors import SnapshotError
+from dbdyno.evidence.memory import in_memory
 from dbdyno.judge.by_object import by_object
 from dbdyno.judge.compared import LEAST, compared, decision
-from dbdyno.snapshot.causes import Change, happened
+from dbdyno.snapshot.causes import ENGINES, change_of, happened
+from dbdyno.snapshot.happenings import happenings
 from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.model import columns, section, table
+from dbdyno.snapshot.model import Row, columns, section, table
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.periods import Period
 from dbdyno.snapshot.report import SCHEMA, facts_of_end
-from dbdyno.snapshot.series import Series, series
+from dbdyno.snapshot.series import POINTS, Series, drawn, hourly, series, thinned
 from dbdyno.snapshot.store import Snapshot, Store
+from dbdyno.snapshot.sums.chain import Chain
 
+LONG_S = 2 * 86400
+"""Where both periods are as long, an hour is one value: minutes of days repeat each other."""
 _IGNORED = (
     "transaction_isolation",
     "transaction_read_only",
@@ -47,11 +53,17 @@ def compare(
             next_step="compare two periods of one engine",
         )
     differing = differences(one, other)
-    given = (series(store, one.chain), series(store, other.chain))
+    sums = [Chain(store, part.chain, Interval) for part in (one, other)]  # alive: what is read of them is shared
+    given = (series(store, one.chain, sums[0]), series(store, other.chain, sums[1]))
+    by_hour = all(sum(part.seconds) >= LONG_S for part in given)
+    if by_hour:
+        given = (hourly(given[0]), hourly(given[1]))
     allowed = decide or not differing
     rows = _rows(given[0], given[1], threshold, allowed)
-    first, objects = _causes(store, one, other, threshold, allowed)
+    first, objects, told = _causes(store, one, other, threshold, allowed=allowed, by_hour=by_hour)
     counts = [_usable(part) for part in given]
+    for part_sums in sums:
+        part_sums.close()
     warnings = [] if allowed else [_incomparable(differing)]
     for part, count in zip((one, other), counts, strict=True):
         if count < LEAST:
@@ -72,11 +84,12 @@ def compare(
             "version": other.chain[-1].facts.get("version"),
             "first": facts_of_end(one.chain[0]),
             "last": facts_of_end(other.chain[-1]),
+            "periods": [f"{part.name}: {_times(part)}" for part in (one, other)],
         },
         "verdict": _verdict(rows, allowed),
         "sections": [
             *first,
-            _metrics(one, other, rows, counts, threshold),
+            _metrics(one, other, rows, counts, threshold, by_hour=by_hour),
             *objects,
             section(
                 "settings",
@@ -86,34 +99,51 @@ def compare(
             ),
         ],
         "warnings": warnings,
+        "series": _drawn((one, other), given, told),
     }
 
 
+def _drawn(parts: tuple[Period, Period], given: tuple[Series, Series], events: list[Row]) -> dict[str, Any]:
+    """Both periods for the figure over the clock."""
+    thin = [thinned(one, POINTS // 2) for one in given]
+    spans = [
+        {
+            "name": part.name,
+            "from_us": one.at_us[0] - round(one.seconds[0] * 1e6),
+            "to_us": one.at_us[-1],
+            "points": len(one.at_us),
+        }
+        for part, one in zip(parts, thin, strict=True)
+        if one.at_us
+    ]
+    return {**drawn(thin), "periods": spans, "events": events}
+
+
 def _causes(
-    store: Store, one: Period, other: Period, threshold: float, allowed: bool
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What changed from the one to the other, and why; then by object. Nothing for engines without rules,
-    and across servers, whose objects have other numbers."""
-    if one.chain[0].engine != "postgres" or one.chain[0].target != other.chain[0].target:
-        return [], []
+    store: Store, one: Period, other: Period, threshold: float, *, allowed: bool, by_hour: bool
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[Row]]:
+    """What changed from the one to the other, and why; then by object; the events of both. Nothing for engines
+    without rules, and across servers, whose objects have other numbers."""
+    if one.chain[0].engine not in ENGINES or one.chain[0].target != other.chain[0].target:
+        return [], [], []
     with (
         Interval(store, one.chain[0], one.chain[-1], one.chain) as before,
         Interval(store, other.chain[0], other.chain[-1], other.chain) as after,
     ):
         about = f"{other.name} against {one.name}, summed over each: {_times(one)}, then {_times(other)}."
-        return [happened(Change(before, after), about)], [
-            by_object(before, after, threshold=threshold, allowed=allowed)
-        ]
+        objects = by_object(before, after, threshold=threshold, allowed=allowed, hourly=by_hour)
+        return [happened(change_of(before, after), about)], [objects], [*happenings(before), *happenings(after)]
 
 
 def _times(part: Period) -> str:
     """From when to when, and of whom."""
     first, last = part.chain[0], part.chain[-1]
-    return f"{first.target} from {first.at:%Y-%m-%d %H:%M:%S} to {last.at:%H:%M:%S} UTC"
+    day = "" if first.at.date() == last.at.date() else f"{last.at:%Y-%m-%d} "
+    return f"{first.target} from {first.at:%Y-%m-%d %H:%M:%S} to {day}{last.at:%H:%M:%S} UTC"
 
 
 def _metrics(
-    one: Period, other: Period, rows: list[dict[str, Any]], counts: list[int], threshold: float
+    one: Period, other: Period, rows: list[dict[str, Any]], counts: list[int], threshold: float, *, by_hour: bool
 ) -> dict[str, Any]:
     shown = columns(
         "metric:text decision:text ratio:change:change low:change:from high:change:to"
@@ -125,8 +155,8 @@ def _metrics(
         "metrics",
         "Metrics",
         [table("", shown, rows)],
-        about=f"{one.name}: {counts[0]} sub-intervals, {other.name}: {counts[1]}. change: second"
-        " against first, geometric means. second larger: the chance that a sub-interval of the"
+        about=f"{one.name}: {counts[0]} {'hours' if by_hour else 'sub-intervals'}, {other.name}: {counts[1]}."
+        " change: second against first, geometric means. second larger: the chance that a sub-interval of the"
         " second has the larger value (50 %: no effect). q: p after false-discovery control over"
         f" these metrics. Changes within {threshold:.3g} count as none.",
     )
@@ -137,7 +167,7 @@ def _rows(a: Series, b: Series, threshold: float, allowed: bool) -> list[dict[st
 
     known = {metric.name: metric for metric in b.metrics}
     rows = [
-        compared(metric, _values(a, metric.name), _values(b, metric.name), threshold)
+        compared(metric, _values(a, metric.name), _values(b, metric.name))
         for metric in a.metrics
         if metric.name in known
     ]
@@ -180,15 +210,20 @@ def _incomparable(differing: list[dict[str, Any]]) -> dict[str, str]:
 def differences(one: Period, other: Period) -> list[dict[str, Any]]:
     """What differs between two periods, or inside one of them."""
     found = []
-    for name, label in (("version", "version"), ("databases", "databases read"), ("in_recovery", "standby")):
-        values = [sorted({str(end.facts.get(name)) for end in part.chain}) for part in (one, other)]
+    named = (("version", "version"), ("databases", "databases read"), ("in_recovery", "standby"))
+    seen = [{tuple(str(facts.get(n)) for n, _ in named) for facts in _facts(part)} for part in (one, other)]
+    for at, (_, label) in enumerate(named):
+        values = [sorted({said[at] for said in side}) for side in seen]
         if values[0] != values[1]:
             found.append({"what": label, "first": ", ".join(values[0]), "second": ", ".join(values[1])})
     return [*found, *_settings(one.chain[-1], other.chain[-1])]
 
 
+def _facts(part: Period) -> Iterator[dict[str, Any]]:
+    return (end.facts for end in part.chain)
+
+
 def _settings(a: Snapshot, b: Snapshot) -> list[dict[str, Any]]:
-    import duckdb
 
     view = next((v for v in ("pg_settings", "global_variables") if v in b.views), None)
     files = [end.file(view) for end in (a, b)] if view else []
@@ -196,7 +231,7 @@ def _settings(a: Snapshot, b: Snapshot) -> list[dict[str, Any]]:
         return []
     value = "setting" if view == "pg_settings" else "value"
     skipped = ", ".join(literal(name) for name in _IGNORED)
-    with duckdb.connect() as connection:
+    with in_memory() as connection:
         rows = connection.execute(
             f"""select coalesce(a.name, b.name), a.{value}, b.{value}
             from read_parquet(?) a full join read_parquet(?) b using (name)

@@ -20,6 +20,7 @@ BUILDERS = {
     "trace": "trace",
     "trend": "trend",
     "flash": "flash",
+    "advice": "advice",
 }
 """The file that builds a kind of page; all others are runs."""
 

@@ -34,6 +34,7 @@ KINDS = (
     "model",
     "snapshot",
     "cells",
+    "advice",
 )
 
 

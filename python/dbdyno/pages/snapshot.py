@@ -19,12 +19,14 @@ _TONES: dict[str, Tone] = {
     "partial": "doubt",
     "evicted": "doubt",
     "clock stepped": "doubt",
+    "plans changed": "doubt",
 }
 _KINDS = {
     "report": "Report of an interval",
     "compare": "Comparison of two periods",
     "baseline": "Baseline",
     "sessions": "Active sessions of an interval",
+    "plans": "Plans of statements",
 }
 
 
@@ -104,7 +106,7 @@ def _head(model: Analysis) -> Head:
         fmt.line(facts.get("title") or "snapshots"),
         name="snapshot_head",
         about=fmt.span(facts.get("seconds")) if facts.get("seconds") else "",
-        question=" → ".join(_end(facts[name]) for name in ("first", "last") if facts.get(name)),
+        question=_stretch(facts),
         word=word,
         tone=_TONES.get(word, "bad"),
         headline=fmt.line(verdict.get("why") or "") or "no reset, no restart, no crash, nothing pushed out",
@@ -112,6 +114,12 @@ def _head(model: Analysis) -> Head:
         alerts=((f"{alerts} to know", "warnings"),) if alerts else (),
         section="Interval",
     )
+
+
+def _stretch(facts: Mapping[str, Any]) -> str:
+    """The two ends of an interval; of a comparison, whose each period is and from when to when."""
+    periods = reading.strings(facts, "periods")
+    return "; ".join(periods) or " → ".join(_end(facts[name]) for name in ("first", "last") if facts.get(name))
 
 
 def _end(end: Mapping[str, Any]) -> str:

@@ -15,11 +15,13 @@ from typing import Any
 
 from dbdyno.errors import Error, EvidenceError
 from dbdyno.evidence.files import read_json
+from dbdyno.evidence.memory import in_memory
 from dbdyno.snapshot import holding, manifest
 from dbdyno.snapshot.holding import PACKS
 from dbdyno.snapshot.pack import SUMS, unused
 from dbdyno.snapshot.parquet import file_sum, literal
 from dbdyno.snapshot.periods import baselines
+from dbdyno.snapshot.plans.kept import faults as plan_faults
 from dbdyno.snapshot.store import Snapshot, Store
 
 YOUNG_S = 600
@@ -58,6 +60,7 @@ def check(store: Store) -> list[Fault]:
     found += _files(store, whole)
     found += _left_over(store, whole, {int(number) for fault in found for number in fault.costs})
     found += _baselines(store, {one.number for one in whole})
+    found += [Fault(where, what) for where, what in plan_faults(store.folder)]
     return sorted(found, key=lambda fault: fault.where)
 
 
@@ -117,7 +120,7 @@ def _wrong(store: Store, file: str, record: dict[str, Any]) -> str | None:
     import duckdb
 
     try:
-        with duckdb.connect() as connection:
+        with in_memory() as connection:
             connection.execute(f"select sum(hash(columns(*))) from read_parquet({literal(str(path))})").fetchall()
     except duckdb.Error as error:
         return str(error).splitlines()[0]

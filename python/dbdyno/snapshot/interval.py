@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dbdyno.errors import EvidenceError, SnapshotError
+from dbdyno.evidence.memory import in_memory
 from dbdyno.snapshot import clock
 from dbdyno.snapshot.difference import difference_sql, quoted, union_columns
 from dbdyno.snapshot.ends import Ends, scope_rows
@@ -44,9 +45,8 @@ class Interval(Ends):
         *,
         connection: duckdb.DuckDBPyConnection | None = None,
     ) -> None:
-        import duckdb
 
-        super().__init__(first, last, connection or duckdb.connect())
+        super().__init__(first, last, connection or in_memory())
         self.store = store
         self._owned = connection is None
         self._made: dict[str, bool] = {}

@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 Row = dict[str, Any]
+NOTHING = "nothing in this interval"
+"""What a section says that has no row, no lack and no note."""
 
 
 def column(name: str, unit: str = "count", label: str | None = None) -> dict[str, str]:
@@ -46,14 +48,16 @@ def section(
     not_measured: Iterable[dict[str, Any] | None] = (),
     notes: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """A section; tables without rows are left out."""
+    """A section; tables without rows are left out, and one that has nothing says so."""
+    shown = [one for one in tables if one is not None and one["rows"]]
+    lacks = [one for one in not_measured if one is not None]
     return {
         "name": name,
         "title": title,
         "about": about,
-        "tables": [one for one in tables if one is not None and one["rows"]],
-        "not_measured": [one for one in not_measured if one is not None],
-        "notes": list(notes),
+        "tables": shown,
+        "not_measured": lacks,
+        "notes": list(notes) or ([] if shown or lacks else [NOTHING]),
     }
 
 
@@ -65,7 +69,7 @@ def beginning(text: str | None) -> str | None:
 
 def sql_columns(spec: str) -> list[dict[str, str]]:
     """As `columns`, for an order of statements: how each `begins` comes first, its identifier last."""
-    return columns(f"begins:text:statement {spec.replace('statement:text ', '')} statement:text:identifier")
+    return columns(f"begins:text:statement {spec.replace('statement:text ', '')} statement:code:identifier")
 
 
 def lacking(what: str, why: str, next_step: str | None = None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dbdyno.errors import SnapshotError
+from dbdyno.evidence.memory import in_memory
 from dbdyno.files import narrow
 from dbdyno.snapshot.view import View
 
@@ -26,10 +27,9 @@ class Writer:
     """Writes views into one folder; a context manager over one DuckDB connection."""
 
     def __init__(self, folder: Path) -> None:
-        import duckdb
 
         self.folder = folder
-        self._connection = duckdb.connect()
+        self._connection = in_memory()
 
     def write(self, view: View, before: Snapshot | None) -> dict[str, Any]:
         """Writes one view; returns its record for the manifest. `before` is the snapshot before: where

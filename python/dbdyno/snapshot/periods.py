@@ -15,6 +15,7 @@ from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.run import DAMAGED, Manifest
 from dbdyno.files import make_inner_folder
 from dbdyno.snapshot.store import Snapshot, Store
+from dbdyno.snapshot.sums.index import between
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,12 @@ def period(store: Store, text: str, target: str | None = None) -> Period:
         first, last = str(found["first"]), str(found["last"])
     start = store.find(first, target)
     end = store.find(last, target or start.target)
-    chain = store.between(start, end)
-    if start.target != end.target or len(chain) < 2:
+    if start.target != end.target or start.number >= end.number:
         raise SnapshotError(
             f"{name!r} is no period: it needs two snapshots of one target, the earlier first",
             next_step="`dbdyno snap list` shows them",
         )
-    return Period(name, chain)
+    return Period(name, between(store, start, end))
 
 
 def keep_baseline(store: Store, name: str, part: Period) -> dict[str, Any]:

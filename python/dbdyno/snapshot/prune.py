@@ -13,18 +13,21 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
-from dbdyno.errors import Error
+from dbdyno.evidence.memory import in_memory
 from dbdyno.snapshot import holding, keep, manifest
-from dbdyno.snapshot.difference import quoted
 from dbdyno.snapshot.holding import PACKS
 from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.pack import GROUP, is_sampled, pack, unused
+from dbdyno.snapshot.pack import GROUP, pack, unused
+from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.periods import baselines
 from dbdyno.snapshot.store import Snapshot, Store
+from dbdyno.snapshot.sums.chain import Chain
+from dbdyno.snapshot.sums.index import light
 
-SPAN = 120
-"""Snapshots that are searched for breaks in one query."""
+_MILD = ("ok", "clock stepped", "restart")
+"""Verdicts over which a difference is whole."""
 
 
 @dataclass
@@ -40,7 +43,7 @@ class Plan:
 
 def plan(store: Store, target: str, rules: Sequence[keep.Rule], now_ns: int, *, rows: bool = True) -> Plan:
     """What would go. `rows`: breaks of single rows (an object dropped, a statement evicted) count too."""
-    chain = store.of(target)
+    chain = light(store, target, 0, 1 << 62)
     if len(chain) < 2:
         return Plan(target, [], [one.number for one in chain])
     stay = keep.chosen(chain, rules, now_ns)
@@ -111,63 +114,40 @@ def _noted(store: Store, chain: Sequence[Snapshot]) -> set[int]:
 
 
 def _broken(store: Store, chain: Sequence[Snapshot], stay: set[int], *, rows: bool) -> list[tuple[int, int]]:
-    """Neighbours of which one would go, and whose difference loses something."""
-    pairs = [(old, new) for old, new in pairwise(chain) if old.number not in stay or new.number not in stay]
-    found = {(old.number, new.number) for old, new in pairs if _scope_broke(store, old, new, rows=rows)}
-    if rows:
-        following = {old.number: new.number for old, new in pairwise(chain)}
-        wanted = {(old.number, new.number) for old, new in pairs}
-        for at in range(0, len(chain) - 1, SPAN):
-            ended = _rows_ended(chain[at : at + SPAN + 1])
-            found |= {(old, following[old]) for old in ended if (old, following.get(old)) in wanted}
-    return sorted(found)
-
-
-def _scope_broke(store: Store, old: Snapshot, new: Snapshot, *, rows: bool) -> bool:
-    mild = ("ok", "clock stepped", "restart") if rows else ("ok", "clock stepped", "restart", "evicted")
+    """Neighbours of which one would go, and whose difference loses something, by the sums that are kept."""
+    wanted = {
+        new.number: old.number for old, new in pairwise(chain) if old.number not in stay or new.number not in stay
+    }
+    if not wanted:
+        return []
+    sums = Chain(store, list(chain), Interval)
     try:
-        with Interval(store, old, new, [old, new]) as interval:
-            return any(verdict.word not in mild for verdict in interval.verdicts.values())
-    except Error:
-        return True  # whatever cannot be judged is not thrown away
+        mild = _MILD if rows else (*_MILD, "evicted")
+        whole = {part["number"] for part in sums.parts() if not any(_lost(one, mild) for one in part["verdicts"])}
+        broken = wanted.keys() - whole  # whatever could not be judged is not thrown away
+        if rows:
+            broken |= wanted.keys() & _rows_ended(sums)
+    finally:
+        sums.close()
+    return sorted((wanted[number], number) for number in broken)
 
 
-def _rows_ended(chain: Sequence[Snapshot]) -> set[int]:
-    """The numbers after which some row of some view ended: it is not in the next, a counter of it fell, or the start
-    of its life moved."""
-    import duckdb
+def _lost(verdict: Sequence[Any], mild: Sequence[str]) -> bool:
+    """Whether a sub-interval's verdict says that something was lost. That a view was not read says it not."""
+    scope, _, word, why, *_ = verdict
+    unread = scope.startswith("view:") and word == "partial" and why.startswith(f"{scope.removeprefix('view:')} ")
+    return word not in mild and not unread
+
+
+def _rows_ended(sums: Chain) -> set[int]:
+    """The sub-intervals in which some row of some view ended: it went, a counter of it fell, its life began again."""
 
     found: set[int] = set()
-    with duckdb.connect() as connection:
-        for view, record in chain[0].views.items():
-            read = [one for one in chain if one.file(view) and one.problem(view) is None]
-            if len(read) < 2 or is_sampled(view, record) or record["scope"] == "now":
-                continue
-            query = _ended_sql(read, view)
-            if query:
-                found |= {int(row[0]) for row in connection.execute(query).fetchall()}
+    words = ", ".join(literal(word) for word in _MILD)
+    with in_memory() as connection:
+        for view in sorted({view for chunk in sums.chunks for view in chunk.model["views"]}):
+            source, _ = sums.relation(view, folded=False)
+            ended = f"life = 'gone' or (life <> 'new' and verdict not in ({words}))"
+            rows = connection.execute(f"select distinct part from {source} where {ended}").fetchall()
+            found |= {int(row[0]) for row in rows}
     return found
-
-
-def _ended_sql(read: Sequence[Snapshot], view: str) -> str | None:
-    columns = {c.name: c for c in read[0].columns(view)}
-    for one in read[1:]:
-        here = {c.name for c in one.columns(view)}
-        columns = {name: c for name, c in columns.items() if name in here}
-    keys = [quoted(c.name) for c in columns.values() if c.kind == "key"]
-    fell = [f"nxt.{quoted(n)} < {quoted(n)}" for n, c in columns.items() if c.kind == "counter"]
-    moved = [f"nxt.{quoted(n)} is distinct from {quoted(n)}" for n, c in columns.items() if c.kind == "since"]
-    if not keys or not fell:
-        return None
-    watched = [quoted(n) for n, c in columns.items() if c.kind in ("counter", "since")]
-    union = " union all by name ".join(
-        f"select {place} as place, {one.number} as number_, {', '.join([*keys, *watched])} from {one.relation(view)}"
-        for place, one in enumerate(read)
-    )
-    packed = ", ".join(f"{name} := {name}" for name in ["place", *watched])
-    return f"""
-with r as ({union}),
-s as (select *, lead(struct_pack({packed})) over (partition by {", ".join(keys)} order by place) as nxt from r)
-select distinct number_ from s
-where place < {len(read) - 1} and (nxt is null or nxt.place <> place + 1 or {" or ".join([*fell, *moved])})
-"""

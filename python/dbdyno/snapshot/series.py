@@ -14,6 +14,7 @@ from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.sums.chain import Chain
 
+HOUR_US = 3600 * 10**6
 POINTS = 1500
 """A chart has no more points than that: a pixel or so each."""
 
@@ -39,14 +40,14 @@ class Series:
     values: dict[str, list[float | None]] = field(default_factory=dict)
 
 
-def series(store: Store, chain: list[Snapshot]) -> Series:
-    """The metrics between each snapshot and the next."""
+def series(store: Store, chain: list[Snapshot], sums: Chain | None = None) -> Series:
+    """The metrics between each snapshot and the next. `sums`: those of the chain, where they are open."""
     found = Series()
     if len(chain) == 2:
         with Interval(store, chain[0], chain[1], chain) as part:
             _add(found, part.engine.metrics(part), part.seconds, chain[0].at_ns + round(part.seconds * 1e9))
         return found
-    with_sums = Chain(store, chain, Interval)
+    with_sums = sums or Chain(store, chain, Interval)
     try:
         at_ns = chain[0].at_ns
         for chunk in with_sums.chunks:
@@ -56,7 +57,8 @@ def series(store: Store, chain: list[Snapshot]) -> Series:
                 values = [(metric, one["values"].get(name)) for name, metric in known.items()]
                 _add(found, values, one["elapsed_ns"] / 1e9, at_ns)
     finally:
-        with_sums.close()
+        if sums is None:
+            with_sums.close()
     return found
 
 
@@ -76,15 +78,26 @@ def figures(interval: Interval) -> dict[str, Any]:
     """`series` of a report: nothing where there are but two snapshots."""
     if len(interval.chain) <= 2:
         return {}
-    found = thinned(series(interval.store, interval.chain))
+    return {"series": drawn([thinned(series(interval.store, interval.chain, interval.sums))])}
+
+
+def drawn(parts: Sequence[Series]) -> dict[str, Any]:
+    """What the figure over the clock shows: the metrics of all parts, one part after the other."""
+    metrics = {m.name: m for part in parts for m in part.metrics}
     return {
-        "series": {
-            "at_us": found.at_us,
-            "metrics": [
-                {"name": m.name, "label": m.label, "unit": m.unit, "values": found.values[m.name]}
-                for m in found.metrics
-            ],
-        }
+        "at_us": [at for part in parts for at in part.at_us],
+        "from_us": [
+            at - round(seconds * 1e6) for part in parts for at, seconds in zip(part.at_us, part.seconds, strict=True)
+        ],
+        "metrics": [
+            {
+                "name": m.name,
+                "label": m.label,
+                "unit": m.unit,
+                "values": [v for part in parts for v in part.values.get(m.name, [None] * len(part.at_us))],
+            }
+            for m in metrics.values()
+        ],
     }
 
 
@@ -93,13 +106,24 @@ def thinned(found: Series, most: int = POINTS) -> Series:
     step = -(-len(found.at_us) // most)
     if step <= 1:
         return found
-    cuts = range(0, len(found.at_us), step)
+    return _merged(found, list(range(0, len(found.at_us), step)))
+
+
+def hourly(found: Series) -> Series:
+    """The sub-intervals that end in one hour as one point, their mean over time."""
+    hours = [at // HOUR_US for at in found.at_us]
+    return _merged(found, [at for at, hour in enumerate(hours) if at == 0 or hours[at - 1] != hour])
+
+
+def _merged(found: Series, cuts: list[int]) -> Series:
+    """One point from each of `cuts` to the next."""
+    spans = list(zip(cuts, [*cuts[1:], len(found.at_us)], strict=True))
     return Series(
         found.metrics,
-        [found.at_us[min(at + step, len(found.at_us)) - 1] for at in cuts],
-        [sum(found.seconds[at : at + step]) for at in cuts],
+        [found.at_us[end - 1] for _, end in spans],
+        [sum(found.seconds[at:end]) for at, end in spans],
         {
-            name: [_mean(values[at : at + step], found.seconds[at : at + step]) for at in cuts]
+            name: [_mean(values[at:end], found.seconds[at:end]) for at, end in spans]
             for name, values in found.values.items()
         },
     )

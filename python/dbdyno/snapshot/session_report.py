@@ -74,6 +74,7 @@ def _section(history: History, dimensions: tuple[str, ...], top: int) -> dict[st
     return made
 
 
+UNNAMED = "(none)"
 ABOUT = "aas: average active sessions, as sampled; share: of those; sessions: how many were seen with it."
 
 
@@ -82,7 +83,7 @@ def _table(history: History, dimension: str, top: int) -> dict[str, Any]:
     spec = f"name:text:{label} aas:aas share:ratio sessions mostly:text:class"
     if dimension == "statement":
         spec = "text:text:statement aas:aas share:ratio sessions mostly:text:class name:code:identifier"
-    rows = history.by(dimension, top)
+    rows = [row | {"name": row["name"] or UNNAMED} for row in history.by(dimension, top)]
     made = table(title, columns(spec), rows)
     made["left_out"] = max(history.values(dimension) - len(rows), 0)
     return made

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -153,14 +155,20 @@ def _mwu_exact(u: int, n: int, m: int) -> float:
     """log10 of the exact two-sided p without ties: the number of orders with each U is the
     Gaussian binomial coefficient (Mann and Whitney 1947), here as a product of polynomials in
     whole numbers."""
+    tail = _mwu_tails(n, m)[min(u, n * m - u)]
+    return min(math.log10(2 * tail) - math.log10(math.comb(n + m, n)), 0.0)
+
+
+@lru_cache(maxsize=16)
+def _mwu_tails(n: int, m: int) -> tuple[int, ...]:
+    """How many orders of n and m values have a U of at most 0, 1, 2 ..."""
     ways = [1] + [0] * (n * m)
     for i in range(1, n + 1):
         for k in range(n * m, m + i - 1, -1):
             ways[k] -= ways[k - m - i]
         for k in range(i, n * m + 1):
             ways[k] += ways[k - i]
-    tail = sum(ways[: min(u, n * m - u) + 1])
-    return min(math.log10(2 * tail) - math.log10(math.comb(n + m, n)), 0.0)
+    return tuple(accumulate(ways))
 
 
 def kolmogorov_smirnov(base: Sample, other: Sample) -> ClassicalTest:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -73,24 +75,20 @@ def quantile_interval(sample: Sample, q: float, level: float = 0.95) -> Quantile
 
     Raises `StatsError` when the sample is empty, or `q` or `level` not strictly within 0..1.
     """
-    from scipy import stats
-
     if not (0.0 < q < 1.0 and 0.0 < level < 1.0):
         raise StatsError(
             f"an interval for quantile {q} at level {level}",
             next_step="give both strictly between 0 and 1",
         )
+    from scipy import special
+
     value = quantile(sample, q)
     count = sample.total if isinstance(sample, Counts) else len(sample)
-    tail = (1.0 - level) / 2.0
-    falls = stats.binom(count, q)
-    # low: the largest r with P(B <= r - 1) <= tail; high: the smallest s with P(B >= s) <= tail.
-    low = int(falls.ppf(tail))
-    low += 1 if falls.cdf(low) <= tail else 0
-    high = int(falls.isf(tail)) + 1
-    high -= 1 if high >= 1 and falls.sf(high - 2) <= tail else 0
+    low, high = interval_ranks(count, q, level)
     has_low, has_high = low >= 1, high <= count
-    missed = (float(falls.cdf(low - 1)) if has_low else 0.0) + (float(falls.sf(high - 1)) if has_high else 0.0)
+    missed = (float(special.bdtr(low - 1, count, q)) if has_low else 0.0) + (
+        float(special.bdtrc(high - 1, count, q)) if has_high else 0.0
+    )
     return QuantileInterval(
         q=q,
         value=value,
@@ -100,3 +98,16 @@ def quantile_interval(sample: Sample, q: float, level: float = 0.95) -> Quantile
         coverage=1.0 - missed,
         count=count,
     )
+
+
+@lru_cache(maxsize=256)
+def interval_ranks(count: int, q: float, level: float) -> tuple[int, int]:
+    """The 1-based ranks between which quantile `q` of `count` values lies at `level`; 0 and `count` + 1 where they
+    do not reach so far. The largest r with P(B < r) and the smallest s with P(B >= s) at most (1 - level) / 2."""
+    from scipy import special
+
+    tail = (1.0 - level) / 2.0
+    ranks = range(1, count + 1)
+    low = bisect_left(ranks, True, key=lambda rank: bool(special.bdtr(rank - 1, count, q) > tail))
+    high = bisect_left(ranks, True, key=lambda rank: bool(special.bdtrc(rank - 1, count, q) <= tail))
+    return low, high + 1

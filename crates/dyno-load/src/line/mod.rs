@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The near end is one half of a socket pair inside this process, never a port: nobody else on the
-//! machine can get to the server through it. TLS is spoken through the line, from end to end.
+//! machine can get to the server through it. TLS is spoken through the line, from end to end. A client
+//! that is another program needs a port; whose connections [`Line::carry`] takes is its owner's to check.
 //!
 //! # What a line does to bytes
 //!
@@ -31,6 +32,7 @@ mod pace;
 mod way;
 
 use std::io;
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -101,6 +103,9 @@ pub struct Line {
 
 impl Line {
     /// A line without connections.
+    ///
+    /// # Errors
+    /// The system has no thread or no descriptor left.
     pub fn open(spec: LineSpec) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let (carrier, waker) = Carrier::new(spec, Arc::clone(&shared))?;
@@ -119,6 +124,23 @@ impl Line {
         self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner).push([Stream::Unix(far), server]);
         self.waker.wake()?;
         Ok(Stream::Unix(near))
+    }
+
+    /// Carries between two connections by TCP: the near end's, which somebody made to a port of ours, and the server's.
+    ///
+    /// # Errors
+    /// A connection that is gone, or a line that has ended.
+    pub fn carry(&self, near: TcpStream, server: TcpStream) -> io::Result<()> {
+        if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
+            return Err(io::Error::other("the line's thread has ended"));
+        }
+        for end in [&near, &server] {
+            end.set_nonblocking(true)?;
+            end.set_nodelay(true)?;
+        }
+        let pair = [Stream::Tcp(near), Stream::Tcp(server)];
+        self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(pair);
+        self.waker.wake()
     }
 
     /// What a login may take longer over it: some round trips for TCP, TLS and the password.

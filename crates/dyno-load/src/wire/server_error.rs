@@ -12,7 +12,8 @@
 //!
 //! DETAIL, HINT and CONTEXT are not even read. Messages that somebody's own code makes (RAISE, other
 //! procedural languages, foreign data) can be anything and are left out as a whole. MariaDB does not say whose a message
-//! is: one is kept if it has the form that the server's own of that number have, see `mysql/known_errors.rs`.
+//! is: one is kept if it has the form that the server's own of that number have, see `mysql/known_errors.rs`. What an
+//! external client reports of PostgreSQL's is kept only where it also names the server's routine.
 
 use std::fmt::{self, Write};
 
@@ -26,6 +27,9 @@ const FOREIGN_CLASSES: [&str; 4] = ["P0", "38", "39", "HV"];
 /// Beginnings of the server's routines that pass on a message of somebody's code, whatever its
 /// SQLSTATE.
 const FOREIGN_ROUTINES: [&str; 5] = ["exec_stmt_", "PLy_", "plperl", "pltcl", "croak"];
+
+/// The class of connections that were lost: the driver's own words, not a server's.
+const LOST_CLASS: &str = "08";
 
 /// MariaDB's numbers of SIGNAL and RESIGNAL without one of their own.
 const MARIADB_FOREIGN: [u16; 3] = [1642, 1643, 1644];
@@ -103,6 +107,19 @@ impl ServerError {
             message: String::from_utf8_lossy(message).into_owned(),
             ..Self::default()
         }
+    }
+
+    /// As an external client reports it: the message, and behind a zero byte each the fields of an `ErrorResponse` that
+    /// it knows, such as `Rexec_stmt_raise` or `nonce_pkey`. Without the routine nobody knows whose message it is.
+    pub fn reported(code: &str, vendor: u16, text: &str) -> Self {
+        let (message, fields) = text.split_once('\0').unwrap_or((text, ""));
+        let routine = fields.split('\0').any(|field| field.len() > 1 && field.starts_with('R'));
+        let mut error = Self::parse(fields.as_bytes());
+        error.foreign |= FOREIGN_CLASSES.iter().any(|class| code.starts_with(class))
+            || MARIADB_FOREIGN.contains(&vendor)
+            || code.starts_with("45")
+            || (vendor == 0 && !routine && !code.starts_with(LOST_CLASS));
+        Self { severity: "ERROR".into(), code: code.into(), vendor, message: message.into(), ..error }
     }
 
     /// A refusal of our own, in the form of the server's; its message holds no value.
@@ -253,6 +270,31 @@ mod tests {
             "ERROR: duplicate key value violates unique constraint \"once_pkey\" (SQLSTATE 23505)"
         );
         assert!(!format!("{error:?}").contains("471"));
+    }
+
+    #[test]
+    fn what_a_client_reports_is_kept_as_if_the_server_had_said_it_to_us() {
+        let said = |code: &str, vendor: u16, text: &str| ServerError::reported(code, vendor, text).said("");
+        let duplicate = "duplicate key value violates unique constraint \"once_pkey\"";
+        assert_eq!(said("23505", 0, &format!("{duplicate}\0R_bt_check_unique\0nonce_pkey")), duplicate);
+        let unnamed = "duplicate key value violates unique constraint \"…\"";
+        assert_eq!(said("23505", 0, &format!("{duplicate}\0R_bt_check_unique")), unnamed);
+        assert_eq!(said("08006", 0, "server closed the connection"), "server closed the connection");
+        assert_eq!(said("23000", 1062, "Duplicate entry '4711' for key 'PRIMARY'"), "Duplicate entry '…' for key …");
+        assert_eq!(ServerError::reported("23000", 1062, "x").words("").split(':').next(), Some("ERROR 1062"));
+    }
+
+    #[test]
+    fn what_a_client_reports_without_whose_it_is_is_left_out() {
+        let raised = "customer hunter owes\0Rexec_stmt_raise";
+        for text in ["customer hunter owes", raised, "customer hunter owes\0ncustomer hunter owes\0R"] {
+            let error = ServerError::reported("23514", 0, text);
+            assert!(!error.words("").contains("hunter"), "{error:?}");
+        }
+        for (code, vendor) in [("45000", 0), ("45000", 1644), ("HY000", 65_000), ("P0001", 0), ("23000", 1062)] {
+            let error = ServerError::reported(code, vendor, "hunter\0Relog");
+            assert!(!error.words("").contains("hunter"), "{error:?}");
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
-// The client JDBC (pgjdbc): reads the job, runs its slices, writes the records (docs/reference/client-protocol.md).
+// The client JDBC: reads the job, runs its slices, writes the records (docs/reference/client-protocol.md). The drivers
+// are pgjdbc and MariaDB Connector/J (JdbcDriver.java).
 //
-// `prepared`: prepareThreshold=1, the server keeps the statement; `binds`: prepareThreshold=0, parsed each time;
-// `literals`: a Statement with the values in its text. A fetch size needs autocommit off, so a query has a transaction of
-// its own where the script has none. Every column of every row is read. Whole numbers are bound as 64 bits.
+// `prepared`: the server keeps the statement; `binds`: values apart from the text, parsed each time; `literals`: a
+// Statement with the values in its text. A fetch size needs autocommit off, so a query has a transaction of its own where
+// the script has none. Every column of every row is read. Whole numbers are bound as 64 bits.
 
 import java.io.BufferedReader;
 import java.io.FileDescriptor;
@@ -13,23 +14,22 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
-import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.sql.Types;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -52,12 +52,17 @@ public final class Jdbc {
     static List<Session> sessions = new ArrayList<>();
     static ExecutorService pool;
     static int lost;
+    static final JdbcDriver DRIVER = JdbcDriver.chosen();
+    /** Due times of an open loop, which the sessions share; null in a closed loop. */
+    static long[] due;
+    static long giveUp;
+    static final AtomicInteger NEXT_DUE = new AtomicInteger();
     static final Set<String> SAID_ALREADY = ConcurrentHashMap.newKeySet();
 
     public static void main(String[] arguments) throws Exception {
         System.setOut(System.err); // stdout is for the stream alone
-        String about = "pgjdbc " + org.postgresql.util.DriverInfo.DRIVER_VERSION + ", Java " + Runtime.version().feature();
-        text(HELLO, 0, 0, VERSION, System.nanoTime(), 0, "", about);
+        String about = DRIVER.about() + ", Java " + Runtime.version().feature();
+        text(HELLO, 0, 0, VERSION, System.nanoTime(), 0, "", 0, about);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8), 1 << 16);
         try {
             for (String line = in.readLine(); line != null; line = in.readLine()) {
@@ -67,7 +72,7 @@ public final class Jdbc {
             System.exit(0);
         } catch (Exception error) {
             String code = error instanceof SQLException sql && sql.getSQLState() != null ? sql.getSQLState() : "";
-            text(FAILED, 0, 0, 0, System.nanoTime(), 0, code, error.toString());
+            text(FAILED, 0, 0, 0, System.nanoTime(), 0, code, 0, error.toString());
             Runtime.getRuntime().halt(1);
         }
     }
@@ -79,7 +84,7 @@ public final class Jdbc {
                 job = job(message);
                 for (int number = 0; number < job.sessions(); number++) sessions.add(new Session(number));
                 pool = Executors.newFixedThreadPool(Math.max(1, job.sessions() - 1), Jdbc::daemon);
-                text(READY, 0, 0, 0, began, System.nanoTime() - began, "", "");
+                text(READY, 0, 0, 0, began, System.nanoTime() - began, "", 0, "");
             }
             case "draw" -> {
                 List<?> all = (List<?>) message.get("transactions");
@@ -88,7 +93,7 @@ public final class Jdbc {
             case "slice" -> slice(message);
             case "close" -> {
                 close();
-                text(CLOSED, 0, 0, 0, began, System.nanoTime() - began, "", "");
+                text(CLOSED, 0, 0, 0, began, System.nanoTime() - began, "", 0, "");
             }
             default -> {}
         }
@@ -113,7 +118,7 @@ public final class Jdbc {
         List<Boolean> single = new ArrayList<>();
         for (Object one : (List<Object>) message.get("scripts")) single.add((Boolean) ((Map<String, Object>) one).get("single"));
         List<String> before = new ArrayList<>((List<String>) message.get("session_sql"));
-        if (message.get("statement_timeout_ms") != null) before.add("set statement_timeout = " + message.get("statement_timeout_ms"));
+        if (message.get("statement_timeout_ms") != null) before.add(DRIVER.timeout((Long) message.get("statement_timeout_ms")));
         Object size = message.get("fetch_size");
         return new Job(whole(message.get("sessions")), (String) message.get("mode"), size == null ? 0 : whole(size), statements, single, before);
     }
@@ -137,8 +142,12 @@ public final class Jdbc {
     static void slice(Map<String, Object> message) throws Exception {
         long began = System.nanoTime();
         int number = whole(message.get("slice"));
-        Object count = message.get("transactions"), length = message.get("length_ns");
-        long until = count == null ? began + (Long) length : 0, done = 0;
+        Object times = message.get("due_ns"), length = message.get("length_ns");
+        due = times == null ? null : ((List<?>) times).stream().mapToLong(time -> (Long) time).toArray();
+        giveUp = times == null ? 0 : (Long) message.get("give_up_ns");
+        NEXT_DUE.set(0);
+        Object count = due == null ? message.get("transactions") : null;
+        long until = count == null && length != null ? began + (Long) length : 0, done = 0;
         List<Future<Long>> others = new ArrayList<>();
         for (Session session : sessions) {
             long share = count == null ? -1 : (Long) count / job.sessions() + (session.number < (Long) count % job.sessions() ? 1 : 0);
@@ -153,24 +162,24 @@ public final class Jdbc {
             again = lost;
             lost = 0;
         }
-        ByteBuffer end = head(ByteBuffer.allocate(LENGTH), END, 0, number, again, 0, began, System.nanoTime() - began, done, "");
+        ByteBuffer end = head(ByteBuffer.allocate(LENGTH), END, 0, number, again, 0, began, System.nanoTime() - began, done, "", 0);
         flush(end);
     }
 
     static ByteBuffer head(
-            ByteBuffer to, int kind, int session, int slice, int statement, int length, long started, long elapsed, long rows, String code) {
+            ByteBuffer to, int kind, int session, int slice, int statement, int length, long started, long elapsed, long rows, String code, int vendor) {
         to.order(ByteOrder.LITTLE_ENDIAN).put((byte) kind).put((byte) 0xDB).putShort((short) session).putInt(slice);
         to.putInt(statement).putInt(length).putLong(started).putLong(elapsed).putLong(rows);
         byte[] letters = code.getBytes(StandardCharsets.US_ASCII);
-        for (int at = 0; at < 8; at++) to.put(at < Math.min(5, letters.length) ? letters[at] : 0);
-        return to;
+        for (int at = 0; at < 6; at++) to.put(at < Math.min(5, letters.length) ? letters[at] : 0);
+        return to.putShort((short) vendor);
     }
 
-    static void text(int kind, int session, int slice, int statement, long started, long elapsed, String code, String said)
+    static void text(int kind, int session, int slice, int statement, long started, long elapsed, String code, int vendor, String said)
             throws java.io.IOException {
         byte[] bytes = said.getBytes(StandardCharsets.UTF_8);
         int length = Math.min(bytes.length, 60_000), padded = (length + LENGTH - 1) / LENGTH * LENGTH;
-        ByteBuffer to = head(ByteBuffer.allocate(LENGTH + padded), kind, session, slice, statement, length, started, elapsed, -1, code);
+        ByteBuffer to = head(ByteBuffer.allocate(LENGTH + padded), kind, session, slice, statement, length, started, elapsed, -1, code, vendor);
         to.put(bytes, 0, length).position(LENGTH + padded);
         flush(to);
     }
@@ -199,33 +208,17 @@ public final class Jdbc {
         }
 
         void open() throws SQLException {
-            Properties own = new Properties();
-            own.setProperty("user", variable("PGUSER"));
-            if (System.getenv("PGPASSWORD") != null) own.setProperty("password", System.getenv("PGPASSWORD"));
-            own.setProperty("ApplicationName", variable("PGAPPNAME"));
-            own.setProperty("options", variable("PGOPTIONS"));
-            String mode = variable("PGSSLMODE");
-            if (!mode.isEmpty()) own.setProperty("sslmode", mode);
-            if (!variable("PGSSLROOTCERT").isEmpty()) own.setProperty("sslrootcert", variable("PGSSLROOTCERT"));
-            own.setProperty("prepareThreshold", job.mode().equals("prepared") ? "1" : "0");
-            own.setProperty("preparedStatementCacheQueries", "0");
-            if (job.mode().equals("literals")) own.setProperty("preferQueryMode", "simple");
-            if (job.mode().equals("literals") && job.fetchSize() > 0) own.setProperty("preferQueryMode", "extended");
-            connection = DriverManager.getConnection("jdbc:postgresql://" + variable("PGHOST") + ":" + variable("PGPORT") + "/" + variable("PGDATABASE"), own);
+            connection = DRIVER.connect(job.mode(), job.fetchSize());
             plain = connection.createStatement();
             for (String sql : job.before()) plain.execute(sql);
             // A fetch size is in effect inside a transaction only; the script's own begin and end are ours to carry out.
             if (job.fetchSize() > 0) plain.setFetchSize(job.fetchSize());
             prepared = new PreparedStatement[job.statements().size()];
-            for (int at = 0; at < prepared.length && !job.mode().equals("literals"); at++) {
+            boolean kept = !job.mode().equals("literals") && !DRIVER.preparesAnew(job.mode());
+            for (int at = 0; at < prepared.length && kept; at++) {
                 prepared[at] = connection.prepareStatement(job.statements().get(at).text());
                 if (job.fetchSize() > 0) prepared[at].setFetchSize(job.fetchSize());
             }
-        }
-
-        static String variable(String name) {
-            String value = System.getenv(name);
-            return value == null ? "" : value;
         }
 
         void draw(List<?> transactions) {
@@ -246,7 +239,7 @@ public final class Jdbc {
 
         long turn(int slice, long until, long most) throws Exception {
             long now = System.nanoTime(), flushed = now, count = 0;
-            while (most < 0 ? now < until : count < most) {
+            while ((now = begins(now, until, most, count)) >= 0) {
                 Drawn one = drawn[at];
                 at = (at + 1) % drawn.length;
                 count++;
@@ -261,10 +254,21 @@ public final class Jdbc {
             return count;
         }
 
+        /** When the next transaction begins: at once in a closed loop, when it is due in an open one; -1 at the end. */
+        static long begins(long now, long until, long most, long count) {
+            if (due == null) return (most < 0 ? now < until : count < most) ? now : -1;
+            int next = NEXT_DUE.getAndIncrement();
+            now = System.nanoTime();
+            if (next >= due.length || now >= giveUp) return -1;
+            for (; now < due[next]; now = System.nanoTime()) LockSupport.parkNanos(due[next] - now);
+            return now;
+        }
+
         long transaction(int slice, Drawn one, long began) throws Exception {
             boolean single = job.single().get(one.script());
             long now = began, got = -1;
             String code = "";
+            int vendor = 0;
             for (int step = 0; step < one.statements().length && code.isEmpty(); step++) {
                 int statement = one.statements()[step];
                 if (statement < 0) {
@@ -280,11 +284,14 @@ public final class Jdbc {
                     now = System.nanoTime();
                     got = -1;
                     code = error.getSQLState() == null ? "XX000" : error.getSQLState();
-                    if (SAID_ALREADY.add(statement + code)) text(SAID, number, slice, statement, now, 0, code, error.getMessage());
+                    vendor = DRIVER.vendor(error);
+                    if (SAID_ALREADY.add(statement + code + vendor)) {
+                        text(SAID, number, slice, statement, now, 0, code, vendor, DRIVER.said(error));
+                    }
                 }
-                if (!single) head(rows, STATEMENT, number, slice, statement, 0, begun, now - begun, got, code);
+                if (!single) head(rows, STATEMENT, number, slice, statement, 0, begun, now - begun, got, code, vendor);
             }
-            head(rows, TRANSACTION, number, slice, one.script(), 0, began, now - began, single ? got : -1, code);
+            head(rows, TRANSACTION, number, slice, one.script(), 0, began, now - began, single ? got : -1, code, vendor);
             if (!code.isEmpty()) {
                 recover();
                 now = System.nanoTime();
@@ -315,7 +322,15 @@ public final class Jdbc {
         }
 
         long taken(Sql sql, int statement, Object[] values) throws SQLException {
-            PreparedStatement ready = prepared[statement];
+            if (DRIVER.preparesAnew(job.mode())) {
+                try (PreparedStatement once = connection.prepareStatement(sql.text())) {
+                    return taken(once, sql, values);
+                }
+            }
+            return taken(prepared[statement], sql, values);
+        }
+
+        long taken(PreparedStatement ready, Sql sql, Object[] values) throws SQLException {
             boolean query;
             if (ready == null) {
                 query = plain.execute(literal(sql, values));
@@ -348,7 +363,7 @@ public final class Jdbc {
             StringBuilder text = new StringBuilder(sql.pieces().get(0));
             for (int place = 0; place < values.length; place++) {
                 Object value = values[place];
-                text.append(value instanceof String word ? "'" + word.replace("'", "''") + "'" : value);
+                text.append(value instanceof String word ? DRIVER.quoted(word) : value);
                 text.append(sql.pieces().get(place + 1));
             }
             return text.toString();
@@ -375,93 +390,6 @@ public final class Jdbc {
                     if (System.nanoTime() > deadline) throw error;
                 }
             }
-        }
-    }
-
-    /** Just enough of JSON: the lines that dbdyno writes. */
-    static final class Json {
-        final String text;
-        int at;
-
-        Json(String text) {
-            this.text = text;
-        }
-
-        @SuppressWarnings("unchecked")
-        Map<String, Object> object() {
-            return (Map<String, Object>) value();
-        }
-
-        Object value() {
-            char first = text.charAt(at);
-            switch (first) {
-                case '{': {
-                    Map<String, Object> found = new LinkedHashMap<>();
-                    for (at++; text.charAt(at) != '}'; comma()) {
-                        String name = string();
-                        at++; // the colon
-                        found.put(name, value());
-                    }
-                    at++;
-                    return found;
-                }
-                case '[': {
-                    List<Object> found = new ArrayList<>();
-                    for (at++; text.charAt(at) != ']'; comma()) found.add(value());
-                    at++;
-                    return found;
-                }
-                case '"':
-                    return string();
-                case 'n':
-                    at += 4;
-                    return null;
-                case 't':
-                    at += 4;
-                    return true;
-                case 'f':
-                    at += 5;
-                    return false;
-                default:
-                    return number();
-            }
-        }
-
-        void comma() {
-            if (text.charAt(at) == ',') at++;
-        }
-
-        Object number() {
-            int from = at;
-            while (at < text.length() && "+-.eE0123456789".indexOf(text.charAt(at)) >= 0) at++;
-            String digits = text.substring(from, at);
-            return digits.matches("-?[0-9]+") ? (Object) Long.valueOf(digits) : (Object) Double.valueOf(digits);
-        }
-
-        String string() {
-            StringBuilder found = new StringBuilder();
-            for (at++; text.charAt(at) != '"'; at++) {
-                char next = text.charAt(at);
-                if (next != '\\') {
-                    found.append(next);
-                    continue;
-                }
-                next = text.charAt(++at);
-                switch (next) {
-                    case 'n' -> found.append('\n');
-                    case 't' -> found.append('\t');
-                    case 'r' -> found.append('\r');
-                    case 'b' -> found.append('\b');
-                    case 'f' -> found.append('\f');
-                    case 'u' -> {
-                        found.append((char) Integer.parseInt(text.substring(at + 1, at + 5), 16));
-                        at += 4;
-                    }
-                    default -> found.append(next);
-                }
-            }
-            at++;
-            return found.toString();
         }
     }
 

@@ -10,8 +10,8 @@ from typing import Any
 import asyncpg
 
 from dbdyno.bench.clients import stream
-from dbdyno.bench.clients.harness import FLUSH_NS, Job, Seat, Serving, Statement, clock_ns, serve_with
-from dbdyno.bench.clients.stream import LAYOUT, MARK
+from dbdyno.bench.clients.harness import FLUSH_NS, Due, Job, Seat, Serving, Statement, clock_ns, serve_with
+from dbdyno.bench.clients.stream import LAYOUT, MARK, said
 
 
 class AsyncpgSession:
@@ -96,7 +96,7 @@ class AsyncServing(Serving):
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         opened: Any = self.open_now
-        super().__init__(f"asyncpg {asyncpg.__version__}", opened, code_of)
+        super().__init__(f"asyncpg {asyncpg.__version__}", opened, code_of, words_of=words_of)
 
     def open_now(self, job: Job) -> AsyncpgSession:
         """Opens a session."""
@@ -120,6 +120,7 @@ class AsyncServing(Serving):
     def slice(self, message: dict[str, Any]) -> None:
         """Runs one slice and writes its end."""
         began = clock_ns()
+        self.due = Due.of(message)
         calls = self.shares(message, began)
         done = self.loop.run_until_complete(self.together([self.turn_of(*call) for call in calls]))
         self.end_slice(message, began, done)
@@ -133,7 +134,7 @@ class AsyncServing(Serving):
         rows: list[bytes] = []
         now = flushed = clock_ns()
         count = 0
-        while now < until_ns if until_ns is not None else count < (most or 0):
+        while (now := await self.begins_at(now, until_ns, most, count)) >= 0:
             script, steps = seat.next()
             count += 1
             now = await self.transaction_of(seat, number, script, steps, now, rows)
@@ -143,6 +144,17 @@ class AsyncServing(Serving):
                 now = flushed
         self.flush(rows)
         return count
+
+    async def begins_at(self, now: int, until_ns: int | None, most: int | None, count: int) -> int:
+        """As `begins`, and lets other sessions go on meanwhile."""
+        if self.due is None:
+            return self.begins(now, until_ns, most, count)
+        if (due := self.due.take()) is None:
+            return -1
+        # The loop's clock is coarser than ours, and may wake early.
+        while (now := clock_ns()) < due:
+            await asyncio.sleep((due - now) / 1e9)
+        return now
 
     async def transaction_of(
         self, seat: Seat, number: int, script: int, steps: list[Any], now: int, rows: list[bytes]
@@ -192,6 +204,15 @@ def code_of(error: BaseException) -> str:
     """The SQLSTATE of an error."""
     lost = isinstance(error, OSError | asyncpg.InterfaceError)
     return getattr(error, "sqlstate", None) or ("" if lost else "XX000")
+
+
+def words_of(error: BaseException) -> str:
+    """The server's message with the fields that say whose it is; else what the driver says."""
+    if not isinstance(error, asyncpg.PostgresError) or not getattr(error, "message", None):
+        return str(error)
+    names = {"R": "server_source_function", "s": "schema_name", "t": "table_name", "c": "column_name"}
+    names |= {"d": "data_type_name", "n": "constraint_name"}
+    return said(str(error.message), **{letter: getattr(error, name, None) for letter, name in names.items()})
 
 
 if __name__ == "__main__":

@@ -39,6 +39,10 @@ class Builtin:
     """Each row becomes part of a data frame; else rows are taken one by one."""
     packages: tuple[str, ...] = ()
     """Python packages that it needs."""
+    engines: tuple[str, ...] = ("postgres",)
+    """Those that it has a driver of."""
+    slow: bool = False
+    """Many rows take it seconds: a study runs it only where it is named."""
     libpq: bool = False
     """It connects by libpq, so it honours every option of a connection string."""
 
@@ -64,7 +68,7 @@ def _python(
     def started() -> Started:
         return Started(python_command(f"dbdyno.bench.clients.{module}", *words), python_environment())
 
-    return Builtin(name, what, missing, started, frames, tuple(packages), libpq)
+    return Builtin(name, what, missing, started, frames, tuple(packages), libpq=libpq)
 
 
 def _jar() -> Path | None:
@@ -78,7 +82,8 @@ def _no_java() -> str | None:
 
 
 def _java() -> Started:
-    classes = os.pathsep.join(map(str, (place() / "java", _jar())))
+    jars = [_jar(), *sorted(place().glob("java/mariadb-java-client-*.jar"))]
+    classes = os.pathsep.join(map(str, (place() / "java", *jars)))
     # One collector thread, and compiled code soon: the client shares its cores with the server.
     return Started([str(find_program("java")), "-XX:+UseSerialGC", "-Xshare:auto", "-cp", classes, "Jdbc"])
 
@@ -94,11 +99,31 @@ def _node() -> Started:
     return Started([str(find_program("node")), str(HERE / "node_postgres.cjs")], modules)
 
 
+def _r(name: str, what: str, way: str) -> Builtin:
+    def missing() -> str | None:
+        if find_program("Rscript") is None:
+            return "there is no program Rscript on PATH"
+        if not (place() / "r" / "r_clock.so").exists():
+            return "R with DBI, RPostgreSQL, rJava and jsonlite is not set up"
+        return None if way == "rpostgresql" else _no_java()
+
+    def started() -> Started:
+        return Started([str(find_program("Rscript")), "--vanilla", str(HERE / "r_client.R"), way, str(place())])
+
+    return Builtin(name, what, missing, started, frames=True, slow=way == "jdbc-rows")
+
+
 _FRAMES = "frames"
-_ROWS = (
+_ROWS: tuple[Builtin, ...] = (
     _python("psycopg", "psycopg 3, rows as tuples", "psycopg_client", ["psycopg"], libpq=True),
     _python("asyncpg", "asyncpg, rows as records", "asyncpg_client", ["asyncpg"]),
-    Builtin("jdbc", "pgjdbc on Java, every column read", _no_java, _java),
+    Builtin(
+        "jdbc",
+        "pgjdbc, on MariaDB Connector/J, on Java; every column read",
+        _no_java,
+        _java,
+        engines=("postgres", "mariadb"),
+    ),
     Builtin("node-postgres", "node-postgres, rows as objects", _no_node, _node),
     _python(
         "pandas",
@@ -135,6 +160,11 @@ _ROWS = (
         frames=True,
         libpq=True,
     ),
+)
+_ROWS += (
+    _r("r-postgresql", "R with DBI and RPostgreSQL into a data frame", "rpostgresql"),
+    _r("r-jdbc-rows", "R over pgjdbc by rJava: value by value into a data frame", "jdbc-rows"),
+    _r("r-jdbc-columns", "R over pgjdbc by rJava: column by column into a data frame", "jdbc-columns"),
 )
 BUILTIN: Mapping[str, Builtin] = {row.name: row for row in _ROWS}
 

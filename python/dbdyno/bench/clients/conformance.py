@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dbdyno.bench.clients import stream
+from dbdyno.bench.clients.arrivals import NOT_DUE
 from dbdyno.bench.clients.job import Job
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.clients.process import END_S, ClientError
@@ -27,6 +30,8 @@ LATE_S = 1.0
 COST_S = 1.0
 SLICE_NS = 50_000_000
 SESSIONS = 3
+DUE, DUE_NS = 40, 80_000_000
+"""Transactions of the open loop, and the time over which they are due."""
 MODES = {"literals": "simple", "binds": "extended", "prepared": "prepared"}
 VALUES = {"number": "4711", "word": "o'clock %s ?"}
 ASKED = (
@@ -48,6 +53,10 @@ class WrongError(Error):
     """What came is not what was asked for."""
 
 
+class NotOfferedError(Error):
+    """What a client may leave out is not there."""
+
+
 class Examined:
     """A client under test, on a server. `connection` is that of a load's specification; `mark` tells its sessions on
     the server; `alive` counts those."""
@@ -66,6 +75,7 @@ class Examined:
             "sessions": 1,
             "session_sql": [],
             "statement_timeout_ms": None,
+            "rate_per_s": None,
             "variables": {},
             **own,  # type: ignore[typeddict-item]
             "scripts": [{"name": "check", "text": script}],
@@ -78,7 +88,8 @@ class Examined:
     def run(self, transactions: int | None = None, length_ns: int | None = None) -> tuple[stream.Record, Records]:
         """One slice of it."""
         self.slice += 1
-        return self.arm.turn(self.slice, length_ns, transactions)
+        ran = self.arm.turn(self.slice, length_ns, transactions)
+        return ran.end, ran.records
 
     def rows(self, script: str, *, protocol: str = "prepared", fetch_size: int | None = None, **own: Any) -> list[int]:
         """The rows of three transactions of one statement."""
@@ -186,6 +197,21 @@ def keeps_sessions(own: Examined) -> str:
     return f"{SESSIONS} sessions, each at work"
 
 
+def keeps_due_times(own: Examined) -> str:
+    """In an open loop no transaction begins before it is due, and none is left out."""
+    own.job("select 1;", sessions=2, rate_per_s=DUE / (DUE_NS / 1e9))
+    own.slice += 2
+    try:
+        own.arm.turn(own.slice - 1, None, DUE)
+        ran = own.arm.turn(own.slice, None, DUE)
+    except ClientError as error:
+        if NOT_DUE not in error.message:
+            raise
+        raise NotOfferedError(f"no open loop, so arms with rate_per_s end with an error: {error.message}") from error
+    late = np.sort((ran.records["started_ns"] - ran.intended_ns)[ran.intended_ns >= 0])
+    return f"{DUE} due over {DUE_NS / 1e6:g} ms began {late[len(late) // 2] / 1e3:.0f} us late, half of them less"
+
+
 def prepares_sessions(own: Examined) -> str:
     """What each session runs first is in effect, the limit of statements too."""
     sql = ["set work_mem = '3MB'"]
@@ -272,6 +298,7 @@ CHECKS: dict[str, Callable[[Examined], str]] = {
     "tells errors": tells_errors,
     "tells statements": writes_statements,
     "keeps sessions": keeps_sessions,
+    "keeps due times": keeps_due_times,
     "prepares sessions": prepares_sessions,
     "closes sessions": closes,
     "ends with its stdin": ends_with_stdin,
@@ -296,6 +323,9 @@ def _checked(own: Examined, name: str, check: Callable[[Examined], str]) -> Verd
     held = Verdict(name, Told if check is cost else Held, "")
     try:
         return replace(held, detail=check(own))
+    except NotOfferedError as error:
+        own.arm.kill()
+        return Verdict(name, Told, error.message)
     except (ClientError, WrongError) as error:
         own.arm.kill()
         return Verdict(name, Failed, error.message)

@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
+import psycopg
+
 from dbdyno.bench.clients.harness import Job, serve
-from dbdyno.bench.clients.psycopg_client import PsycopgSession, code_of
+from dbdyno.bench.clients.psycopg_client import PsycopgSession, code_of, words_of
+from dbdyno.bench.clients.stream import said
 
 Fetch = Callable[[str], int]
 End = Callable[[], None]
@@ -137,10 +140,33 @@ def own_code_of(error: BaseException) -> str:
     return code_of(error) or "XX000"
 
 
+def own_words_of(error: BaseException) -> str:
+    """The server's message with the fields that say whose it is, where a library hands them on."""
+    at: BaseException | None = error
+    while at is not None:
+        if isinstance(at, psycopg.Error) and at.diag.message_primary:
+            return words_of(at)
+        fields = {str(name): value for name, value in getattr(at, "details", None) or ()}
+        if message := fields.get("PG_DIAG_MESSAGE_PRIMARY"):
+            return said(_text(message), **{letter: _text(fields.get(name)) for letter, name in _FIELDS.items()})
+        at = at.__cause__ or at.__context__
+    return str(error)
+
+
+def _text(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value or "")
+
+
+_FIELDS = {"R": "PG_DIAG_SOURCE_FUNCTION", "s": "PG_DIAG_SCHEMA_NAME", "t": "PG_DIAG_TABLE_NAME"}
+_FIELDS |= {"c": "PG_DIAG_COLUMN_NAME", "d": "PG_DIAG_DATATYPE_NAME", "n": "PG_DIAG_CONSTRAINT_NAME"}
+
+
 def main() -> None:
     """Serves as the client that the first word names."""
     way = WAYS[sys.argv[1]]
-    serve(f"{way.package} {version(way.package)}", lambda job: FrameSession(job, way), own_code_of)
+    serve(
+        f"{way.package} {version(way.package)}", lambda job: FrameSession(job, way), own_code_of, words_of=own_words_of
+    )
 
 
 if __name__ == "__main__":

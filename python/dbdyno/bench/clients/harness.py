@@ -82,6 +82,8 @@ class Session(Protocol):
 
 Open = Callable[[Job], Session]
 Code = Callable[[BaseException], str]
+Words = Callable[[BaseException], str]
+"""The message of an error and whose it is, by `stream.said`."""
 Prepare = Callable[[list[Any]], list[Any]]
 
 
@@ -114,17 +116,37 @@ class Seat:
         return script, steps
 
 
+class Due:
+    """The due times of an open loop, which the sessions share: whoever is free takes the next one."""
+
+    def __init__(self, times: list[int], give_up_ns: int) -> None:
+        self.times, self.give_up_ns = iter(times), give_up_ns
+        self.lock = Lock()
+
+    @classmethod
+    def of(cls, message: dict[str, Any]) -> Due | None:
+        """Those of a slice; None in a closed loop."""
+        return cls(message["due_ns"], message["give_up_ns"]) if "due_ns" in message else None
+
+    def take(self) -> int | None:
+        """The next time; None where there is none left, or what is left is given up."""
+        with self.lock:
+            due = next(self.times, None)
+        return None if clock_ns() >= self.give_up_ns else due
+
+
 class Serving:
     """One client at work; `about` is its name and version, `code_of` gives an error's SQLSTATE (empty: not one of the
-    server's), `taken` turns drawn values into the driver's own."""
+    server's), `words_of` what it says, `taken` turns drawn values into the driver's own."""
 
-    def __init__(self, about: str, opened: Open, code_of: Code, taken: Prepare = list) -> None:
-        self.opened, self.code_of, self.taken = opened, code_of, taken
+    def __init__(self, about: str, opened: Open, code_of: Code, taken: Prepare = list, words_of: Words = str) -> None:
+        self.opened, self.code_of, self.taken, self.words_of = opened, code_of, taken, words_of
         self.out, self.lock = sys.stdout.buffer, Lock()
         # Whatever a driver prints goes to stderr: stdout is for the stream alone.
         sys.stdout = sys.stderr
         self.write(Record(stream.HELLO, statement=stream.VERSION, started_ns=clock_ns(), text=about))
         self.job: Job | None = None
+        self.due: Due | None = None
         self.seats: list[Seat] = []
         self.pool: ThreadPoolExecutor | None = None
         self.lost = 0
@@ -183,6 +205,7 @@ class Serving:
     def slice(self, message: dict[str, Any]) -> None:
         """Runs one slice and writes its end."""
         began = clock_ns()
+        self.due = Due.of(message)
         calls = self.shares(message, began)
         others = [self.pool.submit(self.turn, *call) for call in calls[1:]] if self.pool is not None else []
         done = self.turn(*calls[0]) + sum(other.result() for other in others)
@@ -190,8 +213,8 @@ class Serving:
 
     def shares(self, message: dict[str, Any], began: int) -> list[tuple[Seat, int, int | None, int | None]]:
         """Each session's part of a slice: until when, or how many of the transactions."""
-        count, sessions = message["transactions"], len(self.seats)
-        until = None if count is not None else began + message["length_ns"]
+        count, sessions = message["transactions"] if self.due is None else None, len(self.seats)
+        until = None if count is not None else began + (message["length_ns"] or 0)
 
         def share(number: int) -> int | None:
             return None if count is None else count // sessions + (number < count % sessions)
@@ -210,7 +233,7 @@ class Serving:
         rows: list[bytes] = []
         now = flushed = clock_ns()
         count = 0
-        while now < until_ns if until_ns is not None else count < (most or 0):
+        while (now := self.begins(now, until_ns, most, count)) >= 0:
             script, steps = seat.next()
             count += 1
             now = self.transaction(seat, number, script, steps, now, rows)
@@ -220,6 +243,18 @@ class Serving:
                 now = flushed
         self.flush(rows)
         return count
+
+    def begins(self, now: int, until_ns: int | None, most: int | None, count: int) -> int:
+        """When the next transaction of a session begins, after `count` of them: at once in a closed loop, when it is
+        due in an open one; -1 where the slice is over."""
+        if self.due is None:
+            over = now >= until_ns if until_ns is not None else count >= (most or 0)
+            return -1 if over else now
+        if (due := self.due.take()) is None:
+            return -1
+        if due > now:
+            time.sleep(max(0, due - clock_ns()) / 1e9)
+        return clock_ns()
 
     def transaction(self, seat: Seat, number: int, script: int, steps: list[Any], now: int, rows: list[bytes]) -> int:
         """Runs one transaction and appends its rows; when it ended."""
@@ -257,7 +292,7 @@ class Serving:
         code = self.code_of(error) or stream.LOST
         if (statement, code) not in self.said:
             self.said.add((statement, code))
-            text = f"{type(error).__name__}: {error}"
+            text = self.words_of(error)
             self.write(Record(stream.SAID, seat.number, number, statement, clock_ns(), code=code, text=text))
         return code.encode()
 
@@ -284,9 +319,9 @@ class Serving:
         return script, [(step[0], step[1:] if step[0] is None else self.taken(step[1:])) for step in steps]
 
 
-def serve(about: str, opened: Open, code_of: Code, taken: Prepare = list) -> None:
+def serve(about: str, opened: Open, code_of: Code, taken: Prepare = list, words_of: Words = str) -> None:
     """Serves until stdin ends."""
-    serve_with(Serving(about, opened, code_of, taken), code_of)
+    serve_with(Serving(about, opened, code_of, taken, words_of), code_of)
 
 
 def serve_with(serving: Serving, code_of: Code) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.bench.clients.arrivals import Arrivals, drawn
 from dbdyno.bench.clients.stream import VERSION
 
 if TYPE_CHECKING:
@@ -31,11 +33,20 @@ class Job:
     arm: LoadArm
     drawer: _core.Drawer
     fetch_size: int | None = None
+    seed: int = 0
+    """Of the arrivals in an open loop."""
 
     @property
     def sessions(self) -> int:
         """How many there are."""
         return self.arm["sessions"]
+
+    def arrivals(self, number: int, length_ns: int | None, transactions: int | None) -> Arrivals | None:
+        """When the transactions of a slice are due; None in a closed loop."""
+        rate = self.arm.get("rate_per_s")
+        if rate is None:
+            return None
+        return drawn(rate, [self.seed, number, self.sessions], length_ns, transactions, time.monotonic_ns())
 
     def line(self) -> bytes:
         """The first line: everything that stays as it is."""
@@ -51,10 +62,17 @@ class Job:
                 "fetch_size": self.fetch_size,
                 "statement_timeout_ms": self.arm.get("statement_timeout_ms"),
                 "session_sql": list(self.arm.get("session_sql", [])),
-                "scripts": self.drawer.scripts(),
+                "scripts": [{"name": own["name"], "single": own["single"]} for own in self.drawer.scripts()],
                 "statements": statements,
             }
         )
+
+    def expects(self, script: int, code: str, vendor: int) -> bool:
+        """Whether the plan calls an error of a script an outcome: by its SQLSTATE, or by the engine's own number."""
+        name = self.drawer.scripts()[script]["name"]
+        own = next((one.get("expected_errors", ()) for one in self.arm["scripts"] if one["name"] == name), ())
+        expected = {*own, *self.arm.get("expected_errors", ())}
+        return code in expected or (vendor > 0 and str(vendor) in expected)
 
     def draw(self) -> bytes:
         """The next transactions of each session; they go round in circles until others are drawn."""

@@ -12,20 +12,24 @@ import itertools
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from dbdyno.bench.clients import stream
+from dbdyno.bench.clients.failures import Failures, failures_of
 from dbdyno.bench.clients.job import Job, line
 from dbdyno.bench.clients.process import ANSWER_S, ClientError, ClientProcess, Stopped
 from dbdyno.bench.clients.reader import RECORD, Asked, Records, StreamError, refuse_lies
-from dbdyno.bench.clients.words import without_values
 from dbdyno.bench.marked import NAME, MarkUndo, new_mark
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbdyno.bench.clients.arrivals import Arrivals
+    from dbdyno.bench.clients.line import ClientLine
     from dbdyno.bench.guardian import Guardian
-    from dbdyno.core_types import ArmReport, ClientArmReport, LoadReport, LoadSpec
+    from dbdyno.core_types import ArmReport, ClientArmReport, LineReport, LoadReport, LoadSpec
 
 Slice = tuple[int, int, int | None, int | None]
 """Arm, number, length in ns or None, transactions or None."""
@@ -33,7 +37,23 @@ CONNECT_S = 60.0
 CLOSE_S = 10.0
 CALL_KINDS = {"exec": 1, "begin": 2, "commit": 3, "rollback": 4}
 """Places of kinds in the core's list; a transaction's is 0."""
-CODES_MOST = 250
+
+
+class Ran(NamedTuple):
+    """One slice: its end, its operations, when each was due (-1: at once), and how many that were due never began."""
+
+    end: stream.Record
+    records: Records
+    intended_ns: NDArray[np.int64]
+    skipped: int
+
+
+def _slice(number: int, length_ns: int | None, transactions: int | None, arrivals: Arrivals | None) -> dict[str, Any]:
+    """What asks for a slice."""
+    asked = {"do": "slice", "slice": number, "length_ns": length_ns, "transactions": transactions}
+    if arrivals is None:
+        return asked
+    return {**asked, "due_ns": list(arrivals.due_ns), "give_up_ns": arrivals.give_up_ns}
 
 
 class ClientArm:
@@ -43,6 +63,7 @@ class ClientArm:
     def __init__(self, job: Job, command: Sequence[str], environment: Mapping[str, str], name: str) -> None:
         self.job, self.command, self.environment, self.name = job, command, environment, name
         self.secret: str | None = None
+        self.line: ClientLine | None = None
         self.guardian: Guardian | None = None
         self.undo: int | None = None
         self.mark = new_mark()
@@ -57,9 +78,10 @@ class ClientArm:
         if self.process is None:
             if self.guardian is not None and self.undo is None:
                 self.undo = self.guardian.push(MarkUndo(f"client {self.name}", self.mark))
+            through = self.line.open() if self.line is not None else {}
             self.process = ClientProcess(
                 self.command,
-                {**self.environment, NAME: self.mark},
+                {**self.environment, **through, NAME: self.mark},
                 self.name,
                 secret=self.secret,
                 stopped=lambda: self.stopped,
@@ -75,8 +97,12 @@ class ClientArm:
         if self.open:
             return
         with self.held():
+            if self.line is not None:
+                self.line.admit(process.process.pid)
             process.send(self.job.line())
             process.wait(stream.READY, CONNECT_S)
+            if self.line is not None and (why := self.line.refuse_past(self.job.sessions)) is not None:
+                raise process.error(why, "let it connect where its environment says, or leave network out")
         self.open, self.drawn = True, False
 
     def disconnect(self) -> None:
@@ -87,6 +113,8 @@ class ClientArm:
         with contextlib.suppress(ClientError, Stopped), self.held():
             self.process.send(line({"do": "close"}))
             self.process.wait(stream.CLOSED, CLOSE_S)
+        if self.line is not None:
+            self.line.admit(None)
 
     def draw(self) -> None:
         """Gives it other transactions; before a slice, so that it is no part of one."""
@@ -95,25 +123,29 @@ class ClientArm:
                 self.start().send(self.job.draw())
             self.drawn = True
 
-    def turn(self, number: int, length_ns: int | None, transactions: int | None) -> tuple[stream.Record, Records]:
-        """Runs one slice: its end, and its operations."""
+    def turn(self, number: int, length_ns: int | None, transactions: int | None) -> Ran:
+        """Runs one slice."""
         process, job = self.start(), self.job
-        asked = Asked(number, job.sessions, len(job.drawer.statements()), len(job.drawer.scripts()), transactions)
+        count = None if job.arm.get("rate_per_s") else transactions
+        asked = Asked(number, job.sessions, len(job.drawer.statements()), len(job.drawer.scripts()), count)
         with self.held():
             process.refuse_unasked()
         asked.sent_ns = time.monotonic_ns()
+        arrivals = job.arrivals(number, length_ns, transactions)
+        patience_ns = arrivals.give_up_ns - asked.sent_ns if arrivals else length_ns or 0
         with self.held():
-            process.send(line({"do": "slice", "slice": number, "length_ns": length_ns, "transactions": transactions}))
-            end, parts = process.wait(stream.END, (length_ns or 0) / 1e9 + self.answer_s)
+            process.send(line(_slice(number, length_ns, transactions, arrivals)))
+            end, parts = process.wait(stream.END, patience_ns / 1e9 + self.answer_s)
             asked.heard_ns = time.monotonic_ns()
             records = np.concatenate(parts) if parts else np.empty(0, RECORD)
             if end.slice != number:
                 raise process.error(f"ended slice {end.slice} where slice {number} was asked for")
             try:
                 refuse_lies(records, end, asked)
+                intended = arrivals.intended(records) if arrivals else np.full(len(records), -1, np.int64)
             except StreamError as error:
                 raise process.error(f"its operations cannot be true: {error.message}") from error
-        return end, records
+        return Ran(end, records, intended, len(arrivals.due_ns) - end.rows if arrivals else 0)
 
     @contextlib.contextmanager
     def held(self) -> Any:
@@ -129,12 +161,16 @@ class ClientArm:
         process, self.process, self.open = self.process, None, False
         if process is not None:
             process.kill()
+        if self.line is not None:
+            self.line.close()
 
     def end(self) -> None:
         """Lets the process end, or ends it."""
         process, self.process, self.open = self.process, None, False
         if process is not None:
             process.end()
+        if self.line is not None:
+            self.line.close()
         if self.guardian is not None and self.undo is not None:
             self.guardian.discard(self.undo)
             self.undo = None
@@ -204,6 +240,7 @@ class Loads:
                     self.clients[arm].connect()
                     self.clients[arm].draw()
             before = self._cpu_ns()
+            self._lines()
             report["started_ns"] = self._now_ns()
             for foreign, same in itertools.groupby(slices, key=lambda own: own[0] in self.clients):
                 if not foreign:
@@ -215,6 +252,7 @@ class Loads:
                 own_ns = used - before.get(at, used)
                 report["cpu_ns"] += own_ns
                 cast("ClientArmReport", report["arms"][at])["client_cpu_ns"] = own_ns
+            report["lines"] = [one for one in report["lines"] if one["arm"] not in self.clients] + self._lines()
         except Stopped:
             report["interrupted"] = True
         report["ended_ns"] = self._now_ns()
@@ -223,24 +261,27 @@ class Loads:
     def _turn(self, report: LoadReport, block: int, one: Slice) -> None:
         arm, number, length_ns, transactions = one
         client = self.clients[arm]
-        end, records = client.turn(number, length_ns, transactions)
-        self._keep(arm, block, client, records)
-        own, whole = report["arms"][arm], records[records["kind"] == stream.TRANSACTION]
+        ran = client.turn(number, length_ns, transactions)
+        end, records = ran.end, ran.records
+        failures = failures_of(records, client.job, client.process.said_errors if client.process else {})
+        self._keep(arm, block, client, ran, failures)
+        is_whole = records["kind"] == stream.TRANSACTION
+        own, whole = report["arms"][arm], records[is_whole]
         own["transactions"] += len(whole)
-        expected = [code.encode() for code in client.job.arm.get("expected_errors", ())]
-        failed = whole["code"][(whole["code"] != b"") & ~np.isin(whole["code"], expected)]
+        failed = failures.unexpected(is_whole)
         own["errors"] += len(failed)
+        own["skipped"] += ran.skipped
+        late = (records["started_ns"] - ran.intended_ns)[ran.intended_ns >= 0]
+        own["lag_max_ns"] = max(own["lag_max_ns"], int(late.max(initial=0)))
         own["busy_ns"] += _busy_ns(whole, end.started_ns, client.job.sessions)
         report["reconnects"] += end.statement
-        if own["first_error"] is None and len(failed) and client.process is not None:
-            code = failed[0].decode("ascii")
-            text = client.process.errors.get(code, "failed")
-            own["first_error"] = without_values(code, text, client.job.arm["scripts"])
+        if own["first_error"] is None and failed:
+            own["first_error"] = failures.words[failed[0] - 1]
         self.count += len(whole)
 
-    def _keep(self, arm: int, block: int, client: ClientArm, records: Records) -> None:
+    def _keep(self, arm: int, block: int, client: ClientArm, ran: Ran, failures: Failures) -> None:
         """Puts operations into the block's part."""
-        drawer = client.job.drawer
+        drawer, records = client.job.drawer, ran.records
         statements, scripts = drawer.statements(), drawer.scripts()
         is_script = records["kind"] == stream.TRANSACTION
         numbers = np.array([self.names[own["name"]] for own in statements] or [0])
@@ -248,10 +289,6 @@ class Loads:
         kinds = np.array([CALL_KINDS[own["kind"]] for own in statements] or [0])
         number = records["statement"].astype(np.int64)
         inner, outer = np.minimum(number, len(numbers) - 1), np.minimum(number, len(whole) - 1)
-        codes, places = np.unique(records["code"], return_inverse=True)
-        words = [code.decode("ascii") for code in codes if code][:CODES_MOST]
-        # The empty code sorts first, and is no error.
-        error = np.minimum(places + (0 if len(codes) and not codes[0] else 1), len(words)) if words else places * 0
         columns = {
             "slice": records["slice"],
             "session": records["session"],
@@ -260,13 +297,18 @@ class Loads:
             "started_ns": records["started_ns"] + self.offset_ns,
             "elapsed_ns": records["elapsed_ns"],
             "rows": records["rows"],
-            "error": error,
+            "error": failures.numbers,
+            "intended_ns": np.where(ran.intended_ns < 0, -1, ran.intended_ns + self.offset_ns),
         }
-        self.core.add_calls(arm, block, {name: column.tolist() for name, column in columns.items()}, words)
+        self.core.add_calls(arm, block, {name: column.tolist() for name, column in columns.items()}, failures.listed)
 
     def _cpu_ns(self) -> dict[int, int]:
         """What each client has used of the CPU."""
         return {at: own.process.cpu_ns() for at, own in self.clients.items() if own.process is not None}
+
+    def _lines(self) -> list[LineReport]:
+        """How late the lines of the clients were since this was last asked."""
+        return [own.line.late(at) for at, own in self.clients.items() if own.line is not None]
 
     def _now_ns(self) -> int:
         return time.monotonic_ns() + self.offset_ns
@@ -313,6 +355,14 @@ def _merge(report: LoadReport, more: LoadReport) -> None:
     report["threads"] = max(report["threads"], more["threads"])
     report["interrupted"] |= more["interrupted"]
     report["error_codes"] = more["error_codes"]
+    for late in more["lines"]:
+        same = next((one for one in report["lines"] if one["arm"] == late["arm"]), None)
+        if same is None:
+            report["lines"].append(late)
+            continue
+        same["pieces"] += late["pieces"]
+        same["late_ns"] += late["late_ns"]
+        same["late_max_ns"] = max(same["late_max_ns"], late["late_max_ns"])
     for own, given in zip(report["arms"], more["arms"], strict=True):
         for name in ("transactions", "errors", "retries", "skipped", "busy_ns"):
             own[name] += given[name]

@@ -20,6 +20,7 @@ console.log = console.error; // stdout is for the stream alone
 let job = null;
 let sessions = [];
 let lost = 0;
+let due = null; // times of an open loop, which the sessions share
 const saidAlready = new Set(); // an error's words once for each statement
 
 function write(buffer) {
@@ -47,6 +48,13 @@ function record(kind, { session = 0, slice = 0, statement = 0, started = 0n, ela
   out.write(code.slice(0, 5), 40, 'latin1');
   said.copy(out, LENGTH);
   return out;
+}
+
+// The server's message, and behind zero bytes the fields that say whose it is and which names stand in it.
+function said(error) {
+  const fields = { R: 'routine', s: 'schema', t: 'table', c: 'column', d: 'dataType', n: 'constraint' };
+  const known = Object.entries(fields).filter(([, name]) => error[name]);
+  return [String(error.message), ...known.map(([letter, name]) => letter + error[name])].join('\0');
 }
 
 function literal(value) {
@@ -122,7 +130,7 @@ class Session {
         code = /^[0-9A-Z]{5}$/.test(error.code || '') ? error.code : this.broken ? '08006' : 'XX000';
         if (!saidAlready.has(statement + code)) {
           saidAlready.add(statement + code);
-          write(record(SAID, { session: this.number, slice, statement, started: at, code, text: String(error.message) }));
+          write(record(SAID, { session: this.number, slice, statement, started: at, code, text: said(error) }));
         }
       }
       if (!single) out.push(record(STATEMENT, { session: this.number, slice, statement, started: begun, elapsed: at - begun, rows: got, code }));
@@ -160,7 +168,7 @@ class Session {
     let count = 0;
     let at = now();
     let flushed = at;
-    while (until === null ? count < most : at < until) {
+    while ((at = await begins(at, until, most, count)) !== null) {
       const one = this.drawn[this.at];
       this.at = (this.at + 1) % this.drawn.length;
       count += 1;
@@ -174,6 +182,19 @@ class Session {
     write(Buffer.concat(out));
     return count;
   }
+}
+
+// When the next transaction begins: at once in a closed loop, when it is due in an open one; null at the end. Timers are
+// good for milliseconds, so the last of them is waited for turn by turn of the event loop.
+async function begins(at, until, most, count) {
+  if (due === null) return (until === null ? count < most : at < until) ? at : null;
+  if (due.times.length === due.next || now() >= due.giveUp) return null;
+  const own = due.times[due.next++];
+  for (let left = own - now(); left > 0n; left = own - now()) {
+    if (left > 2_000_000n) await new Promise((done) => setTimeout(done, Number(left / 1_000_000n) - 1));
+    else await new Promise((done) => setImmediate(done));
+  }
+  return now();
 }
 
 async function answer(message) {
@@ -196,6 +217,7 @@ async function answer(message) {
   } else if (message.do === 'draw') {
     message.transactions.forEach((drawn, number) => Object.assign(sessions[number], { drawn, at: 0 }));
   } else if (message.do === 'slice') {
+    due = message.due_ns ? { times: message.due_ns.map(BigInt), next: 0, giveUp: BigInt(message.give_up_ns) } : null;
     const [slice, count] = [message.slice, message.transactions];
     const until = count === null ? began + BigInt(message.length_ns) : null;
     const share = (number) => Math.floor(count / sessions.length) + (number < count % sessions.length ? 1 : 0);

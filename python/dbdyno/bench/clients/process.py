@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from dbdyno.bench.clients import stream
 from dbdyno.bench.clients.reader import Reader, Records, StreamError
@@ -33,9 +34,12 @@ SAID_MOST = 300
 RECORDS_MOST = 20_000_000
 """Of one slice: 1 GB."""
 CODES_MOST = 250
-"""Error codes whose words are kept."""
+"""Errors whose words are kept."""
+WORDS_MOST = 4_000
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "LOGNAME")
 """What a client sees of our environment."""
+Failed: TypeAlias = tuple[int, str, int]
+"""The statement that failed, its SQLSTATE, and the engine's own number of the error."""
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
@@ -81,7 +85,7 @@ class ClientProcess:
         os.set_blocking(self.process.stdout.fileno(), False)
         os.set_blocking(self.process.stdin.fileno(), False)
         self.reader = Reader()
-        self.errors: dict[str, str] = {}
+        self.said_errors: dict[Failed, str] = {}
         self.about = ""
 
     def greet(self) -> stream.Record:
@@ -161,8 +165,9 @@ class ClientProcess:
                 if not isinstance(got, stream.Record):
                     operations.append(got)
                 elif got.kind == stream.SAID:
-                    if len(self.errors) < CODES_MOST:
-                        self.errors.setdefault(got.code, self.told(got.text))
+                    if len(self.said_errors) < CODES_MOST:
+                        words = self.without_secrets(got.text[:WORDS_MOST])
+                        self.said_errors.setdefault((got.statement, got.code, got.vendor), words)
                 elif got.kind == kind:
                     self._refuse_more()
                     return got
@@ -214,10 +219,12 @@ class ClientProcess:
 
     def told(self, text: str) -> str:
         """What it said, in one line, without the connection's password."""
-        if self.secret:
-            text = text.replace(self.secret, "***")
-        text = sql_without_secrets(text)
+        text = self.without_secrets(text)
         return " ".join("".join(char if char.isprintable() else " " for char in text).split())[:SAID_MOST]
+
+    def without_secrets(self, text: str) -> str:
+        """What it said without the connection's password."""
+        return sql_without_secrets(text.replace(self.secret, "***") if self.secret else text)
 
     def cpu_ns(self) -> int:
         """CPU time that it has used, with all its threads and children that ended."""

@@ -12,6 +12,7 @@ from psycopg import pq
 from psycopg.types.numeric import Int8
 
 from dbdyno.bench.clients.harness import Job, serve
+from dbdyno.bench.clients.stream import said
 
 
 class PsycopgSession:
@@ -88,9 +89,25 @@ def code_of(error: BaseException) -> str:
     return (isinstance(error, psycopg.Error) and error.sqlstate) or ("" if lost else "XX000")
 
 
+def words_of(error: BaseException) -> str:
+    """The server's message with the fields that say whose it is; else what the driver says."""
+    diag = error.diag if isinstance(error, psycopg.Error) else None
+    if diag is None or diag.message_primary is None:
+        return str(error)
+    return said(
+        diag.message_primary,
+        R=diag.source_function,
+        s=diag.schema_name,
+        t=diag.table_name,
+        c=diag.column_name,
+        d=diag.datatype_name,
+        n=diag.constraint_name,
+    )
+
+
 def main() -> None:
     """Serves as a client."""
-    serve(f"psycopg {psycopg.__version__} ({pq.__impl__})", PsycopgSession, code_of, _values)
+    serve(f"psycopg {psycopg.__version__} ({pq.__impl__})", PsycopgSession, code_of, _values, words_of)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,9 @@ RECORD = np.dtype(
         ("started_ns", "<i8"),
         ("elapsed_ns", "<i8"),
         ("rows", "<i8"),
-        ("code", "S8"),
+        ("code", "S5"),
+        ("spare", "u1"),
+        ("vendor", "<u2"),
     ]
 )
 Records: TypeAlias = NDArray[Any]
@@ -84,9 +86,9 @@ class Reader:
         text = bytes(self.buffer[stream.LENGTH : stream.LENGTH + length]).decode(errors="replace")
         self._drop(size // stream.LENGTH)
         code = bytes(given["code"]).decode("ascii", "replace")
-        names = ("session", "slice", "statement", "started_ns", "elapsed_ns", "rows")
-        session, number, statement, started, elapsed, rows = (int(given[name]) for name in names)
-        return stream.Record(kind, session, number, statement, started, elapsed, rows, code, text)
+        names = ("session", "slice", "statement", "started_ns", "elapsed_ns", "rows", "vendor")
+        session, number, statement, started, elapsed, rows, vendor = (int(given[name]) for name in names)
+        return stream.Record(kind, session, number, statement, started, elapsed, rows, code, text, vendor)
 
     def _drop(self, count: int) -> None:
         del self.buffer[: count * stream.LENGTH]
@@ -140,7 +142,11 @@ def _lies(records: Records, asked: Asked) -> Iterator[tuple[str, NDArray[np.bool
     yield "has a negative number of rows", records["rows"] < stream.UNKNOWN_ROWS
     codes = np.unique(records["code"])
     wrong = [code for code in codes if code and not (len(code) == 5 and code.isalnum())]
-    yield "has an error code that is none of five letters and digits", np.isin(records["code"], wrong)
+    yield (
+        "has an error code that is none of five letters and digits",
+        np.isin(records["code"], wrong) | (records["spare"] != 0),
+    )
+    yield "has the number of an error and no SQLSTATE", (records["vendor"] != 0) & (records["code"] == b"")
 
 
 def _refuse_overlaps(records: Records) -> None:

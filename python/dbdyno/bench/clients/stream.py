@@ -36,7 +36,8 @@ LOST = "08006"
 @dataclass(frozen=True)
 class Record:
     """One record. Times are nanoseconds of CLOCK_MONOTONIC; `rows` of `end` counts transactions, its `statement` the
-    connections that were lost and made again; `statement` of `hello` is the protocol's version."""
+    connections that were lost and made again; `statement` of `hello` is the protocol's version. `vendor` is the
+    engine's own number of an error, 0 where it has none."""
 
     kind: int
     session: int = 0
@@ -47,6 +48,17 @@ class Record:
     rows: int = UNKNOWN_ROWS
     code: str = ""
     text: str = ""
+    vendor: int = 0
+
+
+def said(message: str, **fields: str | None) -> str:
+    """What a record `said` has as its text: the message of an error alone, and behind zero bytes the fields that the
+    server sent beside it, by PostgreSQL's letters.
+
+    >>> said("no such table", R="parserOpenTable", n=None)
+    'no such table\\x00RparserOpenTable'
+    """
+    return "\0".join([message, *(f"{letter}{value}" for letter, value in fields.items() if value)])
 
 
 def packed(record: Record) -> bytes:
@@ -62,6 +74,6 @@ def packed(record: Record) -> bytes:
         record.started_ns,
         record.elapsed_ns,
         record.rows,
-        record.code.encode("ascii", "replace")[:5],
+        record.code.encode("ascii", "replace")[:5].ljust(6, b"\0") + record.vendor.to_bytes(2, "little"),
     )
     return head + text + bytes(-len(text) % LENGTH)

@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dbdyno.bench.clients.arms import in_words, starts, told
+from dbdyno.bench.clients.load import ClientArm, Loads
 from dbdyno.bench.engine.turns import BROKE_OFF, EngineBench, OtherValueError, sent_and_set
 from dbdyno.bench.mariadb.address import driver, said
+from dbdyno.bench.mariadb.clients import client_arms
 from dbdyno.bench.mariadb.global_settings import claim, in_effect, other_values
 from dbdyno.bench.mariadb.objects import turn_sql, workload_objects
 from dbdyno.bench.mariadb.observer import MariaDBObserver
@@ -32,6 +35,7 @@ class MariaDBBench(EngineBench):
     """The servers of a plan's arms."""
 
     ready: Prepared
+    clients: dict[int, ClientArm]
 
     def __init__(self, plan: Plan, around: Circumstances) -> None:
         if around.cut is not None and around.target:
@@ -42,8 +46,6 @@ class MariaDBBench(EngineBench):
         """Whether its workload is SQL."""
         if plan.workload.kind is not None:
             return f"its workload {plan.workload.kind!r} has no form in MariaDB's SQL"
-        if any(arm.client or arm.fetch_size for arm in plan.arms):
-            return "an arm has a client of its own, which runs on PostgreSQL only"
         if any(arm.cold or arm.command for arm in plan.arms):
             return "an arm begins cold or has a command, which MariaDB's bench does not do"
         if plan.watch.statements:
@@ -54,13 +56,14 @@ class MariaDBBench(EngineBench):
     def orders(plan: Plan, target: str | None) -> list[str]:
         """The servers it connects to or starts, what it sends and sets there."""
         does, sends = sent_and_set(plan, target, EMBEDDED)
-        return does + sends
+        return does + starts(plan) + sends
 
     def prepare(self, seed: int | None = None) -> Ready:
         """Opens the servers. What altered settings were is read under the lock of their server."""
         with self.server_errors():
             targets = self.held.enter_context(open_targets(self.plan, self.guardian))
             self.ready = prepare(self.plan, targets, seed)
+            self.clients = client_arms(self.ready)
             if self.around.only_looks:
                 return self.ready
             for target in self._others().values():
@@ -69,6 +72,10 @@ class MariaDBBench(EngineBench):
                 for target in altered.values():
                     claim(target, self.guardian)
                 self.ready = prepare(self.plan, targets, self.ready.seed)
+            for client in self.clients.values():
+                self.held.callback(client.end)
+                client.guardian = self.guardian
+                client.start()
             if self.around.cut is not None:
                 self._as_before(self.around.cut)
         return self.ready
@@ -77,14 +84,23 @@ class MariaDBBench(EngineBench):
         """What a run would do."""
         from dbdyno.bench.engine.describe import describe_prepared
 
-        return describe_prepared(self.ready, "an option of the server, and restart")
+        protocol = self.ready.plan.workload.protocol
+        clients = {
+            at: in_words(own.arm, own.arm.protocol or protocol)
+            for at, own in enumerate(self.ready.arms)
+            if own.arm.client is not None
+        }
+        return describe_prepared(self.ready, "an option of the server, and restart", clients)
 
     def facts(self) -> Facts:
         """The servers, and how each arm takes effect there."""
         with self.server_errors():
             targets = {name: target.facts() for name, target in self._targets().items()}
         protocols = [own.arm.protocol or self.ready.plan.workload.protocol for own in self.ready.arms]
-        return Facts(targets, [self._row(number, protocol) for number, protocol in enumerate(protocols)], Reads())
+        arms = [self._row(number, protocol) for number, protocol in enumerate(protocols)]
+        for number, client in self.clients.items():
+            arms[number]["changes"] |= told(client)
+        return Facts(targets, arms, Reads())
 
     def begin(self, run: Run, resumed: int) -> None:
         """Makes the workload's objects, opens the sessions that last. A resumed run draws other random numbers than
@@ -98,7 +114,11 @@ class MariaDBBench(EngineBench):
             for target in self._targets().values():
                 objects = workload_objects(self.ready.plan.workload, target, self.guardian, self.stopping)
                 self.held.enter_context(objects)
-            self.load = _core.Load(replace(self.ready, seed=self.ready.seed + 1_000_003 * resumed).load_spec())
+            ready = replace(self.ready, seed=self.ready.seed + 1_000_003 * resumed)
+            if resumed:
+                for number, again in client_arms(ready).items():
+                    self.clients[number].job = again.job
+            self.load = Loads(ready.load_spec(), self.clients) if self.clients else _core.Load(ready.load_spec())
             self.observer = MariaDBObserver(self.ready)
             self._connect_lasting()
 

@@ -1,19 +1,22 @@
 """A MariaDB server of our own: made, started, used and removed, without an account or a configuration.
 
-The Unix socket in its folder is its only way in; it listens on no port. Durability is the server's default. The
-programs are an installed server's (Debian: mariadb-server-core).
+The Unix socket in its folder is its only way in, unless another program than ours is to connect: then it listens on
+127.0.0.1 as well, for one user with a password made for it; who needs none may enter by the socket alone. Durability
+is the server's default. The programs are an installed server's (Debian: mariadb-server-core).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.engine.account import engine_account, run_as
 from dbdyno.bench.engine.own_server import OwnServer, indented
+from dbdyno.bench.engine.places import free_port
 from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.session import open_session
 from dbdyno.errors import TargetError
@@ -34,15 +37,19 @@ PLACES = "/usr/sbin:/usr/local/sbin:/usr/local/mysql/bin:/opt/homebrew/bin"
 """Where distributions put the server's programs, beside PATH."""
 USER = "root"
 DATABASE = "dbdyno_lab"
+TCP_USER = "dbdyno_lab"
 
 
 class EmbeddedMariaDB(OwnServer):
-    """A server of our own, as a context manager. `settings`: in effect from the start."""
+    """A server of our own, as a context manager. `settings`: in effect from the start; `tcp`: by a port, too."""
 
     source = "installed"
 
-    def __init__(self, settings: Mapping[str, str] | None = None, *, guardian: Guardian | None = None) -> None:
+    def __init__(
+        self, settings: Mapping[str, str] | None = None, *, guardian: Guardian | None = None, tcp: bool = False
+    ) -> None:
         super().__init__(guardian)
+        self.tcp, self._port, self._password = tcp, 0, ""
         self._settings = {**LABORATORY_SETTINGS, **(settings or {})}
 
     def parameters(self) -> dict[str, Any]:
@@ -50,11 +57,31 @@ class EmbeddedMariaDB(OwnServer):
         own = {"host": "localhost", "port": 3306, "user": USER, "database": DATABASE}
         return {**own, "unix_socket": str(self.folder / "s")}
 
+    def tcp_parameters(self) -> dict[str, Any]:
+        """The way in by TCP, with its password."""
+        own = {"host": "127.0.0.1", "port": self._port, "user": TCP_USER, "password": self._password}
+        return {**own, "database": DATABASE}
+
     def start(self) -> None:
         """Makes the data folder if there is none yet, and starts the server."""
         if self._account is None:
             self._create()
+            if self.tcp:
+                # Nobody may come in by a port before everyone who needs no password is shut out from there.
+                self._start_with({})
+                self._close_to_strangers()
+                self.stop()
+                self._port = free_port()
         self._start_with({})
+
+    def _close_to_strangers(self) -> None:
+        self._password = secrets.token_urlsafe(24)
+        with contextlib.closing(open_session(self.parameters())) as connection, connection.cursor() as cursor:
+            cursor.execute("select user, host from mysql.global_priv where host <> 'localhost'")
+            for user, host in cursor.fetchall():
+                cursor.execute("drop user %s@%s", [user, host])
+            cursor.execute(f"create user {TCP_USER}@127.0.0.1 identified by %s", [self._password])
+            cursor.execute(f"grant all on *.* to {TCP_USER}@127.0.0.1")
 
     def restart(self, settings: Mapping[str, str]) -> None:
         """Stops and starts, with these settings after its own. Raises `TargetError` with the log's end."""
@@ -87,7 +114,7 @@ class EmbeddedMariaDB(OwnServer):
             "--no-defaults",
             *(f"--{name.replace('_', '-')}={value}" for name, value in options.items()),
             *(f"--{name}={value}" for name, value in own.items()),
-            "--skip-networking",
+            *([f"--port={self._port}", "--bind-address=127.0.0.1"] if self._port else ["--skip-networking"]),
             "--skip-name-resolve",
         ]
         self._launch(command, self._ready)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from dbdyno.bench.clients.arms import refuse_unfit
 from dbdyno.bench.engine.prepare import (
     EngineArm,
     EngineReady,
@@ -83,7 +84,9 @@ def open_targets(plan: Plan, guardian: Guardian) -> Iterator[list[MariaDB]]:
         for name in names:
             if name not in opened:
                 own = name == EMBEDDED
-                target = open_target(None if own else name, settings=_own_settings(plan), guardian=guardian)
+                tcp = any(arm.client is not None for arm in plan.arms)
+                settings = _own_settings(plan)
+                target = open_target(None if own else name, settings=settings, guardian=guardian, tcp=tcp)
                 opened[name] = stack.enter_context(target)
         yield [opened[name] for name in names]
 
@@ -140,6 +143,7 @@ def _ready(arm: Arm, target: MariaDB, plan: Plan) -> ReadyArm:
             where=f"arm {arm.name!r}",
             next_step="give the server's connection string as the arm's dsn",
         )
+    refuse_unfit(plan, arm, EMBEDDED)
     try:
         changes = classify(target, arm.settings)
         may_alter(target, changes, allowed=plan.alter_system)

@@ -89,6 +89,8 @@ class MariaDB:
     def load_connection(self, name: str) -> dict[str, Any]:
         """The same way in for the load; `name` is what the server shows of its sessions."""
         given = self._where.parameters
+        if self.engine is not None and self.engine.tcp:
+            given = self.engine.tcp_parameters()
         ca = given.get("ssl_ca")
         return {
             "engine": "mariadb",
@@ -216,15 +218,20 @@ class MariaDB:
 
 @contextlib.contextmanager
 def open_target(
-    dsn: str | None, *, settings: Mapping[str, str] | None = None, guardian: Guardian | None = None
+    dsn: str | None,
+    *,
+    settings: Mapping[str, str] | None = None,
+    guardian: Guardian | None = None,
+    tcp: bool = False,
 ) -> Iterator[MariaDB]:
-    """The server of `dsn`, or an embedded one (None) that is gone when the block ends."""
+    """The server of `dsn`, or an embedded one (None) that is gone when the block ends. `tcp`: the load goes to that one
+    by TCP, since other programs do."""
     if dsn is not None:
         yield MariaDB.open(dsn)
         return
     from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
 
-    with EmbeddedMariaDB(settings=settings, guardian=guardian) as engine:
+    with EmbeddedMariaDB(settings=settings, guardian=guardian, tcp=tcp) as engine:
         yield MariaDB.on(engine)
 
 

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.bench.clients.arms import in_words, starts, told
 from dbdyno.bench.clients.load import Loads
 from dbdyno.bench.engine.turns import EngineBench, sent_and_set
 from dbdyno.bench.kinds import EMBEDDED
-from dbdyno.bench.postgres.clients import client_arms, in_words, told
+from dbdyno.bench.postgres.clients import client_arms
 from dbdyno.bench.postgres.cold import chill
 from dbdyno.bench.postgres.objects import turn_sql, workload_objects
 from dbdyno.bench.postgres.observer import PostgresObserver
@@ -76,8 +77,6 @@ class PostgresBench(EngineBench):
         kind = plan.workload.kind
         if any(arm.command for arm in plan.arms):
             return "an arm has a command, which runs on this host"
-        if any(script.expected_errors for arm in plan.arms if arm.client for script in plan.scripts_of(arm)):
-            return "a script has expected_errors and an arm another client, which knows only those of the workload"
         return None if kind is None or kind in IN_SQL else f"its workload {kind!r} has no form in SQL"
 
     @staticmethod
@@ -87,10 +86,7 @@ class PostgresBench(EngineBench):
         for arm in plan.arms:
             if arm.server is not None:
                 lines += _started(arm.server, arm.name)
-            if arm.client is not None:
-                words = arm.client if isinstance(arm.client, str) else shlex.join(arm.client)
-                lines.append(f"starts the client {words}, which gets the connection with its password ({arm.name})")
-        return lines + sends
+        return lines + starts(plan) + sends
 
     @server_errors()
     def prepare(self, seed: int | None = None) -> Ready:
@@ -115,7 +111,9 @@ class PostgresBench(EngineBench):
         """What a run would do."""
         from dbdyno.bench.engine.describe import describe_prepared
 
-        clients = {at: in_words(arm) for at, arm in enumerate(self.ready.arms) if arm.arm.client is not None}
+        clients = {
+            at: in_words(arm.arm, arm.protocol) for at, arm in enumerate(self.ready.arms) if arm.arm.client is not None
+        }
         return describe_prepared(self.ready, clients=clients)
 
     @server_errors()

@@ -1,4 +1,4 @@
-"""Arms that an external client runs: what can be asked of one, how it is started, and how it finds the server."""
+"""Arms that an external client runs on PostgreSQL: how it is started, and how it finds the server."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
+from dbdyno.bench.clients.arms import named
 from dbdyno.bench.clients.builtin import BUILTIN, found
 from dbdyno.bench.clients.conformance import Examined
-from dbdyno.bench.clients.job import MODES, Job
+from dbdyno.bench.clients.job import Job
+from dbdyno.bench.clients.line import ClientLine
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.errors import PlanError
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from dbdyno.bench.postgres.prepare import Prepared, ReadyArm
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.core_types import LoadArm, Script
-    from dbdyno.study.plan.plan import Arm, Plan
 
 CHECKS_CLIENT = "-c client_connection_check_interval=1000"
 """A server ends a statement whose client is gone within a second: PostgreSQL 14 and later."""
@@ -32,30 +33,6 @@ PROTECTION = (
 )
 """Options that only libpq's own clients honour."""
 _PATH = ("host", "port", "user", "password", "dbname")
-
-
-def refuse_unfit(plan: Plan, arm: Arm) -> None:
-    """Raises `PlanError` for what an external client cannot do, or for one that is not there."""
-    where = f"arm {arm.name!r}"
-    if arm.client is None:
-        if arm.fetch_size is not None:
-            raise PlanError(
-                "fetch_size is for an external client: dbdyno's own takes all rows at once",
-                where=where,
-                next_step='name one: client = "psycopg"',
-            )
-        return
-    found(arm.client, Path(), where)
-    if plan.rate_of(arm) is not None:
-        raise PlanError("an external client runs a closed loop", where=where, next_step="leave rate_per_s out")
-    if plan.network_of(arm):
-        raise PlanError(
-            "a client goes to the server by itself, not by dbdyno's line",
-            where=where,
-            next_step="leave network out",
-        )
-    if plan.workload.max_tries > 1:
-        raise PlanError("an external client tries a transaction once", where=where, next_step="leave max_tries out")
 
 
 def client_arms(ready: Prepared) -> dict[int, ClientArm]:
@@ -77,28 +54,50 @@ def client_arm(ready: ReadyArm, arm: LoadArm, seed: int) -> ClientArm:
     connection = arm["connection"]
     parameters = parameters_of(ready.target, str(connection["application_name"]), connection["options"])
     refuse_laxer(ready.arm.client, parameters, f"arm {ready.arm.name!r}")
-    job = Job({**arm, "protocol": ready.protocol}, _core.Drawer(arm, seed), ready.arm.fetch_size)
+    job = Job({**arm, "protocol": ready.protocol}, _core.Drawer(arm, seed), ready.arm.fetch_size, seed)
     made = ClientArm(job, started.command, {**started.environment, **environment(parameters)}, named(ready.arm))
     made.secret = parameters.get("password")
+    made.line = _line(ready, arm, parameters)
     return made
 
 
-def told(client: ClientArm) -> dict[str, str]:
-    """What a manifest says of an arm's client."""
-    about = client.process.about if client.process is not None else ""
-    size = {"fetch_size": str(client.job.fetch_size)} if client.job.fetch_size else {}
-    return {"client": f"{client.name} ({about})" if about else client.name, **size}
+def _line(ready: ReadyArm, arm: LoadArm, parameters: Mapping[str, str]) -> ClientLine | None:
+    """The longer line of an arm whose network asks for one. Raises `PlanError` where there can be none."""
+    spec, where = arm.get("network"), f"arm {ready.arm.name!r}"
+    if spec is None:
+        return None
+    host = parameters.get("hostaddr") or parameters.get("host", "")
+    if not host or host.startswith("/") or "," in host:
+        raise PlanError(
+            "the line to a server of an external client begins at one host and port",
+            where=where,
+            next_step="give both in the connection string, or leave network out",
+        )
+    row = BUILTIN.get(ready.arm.client) if isinstance(ready.arm.client, str) else None
+    named_host = row.libpq if row is not None else parameters.get("sslmode") == "verify-full"
+    if not named_host and parameters.get("sslmode") == "verify-full":
+        raise PlanError(
+            f"the client {named(ready.arm)} would check the certificate against 127.0.0.1, where the line begins",
+            where=where,
+            next_step="use a client of libpq (psycopg, pandas, adbc, polars), sslmode=verify-ca, or leave network out",
+        )
+    return ClientLine(
+        spec, host, int(parameters.get("port", "5432")), lambda port: environment(through(parameters, port, named_host))
+    )
 
 
-def named(arm: Arm) -> str:
-    """A client in words: the name of a built-in one, else its program."""
-    return arm.client if isinstance(arm.client, str) else Path((arm.client or ["?"])[0]).name
+def through(parameters: Mapping[str, str], port: int, named_host: bool) -> dict[str, str]:
+    """The parameters of a connection through a port of 127.0.0.1. With `named_host` the server's name stays, against
+    which libpq checks its certificate, and `hostaddr` says where to connect.
 
-
-def in_words(ready: ReadyArm) -> str:
-    """The client of an arm, and how it sends statements."""
-    size = f", {ready.arm.fetch_size:,} rows at a time" if ready.arm.fetch_size else ""
-    return f"client {named(ready.arm)}, statements sent as {MODES[ready.protocol]}{size}"
+    >>> through({"host": "db", "port": "5432"}, 4711, True)
+    {'host': 'db', 'port': '4711', 'hostaddr': '127.0.0.1'}
+    >>> through({"host": "db", "port": "5432"}, 4711, False)
+    {'host': '127.0.0.1', 'port': '4711'}
+    """
+    own = {name: value for name, value in parameters.items() if name != "hostaddr"}
+    own["port"] = str(port)
+    return {**own, "hostaddr": "127.0.0.1"} if named_host else {**own, "host": "127.0.0.1"}
 
 
 def parameters_of(target: Postgres, application_name: str, options: str | None) -> dict[str, str]:

@@ -109,7 +109,7 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
     sessions.
     """
     from dbdyno import _core
-    from dbdyno.bench.postgres.clients import refuse_unfit
+    from dbdyno.bench.clients.arms import refuse_unfit
     from dbdyno.study.plan.typed import compiled
 
     plan = compiled(plan)

@@ -43,7 +43,9 @@ select name, current_setting(name, true), source from pg_settings
 where source not in ('default', 'override', 'client', 'session') order by name
 """
 
-_HIDDEN = re.compile(r"(passphrase|secret|token|_command$|^primary_conninfo$|password(?!_enc))")
+SECRET_NAMES = re.compile(r"(passphrase|secret|token|_command$|^primary_conninfo$|password(?!_enc))")
+"""Settings in whose value a secret may stand."""
+CREDENTIALS = r"passw(or)?d\s*="
 
 # Keywords that each connection sets by itself, or that libpq has used up.
 _OWN_WORDS = {
@@ -370,7 +372,7 @@ def _answer_s(statement_timeout_ms: int | None) -> float | None:
 def shown_value(name: str, value: str | None) -> str:
     """A setting's value as evidence may hold it: nothing in which a secret may stand."""
     text = value or ""
-    if text and (_HIDDEN.search(name.lower()) or re.search(r"passw(or)?d\s*=", text, re.I)):
+    if text and (SECRET_NAMES.search(name.lower()) or re.search(CREDENTIALS, text, re.I)):
         return "(hidden)"
     return text
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import ModelError
+from dbdyno.evidence.memory import in_memory
 from dbdyno.model.machine import Machine, machine_of
 
 if TYPE_CHECKING:
@@ -90,7 +91,6 @@ class Bench:
         Raises:
             ModelError: the machine or an arm cannot be.
         """
-        import duckdb
 
         from dbdyno import _core
 
@@ -115,7 +115,7 @@ class Bench:
                 except BaseException:
                     run.stop()
                     raise
-            with duckdb.connect() as connection:
+            with in_memory() as connection:
                 for table in ("calls", "waits", "metrics"):
                     files = f"{scratch}/{table}/*.parquet"
                     connection.execute(

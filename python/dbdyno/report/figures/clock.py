@@ -17,7 +17,7 @@ def axis(from_us: float, to_us: float, *, narrow: bool) -> dict[str, Any]:
     low, high = from_us / 1e6, to_us / 1e6
     found, step = ticks(low, high, 4 if narrow else 9)
     words = {tick: label(tick, step) for tick in found}
-    first, last = (datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d") for at in (low, high))
+    first, last = day(from_us), day(to_us)
     title = f"clock time, UTC, {first}" + (f" to {last}" if last != first else "")
     return {"title": title, **axes.labelled(found, lambda tick: words[tick])}
 
@@ -42,3 +42,8 @@ def label(at: float, step: float) -> str:
 def moment(at_us: float) -> str:
     """`10:42:05`, for what a reader points at."""
     return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%H:%M:%S")
+
+
+def day(at_us: float) -> str:
+    """`2026-11-21`, UTC."""
+    return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%Y-%m-%d")

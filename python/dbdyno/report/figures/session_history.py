@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dbdyno.pages import format as fmt
@@ -55,7 +56,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
             description=alt.Description("tip:N"),
         )
     )
-    panels = [stack] if not events else [stack, _lanes(events, scale, below, look)]
+    panels = [stack] if not events else [stack, lanes(events, scale, below, look)]
     return theme.finish(views.vconcat(*panels, spacing=10), FIGURE.title, FIGURE.how_to_read, look)
 
 
@@ -90,14 +91,21 @@ def _bars(at: list[Any], classes: list[dict[str, Any]], width: float) -> tuple[l
     return bars, highest
 
 
-def _lanes(events: list[dict[str, Any]], scale: dict[str, Any], below: dict[str, Any], look: theme.Look) -> Any:
+def lanes(
+    events: list[dict[str, Any]],
+    scale: dict[str, Any],
+    below: dict[str, Any],
+    look: theme.Look,
+    place: Callable[[float], float] = lambda at_us: at_us / 1e6,
+) -> Any:
+    """A lane for each kind of event; `place` says where an instant stands on the axis."""
     import altair as alt
 
     kinds = [kind for kind in LANES if any(one["kind"] == kind for one in events)]
     marks = [
         {
-            "from": (one["after_us"] if one["after_us"] is not None else one["at_us"]) / 1e6,
-            "to": one["at_us"] / 1e6,
+            "from": place(one["after_us"] if one["after_us"] is not None else one["at_us"]),
+            "to": place(one["at_us"]),
             "kind": one["kind"],
             "tip": f"{clock.moment(one['at_us'])}: {fmt.line(one['what'], 120)}",
         }

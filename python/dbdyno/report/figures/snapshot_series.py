@@ -1,21 +1,26 @@
-"""An interval over time: a strip per metric, one bar from each snapshot to the next."""
+"""An interval, or two periods, over the clock: a strip per metric, one bar from each snapshot to the next."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
-from dbdyno.report.figures import axes, base, theme, views
+from dbdyno.report.figures import axes, base, clock, session_history, theme, views
 
 SHOWN = ("tps", "qps", "aas", "mean", "reads", "wal", "redo", "temp", "lock_waits")
 """The metrics that are drawn, in this order: those that the model has and that are not all zero."""
+GAP_MOST = 0.25
+"""Between two periods that are further apart than this part of their length, the clock is cut."""
 _LABELS = {
     "ns": axes.duration_label,
     "bytes_per_s": axes.size_label,
     "ratio": axes.percent_label,
 }
+Place = Callable[[float], float]
+"""Where an instant, in microseconds since 1970, stands on the axis, in seconds."""
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -24,17 +29,21 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
     at = reading.dig(analysis, "series", "at_us") or []
     known = {m["name"]: m for m in reading.entries(analysis, "series", "metrics")}
-    first = _start(analysis, at)
     shown = [known[n] for n in SHOWN if n in known and sum(bool(v) for v in known[n]["values"]) > 0]
     if len(at) < 3 or not shown:
         return None
-    ends = (0.0, (at[-1] - first) / 1e6)
-    ticks = axes.seconds_ticks(*ends, 5 if look.narrow else 10)
+    begun = reading.dig(analysis, "series", "from_us") or [_start(analysis, at), *at[:-1]]
+    periods = _periods(analysis, begun, at)
+    place, ends, below = _clock(periods, look)
+    events = reading.entries(analysis, "series", "events")[: session_history.EVENTS_MOST]
+    scale = {"domain": ends, "nice": False, "zero": False, "clamp": True}
+    names = [one["name"] for one in periods]
+    colours = {"domain": names, "range": [theme.OTHERS[1], theme.OTHERS[0]][: len(names)]}
+    legend = {"columns": look.columns(names, 2), "offset": base.LEGEND_OVER_TITLE} if len(names) > 1 else None
     panels = []
     for metric in shown:
-        is_last = metric is shown[-1]
-        below = {"title": "time since the first snapshot", **axes.labelled(ticks, axes.seconds_label)}
-        points = _points(metric, at, first)
+        axis = below if metric is shown[-1] and not events else None
+        points = _points(metric, begun, at, periods, place)
         top = max((p["value"] for p in points), default=0) or 1
         y_axis = {**base.y_title("", look), **_ticks(metric, top)}
         panels.append(
@@ -44,17 +53,18 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
                 height=look.height(64),
                 title={"text": metric["label"], "fontSize": 12, "offset": 4, "anchor": "start", "frame": "group"},
             )
-            .mark_rect(color=theme.OTHERS[1], aria=len(points) < 200)
+            .mark_rect(aria=len(points) < 200)
             .encode(
-                x=alt.X(
-                    "from:Q", scale={"domain": ends, "nice": False, "zero": False}, axis=below if is_last else None
-                ),
+                x=alt.X("from:Q", scale=scale, axis=axis),
                 x2=alt.X2("to"),
                 y=alt.Y("zero:Q", scale={"domain": [0, top * 1.08], "nice": False}, axis=y_axis),
                 y2=alt.Y2("value"),
+                color=alt.Color("period:N", sort=names, scale=colours, legend=legend),
                 description=alt.Description("tip:N"),
             )
         )
+    if events:
+        panels.append(session_history.lanes(events, scale, below, look, place))
     return theme.finish(views.vconcat(*panels, spacing=12), FIGURE.title, FIGURE.how_to_read, look)
 
 
@@ -64,29 +74,63 @@ def _start(analysis: Analysis, at: list[Any]) -> float:
     return (at[-1] if at else 0) - seconds * 1e6
 
 
+def _periods(analysis: Analysis, begun: list[Any], at: list[Any]) -> list[dict[str, Any]]:
+    """The stretches that are drawn: one without a name, or two."""
+    given = [dict(one) for one in reading.entries(analysis, "series", "periods")]
+    return given or [{"name": "", "from_us": begun[0], "to_us": at[-1], "points": len(at)}]
+
+
+def _clock(periods: list[dict[str, Any]], look: theme.Look) -> tuple[Place, tuple[float, float], dict[str, Any]]:
+    """The axis of all periods, in clock time; where two are far apart the time between them is cut out."""
+    early, late = (find(periods, key=lambda one: one["from_us"]) for find in (min, max))
+    low, high = (find(one[end] for one in periods) for find, end in ((min, "from_us"), (max, "to_us")))
+    length = sum(one["to_us"] - one["from_us"] for one in periods)
+    gap = late["from_us"] - early["to_us"]
+    if gap <= GAP_MOST * length:
+        return lambda at: at / 1e6, (low / 1e6, high / 1e6), clock.axis(low, high, narrow=look.narrow)
+    cut = (gap - GAP_MOST / 2 * length) / 1e6
+
+    def place(at: float) -> float:
+        return at / 1e6 - (cut if at >= late["from_us"] else 0.0)
+
+    words: dict[float, str] = {}
+    for one in (early, late):
+        found, step = clock.ticks(one["from_us"] / 1e6, one["to_us"] / 1e6, 2 if look.narrow else 4)
+        words |= {place(tick * 1e6): clock.label(tick, step) for tick in found}
+    days = " and ".join(clock.day(one["from_us"]) for one in (early, late))
+    axis = {"title": f"UTC, {days}, cut between" if look.narrow else f"clock time, UTC, {days}; cut between them"}
+    return (
+        place,
+        (low / 1e6, place(high)),
+        {**axis, **axes.labelled(sorted(words), lambda at: words[min(words, key=lambda tick: abs(tick - at))])},
+    )
+
+
 def _ticks(metric: dict[str, Any], top: float) -> dict[str, Any]:
     label = _LABELS.get(str(metric.get("unit")), lambda value: fmt.significant(value, 3))
     return axes.labelled([0, top / 2, top], label)
 
 
-def _points(metric: dict[str, Any], at: list[Any], first: float) -> list[dict[str, Any]]:
+def _points(
+    metric: dict[str, Any], begun: list[Any], at: list[Any], periods: list[dict[str, Any]], place: Place
+) -> list[dict[str, Any]]:
     """One bar per sub-interval; none where its value is not known."""
+    names = [one["name"] for one in periods for _ in range(one["points"])]
     points = []
-    before = 0.0
-    for moment, value in zip(at, metric["values"], strict=True):
+    for first, last, value, name in zip(begun, at, metric["values"], names, strict=True):
         given = fmt.number(value)
-        seconds = (moment - first) / 1e6
         if given is not None:
-            tip = f"{axes.seconds_label(round(seconds, 1))}: {fmt.significant(given, 4)}"
-            points.append({"from": before, "to": seconds, "zero": 0, "value": given, "tip": tip})
-        before = seconds
+            tip = f"{clock.moment(last)}: {fmt.significant(given, 4)}"
+            left, right = place(first), place(first) + (last - first) / 1e6
+            points.append({"from": left, "to": right, "zero": 0, "value": given, "period": name, "tip": tip})
     return points
 
 
 FIGURE = base.Figure(
     "snapshot_series",
-    "The interval over time",
+    "Over time",
     "One bar from each snapshot to the next: the mean of that time, per second where it is a count."
-    " A gap is a time whose numbers are not known.",
+    " A gap is a time whose numbers are not known. Below: what happened; a grey line is the time between two"
+    " snapshots in which it did.",
     draw,
 )

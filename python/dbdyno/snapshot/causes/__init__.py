@@ -2,10 +2,11 @@
 
 Each rule is a function of a `Change` and gives `Cause`s: words, evidence, the statements it touches. What
 share of the change in database time a cause has is that of its statements; the statement itself, with
-no cause found, comes last. A file per family: `objects`, `load`, `server`.
+no cause found, comes last. A folder per engine with a file per family (`objects`, `load`, `server`) and what
+is read of its views (`reading`); `statements` has the rules that every engine shares.
 """
 
 from dbdyno.snapshot.causes.change import Cause, Change
-from dbdyno.snapshot.causes.happened import happened, within
+from dbdyno.snapshot.causes.happened import ENGINES, change_of, happened, within
 
-__all__ = ["Cause", "Change", "happened", "within"]
+__all__ = ["ENGINES", "Cause", "Change", "change_of", "happened", "within"]

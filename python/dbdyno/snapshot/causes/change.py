@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.postgres.facts import is_ours
-from dbdyno.snapshot.postgres.parts import present
+from dbdyno.snapshot.parquet import literal
+from dbdyno.snapshot.store import Snapshot
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.plans.proved import Proof
+
+Key = int | str
+"""A statement's identifier: a number on PostgreSQL, a digest on MariaDB."""
+Rates = dict[str, float]
 
 LEAST_RATIO = 1.5
 """A statement that takes less than so much longer is not called slower."""
@@ -24,7 +31,7 @@ class Cause:
 
     words: str
     evidence: str = ""
-    statements: frozenset[int] = frozenset()
+    statements: frozenset[Key] = frozenset()
     when: str = ""
     direct: bool = True
     weight: float = 1.0
@@ -32,12 +39,13 @@ class Cause:
 
 @dataclass(frozen=True)
 class Pair:
-    """One statement's or table's rates per second before and after."""
+    """One statement's or table's rates per second before and after. Of a statement: `calls`, `ms`, `work`, and what
+    its engine has more."""
 
     name: str
     text: str
-    before: dict[str, float]
-    after: dict[str, float]
+    before: Rates
+    after: Rates
 
     def grown(self, what: str) -> float:
         """How much more per second."""
@@ -56,57 +64,101 @@ class Pair:
         return old > 0 and new >= LEAST_RATIO * old
 
 
-class Change:
-    """What rules look at: `before` and `after` are intervals of one target."""
+class Change(ABC):
+    """What rules look at: `before` and `after` are intervals of one target. An engine says how its views are read."""
+
+    view: str
+    """The view of statements."""
+    times: tuple[tuple[str, float], ...]
+    """Its column of time, as versions call it, and what makes milliseconds of it."""
+    calls: str
+    """Its column of calls."""
+    work: str
+    """What the work of a call is counted in."""
+    settings_view: tuple[str, str]
+    """The view of settings, and its column of values."""
+    jitter_us: int
+    """By how much the start of one life of the server, as told, may vary."""
 
     def __init__(self, before: Interval, after: Interval) -> None:
         self.before = before
         self.after = after
 
+    @abstractmethod
+    def read_statements(self, one: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
+        """Rates of each statement; fills in the texts."""
+
+    @abstractmethod
+    def read_tables(self, one: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
+        """Rates and states of each table; fills in the names."""
+
+    @abstractmethod
+    def is_ours(self, text: str) -> bool:
+        """Whether a statement is a collector's."""
+
     @cached_property
-    def statements(self) -> dict[int, Pair]:
+    def statements(self) -> dict[Key, Pair]:
         """Statements by identifier, without our own."""
-        texts: dict[int, str] = {}
-        sides = [_statements(one, texts) for one in (self.before, self.after)]
+        texts: dict[Key, str] = {}
+        sides = [self.read_statements(one, texts) for one in (self.before, self.after)]
         every = sides[0].keys() | sides[1].keys()
         return {
             one: Pair(str(one), texts.get(one, ""), sides[0].get(one, {}), sides[1].get(one, {}))
             for one in every
-            if not is_ours(texts.get(one, ""))
+            if not self.is_ours(texts.get(one, ""))
         }
 
     @cached_property
-    def tables(self) -> dict[tuple[int, int], Pair]:
-        """Tables by database and number."""
-        names: dict[tuple[int, int], str] = {}
-        sides = [_tables(one, names) for one in (self.before, self.after)]
+    def tables(self) -> dict[Hashable, Pair]:
+        """Tables by what names them on their engine."""
+        names: dict[Hashable, str] = {}
+        sides = [self.read_tables(one, names) for one in (self.before, self.after)]
         return {key: Pair(name, "", sides[0].get(key, {}), sides[1].get(key, {})) for key, name in names.items()}
+
+    @cached_property
+    def proved(self) -> Mapping[Key, Proof]:
+        """Statements whose plan is another one in the second stretch, by the logs that are kept."""
+        from dbdyno.snapshot.plans.proved import proofs
+
+        return proofs(self.before, self.after)
+
+    @cached_property
+    def states(self) -> tuple[dict[Hashable, dict[str, Any]], ...]:
+        """PostgreSQL's rows of tables at the beginning of the first stretch, at its end, and at the end of the
+        second."""
+        view = "pg_stat_user_tables"
+        sources = (*self.before.ends(view), self.after.ends(view)[1])
+        return tuple(
+            {(row["datid"], row["relid"]): row for row in self.before.query(f"select * from {one}")} for one in sources
+        )
 
     @cached_property
     def grown_ms(self) -> float:
         """Milliseconds of statement time a second more than before."""
         return sum(one.grown("ms") for one in self.statements.values())
 
-    def share(self, statements: Iterable[int]) -> float | None:
+    def share(self, statements: Iterable[Key]) -> float | None:
         """What part of the change these have; None where time did not grow."""
         every = sum(max(one.grown("ms"), 0.0) for one in self.statements.values())
         some = sum(max(self.statements[n].grown("ms"), 0.0) for n in statements if n in self.statements)
         return some / every if every > 0 and self.grown_ms > 0 else None
 
-    def of_table(self, name: str, *, slower: bool = True) -> frozenset[int]:
+    def of_table(self, name: str, *, slower: bool = True) -> frozenset[Key]:
         """The statements that name a table, those that became slower."""
         word = re.compile(rf"(?<![\w]){re.escape(name.rpartition('.')[2])}(?![\w])", re.I)
         return frozenset(
             number for number, one in self.statements.items() if word.search(one.text) and (one.slower() or not slower)
         )
 
-    def totals(self, view: str, *names: str) -> tuple[dict[str, float], dict[str, float]]:
-        """Rates per second of counters, summed over a view's rows; those that both have."""
+    def totals(self, view: str, *names: str, where: str = "true") -> tuple[dict[str, float], dict[str, float]]:
+        """Rates per second of counters, summed over a view's rows (of the condition); those that both have."""
         has = {n for n in names if self.both(view) and n in self.before.columns(view) & self.after.columns(view)}
         found = []
         for one in (self.before, self.after):
             row = (
-                one.query(f"select {', '.join(f'sum({n}) as {n}' for n in sorted(has))} from {view}", view)
+                one.query(
+                    f"select {', '.join(f'sum({n}) as {n}' for n in sorted(has))} from {view} where {where}", view
+                )
                 if has
                 else [{}]
             )
@@ -117,66 +169,40 @@ class Change:
         """Whether both stretches have a view."""
         return self.before.has(view) and self.after.has(view)
 
+    @property
+    def restarted(self) -> bool:
+        """Whether another life of the server is at the end than at the beginning."""
+        return self.other_life(self.before.before, self.after.after)
 
-def _statements(one: Interval, texts: dict[int, str]) -> dict[int, dict[str, float]]:
-    view = "pg_stat_statements"
-    if not one.has(view):
-        return {}
-    has = one.columns(view)
-    time = "total_exec_time" if "total_exec_time" in has else "total_time"
-    top = "and toplevel is not false" if "toplevel" in has else ""
-    rows = one.query(
-        f"select queryid, sum(calls) as calls, sum({time}) as ms, sum(rows) as rows,"
-        f" sum(shared_blks_hit + shared_blks_read) as blocks, sum(shared_blks_read) as reads,"
-        f" sum(temp_blks_written) as temp, sum({present('wal_bytes', has)}) as wal"
-        f" from {view} where verdict in ('ok', 'evicted') and calls > 0 {top} group by 1",
-        view,
-    )
-    if one.after.file("statement_texts") is not None:
-        for row in one.query(f"select queryid, query from {one.ends('statement_texts')[1]}"):
-            texts[int(row["queryid"])] = row["query"] or ""
-    return {int(row["queryid"]): _rates(row, one.seconds) for row in rows}
+    @classmethod
+    def other_life(cls, one: Snapshot, other: Snapshot) -> bool:
+        """Whether the server was started between two snapshots."""
+        old, new = one.facts.get("started_us"), other.facts.get("started_us")
+        return bool(old and new and abs(new - old) > cls.jitter_us)
 
+    def setting(self, name: str) -> tuple[str | None, str | None]:
+        """A setting at the beginning of the first stretch and the end of the second."""
+        view, column = self.settings_view
+        found: list[str | None] = []
+        for end, one in enumerate((self.before, self.after)):
+            sql = f"select {column} as value from {one.ends(view)[end]} where name = {literal(name)}"
+            rows = one.query(sql) if one.has(view) else []
+            found.append(str(rows[0]["value"]) if rows else None)
+        return found[0], found[1]
 
-def _tables(one: Interval, names: dict[tuple[int, int], str]) -> dict[tuple[int, int], dict[str, float]]:
-    view = "pg_stat_user_tables"
-    if not one.has(view):
-        return {}
-    found = {}
-    for row in one.query(f"select * from {view} where verdict = 'ok'", view):
-        key = (int(row["datid"]), int(row["relid"]))
-        schema = row["schemaname"]
-        names[key] = row["relname"] if schema == "public" else f"{schema}.{row['relname']}"
-        counted = {c.name for c in one.counters(view)}
-        states = {n: float(v) for n, v in row.items() if n in ("n_live_tup", "n_dead_tup") and v is not None}
-        found[key] = _rates({n: v for n, v in row.items() if n in counted}, one.seconds) | states
-    return found
+    def changed_settings(self, ignored: Iterable[str] = ()) -> list[dict[str, Any]]:
+        """Settings that are not what they were: name, old, new."""
+        view, column = self.settings_view
+        if not self.both(view):
+            return []
+        kept = f"and name not in ({', '.join(map(literal, ignored))})" if ignored else ""
+        return self.before.query(
+            f"select name, a.{column} as old, b.{column} as new from {self.before.ends(view)[0]} a"
+            f" join {self.after.ends(view)[1]} b using (name) where a.{column} is distinct from b.{column} {kept}"
+            " order by name"
+        )
 
 
-def _rates(row: dict[str, Any], seconds: float) -> dict[str, float]:
-    return {name: float(value or 0) / seconds for name, value in row.items() if name != "queryid"}
-
-
-def three(value: float) -> str:
-    """Three significant digits, never with an exponent: `1,930`, `0.111`."""
-    rounded = float(f"{value:.3g}")
-    return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{Decimal(str(rounded)):f}".removesuffix(".0")
-
-
-def times(old: float, new: float) -> str:
-    """`162 µs → 5.43 ms`, from milliseconds."""
-    return f"{_span(old)} → {_span(new)}"
-
-
-def rate(old: float, new: float) -> str:
-    """`0 → 212 a second`."""
-    return f"{three(old)} → {three(new)} a second"
-
-
-def _span(ms: float) -> str:
-    if ms <= 0:
-        return "0"
-    for limit, factor, unit in ((1, 1e3, "µs"), (1000, 1, "ms")):
-        if ms < limit:
-            return f"{three(ms * factor)} {unit}"
-    return f"{three(ms / 1000)} s"
+def rates(row: dict[str, Any], seconds: float) -> Rates:
+    """Counts of a row as rates per second."""
+    return {name: float(value or 0) / seconds for name, value in row.items()}

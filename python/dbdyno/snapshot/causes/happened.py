@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from types import ModuleType
 from typing import Any
 
-from dbdyno.snapshot.causes import load, objects, server
-from dbdyno.snapshot.causes.change import Cause, Change, three
+from dbdyno.snapshot.causes import mariadb, postgres, statements
+from dbdyno.snapshot.causes.change import Cause, Change, Key
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Row, columns, section, table
+from dbdyno.snapshot.wording import three
 
 MOST = 5
 LEAST_PARTS = 6
@@ -19,10 +22,23 @@ LEAST_CHANGE = 0.2
 _SHOWN = columns("what:text share:ratio:of_the_change evidence:text when:text")
 
 
+ENGINES: dict[str, tuple[type[Change], tuple[ModuleType, ...]]] = {
+    "postgres": (postgres.PostgresChange, postgres.FAMILIES),
+    "mariadb": (mariadb.MariadbChange, mariadb.FAMILIES),
+}
+"""Engines that there are rules for: how a change is read, and the families of its own rules."""
+
+
+def change_of(before: Interval, after: Interval) -> Change:
+    """What rules look at, for an engine of `ENGINES`."""
+    return ENGINES[before.before.engine][0](before, after)
+
+
 def causes(change: Change) -> list[Cause]:
     """All causes, largest and most direct share first; a statement whose cause is known is left out."""
-    found = [cause for family in (objects, load, server) for rule in family.RULES for cause in rule(change)]
-    explained = frozenset[int]().union(*(c.statements for c in found if c.direct))
+    families = (*ENGINES[change.before.before.engine][1], statements)
+    found = [cause for family in families for rule in family.RULES for cause in rule(change)]
+    explained = frozenset[Key]().union(*(c.statements for c in found if c.direct))
     kept = [c for c in found if c.direct or not c.statements <= explained]
     return sorted(kept, key=lambda c: -_score(change, c))
 
@@ -44,7 +60,7 @@ def happened(change: Change, about: str = "") -> dict[str, Any]:
         }
         for c in ranked
     ]
-    every = frozenset[int]().union(*(c.statements for c in ranked[:MOST])) if ranked else frozenset[int]()
+    every = frozenset[Key]().union(*(c.statements for c in ranked[:MOST])) if ranked else frozenset[Key]()
     notes = [budget(change, ranked)]
     known = change.share(every)
     if known is not None:
@@ -54,10 +70,12 @@ def happened(change: Change, about: str = "") -> dict[str, Any]:
 
 def budget(change: Change, ranked: list[Cause]) -> str:
     """The change of database time in words: how much, whose, and the first cause."""
+    if not change.both(change.view):
+        return f"the time of statements is not known: {change.view} was not read"
     words = f"{'+' if change.grown_ms > 0 else ''}{three(change.grown_ms)} ms of statement time a second"
     first = max(change.statements.items(), key=lambda item: item[1].grown("ms"), default=None)
     if change.grown_ms > 0 and first is not None:
-        words += f", of it {change.share([first[0]]) or 0:.0%} {load.named(first[1])}"
+        words += f", of it {change.share([first[0]]) or 0:.0%} {statements.named(first[1])}"
     if ranked:
         named = (ranked[0].words if ranked[0].direct else "", ranked[0].evidence)
         words += "; " + "; ".join(filter(None, named))
@@ -65,55 +83,94 @@ def budget(change: Change, ranked: list[Cause]) -> str:
 
 
 def within(interval: Interval) -> dict[str, Any] | None:
-    """What happened inside of one interval: its two parts around the point where statement time changed most.
-    None where there are too few sub-intervals, or the engine has no statements of this kind."""
-    cut = _cut(interval)
-    if cut is None:
+    """What happened inside of one interval: its two parts around the point of `_where`. None where there are too few
+    sub-intervals, or no rules for the engine."""
+    series = _series(interval)
+    if series is None:
         return None
-    at, old, new = cut
+    at, how = _where(interval, *series)
+    if at is None:
+        return section("happened", "What happened", about=f"{how}.", notes=["nothing stands out"])
     chain = interval.chain
-    if abs(new - old) < LEAST_CHANGE * max(old, new):
-        about = (
-            f"Statement time was steady over the interval: {three(old)} and {three(new)} ms a second at its two parts."
-        )
-        return section("happened", "What happened", about=about, notes=["nothing stands out"])
     with (
         Interval(interval.store, chain[0], chain[at], chain[: at + 1]) as before,
         Interval(interval.store, chain[at], chain[-1], chain[at:]) as after,
     ):
-        about = (
-            f"Statement time went from {three(old)} to {three(new)} ms a second at snapshot {chain[at].number}"
-            f" ({chain[at].at:%H:%M:%S} UTC): what is before it, against what is after."
-        )
-        return happened(Change(before, after), about)
+        about = f"{how} {chain[at].number} ({chain[at].at:%H:%M:%S} UTC): what is before it, against what is after."
+        return happened(change_of(before, after), about)
 
 
-def _cut(interval: Interval) -> tuple[int, float, float] | None:
-    """The snapshot at which the mean of statement time changed most, and the means at both sides."""
-    view = "pg_stat_statements"
-    if interval.before.engine != "postgres" or len(interval.chain) <= LEAST_PARTS or not interval.has(view):
+Series = list[tuple[float, float]]
+"""By sub-interval: how much, and seconds."""
+
+
+def _where(interval: Interval, spent: Series, calls: Series) -> tuple[int | None, str]:
+    """Where in the chain to cut, and why there: where statement time changed most; at a restart beside that point, or
+    while statement time was steady; else where the rate of calls changed most, because what waits between two
+    statements (a commit, a login) is in no statement's time."""
+    at, old, new = _cut(spent)
+    steady = _steady(old, new)
+    how = "was steady: {} and {} ms a second at its two parts" if steady else "went from {} to {} ms a second"
+    how = f"Statement time {how.format(three(old), three(new))}"
+    restart = _restart(interval)
+    if restart is not None and (steady or abs(restart - at) <= 1):
+        return restart, f"{how}; the server was restarted after snapshot"
+    if not steady:
+        return at, f"{how} at snapshot"
+    at, old, new = _cut(calls)
+    return (
+        (None, how) if _steady(old, new) else (at, f"{how}; calls went from {three(old)} to {three(new)} at snapshot")
+    )
+
+
+def _steady(old: float, new: float) -> bool:
+    return abs(new - old) < LEAST_CHANGE * max(old, new)
+
+
+def _restart(interval: Interval) -> int | None:
+    """The last snapshot of the life that the chain begins with, where another life follows."""
+    chain, kind = interval.chain, ENGINES[interval.before.engine][0]
+    at = next((at for at, one in enumerate(chain) if kind.other_life(chain[0], one)), 0)
+    return at - 1 if at > 1 else None
+
+
+def _series(interval: Interval) -> tuple[Series, Series] | None:
+    """Milliseconds of statements, and their calls, by sub-interval."""
+    rules = ENGINES.get(interval.before.engine)
+    if rules is None or len(interval.chain) <= LEAST_PARTS or not interval.has(rules[0].view):
         return None
     parts = list(interval.sums.parts())
-    source, known = interval.sums.relation(view, folded=False)
+    source, known = interval.sums.relation(rules[0].view, folded=False)
     if not source or len(parts) != len(interval.chain) - 1:
         return None
-    time = "total_exec_time" if "total_exec_time" in {c.name for c in known} else "total_time"
-    rows = interval.query(f"select part, sum({time}) as ms from {source} group by 1")
-    spent = {row["part"]: float(row["ms"] or 0) for row in rows}
-    values = [(spent.get(part["number"], 0.0), part["elapsed_ns"] / 1e9) for part in parts]
-    at = _change_point([ms / seconds for ms, seconds in values])
+    time, to_ms = next(one for one in rules[0].times if one[0] in {c.name for c in known})
+    rows = interval.query(
+        f"select part, sum({time}) * {to_ms} as ms, sum({rules[0].calls}) as calls from {source} group by 1"
+    )
+    found = {row["part"]: row for row in rows}
+    spent, calls = (
+        [(float(found.get(p["number"], {}).get(name) or 0), p["elapsed_ns"] / 1e9) for p in parts]
+        for name in ("ms", "calls")
+    )
+    return spent, calls
+
+
+def _cut(values: Series) -> tuple[int, float, float]:
+    """The sub-interval at whose beginning the mean changed most, and the means per second at both sides."""
+    at = change_point([value / seconds for value, seconds in values])
     old, new = (sum(v for v, _ in some) / sum(s for _, s in some) for some in (values[:at], values[at:]))
     return at, old, new
 
 
-def _change_point(rates: list[float]) -> int:
+def change_point(rates: list[float]) -> int:
     """Where the mean of the logarithms changes most, at least two from either end: a burst in a busy stretch
     weighs no more than its ratio. Near zero differences count for nothing."""
     least = 0.02 * sum(rates) / len(rates) or 1.0
-    logs = [math.log(max(rate, 0.0) + least) for rate in rates]
+    sums = list(itertools.accumulate((math.log(max(rate, 0.0) + least) for rate in rates), initial=0.0))
+    count = len(rates)
 
     def weight(at: int) -> float:
-        old, new = sum(logs[:at]) / at, sum(logs[at:]) / (len(logs) - at)
-        return abs(new - old) * math.sqrt(at * (len(logs) - at))
+        old, new = sums[at] / at, (sums[-1] - sums[at]) / (count - at)
+        return abs(new - old) * math.sqrt(at * (count - at))
 
-    return max(range(2, len(logs) - 1), key=weight)
+    return max(range(2, count - 1), key=weight)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import Error
@@ -10,6 +9,7 @@ from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot import blocking, session_report
 from dbdyno.snapshot.mariadb import load
 from dbdyno.snapshot.mariadb.sampler import ACTIVITY
+from dbdyno.snapshot.mariadb.texts import OURS
 from dbdyno.snapshot.mariadb.views import OTHER, STATEMENTS
 from dbdyno.snapshot.model import Row, beginning, columns, lacking, section, sql_columns, table
 from dbdyno.snapshot.series import Metric
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 WATCH = "dbdyno snap watch --target DSN --every 60s"
 CONSUMER = "update performance_schema.setup_consumers set enabled = 'YES' where name = '{}'"
-OWN = re.compile(r"`performance_schema` \. `threads` SET `instrumented`")
-"""What a collector says before its session is no longer accounted."""
 WAITS = "events_waits_summary_global_by_event_name"
 
 
@@ -159,7 +157,7 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
     rows = [
         row | {"begins": beginning(texts.get(row["statement"]))}
         for row in rows
-        if not OWN.search(texts.get(row["statement"]) or "")
+        if not OURS.search(texts.get(row["statement"]) or "")
     ]
     tables, shown = [], dict[str, None]()
     for heading, order, spec in _SQL:
@@ -176,7 +174,7 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
         title,
         [
             *tables,
-            table("Texts", columns("statement:text text:text"), told),
+            table("Texts", columns("text:text statement:code:identifier"), told),
             table("Difference not known", columns("name:text verdict:text why:text"), lost, top=top),
         ],
         about="share: of all statements' time. Statements are counted when they end.",

@@ -7,10 +7,12 @@ that the digest is the fingerprint too.
 from __future__ import annotations
 
 import heapq
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.evidence.memory import in_memory
 from dbdyno.snapshot.mariadb.views import OTHER, STATEMENTS
 from dbdyno.snapshot.view import Column, View
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.store import Snapshot
 
 NAME = "statement_texts"
+OURS = re.compile(r"`performance_schema` \. `threads` SET `instrumented`")
+"""What a collector says before its session is no longer accounted."""
 FIRST = 25
 """So many statements of each order have their text read."""
 
@@ -93,7 +97,6 @@ def _kept(before: Snapshot | None, view_name: str, columns: str) -> list[tuple[A
     rows_of = before.relation(view_name) if before is not None and before.problem(view_name) is None else None
     if rows_of is None:
         return []
-    import duckdb
 
-    with duckdb.connect() as connection:
+    with in_memory() as connection:
         return connection.execute(f"select {columns} from {rows_of}").fetchall()

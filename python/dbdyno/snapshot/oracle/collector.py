@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import SnapshotError
+from dbdyno.evidence.memory import in_memory
 from dbdyno.snapshot.clock import stamp
 from dbdyno.snapshot.oracle.connection import address, connect, driver, said
 from dbdyno.snapshot.oracle.sampler import Sampler
@@ -174,8 +175,7 @@ def _known(before: Snapshot | None) -> dict[str, str]:
     rows_of = before.relation(TEXTS) if before is not None and before.problem(TEXTS) is None else None
     if rows_of is None:
         return {}
-    import duckdb
 
-    with duckdb.connect() as connection:
+    with in_memory() as connection:
         rows = connection.execute(f"select sql_id, query from {rows_of}").fetchall()
     return {str(one): str(text) for one, text in rows}

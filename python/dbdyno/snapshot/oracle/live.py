@@ -1,6 +1,6 @@
 """The live screen's side of Oracle: statistics of the instance, and sampled sessions.
 
-V$SQL is left alone: adding up a large shared pool every few seconds would cost what it measures.
+V$SQLSTATS is left alone: adding up a large shared pool every few seconds would cost what it measures.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class OracleLive:
         ("redo", "redo", "bytes_per_s"),
         ("hard parses", "hard_parses", "per_s"),
     )
-    lacks = ("top SQL is not read here: adding up V$SQL costs too much; see dbdyno snap report",)
+    lacks = ("top SQL is not read here: adding up V$SQLSTATS costs too much; see dbdyno snap report",)
 
     def __init__(self, dsn: str, options: Options) -> None:
         self._address = address(dsn)

@@ -270,7 +270,7 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
         "Top SQL",
         [
             *tables,
-            table("Texts", columns("statement:text text:text"), told),
+            table("Texts", columns("text:text statement:code:identifier"), told),
             table("Difference not known", columns("name:text verdict:text why:text"), lost, top=top),
         ],
         about="share: of the elapsed time of all statements still in the shared pool",

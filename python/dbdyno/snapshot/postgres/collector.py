@@ -16,7 +16,8 @@ from dbdyno.snapshot.clock import stamp
 from dbdyno.snapshot.postgres import facts, texts
 from dbdyno.snapshot.postgres.reader import Part, Reader, joined
 from dbdyno.snapshot.postgres.sampler import Sampler
-from dbdyno.snapshot.postgres.views import CLUSTER, DATABASE, STATEMENTS, STATEMENTS_INFO
+from dbdyno.snapshot.postgres.sizing import Sizing
+from dbdyno.snapshot.postgres.views import CLUSTER, DATABASE, SIZES, STATEMENTS, STATEMENTS_INFO
 from dbdyno.snapshot.view import Options, View, unread
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ OPENING = 2
 SETUP = 5
 """Transactions of a session of ours before its first snapshot: its beginning, three timeouts and
 rights, one look at the catalog."""
-_NAMES = [source.name for source in (*CLUSTER, *DATABASE)]
+_NAMES = [source.name for source in (*CLUSTER, *SIZES, *DATABASE)]
 _DATABASES = """
 select /* dbdyno */ oid::bigint, datname::text,
   case when not datallowconn then 'it allows no connections'
@@ -49,6 +50,7 @@ class PostgresCollector:
         self.problems: list[dict[str, str]] = []
         self.wanted_texts: list[str] = []
         self._facts: dict[str, Any] = {}
+        self._sizing = Sizing()
         self._connections: dict[str, Connection] = {}
         self._readers: dict[str, Reader] = {}
         self.own_transactions: dict[str, dict[str, int]] = {"before": {}, "after": {}}
@@ -111,6 +113,7 @@ class PostgresCollector:
             views = [joined(CLUSTER[0], [reader.read(CLUSTER[0])])]  # first: the time of the rates
             self._facts = {**facts.read(main), **stamp()}
             views += [joined(source, [reader.read(source)]) for source in CLUSTER[1:] if reader.has(source.name)]
+            views += self._sizing.read(reader)
             views += self._statements(reader, before)
             wanted = self._databases(main)
             own = [one for one in wanted if one[1] == main.info.dbname]

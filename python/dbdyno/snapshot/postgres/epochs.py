@@ -68,7 +68,7 @@ def _cluster(interval: Ends) -> Verdict | None:
     started = new.get("started_us")
     restarted = _moved(old, new, "started_us")
     if _moved(old, new, "identity"):
-        return Verdict("failover", "another cluster answers: the system identifier is another")
+        return Verdict("failover", f"another cluster answers: {_how(old, new)}")
     if restarted and _moved(old, new, "address"):
         why = f"another server answers: {new['address']} instead of {old['address']}"
         return Verdict("failover", why)
@@ -87,6 +87,15 @@ def _cluster(interval: Ends) -> Verdict | None:
         why = "the standby was promoted; its counters go on"
         return Verdict("ok", why)
     return None
+
+
+def _how(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """Why the system identifier is another: pg_upgrade makes a new cluster, whose statistics begin again."""
+    versions = [int(one.get("version_num") or 0) // 10000 for one in (old, new)]
+    if not 0 < versions[0] < versions[1]:
+        return "the system identifier is another"
+    names = [str(one.get("version")).split(" ")[0] for one in (old, new)]
+    return f"it was upgraded from {names[0]} to {names[1]}, or replaced; its statistics began again"
 
 
 def _moved(old: dict[str, Any], new: dict[str, Any], name: str) -> bool:

@@ -55,6 +55,12 @@ _QUERIES: tuple[tuple[tuple[str, ...], LiteralString], ...] = (
         " else pg_current_wal_insert_lsn() end - '0/0'::pg_lsn",
     ),
     (
+        ("replayed_us", "received_bytes", "replay_paused"),
+        "select (extract(epoch from pg_last_xact_replay_timestamp()) * 1000000)::bigint,"
+        " (pg_last_wal_receive_lsn() - '0/0'::pg_lsn)::bigint,"
+        " case when pg_is_in_recovery() then pg_is_wal_replay_paused() end",
+    ),
+    (
         ("roles",),
         "select coalesce(json_object_agg(oid::text, rolname), '{}') from (select oid, rolname from pg_roles"
         " where rolname !~ '^pg_' order by oid limit 1000) r",

@@ -114,15 +114,16 @@ def plan(target: Postgres, connection: Connection, pid: int) -> list[str]:
     except TargetError as error:
         raise SnapshotError(error.message, where=error.where, next_step=error.next_step) from error
     try:
-        return _generic(own, row[1])
+        return generic_lines(own, row[1])
     except psycopg.Error as error:
         raise SnapshotError(f"no plan: {(str(error).strip().splitlines() or ['refused'])[0]}") from error
     finally:
         own.close()
 
 
-def _generic(connection: Connection, text: str) -> list[str]:
-    """By way of PREPARE, which knows the parameters' types; every parameter is NULL and none is looked at."""
+def generic_lines(connection: Connection, text: str) -> list[str]:
+    """The generic plan of a statement, by way of PREPARE, which knows the types of parameters; each is NULL and
+    is not looked at."""
     import psycopg
 
     connection.execute("set transaction read only")

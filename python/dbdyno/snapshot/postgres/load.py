@@ -15,8 +15,12 @@ _THROUGHPUT = columns(
     " upd_ps:per_s del_ps:per_s"
 )
 _MORE = columns(
-    "database:text rollbk_ps:per_s sessions aas:aas idle_in_tx:aas:idle_in_tx temp_files"
+    "database:text rollbk_ps:per_s aas:aas idle_in_tx:aas:idle_in_tx temp_files"
     " temp_bytes:bytes deadlocks conflicts io_read:ns:read_time io_write:ns:write_time"
+)
+_SESSIONS = columns(
+    "database:text sessions abandoned fatal killed total:ns:in_sessions active:ns idle:ns:idle_in_transaction"
+    " planned:count:parallel_workers_planned launched:count:launched checksum_failures"
 )
 
 
@@ -30,10 +34,11 @@ def throughput(interval: Interval, top: int) -> dict[str, Any]:
     return section(
         "throughput",
         "Database throughput",
-        [table("", _THROUGHPUT, rows), table("Further, by database", _MORE, rows)],
+        [table("", _THROUGHPUT, rows), table("Further, by database", _MORE, rows), _sessions(interval, rows)],
         about="tps: commits per second without our own. hitrate: blks_hit / (blks_hit + blks_read)."
         " lio_ps: blocks asked for; rd_ps: those not found in shared buffers. rows_ps: tup_returned"
-        " + tup_fetched. aas: active_time per elapsed time, average active sessions.",
+        " + tup_fetched. aas: active_time per elapsed time, average active sessions. Sessions"
+        " are counted when they begin; abandoned: the client was lost; fatal: a fatal error; killed: by an operator.",
         not_measured=[
             untimed(interval, "time of reads and writes"),
             None
@@ -70,6 +75,7 @@ def _rows(interval: Interval) -> list[Row]:
           {present("sessions", has)} as sessions,
           {present("active_time", has)} / 1e3 / {s} as aas,
           {present("idle_in_transaction_time", has)} / 1e3 / {s} as idle_in_tx,
+          {", ".join(f"{present(name, has)}{times} as {word}" for word, (name, times) in _OF_SESSIONS.items())},
           temp_files, temp_bytes, deadlocks, conflicts,
           {"blk_read_time * 1e6" if timed else "null"} as io_read,
           {"blk_write_time * 1e6" if timed else "null"} as io_write,
@@ -78,6 +84,31 @@ def _rows(interval: Interval) -> list[Row]:
         where verdict <> 'ok' or blks_hit + blks_read + xact_commit + xact_rollback > 0
         order by tps desc nulls last, database"""
     )
+
+
+_OF_SESSIONS = {
+    "abandoned": ("sessions_abandoned", ""),
+    "fatal": ("sessions_fatal", ""),
+    "killed": ("sessions_killed", ""),
+    "total": ("session_time", " * 1e6"),
+    "active": ("active_time", " * 1e6"),
+    "idle": ("idle_in_transaction_time", " * 1e6"),
+    "planned": ("parallel_workers_to_launch", ""),
+    "launched": ("parallel_workers_launched", ""),
+    "checksum_failures": ("checksum_failures", ""),
+}
+
+
+def _sessions(interval: Interval, rows: list[Row]) -> dict[str, Any]:
+    """How sessions ended and what time was spent in them: columns that this server has, checksums where one failed."""
+    has = interval.columns("pg_stat_database")
+    shown = []
+    for one in _SESSIONS:
+        name = _OF_SESSIONS.get(one["name"], (one["name"], ""))[0]
+        if name in has and (name != "checksum_failures" or any(row[one["name"]] for row in rows)):
+            shown.append(one)
+    counted = [row for row in rows if row["sessions"] is not None or row["verdict"] != "ok"]
+    return table("Sessions, by database", [_SESSIONS[0], *shown], counted)
 
 
 def _boundaries(interval: Interval) -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.difference import quoted
 from dbdyno.snapshot.model import Row, beginning, columns, lacking, section, sql_columns, table
+from dbdyno.snapshot.plans.proved import latencies
 from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.postgres.parts import present, setting, unknown, untimed
 
@@ -17,6 +18,12 @@ VIEW = "pg_stat_statements"
 _ORDERS = (
     ("By time", "time", "statement:text calls time:ns share:ratio mean:ns sd:ns rows database:text user:text"),
     ("By calls", "calls", "statement:text calls share_calls:ratio:share time:ns mean:ns rows database:text"),
+    ("By mean time", "mean", "statement:text mean:ns sd:ns calls time:ns rows database:text user:text"),
+    (
+        "By I/O time",
+        "io",
+        "statement:text io:ns:I/O_time read_time:ns write_time:ns temp_time:ns reads calls time:ns database:text",
+    ),
     (
         "By blocks read",
         "reads",
@@ -27,6 +34,7 @@ _ORDERS = (
     ("By blocks written", "written", "statement:text written dirtied calls time:ns database:text"),
     ("By WAL", "wal", "statement:text wal:bytes share_wal:ratio:share records fpi calls time:ns database:text"),
     ("By temporary blocks", "temp", "statement:text temp share_temp:ratio:share calls time:ns database:text"),
+    ("By parallel workers", "launched", "statement:text launched planned calls time:ns database:text"),
     ("By JIT time", "jit", "statement:text jit:ns:JIT_time calls time:ns database:text"),
     ("By planning time", "plan", "statement:text plans plan:ns:plan_time calls time:ns database:text"),
 )
@@ -48,18 +56,39 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
         first = sorted((r for r in rows if r[order]), key=lambda r: -r[order])
         tables.append(table(heading, sql_columns(spec), first, top=top))
         shown |= {row["statement"]: row for row in first[:top]}
+    tables.append(_latency(interval, rows, top))
     texts = [{"statement": name, "text": row["text"]} for name, row in shown.items()]
     interval.table(VIEW)
     lost = unknown(interval, VIEW, "queryid::varchar", top)
     return section(
         "sql",
         title,
-        [*tables, table("Texts", columns("statement:text text:text"), texts), lost],
-        about="share: of all statements' time in the interval. sd: of the interval's own calls."
+        [*tables, table("Texts", columns("text:text statement:code:identifier"), texts), lost],
+        about="share: of all statements' time in the interval. sd: of the interval's own calls, of more than one."
         " Statements are counted when they end.",
         not_measured=_not_measured(interval, rows),
         notes=_notes(interval, ours),
     )
+
+
+_LATENCY = "statement:text p50:ns p95:ns p99:ns worst:ns:max logged:text:calls_seen from:text time:ns database:text"
+_SOURCES = {"plan": "auto_explain", "statement": "log_min_duration_statement"}
+
+
+def _latency(interval: Interval, rows: list[Row], top: int) -> dict[str, Any]:
+    """Quantiles from the log, where one of this time is kept: those that took most time."""
+    known = latencies(interval)
+    shown = [
+        row
+        | {name: known[row["statement"]][name] for name in ("p50", "p95", "p99", "worst")}
+        | {
+            "logged": f"{known[row['statement']]['executions']} of {row['calls']:.0f}",
+            "from": _SOURCES[known[row["statement"]]["source"]],
+        }
+        for row in rows
+        if row["statement"] in known
+    ]
+    return table("Latency from the log", sql_columns(_LATENCY), shown, top=top)
 
 
 def _rows(interval: Interval) -> list[Row]:
@@ -68,6 +97,7 @@ def _rows(interval: Interval) -> list[Row]:
     time = "total_exec_time" if "total_exec_time" in has else "total_time"
     mean, sd = time.replace("total", "mean"), time.replace("total", "stddev")
     read_time = "shared_blk_read_time" if "shared_blk_read_time" in has else "blk_read_time"
+    write_time = read_time.replace("read", "write")
     timed = setting(interval, "track_io_timing") == "on"
     top = "d.toplevel is not false" if "toplevel" in has else "true"
     planned = setting(interval, "pg_stat_statements.track_planning") == "on"
@@ -84,7 +114,11 @@ def _rows(interval: Interval) -> list[Row]:
         f"""with d as (
           select d.queryid, d.dbid, sum(d.calls) as calls, sum(d.{time}) * 1e6 as time,
             sum(d.rows) as rows, sum(d.shared_blks_hit) as hits, sum(d.shared_blks_read) as reads,
-            {f"sum(d.{read_time}) * 1e6" if timed else "null::double"} as read_time,
+            {_timed(f"d.{read_time}", timed)} as read_time,
+            {_timed(f"d.{write_time}", timed)} as write_time, {_timed(_temp_io(has), timed)} as temp_time,
+            {_timed(_io(has, read_time, write_time), timed)} as io,
+            sum({present("parallel_workers_to_launch", has, at="d.")}) as planned,
+            sum({present("parallel_workers_launched", has, at="d.")}) as launched,
             sum(d.shared_blks_dirtied) as dirtied, sum(d.shared_blks_written) as written,
             sum({_jit(has)}) * 1e6 as jit, string_agg(distinct d.userid::varchar, ', ') as user_ids,
             sum(d.temp_blks_written) as temp, sum({present("wal_bytes", has, at="d.")}) as wal,
@@ -93,7 +127,8 @@ def _rows(interval: Interval) -> list[Row]:
             {"sum(d.plans)" if planned else "null::double"} as plans,
             {"sum(d.total_plan_time) * 1e6" if planned else "null::double"} as plan,
             bool_or(d.verdict = 'evicted') as least, max(d.why) filter (d.verdict = 'evicted') as lost,
-            case when count(*) = 1 and any_value(b.calls - coalesce(a.calls, 0)) = any_value(d.calls) then
+            case when count(*) = 1 and sum(d.calls) > 1 and
+                any_value(b.calls - coalesce(a.calls, 0)) = any_value(d.calls) then
               sqrt(greatest(any_value({m2}), 0) / any_value(d.calls)) * 1e6 end as sd
           from {VIEW} d left join {before} a on {on["a"]} left join {after} b on {on["b"]}
           where d.verdict in ('ok', 'evicted') and d.calls > 0 and {top} group by 1, 2)
@@ -115,6 +150,22 @@ def _named(row: Row, roles: dict[str, str]) -> Row:
     """How a statement begins, and whose it is."""
     users = [roles.get(one, one) for one in (row["user_ids"] or "").split(", ")]
     return {"begins": beginning(row["text"]), "user": ", ".join(users)}
+
+
+def _timed(sql: str, timed: bool) -> str:
+    """Milliseconds added up, in ns, where reads and writes are timed."""
+    return f"sum({sql}) * 1e6" if timed else "null::double"
+
+
+def _temp_io(has: set[str]) -> str:
+    """Time of reads and writes of temporary files; PostgreSQL 15 and later."""
+    return " + ".join(present(f"temp_blk_{word}_time", has, at="d.") for word in ("read", "write"))
+
+
+def _io(has: set[str], *shared: str) -> str:
+    """Time of all reads and writes, in milliseconds."""
+    names = [*shared, *(f"{kind}_blk_{word}_time" for kind in ("local", "temp") for word in ("read", "write"))]
+    return " + ".join(f"d.{name}" for name in names if name in has)
 
 
 def _jit(has: set[str]) -> str:

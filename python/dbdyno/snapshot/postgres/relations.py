@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
 
 _MOST = columns("table:text tuples_pct:ratio tab_hitpct:ratio idx_hitpct:ratio tab_read tab_hit idx_read idx_hit")
+_READ = columns(
+    "table:text tab_read idx_read share_read:ratio:share tab_hitpct:ratio idx_hitpct:ratio seq_scans idx_scans"
+)
+_SCANNED = columns("table:text scanned:bytes:scanned_about seq_scans seq_rows size:bytes")
+_CHANGED = columns("table:text changed inserted updated hot:ratio:hot_updates new_page:count:to_another_page deleted")
 _ACCESS = columns(
     "table:text seq_scans seq_rows idx_scans idx_rows inserted updated hot:ratio:hot_updates"
     " deleted live dead size:bytes"
@@ -34,6 +39,7 @@ def tables(interval: Interval, top: int) -> dict[str, Any]:
         "coalesce(t.seq_tup_read, 0) + coalesce(t.idx_tup_fetch, 0) + coalesce(t.n_tup_ins, 0)"
         " + coalesce(t.n_tup_upd, 0) + coalesce(t.n_tup_del, 0)"
     )
+    has = interval.columns(views[0])
     rows = interval.query(
         f"""with t as (
           select {relation_name("t", several_databases(interval))} as "table",
@@ -43,12 +49,15 @@ def tables(interval: Interval, top: int) -> dict[str, Any]:
             seq_scan as seq_scans, seq_tup_read as seq_rows, idx_scan as idx_scans,
             idx_tup_fetch as idx_rows, n_tup_ins as inserted, n_tup_upd as updated,
             n_tup_hot_upd / nullif(n_tup_upd, 0) as hot, n_tup_del as deleted,
-            n_live_tup as live, n_dead_tup as dead, {size} as size, t.verdict, t.why
+            n_tup_ins + n_tup_upd + n_tup_del as changed, {present("n_tup_newpage_upd", has, at="t.")} as new_page,
+            {size} * seq_scan as scanned, n_live_tup as live, n_dead_tup as dead, {size} as size, t.verdict, t.why
           from pg_stat_user_tables t
             join pg_statio_user_tables i on i.datid = t.datid and i.relid = t.relid
             left join {pages} c on c.datid = t.datid and c.oid = t.relid)
         select *, tuples / nullif(sum(tuples) over (), 0) as tuples_pct,
           tab_hit / nullif(tab_hit + tab_read, 0) as tab_hitpct,
+          coalesce(tab_read, 0) + coalesce(idx_read, 0) as "read",
+          "read" / nullif(sum("read") over (), 0) as share_read,
           idx_hit / nullif(idx_hit + idx_read, 0) as idx_hitpct
         from t order by tuples desc nulls last, tab_read + tab_hit desc nulls last, "table" """,
         *views,
@@ -61,13 +70,26 @@ def tables(interval: Interval, top: int) -> dict[str, Any]:
         [
             table("by pct of tuples", _MOST, known, top=top),
             table("Scans and changes", _ACCESS, known, top=top),
+            table("By blocks read", _READ, _most(known, "read"), top=top),
+            table("By volume of sequential scans", _SCANNED, _most(known, "scanned"), top=top),
+            table("By rows changed", _without(_CHANGED, has), _most(known, "changed"), top=top),
             unknown(interval, views[0], relation_name("", several_databases(interval)), top),
         ],
         about="tuples: rows read by sequential scans, fetched by index, inserted, updated, deleted."
         " read and hit: blocks of the table and of its indexes. size: relpages, as of the last"
-        " vacuum or analyze.",
+        " vacuum or analyze. scanned: sequential scans times size.",
         notes=[f"{idle} tables were not touched"] if idle else [],
     )
+
+
+def _most(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    """Those that have some of it, most first."""
+    return sorted((row for row in rows if row[name]), key=lambda row: -row[name])
+
+
+def _without(shown: list[dict[str, str]], has: set[str]) -> list[dict[str, str]]:
+    """Updates to another page are counted from version 16 on."""
+    return [one for one in shown if one["name"] != "new_page" or "n_tup_newpage_upd" in has]
 
 
 def _block(interval: Interval) -> int:
@@ -97,6 +119,7 @@ def indexes(interval: Interval, top: int) -> dict[str, Any]:
     )
     unused = _unused(interval, relation) if interval.has("pg_index") else []
     started = interval.after.facts.get("in_recovery")
+    quiet = [] if used else ["no index was scanned"]
     return section(
         "indexes",
         "Indexes",
@@ -107,7 +130,10 @@ def indexes(interval: Interval, top: int) -> dict[str, Any]:
         ],
         about="not scanned: neither primary key nor unique nor constraint, no scan in the interval;"
         " scans_ever: since the statistics began",
-        notes=["an index that is idle here may serve queries on a standby"] if unused and not started else [],
+        notes=[
+            *quiet,
+            *(["an index that is idle here may serve queries on a standby"] if unused and not started else []),
+        ],
     )
 
 
@@ -196,10 +222,13 @@ def _ages(interval: Interval) -> list[dict[str, Any]]:
     if not interval.has("pg_class") or "frozen_age" not in interval.columns("pg_class"):
         return []
     return interval.query(
-        """select c.datname as database, arg_max(coalesce(t.relname, c.oid::varchar), frozen_age)
-            as oldest_table, max(frozen_age) as age, max(frozen_age) / 2146483648 as "limit"
+        """select c.datname as database, arg_max(coalesce(t.relname, 'TOAST of ' || p.relname,
+            'system table ' || c.oid), c.frozen_age) as oldest_table, max(c.frozen_age) as age,
+          max(c.frozen_age) / 2146483648 as "limit"
         from pg_class c left join pg_stat_user_tables t on t.datid = c.datid and t.relid = c.oid
-        where frozen_age is not null group by 1 order by age desc""",
+          left join pg_class o on o.datid = c.datid and o.reltoastrelid = c.oid and o.oid <> c.oid
+          left join pg_stat_user_tables p on p.datid = o.datid and p.relid = o.oid
+        where c.frozen_age is not null group by 1 order by age desc""",
         "pg_class",
         "pg_stat_user_tables",
     )

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.errors import Error
 from dbdyno.snapshot import blocking, session_report
 from dbdyno.snapshot.model import lacking, section
-from dbdyno.snapshot.postgres import load, queries, relations, server, waits
+from dbdyno.snapshot.plans.proved import plans
+from dbdyno.snapshot.postgres import (
+    functions,
+    load,
+    queries,
+    relations,
+    replication,
+    server,
+    settings,
+    sizes,
+    totals,
+    waits,
+)
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -19,15 +31,20 @@ ORDER = (
     ("sessions", session_report.activity),
     ("waits", waits.waits),
     ("sql", queries.statements),
+    ("plans", plans),
+    ("totals", totals.totals),
+    ("functions", functions.functions),
     ("io", server.io),
     ("wal", server.log),
     ("slru", server.slru),
     ("vacuum", relations.vacuum),
     ("indexes", relations.indexes),
+    ("sizes", sizes.sizes),
     ("blocking", blocking.section),
     ("locks", waits.locks),
-    ("replication", server.replication),
-    ("settings", server.settings),
+    ("replication", replication.replication),
+    ("settings", settings.settings),
+    ("extensions", settings.extensions),
     ("changes", server.changes),
 )
 

@@ -1,18 +1,19 @@
-"""I/O by who and what, WAL and checkpoints, SLRU, replication, settings: what is of the cluster."""
+"""I/O by who and what, WAL and checkpoints, SLRU, objects that came and went: what is of the cluster."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.model import Row, columns, lacking, section, table
-from dbdyno.snapshot.postgres.parts import present, setting, untimed
+from dbdyno.snapshot.postgres.parts import setting, several_databases, untimed
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
 
 _IO = columns(
     "who:text what:text context:text reads read_bytes:bytes read_time:ns writes write_bytes:bytes"
-    " write_time:ns extends hits hitrate:ratio evictions fsyncs"
+    " write_time:ns extends extend_bytes:bytes extend_time:ns hits hitrate:ratio evictions reuses writebacks"
+    " writeback_time:ns fsyncs fsync_time:ns"
 )
 
 
@@ -38,7 +39,9 @@ def io(interval: Interval, top: int) -> dict[str, Any]:
     rows = interval.query(
         f"""select backend_type as who, object as what, context, reads,
           {size("read")} as read_bytes, {time("read")} as read_time, writes,
-          {size("write")} as write_bytes, {time("write")} as write_time, extends, hits,
+          {size("write")} as write_bytes, {time("write")} as write_time, extends,
+          {size("extend")} as extend_bytes, {time("extend")} as extend_time, hits, reuses, writebacks,
+          {time("writeback")} as writeback_time, {time("fsync")} as fsync_time,
           hits / nullif(hits + reads, 0) as hitrate,
           evictions, fsyncs, verdict, why
         from {view} where verdict <> 'ok' or coalesce(reads, 0) + coalesce(writes, 0)
@@ -173,96 +176,10 @@ def slru(interval: Interval, top: int) -> dict[str, Any]:
     return section("slru", title, [table("", _SLRU, rows)], notes=notes)
 
 
-_STANDBYS = columns(
-    "application:text client:text state:text sync:text sent:bytes:behind_sent"
-    " replayed:bytes:behind_replayed replay_lag:ns"
-)
-_SLOTS = columns("slot:text type:text active:text keeps:bytes:WAL_kept keeps_before:bytes:before status:text")
-
-
-def replication(interval: Interval, top: int) -> dict[str, Any]:
-    """Standbys and slots at the end of the interval, and how far behind."""
-    wal = interval.after.facts.get("wal_bytes")
-    old_wal = interval.before.facts.get("wal_bytes")
-    here = "null::bigint" if wal is None else str(int(wal))
-    standbys: list[Row] = []
-    slots: list[Row] = []
-    if interval.has("pg_stat_replication"):
-        standbys = interval.query(
-            f"""select application_name as application, client_addr as client, state,
-              sync_state as sync, {here} - sent_lsn as sent, {here} - replay_lsn as replayed,
-              replay_lag * 1000 as replay_lag
-            from {interval.ends("pg_stat_replication")[1]} order by application""",
-        )
-    if interval.has("pg_replication_slots"):
-        has = interval.columns("pg_replication_slots")
-        status = "wal_status" if "wal_status" in has else "null"
-        before = "null::bigint" if old_wal is None else str(int(old_wal))
-        slots = interval.query(
-            f"""select slot_name as slot, slot_type as type, active::varchar as active,
-              {here} - restart_lsn as keeps, {before} - restart_lsn_before as keeps_before,
-              {status} as status, verdict, why
-            from pg_replication_slots order by keeps desc nulls last""",
-            "pg_replication_slots",
-        )
-    role = "a standby" if interval.after.facts.get("in_recovery") else "a primary"
-    notes = [f"this server is {role}"] + ([] if standbys else ["no standby is connected"])
-    return section(
-        "replication",
-        "Replication",
-        [table("Standbys", _STANDBYS, standbys), table("Slots", _SLOTS, slots), _logical(interval)],
-        notes=notes,
-    )
-
-
-def _logical(interval: Interval) -> dict[str, Any] | None:
-    view = "pg_stat_replication_slots"
-    if not interval.has(view):
-        return None
-    has = interval.columns(view)
-    rows = interval.query(
-        f"""select slot_name as slot, {present("total_txns", has)} as transactions,
-          {present("total_bytes", has)} as bytes, spill_txns as spilled, spill_bytes as spill_bytes,
-          stream_txns as streamed, verdict, why from {view}""",
-        view,
-    )
-    shown = columns("slot:text transactions bytes:bytes spilled spill_bytes:bytes streamed")
-    return table("Logical decoding", shown, rows)
-
-
-_SETTINGS = columns("setting:text before:text after:text unit:text source:text")
-
-
-def settings(interval: Interval, top: int) -> dict[str, Any]:
-    """The settings that are not what they were."""
-    title = "Settings that changed"
-    missing = interval.missing("pg_settings")
-    if missing:
-        return section("settings", title, not_measured=[lacking("settings", *missing)])
-    before, after = interval.ends("pg_settings")
-    rows = interval.query(
-        f"""select coalesce(a.name, b.name) as setting, a.setting as before, b.setting as after,
-          coalesce(b.unit, a.unit) as unit, b.source as source
-        from {before} a full join {after} b using (name)
-        where a.setting is distinct from b.setting
-          and coalesce(a.name, b.name) not in ('transaction_isolation', 'transaction_read_only',
-            'search_path', 'TimeZone', 'DateStyle', 'jit', 'application_name')
-        order by 1"""
-    )
-    from dbdyno.bench.postgres.server import shown_value
-
-    for row in rows:
-        row |= {end: shown_value(row["setting"], row[end]) for end in ("before", "after")}
-    pending = interval.query(f"select name from {after} where pending_restart order by name")
-    notes = [f"{row['name']} waits for a restart" for row in pending]
-    return section(
-        "settings", title, [table("", _SETTINGS, rows)], notes=notes if notes or rows else ["no setting changed"]
-    )
-
-
 def changes(interval: Interval, top: int) -> dict[str, Any]:
     """Objects created, dropped and renamed in between."""
     rows: list[Row] = []
+    several = several_databases(interval)
     for kind, view, name in (
         ("database", "pg_stat_database", "datname"),
         ("table", "pg_stat_user_tables", "schemaname || '.' || relname"),
@@ -271,14 +188,14 @@ def changes(interval: Interval, top: int) -> dict[str, Any]:
         if not interval.has(view):
             continue
         rows += interval.query(
-            f"""select '{kind}' as kind, {name} as name, case life when 'new' then 'created'
+            f"""select '{kind}' as kind, datname as database, {name} as name, case life when 'new' then 'created'
               else 'dropped' end as change, verdict, why
             from {view} where life in ('new', 'gone')
               and verdict not in ('crash', 'failover') order by name""",
             view,
         )
         rows += _renamed(interval, kind, view, name)
-    shown = columns("kind:text name:text change:text verdict:text")
+    shown = columns(f"kind:text {'database:text ' if several else ''}name:text change:text verdict:text")
     return section(
         "changes",
         "Objects created, dropped, renamed",
@@ -294,7 +211,7 @@ def _renamed(interval: Interval, kind: str, view: str, name: str) -> list[Row]:
     old = old.replace("|| relname", "|| a.relname").replace("datname", "a.datname")
     new = old.replace("a.", "b.")
     return interval.query(
-        f"""select '{kind}' as kind, {new} as name, 'renamed from ' || {old} as change,
+        f"""select '{kind}' as kind, b.datname as database, {new} as name, 'renamed from ' || {old} as change,
           'ok' as verdict
         from {before} a join {after} b on {" and ".join(f"a.{k} = b.{k}" for k in keys)}
         where {old} <> {new} order by 2"""

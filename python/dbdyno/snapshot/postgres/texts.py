@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.evidence.memory import in_memory
 from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.postgres.reader import Reader, refused
 from dbdyno.snapshot.view import Column, View, unread
@@ -157,9 +158,8 @@ def _whole(before: Snapshot | None, view: str) -> str | None:
 
 
 def _query(sql: str) -> list[tuple[Any, ...]]:
-    import duckdb
 
-    with duckdb.connect() as connection:
+    with in_memory() as connection:
         return connection.execute(sql).fetchall()
 
 

@@ -8,16 +8,25 @@ microseconds since 1970, an interval microseconds, a position in the log bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dbdyno.bench.postgres.server import CREDENTIALS, SECRET_NAMES
 from dbdyno.snapshot.view import Column
+
+_NO_SECRET = (
+    f"case when name ~ '{SECRET_NAMES.pattern}' and setting <> '' or setting ~* '{CREDENTIALS}'"
+    " then '(hidden)' else setting end"
+)
+"""A setting's value, as a store may hold it: `primary_conninfo` and commands may contain passwords."""
+_MAY_SIZE = "pg_has_role('pg_read_all_stats', 'usage')"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """One view to read. `relation` is what its columns are probed on, `rows` what it is read
-    from where that differs. `states`: nothing in it accumulates. `where`: which rows."""
+    from where that differs. `states`: nothing in it accumulates. `where`: which rows, `skip` and
+    `only`: which columns."""
 
     name: str
     keys: tuple[str, ...]
@@ -29,8 +38,11 @@ class Source:
     scope_by: str | None = None
     states: bool = False
     skip: frozenset[str] = frozenset()
+    only: frozenset[str] = frozenset()
     extra: tuple[tuple[str, str, str, str, str], ...] = field(default=())
     """Columns of our own: (SQL, name, kind, unit, type)."""
+    instead: Mapping[str, str] = field(default_factory=dict)
+    """SQL that is read in place of a column."""
 
 
 CLUSTER: tuple[Source, ...] = (
@@ -45,6 +57,7 @@ CLUSTER: tuple[Source, ...] = (
     Source("pg_stat_lock", ("locktype",), "shared", "fixed"),
     Source("pg_stat_replication_slots", ("slot_name",), "shared"),
     Source("pg_stat_subscription_stats", ("subid",), "shared"),
+    Source("pg_stat_recovery_prefetch", (), "shared", "fixed"),
     Source("pg_stat_replication", ("pid",), "now", states=True, skip=frozenset({"usesysid", "client_hostname"})),
     Source("pg_stat_wal_receiver", ("pid",), "now", states=True, skip=frozenset({"conninfo"})),
     Source("pg_replication_slots", ("slot_name",), "now", states=True),
@@ -68,6 +81,7 @@ CLUSTER: tuple[Source, ...] = (
                 "category",
             }
         ),
+        instead={"setting": _NO_SECRET},
     ),
 )
 """Read once for the whole cluster."""
@@ -77,8 +91,22 @@ DATABASE: tuple[Source, ...] = (
     Source("pg_statio_user_tables", ("relid",), "objects"),
     Source("pg_stat_user_indexes", ("relid", "indexrelid"), "objects"),
     Source("pg_statio_user_indexes", ("relid", "indexrelid"), "objects"),
-    Source("pg_stat_user_functions", ("funcid",), "objects"),
+    Source(
+        "pg_stat_user_functions",
+        ("funcid",),
+        "objects",
+        extra=(
+            (
+                "exists (select from pg_proc p where p.oid = funcid and p.prorettype = 'trigger'::regtype)",
+                "is_trigger",
+                "text",
+                "text",
+                "BOOLEAN",
+            ),
+        ),
+    ),
     Source("pg_statio_user_sequences", ("relid",), "objects"),
+    Source("pg_extension", ("oid",), "now", states=True, only=frozenset({"oid", "extname", "extversion"})),
     Source(
         "pg_class",
         ("oid",),
@@ -133,29 +161,47 @@ DATABASE: tuple[Source, ...] = (
         "now",
         where="indrelid >= 16384",
         states=True,
-        skip=frozenset(
-            {
-                "indrelid",
-                "indnatts",
-                "indnkeyatts",
-                "indimmediate",
-                "indisclustered",
-                "indcheckxmin",
-                "indisready",
-                "indislive",
-                "indisreplident",
-                "indkey",
-                "indcollation",
-                "indclass",
-                "indoption",
-                "indexprs",
-                "indpred",
-                "indnullsnotdistinct",
-            }
-        ),
+        only=frozenset({"indexrelid", "indisunique", "indisprimary", "indisexclusion", "indisvalid"}),
     ),
 )
 """Read in each database; the database's oid becomes the first key."""
+
+SIZES: tuple[Source, ...] = (
+    Source(
+        "pg_database",
+        ("oid",),
+        "now",
+        states=True,
+        only=frozenset({"oid", "datname"}),
+        extra=(
+            (
+                f"case when {_MAY_SIZE} or has_database_privilege(oid, 'connect') then pg_database_size(oid) end",
+                "size_bytes",
+                "gauge",
+                "bytes",
+                "BIGINT",
+            ),
+        ),
+    ),
+    Source(
+        "pg_tablespace",
+        ("oid",),
+        "now",
+        states=True,
+        only=frozenset({"oid", "spcname"}),
+        extra=(
+            ("pg_tablespace_location(oid)", "location", "text", "text", "VARCHAR"),
+            (
+                f"case when {_MAY_SIZE} or has_tablespace_privilege(oid, 'create') then pg_tablespace_size(oid) end",
+                "size_bytes",
+                "gauge",
+                "bytes",
+                "BIGINT",
+            ),
+        ),
+    ),
+)
+"""Read once for the whole cluster, and not each time: the server looks at every file."""
 
 STATEMENTS = Source(
     "pg_stat_statements",
@@ -183,6 +229,9 @@ GAUGES = frozenset(
         "mean_time",
         "stddev_time",
         "dealloc",
+        "wal_distance",
+        "block_distance",
+        "io_depth",
     }
 )
 """Numbers in the views above that do not accumulate."""
@@ -210,9 +259,10 @@ def known(source: Source, probed: Sequence[tuple[str, str]]) -> list[tuple[str, 
     names = {name for name, _ in probed}
     found = []
     for name, kind_of_type in probed:
-        if name in source.skip:
+        if name in source.skip or (source.only and name not in source.only):
             continue
-        found.append((_expression(name, kind_of_type), _column(source, name, kind_of_type, names)))
+        sql = source.instead.get(name) or _expression(name, kind_of_type)
+        found.append((sql, _column(source, name, kind_of_type, names)))
     found += [(sql, Column(name, kind, unit, kind_of)) for sql, name, kind, unit, kind_of in source.extra]
     return found
 

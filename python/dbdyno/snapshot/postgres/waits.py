@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NEXT = "dbdyno snap watch --target DSN --every 60s"
 _CLASSES = columns("class:text aas:aas share:ratio seen")
 _EVENTS = columns("event:text type:text class:text aas:aas share:ratio seen")
-_BY_SQL = columns("statement:text event:text aas:aas share:ratio text:text")
+_BY_SQL = columns("text:text:statement event:text aas:aas share:ratio statement:code:identifier")
 _BACKGROUND = columns("process:text event:text aas:aas seen")
 _ACTIVE = "state in ('active', 'fastpath function call')"
 

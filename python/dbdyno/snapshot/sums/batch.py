@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import SnapshotError
+from dbdyno.evidence.memory import in_memory
 from dbdyno.snapshot.difference import SUBTRACTED, Sides, difference_sql, quoted
 from dbdyno.snapshot.ends import Ends, scope_rows
 from dbdyno.snapshot.parquet import literal
@@ -31,9 +32,8 @@ class Batch:
     part_keys = ("part",)
 
     def __init__(self, chain: Sequence[Snapshot]) -> None:
-        import duckdb
 
-        self.connection = duckdb.connect()
+        self.connection = in_memory()
         self.pairs: list[Ends] = []
         peeked: Any = {}
         for first, last in pairwise(chain):

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.files import read_json, write_json
@@ -37,6 +38,14 @@ from dbdyno.snapshot.sums.total import fold_parts
 from dbdyno.snapshot.view import Column
 
 _KEPT = ("key", "text", "gauge", "counter", "sum")
+
+
+class Model(dict[str, Any]):
+    """What `chunk.json` says."""
+
+
+_OPEN: WeakValueDictionary[Path, Model] = WeakValueDictionary()
+"""What is read and in use: of two stretches over one hour the second reads nothing."""
 
 
 class Chunk:
@@ -58,12 +67,16 @@ class Chunk:
     def model(self) -> dict[str, Any]:
         """What `chunk.json` says; made where it is not there."""
         path = self.folder / "chunk.json"
+        if path in _OPEN:
+            return _OPEN[path]
         if not path.is_file():
             self._make()
         found = read_json(path)
         if not isinstance(found, dict) or found.get("version") != VERSION:
             raise EvidenceError("is none of ours", where=str(path), next_step="delete the folder: it is made again")
-        return found
+        model = Model(found)
+        _OPEN[path] = model
+        return model
 
     def columns(self, view: str) -> list[Column]:
         """The columns of a view's rows; none where nothing was counted."""

@@ -11,12 +11,16 @@ import contextlib
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from dbdyno.errors import Error
+from dbdyno.errors import Error, EvidenceError
+from dbdyno.evidence.memory import in_memory
 from dbdyno.files import make_inner_folder, narrow
+from dbdyno.snapshot.holding import PACKS
 from dbdyno.snapshot.manifest import torn
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.store import Snapshot, Store, rows_at
@@ -41,78 +45,107 @@ _COLUMNS = {
 }
 
 
+GOOD_S = 20.0
+_LATELY: WeakKeyDictionary[Store, tuple[list[int], float, list[tuple[Any, ...]]]] = WeakKeyDictionary()
+"""The index of a store as it was a moment ago: a report asks for it several times."""
+
+
 class Light(Snapshot):
-    """A snapshot of the index: its manifest is read when more of it is asked for."""
+    """A snapshot of the index: its manifest is read when more of it is asked for. Small, for there are many."""
+
+    _row: tuple[Any, ...]
+    _holder: Store
+
+    def __init__(self, row: tuple[Any, ...], holder: Store) -> None:
+        object.__setattr__(self, "store", holder.folder)
+        object.__setattr__(self, "_row", row)
+        object.__setattr__(self, "_holder", holder)
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What the index knows of it; the other keys are read from the file."""
+        number, _, _, target, engine, at_ns, note, digest, facts, cost, sampled = self._row
+        known = {"number": number, "target": target, "engine": engine, "at_ns": at_ns, "note": note, "digest": digest}
+        texts = {"facts": facts, "cost": cost, "sampled": sampled}
+        return _Lazy(known, texts, self._holder)
+
+    @property
+    def number(self) -> int:
+        """Its number, unique in the store."""
+        return int(self._row[0])
+
+    @property
+    def at_ns(self) -> int:
+        """When the counters were read, nanoseconds since 1970 by the server's clock."""
+        return int(self._row[5])
 
     @property
     def digest(self) -> str:
         """Of its manifest: tells it from every other."""
-        return str(self.manifest["digest"])
+        return str(self._row[7])
 
     @property
     def sampled(self) -> dict[str, tuple[str, int]]:
         """Where what was sampled before it is, by view: a file of the store, and the number in it."""
-        found: dict[str, tuple[str, int]] = self.manifest["sampled"]
+        found: dict[str, tuple[str, int]] = json.loads(self._row[10])
         return found
 
 
 class _Lazy(dict[str, Any]):
-    """A manifest's few known keys; the others come from the file."""
+    """A manifest's few known keys, some of them as text; the others come from the file."""
 
-    def __init__(self, known: dict[str, Any], store: Store) -> None:
+    def __init__(self, known: dict[str, Any], texts: dict[str, str], holder: Store) -> None:
         super().__init__(known)
-        self.store = store
+        self.texts = texts
+        self.holder = holder
 
     def __missing__(self, key: str) -> Any:
-        return self.store.open(self["number"]).manifest[key]
+        if key in self.texts:
+            return json.loads(self.texts[key])
+        return self.holder.open(self["number"]).manifest[key]
 
 
 def sampled_rows(chain: Sequence[Light], view: str) -> str:
     """What was sampled before these snapshots, for SQL; empty where there is nothing that can be read."""
-    there = [(str(one.store / one.sampled[view][0]), one.sampled[view][1]) for one in chain if view in one.sampled]
+    there = [(str(one.store / place[0]), place[1]) for one in chain if (place := one.sampled.get(view))]
     whole = {path for path in {path for path, _ in there} if torn(Path(path)) is None}
     return rows_at((path, inside) for path, inside in there if path in whole)
 
 
 def between(store: Store, first: Snapshot, last: Snapshot) -> list[Snapshot]:
-    """The snapshots of a target from one to another, both included, by number."""
+    """The snapshots of a target from one to another, both included, by number. Those between them whose manifest
+    cannot be read are left out, and noted in `Store.damaged`."""
     found = [
         one for one in light(store, first.target, first.number, last.number) if first.number < one.number < last.number
     ]
     return [first, *found, last]
 
 
+def targets(store: Store) -> list[str]:
+    """The names of all targets of a store. What cannot be read is noted in `Store.damaged`."""
+    return sorted({row[3] for row in _current(store, 0, 1 << 62)})
+
+
 def light(store: Store, target: str, low: int, high: int) -> list[Light]:
     """The snapshots of a target with numbers from `low` to `high`, by number."""
-    index = _current(store)
-    made = []
-    parsed: dict[str, Any] = {}
-    for row in sorted(row for row in index.values() if row[3] == target and low <= row[0] <= high):
-        number, _, _, _, engine, at_ns, note, digest, facts, cost, sampled = row
-        known = {
-            "number": number,
-            "target": target,
-            "engine": engine,
-            "at_ns": at_ns,
-            "note": note,
-            "digest": digest,
-            "facts": json.loads(facts),
-            "cost": _once(parsed, cost),
-            "sampled": _once(parsed, sampled),
-        }
-        made.append(Light(store.folder, _Lazy(known, store)))
-    return made
+    rows = _lately(store, low, high)
+    return [Light(row, store) for row in rows if row[3] == target and low <= row[0] <= high]
 
 
-def _once(parsed: dict[str, Any], text: str) -> Any:
-    """What many have alike is held once."""
-    if text not in parsed:
-        parsed[text] = json.loads(text)
-    return parsed[text]
+def _lately(store: Store, low: int, high: int) -> list[tuple[Any, ...]]:
+    """As `_current`, read again where snapshots or packs came or went, and after `GOOD_S`."""
+    state = [path.stat().st_mtime_ns for path in (store.folder, store.folder / PACKS) if path.is_dir()]
+    kept = _LATELY.get(store)
+    if kept is None or kept[0] != state or time.monotonic() - kept[1] > GOOD_S:
+        rows = _current(store, low, high)
+        state = [path.stat().st_mtime_ns for path in (store.folder, store.folder / PACKS) if path.is_dir()]
+        kept = _LATELY[store] = (state, time.monotonic(), rows)
+    return kept[2]
 
 
-def _current(store: Store) -> dict[int, tuple[Any, ...]]:
-    """The rows of the index, brought up to what is there."""
+def _current(store: Store, low: int, high: int) -> list[tuple[Any, ...]]:
+    """The rows of the index by number, brought up to what is there. What cannot be read from `low` to `high` is
+    noted."""
     path = store.folder / FOLDER / "index.parquet"
     known = _kept(path)
     rows: dict[int, tuple[Any, ...]] = {}
@@ -120,13 +153,13 @@ def _current(store: Store) -> dict[int, tuple[Any, ...]]:
     for number, size, changed_ns in _manifests(store.folder):
         row = known.get(number)
         if row is None or row[1:3] != (size, changed_ns):
-            row = _read(store, number, size, changed_ns)
+            row = _read(store, number, size, changed_ns, noted=low <= number <= high)
             fresh += row is not None
         if row is not None:
             rows[number] = row
     if fresh or len(rows) != len(known):
         _keep(path, list(rows.values()))
-    return rows
+    return [rows[number] for number in sorted(rows)]
 
 
 def _manifests(folder: Path) -> Iterator[tuple[int, int, int]]:
@@ -139,10 +172,14 @@ def _manifests(folder: Path) -> Iterator[tuple[int, int, int]]:
             yield int(name), found.st_size, found.st_mtime_ns
 
 
-def _read(store: Store, number: int, size: int, changed_ns: int) -> tuple[Any, ...] | None:
-    """The row of one snapshot; None for one that cannot be read: it is left out here, and told where it is named."""
+def _read(store: Store, number: int, size: int, changed_ns: int, *, noted: bool) -> tuple[Any, ...] | None:
+    """The row of one snapshot; None for one that cannot be read: it is left out, and `noted` where that matters."""
     try:
         one = store.open(number)
+    except EvidenceError as error:
+        if noted:
+            store.damaged[number] = error
+        return None
     except (OSError, Error):
         return None
     facts = {name: one.facts[name] for name in _FACTS if name in one.facts}
@@ -166,13 +203,14 @@ def _kept(path: Path) -> dict[int, tuple[Any, ...]]:
     if not path.exists():
         return {}
     try:
-        with duckdb.connect() as connection:
+        with in_memory() as connection:
             rows = connection.execute(
                 f"select {', '.join(_COLUMNS)} from read_parquet(?) where version = {VERSION}", [str(path)]
             ).fetchall()
     except duckdb.Error:  # torn or of another version: it is made again
         return {}
-    return {row[0]: row for row in rows}
+    same: dict[str, str] = {}  # what many rows have alike is held once
+    return {row[0]: tuple(same.setdefault(v, v) if isinstance(v, str) else v for v in row) for row in rows}
 
 
 def _keep(path: Path, rows: list[tuple[Any, ...]]) -> None:
@@ -182,7 +220,7 @@ def _keep(path: Path, rows: list[tuple[Any, ...]]) -> None:
     values = [list(v) for v in zip(*rows, strict=True)] or [[] for _ in _COLUMNS]
     shown = ", ".join(f"unnest(${at}::{kind}[]) as {name}" for at, (name, kind) in enumerate(_COLUMNS.items(), 1))
     aside = path.with_suffix(f".{os.getpid()}")
-    with contextlib.suppress(OSError, duckdb.Error), duckdb.connect() as connection:
+    with contextlib.suppress(OSError, duckdb.Error), in_memory() as connection:
         make_inner_folder(path.parent, exist_ok=True)
         connection.execute(f"create temp table put as select {VERSION} as version, {shown}", values)
         connection.execute(f"copy put to {literal(str(aside))} (format parquet, compression zstd)")

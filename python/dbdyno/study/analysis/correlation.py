@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import StatsError
+from dbdyno.evidence.memory import in_memory
 from dbdyno.study.analysis.measures import Measures
 
 if TYPE_CHECKING:
@@ -100,12 +101,11 @@ def is_own(text: str) -> bool:
 
 def texts_of(run: Run) -> dict[str, str]:
     """The texts of the statements whose counters were read, by their identifiers."""
-    import duckdb
 
     path = run.path / "statements.parquet"
     if not path.exists():
         return {}
-    with duckdb.connect() as reader:
+    with in_memory() as reader:
         rows = reader.execute("select statement, text from read_parquet(?)", [str(path)])
         return dict(rows.fetchall())
 

@@ -30,6 +30,18 @@ def keyed_table(rows: int, table: str = TABLE) -> Made:
     }
 
 
+def mariadb_table(rows: int, table: str = TABLE) -> Made:
+    """The same table on MariaDB, whose `seq_1_to_N` makes the rows."""
+    return {
+        "setup": [
+            f"create table {table} (id int primary key, amount int, filler varchar(64))",
+            f"insert into {table} select seq, seq % 1000, repeat(md5(seq), 2) from seq_1_to_{rows}",  # noqa: S608
+            f"analyze table {table}",
+        ],
+        "teardown": [f"drop table {table}"],
+    }
+
+
 def lookup_of(table: str) -> str:
     """A script that looks up a row by its key, of the first `:rows`."""
     return f"\\set at random(1, :rows)\nselect amount from {table} where id = :at;\n"

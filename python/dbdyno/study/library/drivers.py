@@ -1,7 +1,7 @@
 """Study drivers: what does a driver add to a query of many rows?
 
 The same query by each client that is installed: rows one by one (psycopg, asyncpg, JDBC, node-postgres), and rows into
-a data frame (pandas, ConnectorX, ADBC, polars). dbdyno's own client, which only counts rows, is the base: what the
+a data frame (pandas, ConnectorX, ADBC, polars, R). dbdyno's own client, which only counts rows, is the base: what the
 server and the line need at least.
 
 Limits: one session, everything on one host, so what a client spends of the CPU may be taken from the server.

@@ -3,7 +3,8 @@
 A query of some thousand rows is read to its end with different fetch sizes. Each fetch is a round trip, so the time
 grows with their number; what a round trip takes is the line's length and the driver's work.
 
-Limits: server and client are on one host unless --target names another, so a round trip is as short as it can be.
+Limits: server and client are on one host unless --target names another, so without a delay a round trip is as short as
+it can be.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dbdyno.errors import PlanError
-from dbdyno.study.plan.clients import clients, fetch_sizes, no_own
+from dbdyno.study.plan.clients import NO_LINE, clients, delays, fetch_sizes, no_own
 from dbdyno.study.plan.factors import combined, numbers
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study
@@ -24,8 +25,11 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     rows = numbers(options["rows"], "rows")
     if len(rows) > 1:
         raise PlanError("the table has one number of rows", where="--set rows", next_step="run the study twice")
-    # What lies between client and server comes in here as a further factor.
-    factors = {"client": no_own(clients(options["client"])), "fetch_size": fetch_sizes(options["fetch_size"])}
+    factors = {
+        "client": no_own(clients(options["client"])),
+        "delay": delays(options["delay"]),
+        "fetch_size": fetch_sizes(options["fetch_size"]),
+    }
     arms = combined(*factors.values())
     return Plan(
         title="fetch-size",
@@ -63,6 +67,7 @@ STUDY = Study(
     factors=(
         Factor("fetch_size", "rows at a time", "1,10,100,1000"),
         Factor("client", "external clients (`dbdyno client list`)", "psycopg"),
+        Factor("delay", "how far the client stands away, each way, such as 0ms,1ms; none is without a line", NO_LINE),
         Factor("rows", "rows of the table", "1000"),
     ),
     make=_plan,

@@ -4,26 +4,54 @@ ANALYZE samples 300 rows for each unit of the statistics target, so the target i
 sessions analyze tables at once, each table by one of them: what `vacuumdb --analyze-only --jobs` does. The headline is
 tables a second, so that degree and sample answer in one measure.
 
+On MariaDB (`--target mariadb`) ANALYZE TABLE gathers two kinds of statistics, and `--set statistics=` names one: of
+`columns` (PERSISTENT FOR ALL; the sample is a percentage of the rows, `analyze_sample_percentage`), or of InnoDB's
+`indexes` (pages of each, `innodb_stats_persistent_sample_pages`, which the server has once for all).
+
 Limits: the tables are alike and in memory; ANALYZE of one table is not split by PostgreSQL, so one large table gains
 nothing by the degree. vacuumdb itself is not run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from dbdyno.study.library.data import keyed_table
+from dbdyno.errors import PlanError
+from dbdyno.study.library.data import Made, keyed_table, mariadb_table
 from dbdyno.study.plan.factors import Level, along, at_once, combined, numbers, one_number
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Watch, Workload
-from dbdyno.study.plan.study import Factor, Study
+from dbdyno.study.plan.study import Factor, Study, Variant
+from dbdyno.study.plan.targets import on_target
 
 NAME = "dbdyno_gather_"
 
 
+KINDS = {
+    "columns": ("analyze_sample_percentage", f"analyze table {NAME}:client_id persistent for all;\n"),
+    "indexes": ("innodb_stats_persistent_sample_pages", f"analyze table {NAME}:client_id;\n"),
+}
+"""Statistics of MariaDB: the setting of their sample, and the statement that gathers them."""
+MARIADB = {"statistics": "columns", "sample": "1,10,100", "degree": "1,2,4", "rows": "10000"}
+
+
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
+    # A table's name is no parameter: the session's own number is put into the text, and nothing else.
+    return _made(options, quick, keyed_table, "default_statistics_target", f"analyze {NAME}:client_id;\n")
+
+
+def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
+    kind = options["statistics"]
+    if kind not in KINDS:
+        raise PlanError(f"{kind!r} is neither of {' and '.join(KINDS)}", where="--set statistics")
+    return on_target(_made(options, quick, mariadb_table, *KINDS[kind]), target)
+
+
+def _made(
+    options: Mapping[str, str], quick: bool, table: Callable[[int, str], Made], setting: str, script: str
+) -> Plan:
     rows, degrees = one_number(options["rows"], "rows"), numbers(options["degree"], "degree")
-    made = [keyed_table(rows, f"{NAME}{number}") for number in range(max(degrees))]
-    samples = [Level(str(n), {"default_statistics_target": str(n)}) for n in numbers(options["sample"], "sample")]
+    made = [table(rows, f"{NAME}{number}") for number in range(max(degrees))]
+    samples = [Level(str(n), {setting: str(n)}) for n in numbers(options["sample"], "sample")]
     return Plan(
         title="gather-statistics",
         question=STUDY.question,
@@ -32,8 +60,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         factors=["sample", "degree"],
         arms=combined(along("sample", samples), at_once("degree", options["degree"])),
         workload=Workload(
-            # A table's name is no parameter: the session's own number is put into the text, and nothing else.
-            scripts=[Script("analyze", f"analyze {NAME}:client_id;\n")],
+            scripts=[Script("analyze", script)],
             protocol="simple",
             setup=[sql for one in made for sql in one["setup"]],
             teardown=[sql for one in made for sql in one["teardown"]],
@@ -49,7 +76,7 @@ STUDY = Study(
     question="How do the sample and the degree change the time that statistics take?",
     workload="Sessions analyze tables, each one of its own, over and over, with a statistics target from 10 to 100 "
     "(300 rows are sampled for each unit of it). The headline is tables a second.",
-    targets="PostgreSQL: embedded, or one named by --target",
+    targets="PostgreSQL: embedded, or one named by --target. MariaDB: --target mariadb, or one named so",
     source="Guy Harrison: GATHER_SCHEMA_STATS by degree of parallelism and sample size (E16)",
     found_there="A smaller sample and a higher degree both cut the time; parallelism rescues a high sample.",
     factors=(
@@ -58,4 +85,5 @@ STUDY = Study(
         Factor("rows", "rows of each table", "50000", full="1000000", quick="5000"),
     ),
     make=_plan,
+    variants={"mariadb": Variant(MARIADB, _on_mariadb)},
 )

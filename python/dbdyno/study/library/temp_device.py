@@ -5,6 +5,9 @@ server of the study's own is made, so that its temporary files lie there; or, wi
 name of a tablespace for temp_tablespaces. Where work_mem is large enough nothing is written, and the places are alike:
 that is the end of the curve that checks the rest.
 
+On MariaDB (`--target mariadb`) a place is a folder for `tmpdir`, which the embedded server is restarted with between
+blocks, and the memory is `sort_buffer_size`.
+
 Limits: the kernel keeps what was just written in memory as long as there is room, so a slow device shows only with
 sorts larger than free memory, or where its writers are held back; bytes that went to the storage are told.
 """
@@ -12,12 +15,13 @@ sorts larger than free memory, or where its writers are held back; bytes that we
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from dbdyno.study.library.data import TABLE, keyed_table
+from dbdyno.study.library.data import TABLE, Made, keyed_table, mariadb_table
 from dbdyno.study.plan.factors import Level, along, combined, one_number, words
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Server, Watch, Workload
-from dbdyno.study.plan.study import Factor, Study
+from dbdyno.study.plan.study import Factor, Study, Variant
+from dbdyno.study.plan.targets import on_target
 
 SORT = f"select max(place) from (select row_number() over (order by filler) as place from {TABLE}) sorted;\n"  # noqa: S608
 PLAIN = {"max_parallel_workers_per_gather": "0", "autovacuum": "off"}
@@ -31,22 +35,36 @@ def _place(name: str) -> Level:
     return Level(name, {"temp_tablespaces": name})
 
 
-def _plan(options: Mapping[str, str], quick: bool) -> Plan:
-    rows = one_number(options["rows"], "rows")
+MARIADB = {"place": "auto", "sort_buffer_size": "64K,1M,64M", "rows": "100000", "sessions": "1"}
+
+
+def _places(options: Mapping[str, str]) -> list[str]:
     here = ",".join(place for place in DEFAULT if os.access(place, os.W_OK))
-    places = here if options["place"] == "auto" else options["place"]
+    return words(here if options["place"] == "auto" else options["place"], "place")
+
+
+def _plan(options: Mapping[str, str], quick: bool) -> Plan:
+    places = [_place(name) for name in _places(options)]
+    return _made(options, quick, "work_mem", places, keyed_table)
+
+
+def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
+    places = [Level(name, {"tmpdir": name}) for name in _places(options)]
+    return on_target(_made(options, quick, "sort_buffer_size", places, mariadb_table), target)
+
+
+def _made(
+    options: Mapping[str, str], quick: bool, memory: str, places: list[Level], table: Callable[[int], Made]
+) -> Plan:
+    sizes = [Level(size, {memory: size}) for size in words(options[memory], memory)]
     return Plan(
         title="temp-device",
         question=STUDY.question,
         study="temp-device",
         kind="sweep",
-        factors=["work_mem", "place"],
-        arms=combined(
-            along("work_mem", [Level(size, {"work_mem": size}) for size in words(options["work_mem"], "work_mem")]),
-            along("place", [_place(name) for name in words(places, "place")]),
-            within=True,
-        ),
-        workload=Workload(scripts=[Script("sort", SORT)], **keyed_table(rows)),
+        factors=[memory, "place"],
+        arms=combined(along(memory, sizes), along("place", places), within=True),
+        workload=Workload(scripts=[Script("sort", SORT)], **table(one_number(options["rows"], "rows"))),
         sessions=one_number(options["sessions"], "sessions"),
         schedule=Schedule(blocks=6 if quick else 12, warmup_blocks=1, turn_ns=300_000_000 if quick else None),
         watch=Watch(overhead_blocks=0),
@@ -60,7 +78,7 @@ STUDY = Study(
     workload="Sessions sort a table by a column of 64 letters, with work_mem from a few kB to more than the sort "
     "needs, on servers in folders of different devices.",
     targets="PostgreSQL: embedded servers that the study starts in the folders; or one named by --target with the "
-    "names of its tablespaces: --set place=fast,slow",
+    "names of its tablespaces: --set place=fast,slow. MariaDB: --target mariadb, embedded only",
     source="Guy Harrison: temporary tablespace on disk and on flash, over the sizes of the sort area (E14)",
     found_there="A gain on a PCI flash card, slightly worse on the flash of a storage cell; the times of reads peaked "
     "at 600 to 1,000 us.",
@@ -71,4 +89,5 @@ STUDY = Study(
         Factor("sessions", "concurrent sessions", "1"),
     ),
     make=_plan,
+    variants={"mariadb": Variant(MARIADB, _on_mariadb)},
 )

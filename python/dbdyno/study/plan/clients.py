@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from dbdyno.bench.clients.builtin import BUILTIN, INSTALL
 from dbdyno.errors import PlanError
+from dbdyno.study.plan.durations import duration_ns
 from dbdyno.study.plan.factors import Level, chosen, numbers, words
 from dbdyno.study.plan.keys import STATEMENT_MODES
 
 OWN = "dbdyno"
 """How a study calls our own client."""
 INSTALLED = "installed"
+NO_LINE = "none"
 
 
 def clients(text: str) -> list[Level]:
-    """The clients that are named, `dbdyno` for our own; `installed` stands for all that are there. Raises
-    `PlanError`."""
+    """The clients that are named, `dbdyno` for our own; `installed` stands for all that are there and take no seconds
+    for many rows. Raises `PlanError`."""
     if text == INSTALLED:
-        text = ",".join([OWN, *(name for name, row in BUILTIN.items() if row.missing() is None)])
+        text = ",".join([OWN, *(name for name, row in BUILTIN.items() if row.missing() is None and not row.slow)])
     levels = {OWN: Level(OWN, levels={"client": OWN})}
     levels |= {name: Level(name, client=name, levels={"client": name}) for name in BUILTIN}
     return chosen(levels, text, "client")
@@ -25,7 +27,9 @@ def clients(text: str) -> list[Level]:
 def left_out() -> str:
     """The clients that `installed` does not stand for, as a sentence; nothing where it stands for all."""
     gone = [name for name, row in BUILTIN.items() if row.missing() is not None]
-    return f" Left out, since they are not installed ({INSTALL}): {', '.join(gone)}." if gone else ""
+    slow = [name for name, row in BUILTIN.items() if row.slow and name not in gone]
+    said = f" Left out, since they are not installed ({INSTALL}): {', '.join(gone)}." if gone else ""
+    return said + (f" Left out, since many rows take it seconds (--set client=...): {', '.join(slow)}." if slow else "")
 
 
 def fetch_sizes(text: str) -> list[Level]:
@@ -34,6 +38,23 @@ def fetch_sizes(text: str) -> list[Level]:
         Level("1 row" if size == 1 else f"{size} rows", fetch_size=size, levels={"fetch_size": str(size)})
         for size in numbers(text, "fetch_size")
     ]
+
+
+def delays(text: str) -> list[Level]:
+    """How far the client stands from the server, each way; `none` is without a line. Raises `PlanError`."""
+    levels = []
+    for value in words(text, "delay"):
+        if value == NO_LINE:
+            levels.append(Level("no line", levels={"delay": value}))
+            continue
+        if duration_ns(value) is None:
+            raise PlanError(
+                f"{value!r} is no duration",
+                where="--set delay",
+                next_step="write a number and us or ms, such as 5ms, or none",
+            )
+        levels.append(Level(f"delay {value}", network={"delay": value}, levels={"delay": value}))
+    return levels
 
 
 def statement_modes(text: str) -> list[Level]:

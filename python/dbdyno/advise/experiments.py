@@ -1,0 +1,239 @@
+"""The experiment that would prove an advice wrong, as the text of a plan: the setting as it was found against the value
+proposed, under one load.
+
+A written plan names no server: the embedded engine runs it as it is, any other one only where it is named by hand. One
+comment of it is for `--prove`: which advice it tests, and a code that says whether the file is as it was written.
+
+    # advice: {"rule": "wal_buffers", "subject": "wal_buffers", "setting": "wal_buffers", "found": "4MB", ...}
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from dbdyno.advise.words import GIB, MIB, share, size, span
+from dbdyno.errors import AdviceError
+from dbdyno.evidence.seal import is_own, seal
+from dbdyno.visible import line
+
+MARK = "# advice: "
+_MIX = "built-in "
+SCALE_BYTES = 16 * MIB
+_LONGEST = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Which advice is tested. `engine` is the system identifier of the server advised, empty where it is not known;
+    `gains`: the value proposed is to be faster, else it is only not to be slower."""
+
+    rule: str
+    subject: str
+    setting: str
+    found: str
+    proposed: str
+    engine: str
+    load: str
+    gains: bool = True
+
+    @property
+    def arms(self) -> list[dict[str, str]]:
+        """The settings of the two arms."""
+        return [{self.setting: self.found}, {self.setting: self.proposed}]
+
+    @property
+    def blind(self) -> bool:
+        """Whether "no difference" says nothing: costs of the planner matter to statements whose plan changes, and a
+        built-in mix may have none."""
+        return self.load.startswith(_MIX) and self.setting not in _WAYS
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What runs: a user's script, or a built-in mix by its name."""
+
+    name: str
+    script: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a setting is tested: the built-in mix that feels it most, the schedule, and what to know."""
+
+    mix: str
+    note: str
+    schedule: str = "blocks = 20"
+
+
+_RESTART = "Each turn begins with a restart, which dbdyno does to its own engines only: --target postgres."
+_SESSION = "Each session sets it for itself: nobody else feels it."
+_RELOAD = (
+    "On a server that others use it needs ALTER SYSTEM and a reload, which all of them feel: allow it below"
+    " (alter_system = true). The old value is put back."
+)
+_WAYS = {
+    "shared_buffers": _Way("select-only", _RESTART, "blocks = 12"),
+    "huge_pages": _Way("select-only", f"{_RESTART} The kernel must have huge pages to give.", "blocks = 12"),
+    "wal_buffers": _Way("tpcb-like", _RESTART, "blocks = 12"),
+    "max_wal_size": _Way(
+        "tpcb-like",
+        f"{_RELOAD} A turn must see three checkpoints or more: make it longer where it does not.",
+        'blocks = 8\nwarmup_blocks = 1\nturn = "5min"',
+    ),
+    "track_io_timing": _Way("select-only", f"{_SESSION} Only a superuser may."),
+}
+_PLANNER = _Way(
+    "oltp-read-only", f"{_SESSION} Only statements whose plan changes can show a difference, and a mix may have none."
+)
+
+
+def untestable(finding: Mapping[str, Any], load: Load | None) -> str:
+    """Why no plan can be written for a finding; empty where one can."""
+    test = finding.get("test")
+    if not test:
+        return "not testable by a setting: what would refute it is for you to look at"
+    if not test["found"]:
+        return f"the value of {test['setting']} on this server is not known"
+    if test["found"] == test["proposed"]:
+        return f"{test['setting']} is {test['found']} already"
+    if test["of_statement"] and (load is None or load.script is None):
+        return f"it is about one {finding['subject']}: give that as --workload script.sql, a built-in mix has it not"
+    return ""
+
+
+def plan_text(model: Mapping[str, Any], finding: Mapping[str, Any], load: Load | None) -> str:
+    """The plan of a finding for which `untestable` says nothing."""
+    test, facts = finding["test"], model["facts"]
+    way = _WAYS.get(test["setting"], _PLANNER)
+    ran = load or Load(way.mix)
+    experiment = Experiment(
+        rule=finding["rule"],
+        subject=finding["subject"],
+        setting=test["setting"],
+        found=test["found"],
+        proposed=test["proposed"],
+        engine=facts.get("identity") or "",
+        load=f"your {ran.name}" if ran.script is not None else _MIX + ran.name,
+        gains=test["gains"],
+    )
+    comments = _comments(finding, facts, experiment, way, load)
+    body = "".join(f"# {line(one, _LONGEST)}\n" if one else "#\n" for one in comments) + "\n"
+    body += _body(experiment, ran, way)
+    about = asdict(experiment)
+    head = json.dumps({**about, "seal": seal({"advice": about, "text": body})})
+    return f"{MARK}{_escaped(head)}\n{body}"
+
+
+def read(text: str, where: str) -> tuple[Experiment, bool]:
+    """Which advice a plan tests, and whether it is as this user's dbdyno wrote it. Raises `AdviceError` where it tests
+    none."""
+    first, _, body = text.partition("\n")
+    lacks = AdviceError(
+        "is not a plan that `dbdyno advise --plan` wrote: its first line does not say which advice it tests",
+        where=where,
+        next_step="`dbdyno advise DSN --plan DIR` writes such plans; `dbdyno run` runs any plan",
+    )
+    if not first.startswith(MARK):
+        raise lacks
+    try:
+        given = json.loads(first.removeprefix(MARK))
+        about = {one.name: given[one.name] for one in fields(Experiment)}
+    except (ValueError, KeyError, TypeError) as error:
+        raise lacks from error
+    words = [value for name, value in about.items() if name != "gains"]
+    if not all(isinstance(value, str) for value in words) or not isinstance(about["gains"], bool):
+        raise lacks
+    own = is_own({"plan": {"advice": about, "text": body}, "seal": given.get("seal")})
+    return Experiment(**about), own
+
+
+def _comments(
+    finding: Mapping[str, Any], facts: Mapping[str, Any], experiment: Experiment, way: _Way, load: Load | None
+) -> list[str]:
+    engine = f"{facts.get('engine') or ''} {facts.get('version') or ''}".strip()
+    evidence = [
+        f"- {one['what']}: {_figure(one['value'], one['unit'])} ({one['place']})" for one in finding["evidence"]
+    ]
+    same = experiment.gains and not experiment.blind
+    refutes = "slower, or no difference of 2 % (threshold)" if same else "slower"
+    own = (
+        ""
+        if load is not None
+        else (f"The load is the built-in mix {way.mix}. Your own is the better test: --workload script.sql.")
+    )
+    return [
+        f"Tests the advice {finding['rule']}: {finding['sentence']}",
+        f"Given for {facts.get('title')} ({engine}), by these figures:",
+        *evidence,
+        f"Expected: {finding['expected']}",
+        f"Refuted by this plan: {experiment.proposed} is {refutes}. By the rule: {finding['refuted_by']}",
+        f"Risk: {finding['risk']}",
+        *([own] if own else []),
+        way.note,
+        "",
+        "On that server, or better on a copy of it: dbdyno advise --prove THIS --target DSN",
+        "On an embedded server, which has none of your data: dbdyno advise --prove THIS --target postgres",
+    ]
+
+
+def _body(experiment: Experiment, load: Load, way: _Way) -> str:
+    title = f"{experiment.setting} {experiment.found} against {experiment.proposed}"
+    question = (
+        f"Is {experiment.setting} = {experiment.proposed} faster than {experiment.found}?"
+        if experiment.gains
+        else f"Does {experiment.setting} = {experiment.proposed} cost no time?"
+    )
+    if load.script is None:
+        work = f"builtin = {_quoted(load.name)}\nscale = {_scale(experiment)}"
+    else:
+        work = f"scripts = [{{name = {_quoted(load.name)}, text = {_quoted(load.script)}}}]"
+    parts = [f"title = {_quoted(title)}\nquestion = {_quoted(question)}"]
+    if way.note.startswith(_RELOAD):
+        parts.append("[target]\n# alter_system = true")
+    parts += [
+        f"[workload]\n{work}",
+        "[load]\nsessions = 4",
+        f"[schedule]\n{way.schedule}",
+        "[verdict]\nthreshold = 0.02  # the smallest difference that matters to you",
+    ]
+    for name, settings in zip(("found", "proposed"), experiment.arms, strict=True):
+        (value,) = settings.values()
+        parts.append(f'[[arm]]\nname = "{name}"\nsettings = {{{experiment.setting} = {_quoted(value)}}}')
+    return "\n\n".join(parts) + "\n"
+
+
+def _scale(experiment: Experiment) -> int:
+    """Twice the data that the smaller cache holds, from ten to a hundred units; ten where no cache is tested."""
+    if experiment.setting != "shared_buffers":
+        return 10
+    return min(max(math.ceil(2 * _bytes(experiment.found) / SCALE_BYTES), 10), 100)
+
+
+def _bytes(text: str) -> int:
+    digits = text.rstrip("kMGTB")
+    factors = {"kB": 1024, "MB": MIB, "GB": GIB, "TB": 1024 * GIB}
+    return int(digits) * factors.get(text[len(digits) :], 1) if digits.isdigit() else 0
+
+
+def _quoted(text: str) -> str:
+    return _escaped(json.dumps(text, ensure_ascii=False))
+
+
+def _escaped(text: str) -> str:
+    """A text of JSON as TOML takes it: the one character that only JSON leaves as it is."""
+    return text.replace("\x7f", "\\u007f")
+
+
+def _figure(value: Any, unit: str) -> str:
+    """A figure of evidence, for a comment."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return "-" if value is None else str(value)
+    if unit == "bytes":
+        return size(value)
+    if unit == "ns":
+        return span(value / 1e9)
+    return share(value) if unit == "share" else f"{value:,}"

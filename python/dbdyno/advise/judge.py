@@ -1,0 +1,252 @@
+"""Asks every rule: what it found, what it found nothing of, and what could not be judged.
+
+Findings come in this order: critical ones; then by the share of database time they may save; then those without a
+measured share, warnings before hints. What an experiment on that engine has refuted comes last.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.host.parts import Device, Kernel, Mount
+from dbdyno.advise.kinds import MACHINE, PLACES, Server
+from dbdyno.advise.proofs import REFUTED, Proof, latest
+from dbdyno.advise.rule import LEVELS, Advice, Rule, Unjudged
+from dbdyno.advise.services import fix_there, void
+from dbdyno.advise.stack.parts import Layer
+from dbdyno.errors import AdviceError
+
+_RULES = Path(__file__).parent / "rules"
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """Every rule, by family and name: those of the files under `rules/`."""
+    found: list[Rule] = []
+    for path in sorted(_RULES.glob("*.py")):
+        if path.stem != "__init__":
+            module = importlib.import_module(f"dbdyno.advise.rules.{path.stem}")
+            found += getattr(module, "RULES", None) or [module.RULE]
+    return tuple(sorted(found, key=lambda one: (one.family, one.name)))
+
+
+def chosen(only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple[Rule, ...]:
+    """The rules to ask: all, or those named (by name or family), without those skipped.
+
+    Raises:
+        AdviceError: a name that no rule and no family has.
+    """
+    every = rules()
+    names = {one.name for one in every} | {one.family for one in every}
+    for name in (*only, *skip):
+        if name not in names:
+            import difflib
+
+            near = difflib.get_close_matches(name, sorted(names), 1)
+            raise AdviceError(
+                f"no rule and no family of rules is named {name!r}",
+                next_step=f"did you mean {near[0]}?" if near else "`dbdyno advise rules` lists them",
+            )
+    return tuple(
+        one
+        for one in every
+        if (not only or {one.name, one.family} & set(only)) and not {one.name, one.family} & set(skip)
+    )
+
+
+def judge(facts: Facts, asked: Iterable[Rule], proofs: Sequence[Proof] = ()) -> dict[str, Any]:
+    """The model of the page: findings in order, rules that found nothing, rules that were not judged and why.
+    `proofs` are what experiments have said so far."""
+    findings: list[tuple[Rule, Advice, Proof | None]] = []
+    engine = _identity(facts)
+    unjudged: list[dict[str, str]] = []
+    clean: list[str] = []
+    for rule in concerned(facts, asked):
+        why = _unfit(rule, facts)
+        if why is not None:
+            unjudged.append(_not_judged(rule, why))
+            continue
+        answers = list(rule.judge(facts))
+        found = [one for one in answers if isinstance(one, Advice)]
+        findings += [(rule, one, latest(proofs, engine, rule.name, one.subject, one.proposed)) for one in found]
+        unjudged += [_not_judged(rule, one) for one in answers if isinstance(one, Unjudged)]
+        if not answers:
+            clean.append(rule.name)
+    findings.sort(key=_order)
+    return {
+        "schema": 1,
+        "kind": "advice",
+        "facts": _head(facts),
+        "findings": [_finding(number, *one, facts) for number, one in enumerate(findings, 1)],
+        "not_judged": unjudged,
+        "clean": clean,
+        "layers": [{**asdict(one), "waits": one.waits} for one in facts.rows.get(Layer, ())],
+        "devices": [
+            {**asdict(one), "limit": one.limit, "under_way": one.under_way} for one in facts.rows.get(Device, ())
+        ],
+        "host": list(_host(facts)),
+    }
+
+
+def concerned(facts: Facts, asked: Iterable[Rule]) -> list[Rule]:
+    """The rules that such evidence can concern: those on machines for a stack or a host, the others for the rest."""
+    there = {*facts.rows, *facts.lacking}
+    found = [(one, MACHINE & set(one.reads)) for one in asked]
+    return [one for one, own in found if bool(own) == (facts.kind in ("stack", "host")) and own <= there]
+
+
+def _host(facts: Facts) -> Iterator[dict[str, Any]]:
+    """What a host's kernel and mounts are set to."""
+    for kernel in facts.rows.get(Kernel, ()):
+        for name, number in kernel.values.items():
+            is_size = name.endswith("_bytes") or "meminfo" in name
+            yield {"what": name, "value": number, "unit": "bytes" if is_size else "digits"}
+        yield from ({"what": name, "value": word, "unit": "text"} for name, word in kernel.words.items())
+        yield {"what": "NUMA nodes", "value": kernel.nodes, "unit": "digits"}
+    for mount in facts.rows.get(Mount, ()):
+        what = f"mount {mount.folder} ({mount.device})"
+        yield {"what": what, "value": " ".join((mount.kind, *mount.options)), "unit": "text"}
+
+
+def _unfit(rule: Rule, facts: Facts) -> Unjudged | None:
+    """Why a rule cannot be asked at all."""
+    service = _service(facts)
+    if reason := void(service, rule.name):
+        return Unjudged(f"on {service} {reason}")
+    if facts.engine and facts.engine not in rule.engines:
+        return Unjudged(f"it is for {', '.join(rule.engines)}")
+    if rule.least and facts.version_num < rule.least:
+        return Unjudged(f"it needs version {rule.least // 10000}")
+    if rule.below and facts.version_num >= rule.below:
+        return Unjudged(f"it is for versions before {rule.below // 10000}")
+    for kind in rule.reads:
+        lack = facts.lack(kind)
+        if lack is not None:
+            return Unjudged(lack.why, lack.next)
+    return None
+
+
+def _order(found: tuple[Rule, Advice, Proof | None]) -> tuple[bool, bool, float, int, str, str]:
+    rule, one, proof = found
+    return (
+        _refuted(proof),
+        one.level != "critical",
+        -(one.gain if one.gain is not None else -1.0),
+        LEVELS.index(one.level),
+        rule.name,
+        one.subject,
+    )
+
+
+def _refuted(proof: Proof | None) -> bool:
+    return proof is not None and proof.counts and proof.verdict == REFUTED
+
+
+def _head(facts: Facts) -> dict[str, Any]:
+    server = facts.rows.get(Server)
+    about: dict[str, Any] = {"title": facts.title, "what": facts.kind, "window": facts.window}
+    if server:
+        about |= {"engine": server[0].engine, "version": server[0].version, "service": server[0].service}
+        about["identity"] = server[0].identity
+    return about
+
+
+def _not_judged(rule: Rule, why: Unjudged) -> dict[str, str]:
+    return {"rule": rule.name, "family": rule.family, "why": why.why, "next": why.next}
+
+
+def _service(facts: Facts) -> str:
+    server = facts.rows.get(Server)
+    return str(server[0].service) if server else ""
+
+
+def _identity(facts: Facts) -> str:
+    server = facts.rows.get(Server)
+    return str(server[0].identity) if server else ""
+
+
+def _test(rule: Rule, one: Advice, facts: Facts) -> dict[str, Any] | None:
+    """What an experiment would vary; None where no setting can test it."""
+    if not (rule.setting and one.proposed):
+        return None
+    found = facts.setting(rule.setting)
+    return {
+        "setting": rule.setting,
+        "found": found.written if found is not None else "",
+        "proposed": one.proposed,
+        "of_statement": rule.of_statement,
+        "gains": rule.gains,
+    }
+
+
+def _proved(proof: Proof | None) -> dict[str, Any] | None:
+    if proof is None:
+        return None
+    return {
+        **asdict(proof),
+        "gates": list(proof.gates),
+        "counts": proof.counts,
+        "words": proof.words,
+        "details": proof.details,
+    }
+
+
+def _finding(number: int, rule: Rule, one: Advice, proof: Proof | None, facts: Facts) -> dict[str, Any]:
+    return {
+        "number": number,
+        "rule": rule.name,
+        "family": rule.family,
+        "level": one.level,
+        "subject": one.subject,
+        "sentence": one.sentence,
+        "gain": one.gain,
+        "expected": one.expected,
+        "fix": fix_there(one.fix, _service(facts)),
+        "risk": one.risk or rule.risk,
+        "source": one.source or rule.source,
+        "refuted_by": rule.refuted,
+        "evidence": [{"what": e.what, "value": e.value, "unit": e.unit, "place": e.place} for e in one.evidence],
+        "test": _test(rule, one, facts),
+        "proof": _proved(proof),
+        "refuted": _refuted(proof),
+    }
+
+
+def listed(asked: Iterable[Rule]) -> Iterator[dict[str, str]]:
+    """The rules as rows, for `dbdyno advise rules` and its page."""
+    for one in asked:
+        yield {
+            "rule": one.name,
+            "family": one.family,
+            "title": one.title,
+            "engines": ", ".join(one.engines),
+            "versions": _versions(one),
+            "reads": ", ".join(PLACES.get(kind, kind.__name__) for kind in one.reads),
+            "condition": one.condition,
+            "expects": one.expects,
+            "risk": one.risk,
+            "refuted by": one.refuted,
+            "source": one.source,
+        }
+
+
+def _versions(rule: Rule) -> str:
+    words = [f"from {rule.least // 10000}"] if rule.least else []
+    words += [f"before {rule.below // 10000}"] if rule.below else []
+    return " ".join(words) or "all"
+
+
+def worst(model: dict[str, Any], level: str) -> list[str]:
+    """The findings of that level or a worse one, in words: what `--fail-on` looks at. Refuted ones do not count."""
+    most = LEVELS.index(level)
+    return [
+        f"{one['rule']}: {one['sentence']}"
+        for one in model["findings"]
+        if LEVELS.index(one["level"]) <= most and not one["refuted"]
+    ]

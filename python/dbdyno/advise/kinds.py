@@ -1,0 +1,328 @@
+"""The kinds of evidence that rules read: a frozen row each, typed, with units in the names.
+
+Counters are those of the window that `Window` names: since the statistics were reset, or between two snapshots.
+None is "not known on this server", never zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dbdyno.advise.host.parts import Device, Kernel, Mount
+from dbdyno.advise.placement import FastDevice, Segment
+from dbdyno.advise.stack.parts import Layer, Stack
+
+_FACTORS = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
+_MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1e3, "min": 6e4, "h": 3.6e6, "d": 8.64e7}
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Which server, and what the role may see of it."""
+
+    engine: str
+    version: str
+    version_num: int
+    in_recovery: bool = False
+    platform: str = ""
+    at_us: int | None = None
+    started_us: int | None = None
+    sees_all: bool = True
+    role: str = ""
+    service: str = ""
+    """The managed service that it runs on, where there are marks of one."""
+    identity: str = ""
+    """PostgreSQL's system identifier, which a physical copy shares; empty where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting as the server has it; `unit` as PostgreSQL names it (`8kB`, `ms`), empty without one."""
+
+    name: str
+    value: str
+    unit: str = ""
+    source: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """A size in bytes; negative values (automatic, unlimited) as they are."""
+        number = int(float(self.value))
+        digits = "".join(c for c in self.unit if c.isdigit())
+        return number * int(digits or 1) * _FACTORS.get(self.unit.lstrip("0123456789"), 1) if number > 0 else number
+
+    @property
+    def written(self) -> str:
+        """The value as a statement would give it: `128MB`, `4`, `on`, `300s`."""
+        exact = self.bytes if self.unit.lstrip("0123456789") in _FACTORS else 0
+        if exact <= 0:
+            return self.value + (self.unit if self.unit in _MILLISECONDS and float(self.value) > 0 else "")
+        unit = next(unit for unit, factor in reversed(_FACTORS.items()) if exact % factor == 0)
+        return f"{exact // _FACTORS[unit]}{unit}"
+
+    @property
+    def ms(self) -> float:
+        """A time in milliseconds; negative values as they are."""
+        number = float(self.value)
+        return number * _MILLISECONDS.get(self.unit, 1.0) if number > 0 else number
+
+    @property
+    def number(self) -> float:
+        """A number without a unit."""
+        return float(self.value)
+
+    @property
+    def on(self) -> bool:
+        """Whether a switch is on."""
+        return self.value in ("on", "true", "yes", "1")
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """One database's counters (pg_stat_database). `span_s`: seconds that they span, None where not known."""
+
+    name: str
+    reads: int
+    hits: int
+    read_ms: float | None
+    temp_files: int
+    temp_bytes: int
+    commits: int
+    sessions: int | None
+    active_ms: float | None
+    frozen_age: int | None
+    multixact_age: int | None
+    span_s: float | None
+    is_current: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table's counters, sizes and vacuum. Times are microseconds since 1970."""
+
+    name: str
+    rows: int
+    dead: int
+    pages: int | None
+    inserted: int
+    updated: int
+    deleted: int
+    seq_scans: int
+    seq_rows: int
+    idx_scans: int | None
+    modified: int
+    vacuumed_us: int | None = None
+    analyzed_us: int | None = None
+    vacuums: int | None = None
+    frozen_age: int | None = None
+    options: tuple[str, ...] = ()
+    heap_reads: int | None = None
+    idx_reads: int | None = None
+    estimated_rows: float | None = None
+    """`reltuples`: what the planner takes for the rows; -1 where nobody has counted."""
+
+    def option(self, name: str) -> str | None:
+        """A storage parameter of its own."""
+        return next((one.partition("=")[2] for one in self.options if one.partition("=")[0] == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """One index. `columns` are the expressions of its key in order, with operator class and direction where they are
+    not the default; `rest` what else must be equal in two that stand for each other (method, predicate, included)."""
+
+    name: str
+    table: str
+    columns: tuple[str, ...]
+    rest: str
+    bytes: int
+    scans: int
+    is_unique: bool
+    is_constraint: bool
+    is_valid: bool
+    is_building: bool = False
+    is_replica_identity: bool = False
+    method: str = "btree"
+    read_since_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """A foreign key and whether an index of the child begins with its columns."""
+
+    name: str
+    child: str
+    parent: str
+    columns: tuple[str, ...]
+    is_indexed: bool
+    child_pages: int
+    parent_deleted: int
+    parent_updated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A sequence and the column that it fills: how far it may go, and how far it is."""
+
+    sequence: str
+    column: str
+    last: int | None
+    sequence_most: int
+    column_most: int
+    cycles: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of pg_stat_statements; times in milliseconds."""
+
+    identifier: str
+    text: str
+    calls: int
+    ms: float
+    rows: int
+    hits: int
+    reads: int
+    temp_written: int
+    temp_ms: float | None = None
+    jit_ms: float | None = None
+    jit_functions: int | None = None
+    plan_ms: float | None = None
+    wal_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """Checkpoints by what asked for them."""
+
+    timed: int
+    requested: int
+    span_s: float | None
+    write_ms: float | None = None
+    sync_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wal:
+    """What was written to the WAL."""
+
+    bytes: int
+    records: int
+    full_pages: int
+    buffers_full: int | None
+    span_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Io:
+    """Reads by context (pg_stat_io, PostgreSQL 16 and later)."""
+
+    backend: str
+    object: str
+    context: str
+    reads: int
+    read_ms: float | None
+    read_bytes: int
+    evictions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A replication slot and what it holds back."""
+
+    name: str
+    kind: str
+    is_active: bool
+    status: str
+    held_bytes: int | None
+    xmin_age: int | None
+    catalog_xmin_age: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session that has a transaction open, as one look saw it. `waiters`: sessions that wait behind its locks,
+    `blocked_by` the sessions that it waits for itself."""
+
+    pid: int
+    user: str
+    application: str
+    state: str
+    transaction_s: float
+    state_s: float
+    xmin_age: int | None
+    waiters: int
+    waited_s: float
+    blocked_by: tuple[int, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A prepared transaction."""
+
+    name: str
+    age_s: float
+    xmin_age: int
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Sessions at one look."""
+
+    clients: int
+    active: int
+    idle: int
+    idle_in_transaction: int
+    slow_locks: int = 0
+    """Weak locks of tables and indexes that did not fit a session's fast slots."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slru:
+    """Pages of a small cache (transactions, multixacts) that had to be read."""
+
+    name: str
+    reads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A run as its manifest has it. `data_bytes`: the database before, and what a built-in workload made."""
+
+    builtin: str
+    data_bytes: int | None
+    memory_bytes: int | None
+    is_closed: bool
+    metric: str
+    wall_s: float
+
+
+PLACES: dict[type, str] = {
+    Benchmark: "a run of dbdyno",
+    Server: "the server's version and role",
+    Setting: "settings",
+    Database: "pg_stat_database",
+    Table: "pg_stat_user_tables",
+    Index: "pg_stat_user_indexes and pg_index",
+    ForeignKey: "pg_constraint",
+    Key: "pg_sequences",
+    Statement: "pg_stat_statements",
+    Checkpoints: "checkpoint counters",
+    Wal: "pg_stat_wal",
+    Io: "pg_stat_io",
+    Slot: "pg_replication_slots",
+    Session: "open transactions (pg_stat_activity)",
+    Prepared: "pg_prepared_xacts",
+    Slru: "pg_stat_slru",
+    Load: "sessions (pg_stat_activity)",
+    FastDevice: "--fast-gb",
+    Segment: "pg_statio_user_tables, pg_statio_user_indexes and pg_class",
+    Stack: "the description of a storage stack",
+    Layer: "its layers",
+    Device: "/sys/block",
+    Mount: "/proc/mounts",
+    Kernel: "/proc/sys/vm, /proc/vmstat and /proc/meminfo",
+}
+"""Where the rows of each kind come from, in words: for what a rule reads, and for what it misses."""
+MACHINE: frozenset[type] = frozenset((Stack, Layer, Device, Mount, Kernel))
+"""Kinds that no database has: rules that read them are for descriptions and hosts, and only these are asked there."""

@@ -1,0 +1,138 @@
+"""What experiments said about advice: a small file each, kept for this user.
+
+    ~/.local/state/dbdyno/advice/<number>.json        ($XDG_STATE_HOME, or $DBDYNO_STATE)
+
+A result counts for an engine where the experiment ran on that engine or on a physical copy of it: both have one system
+identifier. A result from another server (an embedded one, say) is shown as such and decides nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dbdyno.advise.experiments import Experiment
+from dbdyno.errors import AdviceError, Error
+from dbdyno.evidence.files import read_json, write_json
+from dbdyno.files import state_folder
+
+PROVED, REFUTED, CANNOT_TELL = "proved", "refuted", "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A result. `engine` is the server that was advised, `ran_on` the one that the experiment ran on, both as system
+    identifiers (empty: not known); `gates` are those that failed."""
+
+    rule: str
+    subject: str
+    setting: str
+    found: str
+    proposed: str
+    engine: str
+    ran_on: str
+    verdict: str
+    headline: str
+    gates: tuple[str, ...]
+    run: str
+    target: str
+    load: str
+    at: str
+
+    @property
+    def counts(self) -> bool:
+        """Whether it was the engine itself, or a copy of it."""
+        return bool(self.engine) and self.engine == self.ran_on
+
+    @property
+    def words(self) -> str:
+        """`refuted on 2026-11-23 by run …`, and where it ran if that was elsewhere."""
+        elsewhere = "" if self.counts else f" on another server ({self.target})"
+        return f"{self.verdict}{elsewhere} on {self.at[:10]} by run {self.run}"
+
+    @property
+    def details(self) -> str:
+        """What ran, what was measured, and the gates that failed."""
+        gates = f"; gates failed: {', '.join(self.gates)}" if self.gates else ""
+        return f"{self.load}: {self.headline}{gates}"
+
+
+def verdict_of(decision: str, gains: bool, blind: bool = False) -> str:
+    """What a decision of a run means for the advice; with `blind` that nothing differs says nothing.
+
+    >>> [verdict_of(one, gains=True) for one in ("faster", "same", "unclear")]
+    ['proved', 'refuted', 'cannot tell']
+    """
+    if decision not in ("faster", "slower", "same") or (blind and decision == "same"):
+        return CANNOT_TELL
+    return PROVED if decision == "faster" or (decision == "same" and not gains) else REFUTED
+
+
+def proof_of(experiment: Experiment, analysis: Mapping[str, Any], manifest: Mapping[str, Any], run: str) -> Proof:
+    """The result of an experiment that ran."""
+    target, facts = next(iter((manifest.get("targets") or {"?": {}}).items()))
+    return Proof(
+        rule=experiment.rule,
+        subject=experiment.subject,
+        setting=experiment.setting,
+        found=experiment.found,
+        proposed=experiment.proposed,
+        engine=experiment.engine,
+        ran_on=str(facts.get("system_identifier") or ""),
+        verdict=verdict_of(str(analysis["verdict"]["decision"]), experiment.gains, experiment.blind),
+        headline=str(analysis["verdict"]["headline"]),
+        gates=tuple(dict.fromkeys(str(gate["name"]) for gate in analysis["gates"] if gate["ok"] is False)),
+        run=run,
+        target=f"embedded {facts.get('server_version') or ''}".strip() if facts.get("owned") else str(target),
+        load=experiment.load,
+        at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def folder() -> Path:
+    """Where this user's results are."""
+    return state_folder() / "advice"
+
+
+def keep(proof: Proof) -> None:
+    """Keeps a result beside the earlier ones; raises `AdviceError` where that cannot be."""
+    try:
+        folder().mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_json(folder() / f"{secrets.token_hex(8)}.json", asdict(proof))
+    except (OSError, Error) as error:
+        said = error.strerror if isinstance(error, OSError) else error.message
+        raise AdviceError(
+            f"the result cannot be kept: {said}; run {proof.run} has it",
+            where=str(folder()),
+            next_step="free space or rights there, or name another folder in DBDYNO_STATE",
+        ) from error
+
+
+def kept() -> list[Proof]:
+    """All results of this user, the oldest first; what cannot be read as one is passed over."""
+    found = [_read(path) for path in sorted(folder().glob("*.json"))]
+    return sorted((one for one in found if one is not None), key=lambda one: one.at)
+
+
+def latest(proofs: Iterable[Proof], engine: str, rule: str, subject: str, proposed: str) -> Proof | None:
+    """What is known of an advice for an engine: the last result that counts, else the last from elsewhere."""
+    about = [
+        one
+        for one in proofs
+        if engine and (one.engine, one.rule, one.subject, one.proposed) == (engine, rule, subject, proposed)
+    ]
+    return next((one for one in reversed(about) if one.counts), about[-1] if about else None)
+
+
+def _read(path: Path) -> Proof | None:
+    with contextlib.suppress(Error, OSError, KeyError, TypeError, ValueError):
+        given = read_json(path)
+        found = {one.name: given[one.name] for one in fields(Proof)}
+        gates = tuple(str(one) for one in found.pop("gates"))
+        return Proof(**{name: str(value) for name, value in found.items()}, gates=gates)
+    return None

@@ -1,0 +1,87 @@
+"""Connections against their limit, and connections that are made for a transaction or two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Database, Load, Setting
+from dbdyno.advise.rule import Advice, Evidence, Rule
+from dbdyno.advise.words import count, share, value
+
+NEAR = 0.8
+LEAST_SESSIONS, LEAST_PER_S, LEAST_RATIO = 1000, 1.0, 0.2
+_POOL = "-- a pooler between application and server, in transaction mode, as many server sessions as are active"
+
+
+def _near(facts: Facts) -> Iterator[Advice]:
+    load, limit = facts.one(Load), facts.setting("max_connections")
+    if limit is None:
+        return
+    free = limit.number - value(facts, "superuser_reserved_connections", 3)
+    if load.clients < NEAR * free:
+        return
+    yield Advice(
+        f"{load.clients} of {count(free)} connections are taken, {load.active} of them active",
+        (
+            Evidence("client sessions", load.clients, "count", "pg_stat_activity, one look"),
+            Evidence("active", load.active, "count", "pg_stat_activity, one look"),
+            Evidence("idle", load.idle, "count", "pg_stat_activity, one look"),
+            Evidence("idle in transaction", load.idle_in_transaction, "count", "pg_stat_activity, one look"),
+            Evidence("max_connections", limit.number, "count", "pg_settings"),
+        ),
+        "no time: at the limit logins fail; idle sessions cost little since version 14, but each may become active",
+        (_POOL, "-- raising max_connections lets more sessions compete for the same processors"),
+        subject="max_connections",
+    )
+
+
+def _rate(facts: Facts) -> Iterator[Advice]:
+    for one in facts.all(Database):
+        if one.sessions is None or not one.span_s or one.sessions < LEAST_SESSIONS or not one.commits:
+            continue
+        per_s, ratio = one.sessions / one.span_s, one.sessions / one.commits
+        if per_s >= LEAST_PER_S and ratio >= LEAST_RATIO:
+            yield Advice(
+                f"database {one.name} gets {count(per_s)} new connections a second, one for every"
+                f" {count(1 / ratio)} transactions",
+                (
+                    Evidence("sessions", one.sessions, "count", f"pg_stat_database, {one.name}, sessions"),
+                    Evidence("commits", one.commits, "count", f"pg_stat_database, {one.name}, xact_commit"),
+                    Evidence("sessions a second", per_s, "per_s", "sessions / time since stats_reset"),
+                    Evidence("share", ratio, "ratio", "sessions / commits"),
+                ),
+                f"a process start and a login for {share(min(ratio, 1))} of the transactions: a millisecond or more"
+                " each, most of it on the server's processors",
+                (_POOL,),
+                subject=one.name,
+            )
+
+
+RULES = (
+    Rule(
+        name="connections_near_limit",
+        family="sessions",
+        title="Connections near their limit",
+        reads=(Setting, Load),
+        condition="80 % of max_connections less the reserved ones are taken at the look",
+        expects="availability; fewer processes that compete",
+        risk="a pooler in transaction mode keeps no session state between transactions",
+        source="PostgreSQL documentation, Connections and Authentication (2025)",
+        refuted="the look met a peak that is over",
+        judge=_near,
+    ),
+    Rule(
+        name="connection_rate",
+        family="sessions",
+        title="A connection for a transaction or two",
+        reads=(Database,),
+        condition="1,000 sessions or more, one a second or more, one for every five commits or more",
+        expects="the time of process starts and logins",
+        risk="a pooler in transaction mode keeps no session state between transactions",
+        source="PostgreSQL documentation, pg_stat_database (2025)",
+        refuted="the same load through a pooler at the same rate is not faster",
+        judge=_rate,
+        least=140000,
+    ),
+)

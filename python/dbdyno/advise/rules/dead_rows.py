@@ -1,0 +1,104 @@
+"""Tables with many more dead rows than the threshold of autovacuum, and what holds it up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Prepared, Session, Setting, Slot, Table
+from dbdyno.advise.rule import Advice, Evidence, Rule
+from dbdyno.advise.words import count, share, value
+
+LEAST_ROWS, LEAST_SHARE, TIMES = 10_000, 0.2, 2
+HELD_AGE = 100_000
+"""Transactions that have begun since: an older horizon holds vacuum up."""
+MOST = 10
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """A finding per table, that with the most dead rows first."""
+    found = []
+    for one in facts.all(Table):
+        limit = threshold(facts, one)
+        bloated = one.dead >= LEAST_ROWS and one.dead >= LEAST_SHARE * (one.dead + one.rows)
+        if bloated and one.dead >= TIMES * limit and one.seq_scans + (one.idx_scans or 0) > 0:
+            found.append((one, limit))
+    for one, limit in sorted(found, key=lambda pair: -pair[0].dead)[:MOST]:
+        yield _advice(facts, one, limit)
+
+
+def threshold(facts: Facts, table: Table) -> float:
+    """Dead rows at which autovacuum takes a table, by its own storage parameters or the server's."""
+    base = float(table.option("autovacuum_vacuum_threshold") or value(facts, "autovacuum_vacuum_threshold", 50))
+    scale = float(table.option("autovacuum_vacuum_scale_factor") or value(facts, "autovacuum_vacuum_scale_factor", 0.2))
+    most = value(facts, "autovacuum_vacuum_max_threshold", -1)
+    rows = max(table.estimated_rows if table.estimated_rows is not None else table.rows, 0)
+    limit = base + scale * rows
+    return min(limit, most) if most >= 0 else limit
+
+
+def _advice(facts: Facts, one: Table, limit: float) -> Advice:
+    why, fix = _reason(facts, one)
+    dead = one.dead / (one.dead + one.rows)
+    return Advice(
+        f"{one.name} has {count(one.dead)} dead rows, {share(dead)} of all; {why}",
+        (
+            Evidence("dead rows", one.dead, "count", f"pg_stat_user_tables, {one.name}, n_dead_tup (an estimate)"),
+            Evidence("live rows", one.rows, "count", f"pg_stat_user_tables, {one.name}, n_live_tup"),
+            Evidence("threshold of autovacuum", limit, "count", "base + scale × reltuples"),
+            Evidence("scans", one.seq_scans + (one.idx_scans or 0), "count", f"pg_stat_user_tables, {one.name}"),
+        ),
+        f"up to {share(dead)} of the pages of each whole scan of it; point look-ups gain little",
+        fix,
+        subject=one.name,
+    )
+
+
+def _reason(facts: Facts, one: Table) -> tuple[str, tuple[str, ...]]:
+    """Why it was not vacuumed, and what to do in what order."""
+    holder = _holder(facts)
+    if holder is not None:
+        return f"{holder[0]} holds back what vacuum may remove", (holder[1], f"vacuum (verbose) {one.name}")
+    if one.option("autovacuum_enabled") in ("false", "off", "0", "no"):
+        return "autovacuum is switched off for it", (
+            f"alter table {one.name} reset (autovacuum_enabled)",
+            f"vacuum (verbose) {one.name}",
+        )
+    switch = facts.setting("autovacuum")
+    if switch is not None and not switch.on:
+        return "autovacuum is off", ("alter system set autovacuum = on", "select pg_reload_conf()")
+    return "autovacuum does not keep up", (
+        f"vacuum (verbose) {one.name}",
+        "alter system set autovacuum_vacuum_cost_limit = 2000  -- ten times the default; one budget for all workers",
+    )
+
+
+def _holder(facts: Facts) -> tuple[str, str] | None:
+    """What holds the oldest horizon, where that is old: a session, a prepared transaction, a slot."""
+    ages: list[tuple[int, str, str]] = []
+    for session in facts.rows.get(Session, ()):
+        step = f"-- end it in its application, or: select pg_terminate_backend({session.pid})"
+        ages.append((session.xmin_age or 0, f"the transaction of process {session.pid}", step))
+    for prepared in facts.rows.get(Prepared, ()):
+        step = "-- commit prepared or rollback prepared it, once its coordinator has said which"
+        ages.append((prepared.xmin_age, f"the prepared transaction {prepared.name}", step))
+    for slot in facts.rows.get(Slot, ()):
+        step = "-- start its consumer, or drop the slot"
+        ages.append((slot.xmin_age or 0, f"the replication slot {slot.name}", step))
+    oldest = max(ages, default=None)
+    return (oldest[1], oldest[2]) if oldest is not None and oldest[0] >= HELD_AGE else None
+
+
+RULE = Rule(
+    name="dead_rows",
+    family="vacuum",
+    title="Tables full of dead rows",
+    reads=(Setting, Table),
+    condition="10,000 dead rows or more, 20 % of the table, twice autovacuum's threshold for it, and the table is"
+    " scanned",
+    expects="the pages that scans read for nothing",
+    risk="vacuum reads and writes the table; the file does not become smaller, its room is used again",
+    source="PostgreSQL documentation, Routine Vacuuming (2025)",
+    refuted="pages read per row returned stay the same after the vacuum",
+    judge=judge,
+)

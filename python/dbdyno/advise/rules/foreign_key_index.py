@@ -1,0 +1,50 @@
+"""Foreign keys whose child is scanned whole for every delete of the parent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import ForeignKey
+from dbdyno.advise.rule import Advice, Evidence, Rule
+from dbdyno.advise.words import count
+
+LEAST_PAGES = 10_000
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """A finding per key, that with the most pages first."""
+    found = [one for one in facts.all(ForeignKey) if not one.is_indexed and _pages(one) >= LEAST_PAGES]
+    for one in sorted(found, key=lambda key: -_pages(key)):
+        columns = ", ".join(one.columns)
+        yield Advice(
+            f"{count(one.parent_deleted)} deletes from {one.parent} each scanned {one.child}"
+            f" ({count(one.child_pages)} pages): foreign key {one.name} has no index on ({columns})",
+            (
+                Evidence("rows deleted", one.parent_deleted, "count", f"pg_stat_user_tables, {one.parent}, n_tup_del"),
+                Evidence("pages of the child", one.child_pages, "count", f"pg_class, {one.child}, relpages"),
+                Evidence("pages scanned", _pages(one), "count", "deletes × pages"),
+            ),
+            "the scan of each delete becomes a look-up of a few pages, and its locks are shorter",
+            (f"create index concurrently on {one.child} ({columns})",),
+            subject=one.name,
+        )
+
+
+def _pages(one: ForeignKey) -> int:
+    return one.parent_deleted * one.child_pages
+
+
+RULE = Rule(
+    name="foreign_key_index",
+    family="schema",
+    title="Foreign keys without an index",
+    reads=(ForeignKey,),
+    condition="no valid index of the child begins with the key's columns, and deletes of the parent × pages of the"
+    " child is 10,000 or more",
+    expects="deletes × pages of the child; nothing where the parent is never deleted from",
+    risk="one more index to maintain on every write of the child",
+    source="PostgreSQL documentation, Constraints (2025)",
+    refuted="deletes of the parent take as long with the index",
+    judge=judge,
+)

@@ -1,0 +1,232 @@
+"""A Linux host: queues that are full while they work, dirty pages that take long to write, swapping, barriers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.host.parts import Device, Kernel, Mount
+from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
+from dbdyno.advise.words import GIB, count, size, span
+
+FULL = 0.8
+FLUSH_S = 10.0
+LEAST_DIRTY = 64 * 1024**2
+"""Less is not advised: writes would no longer be merged."""
+_VM = "/proc/sys/vm/"
+
+
+def _queue(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """Requests under way while busy, against the smaller of nr_requests and queue_depth."""
+    for one in facts.all(Device):
+        limit, under_way = one.limit, one.under_way
+        if limit is None or under_way is None or under_way < FULL * limit or one.reads + one.writes < 10_000:
+            continue
+        narrow = "queue/nr_requests" if limit == one.nr_requests else "device/queue_depth"
+        mean_s = one.weighted_ms / 1e3 / (one.reads + one.writes)
+        yield Advice(
+            f"{one.name} had {count(under_way)} requests under way or waiting while it was busy, and takes {limit}",
+            (
+                Evidence(
+                    "under way or waiting", under_way, "number4", f"/sys/block/{one.name}/stat: field 11 / field 10"
+                ),
+                Evidence("limit", limit, "count", f"/sys/block/{one.name}/{narrow}"),
+                Evidence("time of a request", mean_s * 1e9, "ns", f"/sys/block/{one.name}/stat: field 11 / requests"),
+            ),
+            f"a limit of {limit} and {span(mean_s)} a request are at most {count(limit / mean_s)} a second (Little's"
+            " law); more go through only if the device is not busy with what it has",
+            (f"echo {2 * limit} > /sys/block/{one.name}/{narrow}",),
+            level="hint",
+            subject=one.name,
+        )
+
+
+def _dirty(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """What may lie dirty in memory, over the rate at which the busiest device was seen to write."""
+    kernel = facts.one(Kernel)
+    written = [one for one in facts.all(Device) if one.written_bytes >= GIB and one.busy_ms]
+    limit = kernel.values.get(_VM + "dirty_bytes", 0)
+    ratio, free = kernel.values.get(_VM + "dirty_ratio"), kernel.values.get("/proc/meminfo:MemAvailable")
+    place = _VM + "dirty_bytes"
+    if not limit:
+        if ratio is None or free is None:
+            yield Unjudged("the limit of dirty pages cannot be read")
+            return
+        limit, place = free * ratio // 100, f"{_VM}dirty_ratio ({ratio}) of MemAvailable"
+    if not written:
+        yield Unjudged("less than 1 GB was written since the boot", "ask again under load")
+        return
+    one = max(written, key=lambda each: each.written_bytes)
+    rate = one.written_bytes / (one.busy_ms / 1e3)
+    if limit <= LEAST_DIRTY or limit / rate < FLUSH_S:
+        return
+    yield Advice(
+        f"{size(limit)} may lie dirty in memory; at the {size(rate)}/s that {one.name} wrote while busy that takes"
+        f" {span(limit / rate)} to write",
+        (
+            Evidence("dirty pages at most", limit, "bytes", place),
+            Evidence("written while busy", rate, "bytes_per_s", f"/sys/block/{one.name}/stat: field 7 / field 10"),
+        ),
+        f"a sync of a file may wait up to {span(limit / rate)} behind pages of others; the rate is that since the boot"
+        " and a lower bound of what the device can do; PostgreSQL flushes its own pages early (checkpoint_flush_after)",
+        (
+            f"sysctl vm.dirty_bytes={max(int(rate * 2), LEAST_DIRTY)}",
+            f"sysctl vm.dirty_background_bytes={max(int(rate / 2), LEAST_DIRTY // 4)}",
+        ),
+        level="hint",
+        subject="dirty_bytes",
+    )
+
+
+def _swapping(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """Pages swapped in a second since the boot: none, nothing to gain."""
+    kernel = facts.one(Kernel)
+    pages = kernel.values.get("/proc/vmstat:pswpin")
+    if pages is None or not kernel.uptime_s:
+        yield Unjudged("pages swapped in cannot be read")
+        return
+    if pages / kernel.uptime_s < 1:
+        return
+    yield Advice(
+        f"{count(pages / kernel.uptime_s)} pages a second were swapped in since the boot",
+        (
+            Evidence("pages swapped in", pages, "count", "/proc/vmstat: pswpin"),
+            Evidence("swappiness", kernel.values.get(_VM + "swappiness"), "count", _VM + "swappiness"),
+        ),
+        "the time of that many reads of the swap device, each of which holds a process up",
+        ("less memory for caches or sessions first", "sysctl vm.swappiness=1"),
+        subject="swap",
+    )
+
+
+def _compaction(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """Stalls of processes that had to compact memory for a huge page."""
+    kernel = facts.one(Kernel)
+    stalls, word = kernel.values.get("/proc/vmstat:compact_stall"), next(iter(kernel.words.values()))
+    if stalls is None or not kernel.uptime_s or not word:
+        yield Unjudged("transparent huge pages or their stalls cannot be read")
+        return
+    if word != "always" or stalls / kernel.uptime_s < 1:
+        return
+    yield Advice(
+        f"transparent huge pages are for all memory, and processes stalled {count(stalls / kernel.uptime_s)} times a"
+        " second to compact it",
+        (
+            Evidence("transparent huge pages", word, "text", "/sys/kernel/mm/transparent_hugepage/enabled"),
+            Evidence("stalls since the boot", stalls, "count", "/proc/vmstat: compact_stall"),
+        ),
+        "no such stalls; the counter does not say how long they were; the setting huge_pages is another matter",
+        ("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",),
+        subject="transparent_hugepage",
+    )
+
+
+def _zone_reclaim(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """Memory of the own node reclaimed although another has some free."""
+    kernel = facts.one(Kernel)
+    done = sum(kernel.values.get(f"/proc/vmstat:zone_reclaim_{one}", 0) for one in ("success", "failed"))
+    if kernel.nodes < 2 or not kernel.values.get(_VM + "zone_reclaim_mode") or not done:
+        return
+    yield Advice(
+        f"caches of a NUMA node were thrown away {count(done)} times while {kernel.nodes} nodes may have had memory",
+        (
+            Evidence("zone_reclaim_mode", kernel.values[_VM + "zone_reclaim_mode"], "count", _VM + "zone_reclaim_mode"),
+            Evidence("reclaims since the boot", done, "count", "/proc/vmstat: zone_reclaim_*"),
+            Evidence("NUMA nodes", kernel.nodes, "count", "/sys/devices/system/node"),
+        ),
+        "the reads of pages that would have stayed in the page cache",
+        ("sysctl vm.zone_reclaim_mode=0",),
+        subject="zone_reclaim_mode",
+    )
+
+
+def _barriers(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """A file system that does not flush a cache that needs it."""
+    caches = {one.name: one.write_cache for one in facts.all(Device)}
+    for one in facts.all(Mount):
+        off = next((each for each in one.options if each in ("nobarrier", "barrier=0")), None)
+        if off is None or caches.get(one.device) != "write back":
+            continue
+        yield Advice(
+            f"{one.folder} is mounted with {off} on {one.device}, whose write cache is volatile",
+            (
+                Evidence("mount option", off, "text", f"/proc/mounts: {one.folder}"),
+                Evidence("write cache", "write back", "text", f"/sys/block/{one.device}/queue/write_cache"),
+            ),
+            "no time: after a power loss commits that were told done can be missing, and the file system be corrupt",
+            (f"mount -o remount,barrier {one.folder}",),
+            level="critical",
+            subject=one.folder,
+        )
+
+
+def _rule(
+    name: str, reads: tuple[type, ...], judge: Callable[[Facts], Iterator[Advice | Unjudged]], *words: str
+) -> Rule:
+    title, condition, expects, risk, refuted = words
+    source = "kernel documentation: queue-sysfs, block stat, sysctl vm, transhuge (2025)"
+    return Rule(name, "host", title, reads, condition, expects, risk, source, refuted, judge)
+
+
+RULES = (
+    _rule(
+        "device_queue",
+        (Device,),
+        _queue,
+        "A device's queue that is full while it works",
+        "80 % or more of the smaller of nr_requests and queue_depth were under way or waiting, on average while busy",
+        "more requests a second, if the device has parts that are idle; otherwise longer queues in it",
+        "a deeper queue makes single reads and syncs wait longer",
+        "iostat shows the same rate with the deeper queue",
+    ),
+    _rule(
+        "dirty_pages",
+        (Kernel, Device),
+        _dirty,
+        "Dirty pages that take long to write",
+        "what may lie dirty is over 64 MB and takes 10 s or longer at the rate that the busiest device wrote",
+        "shorter stalls of syncs at checkpoints and copies; the same number of writes or more",
+        "less merging of writes to the same page",
+        "the longest sync under load is as long with the lower limit",
+    ),
+    _rule(
+        "swapping",
+        (Kernel,),
+        _swapping,
+        "Pages that are swapped in",
+        "one page a second or more since the boot",
+        "the time of these reads",
+        "without swap the kernel ends processes when memory runs out",
+        "pswpin does not rise under load: it was long ago",
+    ),
+    _rule(
+        "compaction",
+        (Kernel,),
+        _compaction,
+        "Stalls for transparent huge pages",
+        "transparent huge pages are always on, and one stall a second or more since the boot",
+        "the stalls' time",
+        "programs that gain from huge pages and do not ask for them lose them",
+        "compact_stall rises as fast with madvise",
+    ),
+    _rule(
+        "zone_reclaim",
+        (Kernel,),
+        _zone_reclaim,
+        "Caches of a NUMA node thrown away",
+        "zone_reclaim_mode is not 0, there are two nodes or more, and reclaims were counted",
+        "fewer reads from devices",
+        "more memory of the other node",
+        "the reclaim counters do not rise under load",
+    ),
+    _rule(
+        "barriers",
+        (Mount, Device),
+        _barriers,
+        "No barriers on a volatile write cache",
+        "a mount with nobarrier or barrier=0 on a device whose write_cache says write back",
+        "safety, not time",
+        "commits take as long as a flush of the device",
+        "the cache has a battery and the device says write back all the same",
+    ),
+)

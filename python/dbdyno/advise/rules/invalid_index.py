@@ -1,0 +1,42 @@
+"""Indexes that are maintained and never used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Index
+from dbdyno.advise.rule import Advice, Evidence, Rule
+from dbdyno.advise.words import size
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """What a CREATE or REINDEX CONCURRENTLY left behind that failed."""
+    for one in facts.all(Index):
+        if one.is_valid or one.is_building:
+            continue
+        yield Advice(
+            f"index {one.name} on {one.table} is invalid: writes maintain it, no statement uses it",
+            (
+                Evidence("indisvalid", "false", "text", f"pg_index, {one.name}"),
+                Evidence("being built now", "no", "text", "pg_stat_progress_create_index"),
+                Evidence("size", one.bytes, "bytes", f"pg_class, {one.name}, relpages"),
+            ),
+            f"{size(one.bytes)}, an entry less per write; or the statements that were to use it",
+            (f"reindex index concurrently {one.name}", f"-- or: drop index concurrently {one.name}"),
+            subject=one.name,
+        )
+
+
+RULE = Rule(
+    name="invalid_index",
+    family="schema",
+    title="Invalid indexes",
+    reads=(Index,),
+    condition="indisvalid is false and nobody is building it",
+    expects="the writes into it, or the index that was wanted",
+    risk="a unique one failed because of duplicates: reindexing fails again until they are gone",
+    source="PostgreSQL documentation, CREATE INDEX, Building Indexes Concurrently (2025)",
+    refuted="it was being built by a version that shows no progress",
+    judge=judge,
+)

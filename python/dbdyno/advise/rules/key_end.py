@@ -1,0 +1,55 @@
+"""Sequences and the columns they fill, near their end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Key
+from dbdyno.advise.rule import Advice, Evidence, Rule
+from dbdyno.advise.words import count, share
+
+LEAST, MOST = 0.75, 0.9
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """The lower of what the sequence may give and what the column holds."""
+    for one in facts.all(Key):
+        end = min(one.sequence_most, one.column_most)
+        if one.last is None or one.cycles or one.last < LEAST * end:
+            continue
+        used = one.last / end
+        short = one.column_most <= one.sequence_most
+        table, _, column = one.column.rpartition(".")
+        fix = (
+            f"-- alter table {table} alter column {column} type bigint rewrites the table under an exclusive lock; with"
+            " writers: a new bigint column, filled in portions, and switched",
+            f"alter sequence {one.sequence} as bigint",
+        )
+        yield Advice(
+            f"{one.sequence} is at {count(one.last)}, {share(used)} of what"
+            f" {f'column {one.column}' if short else 'the sequence'} can hold; {count(end - one.last)} are left",
+            (
+                Evidence("last value", one.last, "count", f"pg_sequences, {one.sequence}"),
+                Evidence("end of the sequence", one.sequence_most, "count", f"pg_sequence, {one.sequence}"),
+                Evidence("end of the column's type", one.column_most, "count", f"pg_attribute, {one.column}"),
+            ),
+            "no time: at the end every insert fails",
+            fix if short else fix[1:],
+            level="critical" if used >= MOST else "warning",
+            subject=one.sequence,
+        )
+
+
+RULE = Rule(
+    name="key_end",
+    family="schema",
+    title="Sequences and integer keys near their end",
+    reads=(Key,),
+    condition="the sequence is at 75 % of its own end or of its column's type, and does not cycle (critical from 90 %)",
+    expects="availability",
+    risk="a change of the type rewrites the table; foreign keys to it need the same",
+    source="PostgreSQL documentation, Numeric Types (2025)",
+    refuted="the table gets no more rows",
+    judge=judge,
+)

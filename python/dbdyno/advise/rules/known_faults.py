@@ -1,0 +1,165 @@
+"""Known faults of a version, by the table of them; releases that were missed, and majors out of support."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from dbdyno.advise.facts import Facts, Lack
+from dbdyno.advise.faults import AS_OF, Fault, Release, affects, faults, fixed_in, holds, numbers, releases
+from dbdyno.advise.kinds import Server
+from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
+
+_ENGINES = ("postgres", "mariadb")
+
+
+def _by_setting(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """A finding per fault whose version and conditions are met."""
+    server = facts.one(Server)
+    unknown: dict[Lack, list[str]] = {}
+    for fault in faults():
+        if not fault.condition or not affects(fault, server):
+            continue
+        answer = holds(fault, facts)
+        if isinstance(answer, Lack):
+            unknown.setdefault(answer, []).append(fault.name)
+        elif answer is not None:
+            yield _advice(fault, server, answer)
+    for lack, names in unknown.items():
+        yield Unjudged(f"{lack.why} (known faults {', '.join(names)})", lack.next)
+
+
+def _advice(fault: Fault, server: Server, evidence: tuple[Evidence, ...]) -> Advice:
+    fixed = fixed_in(fault, server)
+    update = f"-- update to {fixed} or later" if fixed else "-- no release of this major has a fix"
+    return Advice(
+        f"known fault {fault.name}: {fault.fault}",
+        (Evidence("version", server.version, "text", "the server"), *evidence),
+        f"what it costs: {fault.cost}; nothing where the load does not meet it",
+        (f"-- {fault.fix}", update),
+        level="warning" if fixed else "hint",
+        subject=fault.name,
+        source=fault.source,
+    )
+
+
+def _by_version(facts: Facts) -> Iterator[Advice]:
+    """One finding with the faults that the version alone shows."""
+    server = facts.one(Server)
+    met = [one for one in faults() if not one.condition and affects(one, server) and fixed_in(one, server)]
+    if not met:
+        return
+    last = max((fixed_in(one, server) for one in met), key=numbers)
+    yield Advice(
+        f"{server.engine} {'.'.join(map(str, numbers(server.version)))} has {len(met)} known fault"
+        f"{'' if len(met) == 1 else 's'} of performance that {last} has not: {', '.join(one.name for one in met)}",
+        tuple(Evidence(one.name, one.fault, "text", f"fixed in {fixed_in(one, server)}; {one.source}") for one in met),
+        "for each: " + "; ".join(f"{one.name}: {one.cost}" for one in met),
+        (f"-- update to {last} or later",),
+        subject=last,
+    )
+
+
+def _release(server: Server) -> Release | None:
+    major = numbers(server.version)[:1]
+    return next((one for one in releases() if one.engine == server.engine and (one.major,) == major), None)
+
+
+def _minor(facts: Facts) -> Iterator[Advice | Unjudged]:
+    server = facts.one(Server)
+    known, version = _release(server), numbers(server.version)
+    if known is None or version > numbers(known.latest):
+        yield Unjudged(f"the table of releases is of {AS_OF} and does not know {server.version}", "update dbdyno")
+        return
+    if version >= numbers(known.latest):
+        return
+    behind = numbers(known.latest)[-1] - version[-1]
+    yield Advice(
+        f"{behind} minor release{'' if behind == 1 else 's'} of PostgreSQL {known.major} missed: {known.latest} is out"
+        f" (as of {AS_OF})",
+        (
+            Evidence("version", server.version, "text", "server_version"),
+            Evidence("latest", known.latest, "text", f"table of releases, as of {AS_OF}"),
+        ),
+        "their fixes, of faults and of security; the rule version_faults names those of performance",
+        ("-- install it and restart; no dump, no upgrade of the data; read the notes of each for indexes to rebuild",),
+        level="hint",
+        subject=known.latest,
+    )
+
+
+def _end(facts: Facts) -> Iterator[Advice | Unjudged]:
+    server = facts.one(Server)
+    known = _release(server)
+    if known is None or server.at_us is None:
+        yield Unjudged(f"the table of releases is of {AS_OF} and does not know {server.version}", "update dbdyno")
+        return
+    today = datetime.fromtimestamp(server.at_us / 1e6, UTC).date().isoformat()
+    if today <= known.end_of_life:
+        return
+    yield Advice(
+        f"PostgreSQL {known.major} has had no fixes since {known.end_of_life}",
+        (
+            Evidence("version", server.version, "text", "server_version"),
+            Evidence("end of support", known.end_of_life, "text", f"table of releases, as of {AS_OF}"),
+            Evidence("today", today, "text", "the server's clock"),
+        ),
+        "faults found since stay",
+        ("-- upgrade to a major that is supported; then: vacuumdb --all --analyze-in-stages",),
+        subject=f"PostgreSQL {known.major}",
+    )
+
+
+RULES = (
+    Rule(
+        name="known_faults",
+        family="faults",
+        title="Known faults that version and settings show",
+        reads=(Server,),
+        condition="a row of the table of known faults: the version is affected, and every condition (a setting, a"
+        " method of indexes, a standby, a counter) holds",
+        expects="what the fault costs, where the load meets it",
+        risk="an update needs a restart",
+        source="release notes, named with each row (2021 to 2026)",
+        refuted="the release that has the fix is not faster under the same load",
+        judge=_by_setting,
+        engines=_ENGINES,
+    ),
+    Rule(
+        name="version_faults",
+        family="faults",
+        title="Known faults of the version",
+        reads=(Server,),
+        condition="rows of the table without further conditions whose version is affected, and a release has the fix",
+        expects="what each costs, where the load meets it",
+        risk="an update needs a restart",
+        source="release notes, named with each row (2021 to 2026)",
+        refuted="the release that has the fixes is not faster under the same load",
+        judge=_by_version,
+        engines=_ENGINES,
+    ),
+    Rule(
+        name="missing_minor",
+        family="faults",
+        title="Minor releases that were missed",
+        reads=(Server,),
+        condition=f"the table of releases (as of {AS_OF}) has a later minor release of the major",
+        expects="their fixes",
+        risk="a restart",
+        source=f"PostgreSQL versioning policy and release notes (as of {AS_OF})",
+        refuted="the vendor of the package has the fixes under the old number",
+        judge=_minor,
+    ),
+    Rule(
+        name="end_of_life",
+        family="faults",
+        title="A major out of support",
+        reads=(Server,),
+        condition=f"the major's end of support (table as of {AS_OF}) is before the server's date",
+        expects="fixes again",
+        risk="an upgrade of a major changes plans: measure before and after",
+        source=f"PostgreSQL versioning policy (as of {AS_OF})",
+        refuted="a vendor supports it for longer",
+        judge=_end,
+    ),
+)

@@ -1,0 +1,78 @@
+"""Checkpoints that the WAL asks for, against full-page images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Checkpoints, Setting, Wal
+from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
+from dbdyno.advise.words import block_bytes, count, setting_size, share, size, span, value
+
+LEAST_REQUESTED = 3
+LEAST_IMAGES = 0.2
+"""Share of full-page images in the WAL."""
+LEAST_DISTANCE = 0.4
+"""Of the distance at which the WAL asks: below, backups and commands asked."""
+
+
+def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """Requested checkpoints that lie as far apart as max_wal_size makes them."""
+    points, wal = facts.one(Checkpoints), facts.one(Wal)
+    limit = facts.setting("max_wal_size")
+    if limit is None or points.requested < LEAST_REQUESTED or points.requested <= points.timed:
+        return
+    if not wal.span_s or not points.span_s or abs(wal.span_s - points.span_s) > 0.1 * wal.span_s:
+        yield Unjudged("WAL and checkpoints are counted since different times", "take two snapshots and ask of those")
+        return
+    target = value(facts, "checkpoint_completion_target", 0.9)
+    trigger = limit.bytes / (1 + target)
+    distance = wal.bytes / (points.requested + points.timed)
+    images = min(wal.full_pages * block_bytes(facts) / wal.bytes, 1.0) if wal.bytes else 0.0
+    if distance < LEAST_DISTANCE * trigger or images < LEAST_IMAGES:
+        return
+    timeout = facts.setting("checkpoint_timeout")
+    timeout_s = timeout.ms / 1000 if timeout is not None else 300.0
+    wanted = wal.bytes / wal.span_s * timeout_s * (1 + target)
+    yield _advice(points, wal, limit, trigger, images, wanted, timeout_s)
+
+
+def _advice(
+    points: Checkpoints, wal: Wal, limit: Setting, trigger: float, images: float, wanted: float, timeout_s: float
+) -> Advice:
+    span_s = wal.span_s or 1.0
+    fewer = max(span_s / (points.requested + points.timed), 0.001)
+    return Advice(
+        f"{points.requested} of {points.requested + points.timed} checkpoints were asked for by the WAL, one every"
+        f" {span(fewer)}; {share(images)} of the WAL are full-page images",
+        (
+            Evidence("checkpoints requested", points.requested, "count", "checkpoint counters"),
+            Evidence("checkpoints by time", points.timed, "count", "checkpoint counters"),
+            Evidence("WAL", wal.bytes, "bytes", "pg_stat_wal.wal_bytes"),
+            Evidence("full-page images", wal.full_pages, "count", "pg_stat_wal.wal_fpi"),
+            Evidence("max_wal_size", limit.bytes, "bytes", "pg_settings"),
+            Evidence("distance at which it asks", trigger, "bytes", "max_wal_size / (1 + completion target)"),
+        ),
+        f"a page is logged whole once per checkpoint: at one checkpoint in {span(timeout_s)} up to"
+        f" {count(max(timeout_s / fewer, 1.0))} times fewer images, at most {size(images * wal.bytes / span_s)} of WAL"
+        " a second; less where every update meets another page",
+        (f"alter system set max_wal_size = '{setting_size(wanted)}'", "select pg_reload_conf()"),
+        subject="max_wal_size",
+        proposed=setting_size(wanted),
+    )
+
+
+RULE = Rule(
+    name="max_wal_size",
+    family="wal",
+    title="Checkpoints asked for by the WAL",
+    reads=(Setting, Checkpoints, Wal),
+    condition="three or more checkpoints were requested, more than came by time, at the distance that max_wal_size"
+    " sets; full-page images are 20 % of the WAL or more",
+    expects="fewer full-page images: less WAL to write, ship and replay",
+    risk="recovery after a crash replays up to the larger distance; the WAL's disk needs the room",
+    source="PostgreSQL source, xlog.c (CheckPointSegments); documentation, WAL Configuration (2025)",
+    refuted="WAL per transaction is the same over at least three checkpoints with either value",
+    judge=judge,
+    setting="max_wal_size",
+)

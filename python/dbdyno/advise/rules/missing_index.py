@@ -1,0 +1,77 @@
+"""Statements that read half a large table or more to return a few rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Statement, Table
+from dbdyno.advise.rule import Advice, Evidence, Rule
+from dbdyno.advise.words import beginning, count, share
+
+LEAST_PAGES, LEAST_CALLS, MOST_ROWS, LEAST_OF_TABLE, LEAST_SHARE, MOST = 1000, 10, 100, 0.5, 0.01, 10
+LOOKED_UP = 10
+"""Pages that a look-up by an index reads, generously."""
+_AGGREGATE = re.compile(r"\b(count|sum|avg|min|max|string_agg|array_agg|group\s+by)\b", re.I)
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """A finding per statement and the largest table that it names."""
+    large = [one for one in facts.all(Table) if (one.pages or 0) >= LEAST_PAGES and one.seq_scans >= LEAST_CALLS]
+    total = sum(one.ms for one in facts.all(Statement))
+    for one in facts.all(Statement)[:200]:
+        if one.calls < LEAST_CALLS or " where " not in " ".join(one.text.lower().split()):
+            continue
+        if one.rows > MOST_ROWS * one.calls or _AGGREGATE.search(one.text):
+            continue
+        named = [table for table in large if _names(one.text, table.name)]
+        if named and total > 0:
+            yield from _read_whole(one, max(named, key=lambda table: table.pages or 0), total)
+
+
+def _names(text: str, table: str) -> bool:
+    name = table.rpartition(".")[2].strip('"')
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.I) is not None
+
+
+def _read_whole(one: Statement, table: Table, total: float) -> Iterator[Advice]:
+    pages, blocks = table.pages or 1, (one.hits + one.reads) / one.calls
+    gain = one.ms / total * (1 - LOOKED_UP / max(blocks, LOOKED_UP))
+    if blocks < LEAST_OF_TABLE * pages or table.seq_scans < one.calls / 2 or gain < LEAST_SHARE:
+        return
+    place = f"pg_stat_statements, queryid {one.identifier}"
+    yield Advice(
+        f"“{beginning(one.text)}” reads {count(blocks)} blocks a call and returns {count(one.rows / one.calls)} rows;"
+        f" {table.name} has {count(pages)}",
+        (
+            Evidence("blocks a call", blocks, "count", f"{place}, shared_blks_hit + shared_blks_read"),
+            Evidence("rows a call", one.rows / one.calls, "number", f"{place}, rows"),
+            Evidence("calls", one.calls, "count", f"{place}, calls"),
+            Evidence("time", one.ms * 1e6, "ns", f"{place}, total_exec_time"),
+            Evidence("pages of the table", table.pages, "count", f"pg_class, {table.name}, relpages"),
+            Evidence("scans of the whole table", table.seq_scans, "count", f"pg_stat_user_tables, {table.name}"),
+        ),
+        f"{share(gain)} of all statement time at most, if a look-up reads {LOOKED_UP} pages instead",
+        (
+            "-- which columns does the filter use? explain (generic_plan) from PostgreSQL 16 on, else with values",
+            f"create index concurrently on {table.name} (...)  -- the columns that it compares with =, then one range",
+        ),
+        gain=gain,
+        subject=f"statement {one.identifier}",
+    )
+
+
+RULE = Rule(
+    name="missing_index",
+    family="schema",
+    title="Whole scans of large tables for a few rows",
+    reads=(Table, Statement),
+    condition="a statement with a filter and without aggregates reads half of a table of 1,000 pages or more a call,"
+    " returns 100 rows or fewer, has 10 calls and 1 % of statement time; the table was scanned whole as often",
+    expects="its time, less a look-up",
+    risk="one more index to maintain on every write; rows strewn over the table make an index scan slow",
+    source="pg_stat_statements (2025); PostgreSQL documentation, Indexes",
+    refuted="on a copy with the index EXPLAIN (ANALYZE, BUFFERS) reads as many blocks",
+    judge=judge,
+)

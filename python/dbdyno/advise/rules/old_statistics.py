@@ -1,0 +1,71 @@
+"""Tables that changed a lot since they were analysed, or never were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Server, Setting, Table
+from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
+from dbdyno.advise.words import count, share, span, value
+
+LEAST_ROWS, TIMES, MOST = 1000, 2, 10
+CHANCE_S = 600.0
+"""Autovacuum had its chance within so long (or ten rounds of it)."""
+
+
+def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """A finding per table, the most changed first."""
+    server = facts.one(Server)
+    if server.at_us is None:
+        yield Unjudged("the server's time is not known")
+        return
+    chance_s = max(CHANCE_S, 10 * value(facts, "autovacuum_naptime", 60))
+    found = [one for one in facts.all(Table) if _is_old(facts, server, one, chance_s)]
+    for one in sorted(found, key=lambda table: -table.modified)[:MOST]:
+        yield _advice(one, server.at_us)
+
+
+def _is_old(facts: Facts, server: Server, one: Table, chance_s: float) -> bool:
+    base = float(one.option("autovacuum_analyze_threshold") or value(facts, "autovacuum_analyze_threshold", 50))
+    scale = float(one.option("autovacuum_analyze_scale_factor") or value(facts, "autovacuum_analyze_scale_factor", 0.1))
+    switch = facts.setting("autovacuum")
+    never = one.option("autovacuum_enabled") in ("false", "off", "0", "no") or (switch is not None and not switch.on)
+    since_us = max(one.analyzed_us or 0, server.started_us or 0)
+    had_chance = never or ((server.at_us or 0) - since_us) / 1e6 >= chance_s
+    analysed = max(one.estimated_rows or 0, 0)
+    return max(one.rows, analysed) >= LEAST_ROWS and one.modified >= TIMES * (base + scale * analysed) and had_chance
+
+
+def _advice(one: Table, at_us: int) -> Advice:
+    when = f"analysed {span((at_us - one.analyzed_us) / 1e6)} ago" if one.analyzed_us else "never analysed"
+    return Advice(
+        f"{count(one.modified)} rows of {one.name} changed since its statistics were made"
+        f" ({share(one.modified / max(one.rows, 1))} of its rows; {when})",
+        (
+            Evidence("changed since", one.modified, "count", f"pg_stat_user_tables, {one.name}, n_mod_since_analyze"),
+            Evidence("rows now", one.rows, "count", f"pg_stat_user_tables, {one.name}, n_live_tup (an estimate)"),
+            Evidence("rows that the planner expects", one.estimated_rows, "count", f"pg_class, {one.name}, reltuples"),
+            Evidence("last analysed", one.analyzed_us, "time", f"pg_stat_user_tables, {one.name}"),
+        ),
+        "only statements whose plan changes gain; a plan for an empty or much smaller table can be slower without"
+        " limit",
+        (f"analyze (verbose) {one.name}",),
+        level="hint",
+        subject=one.name,
+    )
+
+
+RULE = Rule(
+    name="old_statistics",
+    family="vacuum",
+    title="Statistics of tables that are old",
+    reads=(Server, Setting, Table),
+    condition="1,000 rows or more, changes of twice the threshold of autoanalyze, and autovacuum is off for it or had"
+    " ten minutes",
+    expects="better plans where estimates were wrong",
+    risk="plans change",
+    source="PostgreSQL documentation, Updating Planner Statistics (2025)",
+    refuted="EXPLAIN shows the same plans before and after",
+    judge=judge,
+)

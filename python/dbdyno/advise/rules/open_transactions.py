@@ -1,0 +1,161 @@
+"""Transactions that stay open: idle, long, prepared; and who blocks a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Prepared, Session
+from dbdyno.advise.rule import Advice, Evidence, Rule
+from dbdyno.advise.words import count, counted, literal, span
+
+IDLE_S, LONG_S, PREPARED_S, WAITED_S = 60.0, 3600.0, 300.0, 1.0
+HELD_AGE = 100_000
+"""Transactions begun since: an older horizon keeps vacuum from its work."""
+
+
+def _idle(facts: Facts) -> Iterator[Advice]:
+    for one in facts.all(Session):
+        if not one.state.startswith("idle in transaction"):
+            continue
+        holds = one.xmin_age is not None and one.state_s >= IDLE_S
+        if not (holds or one.waiters):
+            continue
+        yield Advice(
+            f"process {one.pid} ({_who(one)}) is idle in a transaction for {span(one.state_s)}"
+            + (f"; {counted(one.waiters)} waiting behind its locks" if one.waiters else ""),
+            _evidence(one),
+            f"the {span(one.waited_s)} that others waited so far, and what follows"
+            if one.waiters
+            else "vacuum may clean up again; harmless without lock and snapshot",
+            (
+                "-- have the application end its transaction before it waits for anything else",
+                "alter system set idle_in_transaction_session_timeout = '5min'  -- ends such sessions",
+                f"-- now: select pg_terminate_backend({one.pid})",
+            ),
+            subject=f"process {one.pid}",
+        )
+
+
+def _long(facts: Facts) -> Iterator[Advice]:
+    oldest: dict[int, Session] = {}
+    for one in facts.all(Session):
+        # Of those with the same horizon the longest is told: the others have it of that one.
+        if one.xmin_age is not None and (
+            one.xmin_age not in oldest or one.transaction_s > oldest[one.xmin_age].transaction_s
+        ):
+            oldest[one.xmin_age] = one
+    for age, one in sorted(oldest.items(), reverse=True):
+        if not (age >= HELD_AGE or one.transaction_s >= LONG_S):
+            continue
+        yield Advice(
+            f"the transaction of process {one.pid} ({_who(one)}) is open for {span(one.transaction_s)};"
+            f" {count(age)} transactions began since, and vacuum keeps every row that died in them",
+            _evidence(one),
+            "scans stop reading rows that died since; by how much only dead rows per page tell",
+            (
+                "-- end it in its application, or run reports on a standby or in portions",
+                f"-- now: select pg_terminate_backend({one.pid})",
+            ),
+            subject=f"process {one.pid}",
+        )
+
+
+def _queue(facts: Facts) -> Iterator[Advice]:
+    for one in facts.all(Session):
+        if not one.waiters or one.blocked_by or one.waited_s < WAITED_S or one.state.startswith("idle in"):
+            continue
+        yield Advice(
+            f"process {one.pid} ({_who(one)}) is at the head of a queue: {counted(one.waiters)} waiting for its locks",
+            _evidence(one),
+            f"{span(one.waited_s)} of waiting so far; a waiting exclusive lock stops everybody who comes after it",
+            (
+                "-- set lock_timeout in sessions that run DDL, and try again",
+                f"-- now: select pg_cancel_backend({one.pid})",
+            ),
+            subject=f"process {one.pid}",
+        )
+
+
+def _prepared(facts: Facts) -> Iterator[Advice]:
+    for one in facts.all(Prepared):
+        if one.age_s < PREPARED_S and one.xmin_age < HELD_AGE:
+            continue
+        yield Advice(
+            f"transaction {one.name} is prepared for {span(one.age_s)} and neither committed nor rolled back",
+            (
+                Evidence("prepared for", one.age_s, "span", f"pg_prepared_xacts, {one.name}"),
+                Evidence("transactions since", one.xmin_age, "count", f"pg_prepared_xacts, {one.name}"),
+            ),
+            "its locks and the horizon that it holds",
+            (f"-- ask its coordinator, then: commit prepared or rollback prepared {literal(one.name)}",),
+            subject=one.name,
+        )
+
+
+def _who(one: Session) -> str:
+    return ", ".join(word for word in (one.user, one.application) if word)
+
+
+def _evidence(one: Session) -> tuple[Evidence, ...]:
+    place = f"pg_stat_activity, pid {one.pid}"
+    return (
+        Evidence("state", one.state, "text", place),
+        Evidence("transaction open for", one.transaction_s, "span", f"{place}, xact_start"),
+        Evidence("in this state for", one.state_s, "span", f"{place}, state_change"),
+        Evidence("transactions since its snapshot", one.xmin_age, "count", f"{place}, backend_xmin"),
+        Evidence("sessions that wait behind it", one.waiters, "count", "pg_blocking_pids"),
+        Evidence("they waited", one.waited_s, "span", "pg_locks.waitstart, summed"),
+    )
+
+
+def _rule(name: str, title: str, condition: str, expects: str, risk: str, more: tuple[type, object]) -> Rule:
+    kind, judge = more
+    return Rule(
+        name=name,
+        family="sessions",
+        title=title,
+        reads=(kind,),
+        condition=condition,
+        expects=expects,
+        risk=risk,
+        source="PostgreSQL documentation, pg_stat_activity, Explicit Locking, Routine Vacuuming (2025)",
+        refuted="it is over at the next look",
+        judge=judge,  # type: ignore[arg-type]
+    )
+
+
+RULES = (
+    _rule(
+        "idle_in_transaction",
+        "Sessions idle in a transaction",
+        "idle in transaction, and others wait behind its locks, or it holds a snapshot for a minute or more",
+        "the waits of others; what vacuum could not remove",
+        "ending a session rolls its work back",
+        (Session, _idle),
+    ),
+    _rule(
+        "long_transaction",
+        "Transactions that hold vacuum up",
+        "it has a snapshot, and 100,000 transactions began since, or it is open for an hour",
+        "what scans read for nothing",
+        "ending a session rolls its work back",
+        (Session, _long),
+    ),
+    _rule(
+        "lock_queue",
+        "The head of a queue for locks",
+        "sessions waited a second or more together behind one that waits for nobody",
+        "the time they wait",
+        "cancelling undoes its statement",
+        (Session, _queue),
+    ),
+    _rule(
+        "prepared_transaction",
+        "Prepared transactions that nobody ends",
+        "prepared for five minutes, or 100,000 transactions ago",
+        "its locks and its horizon",
+        "the wrong ending breaks what the coordinator promised elsewhere",
+        (Prepared, _prepared),
+    ),
+)

@@ -1,0 +1,115 @@
+"""Tables and indexes for a fast device: seconds of reads that each gigabyte saves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Database, Setting
+from dbdyno.advise.placement import FastDevice, Segment, pack
+from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
+from dbdyno.advise.words import GIB, beginning, count, share, size, span
+
+PAGE_CACHE_S = 0.0001
+"""A read below 0.1 ms comes from the page cache, not from a device."""
+SHOWN = 20
+
+
+def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """The best choice of what was read from a device in the interval."""
+    room = facts.one(FastDevice).bytes
+    segments = [one for one in facts.all(Segment) if one.reads > 0 and one.bytes > 0]
+    each_s = _read_s(facts)
+    if not segments:
+        return
+    if each_s is not None and each_s < PAGE_CACHE_S:
+        yield Unjudged(
+            f"a read takes {span(each_s)}: the page cache answers, and a faster device saves nothing",
+            "snapshots of an interval in which devices are read",
+        )
+        return
+    picked, bound = pack([(one.bytes, float(one.reads)) for one in segments], room)
+    if not picked:
+        yield Unjudged(f"nothing that was read fits into {size(room)}", "a larger --fast-gb, or partitions")
+        return
+    chosen = sorted((segments[at] for at in picked), key=lambda one: -one.reads / one.bytes)
+    yield _advice(facts, chosen, segments, bound, each_s)
+
+
+def _read_s(facts: Facts) -> float | None:
+    """The mean time of a read in the databases of the segments; None where nobody timed reads."""
+    timed = [one for one in facts.all(Database) if one.reads]
+    reads = sum(one.reads for one in timed)
+    if not reads or any(one.read_ms is None for one in timed):
+        return None
+    return sum(one.read_ms or 0.0 for one in timed) / reads / 1e3
+
+
+def _advice(
+    facts: Facts, chosen: Sequence[Segment], every: Sequence[Segment], bound: float, each_s: float | None
+) -> Advice:
+    reads, total = sum(one.reads for one in chosen), sum(one.reads for one in every)
+    taken = sum(one.bytes for one in chosen)
+    saves = f"{count(reads)} block reads" if each_s is None else f"at most {span(reads * each_s)} of reads"
+    exact = (
+        "no other choice saves more"
+        if reads >= bound
+        else f"a better choice saves at most {share(bound / reads - 1)} more"
+    )
+    return Advice(
+        f"{len(chosen)} of {len(every)} tables and indexes that were read fit into {size(facts.one(FastDevice).bytes)}"
+        f" ({size(taken)}) and take {share(reads / total)} of the reads off the slow device: {saves}",
+        tuple(_evidence(chosen, reads, taken, each_s)),
+        f"{exact}; what shared_buffers answers gains nothing and is not counted; {_rivals(facts, each_s)}",
+        tuple(_statements(chosen)),
+        level="hint",
+        subject="tablespace fast",
+    )
+
+
+def _statements(chosen: Sequence[Segment]) -> Iterator[str]:
+    """With the database where there are several."""
+    several = len({one.database for one in chosen}) > 1
+    for one in chosen:
+        statement = f"alter {one.kind} {one.name} set tablespace fast"
+        yield f"{statement}  -- in database {beginning(one.database)}" if several else statement
+
+
+def _evidence(chosen: Sequence[Segment], reads: int, taken: int, each_s: float | None) -> Iterator[Evidence]:
+    if each_s is None:
+        yield Evidence("time of a read", "not timed", "text", "track_io_timing is off: gains are blocks, not seconds")
+    else:
+        yield Evidence("time of a read", each_s * 1e9, "ns", "pg_stat_database: blk_read_time / blks_read")
+        yield Evidence("seconds saved per GB at most", reads * each_s / (taken / GIB), "number4", "reads × time / size")
+    for one in chosen[:SHOWN]:
+        place = "pg_statio_user_tables" if one.kind == "table" else "pg_statio_user_indexes"
+        yield Evidence(f"blocks read of {one.name}", one.reads, "count", f"{place}; pg_class: {size(one.bytes)}")
+    if len(chosen) > SHOWN:
+        yield Evidence("more of them", len(chosen) - SHOWN, "count", "see the statements")
+
+
+def _rivals(facts: Facts, each_s: float | None) -> str:
+    """What else the same gigabytes could hold."""
+    temp = sum(one.temp_bytes for one in facts.all(Database))
+    blocks = temp // 8192
+    time = f", at most {span(blocks * each_s)} if they were read back once at that time" if each_s and temp else ""
+    return (
+        f"rivals for the same room: temporary files wrote {size(temp)}{time} (temp_tablespaces); the WAL gains little,"
+        " because it is written in sequence and a commit waits for a flush that the cache of most devices answers; a"
+        " flash cache keeps hot blocks of all tables, which nobody counts by block here"
+    )
+
+
+RULE = Rule(
+    name="placement",
+    family="placement",
+    title="Tables and indexes for a fast device",
+    reads=(FastDevice, Segment, Setting, Database),
+    condition="blocks were read from outside of shared_buffers, at 0.1 ms a read or longer where reads are timed, and"
+    " some of the tables and indexes that they belong to fit into --fast-gb",
+    expects="the time of these reads, less what the fast device takes for them; blocks where nobody timed reads",
+    risk="set tablespace copies the data under an ACCESS EXCLUSIVE lock; a lost device loses the whole cluster",
+    source="Guy Harrison on placing segments by physical reads (2011); PostgreSQL documentation, Tablespaces (2025)",
+    refuted="read time per transaction is the same after the move, at the same load and after the warm-up",
+    judge=judge,
+)

@@ -1,0 +1,85 @@
+"""shared_buffers against blocks that had to be read again and the time that took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Database, Io, Setting
+from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
+from dbdyno.advise.words import block_bytes, count, setting_size, share, span
+
+LEAST_SHARE = 0.10
+PAGE_CACHE_S = 0.0001
+"""A read below 0.1 ms comes from the page cache, not from a device."""
+
+
+def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """Blocks read beyond what the buffers hold were read again; from version 16 evictions are counted."""
+    buffers = facts.setting("shared_buffers")
+    databases = facts.all(Database)
+    if buffers is None:
+        return
+    if any(one.read_ms is None for one in databases):
+        yield Unjudged("reads are not timed", "track_io_timing = on")
+        return
+    active = [one.active_ms for one in databases if one.active_ms is not None]
+    if not active:
+        yield Unjudged("this version has no active_time in pg_stat_database", "PostgreSQL 14 or later")
+        return
+    active_ms, read_ms = sum(active), sum(one.read_ms or 0.0 for one in databases)
+    reads = sum(one.reads for one in databases)
+    blocks = buffers.bytes // block_bytes(facts)
+    again = _evictions(facts) if Io in facts.rows else reads - blocks
+    if reads == 0 or active_ms <= 0 or again < blocks or read_ms / active_ms < LEAST_SHARE:
+        return
+    yield _advice(buffers, reads, again, read_ms, active_ms)
+
+
+def _evictions(facts: Facts) -> int:
+    return sum(one.evictions for one in facts.all(Io) if one.context == "normal" and one.object == "relation")
+
+
+def _advice(buffers: Setting, reads: int, again: int, read_ms: float, active_ms: float) -> Advice:
+    each_s, gain = read_ms / reads / 1000, min(read_ms / active_ms, 1.0)
+    cached = each_s < PAGE_CACHE_S
+    reason = (
+        "reads are that short because the page cache answers: what is saved are copies, and memory is moved from one"
+        " cache to the other"
+        if cached
+        else "the reads come from a device"
+    )
+    wanted = setting_size(2 * buffers.bytes)
+    return Advice(
+        f"reading blocks takes {share(gain)} of the sessions' active time, and {count(again)} blocks had been in"
+        " shared_buffers before",
+        (
+            Evidence("shared_buffers", buffers.bytes, "bytes", "pg_settings"),
+            Evidence("blocks read", reads, "count", "pg_stat_database.blks_read, all databases"),
+            Evidence("read again or evicted", again, "count", "blks_read less buffers; from 16 on evictions"),
+            Evidence("time of reads", read_ms * 1e6, "ns", "pg_stat_database.blk_read_time"),
+            Evidence("active time", active_ms * 1e6, "ns", "pg_stat_database.active_time"),
+        ),
+        f"at most {share(gain)} of active time, if everything fitted; a read takes {span(each_s)}: {reason}",
+        (f"alter system set shared_buffers = '{wanted}'  -- takes a restart",),
+        level="hint" if cached else "warning",
+        gain=gain,
+        subject="shared_buffers",
+        proposed=wanted,
+    )
+
+
+RULE = Rule(
+    name="shared_buffers",
+    family="memory",
+    title="Blocks that are read again because shared_buffers is small",
+    reads=(Setting, Database),
+    condition="reads take 10 % of active time or more, and at least as many blocks as shared_buffers holds were read"
+    " again (from version 16: evicted in normal context)",
+    expects="the time of the reads that a larger cache avoids; nothing where the working set does not fit either",
+    risk="memory is taken from the page cache; large scans use a ring of their own and gain nothing; restart",
+    source="PostgreSQL documentation, Resource Consumption and pg_stat_io (2025)",
+    refuted="read time per transaction is the same with both sizes after the warm-up",
+    judge=judge,
+    setting="shared_buffers",
+)

@@ -1,0 +1,79 @@
+"""Statements that sort or hash on disk, against work_mem."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Setting, Statement
+from dbdyno.advise.rule import Advice, Evidence, Rule
+from dbdyno.advise.words import GIB, MIB, beginning, block_bytes, count, setting_size, share, size
+
+LEAST_BYTES = 64 * MIB
+LEAST_SHARE = 0.01
+MEMORY_PER_DISK = 3
+"""Rows in memory take two to three times the room that they take in a temporary file."""
+MOST = 5
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """A finding per statement, those that write most first."""
+    work_mem = facts.setting("work_mem")
+    statements = facts.all(Statement)
+    total_ms = sum(one.ms for one in statements)
+    block = block_bytes(facts)
+    found = sorted(statements, key=lambda one: (-(one.temp_ms or 0), -one.temp_written))
+    spilled = [one for one in found if one.temp_written * block >= LEAST_BYTES and one.calls]
+    for one in spilled[:MOST]:
+        gain = one.temp_ms / total_ms if one.temp_ms is not None and total_ms > 0 else None
+        if gain is None or gain >= LEAST_SHARE:
+            yield _advice(one, gain, block, work_mem)
+
+
+def _advice(one: Statement, gain: float | None, block: int, work_mem: Setting | None) -> Advice:
+    written = one.temp_written * block
+    wanted = MEMORY_PER_DISK * written / one.calls
+    place = f"pg_stat_statements, queryid {one.identifier}"
+    evidence = [
+        Evidence("temporary blocks written", one.temp_written, "count", f"{place}, temp_blks_written"),
+        Evidence("calls", one.calls, "count", f"{place}, calls"),
+        Evidence("work_mem", work_mem.bytes if work_mem else None, "bytes", "pg_settings"),
+    ]
+    if one.temp_ms is not None:
+        evidence.append(Evidence("time of temporary I/O", one.temp_ms * 1e6, "ns", f"{place}, temp_blk_*_time"))
+    timed = (
+        f"at most the temporary I/O, {share(gain)} of all statement time, and the passes over it"
+        if gain is not None
+        else "the temporary I/O and the passes over it; no time was measured (track_io_timing, PostgreSQL 15)"
+    )
+    proposed = setting_size(wanted) if wanted <= GIB else ""
+    fix: tuple[str, ...] = (f"set local work_mem = '{proposed}'  -- in the transaction that runs it",)
+    if not proposed:
+        fix = ("-- more than 1 GB for one node: have the statement sort or hash fewer rows or columns",)
+    return Advice(
+        f"a call of “{beginning(one.text)}” writes {size(written / one.calls)} of temporary files"
+        f" ({count(one.calls)} calls)",
+        tuple(evidence),
+        timed + f"; in memory it would need about {size(wanted)}",
+        fix,
+        gain=gain,
+        subject=f"statement {one.identifier}",
+        proposed=proposed,
+    )
+
+
+RULE = Rule(
+    name="temp_files",
+    family="memory",
+    title="Statements that sort or hash on disk",
+    reads=(Setting, Statement),
+    condition="a statement wrote 64 MB of temporary files or more; where their I/O was timed: 1 % of statement time",
+    expects="the time of temporary I/O goes; a spill that stays in the page cache is cheap and gains little",
+    risk="work_mem is for each sort and hash, in each parallel worker, times hash_mem_multiplier: set it for the one"
+    " statement or role, not for the server",
+    source="PostgreSQL documentation, Resource Consumption (2025); pg_stat_statements",
+    refuted="the statement takes as long with the larger work_mem",
+    judge=judge,
+    setting="work_mem",
+    of_statement=True,
+)

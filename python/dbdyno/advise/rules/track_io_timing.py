@@ -1,0 +1,48 @@
+"""Reads that nobody times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Database, Setting
+from dbdyno.advise.rule import Advice, Evidence, Rule
+from dbdyno.advise.words import count
+
+LEAST = 1_000_000
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """Many reads, and no time of them."""
+    timing = facts.setting("track_io_timing")
+    reads = sum(one.reads for one in facts.all(Database))
+    if timing is None or timing.on or reads < LEAST:
+        return
+    yield Advice(
+        f"{count(reads)} blocks were read and none was timed",
+        (
+            Evidence("blocks read", reads, "count", "pg_stat_database.blks_read, all databases"),
+            Evidence("track_io_timing", timing.value, "text", "pg_settings"),
+        ),
+        "no time by itself: with it the rules on memory and costs can be judged; two readings of the clock per read",
+        ("alter system set track_io_timing = on", "select pg_reload_conf()"),
+        level="hint",
+        subject="track_io_timing",
+        proposed="on",
+    )
+
+
+RULE = Rule(
+    name="track_io_timing",
+    family="measurement",
+    title="Reads that are not timed",
+    reads=(Setting, Database),
+    condition="track_io_timing is off and a million blocks or more were read",
+    expects="evidence",
+    risk="where pg_test_timing shows more than 100 ns a reading the cost may be felt",
+    source="PostgreSQL documentation, Run-time Statistics and pg_test_timing (2025)",
+    refuted="pg_test_timing shows a slow clock",
+    judge=judge,
+    setting="track_io_timing",
+    gains=False,
+)

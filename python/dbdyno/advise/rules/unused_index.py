@@ -1,0 +1,71 @@
+"""Indexes that cost writes and that nobody scans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Database, Index, Table
+from dbdyno.advise.rule import Advice, Evidence, Rule
+from dbdyno.advise.words import MIB, count, size, span
+
+LEAST_BYTES, LEAST_WRITES, LEAST_SCANS, MOST = MIB, 1000, 100, 20
+ENOUGH_S = 35 * 86400.0
+"""A month and a few days: jobs at its end are inside."""
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """A finding per index, the largest first."""
+    tables = {one.name: one for one in facts.all(Table)}
+    current = [one for one in facts.all(Database) if one.is_current]
+    span_s = current[0].span_s if current else None
+    found = [one for one in facts.all(Index) if _is_idle(one, tables.get(one.table))]
+    for one in sorted(found, key=lambda index: -index.bytes)[:MOST]:
+        yield _advice(one, tables[one.table], span_s)
+
+
+def _is_idle(one: Index, table: Table | None) -> bool:
+    if table is None or one.is_unique or one.is_constraint or one.is_replica_identity or not one.is_valid:
+        return False
+    used = table.seq_scans + (table.idx_scans or 0) >= LEAST_SCANS
+    return one.scans == 0 and one.bytes >= LEAST_BYTES and _writes(table) >= LEAST_WRITES and used
+
+
+def _writes(table: Table) -> int:
+    return table.inserted + table.updated
+
+
+def _advice(one: Index, table: Table, span_s: float | None) -> Advice:
+    enough = span_s is not None and span_s >= ENOUGH_S
+    window = f"in {span(span_s)}" if span_s is not None else "since its statistics began, nobody knows when"
+    return Advice(
+        f"index {one.name} on {one.table} was never scanned {window}, and {count(_writes(table))} rows were written",
+        (
+            Evidence("scans", one.scans, "count", f"pg_stat_user_indexes, {one.name}, idx_scan"),
+            Evidence("size", one.bytes, "bytes", f"pg_class, {one.name}, relpages"),
+            Evidence("rows inserted or updated", _writes(table), "count", f"pg_stat_user_tables, {one.table}"),
+            Evidence("scans of the table", table.seq_scans + (table.idx_scans or 0), "count", "pg_stat_user_tables"),
+            Evidence("statistics cover", span_s, "span", "pg_stat_database.stats_reset"),
+        ),
+        f"{size(one.bytes)} of disk and cache; an entry less per insert and per update that is not HOT, its WAL, and a"
+        " little planning",
+        (f"drop index concurrently {one.name}",),
+        level="warning" if enough else "hint",
+        subject=one.name,
+        risk="" if enough else "the statistics do not cover 35 days: jobs at the end of a month may need it",
+    )
+
+
+RULE = Rule(
+    name="unused_index",
+    family="schema",
+    title="Indexes that nobody scans",
+    reads=(Database, Table, Index),
+    condition="no scan, 1 MB or more, neither unique nor behind a constraint nor replica identity; its table had 1,000"
+    " rows written and 100 scans",
+    expects="the cost of its entries in every write",
+    risk="standbys count their own scans: look there as well; statistics of an expression index serve the planner",
+    source="PostgreSQL documentation, Examining Index Usage (2025)",
+    refuted="a scan on any standby, or within 35 days; writes as fast without it on a copy",
+    judge=judge,
+)

@@ -1,0 +1,67 @@
+"""Evidence of a run: what its manifest says of the plan and of the server that it ran on."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Benchmark, Server, Setting
+from dbdyno.errors import AdviceError
+from dbdyno.evidence.run import Run, reading
+
+SCALE_BYTES = 16 * 1024**2
+"""What pgbench's tables take for each unit of scale, as its manual says (about 15 MB)."""
+_QUANTITY = re.compile(r"(-?\d+(?:\.\d+)?)(B|kB|MB|GB|TB|us|ms|s|min|h|d)")
+
+
+def read(run: Run) -> Facts:
+    """The evidence of a run on PostgreSQL. Raises `AdviceError` for a run on anything else."""
+    with reading("run on a server", run.id):
+        return facts_of(run.manifest, run.id)
+
+
+def facts_of(manifest: dict[str, Any], title: str) -> Facts:
+    """The evidence of a manifest; the first server where there are several."""
+    servers = list((manifest.get("targets") or {}).values())
+    if not servers or "version_num" not in servers[0]:
+        raise AdviceError(
+            "advice on a run is for those on a PostgreSQL server",
+            where=title,
+            next_step="`dbdyno report` has what this run says of itself",
+        )
+    given, plan = servers[0], manifest["plan"]
+    server = Server(
+        "postgres",
+        str(given.get("server_version") or ""),
+        int(given["version_num"]),
+        bool(given.get("in_recovery")),
+        str(given.get("version") or ""),
+        identity=str(given.get("system_identifier") or ""),
+    )
+    settings = [_setting(one) for one in given.get("settings") or ()]
+    return Facts(title, "run", {Server: [server], Setting: settings, Benchmark: [_benchmark(manifest, plan, given)]})
+
+
+def _benchmark(manifest: dict[str, Any], plan: dict[str, Any], given: dict[str, Any]) -> Benchmark:
+    workload, load = plan.get("workload") or {}, plan.get("load") or {}
+    builtin = workload.get("builtin")
+    before = int(given.get("database_bytes") or 0)
+    made = int((workload.get("scale") or 1) * SCALE_BYTES) if builtin else 0
+    rate = load.get("rate_per_s") or plan.get("rate_per_s")
+    rates = [one.get("rate_per_s") or rate for one in plan.get("arms") or ()]
+    return Benchmark(
+        builtin=str(builtin or ""),
+        data_bytes=before + made if before + made else None,
+        memory_bytes=given.get("host_memory_bytes") if given.get("server_is_here") else None,
+        is_closed=not all(rates) if rates else True,
+        metric=str((manifest.get("verdict") or {}).get("metric") or ""),
+        wall_s=float(manifest.get("wall_s") or 0.0),
+    )
+
+
+def _setting(given: dict[str, Any]) -> Setting:
+    """A setting as the manifest has it: `256MB`."""
+    name, text, source = (str(given.get(key) or "") for key in ("name", "value", "source"))
+    parts = _QUANTITY.fullmatch(text)
+    return Setting(name, parts[1], parts[2], source) if parts else Setting(name, text, "", source)

@@ -1,0 +1,41 @@
+"""Managed services: which rules mean nothing there, and by which way a setting is changed.
+
+A service is known by its own marks (roles, settings), as `queries.py` reads them.
+"""
+
+from __future__ import annotations
+
+_NO_PAGES = "its storage makes pages of the WAL itself: checkpoints and full-page images cost nothing here"
+_OWN_CACHE = "its own cache behind shared_buffers serves the reads"
+VOID: dict[str, dict[str, str]] = {
+    "Amazon Aurora": {"max_wal_size": _NO_PAGES, "full_page_writes": _NO_PAGES, "wal_buffers": _NO_PAGES},
+    "Neon": {"max_wal_size": _NO_PAGES, "full_page_writes": _NO_PAGES, "shared_buffers": _OWN_CACHE},
+}
+"""Rules that are void on a service, and why."""
+_WAYS = {
+    "Amazon RDS": "DB parameter group",
+    "Amazon Aurora": "DB cluster parameter group",
+    "Google Cloud SQL": "database flags",
+    "Google AlloyDB": "database flags",
+    "Azure flexible server": "server parameters",
+}
+_ALTER = "alter system set "
+
+
+def void(service: str, rule: str) -> str:
+    """Why a rule means nothing on a service; empty where it does."""
+    return VOID.get(service, {}).get(rule, "")
+
+
+def fix_there(fix: tuple[str, ...], service: str) -> list[str]:
+    """The fix as that service takes it: settings are changed outside of SQL.
+
+    >>> fix_there(("alter system set jit = off", "select pg_reload_conf()"), "Amazon RDS")
+    ['-- DB parameter group of Amazon RDS: jit = off']
+    """
+    if not service:
+        return list(fix)
+    way = f"-- {_WAYS.get(service, 'settings')} of {service}: "
+    return [
+        way + line.removeprefix(_ALTER) if line.startswith(_ALTER) else line for line in fix if "reload" not in line
+    ]

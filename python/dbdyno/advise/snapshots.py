@@ -1,0 +1,245 @@
+"""Evidence of an interval of snapshots of a PostgreSQL: counters are those between its two ends.
+
+Snapshots hold no definitions of indexes and keys, and no sessions at one look: the rules that need these are not
+judged. A row whose difference is not known (a reset, a crash) is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dbdyno.advise.facts import Facts, Lack
+from dbdyno.advise.kinds import (
+    PLACES,
+    Checkpoints,
+    Database,
+    ForeignKey,
+    Index,
+    Io,
+    Key,
+    Load,
+    Prepared,
+    Server,
+    Session,
+    Setting,
+    Slot,
+    Slru,
+    Statement,
+    Table,
+    Wal,
+)
+from dbdyno.advise.live import made
+from dbdyno.advise.placement import Segment
+from dbdyno.errors import AdviceError
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.periods import period
+from dbdyno.snapshot.postgres.facts import is_ours
+from dbdyno.snapshot.postgres.parts import present, relation_name, setting, several_databases
+from dbdyno.snapshot.store import Store
+
+_LIVE_ONLY = (Index, ForeignKey, Key, Session, Prepared, Load)
+_ASK = Lack("snapshots do not hold it", "ask the server itself: dbdyno advise postgresql://...")
+
+
+def read(store: Store, text: str, target: str | None = None) -> Facts:
+    """The evidence of `snap:1..12`. Raises `SnapshotError`, and `AdviceError` for another engine."""
+    chain = period(store, text, target).chain
+    with Interval(store, chain[0], chain[-1]) as interval:
+        if interval.after.manifest.get("engine", "postgres") != "postgres":
+            raise AdviceError(
+                "advice on snapshots is for PostgreSQL",
+                where=text,
+                next_step="`dbdyno snap report` shows what these snapshots hold",
+            )
+        return facts_of(interval)
+
+
+def facts_of(interval: Interval) -> Facts:
+    """The evidence of an interval."""
+    rows: dict[type, Sequence[Any]] = {Server: [_server(interval)]}
+    lacking: dict[type, Lack] = {kind: Lack(f"{PLACES[kind]}: {_ASK.why}", _ASK.next) for kind in _LIVE_ONLY}
+    for kind, views, reader in _READERS:
+        missing = [interval.missing(view) for view in views if not interval.has(view)]
+        if missing:
+            why, step = missing[0] or ("not in the snapshots", None)
+            lacking[kind] = Lack(f"{views[0]}: {why}", step or "")
+            continue
+        rows[kind] = [made(kind, row) for row in reader(interval)]
+    if not rows.get(Checkpoints, [1]):
+        lacking[Checkpoints] = Lack(f"{PLACES[Checkpoints]}: the difference is not known")
+        del rows[Checkpoints]
+    if not rows.get(Wal, [1]):
+        lacking[Wal] = Lack(f"{PLACES[Wal]}: the difference is not known")
+        del rows[Wal]
+    numbers = f"snapshots {interval.before.number} to {interval.after.number}"
+    return Facts(
+        f"{interval.after.target}, {numbers}",
+        "snapshots",
+        rows,
+        lacking,
+        f"{interval.seconds:,.0f} s between {numbers}",
+    )
+
+
+def _server(interval: Interval) -> Server:
+    facts = interval.after.facts
+    return Server(
+        "postgres",
+        str(facts.get("version") or ""),
+        int(facts.get("version_num") or 0),
+        bool(facts.get("in_recovery")),
+        at_us=facts.get("at_us"),
+        started_us=facts.get("started_us"),
+        sees_all=facts.get("monitor") is not False,
+        role=str(facts.get("role") or ""),
+        identity=str(facts.get("identity") or ""),
+    )
+
+
+def _settings(interval: Interval) -> list[dict[str, Any]]:
+    unit = "unit" if "unit" in interval.columns("pg_settings") else "''"
+    return interval.query(
+        f"select name, setting as value, coalesce({unit}, '') as unit, source from {interval.ends('pg_settings')[1]}"
+    )
+
+
+def _databases(interval: Interval) -> list[dict[str, Any]]:
+    has = interval.columns("pg_stat_database")
+    timed = setting(interval, "track_io_timing") == "on"
+    return interval.query(
+        f"""select datname as name, blks_read as reads, blks_hit as hits,
+          {"blk_read_time" if timed else "null::double"} as read_ms, temp_files, temp_bytes, xact_commit as commits,
+          {present("sessions", has)} as sessions, {present("active_time", has)} as active_ms, null as frozen_age,
+          null as multixact_age, {interval.seconds!r} as span_s,
+          datname = '{str(interval.after.facts.get("database") or "").replace("'", "''")}' as is_current
+        from pg_stat_database where verdict = 'ok' and datname is not null order by 1""",
+        "pg_stat_database",
+    )
+
+
+def _tables(interval: Interval) -> list[dict[str, Any]]:
+    on = "on c.datid = t.datid and c.oid = t.relid"
+    pages = f"left join {interval.ends('pg_class')[1]} c {on}" if interval.has("pg_class") else ""
+    now = interval.ends("pg_stat_user_tables")[1]
+    size, age, told = ("c.relpages", "c.frozen_age", "c.reltuples") if pages else ("null", "null", "null")
+    return interval.query(
+        f"""select {relation_name("t", several_databases(interval))} as name, t.n_live_tup as rows,
+          t.n_dead_tup as dead, {size} as pages, t.n_tup_ins as inserted, t.n_tup_upd as updated,
+          t.n_tup_del as deleted, t.seq_scan as seq_scans, t.seq_tup_read as seq_rows, t.idx_scan as idx_scans,
+          t.n_mod_since_analyze as modified, {age} as frozen_age, i.heap_blks_read as heap_reads,
+          i.idx_blks_read as idx_reads, {told} as estimated_rows,
+          greatest(n.last_vacuum, n.last_autovacuum) as vacuumed_us,
+          greatest(n.last_analyze, n.last_autoanalyze) as analyzed_us
+        from pg_stat_user_tables t join pg_statio_user_tables i on i.datid = t.datid and i.relid = t.relid
+          join {now} n on n.datid = t.datid and n.relid = t.relid {pages} where t.verdict = 'ok' order by 1""",
+        "pg_stat_user_tables",
+        "pg_statio_user_tables",
+    )
+
+
+def _segments(interval: Interval) -> list[dict[str, Any]]:
+    """Heaps and indexes of the database that was read, under names that a statement may have."""
+    block = int(setting(interval, "block_size") or 8192)
+    pages = interval.ends("pg_class")[1]
+    quoted = """'"' || replace(i.schemaname, '"', '""') || '"."' || replace(i.{}, '"', '""') || '"'"""
+    parts = (
+        ("table", "pg_statio_user_tables", "relname", "relid", "heap_blks_read"),
+        ("index", "pg_statio_user_indexes", "indexrelname", "indexrelid", "idx_blks_read"),
+    )
+    query = " union all ".join(
+        f"select {quoted.format(name)} as name, '{kind}' as kind, c.relpages::bigint * {block} as bytes,"
+        f" coalesce(i.{reads}, 0)::bigint as reads, i.datname as database"
+        f" from {view} i join {pages} c on c.datid = i.datid and c.oid = i.{oid}"
+        " where i.verdict = 'ok'"
+        for kind, view, name, oid, reads in parts
+    )
+    return interval.query(f"select * from ({query}) order by database, name", *(view for _, view, *_ in parts))
+
+
+def _statements(interval: Interval) -> list[dict[str, Any]]:
+    has = interval.columns("pg_stat_statements")
+    timed = setting(interval, "track_io_timing") == "on" and "temp_blk_write_time" in has
+    jit = [f"jit_{name}_time" for name in ("generation", "inlining", "optimization", "emission")]
+    rows = interval.query(
+        f"""select queryid::varchar as identifier, sum(calls) as calls, sum(total_exec_time) as ms, sum(rows) as rows,
+          sum(shared_blks_hit) as hits, sum(shared_blks_read) as reads, sum(temp_blks_written) as temp_written,
+          {"sum(temp_blk_read_time + temp_blk_write_time)" if timed else "null"} as temp_ms,
+          {"sum(" + " + ".join(jit) + ")" if jit[0] in has else "null"} as jit_ms,
+          {"sum(jit_functions)" if "jit_functions" in has else "null"} as jit_functions,
+          {"sum(wal_bytes)" if "wal_bytes" in has else "null"} as wal_bytes
+        from pg_stat_statements where verdict in ('ok', 'evicted') and calls > 0
+          {"and toplevel is not false" if "toplevel" in has else ""} group by 1 order by 3 desc""",
+        "pg_stat_statements",
+    )
+    texts: dict[str, str] = {}
+    if interval.after.file("statement_texts") is not None:
+        for one in interval.query(f"select queryid::varchar as id, query from {interval.ends('statement_texts')[1]}"):
+            texts[one["id"]] = one["query"] or ""
+    found = [row | {"text": texts.get(row["identifier"], "")} for row in rows]
+    return [row for row in found if not is_ours(row["text"])]
+
+
+def _checkpoints(interval: Interval) -> list[dict[str, Any]]:
+    view = "pg_stat_checkpointer" if interval.has("pg_stat_checkpointer") else "pg_stat_bgwriter"
+    names = ("num_timed", "num_requested", "write_time", "sync_time")
+    if view == "pg_stat_bgwriter":
+        names = ("checkpoints_timed", "checkpoints_req", "checkpoint_write_time", "checkpoint_sync_time")
+    timed, requested, write, sync = names
+    return interval.query(
+        f"select {timed} as timed, {requested} as requested, {interval.seconds!r} as span_s, {write} as write_ms,"
+        f" {sync} as sync_ms from {view} where verdict = 'ok'",
+        view,
+    )
+
+
+def _wal(interval: Interval) -> list[dict[str, Any]]:
+    has = interval.columns("pg_stat_wal")
+    return interval.query(
+        f"select wal_bytes as bytes, wal_records as records, wal_fpi as full_pages,"
+        f" {present('wal_buffers_full', has)} as buffers_full, {interval.seconds!r} as span_s"
+        " from pg_stat_wal where verdict = 'ok'",
+        "pg_stat_wal",
+    )
+
+
+def _io(interval: Interval) -> list[dict[str, Any]]:
+    has = interval.columns("pg_stat_io")
+    read_bytes = "read_bytes" if "read_bytes" in has else "reads * op_bytes"
+    timed = setting(interval, "track_io_timing") == "on"
+    return interval.query(
+        f"select backend_type as backend, object, context, coalesce(reads, 0) as reads,"
+        f" {'read_time' if timed else 'null::double'} as read_ms, coalesce({read_bytes}, 0) as read_bytes,"
+        " coalesce(evictions, 0) as evictions from pg_stat_io where verdict = 'ok'"
+        " and object in ('relation', 'temp relation')",
+        "pg_stat_io",
+    )
+
+
+def _slots(interval: Interval) -> list[dict[str, Any]]:
+    has = interval.columns("pg_replication_slots")
+    at = int(interval.after.facts.get("wal_bytes") or 0)
+    status = "coalesce(wal_status, '')" if "wal_status" in has else "''"
+    held = f"{at} - restart_lsn" if at else "null"
+    return interval.query(
+        f"select slot_name as name, slot_type as kind, active as is_active, {status} as status, {held} as held_bytes,"
+        f" null as xmin_age, null as catalog_xmin_age from {interval.ends('pg_replication_slots')[1]}"
+    )
+
+
+def _slru(interval: Interval) -> list[dict[str, Any]]:
+    return interval.query("select name, blks_read as reads from pg_stat_slru where verdict = 'ok'", "pg_stat_slru")
+
+
+_READERS: tuple[tuple[type, tuple[str, ...], Callable[[Interval], list[dict[str, Any]]]], ...] = (
+    (Setting, ("pg_settings",), _settings),
+    (Database, ("pg_stat_database",), _databases),
+    (Table, ("pg_stat_user_tables", "pg_statio_user_tables"), _tables),
+    (Segment, ("pg_statio_user_tables", "pg_statio_user_indexes", "pg_class"), _segments),
+    (Statement, ("pg_stat_statements",), _statements),
+    (Checkpoints, ("pg_stat_bgwriter",), _checkpoints),
+    (Wal, ("pg_stat_wal",), _wal),
+    (Io, ("pg_stat_io",), _io),
+    (Slot, ("pg_replication_slots",), _slots),
+    (Slru, ("pg_stat_slru",), _slru),
+)

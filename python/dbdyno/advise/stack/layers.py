@@ -1,0 +1,112 @@
+"""Commands under way, layer by layer: what comes to each, what it lets through.
+
+```text
+ jobs -- host -- stripe -- LUN queues -- HBA -- channel -- array -- disks
+```
+
+Little's law, down: a limit of N commands under way lets N / R a second through, R being the time of a command below
+it. And up: to keep parts busy that complete X a second together, X x R have to be under way. With the second a cable
+and disks have a place among the limits. R is that of an array that nobody waits in: the figures are upper bounds of
+the rate, and lower bounds of what has to be under way.
+
+Limits: the load is taken as spread evenly over the LUNs; a piece that crosses a boundary of a stripe is not counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dbdyno.advise.stack.keys import PENALTY
+from dbdyno.advise.stack.parts import Layer, Stack
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What the jobs ask for: requests at once, and the pieces of `piece_kb` that each falls into."""
+
+    requests: float
+    pieces: int
+    piece_kb: float
+    luns: int
+
+    @property
+    def commands(self) -> float:
+        """Pieces at once."""
+        return self.requests * self.pieces
+
+
+def demand(stack: Stack) -> Demand:
+    """What comes down from the jobs, and how many LUNs it uses at most."""
+    requests = stack.number("demand.jobs") * stack.number("demand.ios")
+    whole = stack.number("demand.io_kb")
+    piece = min(whole, stack.figures["stripe.stripe_kb"] or whole, stack.figures["host.max_io_kb"] or whole)
+    pieces = math.ceil(whole / piece)
+    striped = (stack.figures["stripe.luns"] or 1.0) * stack.number("demand.file_systems")
+    return Demand(requests, pieces, piece, int(min(striped, requests * pieces)))
+
+
+def disk_commands(stack: Stack) -> float:
+    """Commands on disks for one from the host: reads that the cache has not, writes with copies or parity."""
+    writes, cached = stack.number("demand.write_share"), stack.number("array.cached_share")
+    return (1 - writes) * (1 - cached) + writes * PENALTY[stack.words["disk.raid"]]
+
+
+def latency_s(stack: Stack) -> float | None:
+    """The time of a command in an array where nobody waits; None where no disk is described."""
+    if not stack.has("disk.service_ms"):
+        return stack.number("array.hit_ms") / 1e3 or None
+    return (stack.number("array.hit_ms") + disk_commands(stack) * stack.number("disk.service_ms")) / 1e3
+
+
+def layers(stack: Stack) -> list[Layer]:
+    """The layers that the description has, from the host down."""
+    asked = demand(stack)
+    seconds, passing = latency_s(stack), asked.commands
+    found = []
+    for name, what, each, count, limit, key in _limits(stack, asked, seconds):
+        passes = min(passing, limit)
+        rate = limit / seconds if seconds else None
+        found.append(Layer(name, what, each, count, limit, passing, passes, key, rate))
+        passing = passes
+    return found
+
+
+_Limit = tuple[str, str, float | None, int, float, str]
+
+
+def _limits(stack: Stack, asked: Demand, seconds: float | None) -> Iterator[_Limit]:
+    """Name, words, limit of each part, parts used, limit of all, key."""
+    yield from _queue(stack, "host", "requests of the host", 1)
+    yield from _queue(stack, "lun", "LUNs in use", asked.luns)
+    if stack.has("hba.queue_limit"):
+        yield from _queue(stack, "hba", "host bus adapters", int(stack.number("hba.count")))
+    if stack.has("channel.count"):
+        ports = min(int(stack.number("channel.count")), asked.luns)
+        yield from _queue(stack, "channel", "ports", ports)
+        if stack.has("channel.rate_mb_s") and seconds:
+            each = stack.number("channel.rate_mb_s") * 1e6 / (asked.piece_kb * 1024) * seconds
+            words = f"ports of {stack.number('channel.rate_mb_s'):g} MB/s"
+            yield "cable", words, None, ports, each * ports, "channel.rate_mb_s"
+    yield from _queue(stack, "array", "the array's queue", 1)
+    if stack.has("disk.per_lun"):
+        yield from _disks(stack, asked, seconds)
+
+
+def _queue(stack: Stack, name: str, what: str, parts: int) -> Iterator[_Limit]:
+    """A limit of a queue, where one was given."""
+    if stack.has(f"{name}.queue_limit"):
+        each = stack.number(f"{name}.queue_limit")
+        yield name, what, each, parts, each * parts, f"{name}.queue_limit"
+
+
+def _disks(stack: Stack, asked: Demand, seconds: float | None) -> Iterator[_Limit]:
+    """What keeps every disk under the LUNs in use busy, counted where commands enter the array."""
+    disks = int(asked.luns * stack.number("disk.per_lun"))
+    if stack.has("disk.count"):
+        disks = min(disks, int(stack.number("disk.count")))
+    each = disk_commands(stack)
+    if each > 0 and seconds:
+        busy = disks / (each * stack.number("disk.service_ms") / 1e3) * seconds
+        yield "disk", "disks below these LUNs", None, disks, busy, "disk.per_lun"

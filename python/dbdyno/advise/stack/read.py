@@ -1,0 +1,139 @@
+"""Reads a description of a stack: every key is known, in its range, and they go together."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.stack.keys import KEYS, REQUIRED, WORDS, Key
+from dbdyno.advise.stack.layers import layers
+from dbdyno.advise.stack.parts import Layer, Stack
+from dbdyno.errors import AdviceError
+
+_EXAMPLE = "examples/stacks/san.toml is an example"
+
+
+def read(path: Path) -> Facts:
+    """The evidence of a file. Raises `AdviceError` with file, line and section."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        given = tomllib.loads(text)
+    except OSError as error:
+        raise AdviceError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise AdviceError(f"is no TOML: {error}", where=str(path), next_step=_EXAMPLE) from error
+    title = given.pop("title", path.name)
+    if not isinstance(title, str):
+        raise AdviceError("title is no text", where=str(path))
+    stack = _Reader(str(path), text).stack(given)
+    return Facts(title, "stack", {Stack: [stack], Layer: layers(stack)})
+
+
+class _Reader:
+    """One file."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.lines = text.splitlines()
+
+    def place(self, section: str, key: str = "") -> str:
+        """`stack.toml, line 4, [lun]`; without the line where a key is written in another way."""
+        inside = ""
+        for number, line in enumerate(self.lines, 1):
+            if head := re.match(r"\s*\[\s*([\w-]+)\s*\]", line):
+                inside = head[1]
+            at = inside == section and (not key or re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line))
+            if at or (not inside and not key and re.match(rf"\s*{re.escape(section)}\s*=", line)):
+                return f"{self.file}, line {number}" + (f", [{section}]" if section in KEYS else "")
+        return f"{self.file}, [{section}]"
+
+    def stack(self, given: dict[str, Any]) -> Stack:
+        """The description."""
+        for section, rows in given.items():
+            if section not in KEYS:
+                raise AdviceError(
+                    f"there is no section {section!r}", where=self.place(section), next_step=_near(section, KEYS)
+                )
+            if not isinstance(rows, dict):
+                raise AdviceError(
+                    f"{section!r} is no section", where=self.place(section), next_step=f"write [{section}]"
+                )
+        words = {name: self._word(name, given, choices) for name, choices in WORDS.items()}
+        figures: dict[str, float | None] = {}
+        for section, keys in KEYS.items():
+            figures |= self._section(section, keys, given.get(section))
+        for section in REQUIRED:
+            if section not in given:
+                raise AdviceError(f"there is no section [{section}]", where=self.file, next_step=_EXAMPLE)
+        stack = Stack(self.file, figures, words)
+        self._together(stack)
+        return stack
+
+    def _section(self, section: str, keys: dict[str, Key], given: dict[str, Any] | None) -> dict[str, float | None]:
+        if given is None:
+            return {f"{section}.{name}": key.default for name, key in keys.items()}
+        named = [*keys, *(name.partition(".")[2] for name in WORDS if name.startswith(f"{section}."))]
+        for name in given:
+            if name not in named:
+                raise AdviceError(
+                    f"there is no key {name!r} in [{section}]",
+                    where=self.place(section, name),
+                    next_step=_near(name, named),
+                )
+        return {f"{section}.{name}": self._figure(section, name, key, given.get(name)) for name, key in keys.items()}
+
+    def _figure(self, section: str, name: str, key: Key, value: Any) -> float | None:
+        if value is None:
+            if key.required:
+                raise AdviceError(
+                    f"[{section}] lacks {name}: {key.meaning}", where=self.place(section), next_step=_EXAMPLE
+                )
+            return key.default
+        unit = f" {key.unit}" if key.unit else ""
+        kind = "a whole number" if key.whole else "a number"
+        is_number = isinstance(value, int if key.whole else (int, float)) and not isinstance(value, bool)
+        if not is_number or not key.least <= value <= key.most:
+            raise AdviceError(
+                f"{name} = {value!r} is not {kind} from {key.least:,.6g}{unit} to {key.most:,.8g}{unit}",
+                where=self.place(section, name),
+                next_step=f"{name} is the {key.meaning}",
+            )
+        return float(value)
+
+    def _word(self, name: str, given: dict[str, Any], choices: tuple[str, ...]) -> str:
+        section, _, key = name.partition(".")
+        value = given.get(section, {}).get(key, choices[0])
+        if value not in choices:
+            raise AdviceError(
+                f"{key} = {value!r} is not known",
+                where=self.place(section, key),
+                next_step="write one of " + ", ".join(f'"{one}"' for one in choices),
+            )
+        return str(value)
+
+    def _together(self, stack: Stack) -> None:
+        """What single keys cannot tell."""
+        luns, each = stack.number("lun.count"), stack.figures["stripe.luns"]
+        used = (each or 1) * stack.number("demand.file_systems")
+        if used > luns:
+            raise AdviceError(
+                f"the jobs use {used:,.0f} LUNs ({stack.number('demand.file_systems'):,.0f} file systems of"
+                f" {each or 1:,.0f}), and there are {luns:,.0f}",
+                where=self.place("lun", "count"),
+                next_step="luns of [stripe] is for each file system",
+            )
+        if stack.has("disk.count") and stack.number("disk.count") < stack.number("disk.per_lun"):
+            raise AdviceError(
+                "a LUN is spread over more disks than there are",
+                where=self.place("disk", "count"),
+                next_step="count is that of all disks",
+            )
+
+
+def _near(name: str, known: Any) -> str:
+    near = difflib.get_close_matches(name, list(known), 1)
+    return f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"

@@ -1,0 +1,88 @@
+"""What a client's failed operations are in the evidence: SQLSTATE, the engine's own number, whether the plan expects
+the error, and the message without the data that stand in it.
+
+A client says the words of an error once for each statement, SQLSTATE and number; they are taken for all operations that
+failed so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdyno.bench.clients import stream
+
+if TYPE_CHECKING:
+    from dbdyno.bench.clients.job import Job
+    from dbdyno.bench.clients.process import Failed
+    from dbdyno.bench.clients.reader import Records
+
+Failure = tuple[str, int, str, bool]
+"""SQLSTATE, the engine's number or 0, message without values, expected."""
+MOST = 250
+OTHER: Failure = ("other", 0, "", False)
+
+
+@dataclass
+class Failures:
+    """Those of one slice: `numbers` has for each operation 0, or 1 + the place of its failure in `listed`."""
+
+    numbers: NDArray[np.int64]
+    listed: list[Failure] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
+    """Each in one line, as our own load would say it."""
+
+    def unexpected(self, whole: NDArray[np.bool_]) -> list[int]:
+        """Numbers of the failures that no plan expects, of the operations that are asked for."""
+        bad = [number for number, failure in enumerate(self.listed, 1) if not failure[3]]
+        return [int(number) for number in self.numbers[whole & np.isin(self.numbers, bad)]]
+
+
+def failures_of(records: Records, job: Job, said: Mapping[Failed, str]) -> Failures:
+    """How the operations of a slice failed. A transaction has the words of the statement that ended it."""
+    found = Failures(np.zeros(len(records), np.int64))
+    places: dict[tuple[int, Failed], int] = {}
+    last: dict[int, int] = {}
+    scripts = job.drawer.scripts()
+    owners = {number: at for at, script in enumerate(scripts) for number in script["statements"]}
+    for at in np.flatnonzero(records["code"] != b""):
+        row = records[at]
+        session, named = int(row["session"]), int(row["statement"])
+        if row["kind"] == stream.TRANSACTION:
+            script = named
+            own = scripts[script]["statements"]
+            statement = own[0] if scripts[script]["single"] else last.get(session, own[0] if own else 0)
+        else:
+            script, statement = owners.get(named, 0), named
+            last[session] = statement
+        failed = (statement, row["code"].decode("ascii"), int(row["vendor"]))
+        if (script, failed) not in places:
+            places[script, failed] = _place(found, job, script, failed, said)
+        found.numbers[at] = places[script, failed]
+    return found
+
+
+def _place(found: Failures, job: Job, script: int, failed: Failed, said: Mapping[Failed, str]) -> int:
+    """The number of a failure, which is added where it is new."""
+    failure, words = _told(job, script, failed, said)
+    if len(found.listed) >= MOST and failure not in found.listed:
+        failure, words = OTHER, "other"
+    if failure not in found.listed:
+        found.listed.append(failure)
+        found.words.append(words)
+    return found.listed.index(failure) + 1
+
+
+def _told(job: Job, script: int, failed: Failed, said: Mapping[Failed, str]) -> tuple[Failure, str]:
+    from dbdyno import _core
+
+    _, code, vendor = failed
+    # A client that does not tell statements apart says the words once.
+    text = said.get(failed) or next((words for (_, *same), words in said.items() if same == [code, vendor]), "")
+    known = "\n".join([*(own["text"] for own in job.arm["scripts"]), *job.arm.get("session_sql", ())])
+    message, words = _core.reported_error(code, vendor, text, known)
+    return (code, vendor, message if text else "", job.expects(script, code, vendor)), words

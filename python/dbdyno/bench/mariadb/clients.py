@@ -1,0 +1,77 @@
+"""Arms that an external client runs on MariaDB: how it is started, and how it finds the server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from dbdyno.bench.clients.arms import named
+from dbdyno.bench.clients.builtin import found
+from dbdyno.bench.clients.job import Job
+from dbdyno.bench.clients.line import ClientLine
+from dbdyno.bench.clients.load import ClientArm
+from dbdyno.errors import PlanError
+
+if TYPE_CHECKING:
+    from dbdyno.bench.mariadb.prepare import Prepared, ReadyArm
+    from dbdyno.core_types import LoadArm
+
+
+def client_arms(ready: Prepared) -> dict[int, ClientArm]:
+    """The arms that name a client, by their numbers."""
+    return {
+        number: _client_arm(own, arm, ready)
+        for number, (own, arm) in enumerate(zip(ready.arms, ready.load_spec()["arms"], strict=True))
+        if own.arm.client is not None
+    }
+
+
+def _client_arm(own: ReadyArm, arm: LoadArm, ready: Prepared) -> ClientArm:
+    """An arm for a client. Raises `PlanError` for a script that only our own can run."""
+    from dbdyno import _core
+
+    assert own.arm.client is not None
+    where = f"arm {own.arm.name!r}"
+    started = found(own.arm.client, Path(), where)
+    environment = environment_of(arm["connection"], where)
+    protocol = own.arm.protocol or ready.plan.workload.protocol
+    job = Job({**arm, "protocol": protocol}, _core.Drawer(arm, ready.seed), None, ready.seed)
+    made = ClientArm(job, started.command, {**started.environment, **environment}, named(own.arm))
+    made.secret = environment.get("MARIADB_PASSWORD")
+    if (spec := arm.get("network")) is not None:
+        there = arm["connection"]
+        made.line = ClientLine(
+            spec,
+            str(there["host"]),
+            int(there["port"]),
+            lambda port: environment_of({**there, "host": "127.0.0.1", "port": port}, where),
+        )
+    return made
+
+
+def environment_of(connection: Any, where: str) -> dict[str, str]:
+    """How a client finds the server: DBDYNO_DSN as a URI, and MARIADB_HOST and its like. Raises `PlanError` where the
+    way in is a Unix socket."""
+    host = str(connection["host"])
+    if host.startswith("/"):
+        raise PlanError(
+            "an external client connects by TCP, and the connection string names a Unix socket",
+            where=where,
+            next_step="give host and port: mariadb://user@127.0.0.1:3306/database",
+        )
+    given = {
+        "HOST": host,
+        "PORT": str(connection["port"]),
+        "USER": connection["user"],
+        "PASSWORD": connection.get("password"),
+        "DATABASE": connection["dbname"],
+        "SSL_CA": connection.get("sslrootcert"),
+        "PROGRAM_NAME": connection["application_name"],
+    }
+    login = quote(connection["user"], safe="")
+    password = connection.get("password")
+    login += f":{quote(password, safe='')}" if password else ""
+    place = f"[{host}]" if ":" in host else host
+    uri = f"mariadb://{login}@{place}:{connection['port']}/{quote(connection['dbname'], safe='')}"
+    return {**{f"MARIADB_{name}": str(value) for name, value in given.items() if value}, "DBDYNO_DSN": uri}

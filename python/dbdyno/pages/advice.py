@@ -1,0 +1,186 @@
+"""The page of advice: findings in order of what they may save, then what was not judged and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dbdyno.page import Cell, Finding, Head, Page, Row, Section, Tone
+from dbdyno.pages import common, reading
+from dbdyno.pages import format as fmt
+from dbdyno.pages.common import columns, counted
+from dbdyno.pages.reading import Analysis
+
+_TONES: dict[str, Tone] = {"critical": "bad", "warning": "doubt", "hint": "even"}
+_FINDINGS = "level:verdict gain:share:saves_at_most finding:text"
+_EVIDENCE = "what:text:evidence value:text:value place:text"
+_LAYERS = "what:text:layer count each:number4 limit:number4 offered:number4:comes waits:number4 per_s:per_s:at_most"
+_DEVICES = (
+    "name:text:device scheduler:text nr_requests queue_depth read_ahead_kb:digits:read_ahead_kB"
+    " write_cache:text under_way:number4:under_way_while_busy"
+)
+_FLAT = ("number", "rule", "family", "level", "subject", "sentence", "gain", "expected", "fix", "risk", "source")
+
+
+def page(model: Analysis) -> Page:
+    """The page."""
+    findings = reading.entries(model, "findings")
+    facts = reading.dig(model, "facts") or {}
+    worst = str(findings[0].get("level")) if findings else ""
+    told = ", ".join(_counted(findings, level) for level in _TONES if _any(findings, level))
+    engine = f"{facts.get('engine') or ''} {facts.get('version') or ''}".strip()
+    chips = (engine, str(facts.get("service") or ""), str(facts.get("window") or ""))
+    head = Head(
+        "Advice",
+        fmt.line(facts.get("title") or "advice"),
+        "advice_head",
+        word=told or "nothing found",
+        tone=_TONES.get(worst, "good"),
+        headline=_coverage(model),
+        chips=tuple(fmt.line(one, 80) for one in chips if one),
+        section="Advice",
+    )
+    parts = tuple(_finding(one) for one in findings)
+    each = Section("advice_each", "Each finding", parts=parts)
+    sections = (_summary(findings), _layers(model), _devices(model), each, _not_judged(model))
+    return Page(head, sections, data=lambda: common.data(_FLAT, list(_flat(findings))))
+
+
+def _any(findings: list[dict[str, Any]], level: str) -> bool:
+    return any(one.get("level") == level for one in findings)
+
+
+def _counted(findings: list[dict[str, Any]], level: str) -> str:
+    """`1 critical`, `2 warnings`."""
+    number = sum(one.get("level") == level for one in findings)
+    return f"{number} critical" if level == "critical" else counted(number, level)
+
+
+def _coverage(model: Analysis) -> str:
+    asked = len(reading.strings(model, "clean"))
+    left = len({one.get("rule") for one in reading.entries(model, "not_judged")})
+    return f"{counted(asked, 'rule') or 'no rule'} found nothing; {counted(left, 'rule') or 'none'} could not be judged"
+
+
+def _summary(findings: list[dict[str, Any]]) -> Section:
+    rows = []
+    for one in findings:
+        level = str(one.get("level"))
+        rows.append(
+            Row(
+                {
+                    "level": Cell(level, tone=_TONES.get(level, "")),
+                    "finding": Cell(
+                        f"{one.get('number')}. {fmt.line(one.get('sentence') or '')}{_said(one)}",
+                        href=f"advice-{one.get('number')}",
+                    ),
+                    "gain": one.get("gain"),
+                }
+            )
+        )
+    lead = "Saves at most: the share of database time that the fix can save; none where no time was measured."
+    shown = common.table("", columns(_FINDINGS), rows, look="loose")
+    return Section("advice_findings", "Findings", lead if rows else "", tables=(shown,) if rows else ())
+
+
+def _layers(model: Analysis) -> Section:
+    """A stack from the host down: what comes to each layer and what waits in front of it."""
+    rows = [Row({**one, "what": fmt.line(one.get("what") or "")}) for one in reading.entries(model, "layers")]
+    lead = (
+        "Commands under way at once, from the host down. Each: limit of one part; none where the limit is what keeps"
+        " the parts busy. At most: commands a second by Little's law, limit / latency of an array where nobody waits."
+    )
+    shown = common.table("", columns(_LAYERS), rows, look="loose")
+    return Section("advice_layers", "Layers", lead if rows else "", tables=(shown,) if rows else ())
+
+
+def _devices(model: Analysis) -> Section:
+    """The host's block devices, kernel and mounts as they are set."""
+    words = ("name", "scheduler", "write_cache")
+    found = reading.entries(model, "devices")
+    rows = [Row({**one, **{name: fmt.line(one.get(name) or "") for name in words}}) for one in found]
+    lead = "Busy with: requests under way or waiting, on average while the device was busy since the boot."
+    shown = common.table("", columns(_DEVICES), rows, look="loose")
+    values = [
+        Row({"what": fmt.line(one.get("what") or ""), "value": Cell(_shown(one), unit=str(one.get("unit") or ""))})
+        for one in reading.entries(model, "host")
+    ]
+    kernel = common.table("", columns("what:text value:text"), values, look="loose")
+    tables = ((shown,) if rows else ()) + ((kernel,) if values else ())
+    return Section("advice_devices", "The host", lead if rows else "", tables=tables)
+
+
+def _shown(one: dict[str, Any]) -> Any:
+    """A value; a text in one line."""
+    value = one.get("value")
+    return fmt.line(value, 100) if isinstance(value, str) else value
+
+
+def _said(one: dict[str, Any]) -> str:
+    """What an experiment said of it, behind its sentence."""
+    words = fmt.line(reading.dig(one, "proof", "words") or "")
+    return f" — {words}" if words else ""
+
+
+def _tested(one: dict[str, Any]) -> str:
+    """What an experiment would vary, or did."""
+    setting, found, proposed = (
+        fmt.line(reading.dig(one, "test", key) or "") for key in ("setting", "found", "proposed")
+    )
+    if not found:
+        return ""
+    words, details = (fmt.line(reading.dig(one, "proof", key) or "") for key in ("words", "details"))
+    return f"{setting} {found} against {proposed}" + (f": {words}; {details}" if words else "; --plan DIR writes it")
+
+
+def _finding(one: dict[str, Any]) -> Section:
+    rows = [
+        Row(
+            {
+                "what": fmt.line(each.get("what") or ""),
+                "value": Cell(each.get("value"), unit=str(each.get("unit") or "")),
+                "place": fmt.line(each.get("place") or ""),
+            }
+        )
+        for each in reading.entries(one, "evidence")
+    ]
+    level = str(one.get("level"))
+    told = (
+        ("expected", "expected"),
+        ("risk", "risk"),
+        ("refuted if", "refuted_by"),
+        ("source", "source"),
+    )
+    fix = [Row({"fix": fmt.line(line)}) for line in reading.strings(one, "fix")]
+    return Section(
+        f"advice-{one.get('number')}",
+        f"{one.get('number')}. {fmt.line(one.get('rule') or '')}",
+        sentences=(
+            fmt.line(one.get("sentence") or ""),
+            *(f"{label}: {fmt.line(one[key])}" for label, key in told if one.get(key)),
+            *((f"to test: {_tested(one)}",) if _tested(one) else ()),
+        ),
+        tables=(
+            common.table("", columns(_EVIDENCE), rows, look="loose"),
+            *((common.table("", columns("fix:code:fix_(not_run)"), fix, look="loose"),) if fix else ()),
+        ),
+        word=level,
+        tone=_TONES.get(level, ""),
+    )
+
+
+def _not_judged(model: Analysis) -> Section:
+    found = reading.entries(model, "not_judged")
+    by_why: dict[tuple[str, str], list[str]] = {}
+    for one in found:
+        key = (fmt.line(one.get("why") or ""), fmt.line(one.get("next") or ""))
+        by_why.setdefault(key, []).append(fmt.line(one.get("rule") or ""))
+    findings = tuple(
+        Finding(f"{', '.join(dict.fromkeys(names))}: {why}", "even", next=step) for (why, step), names in by_why.items()
+    )
+    return Section("advice_not_judged", "Not judged", findings=findings)
+
+
+def _flat(findings: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for one in findings:
+        yield {**one, "fix": "; ".join(reading.strings(one, "fix"))}

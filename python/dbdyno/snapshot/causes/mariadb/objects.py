@@ -1,0 +1,136 @@
+"""Causes in tables and indexes of MariaDB: an index that went, other plans, growth, row versions that nobody purges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dbdyno.snapshot.causes.change import Cause, Key
+from dbdyno.snapshot.causes.mariadb.reading import MariadbChange
+from dbdyno.snapshot.causes.statements import named, slower_at_same_work
+from dbdyno.snapshot.mariadb.load import INDEXES, TABLES
+from dbdyno.snapshot.model import moment_us
+from dbdyno.snapshot.parquet import literal
+from dbdyno.snapshot.wording import rate, three
+
+_VERSIONS = 10_000
+
+
+def dropped_indexes(change: MariadbChange) -> Iterator[Cause]:
+    """An index that the first stretch had at its beginning and the second has not at its end, where the second still
+    knows the table. The server notices at the table's next use."""
+    for row in _gone(change):
+        name = f"{row['OBJECT_SCHEMA']}.{row['OBJECT_NAME']}"
+        slow = change.of_table(name)
+        yield Cause(
+            f"index {row['INDEX_NAME']} on {name} was dropped",
+            f"rows fetched of {name} {_fetched(change, row)}{_scans(change, slow)}",
+            slow,
+            _gone_at(change, row),
+            weight=3,
+        )
+
+
+def _gone(change: MariadbChange) -> list[dict[str, Any]]:
+    if not (change.both(INDEXES) and change.both(TABLES)):
+        return []
+    ends = [change.before.ends(INDEXES)[0], change.after.ends(INDEXES)[1], change.after.ends(TABLES)[1]]
+    return change.before.query(
+        f"select a.OBJECT_SCHEMA, a.OBJECT_NAME, a.INDEX_NAME from {ends[0]} a"
+        f" anti join {ends[1]} b using (OBJECT_SCHEMA, OBJECT_NAME, INDEX_NAME)"
+        f" semi join {ends[2]} t using (OBJECT_SCHEMA, OBJECT_NAME) order by all"
+    )
+
+
+def _fetched(change: MariadbChange, row: dict[str, Any]) -> str:
+    table = change.tables.get((row["OBJECT_SCHEMA"], row["OBJECT_NAME"]))
+    return rate(table.before.get("COUNT_FETCH", 0), table.after.get("COUNT_FETCH", 0)) if table else "not known"
+
+
+def _scans(change: MariadbChange, slow: frozenset[Key]) -> str:
+    old, new = (sum(getattr(change.statements[n], end).get("no_index", 0) for n in slow) for end in ("before", "after"))
+    return f", statements without an index {rate(old, new)}" if new > old else ""
+
+
+def _gone_at(change: MariadbChange, row: dict[str, Any]) -> str:
+    """Between which snapshots it went, where they are of the stretches."""
+    same = " and ".join(f"{name} = {literal(row[name])}" for name in ("OBJECT_SCHEMA", "OBJECT_NAME", "INDEX_NAME"))
+    for one in (change.after, change.before):
+        source, _ = one.sums.relation(INDEXES, folded=False) if len(one.chain) > 2 else (None, ())
+        found = source and one.query(f"select part from {source} where life = 'gone' and {same}")
+        if found:
+            return f"before {moment_us(next(p['at_us'] for p in one.sums.parts() if p['number'] == found[0]['part']))}"
+    return f"before {moment_us(change.after.after.at_ns // 1000)}"
+
+
+def _more_rows(change: MariadbChange) -> dict[Key, float]:
+    """Statements that are slower and examine at least half as many rows again per call; how many times."""
+    found = {}
+    for number, one in change.statements.items():
+        old, new = one.per_call("work")
+        if one.slower() and new >= 1.5 * max(old, 1.0) and new - old >= 10:
+            found[number] = new / max(old, 1.0)
+    return found
+
+
+def grown_tables(change: MariadbChange) -> Iterator[Cause]:
+    """A table that so many rows were added to as its statements examine more: MariaDB counts no rows of tables."""
+    more = _more_rows(change)
+    for table in change.tables.values():
+        slow = change.of_table(table.name) & more.keys()
+        added = sum(
+            (side.get("COUNT_INSERT", 0) - side.get("COUNT_DELETE", 0)) * one.seconds
+            for side, one in ((table.before, change.before), (table.after, change.after))
+        )
+        grown = frozenset(
+            n for n in slow if added >= 0.5 * (change.statements[n].per_call("work")[1] - _old(change, n)) > 0
+        )
+        if grown and added >= 100:
+            most = max(grown, key=lambda n: change.statements[n].grown("ms"))
+            old, new = change.statements[most].per_call("work")
+            yield Cause(
+                f"table {table.name} grew: its statements examine {three(new / max(old, 1.0))} times the rows",
+                f"rows added {added:,.0f}, rows examined per call {three(old)} → {three(new)}",
+                grown,
+                weight=2.2,
+            )
+
+
+def _old(change: MariadbChange, number: Key) -> float:
+    return change.statements[number].per_call("work")[0]
+
+
+def other_plans(change: MariadbChange) -> Iterator[Cause]:
+    """Statements that examine many more rows per call, where neither growth nor a dropped index tells why."""
+    known = frozenset[Key]().union(*(c.statements for rule in (dropped_indexes, grown_tables) for c in rule(change)))
+    for number, times in _more_rows(change).items():
+        one = change.statements[number]
+        if number in known or times < 3:
+            continue
+        old, new = one.per_call("work")
+        without = "{:.3g} → {:.3g}".format(*one.per_call("no_index"))
+        analyzed = "; ANALYZE TABLE ran" if any(change.status("com_analyze")) else ""
+        yield Cause(
+            f"many more rows are examined, by another plan or for other values: {named(one)}",
+            f"rows examined per call {three(old)} → {three(new)}, without an index per call {without}{analyzed}",
+            frozenset([number]),
+            weight=1.8,
+        )
+
+
+def versions(change: MariadbChange) -> Iterator[Cause]:
+    """Old versions of rows that pile up, because an open transaction may still want them, or purge is too slow."""
+    old, new = change.state("innodb_history_list_length")
+    if new < _VERSIONS or new < 3 * old:
+        return
+    age = change.after.after.facts.get("oldest_transaction_us")
+    held = f"; a transaction was open for {age / 1e6:.0f} s" if age and age >= 1e6 else ""
+    yield Cause(
+        "old versions of rows pile up: purge cannot follow",
+        f"history list {old:,.0f} → {new:,.0f}{held}",
+        slower_at_same_work(change),
+        weight=2.1,
+    )
+
+
+RULES = (dropped_indexes, grown_tables, other_plans, versions)

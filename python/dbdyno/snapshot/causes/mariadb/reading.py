@@ -1,0 +1,87 @@
+"""How a change of MariaDB is read: digests of statements, tables by their handlers, the status."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import cached_property
+
+from dbdyno.snapshot.causes.change import Change, Key, Rates, rates
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.mariadb.epochs import JITTER_US
+from dbdyno.snapshot.mariadb.load import TABLES
+from dbdyno.snapshot.mariadb.texts import OURS
+from dbdyno.snapshot.mariadb.views import OTHER, STATEMENTS
+from dbdyno.snapshot.parquet import literal
+
+_SUMS = (
+    ("calls", "COUNT_STAR", 1.0),
+    ("ms", "SUM_TIMER_WAIT", 1e6),
+    ("work", "SUM_ROWS_EXAMINED", 1.0),
+    ("disk_tables", "SUM_CREATED_TMP_DISK_TABLES", 1.0),
+    ("merges", "SUM_SORT_MERGE_PASSES", 1.0),
+    ("no_index", "SUM_NO_INDEX_USED", 1.0),
+)
+"""What is read of a digest: name, column, divisor."""
+
+
+class MariadbChange(Change):
+    """Two stretches of a MariaDB server. A statement's key is its digest, a table's its schema and name."""
+
+    view = STATEMENTS.name
+    times = (("SUM_TIMER_WAIT", 1e-6),)
+    calls = "COUNT_STAR"
+    work = "rows examined"
+    settings_view = ("global_variables", "value")
+    jitter_us = JITTER_US
+
+    def read_statements(self, one: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
+        """Rates by digest, over all default databases."""
+        if not one.has(self.view):
+            return {}
+        sums = ", ".join(f"sum({column}) / {divisor} as {name}" for name, column, divisor in _SUMS)
+        rows = one.query(
+            f"select DIGEST as digest, {sums} from {self.view} where verdict = 'ok' and COUNT_STAR > 0 group by 1",
+            self.view,
+        )
+        if one.after.file("statement_texts") is not None:
+            for row in one.query(f"select DIGEST as digest, query from {one.ends('statement_texts')[1]}"):
+                texts[str(row["digest"])] = row["query"] or ""
+        texts[OTHER] = "all statements that the table of digests had no room for"
+        return {str(row.pop("digest")): rates(row, one.seconds) for row in rows}
+
+    def read_tables(self, one: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
+        """Rates of rows fetched, inserted, updated, deleted."""
+        if not one.has(TABLES):
+            return {}
+        counted = [c.name for c in one.counters(TABLES)]
+        found: dict[Hashable, Rates] = {}
+        for row in one.query(f"select * from {TABLES} where verdict = 'ok'", TABLES):
+            key = (row["OBJECT_SCHEMA"], row["OBJECT_NAME"])
+            names[key] = ".".join(key)
+            found[key] = rates({name: row[name] for name in counted}, one.seconds)
+        return found
+
+    def is_ours(self, text: str) -> bool:
+        """Whether a statement is what a collector says before its session is no longer accounted."""
+        return OURS.search(text) is not None
+
+    @cached_property
+    def _status(self) -> tuple[Rates, Rates]:
+        sides = []
+        for one in (self.before, self.after):
+            rows = one.query("select name, value from global_status where value is not null", "global_status")
+            sides.append({row["name"]: float(row["value"]) / one.seconds for row in rows})
+        return sides[0], sides[1]
+
+    def status(self, name: str) -> tuple[float, float]:
+        """A count of the status per second, before and after; 0 where it is not known."""
+        return self._status[0].get(name, 0.0), self._status[1].get(name, 0.0)
+
+    def state(self, name: str) -> tuple[float, float]:
+        """A state of the status at the beginning of the first stretch and the end of the second; 0 where unknown."""
+        found = []
+        for end, one in enumerate((self.before, self.after)):
+            source = one.ends("global_status_now")[end]
+            rows = one.query(f"select value from {source} where name = {literal(name)}")
+            found.append(float(rows[0]["value"]) if rows else 0.0)
+        return found[0], found[1]

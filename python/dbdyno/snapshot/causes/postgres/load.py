@@ -1,0 +1,42 @@
+"""Causes in the load that PostgreSQL's counters tell: temporary files, sessions that begin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.snapshot.causes.change import Cause, Change
+from dbdyno.snapshot.causes.statements import named, of_sessions
+from dbdyno.snapshot.wording import rate
+
+
+def spills(change: Change) -> Iterator[Cause]:
+    """Statements that write temporary files where they wrote none, or few."""
+    found = [
+        number
+        for number, one in change.statements.items()
+        if one.after.get("temp", 0) >= 1 and one.per_call("temp")[1] >= 2 * one.per_call("temp")[0] + 1
+    ]
+    if found:
+        old, new = (
+            sum(getattr(change.statements[n], end).get("temp", 0) for n in found) for end in ("before", "after")
+        )
+        words = f"sorts and hashes spill to temporary files: {named(change.statements[found[0]])}"
+        yield Cause(
+            words, f"temporary blocks written {rate(old, new)}{_work_mem(change)}", frozenset(found), weight=2.6
+        )
+
+
+def _work_mem(change: Change) -> str:
+    old, new = change.setting("work_mem")
+    return f"; work_mem {old} → {new} kB" if old != new else ""
+
+
+def connections(change: Change) -> Iterator[Cause]:
+    """Sessions that begin much more often."""
+    old, new = (side.get("sessions", 0.0) for side in change.totals("pg_stat_database", "sessions"))
+    if new >= 3 * old and new - old >= 3:
+        evidence = f"sessions begun {rate(old, new)}"
+        yield Cause("many more sessions begin", evidence, of_sessions(change, old, new), weight=1.5)
+
+
+RULES = (spills, connections)

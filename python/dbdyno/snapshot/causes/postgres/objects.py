@@ -1,0 +1,118 @@
+"""Causes in tables and indexes: an index that went, another plan after ANALYZE, growth, bloat."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+from dbdyno.snapshot.causes.change import Cause, Change
+from dbdyno.snapshot.causes.postgres.plans import analyzed
+from dbdyno.snapshot.model import moment_us
+from dbdyno.snapshot.wording import rate, three
+
+_DEAD_ROWS = 1000
+
+
+def dropped_indexes(change: Change) -> Iterator[Cause]:
+    """An index that the first stretch had at its beginning and the second has not at its end."""
+    view = "pg_stat_user_indexes"
+    if not change.both(view):
+        return
+    before, after = change.before.ends(view)[0], change.after.ends(view)[1]
+    rows = change.before.query(
+        f"select a.indexrelname as name, a.relname, a.datid, a.relid, a.indexrelid from {before} a"
+        f" anti join {after} b on a.datid = b.datid and a.indexrelid = b.indexrelid"
+        f" where not exists (select 1 from {after} b where b.datid = a.datid and b.relid = a.relid"
+        f" and b.indexrelname = a.indexrelname)"
+    )
+    for row in rows:
+        table = change.tables.get((row["datid"], row["relid"]))
+        if table is None:
+            continue
+        scans = rate(table.before.get("seq_scan", 0), table.after.get("seq_scan", 0))
+        yield Cause(
+            f"index {row['name']} on {table.name} was dropped",
+            f"sequential scans of {table.name} {scans}",
+            change.of_table(table.name),
+            _gone_at(change, row),
+            weight=3,
+        )
+
+
+def _gone_at(change: Change, row: dict[str, Any]) -> str:
+    """Between which snapshots it went, where they are of the stretches."""
+    for one in (change.after, change.before):
+        if len(one.chain) <= 2:
+            continue
+        source, _ = one.sums.relation("pg_stat_user_indexes", folded=False)
+        found = source and one.query(
+            f"select part from {source} where life = 'gone' and datid = {int(row['datid'])}"
+            f" and indexrelid = {int(row['indexrelid'])}"
+        )
+        if found:
+            return f"before {moment_us(next(p['at_us'] for p in one.sums.parts() if p['number'] == found[0]['part']))}"
+    return f"before {moment_us(change.after.after.at_ns // 1000)}"
+
+
+def other_plans(change: Change) -> Iterator[Cause]:
+    """A table that was analyzed, and whose rows are found in another way since; `plans.py` says where the log
+    proves it."""
+    for table in change.tables.values():
+        slow = change.of_table(table.name) - change.proved.keys()
+        if not analyzed(table) or not slow:
+            continue
+        calls = [sum(getattr(change.statements[n], end)["calls"] for n in slow) for end in ("before", "after")]
+        moved = []
+        for name, label in (("seq_scan", "sequential"), ("idx_scan", "index")):
+            old, new = table.before.get(name, 0.0), table.after.get(name, 0.0)
+            if abs(old / calls[0] - new / calls[1]) > 0.3:
+                moved.append(f"{label} scans {rate(old, new)}")
+        if moved and not _fewer_indexes(change, table.name):
+            yield Cause(f"another plan since {table.name} was analyzed", ", ".join(moved), slow, weight=2.5)
+
+
+def _fewer_indexes(change: Change, table: str) -> bool:
+    return any(f" on {table} was dropped" in cause.words for cause in dropped_indexes(change))
+
+
+def grown_tables(change: Change) -> Iterator[Cause]:
+    """A table with many more rows than before. They came in the second stretch too: what the first stretch alone
+    gained may be older, for a server counts a load's rows when its transaction has ended, or a second later."""
+    for key, table in change.tables.items():
+        old, middle, new = (_state(side, key, "n_live_tup") for side in change.states)
+        slow = change.of_table(table.name)
+        if old >= 100 and new >= 1.5 * old and new >= 1.25 * middle and slow:
+            yield Cause(
+                f"table {table.name} grew to {three(new / old)} times its rows",
+                f"rows {old:,.0f} → {new:,.0f}",
+                slow,
+                weight=2,
+            )
+
+
+def bloated_tables(change: Change) -> Iterator[Cause]:
+    """A table whose dead rows pile up while its live ones stay; why nobody cleans up, where that is known."""
+    for key, table in change.tables.items():
+        dead_old, dead = _states(change, key, "n_dead_tup")
+        live_old, live = _states(change, key, "n_live_tup")
+        slow = change.of_table(table.name)
+        much = dead >= _DEAD_ROWS and dead > 0.5 * max(live, 1) and dead >= 2 * dead_old
+        if not much or live > 1.5 * max(live_old, 1):
+            continue
+        off = change.setting("autovacuum") == ("on", "off")
+        words = f"autovacuum was turned off, and {table.name} is bloated" if off else f"table {table.name} is bloated"
+        yield Cause(
+            words, f"dead rows {dead_old:.0f} → {dead:.0f} beside {live:.0f} live", slow, weight=2.2 if slow else 0.5
+        )
+
+
+def _states(change: Change, key: Hashable, name: str) -> tuple[float, float]:
+    """A state at the beginning of the first stretch and the end of the second."""
+    return _state(change.states[0], key, name), _state(change.states[-1], key, name)
+
+
+def _state(rows: dict[Hashable, dict[str, Any]], key: Hashable, name: str) -> float:
+    return float(rows.get(key, {}).get(name) or 0)
+
+
+RULES = (dropped_indexes, other_plans, grown_tables, bloated_tables)

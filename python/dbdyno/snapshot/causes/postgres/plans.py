@@ -1,0 +1,38 @@
+"""Causes in plans, proved by the server's log: a statement that runs with another plan since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.snapshot.causes.change import Cause, Change, Pair
+from dbdyno.snapshot.causes.statements import named
+from dbdyno.snapshot.model import moment_us
+from dbdyno.snapshot.wording import times
+
+
+def proved_flips(change: Change) -> Iterator[Cause]:
+    """A slower statement whose executions in the log have another plan in the second stretch."""
+    for number, proof in change.proved.items():
+        one = change.statements.get(number)
+        if one is None or not one.slower():
+            continue
+        tables = (table for table in change.tables.values() if table.name.rpartition(".")[2] in proof.relations)
+        names = sorted(table.name for table in tables if analyzed(table))
+        yield Cause(
+            f"plan flip, proved by the log: {named(one)}",
+            f"{proof.what}; p50 {times(proof.old_ns / 1e6, proof.new_ns / 1e6)}"
+            f" in {proof.before} and {proof.after} executions" + (f"; analyzed: {', '.join(names)}" if names else ""),
+            frozenset([number]),
+            "" if proof.at_us is None else moment_us(proof.at_us),
+            weight=2.9,
+        )
+
+
+def analyzed(table: Pair) -> bool:
+    """Whether a table was analyzed, by a command or by autovacuum, in either stretch."""
+    return any(
+        side.get(name) for side in (table.before, table.after) for name in ("analyze_count", "autoanalyze_count")
+    )
+
+
+RULES = (proved_flips,)

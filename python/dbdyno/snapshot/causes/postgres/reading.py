@@ -1,0 +1,60 @@
+"""How a change of PostgreSQL is read: pg_stat_statements and pg_stat_user_tables."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from dbdyno.snapshot.causes.change import Change, Key, Rates, rates
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.postgres.facts import is_ours
+from dbdyno.snapshot.postgres.parts import present
+
+
+class PostgresChange(Change):
+    """Two stretches of a PostgreSQL server. A table's key is its database and its number."""
+
+    view = "pg_stat_statements"
+    times = (("total_exec_time", 1.0), ("total_time", 1.0))
+    calls = "calls"
+    work = "blocks"
+    settings_view = ("pg_settings", "setting")
+    jitter_us = 0
+
+    def read_statements(self, one: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
+        """Rates by queryid; statements inside of functions are in those that called them."""
+        view = self.view
+        if not one.has(view):
+            return {}
+        has = one.columns(view)
+        time = next(name for name, _ in self.times if name in has)
+        top = "and toplevel is not false" if "toplevel" in has else ""
+        rows = one.query(
+            f"select queryid, sum(calls) as calls, sum({time}) as ms, sum(rows) as rows,"
+            f" sum(shared_blks_hit + shared_blks_read) as work, sum(shared_blks_read) as reads,"
+            f" sum(temp_blks_written) as temp, sum({present('wal_bytes', has)}) as wal"
+            f" from {view} where verdict in ('ok', 'evicted') and calls > 0 {top} group by 1",
+            view,
+        )
+        if one.after.file("statement_texts") is not None:
+            for row in one.query(f"select queryid, query from {one.ends('statement_texts')[1]}"):
+                texts[int(row["queryid"])] = row["query"] or ""
+        return {int(row.pop("queryid")): rates(row, one.seconds) for row in rows}
+
+    def read_tables(self, one: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
+        """Rates of the counters; of live and dead rows the state at the end."""
+        view = "pg_stat_user_tables"
+        if not one.has(view):
+            return {}
+        found: dict[Hashable, Rates] = {}
+        for row in one.query(f"select * from {view} where verdict = 'ok'", view):
+            key = (int(row["datid"]), int(row["relid"]))
+            schema = row["schemaname"]
+            names[key] = row["relname"] if schema == "public" else f"{schema}.{row['relname']}"
+            counted = {c.name for c in one.counters(view)}
+            states = {n: float(v) for n, v in row.items() if n in ("n_live_tup", "n_dead_tup") and v is not None}
+            found[key] = rates({n: v for n, v in row.items() if n in counted}, one.seconds) | states
+        return found
+
+    def is_ours(self, text: str) -> bool:
+        """Whether a statement is marked as ours."""
+        return is_ours(text)

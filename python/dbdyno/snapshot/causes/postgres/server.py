@@ -1,0 +1,108 @@
+"""Causes in the server itself: locks, checkpoints, a restart and its cold cache, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.snapshot.causes.change import Cause, Change
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.model import moment_us
+from dbdyno.snapshot.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.wording import rate, three, times
+
+_ACTIVE = "kind = 'client backend' and state = 'active'"
+_OF_SESSIONS = (
+    "transaction_isolation",
+    "transaction_read_only",
+    "search_path",
+    "TimeZone",
+    "DateStyle",
+    "jit",
+    "application_name",
+)
+"""Settings that belong to the session that read them."""
+
+
+_SYNCS = "event in ('WALSync', 'WalSync')"
+_LEAST_SYNC_MS = 1.0
+"""A sync of the WAL that takes less is not called slow."""
+
+
+def slow_syncs(change: Change) -> Iterator[Cause]:
+    """Syncs of the WAL that take longer: as the server times them (track_wal_io_timing), and as sampled. What waits is
+    the commit, which is not in a statement's own time."""
+    means, busy = _timed_syncs(change)
+    (seen_old, _), (seen, _) = (_sampled(one, _SYNCS) for one in (change.before, change.after))
+    timed = means[1] >= max(3 * means[0], _LEAST_SYNC_MS) and busy[1] >= 50
+    sampled = seen >= 0.3 and seen >= 3 * seen_old
+    if not timed and not sampled:
+        return
+    said = [f"a sync took {times(*means)}, {three(busy[1])} ms of syncs a second"] if timed else []
+    said += [f"sessions waiting for one {seen_old:.2g} → {seen:.2g} on average"] if sampled else []
+    yield Cause("syncs of the WAL became slow", "; ".join(said), weight=2.9)
+
+
+def _timed_syncs(change: Change) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The mean of a sync, and the time of all in a second, in ms, before and after; 0 where they are not timed."""
+    for view, count, time, where in (
+        ("pg_stat_wal", "wal_sync", "wal_sync_time", "true"),
+        ("pg_stat_io", "fsyncs", "fsync_time", "object = 'wal'"),
+    ):
+        sides = change.totals(view, count, time, where=where)
+        if time in sides[1]:
+            syncs, spent = ([side[name] for side in sides] for name in (count, time))
+            means = [ms / n if n else 0.0 for ms, n in zip(spent, syncs, strict=True)]
+            return (means[0], means[1]), (spent[0], spent[1])
+    return (0.0, 0.0), (0.0, 0.0)
+
+
+def lock_waits(change: Change) -> Iterator[Cause]:
+    """Sessions that wait for each other, as sampled."""
+    (old, _), (new, waiting) = (_sampled(one, "event_type = 'Lock'") for one in (change.before, change.after))
+    if new >= 0.3 and new >= 3 * old:
+        evidence = f"sessions waiting for a lock {old:.2g} → {new:.2g} on average"
+        yield Cause("sessions wait for each other's locks", evidence, waiting, weight=2.8)
+
+
+def _sampled(one: Interval, waits: str) -> tuple[float, frozenset[int]]:
+    """Sessions that wait so on average, and their statements."""
+    source, looks = one.samples("activity", ACTIVITY)
+    if not looks:
+        return 0.0, frozenset()
+    rows = one.query(
+        f"select statement, count(*) as n from {source} where {_ACTIVE} and {waits} and {one.inside} group by 1"
+    )
+    return sum(r["n"] for r in rows) / looks, frozenset(int(r["statement"]) for r in rows if r["statement"] is not None)
+
+
+def checkpoints(change: Change) -> Iterator[Cause]:
+    """Checkpoints that the WAL asks for, not the clock."""
+    for view, name in (("pg_stat_bgwriter", "checkpoints_req"), ("pg_stat_checkpointer", "num_requested")):
+        old, new = (side.get(name, 0.0) for side in change.totals(view, name))
+        if new * change.after.seconds >= 2 and new >= 3 * old:
+            old_wal, new_wal = (side.get("wal_bytes", 0.0) for side in change.totals("pg_stat_wal", "wal_bytes"))
+            evidence = f"{rate(old, new)}; WAL {old_wal / 1e6:.3g} → {new_wal / 1e6:.3g} MB a second"
+            slow = frozenset(n for n, one in change.statements.items() if one.slower())
+            yield Cause("checkpoints follow each other: the WAL asks for them", evidence, slow, weight=2.4)
+
+
+def restarts(change: Change) -> Iterator[Cause]:
+    """A restart, and the reads of a cache that is cold since."""
+    if not change.restarted:
+        return
+    colder = frozenset(
+        n for n, one in change.statements.items() if one.per_call("reads")[1] > one.per_call("reads")[0] + 0.1
+    )
+    reads = rate(*(side.get("blks_read", 0.0) for side in change.totals("pg_stat_database", "blks_read")))
+    started = int(change.after.after.facts["started_us"])
+    words = "the server was restarted" + (", its cache was cold" if colder else "")
+    yield Cause(words, f"blocks read {reads}", colder, moment_us(started), weight=2.7)
+
+
+def settings(change: Change) -> Iterator[Cause]:
+    """Settings that are not what they were."""
+    for row in change.changed_settings(_OF_SESSIONS):
+        yield Cause(f"setting {row['name']}: {row['old']} → {row['new']}", weight=0.4)
+
+
+RULES = (slow_syncs, lock_waits, checkpoints, restarts, settings)

@@ -1,0 +1,257 @@
+"""Plans as auto_explain writes them, in text or JSON, to the same tree.
+
+    Aggregate  (cost=8.49..8.50 rows=1 width=8) (actual time=0.045..0.046 rows=1 loops=1)
+      ->  Index Scan using orders_cust on orders  (cost=0.29..8.46 rows=10 width=4) (actual …)
+            Index Cond: (cust = 77)
+
+Most plans of a log are those of before with other numbers: a plan's text is cut down to what its shape is made of,
+and only such a text that is new is parsed. Limits: XML and YAML are not read; several keys of one grouping are not
+part of the shape.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dbdyno.snapshot.plans.tree import DEEPEST, Node
+from dbdyno.snapshot.plans.values import condition
+
+CONDITIONS = (
+    *("Index Cond", "Recheck Cond", "Filter", "Join Filter", "Hash Cond", "Merge Cond", "One-Time Filter"),
+    *("TID Cond", "Order By", "Sort Key", "Presorted Key", "Cache Key", "Run Condition", "Conflict Filter"),
+)
+"""What of a node's properties is part of the shape."""
+NODES_MOST = 5000
+
+
+class UnreadPlanError(ValueError):
+    """A plan that is none, or is cut off; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A plan with what was measured of it: None where auto_explain did not (log_analyze, log_buffers). Rows are those
+    of the root. `misestimate`: by what factor the rows of the worst node differ from the estimate."""
+
+    plan: Node
+    queryid: int | None = None
+    rows_planned: int | None = None
+    rows: int | None = None
+    misestimate: float | None = None
+    hits: int | None = None
+    reads: int | None = None
+
+
+_ROOT = re.compile(r"^[^\s\n][^\n]*  \(cost=\d[^\n]*", re.M)
+_KEPT = re.compile(
+    r"^ *+(?:->  )?(?:[^\s:\"(](?:[^\n\"]|\"[^\"\n]*+\")*?(?=  \(cost=)|(?:SubPlan|InitPlan|CTE) [^\n]*+|(?:"
+    + "|".join(CONDITIONS)
+    + r"): (?:[^\n'\"]|'[^']*+'|\"[^\"]*+\")*+)",
+    re.M,
+)
+_ROWS = re.compile(
+    r"\(cost=[\d.]++ rows=(\d++) width=\d++\)(?: \(actual (?:time=[\d.]++ )?rows=([\d.]++) loops=(\d++)\))?"
+)
+_BUFFERS = re.compile(r"^ *+Buffers: shared(?: hit=(\d++))?(?: read=(\d++))?", re.M)
+_QUERYID = re.compile(r"^Query Identifier: (-?\d{1,20})$", re.M)
+_IDENT = r'(?:"(?:[^"]|"")*+"|[^\s".]++)'
+_TITLE = re.compile(
+    rf"(?P<kind>[A-Za-z][^\"]*?)(?: using (?P<index>{_IDENT}))?"
+    rf"(?: on (?P<first>{_IDENT})(?:\.(?P<second>{_IDENT}))?(?: (?P<alias>{_IDENT}))?)?"
+)
+
+
+class TextPlans:
+    """Reads plans in the text format; keeps the trees of those that it has met."""
+
+    MOST = 20_000
+
+    def __init__(self) -> None:
+        self._known: dict[str, Node] = {}
+
+    def read(self, text: str) -> tuple[str, Explained]:
+        """The statement's text and the plan. Raises `UnreadPlanError`."""
+        starts = [found.start() for found in _ROOT.finditer(text)]
+        if not starts or not text.startswith("Query Text: "):
+            raise UnreadPlanError("no plan follows the text of the statement")
+        plan = text[starts[-1] :]
+        statement = text[len("Query Text: ") : starts[-1]].rstrip("\n").partition("\nQuery Parameters: ")[0]
+        shape = "\n".join(_without_values(line) for line in _KEPT.findall(plan))
+        tree = self._known.get(shape)
+        if tree is None:
+            if len(self._known) >= self.MOST:
+                self._known.clear()
+            tree = self._known[shape] = _parsed(shape.split("\n"))
+        return statement, _measured(tree, plan)
+
+
+def _without_values(line: str) -> str:
+    """A line of the shape; its indentation stays."""
+    name, colon, value = line.partition(": ")
+    return f"{name}: {condition(value)}" if colon and name.strip() in CONDITIONS else line
+
+
+def _measured(tree: Node, plan: str) -> Explained:
+    rows = _ROWS.findall(plan)
+    if not rows:
+        raise UnreadPlanError("its root has no estimate")
+    whole = plan.partition("\nPlanning:\n")[0]
+    buffers = _BUFFERS.search(whole)
+    queryid = _QUERYID.search(plan)
+    known = [(int(est), float(act)) for est, act, loops in rows if act and int(loops)]
+    return Explained(
+        tree,
+        int(queryid[1]) if queryid else None,
+        int(rows[0][0]),
+        round(float(rows[0][1])) if rows[0][1] else None,
+        max((_factor(*pair) for pair in known), default=None),
+        int(buffers[1] or 0) if buffers else None,
+        int(buffers[2] or 0) if buffers else None,
+    )
+
+
+def _factor(estimated: float, found: float) -> float:
+    a, b = max(estimated, 1.0), max(found, 1.0)
+    return max(a / b, b / a)
+
+
+def _parsed(lines: list[str]) -> Node:
+    """The tree of the lines of a shape: a stack of nodes by their indentation."""
+    if len(lines) > NODES_MOST:
+        raise UnreadPlanError(f"it has more than {NODES_MOST} lines")
+    stack: list[tuple[int, Node, list[Node], list[tuple[str, str]]]] = []
+    label = ""
+
+    def close(indent: int) -> Node | None:
+        done: Node | None = None
+        while stack and stack[-1][0] >= indent:
+            _, node, children, conditions = stack.pop()
+            done = replace(node, children=tuple(children), conditions=tuple(conditions))
+            if stack:
+                stack[-1][2].append(done)
+        return done
+
+    for line in lines:
+        words = line.lstrip(" ")
+        indent = len(line) - len(words)
+        name, colon, value = words.partition(": ")
+        if colon and name in CONDITIONS:
+            if stack:
+                stack[-1][3].append((name, value))
+        elif words.startswith(("SubPlan ", "InitPlan ", "CTE ")) and not words.startswith("CTE Scan"):
+            label = words
+            if stack and indent > stack[0][0]:
+                close(indent)  # what it names stands deeper than its siblings
+        else:
+            if stack and indent <= stack[0][0]:
+                raise UnreadPlanError("it has two roots")
+            close(indent)
+            if len(stack) > DEEPEST:
+                raise UnreadPlanError(f"it is more than {DEEPEST} nodes deep")
+            stack.append((indent, titled(words.removeprefix("->  "), label), [], []))
+            label = ""
+    found = close(-1)
+    if found is None:
+        raise UnreadPlanError("it has no node")
+    return found
+
+
+def titled(text: str, label: str = "") -> Node:
+    """The node of a line such as `Index Scan using i on s.t a`; schemas are left out."""
+    found = _TITLE.fullmatch(text)
+    if found is None:
+        return Node(text[:100], label=label)
+    relation = _unquoted(found["second"] or found["first"])
+    index = _unquoted(found["index"])
+    kind = found["kind"]
+    if kind.endswith("Bitmap Index Scan"):
+        relation, index = "", relation
+    alias = _unquoted(found["alias"])
+    return Node(kind, relation, index, "" if alias == relation else alias, label)
+
+
+def _unquoted(name: str | None) -> str:
+    if not name:
+        return ""
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
+def read_json(text: str) -> tuple[str, Explained]:
+    """The statement's text and the plan of auto_explain's JSON. Raises `UnreadPlanError`."""
+    try:
+        whole = json.loads(text)
+        found = _Found()
+        tree = _of_json(whole["Plan"], found)
+        root = whole["Plan"]
+        queryid = whole.get("Query Identifier")
+        return str(whole["Query Text"]), Explained(
+            tree,
+            queryid if isinstance(queryid, int) else None,
+            _whole(root, "Plan Rows"),
+            _whole(root, "Actual Rows"),
+            found.worst,
+            _whole(root, "Shared Hit Blocks"),
+            _whole(root, "Shared Read Blocks"),
+        )
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise UnreadPlanError(f"its JSON is no plan ({type(error).__name__})") from error
+
+
+@dataclass
+class _Found:
+    worst: float | None = None
+    nodes: int = 0
+
+
+def _of_json(given: dict[str, Any], found: _Found, depth: int = 0) -> Node:
+    found.nodes += 1
+    if depth > DEEPEST or found.nodes > NODES_MOST:
+        raise UnreadPlanError("it is too large")
+    estimated, actual = _whole(given, "Plan Rows"), given.get("Actual Rows")
+    if estimated is not None and isinstance(actual, (int, float)) and _whole(given, "Actual Loops"):
+        found.worst = max(found.worst or 1.0, _factor(estimated, float(actual)))
+    kind = _kind(given)
+    relation = str(given.get("Relation Name") or given.get("CTE Name") or given.get("Function Name") or "")
+    alias = str(given.get("Alias") or "")
+    conditions = tuple(
+        (name, condition(", ".join(map(str, value)) if isinstance(value, list) else str(value)))
+        for name in CONDITIONS
+        if (value := given.get(name)) is not None
+    )
+    children = tuple(_of_json(child, found, depth + 1) for child in given.get("Plans", ()))
+    index = str(given.get("Index Name") or "")
+    named = relation or (alias if not index else "")
+    shown_alias = "" if alias == named else alias
+    return Node(kind, named, index, shown_alias, str(given.get("Subplan Name") or ""), conditions, children)
+
+
+def _kind(given: dict[str, Any]) -> str:
+    """A node's type as the text format says it."""
+    kind, strategy = str(given["Node Type"]), given.get("Strategy")
+    if kind == "Aggregate":
+        kind = {"Hashed": "HashAggregate", "Sorted": "GroupAggregate", "Mixed": "MixedAggregate"}.get(
+            str(strategy), kind
+        )
+        mode = given.get("Partial Mode")
+        kind = f"{mode} {kind}" if mode in ("Partial", "Finalize") else kind
+    elif kind == "SetOp":
+        kind = f"{'HashSetOp' if strategy == 'Hashed' else 'SetOp'} {given.get('Command', '')}".rstrip()
+    elif kind in ("ModifyTable", "Foreign Scan") and given.get("Operation") not in (None, "Select"):
+        kind = ("Foreign " if kind == "Foreign Scan" else "") + str(given["Operation"])
+    elif kind == "Custom Scan":
+        kind = f"Custom Scan ({given.get('Custom Plan Provider', '')})"
+    join = given.get("Join Type")
+    if join is not None and join != "Inner":
+        kind = f"{kind.removesuffix(' Join')} {join} Join"
+    if given.get("Scan Direction") == "Backward":
+        kind += " Backward"
+    return ("Parallel " if given.get("Parallel Aware") is True else "") + kind
+
+
+def _whole(given: dict[str, Any], name: str) -> int | None:
+    value = given.get(name)
+    known = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1 << 62
+    return round(value) if known and value is not None else None

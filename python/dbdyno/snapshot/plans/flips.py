@@ -1,0 +1,207 @@
+"""Statements and their plans over time, and the instants at which a statement's plan changed.
+
+    seen(connection)                # the table `log_seen`: executions, each with its statement's name
+    for flip in flips(connection): ...
+
+A flip: of the `WINDOW` executions from the first with the new plan on, `SHARE` have it (where the log ends before: all
+of them, and the plan is new), and as many of those just before had the old one. A statement that uses several plans
+by turns, for different values, has no flip.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import EvidenceError
+from dbdyno.evidence.memory import in_memory
+from dbdyno.snapshot.plans.gathered import of_values
+from dbdyno.snapshot.plans.tree import Node, changed
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from dbdyno.snapshot.store import Snapshot
+
+WINDOW = 20
+SHARE = 0.9
+LEAST_BEFORE = 2
+RUNS_MOST = 500_000
+_SAME = "at_us, duration_us, plan, source, fingerprint"
+"""What an execution is known by in two logs of one server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Executions of a statement in a row with one plan. Times are microseconds since 1970; `line` of the first."""
+
+    plan: str
+    first_us: int
+    last_us: int
+    count: int
+    file: int = 0
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A change of a statement's plan: `at_us` when the first execution with the new one ended. Medians are those of
+    the executions from the flip before to this one, and from this one to the next, nanoseconds."""
+
+    statement: str
+    text: str
+    at_us: int
+    old: str
+    new: str
+    what: str
+    before: int
+    after: int
+    old_ns: float
+    new_ns: float
+    file: int
+    line: int
+
+
+def seen(connection: duckdb.DuckDBPyConnection, names: Iterable[tuple[str, int]] = ()) -> None:
+    """Makes the table `log_seen`. `names`: fingerprints whose identifier is known from elsewhere (a snapshot's texts);
+    one that stands for several identifiers stands for none. What two logs of one server have both, a text log and a
+    csvlog, counts once."""
+    connection.execute("create or replace temp table log_names (fingerprint varchar, queryid bigint)")
+    rows = [list(one) for one in names]
+    if rows:
+        connection.executemany("insert into log_names values (?, ?)", rows)
+    connection.execute(
+        """insert into log_names
+          select distinct fingerprint, queryid from log_executions where queryid is not null and fingerprint <> ''"""
+    )
+    connection.execute(
+        f"""create or replace temp table log_seen as
+        with one as (select fingerprint, min(queryid) as queryid from log_names group by 1
+          having count(distinct queryid) = 1),
+        text as (select queryid, min(fingerprint) as fingerprint from log_executions
+          where fingerprint <> '' and queryid is not null group by 1),
+        each as (select *, row_number() over (partition by file, {_SAME} order by line) as copy from log_executions),
+        once as (select * exclude (copy) from each
+          qualify row_number() over (partition by {_SAME}, copy order by queryid nulls last, file) = 1)
+        select e.* exclude (queryid, fingerprint), coalesce(e.queryid, one.queryid) as queryid,
+          coalesce(nullif(e.fingerprint, ''), text.fingerprint) as fingerprint,
+          coalesce(e.queryid, one.queryid)::varchar as known, coalesce(known, e.fingerprint) as statement
+        from once e left join one using (fingerprint) left join text on text.queryid = e.queryid"""
+    )
+
+
+def names(last: Snapshot | None) -> list[tuple[str, int]]:
+    """Fingerprints of statements and their identifiers, as the snapshot before has them."""
+    if last is None or last.problem("statement_texts") is not None:
+        return []
+    source = last.relation("statement_texts")
+    if source is None:
+        return []
+
+    with in_memory() as connection:
+        rows = connection.execute(f"select fingerprint, queryid from {source}").fetchall()
+    return [(str(one), int(number)) for one, number in rows]
+
+
+def flips(connection: duckdb.DuckDBPyConnection) -> list[Flip]:
+    """All flips in `log_seen`, those first that cost most: executions since, times what the median grew by."""
+    found = [one for statement, runs in _runs(connection) for one in _of(connection, statement, list(runs))]
+    return sorted(found, key=lambda one: (-(one.new_ns - one.old_ns) * one.after, one.at_us))
+
+
+def _runs(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, Iterable[Run]]]:
+    rows = connection.execute(
+        f"""with several as (
+          select statement from log_seen where plan is not null group by 1 having count(distinct plan) > 1),
+        each as (select statement, plan, at_us, file, line, lag(plan) over w as before from log_seen
+          where plan is not null and statement in (from several)
+          window w as (partition by statement order by at_us, file, line)),
+        numbered as (select *, count(*) filter (plan is distinct from before)
+          over (partition by statement order by at_us, file, line) as run from each)
+        select statement, run, any_value(plan), min(at_us), max(at_us), count(*), arg_min(file, (at_us, line)),
+          arg_min(line, (at_us, line)) from numbered group by 1, 2 order by 1, 2 limit {RUNS_MOST}"""
+    ).fetchall()
+    for statement, some in groupby(rows, key=lambda row: row[0]):
+        yield statement, [Run(*row[2:]) for row in some]
+
+
+def boundaries(runs: Sequence[Run]) -> list[int]:
+    """The runs with which a new plan took over."""
+    found, current, met, begun = [], "", set[str](), 0
+    for at, run in enumerate(runs):
+        if at == 0:
+            current = run.plan
+        elif run.plan != current and _takes_over(runs, at, met) and _held(runs, begun, at, current):
+            found.append(at)
+            current, begun = run.plan, at
+        met.add(run.plan)
+    return found
+
+
+def _takes_over(runs: Sequence[Run], at: int, met: set[str]) -> bool:
+    own, others, plan = 0, 0, runs[at].plan
+    for run in runs[at:]:
+        room = WINDOW - own - others
+        if run.plan == plan:
+            own += min(run.count, room)
+        else:
+            others += min(run.count, room)
+        if own + others >= WINDOW:
+            return own >= SHARE * WINDOW
+    return others == 0 and plan not in met
+
+
+def _held(runs: Sequence[Run], begun: int, at: int, plan: str) -> bool:
+    own, others = 0, 0
+    for run in reversed(runs[begun:at]):
+        room = WINDOW - own - others
+        if run.plan == plan:
+            own += min(run.count, room)
+        else:
+            others += min(run.count, room)
+    return own >= LEAST_BEFORE and own >= SHARE * (own + others)
+
+
+def _of(connection: duckdb.DuckDBPyConnection, statement: str, runs: list[Run]) -> Iterator[Flip]:
+    places = boundaries(runs)
+    begins = [0, *places]
+    for number, at in enumerate(places):
+        start, end = begins[number], begins[number + 2] if number + 2 < len(begins) else len(runs)
+        old, new = runs[start].plan, runs[at].plan
+        trees = [tree(connection, one) for one in (old, new)]
+        spans = [(old, runs[start].first_us, runs[at].first_us), (new, runs[at].first_us, runs[end - 1].last_us + 1)]
+        counts, medians = zip(*(_median(connection, statement, *span) for span in spans), strict=True)
+        row = connection.execute(
+            "select query from log_statements where fingerprint in"
+            " (select fingerprint from log_seen where statement = ? limit 1)",
+            [statement],
+        ).fetchone()
+        yield Flip(
+            *(statement, str(row[0]) if row and row[0] else "", runs[at].first_us, old, new, changed(*trees)),
+            *(*counts, *medians, runs[at].file, runs[at].line),
+        )
+
+
+def _median(
+    connection: duckdb.DuckDBPyConnection, statement: str, plan: str, from_us: int, to_us: int
+) -> tuple[int, float]:
+    row = connection.execute(
+        "select count(*), median(duration_us) * 1000 from log_seen"
+        " where statement = ? and plan = ? and at_us >= ? and at_us < ?",
+        [statement, plan, from_us, to_us],
+    ).fetchone() or (0, 0)
+    return int(row[0]), float(row[1] or 0)
+
+
+def tree(connection: duckdb.DuckDBPyConnection, plan: str) -> Node:
+    """The tree of a plan. Raises `EvidenceError` where what was kept is none."""
+    row: Any = connection.execute("select tree from log_plans where plan = ? limit 1", [plan]).fetchone()
+    try:
+        return of_values(json.loads(row[0]))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EvidenceError(
+            f"plan {plan!r:.40} is damaged", next_step="read its log again: dbdyno snap plans"
+        ) from error

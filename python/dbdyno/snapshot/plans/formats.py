@@ -1,0 +1,222 @@
+"""The three forms of PostgreSQL's log, line by line: entries that tell a duration.
+
+Text (stderr): lines of an entry after its first begin with a tab; what belongs to it (DETAIL, CONTEXT, STATEMENT)
+follows as lines with a prefix of their own. csvlog: a record ends where its quotes are closed; where a line within
+quotes has the form of a record's beginning, the record before was cut off. jsonlog: an object per line.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from dbdyno.snapshot.plans.entries import LONGEST, MARK, BadTimeError, Clock, Entry, Unread, queryid_of
+from dbdyno.snapshot.plans.prefix import Before, Prefix
+
+_CONTEXT = re.compile(rb"(?<![A-Z])CONTEXT:  ")
+_FOLLOWS = re.compile(rb"(?<![A-Z])(?:DETAIL|HINT|QUERY|CONTEXT|STATEMENT|LOCATION|BACKTRACE):  ")
+_BLOCK = 1 << 20
+_PREFIX = 500
+_HEAD = 2000
+"""Bytes of a line in which its prefix and severity stand."""
+
+
+class Lines:
+    """The lines of a stream with their numbers, none longer than an entry may be. `bytes`: how many were read."""
+
+    def __init__(self, stream: io.BufferedReader[Any]) -> None:
+        self._stream = stream
+        self.number = 0
+        self.bytes = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for line in iter(lambda: self._stream.readline(LONGEST), b""):
+            self.bytes += len(line)
+            self.number += 1
+            yield line
+
+    def blocks(self) -> Iterator[bytes]:
+        """The stream in blocks, an empty one last; lines are counted."""
+        while block := self._stream.read1(_BLOCK):
+            self.bytes += len(block)
+            self.number += block.count(b"\n")
+            yield block
+        yield b""
+
+
+def decoded(raw: bytes) -> str:
+    """Text of any encoding: bytes that are no UTF-8 stay apart from each other."""
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def text(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: Unread) -> Iterator[Entry]:
+    """Entries of a text log. Blocks are searched, not lines: most of a log is no duration."""
+    buffer, number, skipping = b"", 1, False
+    for block in lines.blocks():
+        whole = not block
+        buffer += block
+        if skipping:
+            found = _END.search(buffer)
+            buffer, skipping = (buffer[found.end() :], False) if found else (buffer[-1:], True)
+        at = 0
+        while (entry := _next(buffer, at, whole=whole)) is not None:
+            start, end, nested, ready = entry
+            number += buffer.count(b"\n", at, start)
+            at = start
+            if not ready:
+                break
+            raw = buffer[start:end]
+            pending = _begun(raw, f"{name}:{number}", number, prefix, clock, unread)
+            if pending is not None:
+                pending.nested = nested
+                yield pending
+            number += buffer.count(b"\n", start, end)
+            at = end
+        if entry is None:  # what is left begins no entry yet: its last line may
+            last = buffer.rfind(b"\n", at) + 1
+            number += buffer.count(b"\n", at, last)
+            at = max(at, last)
+        buffer = buffer[at:]
+        if len(buffer) > LONGEST:
+            unread.add(f"it is longer than {LONGEST >> 20} MiB", f"{name}:{number}")
+            number += buffer.count(b"\n")
+            buffer, skipping = buffer[-1:], True
+
+
+_END = re.compile(rb"\n(?!\t)")
+
+
+def _next(buffer: bytes, at: int, *, whole: bool) -> tuple[int, int, bool, bool] | None:
+    """Where the next entry with a duration begins and ends, with what belongs to it, whether it has a context, and
+    whether all of it is here; `whole`: nothing comes after the buffer."""
+    while True:
+        mark = buffer.find(MARK, at)
+        if mark < 0:
+            return None
+        start = max(buffer.rfind(b"\n", at, mark) + 1, at)
+        if buffer[start : start + 1] != b"\t":
+            break
+        at = buffer.find(b"\n", mark) + 1
+        if not at:
+            return None
+    nested, place, own_end = False, mark, -1
+    while True:
+        found = _END.search(buffer, place)
+        end = len(buffer) if found is None else found.end()
+        own_end = end if own_end < 0 else own_end
+        head = buffer[end : end + _HEAD]
+        if not whole and len(head) < _HEAD and b"\n" not in head:
+            return start, own_end, nested, False
+        head = head.partition(b"\n")[0]
+        if not head or MARK in head or not _FOLLOWS.search(head, 0, _PREFIX):
+            return start, own_end, nested, True
+        nested = nested or bool(_CONTEXT.search(head, 0, _PREFIX))
+        place = end
+
+
+def _begun(raw: bytes, place: str, number: int, prefix: Prefix, clock: Clock, unread: Unread) -> Entry | None:
+    line = decoded(raw.replace(b"\n\t", b"\n").replace(b"\r\n", b"\n")).rstrip("\r\n")
+    colon = line.find(":  ", 0, _HEAD)
+    if colon < 0 or not line.startswith("duration: ", colon + 3):
+        return None  # another message, which speaks of a duration
+    severity = colon
+    while severity and line[severity - 1].isalpha():
+        severity -= 1
+    before: Before | None = prefix.read(line[:severity])
+    if before is None:
+        unread.add("its prefix is not as the others, or has no time", place)
+        return None
+    try:
+        return Entry(
+            number,
+            clock.read(before.stamp),
+            line[colon + 3 :],
+            before.queryid,
+            False,
+            before.database,
+        )
+    except BadTimeError as error:
+        unread.add(str(error), place)
+        return None
+
+
+_RECORD = re.compile(
+    rb'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} [\w/+:-]{1,31},(?:"(?:[^"]|"")*+")?,(?:"(?:[^"]|"")*+")?,\d*,'
+    rb'(?:"[^"]*+")?,[0-9a-f]+\.[0-9a-f]+,\d+,'
+)
+_FIELD = re.compile(r'(?:"((?:[^"]|"")*+)"|([^,"]*+))(?:,|\Z)')
+_STAMP, _DATABASE, _MESSAGE, _CONTEXT_AT, _QUERYID, _LEAST = 0, 2, 13, 18, 25, 22
+
+
+def csvlog(lines: Lines, name: str, clock: Clock, unread: Unread) -> Iterator[Entry]:
+    """Entries of a csvlog."""
+    parts: list[bytes] = []
+    size, first, open_quotes = 0, 1, False
+    for raw in lines:
+        if open_quotes and raw[:1].isdigit() and _RECORD.match(raw[:_HEAD]):
+            unread.add("its record is cut off", f"{name}:{first}")
+            parts, open_quotes = [], False
+        if not open_quotes:
+            parts, size, first = [], 0, lines.number
+        size += len(raw)
+        if size <= LONGEST:
+            parts.append(raw)
+        open_quotes ^= bool(raw.count(b'"') & 1)
+        if not open_quotes:
+            yield from _record(parts, size, f"{name}:{first}", first, clock, unread)
+            parts = []
+    if open_quotes:
+        unread.add("its record is cut off", f"{name}:{first}")
+
+
+def _record(parts: list[bytes], size: int, place: str, line: int, clock: Clock, unread: Unread) -> Iterator[Entry]:
+    if not any(b',"duration: ' in part for part in parts[:1]):
+        return
+    if size > LONGEST:
+        unread.add(f"it is longer than {LONGEST >> 20} MiB", place)
+        return
+    fields, at, whole = [], 0, decoded(b"".join(parts)).rstrip("\r\n")
+    while at < len(whole) and (found := _FIELD.match(whole, at)) is not None:
+        fields.append(found[1].replace('""', '"') if found[1] is not None else found[2])
+        at = found.end()
+    if at < len(whole) or len(fields) < _LEAST:
+        unread.add("its record has not the columns of csvlog", place)
+        return
+    try:
+        at_us = clock.read(fields[_STAMP])
+    except BadTimeError as error:
+        unread.add(str(error), place)
+        return
+    queryid = queryid_of(fields[_QUERYID]) if len(fields) > _QUERYID else None
+    if fields[_MESSAGE].startswith("duration: "):
+        yield Entry(line, at_us, fields[_MESSAGE], queryid, bool(fields[_CONTEXT_AT]), fields[_DATABASE])
+
+
+def jsonlog(lines: Lines, name: str, clock: Clock, unread: Unread) -> Iterator[Entry]:
+    """Entries of a jsonlog."""
+    for raw in lines:
+        if b'"duration: ' not in raw:
+            continue
+        place = f"{name}:{lines.number}"
+        try:
+            found: Any = json.loads(decoded(raw))
+            message = found["message"]
+            at_us = clock.read(found["timestamp"])
+            if isinstance(message, str) and message.startswith("duration: "):
+                nested, database = bool(found.get("context")), str(found.get("dbname") or "")
+                yield Entry(lines.number, at_us, message, queryid_of(found.get("query_id")), nested, database)
+        except BadTimeError as error:
+            unread.add(str(error), place)
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            unread.add("its line is no object of jsonlog, or is cut off", place)
+
+
+def form_of(start: bytes) -> str:
+    """csvlog, jsonlog or text, from the beginning of a file."""
+    lines = [line for line in start.split(b"\n")[:50] if line.strip()]
+    if any(line.startswith(b'{"timestamp":') for line in lines):
+        return "jsonlog"
+    return "csvlog" if any(_RECORD.match(line) for line in lines) else "text"

@@ -1,0 +1,174 @@
+"""What was read from logs, kept beside the snapshots of a store; without values.
+
+    snaps/plans/<sum of the log's first line>-<sum of the target's name>/
+      manifest.json         target, log, when, how much, what was not read; written before the folder has its name
+      log_executions.parquet  log_statements.parquet  log_plans.parquet
+
+A log that was read again replaces what there was of it, unless less was read this time. Pruning leaves plans alone;
+a folder may be deleted at any time. A folder that is damaged is left out, and said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import EvidenceError, SnapshotError
+from dbdyno.evidence.files import read_json, write_json
+from dbdyno.files import make_inner_folder, narrow
+from dbdyno.snapshot.manifest import torn
+from dbdyno.snapshot.parquet import file_sum, literal
+from dbdyno.snapshot.plans.gathered import TABLES
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from dbdyno.snapshot.plans.gathered import Gathered
+    from dbdyno.snapshot.plans.reader import LogFile
+
+FOLDER = "plans"
+NAME = "manifest.json"
+SCHEMA = 1
+_OWN = re.compile(r"[0-9a-f]{24}-[0-9a-f]{8}")
+_KINDS: dict[str, type] = {"target": str, "log": str, "from_us": int, "to_us": int, "executions": int, "sums": dict}
+
+
+@dataclass(frozen=True)
+class KeptLog:
+    """A log's evidence: `folder`, and its manifest."""
+
+    folder: Path
+    manifest: dict[str, Any]
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """From its first to its last execution, microseconds since 1970."""
+        return self.manifest["from_us"], self.manifest["to_us"]
+
+
+def keep(store: Path, target: str, gathered: Gathered, number: int, log: LogFile, *, redact: bool = False) -> str:
+    """Keeps what was read of a log, the `number`-th of those gathered; says what was done. Raises `SnapshotError`
+    where the store cannot be written."""
+    if not log.executions:
+        return f"{log.name}: not kept, it has no execution"
+    name = f"{log.head}-{hashlib.blake2b(target.encode(), digest_size=4).hexdigest()}"
+    folder = store / FOLDER / name
+    before = _of_before(folder)
+    if before is not None and before.manifest["executions"] > log.executions:
+        return f"{log.name}: not kept, {before.manifest['executions']} executions of it are kept already"
+    aside = store / FOLDER / f".{name}.{os.urandom(4).hex()}.tmp"
+    try:
+        make_inner_folder(store / FOLDER, exist_ok=True)
+        make_inner_folder(aside)
+        sums = {table: _write(gathered, table, number, aside, redact=redact) for table in TABLES}
+        facts = {"from_us": log.from_us, "to_us": log.to_us, "executions": log.executions, "plans": log.plans}
+        made = {"schema": SCHEMA, "target": target, "log": log.name, "form": log.form, "bytes": log.bytes}
+        write_json(aside / NAME, {**made, **facts, "unread": log.unread.counts, "sums": sums})
+        if folder.exists():
+            folder.rename(aside.with_suffix(".old"))
+        aside.rename(folder)
+    except OSError as error:
+        raise SnapshotError(f"plans cannot be kept: {error.strerror}", where=str(store / FOLDER)) from error
+    finally:
+        for left in (aside, aside.with_suffix(".old")):
+            shutil.rmtree(left, ignore_errors=True)
+    return f"{log.name}: {log.executions} executions kept in {store / FOLDER / name}"
+
+
+def _of_before(folder: Path) -> KeptLog | None:
+    with contextlib.suppress(EvidenceError):
+        return _open(folder) if folder.is_dir() else None
+    return None
+
+
+def _write(gathered: Gathered, table: str, number: int, folder: Path, *, redact: bool) -> str:
+    mine = f"(from log_executions where file = {number})"
+    query = {
+        "log_executions": f"select * exclude (file) from {mine} order by at_us",
+        "log_statements": f"from log_statements where fingerprint in (select fingerprint from {mine}) order by 1",
+        "log_plans": f"from log_plans where plan in (select plan from {mine}) order by 1",
+    }[table]
+    query += " limit 0" if redact and table == "log_statements" else ""
+    path = folder / f"{table}.parquet"
+    gathered.connection.execute(f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)")
+    narrow(path)
+    return file_sum(path)
+
+
+def logs(store: Path, damaged: list[EvidenceError] | None = None) -> Iterator[KeptLog]:
+    """What is kept of logs, by their first execution; what cannot be read goes to `damaged`."""
+    found = []
+    for folder in sorted((store / FOLDER).glob("*-*")):
+        if not _OWN.fullmatch(folder.name):
+            continue
+        try:
+            found.append(_open(folder))
+        except EvidenceError as error:
+            if damaged is not None:
+                damaged.append(error)
+    yield from sorted(found, key=lambda one: one.span)
+
+
+def _open(folder: Path) -> KeptLog:
+    path = folder / NAME
+    found = read_json(path)
+    step = "read the log again: dbdyno snap plans --log FILE; or delete this folder"
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+        raise EvidenceError(f"is no log's evidence of schema {SCHEMA}", where=str(path), next_step=step)
+    for name, kind in _KINDS.items():
+        if not isinstance(found.get(name), kind) or isinstance(found[name], bool):
+            raise EvidenceError(f"has no {kind.__name__} as {name!r}", where=str(path), next_step=step)
+    for table in TABLES:
+        wrong = torn(folder / f"{table}.parquet")
+        if wrong is not None:
+            raise EvidenceError(wrong, where=str(path), next_step=step)
+    return KeptLog(folder, found)
+
+
+def faults(store: Path) -> Iterator[tuple[str, str]]:
+    """What is wrong with plans that are kept: where in the store, and what."""
+    damaged: list[EvidenceError] = []
+    for one in logs(store, damaged):
+        for table in TABLES:
+            path = one.folder / f"{table}.parquet"
+            if file_sum(path) != one.manifest["sums"].get(table):
+                yield f"{FOLDER}/{one.folder.name}/{path.name}", "its sum is wrong: it was changed after it was written"
+    for error in damaged:
+        where = Path(error.where or "")
+        yield str(where.relative_to(store)) if where.is_relative_to(store) else str(where), error.message
+
+
+def attach(connection: duckdb.DuckDBPyConnection, store: Path, target: str, from_us: int, to_us: int) -> list[KeptLog]:
+    """Makes the tables of `Gathered` out of what is kept of a target's logs for a stretch of time; returns of which
+    logs, in the order of `file`. Without any, no table is made. Raises `EvidenceError`."""
+    import duckdb
+
+    found = [
+        one
+        for one in logs(store)
+        if one.manifest["target"] == target and one.span[0] <= to_us and one.span[1] >= from_us
+    ]
+    if not found:
+        return []
+    try:
+        for table, columns in TABLES.items():
+            names = ", ".join(f"{name}::{kind} as {name}" for name, kind in columns if name != "file")
+            inside = f"where at_us between {from_us} and {to_us}" if table == "log_executions" else ""
+            union = " union all ".join(
+                f"select {f'{number} as file, ' if table == 'log_executions' else ''}{names}"
+                f" from read_parquet({literal(str(one.folder / f'{table}.parquet'))}) {inside}"
+                for number, one in enumerate(found)
+            )
+            connection.execute(f"create or replace temp table {table} as select distinct * from ({union})")
+    except duckdb.Error as error:
+        raise EvidenceError(
+            f"cannot be read: {str(error).splitlines()[0]}", where=str(store / FOLDER), next_step="dbdyno snap check"
+        ) from error
+    return found

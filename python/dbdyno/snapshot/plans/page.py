@@ -1,0 +1,177 @@
+"""The page of `dbdyno snap plans`: what changed first, then each statement's plans, then what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.snapshot.model import Row, columns, lacking, moment_us, section, table
+from dbdyno.snapshot.plans.flips import Flip, flips, seen
+from dbdyno.snapshot.plans.latency import LATENCY_SQL, PLANS_SQL
+from dbdyno.snapshot.wording import times
+
+if TYPE_CHECKING:
+    import duckdb
+
+SETUP = (
+    "as a superuser: alter role app set session_preload_libraries = 'auto_explain', auto_explain.log_min_duration ="
+    " '100ms', and auto_explain.sample_rate = 0.1 where statements are many; see docs/how-to/snapshot.md for the cost"
+)
+FLIPS = (
+    "at:time text:text:statement what:text:change old_ns:ns:p50_before new_ns:ns:p50_after"
+    " before:count:executions_before after:count:executions_after place:text:in_the_log statement:code:identifier"
+)
+_PLANS = columns(
+    "text:text:statement sketch:text:plan executions p50:ns p95:ns p99:ns rows_planned:count:rows_estimated"
+    " rows:count:rows misestimate:times:worst_misestimate hits:count:blocks_hit reads:count:blocks_read first:time"
+    " last:time plan:code:plan_identifier statement:code:identifier"
+)
+_LATENCY = columns(
+    "text:text:statement executions p50:ns p95:ns p99:ns worst:ns:max source:text:from statement:code:identifier"
+)
+_LOGS = columns("log:text form:text executions plans from:time to:time bytes:bytes")
+
+
+def page(
+    connection: duckdb.DuckDBPyConnection,
+    logs: Sequence[Row],
+    *,
+    target: str,
+    notes: Iterable[str] = (),
+    names: Iterable[tuple[str, int]] = (),
+    top: int = 20,
+) -> dict[str, Any]:
+    """The model. `logs`: of each log its name, form, executions, plans, from, to and bytes; `notes`: what was not
+    read, what was kept; `names`: fingerprints whose identifier is known."""
+    seen(connection, names)
+    changes = flips(connection)
+    several = _several(connection, {one.statement for one in changes})
+    found = [one for one in (_span(logs),) if one is not None]
+    return {
+        "schema": 1,
+        "kind": "snapshot",
+        "page": "plans",
+        "facts": {"title": target, "engine": "postgres", "seconds": found[0] if found else None},
+        "verdict": _verdict(changes, logs),
+        "verdicts": [],
+        "sections": [
+            _flips_section(changes, logs, several, top),
+            _plans_section(connection, logs, top),
+            _latency_section(connection, top),
+            section("logs", "What was read", [table("", _LOGS, list(logs))], notes=notes),
+        ],
+        "warnings": [],
+    }
+
+
+def _span(logs: Sequence[Row]) -> float | None:
+    known = [(one["from"], one["to"]) for one in logs if one["from"] is not None]
+    return (max(to for _, to in known) - min(low for low, _ in known)) / 1e6 if known else None
+
+
+def _verdict(changes: Sequence[Flip], logs: Sequence[Row]) -> dict[str, Any]:
+    plans = sum(one["plans"] for one in logs)
+    if not plans:
+        return {"word": "partial", "why": "no plan was read", "at_us": None}
+    if not changes:
+        return {"word": "ok", "why": "no statement changed its plan", "at_us": None}
+    of = len({one.statement for one in changes})
+    return {
+        "word": "plans changed",
+        "why": f"{of} {'statement' if of == 1 else 'statements'} changed the plan, {len(changes)} times in all",
+        "at_us": changes[0].at_us,
+    }
+
+
+def words(flip: Flip) -> str:
+    """The change, and what it did to the median."""
+    return f"{flip.what}; p50 {times(flip.old_ns / 1e6, flip.new_ns / 1e6)}"
+
+
+def said(flip: Flip) -> str:
+    """A flip as a sentence."""
+    text = flip.text if len(flip.text) <= 100 else flip.text[:99] + "…"
+    return f"statement {flip.statement} ({text}) changed its plan at {moment_us(flip.at_us)}: {words(flip)}"
+
+
+def row(flip: Flip, place: str) -> Row:
+    """A flip as a row."""
+    return {
+        **{name: getattr(flip, name) for name in ("text", "what", "old_ns", "new_ns", "before", "after", "statement")},
+        "at": flip.at_us,
+        "place": place,
+        "old": flip.old,
+        "new": flip.new,
+    }
+
+
+def _flips_section(changes: Sequence[Flip], logs: Sequence[Row], several: int, top: int) -> dict[str, Any]:
+    rows = [row(one, f"{logs[one.file]['log']}:{one.line}") for one in changes]
+    notes = [said(one) for one in changes[:5]]
+    if several:
+        notes.append(
+            f"{several} {'statement uses' if several == 1 else 'statements use'} several plans by turns: see below"
+        )
+    return section(
+        "flips",
+        "Plans that changed",
+        [table("", columns(FLIPS), rows, top=top)],
+        about="A flip: the next 20 executions have another plan than those before, at least 18 of them. Its time is the"
+        " end of the first execution with the new plan.",
+        notes=notes or ["none"],
+    )
+
+
+def _several(connection: duckdb.DuckDBPyConnection, changed: set[str]) -> int:
+    """How many statements use several plans by turns."""
+    rows = connection.execute(
+        "select statement from log_seen where plan is not null group by 1 having count(distinct plan) > 1"
+    ).fetchall()
+    return sum(1 for (one,) in rows if one not in changed)
+
+
+def _plans_section(connection: duckdb.DuckDBPyConnection, logs: Sequence[Row], top: int) -> dict[str, Any]:
+    rows = _rows(connection, PLANS_SQL)
+    lacks = []
+    if not any(one["plans"] for one in logs):
+        lacks.append(lacking("plans", "auto_explain logged none", SETUP))
+    elif all(one["rows"] is None for one in rows):
+        lacks.append(
+            lacking(
+                "rows found",
+                "auto_explain.log_analyze is off",
+                "auto_explain.log_analyze = on, which costs"
+                " time in every statement; auto_explain.log_timing = off makes it less",
+            )
+        )
+    if rows and all(one["hits"] is None for one in rows):
+        lacks.append(
+            lacking("blocks", "auto_explain.log_buffers is off", "auto_explain.log_buffers = on, with log_analyze")
+        )
+    return section(
+        "plans",
+        "Plans by statement",
+        [table("", _PLANS, rows, top=top)],
+        about="The statements first that took most time. Rows and blocks are rounded means of an execution;"
+        " worst misestimate:"
+        " how many times more or fewer rows a node found than was estimated. Times are the executor's.",
+        not_measured=lacks,
+    )
+
+
+def _latency_section(connection: duckdb.DuckDBPyConnection, top: int) -> dict[str, Any]:
+    words = {"plan": "auto_explain", "statement": "log_min_duration_statement"}
+    rows = [one | {"source": words[one["source"]]} for one in _rows(connection, LATENCY_SQL)]
+    return section(
+        "latency",
+        "Latency by statement",
+        [table("", _LATENCY, rows, top=top)],
+        about="Quantiles are executions that were logged, not estimates between them. Where only slow or sampled"
+        " executions are logged, they are those of these.",
+    )
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
+    cursor = connection.execute(sql)
+    names = [one[0] for one in cursor.description or []]
+    return [dict(zip(names, one, strict=True)) for one in cursor.fetchall()]

@@ -1,0 +1,106 @@
+"""log_line_prefix: what stands before each line of a text log, as a pattern, or guessed from the line itself.
+
+    >>> Prefix("%m [%p] %q%u@%d %Q ").read("2026-11-21 00:59:57.437 UTC [28] me@app 42 ")
+    Before(stamp='2026-11-21 00:59:57.437 UTC', queryid=42, database='app')
+    >>> Prefix(None).read("2026-11-21 00:59:57.437 UTC [28] user=me,db=app,qid=-4200000000000000042 ")
+    Before(stamp='2026-11-21 00:59:57.437 UTC', queryid=-4200000000000000042, database='app')
+
+Guessed are the first time, a database after `db=`, `database=` or `user@`, and an identifier after a word with `id=`
+that ends in it (`qid=`, `queryid=`), or a number of 15 to 19 digits. Two numbers of that kind need the pattern.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dbdyno.errors import SnapshotError
+from dbdyno.snapshot.plans.entries import queryid_of
+
+_STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+_ZONE = r"(?:[A-Za-z][\w/+-]{0,30}|[+-]\d\d(?::?\d\d)?)"
+_FIELDS = {
+    "m": rf"(?P<m>{_STAMP}\.\d{{3}} {_ZONE})",
+    "t": rf"(?P<t>{_STAMP} {_ZONE})",
+    "n": r"(?P<n>\d{9,10}\.\d{3})",
+    "Q": r"(?P<Q>-?\d{1,20})",
+    "d": r"(?P<d>.*?)",
+    "p": r"\d+",
+    "P": r"\d*",
+    "l": r"\d+",
+    "x": r"\d+",
+    "c": r"[0-9a-f]+\.[0-9a-f]+",
+    "s": rf"{_STAMP} {_ZONE}",
+    "e": r"[0-9A-Z]{5}",
+}
+"""Escapes whose form is known; the others are any text."""
+_ESCAPE = re.compile(r"%(?:(-?\d+))?([a-zA-Z%])")
+_GUESS_TIME = re.compile(rf"{_STAMP}(?:\.\d{{1,6}})?(?: {_ZONE})?|(?<![\d.])\d{{10}}\.\d{{3}}(?![\d.])")
+_GUESS_ID = re.compile(r"(?<![\w])(?:q|query_?|Q)id[=:] ?(-?\d{1,20})(?!\d)|(?<![\w.:-])(-?\d{15,19})(?![\w.:])", re.I)
+_GUESS_DATABASE = re.compile(r"(?<![\w])(?:db|database)=([^\s,;\]]{1,63})|(?<![\w@])[\w.-]{1,63}@([^\s,;:\]@]{1,63})")
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a prefix says; `stamp` is as it stands there."""
+
+    stamp: str
+    queryid: int | None = None
+    database: str = ""
+
+
+class Prefix:
+    """Reads what stands before the severity of a line; `given`: log_line_prefix, None to guess. Raises
+    `SnapshotError` for a prefix without a time."""
+
+    def __init__(self, given: str | None) -> None:
+        self.pattern = None if given is None else _compiled(given)
+
+    def read(self, text: str) -> Before | None:
+        """None where it is not of this form, or has no time."""
+        if self.pattern is None:
+            return _guessed(text)
+        found = self.pattern.match(text)
+        if found is None:
+            return None
+        named = found.groupdict()
+        stamp = named.get("m") or named.get("t") or named.get("n") or ""
+        return Before(stamp, queryid_of(named.get("Q")), (named.get("d") or "").strip())
+
+
+def _compiled(given: str) -> re.Pattern[str]:
+    parts, at, seen, options = [], 0, set(), 0
+    for found in _ESCAPE.finditer(given):
+        parts.append(re.escape(given[at : found.start()]))
+        at = found.end()
+        width, letter = found.groups()
+        if letter == "%":
+            parts.append("%")
+        elif letter == "q":  # processes in the background stop here
+            parts.append("(?:")
+            options += 1
+        else:
+            field = _FIELDS.get(letter, r".*?")
+            field = re.sub(r"\(\?P<\w>", "(?:", field) if letter in seen else field
+            seen.add(letter)
+            parts.append(f" *{field} *" if width else field)
+    parts.append(re.escape(given[at:]) + ")?" * options)
+    if not seen & {"m", "t", "n"}:
+        raise SnapshotError(
+            f"the line prefix {given!r:.80} has no time",
+            next_step="log_line_prefix needs %m, %t or %n, such as '%m [%p] '",
+        )
+    return re.compile("".join(parts))
+
+
+def _guessed(text: str) -> Before | None:
+    stamp = _GUESS_TIME.search(text)
+    if stamp is None:
+        return None
+    rest = text[: stamp.start()] + " " + text[stamp.end() :]
+    number, database = _GUESS_ID.search(rest), _GUESS_DATABASE.search(rest)
+    return Before(
+        stamp[0],
+        queryid_of(number[1] or number[2]) if number else None,
+        (database[1] or database[2]) if database else "",
+    )

@@ -1,0 +1,110 @@
+"""What the logs that are kept say of an interval of snapshots: latencies of statements, and changes of plans that are
+proved, because executions before and after were logged with their plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.snapshot.model import Row, columns, lacking, section, table
+from dbdyno.snapshot.plans import kept
+from dbdyno.snapshot.plans.flips import SHARE, Flip, flips, names, seen, tree
+from dbdyno.snapshot.plans.latency import LATENCY_SQL
+from dbdyno.snapshot.plans.page import FLIPS, row, said
+from dbdyno.snapshot.plans.tree import changed, walk
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.interval import Interval
+
+LEAST = 2
+STEP = "dbdyno snap plans --log FILE, with auto_explain on in the server"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A statement whose executions had one plan in a first stretch, and another in a second. Medians in nanoseconds;
+    `at_us`: when the first execution with the new plan ended, where the log has the time between."""
+
+    what: str
+    before: int
+    after: int
+    old_ns: float
+    new_ns: float
+    relations: frozenset[str]
+    at_us: int | None
+
+
+def _attached(first: Interval, last: Interval) -> list[kept.KeptLog]:
+    """Makes `log_seen` of the first interval's connection, of all between the two's outer ends."""
+    ends = (first.before.at_ns // 1000, last.after.at_ns // 1000)
+    found = kept.attach(first.connection, first.store.folder, last.after.target, *ends)
+    if found:
+        seen(first.connection, names(last.after))
+    return found
+
+
+def proofs(before: Interval, after: Interval) -> Mapping[int | str, Proof]:
+    """Statements with another main plan in the second stretch than in the first. The point between the two is where
+    time changed, not where the plan did: where most but not nearly all executions of a stretch have its plan, a flip
+    from the one plan to the other has to be in the log."""
+    if before.before.engine != "postgres" or not _attached(before, after):
+        return {}
+    connection = before.connection
+    olds, news = (_main_plans(one, connection) for one in (before, after))
+    known = {(one.statement, one.old, one.new): one.at_us for one in flips(connection)}
+    found: dict[int | str, Proof] = {}
+    for statement in olds.keys() & news.keys():
+        old, new = olds[statement], news[statement]
+        at_us = known.get((statement, old.plan, new.plan))
+        if old.plan == new.plan or (at_us is None and min(old.share, new.share) < SHARE):
+            continue
+        trees = [tree(connection, one.plan) for one in (old, new)]
+        relations = frozenset(node.relation for plan in trees for _, node in walk(plan) if node.relation)
+        found[int(statement)] = Proof(
+            changed(*trees), old.count, new.count, old.middle_ns, new.middle_ns, relations, at_us
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Main:
+    """The plan that most executions of a statement had: how many, what part of them, their median in nanoseconds."""
+
+    plan: str
+    count: int
+    share: float
+    middle_ns: float
+
+
+def _main_plans(one: Interval, connection: Any) -> dict[str, _Main]:
+    rows = connection.execute(
+        f"""with each as (select known, plan, count(*) as n, median(duration_us) * 1000 as middle from log_seen
+          where known is not null and plan is not null
+            and at_us > {one.before.at_ns // 1000} and at_us <= {one.after.at_ns // 1000} group by 1, 2)
+        select known, plan, n, n / sum(n) over (partition by known) as share, middle from each
+        qualify n >= {LEAST} and share > 0.5"""
+    ).fetchall()
+    return {name: _Main(plan, int(count), float(share), float(middle)) for name, plan, count, share, middle in rows}
+
+
+def latencies(interval: Interval) -> dict[str, Row]:
+    """Quantiles of the executions that were logged, by statement; empty where no log of this time is kept."""
+    if not _attached(interval, interval):
+        return {}
+    return {one["statement"]: one for one in interval.query(LATENCY_SQL)}
+
+
+def plans(interval: Interval, top: int) -> dict[str, Any]:
+    """The section of a report: plans that changed inside of the interval."""
+    title = "Plans that changed"
+    found = _attached(interval, interval)
+    if not found:
+        lacks = lacking("plans", "no log of this time is kept", STEP)
+        return section("plans", title, not_measured=[lacks])
+    changes: list[Flip] = flips(interval.connection)
+    rows = [row(one, f"{found[one.file].manifest['log']}:{one.line}") for one in changes]
+    about = f"From {', '.join(dict.fromkeys(one.manifest['log'] for one in found))}; see dbdyno snap plans."
+    notes = [said(one) for one in changes[:3]] or ["none"]
+    return section("plans", title, [table("", columns(FLIPS), rows, top=top)], about=about, notes=notes)

@@ -1,0 +1,185 @@
+"""Logs to executions: one row for each statement that the log has a duration of, with its plan where it has one.
+
+    with Gathered() as gathered:
+        read([opened(Path("postgresql.log"))], gathered, Clock())
+        gathered.connection.sql("select plan, count(*) from log_executions group by all")
+
+auto_explain and log_min_duration_statement may both log an execution: `source` tells the two apart. Parse and bind
+messages are no executions. Of a statement within a function the log's own identifier is that of the statement
+around it: only an identifier in the plan (log_verbose) is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dbdyno.errors import SnapshotError
+from dbdyno.snapshot.plans import formats
+from dbdyno.snapshot.plans.entries import DURATION, NO_ZONE, Clock, Entry, Unread
+from dbdyno.snapshot.plans.explain import Explained, TextPlans, UnreadPlanError, read_json
+from dbdyno.snapshot.plans.prefix import Prefix
+from dbdyno.snapshot.plans.source import TORN, Source
+from dbdyno.snapshot.plans.tree import Node, identity
+from dbdyno.snapshot.plans.values import masked
+from dbdyno.snapshot.postgres.facts import is_ours
+from dbdyno.snapshot.postgres.texts import fingerprint
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.plans.gathered import Gathered
+
+TEXTS_MOST = 20_000
+PLAN, STATEMENT = "plan", "statement"
+_UTILITY = re.compile(
+    r"\s*(?:set|reset|show|begin|start|commit|end|rollback|savepoint|release|deallocate|discard|listen|unlisten)\b",
+    re.I,
+)
+
+
+@dataclass
+class LogFile:
+    """What reading one log gave. Times are microseconds since 1970, of the first and last execution."""
+
+    name: str
+    form: str
+    head: str
+    lines: int = 0
+    bytes: int = 0
+    executions: int = 0
+    plans: int = 0
+    from_us: int | None = None
+    to_us: int | None = None
+    unread: Unread = field(default_factory=Unread)
+
+    def seen(self, at_us: int) -> None:
+        """An execution more."""
+        self.executions += 1
+        self.from_us = at_us if self.from_us is None else min(self.from_us, at_us)
+        self.to_us = at_us if self.to_us is None else max(self.to_us, at_us)
+
+
+def read(
+    sources: Sequence[Source],
+    gathered: Gathered,
+    clock: Clock,
+    *,
+    prefix: str | None = None,
+    since_us: int | None = None,
+    until_us: int | None = None,
+) -> list[LogFile]:
+    """Reads logs into rows. `prefix`: log_line_prefix of text logs, None to guess it. Raises `SnapshotError` where
+    no time can be read for want of its zone."""
+    reader = _Reader(gathered, since_us, until_us)
+    made = Prefix(prefix)
+    found = []
+    for number, source in enumerate(sources):
+        file = LogFile(source.name, formats.form_of(source.start), source.head)
+        lines = formats.Lines(source.stream)
+        try:
+            for entry in _entries(file, lines, made, clock):
+                reader.add(entry, file, number)
+        except TORN:
+            file.unread.add("the file is cut off here, or its packing is torn", f"{file.name}:{lines.number + 1}")
+        finally:
+            source.stream.close()
+        file.lines, file.bytes = lines.number, lines.bytes
+        found.append(file)
+    gathered.end()
+    if any(NO_ZONE in one.unread.counts for one in found) and not any(one.executions for one in found):
+        raise SnapshotError(
+            "the log's times are in a zone that may mean several, or that is not known",
+            where=found[0].name,
+            next_step="name what log_timezone is, such as --timezone Europe/Berlin",
+        )
+    return found
+
+
+def _entries(file: LogFile, lines: formats.Lines, prefix: Prefix, clock: Clock) -> Iterator[Entry]:
+    if file.form == "jsonlog":
+        return formats.jsonlog(lines, file.name, clock, file.unread)
+    if file.form == "csvlog":
+        return formats.csvlog(lines, file.name, clock, file.unread)
+    return formats.text(lines, file.name, prefix, clock, file.unread)
+
+
+class _Reader:
+    """Entries to rows; remembers texts and trees, within bounds."""
+
+    def __init__(self, gathered: Gathered, since_us: int | None, until_us: int | None) -> None:
+        self._gathered = gathered
+        self._since = since_us
+        self._until = until_us
+        self._plans = TextPlans()
+        self._identities: dict[int, tuple[Node, str]] = {}
+        self._texts: dict[str, tuple[str, bool]] = {}
+
+    def add(self, entry: Entry, file: LogFile, number: int) -> None:
+        """One entry; what is no execution, or outside of the time asked for, is passed over."""
+        found = DURATION.match(entry.message.partition("\n")[0] if "\n" in entry.message[:60] else entry.message[:4096])
+        if found is None or found[2] in ("parse ", "bind "):
+            return
+        if (self._since is not None and entry.at_us < self._since) or (
+            self._until is not None and entry.at_us > self._until
+        ):
+            return
+        duration_us = round(float(found[1]) * 1000)
+        rest = entry.message[found.end() :].lstrip("\n")
+        if found[2] == "plan:":
+            self._plan(entry, rest, duration_us, file, number)
+        elif rest or entry.queryid is not None:
+            self._row(entry, rest, duration_us, None, file, number)
+
+    def _plan(self, entry: Entry, rest: str, duration_us: int, file: LogFile, number: int) -> None:
+        try:
+            if rest.startswith(("<explain", "<?xml", 'Query Text: "')) and "  (cost=" not in rest:
+                raise UnreadPlanError("auto_explain.log_format is xml or yaml; text and json are read")
+            text, plan = read_json(rest) if rest.startswith("{") else self._plans.read(rest)
+        except UnreadPlanError as error:
+            file.unread.add(f"a plan: {error}", f"{file.name}:{entry.line}")
+            return
+        self._row(entry, text, duration_us, plan, file, number)
+
+    def _row(
+        self, entry: Entry, text: str, duration_us: int, explained: Explained | None, file: LogFile, number: int
+    ) -> None:
+        known, passed = self._text(text)
+        if passed:
+            return
+        own = explained.queryid if explained is not None else None
+        queryid = own if own is not None else None if entry.nested else entry.queryid
+        plan = self._identity(explained.plan) if explained is not None else None
+        measured = explained or Explained(Node(""))
+        file.seen(entry.at_us)
+        file.plans += explained is not None
+        self._gathered.add(
+            (
+                *(number, entry.line, entry.at_us, queryid, known, plan, duration_us),
+                *(STATEMENT if explained is None else PLAN, entry.nested, entry.database),
+                *(measured.rows_planned, measured.rows, measured.misestimate, measured.hits, measured.reads),
+            )
+        )
+
+    def _text(self, text: str) -> tuple[str, bool]:
+        """The fingerprint of a text, and whether it is passed over: settings, transactions, our own."""
+        found = self._texts.get(text)
+        if found is None:
+            if len(self._texts) >= TEXTS_MOST:
+                self._texts.clear()
+            known = fingerprint(text) if text else ""
+            passed = bool(text) and (is_ours(text) or _UTILITY.match(text) is not None)
+            found = self._texts[text] = known, passed
+            if text and not passed:
+                self._gathered.text(known, masked(text))
+        return found
+
+    def _identity(self, plan: Node) -> str:
+        """Trees that are one object are hashed once."""
+        found = self._identities.get(id(plan))
+        if found is None:
+            if len(self._identities) >= TEXTS_MOST:
+                self._identities.clear()
+            found = self._identities[id(plan)] = plan, identity(plan)
+            self._gathered.plan(found[1], plan)
+        return found[1]

@@ -1,0 +1,30 @@
+"""Numbers within sentences: three significant digits, times with the unit that a reader would choose."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+
+def three(value: float) -> str:
+    """Three significant digits, never with an exponent: `1,930`, `0.111`."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{Decimal(str(rounded)):f}".removesuffix(".0")
+
+
+def times(old: float, new: float) -> str:
+    """`162 µs → 5.43 ms`, from milliseconds."""
+    return f"{_span(old)} → {_span(new)}"
+
+
+def rate(old: float, new: float) -> str:
+    """`0 → 212 a second`."""
+    return f"{three(old)} → {three(new)} a second"
+
+
+def _span(ms: float) -> str:
+    if ms <= 0:
+        return "0"
+    for limit, factor, unit in ((1, 1e3, "µs"), (1000, 1, "ms")):
+        if ms < limit:
+            return f"{three(ms * factor)} {unit}"
+    return f"{three(ms / 1000)} s"

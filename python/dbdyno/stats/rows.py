@@ -1,0 +1,125 @@
+"""Many pairs of samples at once: row i of `a` against row i of `b`.
+
+The same tests as for one pair (`quantile_interval`, `mann_whitney`, `compare_unpaired` in order), as array
+operations over all rows: a comparison of hundreds of objects over a day has a thousand pairs of a thousand
+values each. All rows of an array are of one length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdyno.errors import StatsError
+from dbdyno.stats.blocks import BOOTSTRAP_BLOCKS_MIN
+from dbdyno.stats.classical import mann_whitney_of
+from dbdyno.stats.quantiles import interval_ranks
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratios:
+    """Per row: the ratio b / a of the geometric means, its interval, and the two-sided p."""
+
+    ratio: Floats
+    low: Floats
+    high: Floats
+    p: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """Per row, on the log scale: mean, the square of its error, values that are worth an independent one."""
+
+    mean: Floats
+    error2: Floats
+    effective: Floats
+
+
+def medians(rows: Floats, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
+    """The median of each row, with the interval between order statistics; NaN for an end beyond the values."""
+    _refuse(rows, 1)
+    ordered = np.sort(rows, axis=1)
+    count = rows.shape[1]
+    low, high = interval_ranks(count, 0.5, level)
+    missing = np.full(len(rows), np.nan)
+    return (
+        np.median(ordered, axis=1),
+        ordered[:, low - 1] if low >= 1 else missing,
+        ordered[:, high - 1] if high <= count else missing,
+    )
+
+
+def second_larger(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Per row, the chance that a value of b is the larger, ties one half, and p (Mann and Whitney)."""
+    _refuse(a, 1)
+    _refuse(b, 1)
+    n, m = a.shape[1], b.shape[1]
+    both = np.concatenate([a, b], axis=1)
+    order = np.argsort(both, axis=1)
+    ordered = np.take_along_axis(both, order, axis=1)
+    first = np.ones(both.shape, dtype=bool)
+    first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    places = np.arange(n + m)
+    starts = np.maximum.accumulate(np.where(first, places, 0), axis=1)
+    last = np.ones(both.shape, dtype=bool)
+    last[:, :-1] = first[:, 1:]
+    ends = np.minimum.accumulate(np.where(last, places, n + m)[:, ::-1], axis=1)[:, ::-1]
+    doubled = ((starts + ends + 2) * (order >= n)).sum(axis=1) - m * (m + 1)
+    tied = (ends - starts + 1).astype(np.float64)
+    terms = ((tied**3 - tied) * first).sum(axis=1)
+    found = [mann_whitney_of(int(u), n, m, float(term)) for u, term in zip(doubled, terms, strict=True)]
+    return np.array([one.effect_value for one in found]), np.array([one.p for one in found])
+
+
+def ratios(a: Floats, b: Floats, *, level: float = 0.95) -> Ratios:
+    """Welch's t on the logarithms of positive values that follow each other in time, as `compare_unpaired`."""
+    from scipy import special
+
+    _refuse(a, 2)
+    _refuse(b, 2)
+    one, other = _side(np.log(a)), _side(np.log(b))
+    difference = other.mean - one.mean
+    error2 = one.error2 + other.error2
+    error = np.sqrt(error2)
+    below = sum(side.error2**2 / np.maximum(side.effective - 1, 1.0) for side in (one, other))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        df = np.where(error2 > 0, np.maximum(error2**2 / below, 1.0), a.shape[1] + b.shape[1] - 2.0)
+        p = np.minimum(2.0 * special.stdtr(df, -np.abs(difference) / error), 1.0)
+    p = np.where(error > 0, p, np.where(difference == 0.0, 1.0, 0.0))
+    half = special.stdtrit(df, 0.5 + level / 2) * error
+    return Ratios(_exp(difference), _exp(difference - half), _exp(difference + half), p)
+
+
+def _side(logs: Floats) -> _Side:
+    n = logs.shape[1]
+    inflation = _inflation(logs)
+    sd = logs.std(axis=1, ddof=1)
+    sd = np.where(inflation > 1.0, sd * np.sqrt((n - 1) / np.maximum(n - inflation, 1.0)), sd)
+    return _Side(logs.mean(axis=1), sd**2 * inflation / n, n / inflation)
+
+
+def _inflation(logs: Floats) -> Floats:
+    """As `blocks.independence` of values in order."""
+    n = logs.shape[1]
+    if n < BOOTSTRAP_BLOCKS_MIN:
+        return np.ones(len(logs))
+    apart = logs - logs.mean(axis=1, keepdims=True)
+    apart -= apart.mean(axis=1, keepdims=True)
+    whole = np.einsum("ij,ij->i", apart, apart)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lag1 = np.where(whole > 0, np.einsum("ij,ij->i", apart[:, :-1], apart[:, 1:]) / whole, -1.0)
+    r = np.minimum(lag1 + (1 + 3 * lag1) / n, 0.9)
+    return np.where(lag1 <= -1 / n, 1.0, np.clip((1 + r) / (1 - r), 1.0, n / 2))
+
+
+def _exp(value: Floats) -> Floats:
+    return np.exp(np.clip(value, -700.0, 700.0))
+
+
+def _refuse(rows: Floats, least: int) -> None:
+    if rows.ndim != 2 or rows.shape[1] < least:
+        raise StatsError(f"rows of shape {rows.shape}", next_step=f"give two dimensions, {least} values in each row")

@@ -1,0 +1,210 @@
+"""A set of traces cut into blocks, and what each line did in each block.
+
+The unit of inference is the block: a pair of files where files were paired, else a session where
+both sets have several, else a file. In one trace nothing is independent by itself: there each
+line's own calls or waits, in their order, are cut into batches of about equal number, and each
+batch is a block of that line. A *line* is an event, a kind of call, or a statement.
+
+Needs the tables of `account`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from dbdyno.study.analysis.traces.account import COMMIT
+from dbdyno.trace.source import Traces
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+Unit = Literal["pair", "session", "file", "batch"]
+SEVERAL = 5
+"""From so many sessions or files in each set on they are the blocks."""
+BATCHES = 20
+BATCH_LEAST = 8
+"""A batch has at least so many calls or waits."""
+BEYOND_MIN = 10
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+FAMILIES = ("event", "call", "statement")
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How a set is cut: the unit, the number of blocks, and seconds of session time in each."""
+
+    unit: Unit
+    count: int
+    seconds: Array
+
+
+def unit_of(sets: tuple[Traces, Traces]) -> Unit:
+    """What the blocks of two sets are, where they are not paired."""
+    for unit in ("session", "file"):
+        if min(_number(s, f"select count(distinct {unit}) from calls") for s in sets) >= SEVERAL:  # noqa: S608
+            return unit
+    return "batch"
+
+
+def _number(traces: Traces, query: str) -> int:
+    row = traces.connection.execute(query).fetchone()
+    return int(row[0]) if row else 0
+
+
+def cut(traces: Traces, unit: Unit, *, event: str | None) -> Blocks:
+    """Lays views `c` (calls), `w` (waits) and `between` (the waits between calls) with their block
+    and statement over the evidence, and `population`: the times that stand for the set (the
+    client's calls, or one event's waits)."""
+    import numpy as np
+
+    execute = traces.connection.execute
+    column = {"pair": "pair", "batch": "0"}.get(unit, f"t.{unit}")
+    if unit != "pair":
+        execute("create or replace temp table pairs as select distinct file, 0 as pair from calls")
+    execute(
+        "create or replace temp table places as select blk, row_number() over (order by blk) - 1 as place from"  # noqa: S608
+        f" (select distinct {column}::bigint as blk from calls t join pairs using (file))"
+    )
+    lays = (("c", "owned", "t.key"), ("w", "waits", "coalesce(m.key, t.statement, '')"), ("between", "turns", "null"))
+    for name, table, key in lays:
+        execute(
+            f"create or replace temp view {name} as select t.*, p.place as blk, {key} as skey from {table} t"  # noqa: S608
+            f" join pairs using (file) join places p on p.blk = {column}::bigint"
+            " left join matched m on m.statement = t.statement"
+        )
+    chosen = "select blk, elapsed_ns, started_ns, line from c where depth = 0 and kind <> 'close'"
+    if event is not None:
+        name = event.replace("'", "''")
+        chosen = f"select blk, elapsed_ns, started_ns, line from w where event = '{name}'"  # noqa: S608
+    block = _batch("") if unit == "batch" else "blk"
+    execute(f"create or replace temp view population as select * replace ({block} as blk) from ({chosen})")  # noqa: S608
+    rows = execute(
+        f"select p.place, coalesce(sum(t.elapsed_ns), 0) from places p left join"  # noqa: S608
+        f" (select t.elapsed_ns, {column}::bigint as blk from sessions t join pairs using (file)) t on t.blk = p.blk"
+        " group by p.place order by p.place"
+    ).fetchall()
+    count = len(rows)
+    if unit == "batch":
+        count = _number(traces, "select coalesce(max(blk) + 1, 1) from population")
+    return Blocks(unit, count, np.array([float(row[1]) / 1e9 for row in rows]))
+
+
+def _batch(line: str) -> str:
+    """SQL for the batch of a row, among those of its line."""
+    within = f"partition by {line}" if line else ""
+    number = f"count(*) over ({within})"
+    batches = f"greatest(1, least({BATCHES}, {number} // {BATCH_LEAST}))"
+    return f"((row_number() over ({within} order by started_ns, line) - 1) * {batches} // {number})::bigint"
+
+
+def per_block(traces: Traces, blocks: Blocks) -> dict[str, Array]:
+    """Numbers of each block as a whole: executions, response and database time, CPU, waits,
+    quantiles of the population. In batches there are only the last."""
+    import numpy as np
+
+    found = {name: np.full(blocks.count, np.nan) for name in ("executions", "response", "database", "cpu", "wait")}
+    found |= {"n": np.zeros(blocks.count)}
+    found |= {name: np.full(blocks.count, np.nan) for name in ("mean", *QUANTILES)}
+    for row in [*([] if blocks.unit == "batch" else _sums(traces)), *_times(traces)]:
+        for name, value in row.items():
+            if name in found and value is not None:
+                found[name][row["blk"]] = value
+        for at, (name, q) in enumerate(QUANTILES.items() if "q" in row else ()):
+            if row["n"] * (1 - q) >= BEYOND_MIN - 1e-9:
+                found[name][row["blk"]] = row["q"][at]
+    return found
+
+
+def _sums(traces: Traces) -> list[dict[str, Any]]:
+    """Sums over each block."""
+    return traces.rows(
+        f"""
+        with inside as (
+          select blk, count(*) filter (depth = 0 and kind = 'exec' and owner <> '{COMMIT}') as executions,
+                 sum(coalesce(self_elapsed_ns, elapsed_ns)) as busy, sum(coalesce(self_cpu_ns, cpu_ns, 0)) as cpu
+          from c group by blk),
+        outside as (
+          select blk, coalesce(sum(elapsed_ns) filter (class = 'network'), 0) as trips,
+                 coalesce(sum(elapsed_ns) filter (coalesce(class, '') <> 'network'), 0) as waits
+          from between where not is_idle group by blk),
+        waited as (select blk, sum(elapsed_ns) as ns from w where call is not null group by blk)
+        select blk, executions, busy + coalesce(trips, 0) + coalesce(waits, 0) as response,
+               busy + coalesce(waits, 0) as database, cpu, coalesce(ns, 0) + coalesce(waits, 0) as wait
+        from inside left join outside using (blk) left join waited using (blk)
+        """  # noqa: S608
+    )
+
+
+def _times(traces: Traces) -> list[dict[str, Any]]:
+    return traces.rows(
+        "select blk, count(*) as n, avg(elapsed_ns) as mean,"
+        " quantile_cont(elapsed_ns, $1::double[]) as q from population group by blk",
+        [list(QUANTILES.values())],
+    )
+
+
+_LINES = {
+    "event": "select blk, event as name, elapsed_ns, elapsed_ns as time_ns, true as counts, started_ns, line from w"
+    " where not coalesce(think, false)",
+    "call": "select blk, kind as name, elapsed_ns, coalesce(self_elapsed_ns, elapsed_ns) as time_ns,"
+    " true as counts, started_ns, line from c",
+    "statement": "select blk, skey as name, elapsed_ns, coalesce(self_elapsed_ns, elapsed_ns) as time_ns,"
+    " kind = 'exec' as counts, started_ns, line from c",
+}
+"""Per family: rows with their line's name, how long each was, what it adds to the line's time, and
+whether it counts (of a statement's calls, its executions do)."""
+
+
+def lines_of(traces: Traces, family: str, blocks: Blocks) -> dict[str, dict[str, Any]]:
+    """Per line: `count`, `total_ns`, `max_ns`, and arrays over blocks `n`, `time`, `mean`, `p50`,
+    `p99` (NaN where a block has too few)."""
+    is_batch = blocks.unit == "batch"
+    block = _batch("name") if is_batch else "blk"
+    rows = traces.rows(
+        f"""
+        select name, blk, count(*) filter (counts) as n, sum(time_ns)::bigint as time,
+               max(elapsed_ns) as longest, quantile_cont(time_ns, [0.5, 0.99]) as q,
+               count(*) as calls
+        from (select * replace ({block} as blk) from ({_LINES[family]})) group by name, blk
+        """  # noqa: S608
+    )
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        line = found.setdefault(row["name"], _empty(BATCHES if is_batch else blocks.count))
+        n, at = row["n"] or row["calls"], row["blk"]
+        line["count"] += n
+        line["total_ns"] += row["time"]
+        line["max_ns"] = max(line["max_ns"], row["longest"])
+        line["n"][at], line["time"][at] = n, row["time"]
+        line["mean"][at] = row["time"] / n if n else math.nan
+        if family != "statement":
+            line["p50"][at] = row["q"][0]
+            if n * 0.01 >= BEYOND_MIN - 1e-9:
+                line["p99"][at] = row["q"][1]
+    return found
+
+
+def _empty(count: int) -> dict[str, Any]:
+    import numpy as np
+
+    return {
+        "count": 0,
+        "total_ns": 0,
+        "max_ns": 0,
+        "n": np.zeros(count),
+        "time": np.zeros(count),
+        **{name: np.full(count, np.nan) for name in ("mean", "p50", "p99")},
+    }
+
+
+def population(traces: Traces) -> Array:
+    """All times of the population, sorted, ns."""
+    import numpy as np
+
+    found = traces.connection.execute("select elapsed_ns from population").fetchnumpy()
+    return np.sort(np.asarray(found["elapsed_ns"], dtype=np.float64))

@@ -1,0 +1,197 @@
+"""Why one set of traces took longer than the other: causes whose effects add up to the difference.
+
+Every part of the response time (`account`) goes to the cause that explains it, in this order:
+
+1. round trips, commits and reads are split: more of them, or each takes longer;
+2. hard parses, with the recursive calls below them; waits for locks;
+3. a statement that only one set has; one that is executed more often; one whose plan, rows, fetch
+   size or buffer gets per execution changed: then its time follows from that;
+4. what is left did the same work: its CPU, its reads, its other waits took longer by themselves.
+
+The split of `n` waits of mean `m` is symmetric: (n2 - n1)(m1 + m2) / 2 for the number, and
+(m2 - m1)(n1 + n2) / 2 for the length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbdyno.study.analysis.traces.account import COMMIT, CPU, HARD, ROUND_TRIP, UNACCOUNTED, Account, Part
+from dbdyno.study.analysis.traces.changed import Basis, Change, basis_of, changes, differ
+from dbdyno.study.analysis.traces.same import Known
+
+Key = tuple[str, str]
+READS = "physical reads"
+
+
+@dataclass
+class Cause:
+    """One cause: its kind, whom it is about (an event, a statement), its effect on the difference
+    of the response times, and what it was seen by: counts and times of the two sets."""
+
+    code: str
+    about: str
+    effect_ns: float = 0.0
+    counts: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    times_ns: list[float] = field(default_factory=lambda: [0.0, 0.0])
+
+    def add(self, effect: float, counts: tuple[float, float], times: tuple[float, float]) -> None:
+        """Takes up a part, or its share of one."""
+        self.effect_ns += effect
+        for at in (0, 1):
+            self.counts[at] += counts[at]
+            self.times_ns[at] += times[at]
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Two sets against each other: the scale, what changed, and the causes, largest first."""
+
+    accounts: tuple[Account, Account]
+    basis: Basis
+    scales: tuple[float, float]
+    changes: dict[str, Change]
+    causes: tuple[Cause, ...]
+
+    @property
+    def response_ns(self) -> tuple[float, float]:
+        """The response times on the scale of the comparison."""
+        return self._scaled("response_ns")
+
+    @property
+    def database_ns(self) -> tuple[float, float]:
+        """The database times on the scale of the comparison."""
+        return self._scaled("database_ns")
+
+    def _scaled(self, name: str) -> tuple[float, float]:
+        found = [getattr(account, name) * scale for account, scale in zip(self.accounts, self.scales, strict=True)]
+        return found[0], found[1]
+
+
+def explain(accounts: tuple[Account, Account], known: dict[str, Known]) -> Explained:
+    """The causes of the difference between two accounts."""
+    basis = basis_of(*accounts)
+    scales = (1.0, 1.0) if basis == "run" else (1.0 / accounts[0].executions, 1.0 / accounts[1].executions)
+    changed = changes(accounts, known, scales)
+    found: dict[Key, Cause] = {}
+    for pair in _pairs(accounts):
+        about = next(part for part in pair if part)
+        counts = tuple(part.count * scale if part else 0.0 for part, scale in zip(pair, scales, strict=True))
+        times = tuple(part.time_ns * scale if part else 0.0 for part, scale in zip(pair, scales, strict=True))
+        seen = ((counts[0], counts[1]), (times[0], times[1]))
+        for (code, of), effect in _split(about, changed.get(about.owner), *seen):
+            found.setdefault((code, of), Cause(code, of)).add(effect, *seen)
+    ordered = sorted(found.values(), key=lambda cause: -abs(cause.effect_ns))
+    return Explained(accounts, basis, scales, changed, tuple(ordered))
+
+
+def _pairs(accounts: tuple[Account, Account]) -> list[list[Part | None]]:
+    """The parts of both sets, the same owner's and resource's side by side."""
+    sides: list[dict[Key, Part]] = [{(p.owner, p.what): p for p in account.parts} for account in accounts]
+    return [[side.get(key) for side in sides] for key in dict.fromkeys([*sides[0], *sides[1]])]
+
+
+def _split(
+    part: Part, change: Change | None, counts: tuple[float, float], times: tuple[float, float]
+) -> Iterator[tuple[Key, float]]:
+    """The causes of one part, and the effect of each; the effects add up to its difference."""
+    number, length = halves(counts, times)
+    if part.what == ROUND_TRIP:
+        yield ("length", ROUND_TRIP), length
+        yield _whose_round_trips(part.owner, change), number
+    elif part.owner == HARD:
+        yield ("hard parses", ""), number + length
+    elif part.kind == "commit":
+        yield ("commits", ""), number
+        yield ("length", part.what), length
+    elif part.kind == "lock":
+        yield ("wait", part.what), number + length
+    elif part.owner == COMMIT:
+        yield ("commits", ""), number + length
+    elif change is None or not change.what:
+        yield from _same_work(part, counts, times)
+    else:
+        yield from _other_work(part, change, counts, times)
+
+
+def _whose_round_trips(owner: str, change: Change | None) -> Key:
+    if owner in (COMMIT, HARD):
+        return owner, ""
+    what = change.what if change else ()
+    if change is not None and "rows" in what and not differ(*_rows_a_fetch(change)):
+        return "rows", owner
+    for name in ("new", "gone", "executions"):
+        if name in what:
+            return name, owner
+    return "round trips", ""
+
+
+def _rows_a_fetch(change: Change) -> tuple[float, float]:
+    found = [side.rows / side.fetches if side and side.fetches else 0.0 for side in change.sides]
+    return found[0], found[1]
+
+
+def _other_work(
+    part: Part, change: Change, counts: tuple[float, float], times: tuple[float, float]
+) -> Iterator[tuple[Key, float]]:
+    """Of a statement that did something else: how often it was executed, then why each took longer."""
+    for name in ("new", "gone"):
+        if name in change.what:
+            yield (name, part.owner), times[1] - times[0]
+            return
+    number = 0.0
+    if "executions" in change.what:
+        number, _ = halves(change.executions(), times)
+        yield ("executions", part.owner), number
+    left = times[1] - times[0] - number
+    if change.reason == "fetches":
+        yield ("round trips", ""), left
+    elif change.reason:
+        yield (change.reason, part.owner), left
+    elif number:
+        share = left / (times[1] - times[0]) if times[1] != times[0] else 0.0
+        for key, effect in _same_work(part, counts, times):
+            yield key, effect * share
+    else:
+        yield from _same_work(part, counts, times)
+
+
+def _same_work(part: Part, counts: tuple[float, float], times: tuple[float, float]) -> Iterator[tuple[Key, float]]:
+    """Of a statement that did the same: which resource took longer."""
+    number, length = halves(counts, times)
+    if part.kind == "data read":
+        yield ("reads", ""), number
+        yield ("length", READS), length
+    elif part.what == CPU:
+        yield ("CPU", ""), number + length
+    elif part.what == UNACCOUNTED:
+        yield ("unaccounted", ""), number + length
+    else:
+        yield ("wait", part.what), number + length
+
+
+def halves(counts: tuple[float, float], times: tuple[float, float]) -> tuple[float, float]:
+    """A difference of times as what more waits and what longer waits make of it."""
+    difference = times[1] - times[0]
+    if not counts[0] or not counts[1]:
+        return difference, 0.0
+    means = [time / count for time, count in zip(times, counts, strict=True)]
+    number = (counts[1] - counts[0]) * (means[0] + means[1]) / 2
+    return number, difference - number
+
+
+def contributions(explained: Explained) -> list[dict[str, Any]]:
+    """The response time of both sets by resource: CPU, each event, round trips, the rest."""
+    found: dict[str, dict[str, Any]] = {}
+    for at, (account, scale) in enumerate(zip(explained.accounts, explained.scales, strict=True)):
+        for part in account.parts:
+            row = found.setdefault(
+                part.what, {"name": part.what, "class": part.kind, "base_ns": 0.0, "value_ns": 0.0, "counts": [0, 0]}
+            )
+            row[("base_ns", "value_ns")[at]] += part.time_ns * scale
+            row["counts"][at] += part.count
+    for row in found.values():
+        row["difference_ns"] = row["value_ns"] - row["base_ns"]
+    return sorted(found.values(), key=lambda row: -abs(row["difference_ns"]))

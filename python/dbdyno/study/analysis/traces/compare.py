@@ -1,0 +1,238 @@
+"""Two sets of traces against each other: the same model as an experiment's, kind "traces".
+
+It leads with two numbers, the response time (with round trips, without think time) and the database
+time, and with the causes of their difference, which add up to it (`causes`). The numbers are
+facts of the traces. Whether they would be so again is told by blocks: pairs of files, sessions, or
+files where there are several; in one run against another, by how much its own executions vary
+(`stats.stratified`). With an event the verdict is on the mean of that event's waits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import TraceError
+from dbdyno.study.analysis.analyse import cleaned
+from dbdyno.study.analysis.contract import SCHEMA
+from dbdyno.study.analysis.pictures import distribution, tail
+from dbdyno.study.analysis.traces import page as traces_page
+from dbdyno.study.analysis.traces import verdict as traces_verdict
+from dbdyno.study.analysis.traces.account import account
+from dbdyno.study.analysis.traces.blocks import QUANTILES, SEVERAL, Blocks, cut, per_block, population, unit_of
+from dbdyno.study.analysis.traces.causes import Explained, contributions, explain
+from dbdyno.study.analysis.traces.changed import rows_of
+from dbdyno.study.analysis.traces.lines import compare_lines, judge
+from dbdyno.study.analysis.traces.pairs import Pairs, pair
+from dbdyno.study.analysis.traces.question import Question
+from dbdyno.study.analysis.traces.reasons import reasons
+from dbdyno.study.analysis.traces.same import match
+from dbdyno.study.analysis.traces.strata import What, strata
+from dbdyno.study.analysis.traces.tails import compare_tails
+from dbdyno.trace.plans import plans_of
+from dbdyno.trace.source import Traces
+
+if TYPE_CHECKING:
+    from dbdyno.stats.blocks import BlockComparison
+    from dbdyno.stats.stratified import Stratum
+
+Sets = tuple[Traces, Traces]
+
+
+def compare_traces(base: Traces, other: Traces, question: Question | None = None) -> dict[str, Any]:
+    """The analysis of `other` against `base`. Raises `TraceError` when a set holds nothing to
+    compare."""
+    from dbdyno.stats.blocks import row_of
+    from dbdyno.stats.decide import decide
+
+    asked = question or Question()
+    sets = (base, other)
+    pairs = pair(sets, asked.pair) if asked.pair else None
+    known = match(sets, merge_literals=asked.merge_literals)
+    explained = explain((account(base), account(other)), known)
+    unit = "pair" if pairs and len(pairs.keys) >= SEVERAL else unit_of(sets)
+    blocks = (cut(base, unit, event=asked.event), cut(other, unit, event=asked.event))
+    values = (population(base), population(other))
+    for name, found in zip(asked.names, values, strict=True):
+        if not found.size:
+            what = f"no wait for {asked.event!r}" if asked.event else "no call of the client"
+            raise TraceError(f"{what} in it", where=name, next_step="`dbdyno trace check` says more")
+    numbers = (per_block(base, blocks[0]), per_block(other, blocks[1]))
+    comparisons = _comparisons(sets, numbers, blocks, explained, asked)
+    verdict = decide({asked.names[1]: comparisons}, baseline=asked.names[0], headline=comparisons[0].metric)
+    why = reasons(explained, asked.names)
+    once = _once(sets, explained) if unit == "batch" and not asked.event else 0.0
+    whole = [v.astype("uint64") for v in values]
+    changed = rows_of(explained.changes, _judged(sets, explained, asked), explained.response_ns)
+    _add_steps(sets, changed)
+    model: dict[str, Any] = {
+        "schema": SCHEMA,
+        "kind": "traces",
+        "run": traces_page.run(sets, blocks, asked),
+        "verdict": traces_verdict.verdict(verdict, blocks, asked, explained, why, once),
+        "account": traces_page.account(explained),
+        "reasons": why,
+        "changes": changed,
+        "pairs": _pairs(pairs, numbers) if pairs and unit == "pair" else [],
+        "arms": [
+            traces_page.arm(at, *about, asked)
+            for at, about in enumerate(zip(sets, blocks, explained.accounts, values, strict=True))
+        ],
+        "metrics": [{"arm": 1, "baseline": 0, **row_of(c)} for c in verdict.arms[0].comparisons],
+        "classical": traces_page.classical(values),
+        "lines": compare_lines(
+            sets,
+            blocks,
+            (numbers[0]["executions"], numbers[1]["executions"]),
+            explained.scales,
+            level=asked.level,
+            threshold=asked.threshold,
+        ),
+        "tails": compare_tails(sets, values, asked.level),
+        "statements": [],
+        "figures": {
+            "distribution": distribution(list(whole)),
+            "quantile_ratio": traces_page.quantile_ratio(values),
+            "tail": tail(list(whole)),
+            "waits": traces_page.classes(sets),
+            "contributions": contributions(explained),
+            "blocks": [],
+            "heatmap": [],
+            "curve": None,
+        },
+        "gates": [],
+        "method": {"sentences": traces_verdict.method(blocks, asked, explained), "overhead": None},
+        "engine": {"facts": {}, "settings": []},
+        "warnings": traces_verdict.warnings_of(sets, blocks, asked, explained, pairs),
+    }
+    return cleaned(model)
+
+
+def _comparisons(
+    sets: Sets,
+    numbers: tuple[dict[str, Any], dict[str, Any]],
+    blocks: tuple[Blocks, Blocks],
+    explained: Explained,
+    asked: Question,
+) -> list[BlockComparison]:
+    """The metrics of the whole; the first carries the verdict."""
+    per = " per execution" if _per_execution(explained, blocks) else ""
+    whole: list[tuple[What | str, str]] = [("response", "response time"), ("database", "database time"), ("cpu", "CPU")]
+    if not all(account.has_waits for account in explained.accounts):
+        whole = whole[1:]
+    found = []
+    if not asked.event:
+        for name, label in whole:
+            if blocks[0].unit == "batch":
+                found.append(_totals(sets, name, label + per, explained, asked))  # type: ignore[arg-type]
+            else:
+                found.append(_judge(numbers, blocks, name, label + per, asked, is_per=bool(per)))
+        if blocks[0].unit != "batch":
+            found.append(_judge(numbers, blocks, "wait", f"waits{per}", asked, is_per=bool(per)))
+    what = "wait" if asked.event else "call"
+    labels = {"mean": f"mean {asked.event or 'call'}", "p50": f"median {what}"}
+    found += [_judge(numbers, blocks, n, labels.get(n, f"{n} {what}"), asked) for n in ("mean", *QUANTILES)]
+    return [found[0], *(c for c in found[1:] if c.blocks >= 2)]
+
+
+def _per_execution(explained: Explained, blocks: tuple[Blocks, Blocks]) -> bool:
+    """Whether the time of a block is taken per execution: always but where one run is compared with
+    another of the same work, or the same work took another number of executions."""
+    if explained.basis == "execution":
+        return True
+    executions = [account.executions for account in explained.accounts]
+    return blocks[0].unit in ("session", "file") and max(executions) <= 1.02 * min(executions)
+
+
+def _judge(
+    numbers: tuple[dict[str, Any], dict[str, Any]],
+    blocks: tuple[Blocks, Blocks],
+    name: str,
+    label: str,
+    asked: Question,
+    *,
+    is_per: bool = False,
+) -> BlockComparison:
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = [side[name] / side["executions"] if is_per else side[name] for side in numbers]
+    return judge(
+        blocks[0].unit,
+        (values[0], values[1]),
+        level=asked.level,
+        threshold=asked.threshold,
+        metric=name,
+        label=label,
+        unit="ns",
+    )
+
+
+def _totals(sets: Sets, what: What, label: str, explained: Explained, asked: Question) -> BlockComparison:
+    from dbdyno.stats.stratified import compare_totals
+
+    sides = [[s for own in strata(traces, what).values() for s in own] for traces in sets]
+    return compare_totals(
+        *sides,
+        scales=explained.scales,
+        level=asked.level,
+        threshold=asked.threshold,
+        metric=what,
+        label=label,
+        unit="ns",
+    )
+
+
+def _once(sets: Sets, explained: Explained) -> float:
+    """The share of the difference that lies in calls and waits made once."""
+    from dbdyno.stats.stratified import once
+
+    sides = [
+        once([s for own in strata(traces, "response").values() for s in own]) * scale
+        for traces, scale in zip(sets, explained.scales, strict=True)
+    ]
+    difference = abs(explained.response_ns[1] - explained.response_ns[0])
+    return abs(sides[1] - sides[0]) / difference if difference else 0.0
+
+
+def _judged(sets: Sets, explained: Explained, asked: Question) -> dict[str, Any]:
+    """By statement: its time per execution of the one set against the other."""
+    from dbdyno.stats.blocks import decide_one, row_of
+    from dbdyno.stats.decide import benjamini_hochberg
+    from dbdyno.stats.stratified import compare_totals
+
+    calls: list[dict[str, list[Stratum]]] = [strata(traces, "database") for traces in sets]
+    found: dict[str, BlockComparison] = {}
+    for key, change in explained.changes.items():
+        executions = [side.executions if side else 0 for side in change.sides]
+        if all(executions) and all(key in side for side in calls):
+            found[key] = compare_totals(
+                *(side[key] for side in calls),
+                scales=(1 / executions[0], 1 / executions[1]),
+                level=asked.level,
+                threshold=asked.threshold,
+                metric="time",
+                label="time per execution",
+                unit="ns",
+            )
+    qs = benjamini_hochberg([comparison.p for comparison in found.values()])
+    return {key: row_of(decide_one(comparison, q)) for (key, comparison), q in zip(found.items(), qs, strict=True)}
+
+
+def _add_steps(sets: Sets, changed: list[dict[str, Any]]) -> None:
+    """Puts the steps of both plans to each statement whose plan changed."""
+    for at, traces in enumerate(sets):
+        traces.connection.execute("create or replace temp table keys as select statement, key from matched")
+        for row in changed:
+            plans = plans_of(traces, row["statement"]) if "plan" in row["what"] and row["sides"][at] else []
+            if plans:
+                main = row["sides"][at]["plans"][0] if row["sides"][at]["plans"] else ""
+                chosen = next((plan for plan in plans if str(plan["plan_hash"]) == main), plans[0])
+                row["sides"][at]["steps"] = chosen["lines"]
+
+
+def _pairs(pairs: Pairs, numbers: tuple[dict[str, Any], dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each pair with its response and database times."""
+    return [
+        {"key": key, **{f"{name}_ns": [float(side[name][at]) for side in numbers] for name in ("response", "database")}}
+        for at, key in enumerate(pairs.keys)
+    ]

@@ -1,0 +1,199 @@
+"""Line by line: what became slower or faster between two sets of traces, and how much of the
+difference each line makes.
+
+Per line two metrics are judged: how long one takes (`mean`), and what the line costs in all or per
+execution of the client (`per_execution`: it holds how often it happens too). All lines of all
+families share one false-discovery rate.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.study.analysis.traces.blocks import FAMILIES, Blocks, Unit, lines_of
+from dbdyno.trace.source import Traces
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbdyno.stats.blocks import BlockComparison
+
+    Array = NDArray[np.float64]
+
+LINES_MOST = 60
+"""Lines per family that are compared: those with most time in either set."""
+METRICS = (
+    ("mean", "mean", "ns"),
+    ("p50", "median", "ns"),
+    ("p99", "p99", "ns"),
+    ("per_execution", "cost", "ns"),
+    ("count_per_s", "number per second", "1/s"),
+    ("time_per_s", "time per second", "ns"),
+)
+"""Name, label and unit of what is compared for each line; less is better in all."""
+RATES = ("count_per_s", "time_per_s")
+
+
+def compare_lines(
+    sets: tuple[Traces, Traces],
+    blocks: tuple[Blocks, Blocks],
+    executions: tuple[Array, Array],
+    scales: tuple[float, float],
+    *,
+    level: float,
+    threshold: float,
+) -> list[dict[str, Any]]:
+    """A row per line, the ones that make most of the difference first in each family.
+
+    Per row: `family`, `name`, `text`, `class`, `only_in` (None, 0 or 1), `sides` (count, total_ns,
+    max_ns, scaled_ns of each set), `difference_ns` on the scale of the comparison (in all, or per
+    execution of the client), and `metrics`.
+    """
+    from dbdyno.stats.blocks import decide_one, row_of
+    from dbdyno.stats.decide import benjamini_hochberg
+
+    rows: list[dict[str, Any]] = []
+    found: list[tuple[dict[str, Any], BlockComparison]] = []
+    for family in FAMILIES:
+        sides = tuple(lines_of(s, family, b) for s, b in zip(sets, blocks, strict=True))
+        about = _about(sets, family)
+        for name in _names(sides):
+            row = _row(family, name, about.get(name, {}), sides, scales)
+            rows.append(row)
+            if row["only_in"] is None:
+                compared = _compare(name, sides, blocks, executions, scales, level, threshold)
+                found += [(row, comparison) for comparison in compared]
+    qs = benjamini_hochberg([comparison.p for _, comparison in found])
+    for (row, comparison), q in zip(found, qs, strict=True):
+        row["metrics"].append(row_of(decide_one(comparison, q)))
+    rows.sort(key=lambda row: (FAMILIES.index(row["family"]), -abs(row["difference_ns"] or 0.0)))
+    return rows
+
+
+def _names(sides: tuple[dict[str, Any], ...]) -> list[str]:
+    """The lines with most time in either set."""
+    total: dict[str, int] = {}
+    for side in sides:
+        for name, line in side.items():
+            total[name] = max(total.get(name, 0), line["total_ns"])
+    return sorted(total, key=lambda name: -total[name])[:LINES_MOST]
+
+
+def _row(
+    family: str,
+    name: str,
+    about: dict[str, Any],
+    sides: tuple[dict[str, Any], ...],
+    scales: tuple[float, float],
+) -> dict[str, Any]:
+    told: list[dict[str, Any]] = []
+    for side, scale in zip(sides, scales, strict=True):
+        line = side.get(name)
+        total = line["total_ns"] if line else 0
+        told.append(
+            {
+                "count": line["count"] if line else 0,
+                "total_ns": total,
+                "max_ns": line["max_ns"] if line else None,
+                "mean_ns": total / line["count"] if line and line["count"] else None,
+                "scaled_ns": total * scale,
+            }
+        )
+    known = [at for at, side in enumerate(sides) if name in side]
+    return {
+        "family": family,
+        "name": name,
+        "class": about.get("class"),
+        "text": about.get("text"),
+        "only_in": known[0] if len(known) == 1 else None,
+        "sides": told,
+        "difference_ns": told[1]["scaled_ns"] - told[0]["scaled_ns"],
+        "metrics": [],
+    }
+
+
+def _compare(
+    name: str,
+    sides: tuple[dict[str, Any], ...],
+    blocks: tuple[Blocks, Blocks],
+    executions: tuple[Array, Array],
+    scales: tuple[float, float],
+    level: float,
+    threshold: float,
+) -> list[BlockComparison]:
+    values: list[dict[str, Any]] = []
+    for side, cut, executed, scale in zip(sides, blocks, executions, scales, strict=True):
+        line = side[name]
+        amounts = {name: line[name] for name in ("mean", "p50", "p99")}
+        if cut.unit == "batch":  # the number of waits or calls is what it is; how long they take varies
+            amounts["per_execution"] = line["mean"] * line["count"] * scale
+        else:
+            amounts["per_execution"] = _over(line["time"], executed)
+            amounts["count_per_s"] = _over(line["n"], cut.seconds)
+            amounts["time_per_s"] = _over(line["time"], cut.seconds)
+        values.append(amounts)
+    # A count in a block is known to half an event at its ends.
+    fewest = min(float(side[name]["n"].mean()) for side in sides)
+    grain = 0.5 / fewest if fewest > 0 else 0.0
+    return [
+        judge(
+            blocks[0].unit,
+            (values[0][metric], values[1][metric]),
+            level=level,
+            threshold=threshold,
+            metric=metric,
+            label=label,
+            unit=unit,
+            sd_least=grain if metric in RATES else 0.0,
+        )
+        for metric, label, unit in METRICS
+        if metric in values[0] and _counts(values[0][metric]) >= 2 and _counts(values[1][metric]) >= 2
+    ]
+
+
+def judge(
+    block: Unit,
+    values: tuple[Array, Array],
+    *,
+    level: float,
+    threshold: float,
+    metric: str,
+    label: str,
+    unit: str,
+    sd_least: float = 0.0,
+) -> BlockComparison:
+    """Two sets of block values: pair by pair where the blocks are pairs, else by Welch's t. Batches
+    of one trace follow each other, so they are in order."""
+    from dbdyno.stats.blocks import compare_blocks
+    from dbdyno.stats.unpaired import compare_unpaired
+
+    more = {"level": level, "threshold": threshold, "metric": metric, "label": label, "unit": unit}
+    if block == "pair":
+        return compare_blocks(*values, higher_is_better=False, resamples=0, **more)  # type: ignore[arg-type]
+    in_order = block == "batch"
+    return compare_unpaired(*values, higher_is_better=False, in_order=in_order, sd_least=sd_least, **more)  # type: ignore[arg-type]
+
+
+def _over(values: Array, by: Array) -> Array:
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(by > 0, values / by, math.nan)
+
+
+def _counts(values: Array) -> int:
+    import numpy as np
+
+    return int(np.sum(np.isfinite(values) & (values > 0)))
+
+
+def _about(sets: tuple[Traces, Traces], family: str) -> dict[str, dict[str, Any]]:
+    """The class of an event, the text of a statement."""
+    query = {
+        "event": "select event as line, any_value(class) as class from waits group by event",
+        "call": "select distinct kind as line from calls",
+        "statement": "select key as line, any_value(text) as text from matched group by key",
+    }[family]
+    return {row["line"]: row for traces in reversed(sets) for row in traces.rows(query)}

@@ -1,0 +1,161 @@
+"""The parts of the model of two sets of traces that the pages of experiments have, too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.study.analysis.pictures import QUANTILE_GRID
+from dbdyno.study.analysis.traces.blocks import QUANTILES, Blocks
+from dbdyno.study.analysis.traces.verdict import UNITS
+from dbdyno.trace.page import facts
+from dbdyno.trace.source import Traces
+
+if TYPE_CHECKING:
+    from dbdyno.study.analysis.traces.account import Account
+    from dbdyno.study.analysis.traces.causes import Explained
+    from dbdyno.study.analysis.traces.question import Question
+
+
+def account(explained: Explained) -> dict[str, Any]:
+    """The two numbers and the counts of both sets; `scaled` is per execution or in all (`basis`)."""
+    names = (
+        "response_ns",
+        "database_ns",
+        "think_ns",
+        "unexplained_ns",
+        "executions",
+        "calls",
+        "round_trips",
+        "rows",
+        "hard_parses",
+        "commits",
+    )
+    return {
+        "basis": explained.basis,
+        "has_response": all(own.has_waits for own in explained.accounts),
+        "response_ns": list(explained.response_ns),
+        "database_ns": list(explained.database_ns),
+        "sides": [{name: getattr(own, name) for name in names} for own in explained.accounts],
+    }
+
+
+def arm(at: int, traces: Traces, blocks: Blocks, own: Account, values: Any, asked: Question) -> dict[str, Any]:
+    """One set as an arm."""
+    import numpy as np
+
+    about = facts(traces)
+    seconds = float(blocks.seconds.sum())
+    return {
+        "index": at,
+        "name": asked.names[at],
+        "description": ", ".join(
+            [
+                _number(about["files"], "file"),
+                _number(about["sessions"], "session"),
+                f"{seconds:.3g} s of session time",
+            ]
+        ),
+        "changes": {},
+        "sessions": about["sessions"],
+        "rate_per_s": None,
+        "baseline": at == 0,
+        "ops": int(values.size),
+        "errors": _errors(traces),
+        "retries": 0,
+        "skipped": 0,
+        "throughput_per_s": own.executions / seconds if seconds else None,
+        "mean_ns": float(values.mean()),
+        "sd_ns": float(values.std(ddof=1)) if values.size > 1 else None,
+        "quantiles_ns": {name: float(np.quantile(values, q)) for name, q in QUANTILES.items()},
+        "max_ns": float(values[-1]),
+    }
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _errors(traces: Traces) -> int:
+    row = traces.connection.execute("select count(*) from errors").fetchone()
+    return int(row[0]) if row else 0
+
+
+def classical(values: tuple[Any, Any]) -> list[dict[str, Any]]:
+    """The tests over all values, which assume independence."""
+    from dbdyno.stats.classical import kolmogorov_smirnov, mann_whitney, welch
+
+    if min(v.size for v in values) < 2:
+        return []
+    found = [test(*values) for test in (welch, mann_whitney, kolmogorov_smirnov)]
+    return [
+        {
+            "arm": 1,
+            "baseline": 0,
+            "test": t.test,
+            "statistic": t.statistic,
+            "df": t.df,
+            "log10_p": t.log10_p,
+            "effect": t.effect,
+            "note": t.note,
+        }
+        for t in found
+    ]
+
+
+def quantile_ratio(values: tuple[Any, Any]) -> list[dict[str, Any]]:
+    """Quantile by quantile, pooled over the blocks: other over base."""
+    import numpy as np
+
+    smallest = min(v.size for v in values)
+    grid = [q for q in QUANTILE_GRID if min(q, 1 - q) * smallest >= 10]
+    if not grid:
+        return []
+    base, other = (np.maximum(np.quantile(v, grid), 1.0) for v in values)
+    ratio = [float(r) for r in other / base]
+    nothing = [None] * len(grid)
+    return [{"arm": 1, "quantile": grid, "ratio": ratio, "low": nothing, "high": nothing}]
+
+
+def classes(sets: tuple[Traces, Traces]) -> list[dict[str, Any]]:
+    """Share of the session time by class and event, per set: the larger ones; the rest is other."""
+    found: list[dict[str, Any]] = []
+    for at, traces in enumerate(sets):
+        whole = facts(traces)["elapsed_ns"] or 1
+        rows = traces.rows(
+            """
+            select case when think then 'idle' else coalesce(class, 'other') end as class, event,
+                   sum(elapsed_ns) / $1 as share from waits group by all
+            union all
+            select 'CPU', 'CPU', sum(coalesce(self_cpu_ns, 0)) / $1 from calls
+            order by share desc
+            """,
+            [whole],
+        )
+        found += [{"arm": at, **row, "samples": None} for row in rows if row["share"]]
+    return found
+
+
+def run(sets: tuple[Traces, Traces], blocks: tuple[Blocks, Blocks], asked: Question) -> dict[str, Any]:
+    """What the head of the page says."""
+    a, b = asked.names
+    subject = f"the waits for {asked.event}" if asked.event else "the client's executions"
+    return {
+        "id": f"{a} and {b}",
+        "title": f"Traces: {b} against {a}",
+        "question": f"Did {subject} become faster or slower from {a} to {b}, and why?",
+        "status": "complete",
+        "started_at": None,
+        "duration_s": None,
+        "tool_version": sets[1].manifest.get("tool_version"),
+        "seed": None,
+        "blocks_planned": None,
+        "blocks_whole": None if blocks[0].unit == "batch" and not asked.event else min(b.count for b in blocks),
+        "warmup_blocks": None,
+        "switch": None,
+        "slice_ms": None,
+        "order": f"not interleaved; blocks are {UNITS[blocks[0].unit]}",
+        "randomised": False,
+        "open_loop": False,
+        "threshold": asked.threshold,
+        "plan_toml": None,
+    }

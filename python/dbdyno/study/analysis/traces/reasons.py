@@ -1,0 +1,184 @@
+"""The causes of a difference in words: one sentence each, with the figures it was seen by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.stats.words import duration
+from dbdyno.study.analysis.traces.account import COMMIT, ROUND_TRIP
+from dbdyno.study.analysis.traces.causes import READS, Cause, Explained
+from dbdyno.study.analysis.traces.changed import Change, differ
+
+MOST = 20
+LEAST = 0.005
+"""A cause below this share of the longer response time is not worth a sentence."""
+TEXT_MOST = 44
+LITERALS = 10
+"""From so many texts on that differ in nothing but literals, they are named."""
+
+
+def reasons(explained: Explained, names: tuple[str, str]) -> list[dict[str, Any]]:
+    """The causes, largest first: `code`, `about`, `effect_ns`, `text`, `counts`, `times_ns`."""
+    least = LEAST * max(explained.response_ns)
+    return [
+        {
+            "code": cause.code,
+            "about": cause.about,
+            "effect_ns": cause.effect_ns,
+            "text": f"{signed(cause.effect_ns)}: {_words(cause, explained, names)}",
+            "counts": cause.counts,
+            "times_ns": cause.times_ns,
+        }
+        for cause in explained.causes[:MOST]
+        if abs(cause.effect_ns) > least
+    ]
+
+
+def signed(ns: float) -> str:
+    """A difference with its sign."""
+    return f"{'+' if ns > 0 else '-'}{duration(abs(ns))}"
+
+
+def _words(cause: Cause, explained: Explained, names: tuple[str, str]) -> str:
+    change = explained.changes.get(cause.about)
+    if change is not None and cause.code in _STATEMENTS:
+        return _STATEMENTS[cause.code](change, explained, names)
+    if cause.code == "length":
+        return _length(cause)
+    if cause.code == "wait":
+        return _wait(cause, names)
+    if cause.code == "unaccounted":
+        return f"{_times(cause)} that neither CPU nor waits explain: a full run queue, paging, or a coarse CPU clock"
+    words = {"hard parses": _hard, COMMIT: _commits, "round trips": _round_trips, "reads": _reads}
+    if cause.code in words:
+        return words[cause.code](cause, explained)
+    return f"{_times(cause)} of CPU for the same work"
+
+
+def _length(cause: Cause) -> str:
+    means = [time / count for time, count in zip(cause.times_ns, cause.counts, strict=True) if count]
+    what = {ROUND_TRIP: "round trip", READS: "physical read"}.get(cause.about, cause.about)
+    why = ": the network, or the client's own work" if cause.about == ROUND_TRIP else ""
+    if len(means) < 2:
+        return f"{what}: {_times(cause)}"
+    them = f"{number(cause.counts[1])} of them"
+    article = "an" if what[0] in "aeiou" else "a"
+    return f"{article} {what} takes {duration(means[1])} instead of {duration(means[0])} ({them}){why}"
+
+
+def _wait(cause: Cause, names: tuple[str, str]) -> str:
+    told = [f"{number(n)} waits, {duration(t)}" for n, t in zip(cause.counts, cause.times_ns, strict=True)]
+    told = [words.replace("1 waits", "1 wait") if words.startswith("1 ") else words for words in told]
+    for at, here in ((0, 1), (1, 0)):
+        if not cause.counts[at]:
+            return f"{cause.about}: {told[here]} in {names[here]}, none in {names[at]}"
+    return f"{cause.about}: {told[1]} instead of {told[0]}"
+
+
+def _hard(cause: Cause, explained: Explained) -> str:
+    counts = [a.hard_parses * scale for a, scale in zip(explained.accounts, explained.scales, strict=True)]
+    if not differ(counts[0], counts[1]):
+        return f"hard parses: {_times(cause)} for {number(counts[1])} of them"
+    at = int(counts[1] > counts[0])
+    texts = max((change.known.texts[at] for change in explained.changes.values()), default=0)
+    why = f"; {number(texts)} of the texts differ only in literals" if texts >= LITERALS else ""
+    return f"{number(counts[1])} hard parses instead of {number(counts[0])}{why}"
+
+
+def _commits(cause: Cause, explained: Explained) -> str:
+    counts = [a.commits * scale for a, scale in zip(explained.accounts, explained.scales, strict=True)]
+    if not differ(counts[0], counts[1]):
+        return f"commits: {_times(cause)} for {number(counts[1])} of them"
+    return f"{number(counts[1])} commits instead of {number(counts[0])}"
+
+
+def _round_trips(cause: Cause, explained: Explained) -> str:
+    counts = [a.round_trips * scale for a, scale in zip(explained.accounts, explained.scales, strict=True)]
+    fetched = [_rows_a_fetch(explained, at) for at in (0, 1)]
+    why = ""
+    if all(fetched) and differ(fetched[0], fetched[1]):
+        why = f": {number(fetched[1])} rows a fetch instead of {number(fetched[0])}"
+    return f"{number(counts[1])} round trips instead of {number(counts[0])}{why}"
+
+
+def _rows_a_fetch(explained: Explained, at: int) -> float:
+    """Of the statements of the client whose number of fetches changed."""
+    sides = [change.sides[at] for change in explained.changes.values() if "fetches" in change.what]
+    client = [side for side in sides if side and side.depth == 0]
+    fetches = sum(side.fetches for side in client)
+    return sum(side.rows for side in client) / fetches if fetches else 0.0
+
+
+def _reads(cause: Cause, explained: Explained) -> str:
+    del explained
+    more = "less" if cause.counts[1] > cause.counts[0] else "more"
+    counts = f"{number(cause.counts[1])} waits for reads instead of {number(cause.counts[0])}"
+    return f"{counts} with the same plans and buffer gets: {more} of it was in the cache"
+
+
+def _times(cause: Cause) -> str:
+    return f"{duration(cause.times_ns[1])} instead of {duration(cause.times_ns[0])}"
+
+
+def _plan(change: Change, explained: Explained, names: tuple[str, str]) -> str:
+    plans = change.plans()
+    which = f" ({plans[1]} instead of {plans[0]})" if plans[0] != plans[1] else ""
+    return f"{statement(change)} runs with another plan{which}{_figures(change, ('gets', 'reads', 'rows'))}"
+
+
+def _rows(change: Change, explained: Explained, names: tuple[str, str]) -> str:
+    one, two = change.per_execution("rows")
+    return f"{statement(change)} handles {number(two)} rows per execution instead of {number(one)}"
+
+
+def _gets(change: Change, explained: Explained, names: tuple[str, str]) -> str:
+    one, two = change.per_execution("gets")
+    same = "the same plan and rows" if any(change.plans()) else "the same rows"
+    return f"{statement(change)} takes {number(two)} buffer gets per execution instead of {number(one)}, with {same}"
+
+
+def _executions(change: Change, explained: Explained, names: tuple[str, str]) -> str:
+    one, two = change.executions()
+    per = " per execution of the client" if explained.basis == "execution" else ""
+    return f"{statement(change)} is executed {number(two)} times instead of {number(one)}{per}"
+
+
+def _only(change: Change, explained: Explained, names: tuple[str, str]) -> str:
+    at = int(change.sides[1] is not None)
+    side = change.sides[at]
+    times = f", executed {number(side.executions)} times" if side else ""
+    return f"{statement(change)} is only in {names[at]}{times}"
+
+
+def _figures(change: Change, what: tuple[str, ...]) -> str:
+    """Figures per execution that changed with the plan."""
+    told = []
+    for name in what:
+        one, two = change.per_execution(name)
+        if differ(one, two):
+            told.append(f"{number(two)} {'buffer gets' if name == 'gets' else name} instead of {number(one)}")
+    return f": {', '.join(told)} per execution" if told else ""
+
+
+def statement(change: Change) -> str:
+    """A statement in a sentence: its name and the beginning of its text."""
+    text = " ".join(change.known.text.split())
+    short = text if len(text) <= TEXT_MOST else text[: TEXT_MOST - 1] + "…"
+    return f"{change.known.key} ({short})" if short else f"statement {change.known.key or 'of no cursor'}"
+
+
+def number(value: float) -> str:
+    """A count, or a mean of counts with three digits."""
+    if abs(value - round(value)) < 1e-9 or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+
+
+_STATEMENTS = {
+    "plan": _plan,
+    "rows": _rows,
+    "gets": _gets,
+    "executions": _executions,
+    "new": _only,
+    "gone": _only,
+}

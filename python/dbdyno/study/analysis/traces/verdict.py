@@ -1,0 +1,237 @@
+"""What is said of two sets of traces: the headline, its reasons, the method, the warnings."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.decisions import PROVISIONAL
+from dbdyno.stats import chance
+from dbdyno.stats.words import FACTOR_FROM, duration, factor, interval, percent
+from dbdyno.trace.page import merged, warnings
+from dbdyno.trace.source import Traces
+
+if TYPE_CHECKING:
+    from dbdyno.stats.blocks import BlockComparison
+    from dbdyno.stats.decide import Verdict
+    from dbdyno.study.analysis.traces.blocks import Blocks
+    from dbdyno.study.analysis.traces.causes import Explained
+    from dbdyno.study.analysis.traces.pairs import Pairs
+    from dbdyno.study.analysis.traces.question import Question
+
+UNITS = {"pair": "pairs of files", "session": "sessions", "file": "files", "batch": "batches of calls"}
+REASONS = 5
+REASON_LEAST = 0.04
+"""A reason stands in the verdict from this share of the difference on, or the longer time."""
+ALONE = 5
+SINGLE = 0.5
+"""Where calls made once hold more than this share of the difference, nothing says it repeats."""
+
+
+def verdict(
+    found: Verdict,
+    blocks: tuple[Blocks, Blocks],
+    asked: Question,
+    explained: Explained,
+    why: list[dict[str, Any]],
+    once: float,
+) -> dict[str, Any]:
+    """The decision, the two numbers, the reasons in words, and what the interval means."""
+    lead = found.arms[0].headline
+    decision = lead.decision
+    if once > SINGLE and decision in ("faster", "slower", PROVISIONAL):
+        decision = "unclear"
+    sentences = [] if not asked.event else [_event_sentence(lead, asked)]
+    sentences += [reason["text"] + "." for reason in _main(why, explained)]
+    sentences.append(_meaning(lead, decision, blocks, asked, once > SINGLE))
+    inside = next((c for c in found.arms[0].comparisons if c.metric == "database" and c is not lead), None)
+    if inside is not None and inside.decision not in (lead.decision, "unclear"):
+        sentences.append(f"{inside.label[0].upper()}{inside.label[1:]}: {inside.words}.")
+    return {"decision": decision, "headline": headline(explained, asked), "sentences": sentences}
+
+
+def headline(explained: Explained, asked: Question) -> str:
+    """The two numbers: response time and database time, of the second set against the first."""
+    base, other = asked.names
+    response, database = explained.response_ns, explained.database_ns
+    whose = "An execution of the client in " if explained.basis == "execution" else ""
+    if not all(account.has_waits for account in explained.accounts):
+        if min(database) <= 0:
+            return f"{base} and {other} hold no time in the database."
+        took = "takes" if whose else "took"
+        return (
+            f"{whose}{other} {took} {compared(database)} {base} in the database: {_for(database)}. Response time is not"
+            " known: traced without waits."
+        )
+    if min(response) <= 0:
+        return f"{base} and {other} hold no time to compare."
+    took = "takes" if whose else "took"
+    against = f"one in {base}" if whose else base
+    if min(database) <= 0:
+        inside = ""
+    elif abs(math.log(database[1] / database[0])) < math.log1p(asked.threshold):
+        inside = f" Database time: {_for(database)}, the same."
+    else:
+        inside = f" Database time: {_for(database)}, {compared(database).removesuffix(' as').removesuffix(' than')}."
+    return f"{whose}{other} {took} {compared(response)} {against}: {_for(response)} of response time.{inside}"
+
+
+def _for(times: tuple[float, float]) -> str:
+    return f"{duration(times[1])} instead of {duration(times[0])}"
+
+
+def compared(times: tuple[float, float]) -> str:
+    """`14.4 times as long as`, `6.2 % longer than`."""
+    ratio = times[1] / times[0]
+    if abs(ratio - 1) < 0.0005:
+        return "as long as"
+    if factor(ratio) < FACTOR_FROM:
+        return f"{percent(ratio - 1)} % {'longer' if ratio > 1 else 'shorter'} than"
+    if ratio > 1:
+        return f"{ratio:.3g} times as long as" if ratio < 1000 else f"{ratio:,.0f} times as long as"
+    return f"1/{1 / ratio:.3g} as long as"
+
+
+def _event_sentence(lead: BlockComparison, asked: Question) -> str:
+    if math.isnan(lead.ratio):
+        return f"{asked.event}: too few waits to compare."
+    return f"{lead.label}: {_for((lead.base_value, lead.value))}, {lead.words}."
+
+
+def _main(why: list[dict[str, Any]], explained: Explained) -> list[dict[str, Any]]:
+    """The reasons that make the difference; of equal times none but large ones that cancel out."""
+    response = explained.response_ns
+    difference = abs(response[1] - response[0])
+    least = max(REASON_LEAST * difference, 0.01 * max(response))
+    return [reason for reason in why if abs(reason["effect_ns"]) >= least][:REASONS]
+
+
+def _meaning(
+    lead: BlockComparison, decision: str, blocks: tuple[Blocks, Blocks], asked: Question, is_once: bool
+) -> str:
+    """What the decision rests on, and what it does not say."""
+    unit = blocks[0].unit
+    if is_once:
+        return (
+            "Cannot tell whether it would be so again: most of the difference lies in calls that were made once."
+            " Trace each variant several times."
+        )
+    if math.isnan(lead.low):
+        return "Cannot tell whether it would be so again: too little was done more than once."
+    if unit != "batch":
+        counts = [own.count for own in blocks]
+        number = f"{counts[0]} pairs" if unit == "pair" else f"{counts[0]} and {counts[1]} {UNITS[unit]}"
+        rests = f"{lead.label}, over {number}: {lead.words}."
+        return rests[0].upper() + rests[1:]
+    words = {"same": f"no difference larger than {asked.threshold * 100:g} %"}.get(decision, interval(lead))
+    if decision == "unclear":
+        words = f"cannot tell ({interval(lead)})"
+    elif decision == PROVISIONAL:
+        words = f"provisional ({interval(lead)}), since too little was done more than once"
+    if asked.event:
+        return f"From batches of consecutive waits of these traces: {words}. Other runs may differ by more."
+    return (
+        f"If the same calls were made again under the same conditions: {words}. Another run may differ by more;"
+        " trace several of each to see by how much."
+    )
+
+
+def method(blocks: tuple[Blocks, Blocks], asked: Question, explained: Explained) -> list[str]:
+    """How the numbers were made, a sentence each."""
+    unit = blocks[0].unit
+    base, other = asked.names
+    same = "The sets did the same work (executions or rows within 2 %), so their totals are compared."
+    if explained.basis == "execution":
+        same = (
+            "The sets did not do the same work, so all times are per execution of the client; commits and rollbacks"
+            " do not count as executions."
+        )
+    sentences = [
+        "Response time: the calls with all that they hold, and the waits between calls, but for thinking and idle"
+        " waits. Database time: the same without round trips. Time that no record covers is in neither.",
+        same,
+        "The reasons add up to the difference of the response times. A number and a length that both changed share"
+        " their product equally.",
+        "Statements are the same where their SQL_ID is in both sets, else where their texts are the same without"
+        " literals and bind variables. Their figures are exclusive of the statements below them.",
+    ]
+    if unit == "batch":
+        sentences.append(
+            "One run is one observation. What it shows of itself is how much its executions vary: within each"
+            " statement and kind of call, consecutive calls form up to 20 batches, whose spread, widened for"
+            " autocorrelation, gives the error of the sum (Welch's t on the difference, Fieller's interval,"
+            f" {asked.level * 100:g} %). The interval holds for these calls under these conditions, not for the next"
+            " run."
+        )
+    elif unit == "pair":
+        sentences.append(
+            f"Files are paired by name; the logarithms of the {blocks[0].count} ratios are tested by Student's t,"
+            f" {asked.level * 100:g} %."
+        )
+    else:
+        sentences.append(
+            f"Blocks are {UNITS[unit]}: {blocks[0].count} in {base}, {blocks[1].count} in {other}. They are compared by"
+            f" Welch's t on the logarithms, {asked.level * 100:g} %."
+        )
+    sentences.append(
+        f"Differences within {asked.threshold * 100:g} % count as none. The headline is tested by itself; the other"
+        " metrics share a false-discovery rate (Benjamini and Hochberg), and so do all lines, and all statements."
+        f" A verdict from fewer than {chance.blocks_least(asked.level)} independent blocks"
+        f" ({chance.least_in_each(asked.level)} in each set where they are not paired) is provisional."
+    )
+    return sentences
+
+
+def warnings_of(
+    sets: tuple[Traces, Traces],
+    blocks: tuple[Blocks, Blocks],
+    asked: Question,
+    explained: Explained,
+    pairs: Pairs | None,
+) -> list[dict[str, Any]]:
+    """What the readers said, and what to keep in mind of these two sets."""
+    sides = [merged(warnings(traces)) for traces in sets]
+    both = [warning["text"] for warning in sides[0] if warning in sides[1]]
+    found: list[dict[str, Any]] = [
+        {**warning, "text": f"{' and '.join(asked.names) if warning['text'] in both else name}: {warning['text']}"}
+        for name, side in zip(asked.names, sides, strict=True)
+        for warning in side
+        if warning["text"] not in both or name == asked.names[0]
+    ]
+    if pairs and pairs.alone:
+        more = f" and {len(pairs.alone) - ALONE} more" if len(pairs.alone) > ALONE else ""
+        found.append(
+            {
+                "code": "not paired",
+                "text": f"Left out, without a counterpart: {', '.join(pairs.alone[:ALONE])}{more}.",
+                "next": "widen the pattern of --pair, or trace the missing ones",
+            }
+        )
+    if explained.basis == "execution":
+        counts = " and ".join(f"{account.executions:,}" for account in explained.accounts)
+        found.append(
+            {
+                "code": "other work",
+                "text": f"The sets did not do the same work: {counts} executions of the client. Times are per"
+                " execution.",
+                "next": "trace the same job on both sides, and their totals compare",
+            }
+        )
+    found.append(
+        {
+            "code": "not interleaved",
+            "text": "The two sets were traced at different times or places: whatever else differed"
+            " between them counts as difference.",
+            "next": "trace both variants in turns, under the same load",
+        }
+    )
+    if blocks[0].unit == "batch":
+        found.append(
+            {
+                "code": "few sessions",
+                "text": "There are fewer than 5 sessions in a set: the intervals rest on the calls inside them and say"
+                " nothing about other sessions.",
+                "next": "trace 5 sessions or more of each variant",
+            }
+        )
+    return found

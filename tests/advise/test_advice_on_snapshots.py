@@ -1,0 +1,46 @@
+"""Advice on an interval of snapshots: what was done between its two ends, and nothing of before."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import planted_faults as planted
+from psycopg.conninfo import make_conninfo
+
+from command_line import dbdyno
+from conftest import Found
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+
+SORT = "select id from child order by note, v desc offset 119998"
+
+
+def test_the_interval_has_the_statement_that_sorted_within_it(
+    advised: EmbeddedPostgres, spoilt: Found, tmp_path: Path
+) -> None:
+    dsn = make_conninfo("", **advised.conninfo())
+    store = ("--store", tmp_path / "snaps")
+    assert dbdyno("snap", "take", "--target", dsn, *store).returncode == 0
+    planted.run(advised, "set work_mem = '64kB'", *([SORT] * 3))
+    assert dbdyno("snap", "take", "--target", dsn, *store).returncode == 0
+    done = dbdyno("advise", "snap:1..2", *store, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    model = json.loads(done.stdout)
+    found = {one["rule"]: one for one in model["findings"]}
+    figures = {one["what"]: one["value"] for one in found["temp_files"]["evidence"]}
+    assert figures["calls"] == 3 and found["temp_files"]["gain"] > 0
+    assert "missing_index" not in found and "max_wal_size" not in found, "that was before"
+    told = {one["rule"]: one for one in model["not_judged"]}
+    assert "snapshots do not hold it" in told["duplicate_index"]["why"]
+    assert "dbdyno advise" in told["wraparound"]["next"]
+
+
+def test_a_page_in_every_form(advised: EmbeddedPostgres, spoilt: Found, tmp_path: Path) -> None:
+    dsn = make_conninfo("", **advised.conninfo())
+    shown = dbdyno("advise", dsn, "--only", "key_end", "--only", "shared_buffers", cwd=tmp_path)
+    assert "2 000 000 000" in shown.stdout and "alter sequence ends_id_seq as bigint" in shown.stdout
+    assert dbdyno("advise", dsn, "-o", "advice.html", cwd=tmp_path).returncode == 0
+    assert "ends_id_seq" in (tmp_path / "advice.html").read_text()
+    assert "1. key\\_end" in dbdyno("advise", dsn, "--format", "markdown", "--only", "key_end").stdout
+    rows = dbdyno("advise", dsn, "--format", "csv", "--only", "key_end").stdout.splitlines()
+    assert rows[0].startswith("number,rule,family,level") and len(rows) == 2

@@ -1,0 +1,42 @@
+"""An advice from a real server to its plan, the plan run on that server, and the result in later advice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from psycopg.conninfo import make_conninfo
+
+from command_line import dbdyno
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.study.plan.file import read_plan
+
+BAD = {"shared_buffers": "16MB", "effective_cache_size": "8MB", "fsync": "off"}
+
+
+def test_an_advice_is_written_as_a_plan_run_and_remembered_for_its_engine(tmp_path: Path) -> None:
+    (tmp_path / "own.sql").write_text("select count(*) from pg_class;\n")
+    with EmbeddedPostgres(settings=BAD) as engine:
+        dsn = make_conninfo("", **engine.conninfo())
+        asked = ("advise", dsn, "--only", "planner", "--only", "durability")
+        done = dbdyno(*asked, "--plan", "plans", "--workload", "own.sql", cwd=tmp_path)
+        assert done.returncode == 0 and "fsync: not testable by a setting" in done.stderr, done.stderr
+        (path,) = (tmp_path / "plans").iterdir()
+        assert path.name.endswith("-effective_cache_size.toml")
+        assert [arm.settings for arm in read_plan(path).arms] == [
+            {"effective_cache_size": "8MB"},
+            {"effective_cache_size": "32MB"},
+        ]
+        short = "blocks = 6\nwarmup_blocks = 1\nturn_transactions = 20\n\n[watch]\noverhead_blocks = 0"
+        path.write_text(path.read_text().replace("blocks = 20", short).replace("sessions = 4", "sessions = 1"))
+        proved = dbdyno("advise", "--prove", path, "--target", dsn, "--yes", cwd=tmp_path)
+        assert proved.returncode in (0, 1), proved.stderr
+        assert "comes from elsewhere or was changed" in proved.stderr and "select count(*)" in proved.stderr
+        model = json.loads(dbdyno(*asked, "--format", "json", cwd=tmp_path).stdout)
+        shown = dbdyno(*asked, cwd=tmp_path).stdout
+    found = next(one for one in model["findings"] if one["rule"] == "effective_cache_size")
+    (run,) = (tmp_path / "runs").iterdir()
+    assert found["proof"]["counts"] and found["proof"]["run"] == run.name
+    assert found["proof"]["verdict"] in ("proved", "refuted", "cannot tell")
+    assert found["refuted"] == (found["proof"]["verdict"] == "refuted")
+    assert f"by run {run.name}" in " ".join(shown.split())

@@ -1,0 +1,150 @@
+"""The port through which a client of another program goes a longer way: who is let in, and how long it takes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from target_help import eventually
+
+from dbdyno.bench.clients.line import ClientLine, knocks
+from dbdyno.bench.mariadb.clients import environment_of
+from dbdyno.bench.postgres.clients import environment, through
+from dbdyno.errors import TargetError
+
+DELAY_NS = 10_000_000
+ENVIRONMENT = {"host": "db.example", "port": "5432", "user": "u", "dbname": "d", "sslmode": "verify-full"}
+
+
+@contextlib.contextmanager
+def echoing() -> Iterator[int]:
+    """A server that says back what it hears; its port."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listening.accept()
+                    threading.Thread(target=back, args=(connection,), daemon=True).start()
+
+        def back(connection: socket.socket) -> None:
+            with connection, contextlib.suppress(OSError):
+                while data := connection.recv(4096):
+                    connection.sendall(data)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield listening.getsockname()[1]
+        # A blocked accept goes on listening after close.
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+@contextlib.contextmanager
+def line(port: int, delay_ns: int = DELAY_NS) -> Iterator[tuple[ClientLine, int]]:
+    own = ClientLine({"delay_ns": delay_ns, "rate_bit_per_s": None}, "localhost", port, lambda at: {"PORT": str(at)})
+    try:
+        yield own, int(own.open()["PORT"])
+    finally:
+        own.close()
+
+
+def answer(port: int) -> bytes:
+    """What comes back of a word; nothing from a port that lets nobody in."""
+    with socket.create_connection(("127.0.0.1", port), 5) as connection:
+        connection.settimeout(5)
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(b"word")
+            return connection.recv(100)
+    return b""
+
+
+def test_bytes_take_the_delay_each_way_and_arrive_unchanged():
+    with echoing() as server, line(server) as (own, port):
+        own.admit(os.getpid())
+        with socket.create_connection(("127.0.0.1", port), 5) as connection:
+            for word in (b"one", bytes(range(256)) * 200):
+                began, got = time.monotonic_ns(), b""
+                connection.sendall(word)
+                while len(got) < len(word):
+                    got += connection.recv(1 << 16)
+                assert got == word and time.monotonic_ns() - began >= 2 * DELAY_NS
+        assert own.let_in == 1 and own.refuse_past(1) is None
+        late = own.late(3)
+        assert late["arm"] == 3 and late["pieces"] >= 4
+
+
+def test_only_the_client_is_let_in_and_only_while_its_arm_runs():
+    with echoing() as server, line(server, 0) as (own, port):
+        assert answer(port) == b"", "its arm does not run"
+        own.admit(1)
+        assert answer(port) == b"", "another process"
+        own.admit(os.getpid())
+        assert answer(port) == b"word"
+        own.admit(None)
+        assert answer(port) == b""
+        own.close()
+        with pytest.raises(OSError):
+            socket.create_connection(("127.0.0.1", port), 1)
+
+
+def test_what_a_client_started_is_let_in_too():
+    """Its session is what counts: a driver may be a process of its own."""
+    code = "import socket, sys, time\ns = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\ntime.sleep(30)\n"
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        outer = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', *sys.argv[1:]])\n"
+        words = [sys.executable, "-c", outer, code, str(port)]
+        with subprocess.Popen(words, start_new_session=True) as process:
+            try:
+                connection, peer = listening.accept()
+                assert knocks(process.pid, peer[1], port) and not knocks(os.getpid(), peer[1], port)
+                connection.close()
+            finally:
+                os.killpg(process.pid, 9)
+
+
+def test_an_ipv6_socket_that_connects_to_127_0_0_1_is_found():
+    """As Java's are."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        with socket.socket(socket.AF_INET6) as own:
+            try:
+                own.connect(("::ffff:127.0.0.1", port))
+            except OSError as error:
+                pytest.skip(f"no IPv6 here: {error}")
+            assert knocks(os.getpid(), own.getsockname()[1], port)
+
+
+def test_a_client_that_goes_past_the_line_is_named():
+    with echoing() as server, line(server, 0) as (own, port):
+        own.admit(os.getpid())
+        assert "came 0 times through the line" in str(own.refuse_past(2))
+        answer(port)
+        assert eventually(lambda: "came 1 times" in str(own.refuse_past(2)), 5)
+
+
+def test_a_server_that_does_not_answer_is_told():
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        nobody = unused.getsockname()[1]
+    with line(nobody, 0) as (own, port):
+        own.admit(os.getpid())
+        assert answer(port) == b""
+        assert eventually(lambda: "the server behind it does not answer" in str(own.refuse_past(1)), 5)
+    with pytest.raises(TargetError, match=r"the host 'no\.such\.host\.invalid' is not known"):
+        ClientLine({"delay_ns": 0, "rate_bit_per_s": None}, "no.such.host.invalid", 1, lambda _: {}).open()
+
+
+def test_the_name_against_which_a_certificate_is_checked_stays_for_libpq():
+    own = environment(through({**ENVIRONMENT, "hostaddr": "192.0.2.1"}, 4711, True))
+    assert (own["PGHOST"], own["PGHOSTADDR"], own["PGPORT"]) == ("db.example", "127.0.0.1", "4711")
+    assert "hostaddr=127.0.0.1" in own["DBDYNO_DSN"] and "@db.example:4711/" in own["DBDYNO_DSN"]
+    other = environment(through(ENVIRONMENT, 4711, False))
+    assert other["PGHOST"] == "127.0.0.1" and "PGHOSTADDR" not in other
+    given = {"host": "db", "port": 3306, "user": "u", "dbname": "d", "application_name": "n"}
+    assert environment_of({**given, "host": "127.0.0.1", "port": 4711}, "a")["MARIADB_PORT"] == "4711"

@@ -1,0 +1,90 @@
+"""A planted cause: one load before it and after it, snapshots on the way, and what is named first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from dbdyno.errors import SnapshotError
+from dbdyno.judge.snapshots import compare
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.periods import period
+from dbdyno.snapshot.report import report
+from dbdyno.snapshot.store import Store
+from dbdyno.snapshot.take import open_collector, take
+from dbdyno.snapshot.view import Options
+
+PARTS = 3
+"""Sub-intervals before the cause, and after it."""
+
+
+class Planted:
+    """Two stretches of one load with a cause between, cut into short sub-intervals. `pause_s`: until what a
+    session did is counted."""
+
+    def __init__(self, engine: str, dsn: str, store: Store, options: Options, *, pause_s: float = 0.02) -> None:
+        self.engine = engine
+        self.dsn = dsn
+        self.store = store
+        self.options = options
+        self.pause_s = pause_s
+
+    def first_causes(
+        self,
+        load: Callable[[], object],
+        plant: Callable[[], object] = lambda: None,
+        after: Callable[[], object] | None = None,
+        *,
+        sampled: bool = False,
+    ) -> list[str]:
+        """What compare and report say first."""
+        heads = [one["sections"][0] for one in self.models(load, plant, after, sampled=sampled)]
+        for head in heads:
+            print(head["about"], head["notes"], *(row for table in head["tables"] for row in table["rows"]), sep="\n")
+        return [head["tables"][0]["rows"][0]["what"] if head["tables"] else "nothing" for head in heads]
+
+    def models(
+        self,
+        load: Callable[[], object],
+        plant: Callable[[], object],
+        after: Callable[[], object] | None,
+        *,
+        sampled: bool,
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The comparison of what is before with what is after, and the report over both."""
+        numbers = self._snapshots(load, plant, after or load, sampled)
+        store = self.store
+        ends = ((numbers[0], numbers[PARTS]), (numbers[PARTS], numbers[-1]))
+        periods = [period(store, f"snap:{a}..{b}") for a, b in ends]
+        with Interval(store, store.find(str(numbers[0])), store.find(str(numbers[-1]))) as interval:
+            return compare(store, *periods), report(interval)
+
+    def _snapshots(
+        self, load: Callable[[], object], plant: Callable[[], object], after: Callable[[], object], sampled: bool
+    ) -> list[int]:
+        numbers = []
+        with open_collector(self.dsn, self.options) as collector:
+            sampler = collector.sampler(0.02)
+            if sampled:
+                sampler.start()
+            try:
+                load()
+                for step in range(2 * PARTS + 1):
+                    if step == PARTS + 1:
+                        plant()
+                    if step:
+                        (load if step <= PARTS else after)()
+                    time.sleep(self.pause_s)
+                    numbers.append(self._take(collector, sampler.take() if sampled else None))
+            finally:
+                if sampled:
+                    sampler.stop()
+        return numbers
+
+    def _take(self, collector: Any, seen: Any) -> int:
+        """A snapshot; the second try of one that met a restart."""
+        try:
+            return take(collector, self.store, engine_name=self.engine, sampled=seen).number
+        except SnapshotError:
+            return take(collector, self.store, engine_name=self.engine, sampled=seen).number

@@ -1,0 +1,40 @@
+"""A standby of an embedded server, made by pg_basebackup and following over the primary's socket."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dbdyno.bench.engine.account import Account, run_as
+from dbdyno.bench.engine.places import free_port
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+
+
+class Standby(EmbeddedPostgres):
+    """Follows `primary`, which runs; `slot` is a physical slot there that it uses."""
+
+    def __init__(self, primary: EmbeddedPostgres, slot: str, **settings: str) -> None:
+        super().__init__(settings={"shared_preload_libraries": "pg_stat_statements", **settings})
+        self._primary, self._slot = primary, slot
+        self._has_password = True  # the primary's; nothing can be written here
+
+    @staticmethod
+    def missing(primary: EmbeddedPostgres) -> str | None:
+        """Why no standby can be made of it, or None."""
+        return None if primary.binaries.program("pg_basebackup").exists() else "this server comes without pg_basebackup"
+
+    def _init_data(self, account: Account) -> None:
+        given = self._primary.conninfo()
+        where: list[str | Path] = ["-h", given["host"], "-p", given["port"], "-U", given["user"]]
+        command = [self.binaries.program("pg_basebackup"), "-D", self.data_dir, "-R", "-S", self._slot]
+        done = run_as(account, [*command, "--checkpoint=fast", "--no-sync", *where], cwd=self.folder)
+        assert done.returncode == 0, done.stdout
+        self._write("pg_hba.conf", "local all all trust\n")
+        self._configure(free_port())
+
+
+def open_to_standbys(primary: EmbeddedPostgres) -> None:
+    """Lets a standby in, without a password, over the socket."""
+    primary._write(
+        "pg_hba.conf", "local all all trust\nlocal replication all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
+    )
+    primary.reload()

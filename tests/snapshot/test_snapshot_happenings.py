@@ -1,0 +1,105 @@
+"""What a comparison says beside its tests: both periods on one clock, events, and no growth that was none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from made_store import MadeServer
+
+from dbdyno.judge.snapshots import compare
+from dbdyno.pages.snapshot import page
+from dbdyno.report.figures import draw, snapshot_series, theme
+from dbdyno.snapshot.causes import change_of
+from dbdyno.snapshot.causes.postgres.objects import grown_tables
+from dbdyno.snapshot.happenings import happenings
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.periods import period
+from dbdyno.snapshot.view import Column, View
+
+
+class Sized(MadeServer):
+    """A server whose tables have live rows."""
+
+    live = 1000
+
+    def views(self) -> list[View]:
+        live = Column("n_live_tup", "gauge", "count", "BIGINT")
+        return [
+            View(v.name, v.scope, (*v.columns, live), [(*row, self.live) for row in v.rows], v.scope_by)
+            if v.name == "pg_stat_user_tables"
+            else v
+            for v in super().views()
+        ]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Sized:
+    return Sized(tmp_path / "snaps")
+
+
+def grown(server: Sized, rows: list[int]) -> list[str]:
+    """What is said to have grown, of two stretches of three snapshots whose table has so many rows in each."""
+    server.names, server.texts = {7: "orders"}, {1: "select * from orders"}
+    taken = []
+    for at, live in enumerate(rows):
+        server.live = live
+        server.call(1, 10, 10.0 if at < 3 else 100.0)
+        server.touch(7, seq_scan=10)
+        taken.append(server.step())
+    first, second = taken[:3], taken[2:]
+    with (
+        Interval(server.store, first[0], first[-1]) as before,
+        Interval(server.store, second[0], second[-1]) as after,
+    ):
+        return [cause.words for cause in grown_tables(change_of(before, after))]
+
+
+def test_a_table_that_grew_in_the_second_stretch_is_a_cause(server: Sized):
+    assert grown(server, [1000, 1000, 1000, 2000, 2000]) == ["table orders grew to 2 times its rows"]
+
+
+def test_rows_that_were_counted_late_are_no_growth(server: Sized):
+    """A load before the first snapshot, of which the server had counted one half then."""
+    assert grown(server, [1000, 2000, 2000, 2000, 2000]) == []
+
+
+def steady(server: MadeServer, count: int) -> None:
+    for _ in range(count):
+        server.call(1, 100, 200.0)
+        server.touch(7, idx_scan=100)
+        server.step()
+
+
+def test_objects_and_resets_of_a_stretch_are_events(server: Sized):
+    steady(server, 3)
+    server.touch(8)
+    steady(server, 1)
+    del server.tables[8]
+    server.statements_reset_us = server.at_s * 10**6 + 10**6
+    server.statements.clear()
+    steady(server, 2)
+    with Interval(server.store, server.store.open(1), server.store.open(6)) as interval:
+        told = happenings(interval)
+    found = {row["what"].split(" was reset")[0]: row for row in told}
+    assert set(found) == {"table public.t8 came", "table public.t8 went", "pg_stat_statements"}
+    assert found["pg_stat_statements"]["after_us"] is None, "its instant is known"
+    came = found["table public.t8 came"]
+    assert came["at_us"] - came["after_us"] == 60_000_000, "between two snapshots"
+
+
+@pytest.mark.parametrize("apart_s", [0, 7 * 86400])
+def test_both_periods_are_on_one_clock(server: Sized, apart_s: int):
+    steady(server, 8)
+    server.at_s += apart_s
+    steady(server, 8)
+    model = compare(server.store, period(server.store, "1..8"), period(server.store, "9..16"))
+    one, other = model["series"]["periods"]
+    assert (one["points"], other["points"]) == (7, 7)
+    assert other["from_us"] - one["to_us"] == (60 + apart_s) * 10**6
+    place, (low, high), axis = snapshot_series._clock([one, other], theme.WIDE)
+    assert place(one["from_us"]) == low and place(other["to_us"]) == high
+    assert high - low < 2 * 7 * 60 * 1.2 + 60, "a week between them is cut out"
+    assert ("cut between" in axis["title"]) == bool(apart_s)
+    assert draw("snapshot_series", model) is not None
+    assert page(model).head.question.startswith("1..8: db:1 from 2027-01-15 08:01:00 to 08:08:00 UTC; 9..16: db:1")
