@@ -80,11 +80,12 @@ class HostileServer:
             stream.close()
 
     def _context(self) -> ssl.SSLContext:
-        if self.chain not in self._contexts:
+        chain = self.chain  # once: a client of the test before may still be served here
+        if chain not in self._contexts:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(*self.certificates[self.chain])
-            self._contexts[self.chain] = context
-        return self._contexts[self.chain]
+            context.load_cert_chain(*self.certificates[chain])
+            self._contexts[chain] = context
+        return self._contexts[chain]
 
     def _authenticate(self, stream: socket.socket) -> None:
         if self.ask == "password":
