@@ -72,6 +72,7 @@ def model_of(run: Run) -> tuple[dict[str, Any], list[str]]:
 def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
     from dbdyno.study.analysis import databases, devices, failed, gates, logs, race, resources, tail
     from dbdyno.study.analysis.method import engine, method
+    from dbdyno.study.analysis.why import run as why
 
     kind = run.manifest["kind"]
     judge = run.manifest["plan"]["judge"]
@@ -108,6 +109,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
     parts = reads(run).parts
     if "logs" in parts:
         logs.add(model, connection, measures, run)
+    model["why"] = why.of_run(connection, run, measures, model["metrics"], without)
     if "verdict" not in model:
         model["verdict"] = {
             "decision": "unclear",
