@@ -109,7 +109,6 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
     parts = reads(run).parts
     if "logs" in parts:
         logs.add(model, connection, measures, run)
-    model["why"] = why.of_run(connection, run, measures, model["metrics"], without)
     if "verdict" not in model:
         model["verdict"] = {
             "decision": "unclear",
@@ -126,6 +125,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
         model["databases"] = databases.of_run(connection, measures, judge["level"])
     if "race" in parts:
         model["race"] = race.of_run(connection, measures, judge["level"])
+    model["why"] = why.of_run(connection, run, measures, model, without)
     gates.conclude(model, without)
     model["gates"], model["warnings"] = gates.rows(found, judge), gates.conditions(run, measures, in_virtual_time(run))
     model["warnings"] += failed.differing(measures, failures, judge["threshold"])

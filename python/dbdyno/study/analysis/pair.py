@@ -140,8 +140,7 @@ def _why(runs: tuple[Run, Run], measures: Measures, without: Any, level: float) 
 
     (first, _), (second, _) = (connect(run) for run in runs)
     with first, second:
-        single = tuple(len(run.manifest["arms"]) == 1 for run in runs)
-        return of_pair((first, second), measures.arms, single=single, without=without, level=level)
+        return of_pair((first, second), runs, measures.arms, without=without, level=level)
 
 
 def _comparable(first: Run, second: Run) -> None:

@@ -3,13 +3,13 @@
 The mean time of a transaction is cut into events (`parts`); events that one reason explains are one cause (`reasons`).
 The amount of a cause is its time with the one arm less its time with the other; its interval is by the jackknife over
 blocks: both arms of a block left out together where they ran side by side, each alone where they are of two runs.
-Nothing is named where a gate took the verdict away, where there are too few samples or blocks, or where the interval
+Nothing is named where a gate took the verdict away, where sessions were looked at too seldom, or blocks are too few, or where the interval
 of the whole difference holds zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +17,14 @@ import numpy as np
 
 from dbdyno.study.analysis.why.counted import Counted
 from dbdyno.study.analysis.why.parts import CPU, QUEUE, READY, Array, Event, Side
-from dbdyno.study.analysis.why.reasons import Pair, Reason, kind_of, reasons
+from dbdyno.study.analysis.why.reasons import Pair, Reason, Station, kind_of, reasons
 from dbdyno.why import LEAST_SHARE, MOST, Cause, Why, rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SAMPLES_LEAST = 100
-"""Samples of an arm that its events need."""
+LOOKS_LEAST = 100
+"""How often the sessions of an arm must have been looked at, for its events."""
 BLOCKS_LEAST = 4
 """Blocks that an interval needs."""
 _OWN = {
@@ -75,6 +75,7 @@ def explain(
     level: float,
     arm: int,
     counts: tuple[Counted | None, Counted | None] = (None, None),
+    stations: tuple[Mapping[str, Station], Mapping[str, Station]] = ({}, {}),
     paired: bool = True,
     withheld: str = "",
 ) -> Why:
@@ -95,7 +96,7 @@ def explain(
     if base is not None and low[0] <= 0 <= high[0]:
         small = "the difference of the mean times is no larger than its own uncertainty"
         return replace(whole, withheld=small, next="more blocks")
-    found = _causes(split, _pair(base, other, counts, amount), amount, level)
+    found = _causes(split, _pair(base, other, counts, stations, amount), amount, level)
     left, share = rest(amount, found)
     return replace(whole, causes=tuple(found), rest=left, rest_share=share, notes=_notes(split))
 
@@ -105,11 +106,11 @@ def _lack(split: Split) -> tuple[str, str] | None:
     for side in (split.base, split.other):
         if side is None:
             continue
-        if not side.samples and not side.exact:
+        if not side.looks and not side.exact:
             return (f"nobody looked at the waits of {side.name}", "activity_hz = 10 under [watch] samples them")
-        if not side.exact and side.samples < SAMPLES_LEAST:
+        if not side.exact and side.looks < LOOKS_LEAST:
             return (
-                f"{side.samples} samples of {side.name}: fewer than {SAMPLES_LEAST} say little",
+                f"sessions of {side.name} were looked at some {side.looks:.0f} times: fewer than {LOOKS_LEAST} say little",
                 "a longer run, more sessions, or a larger activity_hz under [watch]",
             )
         if not np.isfinite(side.mean(np.ones(side.blocks, dtype=bool))):
@@ -126,7 +127,13 @@ def _interval(amount: Array, error: Array, blocks: int, level: float) -> tuple[A
     return amount - half, amount + half
 
 
-def _pair(base: Side | None, other: Side, counts: tuple[Counted | None, Counted | None], amount: float) -> Pair | None:
+def _pair(
+    base: Side | None,
+    other: Side,
+    counts: tuple[Counted | None, Counted | None],
+    stations: tuple[Mapping[str, Station], Mapping[str, Station]],
+    amount: float,
+) -> Pair | None:
     """Both arms for the rules, the slower first; None where one is looked at alone."""
     if base is None:
         return None
@@ -135,7 +142,8 @@ def _pair(base: Side | None, other: Side, counts: tuple[Counted | None, Counted 
     both = (counted[0], counted[1]) if counted[0] is not None and counted[1] is not None else None
     billed = [side.cpu.sum() / side.cpu_count.sum() if side.cpu_count.sum() else None for side in sides]
     cpu = (float(billed[0]), float(billed[1])) if billed[0] is not None and billed[1] is not None else None
-    return Pair(sides[0].name, sides[1].name, both, cpu)
+    ordered = (stations[1], stations[0]) if amount > 0 else stations
+    return Pair(sides[0].name, sides[1].name, both, cpu, ordered)
 
 
 def _causes(split: Split, pair: Pair | None, amount: float, level: float) -> list[Cause]:
@@ -201,4 +209,4 @@ def _name(event: Event) -> str:
 def _notes(split: Split) -> tuple[str, ...]:
     if split.other.exact:
         return ()
-    return ("Waits are sampled inside the server: time on the wire is shared out among them.",)
+    return ("Waits are sampled; CPU is what the host counted, where it is this one.",)

@@ -1,9 +1,9 @@
 """The mean time of a transaction of an arm, cut into what it waited for, block by block.
 
-Where each wait was timed, an event has the time of its waits and what no wait covers is CPU. Where sessions were
-sampled, an event has its share of the samples of the transactions' time: a sample sees a session inside the server,
-so time on the wire is shared out with it. What was sampled as CPU and is more than the sessions' processes used of it
-(where the host says that) is time ready to run: for a processor, or on the way to the client.
+An event has the time of its waits: each timed, or sampled, where a look stands for the time since the look before. CPU is
+what the sessions' processes used, where the host says it, else what was sampled as such, or, where waits were timed,
+what no wait covers. The rest is time ready to run without a processor, or on the way to the client: on a busy machine
+a look finds a session idle just when it lets go of the processor, so samples of CPU tell less than the host.
 """
 
 from __future__ import annotations
@@ -25,17 +25,19 @@ Event = tuple[str, str]
 Array = NDArray[np.float64]
 
 _TIMES = """
-select block, count(*), sum(elapsed_ns)::double, sum(greatest(coalesce(started_ns - intended_ns, 0), 0))::double
-from calls left join slices using (block, slice)
-where arm = $1 and calls.kind = 'transaction' and slices.counts is not false
-  and (error is null or coalesce(expected, list_contains($3::varchar[], error)))
-  and block in (select unnest($2::int[]))
-group by 1
+select block, count(*) filter (whole), sum(elapsed_ns) filter (whole)::double,
+  sum(greatest(coalesce(started_ns - intended_ns, 0), 0)) filter (whole)::double, count(*), sum(elapsed_ns)::double
+from (
+  select block, elapsed_ns, started_ns, intended_ns, slices.counts is not false and (error is null
+      or coalesce(expected, list_contains($3::varchar[], error))) as whole
+  from calls left join slices using (block, slice)
+  where arm = $1 and calls.kind = 'transaction' and block in (select unnest($2::int[]))
+) group by 1
 """
 _WAITS = """
 select block, class, event, count(*), sum(elapsed_ns)::double, min(fidelity) = 'exact' and max(fidelity) = 'exact'
 from waits
-where arm = $1 and object in ('client backend', 'session') and (class <> 'idle' or fidelity <> 'exact')
+where arm = $1 and object in ('client backend', 'session', 'client') and (class <> 'idle' or fidelity <> 'exact')
   and block in (select unnest($2::int[]))
 group by 1, 2, 3
 """
@@ -43,17 +45,21 @@ group by 1, 2, 3
 
 @dataclass(frozen=True)
 class Side:
-    """What is known of one arm, an entry per block: transactions, their time, what they queued for in an open loop,
-    the weight of each event (samples, or ns), and the CPU of the sessions' processes with its own transactions."""
+    """What is known of one arm, an entry per block: transactions that count and their time, what they queued for in an
+    open loop; all transactions and their time; the time of each event of these; the CPU of the sessions' processes
+    with its own transactions. `looks`: about how often a session was looked at."""
 
     name: str
     events: tuple[Event, ...]
     count: Array
     elapsed: Array
     queued: Array
+    every: Array
+    busy: Array
     weights: Array
     exact: bool
     samples: int
+    looks: float
     cpu: Array
     cpu_count: Array
 
@@ -74,45 +80,41 @@ class Side:
         return np.array([found[event] for event in events])
 
     def _times(self, keep: NDArray[np.bool_]) -> dict[Event, float]:
-        count = self.count[keep].sum()
+        count, every = self.count[keep].sum(), self.every[keep].sum()
         if not count:
             return {event: float("nan") for event in (*self.events, CPU, READY, QUEUE)}
-        served, weights = self.elapsed[keep].sum() / count, self.weights[keep].sum(axis=0)
-        if self.exact:
-            times = dict(zip(self.events, weights / count, strict=True))
-            times[CPU] = times.get(CPU, 0.0) + served - sum(times.values())
-        else:
-            share = weights / weights.sum() if weights.sum() else weights
-            times = dict(zip(self.events, share * served, strict=True))
-            times |= self._ready(times.get(CPU, 0.0), keep)
-        return times | {QUEUE: float(self.queued[keep].sum() / count)}
-
-    def _ready(self, sampled: float, keep: NDArray[np.bool_]) -> dict[Event, float]:
-        """What was sampled as CPU, as far as it was, and the rest."""
-        billed = self.cpu_count[keep].sum()
-        if not billed:
-            return {CPU: sampled}
-        used = min(float(self.cpu[keep].sum() / billed), sampled)
-        return {CPU: used, READY: sampled - used}
+        served = float(self.elapsed[keep].sum() / count)
+        times = dict(zip(self.events, map(float, self.weights[keep].sum(axis=0) / every), strict=True))
+        sampled, billed = times.pop(CPU, 0.0), self.cpu_count[keep].sum()
+        cpu = min(float(self.cpu[keep].sum() / billed) if billed else sampled, served)
+        waited = sum(times.values())
+        if waited > served - cpu and waited:  # more was seen than there is: looks are few
+            times = {event: spent * (served - cpu) / waited for event, spent in times.items()}
+        left = served - cpu - sum(times.values())
+        parts = {CPU: cpu + left, READY: 0.0} if self.exact and not billed else {CPU: cpu, READY: left}
+        return times | parts | {QUEUE: float(self.queued[keep].sum() / count)}
 
 
-def side_of(connection: Any, arm: ArmMeasures, *, name: str = "") -> Side:
-    """What the evidence of an arm says; `samples` is 0 where nobody looked."""
+def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "") -> Side:
+    """What the evidence of an arm says; `looks` is 0 where nobody looked (`hertz` is 0, and no wait was timed)."""
     places = {block.index: at for at, block in enumerate(arm.blocks)}
-    size, listed = len(places), list(places)
-    count, elapsed, queued = (np.zeros(size) for _ in range(3))
-    for block, number, spent, waited in connection.execute(_TIMES, [arm.name, listed, list(arm.expected)]).fetchall():
-        at = places[block]
-        count[at], elapsed[at], queued[at] = number, spent or 0.0, waited or 0.0
+    listed = list(places)
+    sums = np.zeros((5, len(places)))
+    for block, *values in connection.execute(_TIMES, [arm.name, listed, list(arm.expected)]).fetchall():
+        sums[:, places[block]] = [value or 0.0 for value in values]
     rows = connection.execute(_WAITS, [arm.name, listed]).fetchall() if has_table(connection, "waits") else []
     events = tuple(dict.fromkeys((row[1], row[2]) for row in rows))
     exact = bool(rows) and all(row[5] for row in rows)
-    weights = np.zeros((size, len(events)))
-    for block, kind, event, seen, spent, _ in rows:
-        weights[places[block], events.index((kind, event))] += spent if exact else seen
-    cpu, billed = _billed(arm)
+    weights = np.zeros((len(places), len(events)))
+    for block, kind, event, _, spent, _ in rows:
+        weights[places[block], events.index((kind, event))] += spent
     samples = sum(row[3] for row in rows)
-    return Side(name or arm.label, events, count, elapsed, queued, weights, exact, samples, cpu, billed)
+    looks = float(sums[4].sum()) / 1e9 * hertz
+    count, elapsed, queued, every, busy = sums
+    cpu, billed = _billed(arm)
+    return Side(
+        name or arm.label, events, count, elapsed, queued, every, busy, weights, exact, samples, looks, cpu, billed
+    )
 
 
 def _billed(arm: ArmMeasures) -> tuple[Array, Array]:
@@ -121,7 +123,6 @@ def _billed(arm: ArmMeasures) -> tuple[Array, Array]:
     for at, block in enumerate(arm.blocks):
         for own in block.report["arms"]:
             if own["arm"] == arm.number and "user_ns" in own:
-                ticks = own["user_ns"] + own["system_ns"]
-                cpu[at] += own.get("on_cpu_ns") or ticks
+                cpu[at] += own.get("on_cpu_ns") or own["user_ns"] + own["system_ns"]
                 count[at] += own["transactions"]
     return cpu, count

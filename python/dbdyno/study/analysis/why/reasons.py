@@ -7,10 +7,10 @@ directions: the slower may be the base.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dbdyno.stats.words import size
+from dbdyno.stats.words import duration, size
 from dbdyno.study.analysis.why.counted import Counted, Object
 from dbdyno.study.analysis.why.parts import CPU, READY, Event
 
@@ -30,6 +30,14 @@ HOG = 0.3
 
 
 @dataclass(frozen=True)
+class Station:
+    """A device of a model: its requests for a transaction, and the time of one with its queue."""
+
+    requests: float
+    each_ns: float
+
+
+@dataclass(frozen=True)
 class Pair:
     """Both arms, the slower and the faster; what was counted of each, None where it was not."""
 
@@ -38,6 +46,8 @@ class Pair:
     counts: tuple[Counted, Counted] | None
     cpu: tuple[float, float] | None = None
     """CPU of the server's sessions for a transaction, where the host says it."""
+    stations: tuple[Mapping[str, Station], Mapping[str, Station]] = ({}, {})
+    """Of a model: its devices, by name."""
 
     def ratio(self, name: str) -> float | None:
         """How many times as much of a total the slower one counted; None where it is not known."""
@@ -188,8 +198,8 @@ def _growth(pair: Pair) -> Reason | None:
         return Reason(
             "growth",
             _plain(name),
-            f"table {_plain(name)} has {_ratio(*live):.3g} times the rows with {pair.slow}: {_number(live[0])} instead"
-            f" of {_number(live[1])}, and it is read as often",
+            f"table {_plain(name)} grew: a scan reads {_number(a_scan[0])} rows with {pair.slow} instead of"
+            f" {_number(a_scan[1])}, and it is read as often",
             _read(name, slow, fast),
         )
     return None
@@ -263,6 +273,30 @@ def _slow_reads(pair: Pair) -> Reason | None:
     )
 
 
+def _station(pair: Pair) -> Reason | None:
+    """The device of a model whose requests took most more of a transaction, each longer or on another device."""
+    slow, fast = pair.stations
+    nothing = Station(0.0, 0.0)
+    more = {
+        name: one.requests * one.each_ns - fast.get(name, nothing).requests * fast.get(name, nothing).each_ns
+        for name, one in slow.items()
+    }
+    name = max(more, key=lambda each: more[each], default="")
+    if not name or more[name] <= 0:
+        return None
+    now, then = slow[name], fast.get(name)
+    if then is not None and _ratio(now.each_ns, then.each_ns) < MORE:
+        return None
+    gone = max((each for each in fast if each not in slow), key=lambda each: fast[each].requests, default="")
+    if then is not None:
+        words = f"a request to {name} takes {duration(now.each_ns)} with {pair.slow} instead of"
+        words += f" {duration(then.each_ns)}"
+    else:
+        instead = f" instead of {gone} ({duration(fast[gone].each_ns)} a request)" if gone else ""
+        words = f"{pair.slow} waits for {name} ({duration(now.each_ns)} a request){instead}"
+    return Reason("device", name, words, (f"{now.requests:.3g} requests a transaction (metrics: stations, {name})",))
+
+
 def _processor(pair: Pair) -> Reason | None:
     """Ready to run and not running, while others used the host's CPU."""
     if pair.cpu is None:
@@ -291,6 +325,7 @@ _RULES: tuple[tuple[frozenset[str], Callable[[Pair], Reason | None]], ...] = (
     (WORK - {"latch"}, _cache),
     (frozenset({"data read"}), _slow_reads),
     (frozenset({"ready"}), _processor),
+    (frozenset({"commit", "log write", "data read", "data write", "free buffer"}), _station),
 )
 
 
