@@ -51,9 +51,9 @@ select count(note) from facts where id between :i and :i + 900;
 [load]
 sessions = 2
 [schedule]
-blocks = 6
+blocks = 12
 warmup_blocks = 1
-turn = "400ms"
+turn = "250ms"
 [watch]
 overhead_blocks = 0
 activity_hz = 100
@@ -87,8 +87,8 @@ CASES = (
         ORDERS,
         by_session("update orders set amount = 0 where id < 5", hold_s=0.05),
     ),
-    Case("others use the processors", "runs", ("processor",), SCAN + ";", ORDERS, by_hogs()),
-    Case("a storm of checkpoints", "runs", ("checkpoint",), WRITE, ORDERS, by_checkpoints()),
+    Case("others use the processors", "runs", ("processor",), SCAN + ";", ORDERS, by_hogs(5)),
+    Case("a storm of checkpoints", "runs", ("checkpoint",), WRITE, ORDERS, by_checkpoints(0.01)),
     Case("a slow log by the model", "runs", ("device",), "", plan=MODEL),
     Case("a cold cache", "runs", ("cache",), "", plan=COLD),
     Case(
@@ -118,9 +118,10 @@ CASES = (
         ("processor",),
         "",
         ORDERS,
-        by_hogs(),
+        by_hogs(5),
         sampled=True,
         statements=(SCAN,),
+        times=8,
     ),
     Case(
         "a restart and its cold cache",
@@ -149,7 +150,7 @@ CASES = (
         ("checkpoint",),
         "",
         ORDERS,
-        by_checkpoints(),
+        by_checkpoints(0.01),
         statements=tuple(f"update orders set amount = amount + 1 where id % 6000 = {n}" for n in range(10)),
         times=4,
     ),

@@ -72,9 +72,9 @@ select max(memo) from history where item between :i and :i + 8;
 [load]
 sessions = 2
 [schedule]
-blocks = 6
+blocks = 12
 warmup_blocks = 1
-turn = "400ms"
+turn = "250ms"
 [watch]
 overhead_blocks = 0
 activity_hz = 100
@@ -140,8 +140,8 @@ CASES = (
     ),
     Case("a slow log by the model", "runs", ("device",), "", plan=LOG),
     Case("slow reads by the model", "runs", ("device",), "", plan=READS),
-    Case("others use the processors", "runs", ("processor",), REGIONS + ";", VISITS, by_hogs(6), sessions=1),
-    Case("a storm of checkpoints", "runs", ("checkpoint",), NOTES, VISITS, by_checkpoints(0.15)),
+    Case("others use the processors", "runs", ("processor",), REGIONS + ";", VISITS, by_hogs(5), sessions=1),
+    Case("a storm of checkpoints", "runs", ("checkpoint",), NOTES, VISITS, by_checkpoints(0.01)),
     Case("a plan flip", "runs", ("plan",), COSTS, VISITS, by_sql(*DEAR), about="visits"),
     Case("a doubled table", "runs", ("growth",), REGIONS + ";", VISITS, by_sql(*DOUBLED), about="customers"),
     Case(
@@ -192,10 +192,10 @@ CASES = (
         ("processor",),
         "",
         VISITS,
-        by_hogs(6),
+        by_hogs(5),
         sampled=True,
         statements=(REGIONS,),
-        times=20,
+        times=8,
     ),
     Case(
         "a storm of checkpoints",
@@ -203,7 +203,7 @@ CASES = (
         ("checkpoint",),
         "",
         VISITS,
-        by_checkpoints(0.15),
+        by_checkpoints(0.01),
         statements=tuple(f"update visits set day = day + 1 where customer % 900 = {n}" for n in range(8)),
         times=3,
     ),

@@ -179,7 +179,7 @@ def by_restart(*statements: str) -> Planting:
     return plant
 
 
-def why_of_runs(case: Case, engine: Engine, folder: Path, *, blocks: int = 5, turn: str = "600ms") -> dict[str, Any]:
+def why_of_runs(case: Case, engine: Engine, folder: Path, *, blocks: int = 6, turn: str = "800ms") -> dict[str, Any]:
     """The same load before and after; what the comparison of both runs says."""
     run_sql(engine, *case.setup)
     dsn = make_conninfo("", **engine.tcp_conninfo())

@@ -80,8 +80,8 @@ def busy_processors(change: Change) -> Iterator[Cause]:
     """Calls that take longer at the same work, from the same cache, and wait for nothing that the server knows of:
     what is left is a processor that others use, or that became slower."""
     slow = frozenset(n for n in slower_at_same_work(change) if not _waits_more(change.statements[n]))
-    (old, _), (new, _) = (_sampled(one, "event_type is null") for one in (change.before, change.after))
-    (waited_old, _), (waited, _) = (_sampled(one, "event_type is not null") for one in (change.before, change.after))
+    (old, _), (new, _) = (_sampled(one, "coalesce(event_type, '') = ''") for one in (change.before, change.after))
+    (waited_old, _), (waited, _) = (_sampled(one, "event_type <> ''") for one in (change.before, change.after))
     looked = old or new or waited_old or waited
     if len(slow) == 0 or not looked or (waited > 0.3 and waited >= 2 * waited_old and waited > new):
         return

@@ -140,10 +140,17 @@ def _pair(
     sides = (other, base) if amount > 0 else (base, other)
     counted = counts[::-1] if amount > 0 else counts
     both = (counted[0], counted[1]) if counted[0] is not None and counted[1] is not None else None
-    billed = [side.cpu.sum() / side.cpu_count.sum() if side.cpu_count.sum() else None for side in sides]
-    cpu = (float(billed[0]), float(billed[1])) if billed[0] is not None and billed[1] is not None else None
+    cpu, reads = (_each(sides, name) for name in ("cpu", "reads"))
     ordered = (stations[1], stations[0]) if amount > 0 else stations
-    return Pair(sides[0].name, sides[1].name, both, cpu, ordered)
+    return Pair(sides[0].name, sides[1].name, both, cpu, reads, ordered, abs(amount))
+
+
+def _each(sides: tuple[Side, Side], name: str) -> tuple[float, float] | None:
+    """What the host says of the sessions' processes, for a transaction; None where it does not of both."""
+    if not all(side.cpu_count.sum() for side in sides):
+        return None
+    one, two = (float(getattr(side, name).sum() / side.cpu_count.sum()) for side in sides)
+    return one, two
 
 
 def _causes(split: Split, pair: Pair | None, amount: float, level: float) -> list[Cause]:

@@ -47,7 +47,7 @@ group by 1, 2, 3
 class Side:
     """What is known of one arm, an entry per block: transactions that count and their time, what they queued for in an
     open loop; all transactions and their time; the time of each event of these; the CPU of the sessions' processes
-    with its own transactions. `looks`: about how often a session was looked at."""
+    and their reads of files, with the transactions that these are for. `looks`: about how often a session was looked at."""
 
     name: str
     events: tuple[Event, ...]
@@ -61,6 +61,7 @@ class Side:
     samples: int
     looks: float
     cpu: Array
+    reads: Array
     cpu_count: Array
 
     @property
@@ -111,18 +112,32 @@ def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "") 
     samples = sum(row[3] for row in rows)
     looks = float(sums[4].sum()) / 1e9 * hertz
     count, elapsed, queued, every, busy = sums
-    cpu, billed = _billed(arm)
+    cpu, reads, billed = _billed(arm)
     return Side(
-        name or arm.label, events, count, elapsed, queued, every, busy, weights, exact, samples, looks, cpu, billed
+        name or arm.label,
+        events,
+        count,
+        elapsed,
+        queued,
+        every,
+        busy,
+        weights,
+        exact,
+        samples,
+        looks,
+        cpu,
+        reads,
+        billed,
     )
 
 
-def _billed(arm: ArmMeasures) -> tuple[Array, Array]:
-    """CPU of the sessions' processes by block, and the transactions that it was for; zeros where nobody saw it."""
-    cpu, count = np.zeros(len(arm.blocks)), np.zeros(len(arm.blocks))
+def _billed(arm: ArmMeasures) -> Array:
+    """CPU of the sessions' processes by block, how often they read from files, and the transactions that it was for;
+    zeros where nobody saw it."""
+    found = np.zeros((3, len(arm.blocks)))
     for at, block in enumerate(arm.blocks):
         for own in block.report["arms"]:
             if own["arm"] == arm.number and "user_ns" in own:
-                cpu[at] += own.get("on_cpu_ns") or own["user_ns"] + own["system_ns"]
-                count[at] += own["transactions"]
-    return cpu, count
+                cpu = own.get("on_cpu_ns") or own["user_ns"] + own["system_ns"]
+                found[:, at] += cpu, own.get("read_calls", 0), own["transactions"]
+    return found

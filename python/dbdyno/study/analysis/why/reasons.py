@@ -19,6 +19,10 @@ MORE = 1.3
 COLDER = 1.5
 LEAST_READ = 0.02
 """Blocks read from outside of shared_buffers per transaction, to speak of a cold cache."""
+READ_NS, ROW_NS = 50_000, 200
+"""What a block read from the page cache, and a row of a scan, take at most: of a tenth of the difference they must
+be able, to be its cause."""
+PLAUSIBLE = 0.1
 ROWS_LEAST = 50.0
 """Rows that a transaction reads more, to speak of other work."""
 STORM = 3.0
@@ -46,8 +50,12 @@ class Pair:
     counts: tuple[Counted, Counted] | None
     cpu: tuple[float, float] | None = None
     """CPU of the server's sessions for a transaction, where the host says it."""
+    file_reads: tuple[float, float] | None = None
+    """How often these read from files, for a transaction."""
     stations: tuple[Mapping[str, Station], Mapping[str, Station]] = ({}, {})
     """Of a model: its devices, by name."""
+    amount_ns: float = 0.0
+    """The difference that is to be explained."""
 
     def ratio(self, name: str) -> float | None:
         """How many times as much of a total the slower one counted; None where it is not known."""
@@ -123,8 +131,11 @@ def _every(rate: float) -> str:
 def _other_work(pair: Pair) -> bool:
     """Whether a transaction of the slower arm touches more blocks, or reads more rows."""
     rows, blocks = pair.values("rows_read"), pair.values("blocks")
-    more_rows = rows is not None and _ratio(*rows) >= MORE and rows[0] - rows[1] >= ROWS_LEAST
-    return more_rows or (blocks is not None and _ratio(*blocks) >= MORE and blocks[0] - blocks[1] >= 2)
+    least = max(ROWS_LEAST, PLAUSIBLE * pair.amount_ns / ROW_NS)
+    if rows is not None and _ratio(*rows) >= MORE and rows[0] - rows[1] >= least:
+        return True
+    least = max(2.0, PLAUSIBLE * pair.amount_ns / READ_NS)
+    return blocks is not None and _ratio(*blocks) >= MORE and blocks[0] - blocks[1] >= least
 
 
 def _tables(pair: Pair) -> list[tuple[str, Object, Object]]:
@@ -240,20 +251,21 @@ def _work(pair: Pair) -> Reason | None:
 
 
 def _cache(pair: Pair) -> Reason | None:
-    """The same blocks, and more of them from outside of shared_buffers."""
-    reads, blocks = pair.values("blocks_read"), pair.values("blocks")
-    if reads is None or blocks is None or reads[0] < LEAST_READ or _ratio(*reads) < COLDER:
+    """The same blocks, and more of them from outside of shared_buffers: by the reads of the sessions' processes where
+    the host says them, for counters of a session come late, else by the counters."""
+    reads, blocks = pair.file_reads or pair.values("blocks_read"), pair.values("blocks")
+    if reads is None or _ratio(*reads) < COLDER:
         return None
-    shares = [100 * read / max(every, read) for read, every in zip(reads, blocks, strict=True)]
+    if reads[0] - reads[1] < max(LEAST_READ, PLAUSIBLE * pair.amount_ns / READ_NS):
+        return None
+    of = f" of {_number(max(blocks[0], reads[0]))}" if blocks else ""
+    place = "read calls of the sessions' processes" if pair.file_reads else "metrics: blks_read, blks_hit"
     return Reason(
         "cache",
         "shared_buffers",
-        f"the cache is colder with {pair.slow}: {shares[0]:.3g} % of the blocks were not in it, instead of"
-        f" {shares[1]:.3g} %",
-        (
-            f"a transaction: {_number(reads[0])} blocks read of {_number(blocks[0])}, instead of {_number(reads[1])}"
-            f" of {_number(blocks[1])} (metrics: blks_read, blks_hit)",
-        ),
+        f"the cache is colder with {pair.slow}: a transaction reads {_number(reads[0])} blocks{of} from outside of it,"
+        f" instead of {_number(reads[1])}",
+        (place,),
     )
 
 
