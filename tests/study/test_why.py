@@ -1,4 +1,4 @@
-"""Why one arm is slower: amounts that add up, intervals over blocks, what stands behind them, and when nothing is said."""
+"""Why one arm is slower: amounts that add up, intervals over blocks, what stands behind them, when nothing is said."""
 
 from __future__ import annotations
 

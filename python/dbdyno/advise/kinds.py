@@ -297,8 +297,34 @@ class Benchmark:
     wall_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a run measured, of its base arm. `per_s` by block; `reads`: read calls of a transaction, in the arm with
+    most; `waits`: class, event, share of the sampled or timed time; `near`: share of starts just after another
+    session's; `rows_read` (of a transaction) and `rows_there` by block; `written`: rows of a transaction."""
+
+    sessions: int
+    arms: int
+    blocks: int
+    warmup_blocks: int
+    transactions: int
+    mean_ns: float | None
+    per_s: tuple[float, ...]
+    reads: float | None = None
+    waits: tuple[tuple[str, str, float], ...] = ()
+    client_cores: float | None = None
+    client_threads: int | None = None
+    cores: int | None = None
+    near: float | None = None
+    rows_read: tuple[float, ...] | None = None
+    rows_there: tuple[float, ...] | None = None
+    written: float | None = None
+    checkpoints: int | None = None
+
+
 PLACES: dict[type, str] = {
     Benchmark: "a run of dbdyno",
+    Measured: "the evidence of a run (calls, waits, metrics, analysis.json)",
     Server: "the server's version and role",
     Setting: "settings",
     Database: "pg_stat_database",
