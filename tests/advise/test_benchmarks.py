@@ -1,4 +1,4 @@
-"""Faults of a benchmark itself, each planted in a real run: its rule fires with the right figure; on a sound one none."""
+"""Faults of a benchmark itself, each planted in a real run: its rule fires with its figure; a sound run has none."""
 
 from __future__ import annotations
 
@@ -88,7 +88,6 @@ def test_one_hot_row_and_writes_without_autovacuum_and_checkpoints(server: Embed
     assert found["subject"] in ("transactionid", "tuple") and found["figures"]["waits for locks and latches"] > 0.4
     assert of(model, "unvacuumed_benchmark")["figures"]["rows written by a transaction"] == pytest.approx(1, rel=0.2)
     assert of(model, "no_checkpoints")["figures"]["checkpoints"] == 0
-    assert of(model, "no_physical_io")["figures"]["read calls of a transaction"] < 0.01
 
 
 @pytest.mark.soak
@@ -109,6 +108,7 @@ def test_clients_in_lock_step_do_nothing_at_once(server: EmbeddedPostgres, tmp_p
     model = advised(server, tmp_path, AT_ONCE, turn="900ms")
     assert of(model, "lock_step")["figures"]["starts just after another's"] > 0.3
     assert of(model, "no_work")["figures"]["rows read by a transaction"] == 0
+    assert of(model, "no_physical_io")["figures"]["read calls of a transaction"] < 0.01
 
 
 @pytest.mark.soak

@@ -147,6 +147,16 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a large table as the planner knows it: how many values, and the share of the commonest."""
+
+    table: str
+    name: str
+    values: float
+    commonest: float
+
+
+@dataclass(frozen=True, slots=True)
 class ForeignKey:
     """A foreign key and whether an index of the child begins with its columns."""
 
@@ -300,7 +310,7 @@ class Benchmark:
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What a run measured, of its base arm. `per_s` by block; `reads`: read calls of a transaction, in the arm with
-    most; `waits`: class, event, share of the sampled or timed time; `near`: share of starts just after another
+    most; `waits`: class, event, share of the time of transactions; `near`: share of starts just after another
     session's; `rows_read` (of a transaction) and `rows_there` by block; `written`: rows of a transaction."""
 
     sessions: int
@@ -331,6 +341,7 @@ PLACES: dict[type, str] = {
     Table: "pg_stat_user_tables",
     Index: "pg_stat_user_indexes and pg_index",
     ForeignKey: "pg_constraint",
+    Column: "pg_stats",
     Key: "pg_sequences",
     Statement: "pg_stat_statements",
     Checkpoints: "checkpoint counters",

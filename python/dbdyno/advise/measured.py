@@ -22,15 +22,21 @@ with mine as (
   select session, block, started_ns, elapsed_ns from calls
   where arm = $1 and kind = 'transaction' and error is null and block in (select unnest($2::int[]))
 ), sorted as (
-  select elapsed_ns, session <> lag(session) over at as other, started_ns - lag(started_ns) over at as since,
-    block = lag(block) over at as same, avg(elapsed_ns) over () as mean
-  from mine window at as (order by block, started_ns)
+  select elapsed_ns, session <> lag(session) over w as other, started_ns - lag(started_ns) over w as since,
+    block = lag(block) over w as same, avg(elapsed_ns) over () as mean
+  from mine window w as (order by block, started_ns)
 )
 select count(*) filter (other and same and since < $3 * mean)::double / nullif(count(*) filter (same), 0) from sorted
 """
 _BLOCKS = """
-select block, count(*) filter (error is null), sum(elapsed_ns) filter (error is null)::double from calls
+select block, count(*) filter (error is null), sum(elapsed_ns) filter (error is null)::double, sum(elapsed_ns)::double
+from calls
 where arm = $1 and kind = 'transaction' and block in (select unnest($2::int[])) group by 1 order by 1
+"""
+_WAITS = """
+select class, event, sum(elapsed_ns)::double from waits
+where arm = $1 and object in ('client backend', 'session', 'client') and block in (select unnest($2::int[]))
+group by 1, 2 order by 3 desc
 """
 _COUNTED = """
 select block, source, metric, sum(grown), sum(last) from (
@@ -69,7 +75,8 @@ def _measured(run: Run, analysis: dict[str, Any], connection: Any) -> Measured |
     reads = [row["read_calls"] for row in resources if row.get("read_calls") is not None]
     reports = [block.report for block in blocks]
     wall, cpu = (sum(one.get(name) or 0 for one in reports) for name in ("wall_ns", "cpu_ns"))
-    waits = (analysis.get("figures") or {}).get("waits") or []
+    waits = connection.execute(_WAITS, [arm["name"], listed]).fetchall() if "waits" in views else []
+    busy = sum(row[3] or 0.0 for row in rows)
     return Measured(
         sessions=sessions,
         arms=len(run.manifest["arms"]),
@@ -79,7 +86,7 @@ def _measured(run: Run, analysis: dict[str, Any], connection: Any) -> Measured |
         mean_ns=_mean(rows),
         per_s=tuple(row[1] * sessions * 1e9 / row[2] for row in rows if row[2]),
         reads=max(reads) if reads else None,
-        waits=tuple((row["class"], row["event"], row["share"]) for row in waits if row["arm"] == 0),
+        waits=tuple((kind, event, min(spent / busy, 1.0)) for kind, event, spent in waits if busy),
         client_cores=cpu / wall if wall else None,
         client_threads=int(max((one.get("threads") or 0 for one in reports), default=0)) or None,
         cores=os.cpu_count() if not run.manifest.get("host") else None,

@@ -27,7 +27,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
     yield Advice(
         said,
         (
-            Evidence("ClientRead inside of transactions", waiting, "ratio", "analysis.json, figures, waits"),
+            Evidence("ClientRead inside of transactions", waiting, "ratio", "waits and calls, base arm"),
             Evidence("processors that the client used", one.client_cores, "number", "blocks, report, cpu_ns / wall_ns"),
             Evidence("its threads", one.client_threads, "count", "blocks, report, threads"),
         ),
@@ -40,8 +40,8 @@ def judge(facts: Facts) -> Iterator[Advice]:
 RULE = benchmark(
     "client_bound",
     "The client bounds the rate",
-    "sessions in a transaction wait for their client half of the sampled time or more, or the load generator's threads"
-    " are on a processor 80 % of the time",
+    "sessions in a transaction wait for their client half of its time or more, or the load generator's threads are on a"
+    " processor 80 % of the time",
     "a second client beside this one adds nothing to the rate",
     (Measured,),
     judge,

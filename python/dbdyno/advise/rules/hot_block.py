@@ -28,8 +28,8 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
     yield Advice(
         f"sessions spend {share_of(whole)} of their time waiting for each other, {share_of(most)} for {event}",
         (
-            Evidence("waits for locks and latches", whole, "ratio", "analysis.json, figures, waits"),
-            Evidence(event, most, "ratio", "analysis.json, figures, waits"),
+            Evidence("waits for locks and latches", whole, "ratio", "waits and calls, base arm"),
+            Evidence(event, most, "ratio", "waits and calls, base arm"),
             Evidence("sessions", one.sessions, "count", "manifest.json, arms"),
         ),
         "the rate is that of one row or one block: more processors, faster storage and more sessions do not change it",
@@ -41,7 +41,7 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
 RULE = benchmark(
     "hot_block",
     "One hot row or block, or a latch, bounds the rate",
-    "two sessions or more, and locks and latches are 30 % of the sampled time of the base arm or more",
+    "two sessions or more, and locks and latches are 30 % of the time of transactions of the base arm or more",
     "with ten times the keys the rate is the same",
     (Measured,),
     judge,

@@ -27,7 +27,7 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
         " time for reads",
         (
             Evidence("read calls of a transaction", one.reads, "number", "analysis.json, resources, read_calls"),
-            Evidence("time waiting for reads", waited, "ratio", "analysis.json, figures, waits, class data read"),
+            Evidence("time waiting for reads", waited, "ratio", "waits and calls, base arm, class data read"),
         ),
         "storage for data, its cache and read ahead could be anything: these figures would be the same",
         ("-- to test reads: data of twice the memory, or a smaller shared_buffers and memory, in all arms",),
