@@ -22,9 +22,9 @@ def test_a_trace_that_commits_each_row_is_told_with_what_it_waited(tmp_path: Pat
     model = json.loads(done.stdout)
     found = {one["rule"]: one for one in model["findings"]}
     figures = {one["what"]: one["value"] for one in found["commit_each_row"]["evidence"]}
-    sync = json.loads(dbdyno("trace", "events", EXAMPLE, "--format", "json", cwd=tmp_path).stdout)
-    waited = next(row for row in sync["events"] if row["event"] == "log file sync")
-    assert figures["log file sync"] == waited["total_ns"], "the same as the page of events says"
+    profile = json.loads(dbdyno("trace", "profile", EXAMPLE, "--format", "json", cwd=tmp_path).stdout)
+    waited = next(row for row in profile["profile"]["rows"] if row["name"] == "log file sync")
+    assert figures["log file sync"] == waited["total_ns"], "the same as the profile says"
     assert figures["commits"] == figures["changed rows"] == 30
     rules = {"commit_each_row", "parse_each_execution", "fetch_size", "sorts_on_disk"}
     assert found.keys() | set(model["clean"]) == rules
