@@ -1,7 +1,7 @@
 """An hour of sub-intervals on disk: their differences, each view's sums, verdicts, metrics, samples.
 
     sums/<target>/<hour>/<digest>/
-        chunk.json              the sub-intervals: times, verdicts, metrics
+        chunk.json              the sub-intervals: times, verdicts, metrics, changed settings
         <view>.parquet          a row per key and sub-interval in which something was counted
         <view>.sum.parquet      the same, folded to a row per key
         activity.parquet ...    what was sampled
@@ -30,6 +30,7 @@ from dbdyno.snapshot.clock import elapsed_ns
 from dbdyno.snapshot.difference import quoted
 from dbdyno.snapshot.engines import engine
 from dbdyno.snapshot.parquet import literal
+from dbdyno.snapshot.settled import changed
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.sums.batch import Batch
 from dbdyno.snapshot.sums.index import VERSION, Light, sampled_rows
@@ -197,6 +198,7 @@ def _part(batch: Batch, at: int, metrics: Sequence[tuple[Any, float | None]]) ->
             for (scope, value), one in pair.verdicts.items()
             if one.word != "ok" or one.why
         ],
+        "settings": changed(pair.before, pair.after, pair.query),
         "values": {metric.name: value for metric, value in metrics if value is not None},
     }
 
