@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import shutil
+from array import array
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -70,14 +72,29 @@ class Chunk:
         path = self.folder / "chunk.json"
         if path in _OPEN:
             return _OPEN[path]
-        if not path.is_file():
+        if not self.is_kept:
             self._make()
         found = read_json(path)
         if not isinstance(found, dict) or found.get("version") != VERSION:
             raise EvidenceError("is none of ours", where=str(path), next_step="delete the folder: it is made again")
         model = Model(found)
+        model["values"] = _columns_of(found["parts"], [one[0] for one in found["metrics"]])
         _OPEN[path] = model
         return model
+
+    def values(self, metric: str) -> dict[int, float]:
+        """What is known of a metric, by the number of its sub-interval."""
+        found = self.model["values"].get(metric, ())
+        return {
+            one["number"]: value
+            for one, value in zip(self.model["parts"], found, strict=False)
+            if not math.isnan(value)
+        }
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it was made before."""
+        return (self.folder / "chunk.json").is_file()
 
     def columns(self, view: str) -> list[Column]:
         """The columns of a view's rows; none where nothing was counted."""
@@ -173,6 +190,12 @@ class Chunk:
         if there:
             _copy(batch, f"from {there}", aside / f"{view}.parquet")
         return bool(there)
+
+
+def _columns_of(parts: Sequence[dict[str, Any]], metrics: Sequence[str]) -> dict[str, array[float]]:
+    """The values of each metric beside each other, NaN where there is none: a month of them as objects is 150 MB."""
+    values = [part.pop("values") for part in parts]
+    return {name: array("d", [one.get(name, math.nan) for one in values]) for name in metrics}
 
 
 def _opened(one: Light) -> Snapshot:
