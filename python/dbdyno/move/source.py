@@ -223,7 +223,11 @@ def _table(conn: psycopg.Connection[Any], oid: int, name: tuple[str, str], kind:
         raise MoveError("has no columns", where=".".join(name), next_step="choose a table that has some")
     relations = tuple(Relation(*row) for row in conn.execute(RELATIONS_SQL, [oid]))
     where = whole(wish.where, "--where") if wish.where is not None else None
-    return Table(*name, KINDS[kind], _typed(conn, described, wish.as_text), relations, where)
+    table = Table(*name, KINDS[kind], _typed(conn, described, wish.as_text), relations, where)
+    if where is not None and relations:
+        trial = select_sql(conn, table, relations[0], None, None)
+        conn.execute(b"select * from (%s) as q limit 0" % trial.encode())
+    return table
 
 
 def _chosen(described: Sequence[Described], columns: Sequence[str], where: str) -> list[Described]:
@@ -270,13 +274,20 @@ def copy_sql(
     conn: psycopg.Connection[Any] | None, table: Table, relation: Relation, start: int | None, before: int | None
 ) -> str:
     """The statement that reads a piece of a table."""
+    return f"copy ({select_sql(conn, table, relation, start, before)}) to stdout (format binary)"
+
+
+def select_sql(
+    conn: psycopg.Connection[Any] | None, table: Table, relation: Relation, start: int | None, before: int | None
+) -> str:
+    """The rows of a piece of a table."""
     alias = sql.Identifier(table.name)
     chosen = sql.SQL(", ").join(
         sql.SQL("{}.{}::pg_catalog.text" if one.cast else "{}.{}").format(alias, sql.Identifier(one.name))
         for one in table.columns
     )
     if table.query is not None:
-        text = sql.SQL("copy (select {} from (\n{}\n) as {}) to stdout (format binary)")
+        text = sql.SQL("select {} from (\n{}\n) as {}")
         asked = sql.SQL(table.query)
         return text.format(chosen, asked, alias).as_string(conn)
     limits = [
@@ -289,7 +300,7 @@ def copy_sql(
     where = sql.SQL(" where ") + sql.SQL(" and ").join(limits) if limits else sql.SQL("")
     only = sql.SQL("" if relation.stream and table.kind == "view" else "only ")
     place = sql.Identifier(relation.schema, relation.name)
-    text = sql.SQL("copy (select {} from {}{} as {}{}) to stdout (format binary)")
+    text = sql.SQL("select {} from {}{} as {}{}")
     return text.format(chosen, only, place, alias, where).as_string(conn)
 
 
