@@ -11,6 +11,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bench": {"evidence", "cells", "model"},
     "trace": {"evidence"},
     "model": {"evidence"},
+    "move": {"evidence", "bench"},
     "snapshot": {"evidence", "bench"},
     "cells": {"evidence"},
     "judge": {"evidence", "stats", "snapshot", "cells"},
