@@ -153,7 +153,9 @@ def test_unequal_work_is_compared_per_transaction_where_the_statements_go_with_t
 def test_sessions_of_unequal_transactions_are_judged_per_transaction(tmp_path: Path):
     for name, planted in (("good", {}), ("bad", {"again": 3})):
         for at in range(6):
-            batch = Batch(orders=20 + at, commit_every=1, session=f"{at + 10}.1", seed=at + 10 * bool(planted), **planted)
+            batch = Batch(
+                orders=20 + at, commit_every=1, session=f"{at + 10}.1", seed=at + 10 * bool(planted), **planted
+            )
             write_batch(tmp_path / name / f"{at}.trc", batch)
     with open_traces([str(tmp_path / "good")]) as base, open_traces([str(tmp_path / "bad")]) as other:
         model = compare_traces(base, other, Question(names=NAMES))

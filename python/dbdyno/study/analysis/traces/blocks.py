@@ -139,7 +139,8 @@ def _sums(traces: Traces) -> list[dict[str, Any]]:
           from between where not is_idle group by blk),
         waited as (select blk, sum(elapsed_ns) as ns from w where call is not null group by blk),
         ended as (select blk, count(*) as transactions from ends group by blk)
-        select blk, executions, coalesce(transactions, 0) as transactions, busy + coalesce(trips, 0) + coalesce(waits, 0) as response,
+        select blk, executions, coalesce(transactions, 0) as transactions,
+               busy + coalesce(trips, 0) + coalesce(waits, 0) as response,
                busy + coalesce(waits, 0) as database, cpu, coalesce(ns, 0) + coalesce(waits, 0) as wait
         from inside left join outside using (blk) left join waited using (blk)
              left join ended using (blk)

@@ -159,7 +159,8 @@ def method(blocks: tuple[Blocks, Blocks], asked: Question, explained: Explained)
     unit = blocks[0].unit
     base, other = asked.names
     same = {
-        "run": "The sets did the same work (executions, rows or transactions within 2 %), so their totals are compared.",
+        "run": "The sets did the same work (executions, rows or transactions within 2 %), so their totals are"
+        " compared.",
         "execution": "The sets did not do the same work, so all times are per execution of the client; commits and"
         " rollbacks do not count as executions.",
         "transaction": "The sets did not do the same work, so all times are per transaction: more statements were"
