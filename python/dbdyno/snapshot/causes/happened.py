@@ -23,6 +23,8 @@ LEAST_PARTS = 6
 LEAST_CHANGE = 0.2
 """Statement time that changes by less is called steady."""
 
+JUMP_LEAST = 5
+
 CODES = {
     "dropped_indexes": "index",
     "other_plans": "plan",
@@ -152,7 +154,7 @@ def within(interval: Interval) -> dict[str, Any] | None:
     series = _series(interval)
     if series is None:
         return None
-    at, how = _where(interval, *series)
+    at, how = _where(interval, *series, _jumps(interval))
     if at is None:
         return section("happened", "What happened", about=f"{how}.", notes=["nothing stands out"])
     chain = interval.chain
@@ -168,10 +170,11 @@ Series = list[tuple[float, float]]
 """By sub-interval: how much, and seconds."""
 
 
-def _where(interval: Interval, spent: Series, calls: Series) -> tuple[int | None, str]:
+def _where(interval: Interval, spent: Series, calls: Series, jumps: dict[str, Series]) -> tuple[int | None, str]:
     """Where in the chain to cut, and why there: where statement time changed most; at a restart beside that point, or
-    while statement time was steady; else where the rate of calls changed most, because what waits between two
-    statements (a commit, a login) is in no statement's time."""
+    while statement time was steady; where something of `jumps` changed far more than statement time did; else where
+    the rate of calls changed most, because what waits between two statements (a commit, a login) is in no statement's
+    time."""
     at, old, new = _cut(spent)
     steady = _steady(old, new)
     how = "was steady: {} and {} ms a second at its two parts" if steady else "went from {} to {} ms a second"
@@ -179,6 +182,9 @@ def _where(interval: Interval, spent: Series, calls: Series) -> tuple[int | None
     restart = _restart(interval)
     if restart is not None and (steady or abs(restart - at) <= 1):
         return restart, f"{how}; the server was restarted after snapshot"
+    jump = _jump(jumps, _ratio(old, new))
+    if jump is not None:
+        return jump[0], f"{how}; {jump[1]} at snapshot"
     if not steady:
         return at, f"{how} at snapshot"
     at, old, new = _cut(calls)
@@ -189,6 +195,36 @@ def _where(interval: Interval, spent: Series, calls: Series) -> tuple[int | None
 
 def _steady(old: float, new: float) -> bool:
     return abs(new - old) < LEAST_CHANGE * max(old, new)
+
+
+def _ratio(old: float, new: float) -> float:
+    """How many times the larger is the smaller."""
+    return max(old, new) / max(min(old, new), 1e-9)
+
+
+def _jump(jumps: dict[str, Series], least: float) -> tuple[int, str] | None:
+    """Where what grew most of these grew, and what to say of it: at least threefold, and twice as far as `least`."""
+    cuts = {what: _cut(values) for what, values in jumps.items()}
+    grown = {what: _ratio(old, new) for what, (_, old, new) in cuts.items() if new > old}
+    what = max(grown, key=lambda one: grown[one], default="")
+    if not what or grown[what] < max(3.0, 2 * least):
+        return None
+    at, old, new = cuts[what]
+    return at, f"{what} went from {three(old)} to {three(new)} a second"
+
+
+def _jumps(interval: Interval) -> dict[str, Series]:
+    """What an engine's causes count beside statements, by sub-interval, where there were a few."""
+    parts = list(interval.sums.parts())
+    found: dict[str, Series] = {}
+    for view, column, what in ENGINES[interval.before.engine][0].jumps:
+        source, known = interval.sums.relation(view, folded=False)
+        if source and column in {c.name for c in known}:
+            rows = interval.query(f"select part, sum({column})::double as n from {source} group by 1")
+            counts = {row["part"]: row["n"] or 0.0 for row in rows}
+            if sum(counts.values()) >= JUMP_LEAST:
+                found[what] = [(counts.get(p["number"], 0.0), p["elapsed_ns"] / 1e9) for p in parts]
+    return found
 
 
 def _restart(interval: Interval) -> int | None:

@@ -282,10 +282,11 @@ class Analysis:
     lines: Many | None = key(
         "of two sets of traces, per event, kind of call and statement: `family`, `name`, `text`, `class`, `only_in` "
         "(0, 1 or null), `sides` (`count`, `total_ns`, `mean_ns`, `max_ns`, `scaled_ns` of each), `difference_ns` (in "
-        "all, or per execution: `account.basis`), `metrics` (as above)"
+        "all, per execution or per transaction: `account.basis`), `metrics` (as above)"
     )
     account: dict[str, Any] | None = key(
-        "of two sets of traces: `basis` (`run`: totals, `execution`: per execution of the client), `has_response`, "
+        "of two sets of traces: `basis` (`run`: totals, `execution`: per execution of the client, `transaction`: per "
+        "transaction), `has_response`, "
         "`response_ns`, `database_ns` (of each, on that basis), `sides` (of each: `response_ns`, `database_ns`, "
         "`think_ns`, `unexplained_ns`, `executions`, `calls`, `round_trips`, `rows`, `hard_parses`, `commits`)"
     )

@@ -9,21 +9,10 @@ from dbdyno.snapshot.causes.statements import slower_at_same_work
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import moment_us
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.settled import OURS
 from dbdyno.snapshot.wording import rate, three, times
 
 _ACTIVE = "kind = 'client backend' and state = 'active'"
-_OF_SESSIONS = (
-    "transaction_isolation",
-    "transaction_read_only",
-    "search_path",
-    "TimeZone",
-    "DateStyle",
-    "jit",
-    "application_name",
-)
-"""Settings that belong to the session that read them."""
-
-
 _SYNCS = "event in ('WALSync', 'WalSync')"
 _LEAST_SYNC_MS = 1.0
 """A sync of the WAL that takes less is not called slow."""
@@ -124,7 +113,7 @@ def restarts(change: Change) -> Iterator[Cause]:
 
 def settings(change: Change) -> Iterator[Cause]:
     """Settings that are not what they were."""
-    for row in change.changed_settings(_OF_SESSIONS):
+    for row in change.changed_settings(OURS):
         yield Cause(f"setting {row['name']}: {row['old']} → {row['new']}", weight=0.4)
 
 
