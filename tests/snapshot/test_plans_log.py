@@ -21,6 +21,7 @@ from dbdyno.snapshot.plans.explain import Explained, TextPlans, UnreadPlanError,
 from dbdyno.snapshot.plans.flips import Run, boundaries
 from dbdyno.snapshot.plans.formats import form_of
 from dbdyno.snapshot.plans.gathered import Gathered
+from dbdyno.snapshot.plans.markup import read_xml, read_yaml
 from dbdyno.snapshot.plans.prefix import Prefix
 from dbdyno.snapshot.plans.reader import LogFile, read
 from dbdyno.snapshot.plans.source import of_stream, opened
@@ -163,7 +164,7 @@ def test_what_cannot_be_read_is_counted_with_its_place_and_the_rest_is_read() ->
     rows, file = logged(good + xml + torn + good)
     assert [row["line"] for row in rows] == [1, 12]
     assert file.unread.places == {
-        "a plan: auto_explain.log_format is xml or yaml; text and json are read": ["a.log:8"],
+        "a plan: it is no plan (TypeError)": ["a.log:8"],
         "a plan: no plan follows the text of the statement": ["a.log:10"],
     }
 
@@ -333,6 +334,58 @@ def test_mutations_of_logs_lose_only_what_they_touch() -> None:
 def test_json_that_is_no_plan_is_refused(text: str) -> None:
     with pytest.raises(UnreadPlanError):
         read_json(text)
+
+
+XML = "<explain><Query-Text>select 1 &lt; 2</Query-Text><Plan><Node-Type>Result</Node-Type></Plan></explain>"
+YAML = """Query Text: "select \\"a b\\""
+Plan:
+  Node Type: "Aggregate"
+  Plan Rows: 1
+  Sort Key:
+    - "a"
+    - "b"
+  Plans:
+    - Node Type: "Seq Scan"
+      Relation Name: "t"
+    - Node Type: "Result"
+"""
+
+
+def test_xml_and_yaml_are_read_as_the_values_that_they_mean() -> None:
+    text, plan = read_xml(XML)
+    assert (text, plan.plan) == ("select 1 < 2", Node("Result"))
+    text, plan = read_yaml(YAML)
+    assert text == 'select "a b"'
+    assert plan.rows_planned == 1
+    children = (Node("Seq Scan", "t"), Node("Result"))
+    assert plan.plan == Node("Aggregate", conditions=(("Sort Key", "a, b"),), children=children)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("<explain>", "<explain/>", XML[:-20], "<a>" * 5000, XML.replace("Node-Type", "X")),
+        f"<!DOCTYPE x [<!ENTITY a '{'a' * 50}'>]>{XML.replace('Result', '&a;')}",
+    ],
+)
+def test_xml_that_is_no_plan_is_refused(text: str) -> None:
+    with pytest.raises(UnreadPlanError):
+        read_xml(text)
+
+
+NESTED = "".join(f"{'    ' * at}  - Plans: \n" for at in range(3000))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "Plan: ", YAML.replace("Node Type", "X"), YAML.replace('"Result"', '"Res'), YAML + "         Late: 1\n"),
+        *(YAML.replace("    - Node", "   x Node"), f'Query Text: "x"\nPlan: \n{NESTED}'),
+    ],
+)
+def test_yaml_that_is_no_plan_is_refused(text: str) -> None:
+    with pytest.raises(UnreadPlanError):
+        read_yaml(text)
 
 
 def test_the_form_of_a_log_is_found_from_its_first_lines() -> None:
