@@ -58,7 +58,7 @@ def bounded() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 
 
-@pytest.mark.parametrize("words", [("plan", "check"), ("cells", "script", "-H", "c1"), ("advise", "--prove")])
+@pytest.mark.parametrize("words", [("plan", "check"), ("cells", "script", "-H", "c1")])
 def test_a_device_without_an_end_is_no_file_of_text(words: tuple[str, ...]):
     """`plan check /dev/zero` read on, deaf to the first signal, until the memory was full."""
     command = [sys.executable, "-m", "dbdyno", *words, "/dev/zero"]
