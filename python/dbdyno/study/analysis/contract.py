@@ -9,8 +9,10 @@ that no type declares: the tests hold every analysis to it, so that the file can
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
+
+from dbdyno.study.analysis.contract_why import Explained, key
 
 SCHEMA = 1
 Many = list[dict[str, Any]]
@@ -20,11 +22,6 @@ KINDS = (
     "factors), `tune` (a race of `dbdyno tune`), `correlation` (the study hit-ratio), `probe` (one log of a "
     "[probe](../how-to/probe.md)), or `traces` (two sets of [traces](../how-to/trace.md))"
 )
-
-
-def key(says: str = "", record: type | None = None) -> Any:
-    """A key of the file: what it holds, and the record of its entries where that is declared."""
-    return field(default=None, metadata={"says": says, "record": record})
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +275,7 @@ class Analysis:
     kind: str | None = key(KINDS)
     run: RunFacts | None = key("", RunFacts)
     verdict: Verdict | None = key("", Verdict)
+    why: list[Explained] | None = key("per compared arm, what made the difference; of one arm its time:", Explained)
     arms: list[Arm] | None = key("per arm, over all operations that count:", Arm)
     metrics: list[Metric] | None = key("per arm and metric:", Metric)
     classical: list[ClassicalTest] | None = key("tests over all operations, which decide nothing:", ClassicalTest)
