@@ -11,6 +11,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bench": {"evidence", "cells", "model"},
     "trace": {"evidence"},
     "model": {"evidence"},
+    "move": {"evidence", "bench"},
     "snapshot": {"evidence", "bench"},
     "cells": {"evidence"},
     "judge": {"evidence", "stats", "snapshot", "cells"},
@@ -20,7 +21,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": {"pages"},
 }
 """What a room may import beside itself and what is for everybody."""
-EVERYBODY = {"errors", "_core", "core_types", "decisions", "dsn", "files", "page", "processes", "signals", "visible"}
+EVERYBODY = {
+    "errors",
+    "_core",
+    "core_types",
+    "decisions",
+    "dsn",
+    "files",
+    "limits",
+    "page",
+    "processes",
+    "signals",
+    "visible",
+}
 VALUES = {
     "bench": {
         "study.plan.network",

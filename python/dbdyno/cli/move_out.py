@@ -1,0 +1,116 @@
+"""`dbdyno move SOURCE --to FOLDER`: tables of a PostgreSQL to Parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.cli import move_options as shared
+from dbdyno.errors import MoveError
+
+if TYPE_CHECKING:
+    from dbdyno.move.source import Wish
+
+
+@click.command("move")
+@click.argument("source")
+@click.option(
+    "--table", "tables", multiple=True, help="Table, view or materialized view, as SQL writes it. Repeatable."
+)
+@click.option("--tables", "patterns", multiple=True, help="All that fit, such as 'sales.*'. Repeatable.")
+@click.option("--query", help="One query instead of a table; one stream.")
+@click.option("--where", help="Only rows for which this SQL expression holds (in UTC).")
+@click.option("--columns", help="Only these, with commas between.")
+@click.option("--text", "as_text", help="These columns in the server's own words, with commas between.")
+@click.option("--to", "folder", required=True, type=click.Path(path_type=Path), help="A new folder for the files.")
+@click.option("--piece", type=shared.Size(), help="Bytes of a table that make one chunk, one file.")
+@click.option("--dry-run", is_flag=True, help="Show the plan; read no row, write nothing.")
+@shared.verify_option
+@shared.how_options
+def command(
+    source: str,
+    tables: tuple[str, ...],
+    patterns: tuple[str, ...],
+    query: str | None,
+    where: str | None,
+    columns: str | None,
+    as_text: str | None,
+    folder: Path,
+    piece: int | None,
+    dry_run: bool,
+    level: str,
+    workers: int,
+    memory: int,
+    rate_limit: int | None,
+) -> None:
+    """Copy a table of the PostgreSQL at SOURCE into Parquet files, as of one instant.
+
+    The table is cut by its blocks; all workers read in one snapshot, so writers make no difference. Types are kept;
+    what Parquet cannot hold is text in the server's own words, with the type in the field's metadata. Nothing is
+    written to the server, and no lock is held that stops a writer.
+    """
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.run import begin, work
+    from dbdyno.move.source import Wish
+
+    wish = Wish(tables, patterns, where, _names(columns), query, _names(as_text))
+    _refuse(wish)
+    target, how = Postgres.open(source), shared.how(workers, memory, rate_limit, piece)
+    if dry_run:
+        _show_plan(target, wish, how)
+        return
+    ledger, snapshot = begin(target, wish, folder, how, shared.say)
+    with snapshot:
+        work(target, ledger, snapshot, how, shared.say)
+        finish(target, ledger, snapshot, how, level)
+
+
+def finish(target, ledger, snapshot, how, level: str) -> None:  # type: ignore[no-untyped-def]
+    """Checks what was asked for and says what is proved; exit 1 where something differs."""
+    from dbdyno.move import proof
+
+    proved = proof.known(ledger)
+    if level != "counts":
+        proved = proof.check_files(ledger, proved)
+    if level == "source":
+        proved = proof.check_source(target, ledger, snapshot, how, proved)
+    for line in proved.sentences():
+        click.echo(line)
+    if proved.differs:
+        click.get_current_context().exit(1)
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def _refuse(wish: Wish) -> None:
+    if wish.query is None and not wish.tables and not wish.patterns:
+        raise click.UsageError("name what to move: --table, --tables or --query")
+    if wish.query is not None and (wish.tables or wish.patterns or wish.where is not None):
+        raise click.UsageError("--query stands alone: put tables and conditions into it")
+    if (len(wish.tables) > 1 or wish.patterns) and (wish.where is not None or wish.columns):
+        raise click.UsageError("--where and --columns are for one table: move it by itself")
+
+
+def _show_plan(target, wish: Wish, how) -> None:  # type: ignore[no-untyped-def]
+    from dbdyno.move.run import aloud, new_id, plan_of
+    from dbdyno.move.source import copy_sql, take
+
+    with take(target, wish, new_id()) as snapshot:
+        plan = plan_of(target, snapshot, new_id(), how)
+        for line in aloud(plan, snapshot.conn.info.server_version)[1:]:
+            click.echo(line)
+        for place, table in enumerate(plan.tables):
+            chunks = [chunk for chunk in plan.chunks if chunk.table == place]
+            if not chunks:
+                raise MoveError("has no relation with rows of its own", where=f"{table.schema}.{table.name}")
+            size = sum(chunk.bytes for chunk in chunks)
+            click.echo(f"{table.schema}.{table.name}: {table.kind}, {size / 1e6:,.1f} MB, {len(chunks)} chunks")
+            for column in table.columns:
+                held = f"decimal({column.precision},{column.scale})" if column.kind == "decimal" else column.kind
+                click.echo(f"  {column.name}: {column.pg_type} -> {held}{', in words' if column.cast else ''}")
+            first = chunks[0]
+            click.echo(f"  {copy_sql(snapshot.conn, table, table.relations[0], first.start, first.before)}")
