@@ -21,7 +21,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": {"pages"},
 }
 """What a room may import beside itself and what is for everybody."""
-EVERYBODY = {"errors", "_core", "core_types", "decisions", "dsn", "files", "page", "processes", "signals", "visible"}
+EVERYBODY = {
+    "errors",
+    "_core",
+    "core_types",
+    "decisions",
+    "dsn",
+    "files",
+    "limits",
+    "page",
+    "processes",
+    "signals",
+    "visible",
+}
 VALUES = {
     "bench": {
         "study.plan.network",

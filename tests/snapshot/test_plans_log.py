@@ -283,6 +283,22 @@ def test_a_flip_is_a_plan_that_takes_over_and_not_one_of_several_by_turns(words:
     assert boundaries(runs(words)) == places
 
 
+class CountedRuns(list[Run]):
+    """How often a run is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        self.looks += len(range(*place.indices(len(self)))) if isinstance(place, slice) else 1
+        return super().__getitem__(place)
+
+
+def test_looking_for_flips_among_plans_by_turns_is_linear() -> None:
+    counted = CountedRuns(runs("A1 B9 " * 1000))
+    assert boundaries(counted) == []
+    assert counted.looks < 40 * len(counted)
+
+
 @given(st.binary(max_size=400))
 @example(b"duration: ")
 @settings(max_examples=25, deadline=None)

@@ -135,7 +135,7 @@ def test_more_sessions(planted: OnPostgres, major: int):
             lab.run(BY_CUST)
 
     found = planted.first_causes(load, after=storm)
-    assert found[0] == "many more sessions begin"  # a report on a busy machine may cut at another point
+    assert found == ["many more sessions begin"] * 2
 
 
 def test_a_convoy_behind_a_lock(planted: OnPostgres):
@@ -168,7 +168,7 @@ def test_checkpoints_that_follow_each_other(planted: OnPostgres):
         asks(lab, ask, 20)()
 
     found = planted.first_causes(asks(lab, ask, 20), after=storm)
-    assert any(one.startswith("checkpoints follow each other") for one in found)
+    assert all(one.startswith("checkpoints follow each other") for one in found)
 
 
 @pytest.mark.soak

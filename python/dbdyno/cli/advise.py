@@ -11,6 +11,7 @@ from dbdyno.cli.output import folder_option, show_rows
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.snap_options import store_option
 from dbdyno.errors import AdviceError
+from dbdyno.limits import Number
 
 if TYPE_CHECKING:
     from dbdyno.advise.facts import Facts
@@ -30,7 +31,7 @@ _SCHEMES = ("postgresql://", "postgres://")
 )
 @click.option(
     "--fast-gb",
-    type=click.FloatRange(0.001, 1e6),
+    type=Number(0.001, 1e6),
     metavar="GB",
     help="With snap:FIRST..LAST: which tables and indexes to put on a fast device of that size.",
 )

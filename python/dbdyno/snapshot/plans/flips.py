@@ -143,12 +143,12 @@ def boundaries(runs: Sequence[Run]) -> list[int]:
 
 def _takes_over(runs: Sequence[Run], at: int, met: set[str]) -> bool:
     own, others, plan = 0, 0, runs[at].plan
-    for run in runs[at:]:
+    for place in range(at, len(runs)):
         room = WINDOW - own - others
-        if run.plan == plan:
-            own += min(run.count, room)
+        if runs[place].plan == plan:
+            own += min(runs[place].count, room)
         else:
-            others += min(run.count, room)
+            others += min(runs[place].count, room)
         if own + others >= WINDOW:
             return own >= SHARE * WINDOW
     return others == 0 and plan not in met
@@ -156,12 +156,14 @@ def _takes_over(runs: Sequence[Run], at: int, met: set[str]) -> bool:
 
 def _held(runs: Sequence[Run], begun: int, at: int, plan: str) -> bool:
     own, others = 0, 0
-    for run in reversed(runs[begun:at]):
+    for place in range(at - 1, begun - 1, -1):
         room = WINDOW - own - others
-        if run.plan == plan:
-            own += min(run.count, room)
+        if room == 0:
+            break
+        if runs[place].plan == plan:
+            own += min(runs[place].count, room)
         else:
-            others += min(run.count, room)
+            others += min(runs[place].count, room)
     return own >= LEAST_BEFORE and own >= SHARE * (own + others)
 
 
