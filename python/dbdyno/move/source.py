@@ -151,23 +151,20 @@ def take(target: Postgres, wish: Wish, job: str) -> Snapshot:
         snapshot = Snapshot(conn)
         for _ in range(SNAPSHOTS_MOST):
             _begin(snapshot, conn, wish)
-            rewritten = conn.execute(REWRITTEN_SQL).fetchone()
-            if rewritten is None:
-                break
+            if conn.execute(REWRITTEN_SQL).fetchone() is None:
+                return snapshot
             conn.execute("rollback")
-        else:
-            raise MoveError(
-                f"{rewritten[0]} is truncated or refreshed each time between the snapshot and the lock",
-                where=target.safe_dsn,
-                next_step="wait until what does so has ended",
-            )
+        raise MoveError(
+            "what is read is truncated or refreshed each time between the snapshot and the lock",
+            where=target.safe_dsn,
+            next_step="wait until what does so has ended",
+        )
     except psycopg.Error as error:
         conn.close()
         raise failure(error, target.safe_dsn) from None
     except BaseException:
         conn.close()
         raise
-    return snapshot
 
 
 def _begin(snapshot: Snapshot, conn: psycopg.Connection[Any], wish: Wish) -> None:
