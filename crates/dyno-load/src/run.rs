@@ -21,9 +21,9 @@ use dyno_script::{Rng, Seeds};
 use crate::LoadError;
 use crate::block::{Activity, Block, Handles, open};
 use crate::clock::Clock;
+use crate::dialler::Dialler;
 use crate::gate::Gate;
 use crate::line::Line;
-use crate::link::Dialler;
 use crate::plan::{ArmPlan, Plan};
 use crate::record::{self, Failures, Pool, Recorder};
 use crate::schedule::Arrivals;
@@ -116,7 +116,8 @@ impl Load {
             let dialler = Dialler::new(connection).map_err(|e| LoadError::connect(connection, e))?;
             let line = plan.spec.network.map(|spec| Line::open(spec).map(Arc::new)).transpose();
             let line = line.map_err(LoadError::Line)?;
-            self.diallers[arm] = Some(dialler.by(line.clone()));
+            let feed = plan.spec.variables.get(FEED).map(|text| text.as_bytes().into());
+            self.diallers[arm] = Some(dialler.by(line.clone()).feeding(feed));
             self.lines[arm] = line;
         }
         Ok(())
@@ -240,13 +241,16 @@ fn merge(report: &mut BlockReport, outcome: Outcome) {
     }
 }
 
+/// The variable whose text statements take that ask for data of the client.
+const FEED: &str = "stdin";
+
 /// How many threads serve so many sessions on a machine with so many cores.
 ///
-/// Up to two sessions per core each has a thread: the server's answer wakes it directly. Beyond, a
-/// thread per core takes the answers in batches; fewer threads cost less CPU and, on a quiet
-/// machine, throughput (`docs/explanation/performance.md`).
+/// Up to four sessions per core each has a thread: the server's answer wakes it directly, and the operating system
+/// shares the cores between sessions and the server's processes one by one. A thread per core waited for its turn with
+/// the answers of all its sessions (`docs/explanation/performance.md`). Beyond, threads take the answers in batches.
 fn threads(sessions: usize, cores: usize) -> usize {
-    if sessions <= 2 * cores { sessions } else { cores }
+    sessions.min(4 * cores)
 }
 
 /// Runs the sessions on their threads to their ends, and keeps their rows meanwhile.
