@@ -246,11 +246,11 @@ const FEED: &str = "stdin";
 
 /// How many threads serve so many sessions on a machine with so many cores.
 ///
-/// Up to four sessions per core each has a thread: the server's answer wakes it directly, and the operating system
-/// shares the cores between sessions and the server's processes one by one. A thread per core waited for its turn with
-/// the answers of all its sessions (`docs/explanation/performance.md`). Beyond, threads take the answers in batches.
+/// Up to two sessions per core each has a thread: the server's answer wakes it directly. Beyond, a
+/// thread per core takes the answers in batches; fewer threads cost less CPU and, on a quiet
+/// machine, throughput (`docs/explanation/performance.md`).
 fn threads(sessions: usize, cores: usize) -> usize {
-    sessions.min(4 * cores)
+    if sessions <= 2 * cores { sessions } else { cores }
 }
 
 /// Runs the sessions on their threads to their ends, and keeps their rows meanwhile.
