@@ -16,6 +16,7 @@ use crate::link::Link;
 use crate::mysql::PublicKey;
 use crate::reactor::{Pulse, finish};
 use crate::wire::socket::Socket;
+use crate::wire::startup::LoggedIn;
 use crate::wire::stream::Patience;
 use crate::wire::{WireError, tls};
 use crate::{mysql, wire};
@@ -68,6 +69,13 @@ impl Dialler {
         let login = self.line.as_ref().map_or(Duration::ZERO, |line| line.login());
         let patience = Patience::new(self.spec.limit(limit).map(|limit| limit + login), stop);
         self.log_in(self.open(&patience, severed)?, stop)
+    }
+
+    /// As [`Dialler::connect`], for a session of PostgreSQL that waits on its socket by itself.
+    pub fn connect_to_copy(&self, stop: &Arc<AtomicBool>) -> Result<LoggedIn, WireError> {
+        let patience = Patience::new(self.spec.limit(None), stop);
+        let socket = self.open(&patience, &Arc::default())?;
+        wire::startup::settled(&self.spec, socket, Some(Patience::new(None, stop)))
     }
 
     /// Logs in on a connected socket.

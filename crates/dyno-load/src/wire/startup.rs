@@ -20,14 +20,20 @@ const CANCEL_CODE: u32 = 80_877_102;
 
 /// Logs in on a connected socket, which then waits as `patience` says.
 pub fn log_in(dialler: &Dialler, socket: Socket, patience: Option<Patience>) -> Result<Link, WireError> {
+    let LoggedIn { socket, inbox, process, key } = settled(&dialler.spec, socket, patience)?;
+    Ok(Link::new(socket, inbox, (process, key), dialler.feed.clone()))
+}
+
+/// The same for who reads the messages himself.
+pub fn settled(spec: &ConnectionSpec, socket: Socket, patience: Option<Patience>) -> Result<LoggedIn, WireError> {
     let inbox = Inbox::before_login();
-    let mut handshake = Handshake { spec: &dialler.spec, socket, inbox, out: BytesMut::new() };
+    let mut handshake = Handshake { spec, socket, inbox, out: BytesMut::new() };
     handshake.start()?;
     handshake.authenticate()?;
     let (process, key) = handshake.settle()?;
     handshake.inbox.logged_in();
     handshake.socket.set_patience(patience);
-    Ok(Link::new(handshake.socket, handshake.inbox, (process, key), dialler.feed.clone()))
+    Ok(LoggedIn { socket: handshake.socket, inbox: handshake.inbox, process, key })
 }
 
 /// Begins TLS, where the server offers it or is not asked.
@@ -50,6 +56,15 @@ pub fn write_cancel(socket: &mut Socket, process: u32, key: u32) -> Result<(), W
     socket.write_all(&message)?;
     socket.flush()?;
     Ok(())
+}
+
+/// What a login leaves: the socket, what came on it, and the key of a cancel request.
+#[derive(Debug)]
+pub struct LoggedIn {
+    pub socket: Socket,
+    pub inbox: Inbox,
+    pub process: u32,
+    pub key: u32,
 }
 
 pub(super) struct Handshake<'a> {
