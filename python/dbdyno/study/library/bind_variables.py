@@ -62,7 +62,11 @@ STUDY = Study(
         Factor("statement_mode", "ways of sending statements", "literals,binds,prepared"),
         Factor("sessions", "concurrent sessions", "1,4"),
         Factor("client", "dbdyno for its own, or external clients", "dbdyno"),
-        Factor("plan_time", "on: the server counts plans and their time (embedded, with pg_stat_statements)", "off"),
+        Factor(
+            "plan_time",
+            "on: the server counts plans, their time and their reuse (embedded, with pg_stat_statements)",
+            "off",
+        ),
     ),
     make=_plan,
 )
