@@ -273,7 +273,7 @@ def test_the_forms_of_auto_explain_are_read_and_a_schema_is_part_of_a_plan(sales
     deadline = time.monotonic() + 300
     while f"end_{form}" not in sales.logs["csv"].read_text() and time.monotonic() < deadline:
         time.sleep(0.05)  # the collector of the log is a process of its own
-    model = sales.model("--log", sales.logs["csv"], "--no-keep", "--top", 100)
+    model = sales.model("--log", sales.logs["csv"], "--no-keep", "--top", 5000)
     rows = [row for table in section(model, "plans")["tables"] for row in table["rows"]]
     found = {row["sketch"] for row in rows if f"of_{form}" in (row.get("text") or row.get("begins") or "")}
     assert found == {"Seq Scan sales.facts_of → Aggregate", "Seq Scan archive.facts_of → Aggregate"}
