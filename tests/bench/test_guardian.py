@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.put_back import RETRY_FOR_S, Claims, put_back_all
 from dbdyno.bench.undo import Attempt, ServerUndo, SqlUndo, from_wire, server_processes, to_wire
 from dbdyno.errors import TargetError
+from dbdyno.processes import python_command, python_environment
 
 CHILD = Path(__file__).parent / "target_child.py"
 SETTING = "checkpoint_timeout"
@@ -299,3 +301,27 @@ class Scripted(SqlUndo):
 
     def attempt(self, **_: Any) -> Attempt:  # type: ignore[override]
         return next(self.answers)
+
+
+def test_a_pipe_that_reads_our_words_ends_while_the_guardian_goes_on() -> None:
+    """`dbdyno run ... 2>&1 | tee log` stayed for 24 h: the guardian that it had left kept the pipe open."""
+    lasting = SqlUndo("settings", {"host": "127.0.0.1", "port": "1"}, ("select 1",), patience_s=0, lasting=True)
+    message = {"op": "push", "id": 1, "sequence": 1, "undo": to_wire(lasting)}
+    command = python_command("dbdyno.bench.guardian", str(os.getpid()))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=python_environment(), start_new_session=True, **pipes) as guardian:
+        assert guardian.stdin is not None and guardian.stdout is not None and guardian.stderr is not None
+        try:
+            guardian.stdin.write(json.dumps(message).encode() + b"\n")
+            guardian.stdin.flush()
+            assert json.loads(guardian.stdout.readline())["problem"] == ""
+            guardian.stdin.close()  # the run is gone
+            said = bytearray()
+            while select.select([guardian.stderr], [], [], 60)[0] and (more := os.read(guardian.stderr.fileno(), 4096)):
+                said += more
+            assert select.select([guardian.stderr], [], [], 0)[0], "the pipe has come to its end"
+            assert guardian.poll() is None, "and the guardian goes on"
+        finally:
+            guardian.kill()
+    assert b"not put back yet: settings" in said
+    assert b"goes on without a word here" in said

@@ -11,16 +11,30 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bench": {"evidence", "cells", "model"},
     "trace": {"evidence"},
     "model": {"evidence"},
+    "move": {"evidence", "bench"},
     "snapshot": {"evidence", "bench"},
     "cells": {"evidence"},
     "judge": {"evidence", "stats", "snapshot", "cells"},
-    "advise": {"evidence", "stats", "bench", "snapshot", "cells", "model"},
+    "advise": {"evidence", "stats", "bench", "trace", "snapshot", "cells", "model"},
     "study": {"evidence", "stats", "bench", "trace", "model", "cells"},
     "pages": set(),
     "report": {"pages"},
 }
 """What a room may import beside itself and what is for everybody."""
-EVERYBODY = {"errors", "_core", "core_types", "decisions", "dsn", "files", "page", "processes", "signals", "visible"}
+EVERYBODY = {
+    "errors",
+    "_core",
+    "core_types",
+    "decisions",
+    "dsn",
+    "files",
+    "limits",
+    "page",
+    "processes",
+    "signals",
+    "visible",
+    "why",
+}
 VALUES = {
     "bench": {
         "study.plan.network",

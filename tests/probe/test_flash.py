@@ -89,9 +89,13 @@ def test_every_request_is_in_the_evidence(tmp_path: Path) -> None:
 
 
 def test_a_probe_whose_time_is_over_says_so(tmp_path: Path) -> None:
-    done = probe(tmp_path, ".", "--file-size", "64MiB", "--sync", "dsync", "--for", "1ms")
+    """A busy machine had used the whole millisecond up before the first request: "holds no request", exit 2."""
+    done = probe(tmp_path, ".", "--file-size", "64MiB", "--sync", "dsync", "--for", "1ns", "--depth", "2")
     assert done.returncode == 1, done.stderr
     assert "NO VERDICT  The probe ended before the first round of overwriting." in done.stdout
+    assert "Give it more time (--for)" in done.stdout
+    (block,) = find_run("last", tmp_path / "runs").blocks()
+    assert (block.report["phase"], block.rows) == ("first write", 2), "one request of each session"
     few = probe(tmp_path, ".", "--file-size", "4MiB", "--sync", "dsync", "--round", "20ms", "--rounds", "2")
     assert few.returncode in (0, 1), few.stderr
     # On a machine that is not steady itself, that is the answer.

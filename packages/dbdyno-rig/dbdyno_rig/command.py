@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbdyno.limits import Number
+
 if TYPE_CHECKING:
     from dbdyno_rig.rack import Load, Rack
     from dbdyno_rig.serve import Served
@@ -34,9 +36,7 @@ SLOW = 0.8
     metavar="BASE",
     help="First port, a port a cell; else free ones.",
 )
-@click.option(
-    "--speed", default=60.0, show_default=True, type=click.FloatRange(0.01, 100_000), help="Virtual seconds a second."
-)
+@click.option("--speed", default=60.0, show_default=True, type=Number(0.01, 100_000), help="Virtual seconds a second.")
 @click.option(
     "--workload",
     "workloads",

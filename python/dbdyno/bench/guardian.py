@@ -26,6 +26,7 @@ import json
 import os
 import select
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -285,6 +286,17 @@ def _tell_outcome(journal: Path | None, text: str) -> None:
             os.write(2, line.encode(errors="replace"))
 
 
+def _let_go() -> None:
+    """Gives a pipe on stderr back: who reads it (`| tee`, a build's log) waits for its end, and this may take hours."""
+    with contextlib.suppress(OSError):
+        kind = os.fstat(2).st_mode
+        if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind):
+            os.write(2, b"guardian: goes on without a word here; `dbdyno doctor` shows what is left\n")
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 2)
+            os.close(nowhere)
+
+
 def main(arguments: list[str]) -> int:
     """The guardian's life: listen, and put back what the parent could not.
 
@@ -298,7 +310,7 @@ def main(arguments: list[str]) -> int:
     with contextlib.suppress(Exception):  # whatever happens to the pipe, what is held is done
         _listen(int(arguments[0]), held, claims)
     undos = list(reversed(held.values()))
-    return 1 if put_back_all(undos, claims, lambda text: _tell_outcome(journal, text)) else 0
+    return 1 if put_back_all(undos, claims, lambda text: _tell_outcome(journal, text), before_long=_let_go) else 0
 
 
 if __name__ == "__main__":

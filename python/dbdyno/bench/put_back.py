@@ -57,16 +57,22 @@ class _Work:
     run: str = ""
 
 
+def _nothing() -> None:
+    pass
+
+
 def put_back_all(
     undos: Iterable[Undo],
     claims: Claims,
     tell: Tell,
     *,
+    before_long: Callable[[], None] = _nothing,
     retry_for_s: float = RETRY_FOR_S,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[str]:
-    """Carries the undos out in this order; returns the problems that were left at the end."""
+    """Carries the undos out in this order; returns the problems that were left at the end. `before_long` is called
+    once, before the first pause of those that may take hours."""
     begun, pause_s = clock(), 1.0
     left = [_Work(undo, run=_run_of(undo)) for undo in undos]
     problems: list[str] = []
@@ -83,6 +89,8 @@ def put_back_all(
                 _tell_end(work, found, tell)
         left = waiting
         if left:
+            before_long()
+            before_long = _nothing
             sleep(pause_s)
             pause_s = min(LONGEST_S, pause_s * 2)
     claims.close()

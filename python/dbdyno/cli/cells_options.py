@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dbdyno.limits import DAY_S, Number
+
 if TYPE_CHECKING:
     from dbdyno.cells.collect import Collection, Column
     from dbdyno.cells.hosts import Host
@@ -67,7 +69,7 @@ def way_options(function: F) -> F:
             default=30.0,
             show_default=True,
             metavar="S",
-            type=click.FloatRange(0.1),
+            type=Number(0.1, DAY_S),
             help="Seconds for a cell to answer.",
         ),
         click.option(

@@ -9,6 +9,7 @@ import click
 
 from dbdyno.cli.output import folder_option, form_of, show_rows, write_text
 from dbdyno.cli.pages import FORMATS, show_page
+from dbdyno.limits import Number
 
 
 @click.command()
@@ -16,7 +17,7 @@ from dbdyno.cli.pages import FORMATS, show_page
 @click.option("-m", "--mask", metavar="REGEX", help="Only metrics whose whole name matches.")
 @click.option(
     "--threshold",
-    type=click.FloatRange(0.01, 10),
+    type=Number(0.01, 10),
     default=0.25,
     show_default=True,
     help="The smallest difference that matters, as a share.",

@@ -20,6 +20,7 @@ from dbdyno.cli.cells_options import (
 )
 from dbdyno.cli.cells_record import every_option, seconds
 from dbdyno.cli.output import heading, show_rows
+from dbdyno.limits import Count
 
 if TYPE_CHECKING:
     from dbdyno.cells.collect import Collection
@@ -37,9 +38,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Aggregate objects, or cells, or neither.",
 )
-@click.option(
-    "--top", type=click.IntRange(1), help="Show the top N lines: errors first, then what is farthest from its average."
-)
+@click.option("--top", type=Count(), help="Show the top N lines: errors first, then what is farthest from its average.")
 @click.option("--format", "form", type=click.Choice(("table", "jsonl")), default="table", help="Form of the output.")
 def command(every: float, lasting: float | None, by: str, top: int | None, form: str, **reach: Any) -> None:
     """What the cells do from round to round: rates, latencies and levels, each beside its average since the watch

@@ -16,6 +16,7 @@ from dbdyno.cli.output import FLAT, echo_own, folder_option, form_of, show_rows,
 from dbdyno.cli.pages import FORMATS, analysis_options, put, show_page
 from dbdyno.errors import CellsError, TraceError
 from dbdyno.evidence import Run, find_run
+from dbdyno.limits import Number
 
 if TYPE_CHECKING:
     from dbdyno.study.analysis.traces.question import Question
@@ -39,7 +40,7 @@ CELLS = "cells"
 )
 @click.option(
     "--threshold",
-    type=click.FloatRange(0.0001, 1),
+    type=Number(0.0001, 1),
     default=0.02,
     show_default=True,
     help="A difference within this counts as none; of runs the plan says.",

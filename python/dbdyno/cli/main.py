@@ -24,6 +24,7 @@ COMMANDS = {
     "compare": ("dbdyno.cli.compare", "Analyse a run again, or compare two runs, traces, periods or recordings."),
     "doctor": ("dbdyno.cli.doctor", "Check server, role and machine."),
     "model": ("dbdyno.cli.model", "Modelled machines: show, check, fit, validate against published results."),
+    "move": ("dbdyno.cli.move", "Move tables to Parquet: exact under writers, restartable, proved."),
     "plan": ("dbdyno.cli.plan", "Write an example plan; show what a plan would do."),
     "probe": ("dbdyno.cli.probe", "Measure log-write latency on real files."),
     "report": ("dbdyno.cli.report", "Write the report of a run: HTML, text, figures."),
@@ -110,11 +111,13 @@ def entry() -> NoReturn:
 
     debug = "--debug" in sys.argv
     visible.install()
+    listener = Listener()
     try:
-        Listener().start()
+        listener.start()
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt):
+        listener.ending()
         click.echo("interrupted", err=True)
         code = INTERRUPTED
     except SystemExit as ending:  # how click ends where nobody reads on, which is no error
@@ -147,4 +150,6 @@ def entry() -> NoReturn:
             err=True,
         )
         code = 2
+    finally:
+        listener.ending()
     sys.exit(code if isinstance(code, int) else 0)

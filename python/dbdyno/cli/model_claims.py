@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.limits import Count
 from dbdyno.visible import own
 
 
@@ -15,12 +16,12 @@ from dbdyno.visible import own
 @click.option("--only", default="", metavar="N5,N6", help="Only these claims.")
 @click.option(
     "--replications",
-    type=click.IntRange(2),
+    type=Count(2),
     default=8,
     show_default=True,
     help="Runs of each arm, each with other dice.",
 )
-@click.option("--seed", type=click.IntRange(0), help="The dice; the default is always the same.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="The dice; the default is always the same.")
 @page_options
 def command(only: str, replications: int, seed: int | None, form: str | None, output: Path | None) -> None:
     """Validate the model against the published results N1 to N15: expected range, result, confirmed or not.

@@ -10,6 +10,7 @@ import click
 
 from dbdyno.cli.output import out_option, seed_option
 from dbdyno.errors import PlanError
+from dbdyno.limits import Count, Number
 
 if TYPE_CHECKING:
     from dbdyno.study.plan.plan import Schedule
@@ -28,6 +29,8 @@ _SIZE = {
     "mb": 10**6,
     "gb": 10**9,
 }
+QUANTITY_MOST = float(2**62)
+"""Bytes, or nanoseconds (146 years): what the core can hold, with room to add the time of day."""
 BLOCKS = 20
 BLOCK_NS_MAX = 2 * 10**9
 BLOCK_COMMITS_MAX = 200_000
@@ -37,7 +40,10 @@ def _quantity(text: str, units: dict[str, int], what: str, example: str) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
     if match is None or match[2] not in units:
         raise click.BadParameter(f"{text!r} is no {what}; write it like {example}")
-    return round(float(match[1]) * units[match[2]])
+    number = float(match[1]) * units[match[2]]
+    if number > QUANTITY_MOST:
+        raise click.BadParameter(f"{text!r} is more than any {what} here can be")
+    return round(number)
 
 
 def time(text: str) -> int:
@@ -81,11 +87,11 @@ def size(text: str) -> int:
 @click.option("--think", type=time, default=None, help="Mean pause of a session between commits.")
 @click.option(
     "--rate",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, 1e7, min_open=True),
     help="Open loop: so many commits arrive a second, whatever the log does.",
 )
 @click.option("--for", "length", type=time, default=None, help="How long.  [default: 10s]")
-@click.option("--commits", type=click.IntRange(1), default=None, help="Or how many commits.")
+@click.option("--commits", type=Count(), default=None, help="Or how many commits.")
 @click.option(
     "--file-size",
     type=size,

@@ -9,6 +9,7 @@ import click
 
 from dbdyno.cli.output import folder_option, format_options, show_rows
 from dbdyno.evidence import Run, list_runs
+from dbdyno.limits import Count
 
 if TYPE_CHECKING:
     from dbdyno.bench.engine.owed import Owed
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("runs")
 @folder_option
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show the last N runs.")
+@click.option("--limit", type=Count(), metavar="N", help="Show the last N runs.")
 @click.option(
     "--plan",
     "plan",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dbdyno.limits import DAY_S, Number
 from dbdyno.snapshot.view import Options
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _target_options(function: F, *, required: bool) -> F:
         click.option("--redact", is_flag=True, help="Store no text of any statement."),
         click.option(
             "--statement-timeout",
-            type=click.FloatRange(0.01),
+            type=Number(0.01, DAY_S),
             default=5.0,
             show_default=True,
             metavar="SECONDS",
@@ -72,7 +73,7 @@ def _target_options(function: F, *, required: bool) -> F:
         ),
         click.option(
             "--lock-timeout",
-            type=click.FloatRange(0.01),
+            type=Number(0.01, DAY_S),
             default=0.5,
             show_default=True,
             metavar="SECONDS",

@@ -10,6 +10,7 @@ import click
 
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.snap_options import store_option
+from dbdyno.limits import Count
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 @click.option(
     "--generic",
     metavar="QUERYID",
-    type=int,
+    type=click.IntRange(-(2**63), 2**63 - 1),
     help="With --from-server: the generic plan of this statement, which is not run; no log is read.",
 )
 @click.option("--since", metavar="TIME", help="From this time on (UTC unless it has a zone).")
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--timezone", metavar="NAME", help="log_timezone, where it is not UTC; such as Europe/Berlin.")
 @click.option("--keep/--no-keep", default=True, help="Keep what was read beside the target's snapshots.")
 @click.option("--redact", is_flag=True, help="Keep no text of any statement.")
-@click.option("--top", type=click.IntRange(1), default=20, show_default=True, help="Rows of each table.")
+@click.option("--top", type=Count(), default=20, show_default=True, help="Rows of each table.")
 @store_option
 @click.option("--target", metavar="NAME", help="Whose log it is, where the store holds several targets.")
 @page_options

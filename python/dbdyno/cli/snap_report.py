@@ -8,12 +8,13 @@ import click
 
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.snap_options import name_option, store_option
+from dbdyno.limits import Count
 
 
 @click.command("report")
 @click.argument("first")
 @click.argument("last", required=False)
-@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of each table.")
+@click.option("--top", type=Count(), default=10, show_default=True, help="Rows of each table.")
 @store_option
 @name_option
 @page_options

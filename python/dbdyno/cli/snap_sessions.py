@@ -8,6 +8,7 @@ import click
 
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.snap_options import name_option, store_option
+from dbdyno.limits import Count
 
 DIMENSIONS = ("statement", "user", "database", "application", "client", "event", "class", "session")
 
@@ -25,7 +26,7 @@ DIMENSIONS = ("statement", "user", "database", "application", "client", "event",
     metavar="NAME=VALUE",
     help="Only these, such as user=app or class=lock; several times for all of them.",
 )
-@click.option("--top", type=click.IntRange(1), default=20, show_default=True, help="Rows of each table.")
+@click.option("--top", type=Count(), default=20, show_default=True, help="Rows of each table.")
 @store_option
 @name_option
 @page_options

@@ -19,6 +19,7 @@ from dbdyno.cli import screen
 from dbdyno.cli.output import echo_own
 from dbdyno.cli.snap_top_keys import Desk, split
 from dbdyno.errors import SnapshotError
+from dbdyno.limits import Count
 
 
 @click.command("top")
@@ -40,11 +41,11 @@ from dbdyno.errors import SnapshotError
 )
 @click.option(
     "--frames",
-    type=click.IntRange(1),
+    type=Count(),
     metavar="N",
     help="End after so many refreshes (default: 1 where the output is no terminal).",
 )
-@click.option("--top", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="So many statements.")
+@click.option("--top", type=Count(), default=10, show_default=True, metavar="N", help="So many statements.")
 @click.option("--once", is_flag=True, help="Print one refresh and end, in a terminal too.")
 @click.option(
     "--record",

@@ -9,6 +9,7 @@ import click
 
 from dbdyno.cli.output import FORMATS, STREAMED, folder_option, form_of, format_options, show_rows, stream_rows
 from dbdyno.evidence import find_run
+from dbdyno.limits import Count
 
 if TYPE_CHECKING:
     from dbdyno.evidence.query import Answer
@@ -19,7 +20,7 @@ TOP = 1000
 @click.command("sql")
 @click.argument("query")
 @click.option("--run", "run_name", default="last", show_default=True, help="Run to query.")
-@click.option("--top", type=click.IntRange(1), default=TOP, show_default=True, help="Show the top N rows of a table.")
+@click.option("--top", type=Count(), default=TOP, show_default=True, help="Show the top N rows of a table.")
 @folder_option
 @format_options
 def command(query: str, run_name: str, top: int, folder: Path, form: str | None, output: Path | None) -> None:

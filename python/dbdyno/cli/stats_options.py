@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dbdyno.cli.output import FORMATS, folder_option, form_of, format_options, show_rows, write_text
+from dbdyno.limits import Number
 
 if TYPE_CHECKING:
     from dbdyno.stats.description import Group
@@ -26,7 +27,7 @@ x_options = click.option("-x", "xs", metavar="COL", multiple=True, required=True
 y_option = click.option("-y", "y", metavar="COL", required=True, help="Column of y.")
 level_option = click.option(
     "--level",
-    type=click.FloatRange(0.5, 0.9999),
+    type=Number(0.5, 0.9999),
     default=0.95,
     show_default=True,
     help="Level of the intervals.",

@@ -14,6 +14,7 @@ from dbdyno.cli.stats_options import (
     reading_options,
     show_parts,
 )
+from dbdyno.limits import Count
 
 
 @click.command("outliers")
@@ -22,7 +23,7 @@ from dbdyno.cli.stats_options import (
 @by_option
 @click.option(
     "--longest",
-    type=click.IntRange(0),
+    type=Count(0),
     default=20,
     show_default=True,
     help="How many of the largest to list, as whole rows.",

@@ -9,6 +9,7 @@ import click
 
 from dbdyno.cli.output import folder_option
 from dbdyno.cli.stats_options import by_option, operands_argument, where_option
+from dbdyno.limits import Count
 
 KINDS = ("scatter", "histogram", "density", "longest", "usl")
 
@@ -22,9 +23,7 @@ KINDS = ("scatter", "histogram", "density", "longest", "usl")
 @by_option
 @click.option("--kind", type=click.Choice(KINDS), help="scatter with -x and -y, else histogram.")
 @click.option("--log/--linear", "log", default=None, help="Both axes of a scatter plot.")
-@click.option(
-    "--longest", type=click.IntRange(2), default=10_000, show_default=True, help="How many for --kind longest."
-)
+@click.option("--longest", type=Count(2), default=10_000, show_default=True, help="How many for --kind longest.")
 @click.option(
     "-o",
     "output",

@@ -20,6 +20,7 @@ from dbdyno.cli.stats_options import (
     reading_options,
     show_parts,
 )
+from dbdyno.limits import Count
 
 if TYPE_CHECKING:
     from dbdyno.stats.classical import ClassicalTest
@@ -47,9 +48,7 @@ class _Summary(click.ParamType[tuple[int, float, float]]):
 @by_option
 @click.option("--block", metavar="COL", help="Column of blocks ('block' if there; - for none).")
 @click.option("--base", metavar="NAME", help="The group that the other is compared with.")
-@click.option(
-    "--longest", type=click.IntRange(0), default=10, show_default=True, help="How many of the longest to list."
-)
+@click.option("--longest", type=Count(0), default=10, show_default=True, help="How many of the longest to list.")
 @click.option("--from-summary", is_flag=True, help="The operands are published figures: n,mean,sd of each group.")
 @level_option
 @engine_option

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dbdyno.limits import Count, Number
 from dbdyno.visible import own
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ files_argument = click.argument("files", nargs=-1, required=True, metavar="FILES
 
 fold_option = click.option(
     "--share",
-    type=click.FloatRange(0, 100),
+    type=Number(0, 100),
     default=0.5,
     show_default=True,
     metavar="PERCENT",
@@ -63,7 +64,7 @@ def chosen_options(function: F) -> F:
         click.option("--where", metavar="CONDITION", help="Only what fits: \"module = 'app'\"."),
         click.option("--from", "begin", metavar="MOMENT", help="Only what ends from here on."),
         click.option("--to", "end", metavar="MOMENT", help="Only what begins before."),
-        click.option("--depth", type=click.IntRange(0), help="Only calls of this depth or less."),
+        click.option("--depth", type=Count(0), help="Only calls of this depth or less."),
     )
     for option in reversed(options):
         function = option(function)

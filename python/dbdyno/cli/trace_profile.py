@@ -17,6 +17,7 @@ from dbdyno.cli.trace_options import (
     reading_options,
     tell_refused,
 )
+from dbdyno.limits import Count
 
 
 @click.command("profile")
@@ -31,7 +32,7 @@ from dbdyno.cli.trace_options import (
 @click.option("--sum", "sums", metavar="WHAT[,WHAT]", help="Add up figures of calls: consistent_reads, rows.")
 @click.option("--recipe", metavar="NAME|FILE[:NAME]", help="A profile with a name; --recipe list shows ours.")
 @chosen_options
-@click.option("--top", type=click.IntRange(1), help="Show the top N lines by time.")
+@click.option("--top", type=Count(), help="Show the top N lines by time.")
 @click.option("--skew", is_flag=True, help="Under it each line's waits by decade of length.")
 @click.option("--buckets", type=click.IntRange(1, 50), help="So many steps to a decade of length, not one.")
 @reading_options

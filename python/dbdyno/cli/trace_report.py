@@ -9,16 +9,17 @@ import click
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.trace_options import end_with, files_argument, fold_option, opened, reading_options
 from dbdyno.cli.trace_sql import SORTS
+from dbdyno.limits import Count
 
 
 @click.command("report")
 @files_argument
-@click.option("--top", type=click.IntRange(0), default=15, show_default=True, help="So many statements; 0 for all.")
+@click.option("--top", type=Count(0), default=15, show_default=True, help="So many statements; 0 for all.")
 @click.option(
     "--sort", type=click.Choice(SORTS), default="elapsed", show_default=True, help="The largest of this first."
 )
 @click.option("--merge-literals", is_flag=True, help="Statements that differ in literals are one.")
-@click.option("--longest", type=click.IntRange(1), default=20, show_default=True, help="So many of the longest waits.")
+@click.option("--longest", type=Count(), default=20, show_default=True, help="So many of the longest waits.")
 @click.option("--binds", is_flag=True, help="Show bind values; they may be personal data.")
 @fold_option
 @reading_options

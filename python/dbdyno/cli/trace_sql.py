@@ -14,13 +14,14 @@ from dbdyno.cli.trace_options import (
     opened,
     reading_options,
 )
+from dbdyno.limits import Count
 
 SORTS = ("elapsed", "cpu", "wait", "count", "executions", "rows", "disk", "query", "current", "misses")
 
 
 @click.command("sql")
 @files_argument
-@click.option("--top", type=click.IntRange(0), default=10, show_default=True, help="So many statements; 0 for all.")
+@click.option("--top", type=Count(0), default=10, show_default=True, help="So many statements; 0 for all.")
 @click.option(
     "--sort", type=click.Choice(SORTS), default="elapsed", show_default=True, help="The largest of this first."
 )

@@ -14,6 +14,7 @@ from dbdyno.cli.trace_options import (
     opened,
     reading_options,
 )
+from dbdyno.limits import Count
 
 
 @click.command("waits")
@@ -23,7 +24,7 @@ from dbdyno.cli.trace_options import (
 )
 @click.option(
     "--longest",
-    type=click.IntRange(1),
+    type=Count(),
     default=20,
     show_default=True,
     help="So many of the longest waits, with file and line.",

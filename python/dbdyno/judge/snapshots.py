@@ -80,6 +80,7 @@ def compare(
             "periods": [f"{part.name}: {_times(part)}" for part in (one, other)],
         },
         "verdict": _verdict(rows, allowed),
+        "why": [part.pop("why") for part in first if "why" in part],
         "sections": [
             *first,
             _metrics(one, other, rows, counts, threshold, by_hour=by_hour),

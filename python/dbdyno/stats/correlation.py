@@ -56,11 +56,11 @@ def prob_r(r: float, n: int) -> float:
 
 def prob_r_log10(r: float, n: int) -> float:
     """log10 of `prob_r`, which underflows for many pairs."""
-    found = _core.prob_r_log10(r, n) if n >= 0 else None
+    found = _core.prob_r_log10(r, n) if 0 <= n < 2**63 else None
     if found is None:
         raise StatsError(
             f"the significance of r = {r} over n = {n} pairs is not defined",
-            next_step="give r within -1..1 and n of at least 3",
+            next_step="give r within -1..1 and n of at least 3, below 2^63",
         )
     return found
 

@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 
 from dbdyno.errors import TraceError
 
+LONGEST_NS = 10 * 365 * 86_400 * 10**9
+"""Ten years: no longer time fits on the clocks of evidence."""
+
 _UNITS = {
     "ns": 1,
     "us": 1_000,
@@ -20,15 +23,15 @@ _UNITS = {
 
 
 def length_ns(text: str, where: str) -> int:
-    """`1s`, `0.5 ms`, `2min` in nanoseconds; a bare number is seconds. Raises `TraceError`."""
+    """`1s`, `0.5 ms`, `2min` in nanoseconds; a bare number is seconds; from 1 ns to ten years. Raises `TraceError`."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zµ]*)\s*", text)
     unit = found[2] or "s" if found else ""
     if found is None or unit not in _UNITS:
         raise TraceError(f"{text!r} is no length of time", where=where, next_step="write 500us, 20ms, 1s or 5min")
-    ns = round(float(found[1]) * _UNITS[unit])
-    if ns <= 0:
-        raise TraceError("a length of time is above zero", where=where)
-    return ns
+    length = float(found[1]) * _UNITS[unit]
+    if not 1 <= length <= LONGEST_NS:
+        raise TraceError(f"{text!r} is out of range", where=where, next_step="write a time from 1ns to 87600h")
+    return round(length)
 
 
 def moment_ns(text: str, where: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -12,6 +13,9 @@ from dbdyno.snapshot.causes.change import Cause, Change, Key
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Row, columns, section, table
 from dbdyno.snapshot.wording import three
+from dbdyno.why import MOST as CAUSES_MOST
+from dbdyno.why import Cause as Reason
+from dbdyno.why import Why
 
 MOST = 5
 LEAST_PARTS = 6
@@ -21,6 +25,28 @@ LEAST_CHANGE = 0.2
 
 JUMP_LEAST = 5
 
+CODES = {
+    "dropped_indexes": "index",
+    "other_plans": "plan",
+    "other_ways": "plan",
+    "proved_flips": "plan",
+    "grown_tables": "growth",
+    "bloated_tables": "bloat",
+    "spills": "spill",
+    "slow_syncs": "device",
+    "lock_waits": "lock",
+    "checkpoints": "checkpoint",
+    "restarts": "cache",
+    "buffer_pool": "cache",
+    "busy_processors": "processor",
+    "settings": "setting",
+    "versions": "version",
+    "redo_log": "log",
+    "new_statements": "statement",
+    "more_calls": "calls",
+    "slower_statements": "slower",
+}
+"""What a rule's causes are called, the same words as in runs where they mean the same."""
 _SHOWN = columns("what:text share:ratio:of_the_change evidence:text when:text")
 
 
@@ -39,7 +65,12 @@ def change_of(before: Interval, after: Interval) -> Change:
 def causes(change: Change) -> list[Cause]:
     """All causes, largest and most direct share first; a statement whose cause is known is left out."""
     families = (*ENGINES[change.before.before.engine][1], statements)
-    found = [cause for family in families for rule in family.RULES for cause in rule(change)]
+    found = [
+        replace(cause, code=CODES.get(rule.__name__, rule.__name__))
+        for family in families
+        for rule in family.RULES
+        for cause in rule(change)
+    ]
     explained = frozenset[Key]().union(*(c.statements for c in found if c.direct))
     kept = [c for c in found if c.direct or not c.statements <= explained]
     return sorted(kept, key=lambda c: -_score(change, c))
@@ -67,7 +98,40 @@ def happened(change: Change, about: str = "") -> dict[str, Any]:
     known = change.share(every)
     if known is not None:
         notes.append(f"{1 - known:.0%} of the change is not explained by these")
-    return section("happened", "What happened", [table("", _SHOWN, rows, top=MOST)], about=about, notes=notes)
+    made = section("happened", "What happened", [table("", _SHOWN, rows, top=MOST)], about=about, notes=notes)
+    return made | {"why": explained(change, ranked, about).as_dict()}
+
+
+def explained(change: Change, ranked: list[Cause], about: str) -> Why:
+    """The first causes in the shape that runs and traces have: of the statement time that a second has more."""
+    if not change.both(change.view):
+        return Why(about, "ratio", None, withheld=budget(change, ranked))
+    named = [one for one in ranked if one.code != "setting"][:CAUSES_MOST]
+    reasons = tuple(
+        Reason(
+            one.code,
+            "",
+            one.words + (f" ({one.when})" if one.when else ""),
+            None,
+            share=change.share(one.statements) if one.statements else None,
+            evidence=(one.evidence,) if one.evidence else (),
+        )
+        for one in named
+    )
+    known = change.share(frozenset[Key]().union(*(one.statements for one in named)))
+    before, after = (
+        sum(getattr(one, end).get("ms", 0.0) for one in change.statements.values()) for end in ("before", "after")
+    )
+    return Why(
+        about,
+        "ratio",
+        after - before,
+        before,
+        after,
+        causes=reasons,
+        rest_share=None if known is None else 1 - known,
+        withheld="" if reasons else "no rule found a cause",
+    )
 
 
 def budget(change: Change, ranked: list[Cause]) -> str:

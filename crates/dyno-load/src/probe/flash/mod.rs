@@ -126,7 +126,8 @@ impl Flash {
         self.target.span_bytes
     }
 
-    /// Runs a phase for so long, or to where it ends by itself; writes the rows of the phase before it meanwhile.
+    /// Runs a phase for so long, or to where it ends by itself, and at least one request of each session, however late
+    /// it was begun; writes the rows of the phase before it meanwhile.
     pub fn run(
         &mut self,
         folder: &Path,
@@ -221,7 +222,10 @@ impl Work<'_> {
         let mut requests = Vec::new();
         while !self.stop.load(Ordering::Relaxed) {
             let started_ns = clock.now_ns();
-            let Some(offset) = self.place(&mut dice, bytes).filter(|_| started_ns < self.end_ns) else { break };
+            if started_ns >= self.end_ns && !requests.is_empty() {
+                break;
+            }
+            let Some(offset) = self.place(&mut dice, bytes) else { break };
             // Each request has bytes of its own: no device finds a copy of what it has.
             let here = buffer.filled_mut(bytes as usize);
             here[..8].copy_from_slice(&dice.next_u64().to_le_bytes());
