@@ -134,6 +134,6 @@ def test_cycles_are_looked_for_seldom_and_not_once_more_at_the_end(monkeypatch: 
     monkeypatch.setattr(atexit, "register", at_exit.append)
     try:
         entry.collect_rarely()
-        assert (gc.get_threshold()[0], at_exit) == (entry.YOUNG_MOST, [gc.freeze])
+        assert (gc.get_threshold()[0], at_exit) == (entry.YOUNG_MOST, [entry._freeze])
     finally:
         gc.set_threshold(*before)
