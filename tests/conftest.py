@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["drawings"]
+pytest_plugins = ["data_folders", "drawings"]
 
 # Processes that tests start keep what they compile: else each of them compiles the whole package, half a second of CPU.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

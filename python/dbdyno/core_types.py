@@ -250,3 +250,38 @@ class RackCollected(TypedDict):
 
     at_ns: int
     rows: list[tuple[str, str, str, float, str, str]]
+
+
+class MoveChunk(TypedDict):
+    """One piece of work: a statement, and the file that its rows become (None: they are only hashed)."""
+
+    number: int
+    table: int
+    sql: str
+    path: str | None
+    load: NotRequired[bool]
+
+
+class MoveSpec(TypedDict):
+    """What `MoveJob` needs."""
+
+    connection: Mapping[str, Any]
+    session_sql: Sequence[str]
+    tables: Sequence[Mapping[str, Any]]
+    chunks: Sequence[MoveChunk]
+    workers: int
+    memory_bytes: int
+    rate_bytes_per_s: NotRequired[int | None]
+    zstd_level: NotRequired[int]
+
+
+class MoveDone(TypedDict):
+    """A finished chunk."""
+
+    number: int
+    rows: int
+    copy_bytes: int
+    file_bytes: int
+    hash: str
+    elapsed_ns: int
+    worker: int

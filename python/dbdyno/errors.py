@@ -63,3 +63,7 @@ class SnapshotError(Error):
 
 class AdviceError(Error):
     """Something that cannot be advised on: no such rule, a description of a stack that cannot be read."""
+
+
+class MoveError(Error):
+    """A table that cannot be moved, a job that cannot go on, or files that are not what was written."""

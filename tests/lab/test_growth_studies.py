@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from dbdyno.bench.postgres import backends, cold, statements
+from dbdyno.bench.engine import cold, usage
+from dbdyno.bench.engine.own_server import files_below
+from dbdyno.bench.postgres import statements
 from dbdyno.errors import PlanError, TargetError
 from dbdyno.study.library import find_study
 from dbdyno.study.plan.plan import plan_from_dict
@@ -158,17 +160,19 @@ def test_what_a_process_used_is_read_whatever_its_name(tmp_path: Path):
         (tmp_path / str(pid)).mkdir()
         (tmp_path / str(pid) / "stat").write_text(f"{pid} (post) gres (x) S {' '.join(['0'] * 10)} {ticks} 0\n")
     (tmp_path / "7" / "io").write_text("rchar: 1\nsyscr: 11\nsyscw: 2\nread_bytes: 4096\nwrite_bytes: 0\n")
-    found = backends.used([7, 8, 9], tmp_path)
-    assert set(found) == {7, 8}, "one that is gone is left out"
-    assert found[7]["system_ns"] / found[7]["user_ns"] == pytest.approx(4 / 3)
-    assert (found[7]["read_calls"], found[7]["read_bytes"]) == (11, 4096)
-    assert "read_calls" not in found[8], "what may not be read is not known, and not 0"
+    seven, eight = tmp_path / "7", tmp_path / "8"
+    found = usage.used([seven, eight, tmp_path / "9"])
+    assert set(found) == {seven, eight}, "one that is gone is left out"
+    assert found[seven]["system_ns"] / found[seven]["user_ns"] == pytest.approx(4 / 3)
+    assert (found[seven]["read_calls"], found[seven]["read_bytes"]) == (11, 4096)
+    assert "read_calls" not in found[eight], "what may not be read is not known, and not 0"
 
 
 def test_only_what_was_used_since_the_first_reading_counts(tmp_path: Path):
-    bill = backends.Bill({7: 0, 8: 1}, {7: Counter(user_ns=5)}, tmp_path)
-    (tmp_path / "7").mkdir()
-    (tmp_path / "7" / "stat").write_text(f"7 (postgres) S {' '.join(['0'] * 10)} 10 0 0\n")
+    seven, eight = tmp_path / "7", tmp_path / "8"
+    bill = usage.Bill({seven: 0, eight: 1}, {seven: Counter(user_ns=5)})
+    seven.mkdir()
+    (seven / "stat").write_text(f"7 (postgres) S {' '.join(['0'] * 10)} 10 0 0\n")
     first, second = bill.added_to([{"arm": 0, "transactions": 1}, {"arm": 1, "transactions": 1}])
     assert first["user_ns"] == 10 * 10_000_000 - 5
     assert second == {"arm": 1, "transactions": 1}
@@ -179,7 +183,7 @@ def test_the_pages_of_a_file_leave_the_cache_and_its_bytes_stay(tmp_path: Path):
     file = tmp_path / "base" / "1" / "16384"
     file.write_bytes(b"x" * 100_000)
     (tmp_path / "base" / "link").symlink_to("/etc/passwd")
-    assert list(cold.data_files(tmp_path)) == [file]
+    assert list(files_below(tmp_path / "base")) == [file]
     cold.forget(file)
     assert file.read_bytes() == b"x" * 100_000
 
@@ -222,6 +226,69 @@ def test_a_study_of_mariadb_has_mariadbs_settings(name: str, options: dict[str, 
     assert plan.arms[0].settings == settings
     assert any("seq_1_to_" in statement for statement in plan.workload.setup)
     assert plan_from_dict(plan.to_dict()) == plan
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "servers"),
+    [
+        (
+            "checksum",
+            {"checksum": "none,crc32", "doublewrite": "on,off"},
+            [
+                {"innodb_checksum_algorithm": sums, "innodb_doublewrite": double}
+                for double in ("on", "off")
+                for sums in ("none", "crc32")
+            ],
+        ),
+        (
+            "buffer-cache",
+            {"pool": "8M", "begin": "hot,cold"},
+            [
+                {"innodb_flush_method": method, "innodb_buffer_pool_size": "8M", "server_id": number}
+                for number in ("1", "2")
+                for method in ("O_DIRECT", "fsync")
+            ],
+        ),
+    ],
+)
+def test_a_study_of_mariadbs_pages_has_a_server_for_each_way(name: str, options: dict[str, str], servers: list[Any]):
+    plan = find_study(name).plan({**options, "load": "scan"}, quick=True, target="mariadb")
+    made = [arm.server for arm in plan.arms if arm.server is not None]
+    assert [{key: own.settings[key] for key in wanted} for own, wanted in zip(made, servers, strict=True)] == servers
+    assert len({repr(own) for own in made}) == len(servers), "hot turns share no server with cold ones"
+    assert [arm.cold for arm in plan.arms].count(True) == (2 if "begin" in options else 0)
+    assert plan_from_dict(plan.to_dict()) == plan and plan.dsn == "mariadb"
+
+
+def test_a_server_of_an_arm_on_somebody_elses_mariadb_is_refused():
+    with pytest.raises(PlanError, match="every arm has a server of its own"):
+        find_study("checksum").plan({}, target="mariadb://somebody@db/shop")
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(bool(missing()), reason=str(missing()))
+def test_what_mariadbs_pool_does_not_hold_is_read_by_calls_and_cold_from_the_storage(lab):
+    words = ("--set", "begin=hot,cold", "--set", "rows=20000", "--set", "load=scan", "--set", "flush=fsync")
+    model = ran(lab, "buffer-cache", "--quick", "--blocks", "2", *words, "--set", "pool=5M,64M", "--target", "mariadb")
+    assert [arm["changes"]["innodb_buffer_pool_size"] for arm in model["arms"]] == ["5M", "64M"] * 2
+    assert len(model["manifest"]["targets"]) == 4
+    small, large, cold = (used(model, arm, "read_calls") for arm in (0, 1, 3))
+    assert large < 1 <= min(small, cold), "the large pool holds the table once it was read"
+    if not any(target["data_in_memory"] for target in model["manifest"]["targets"].values()):
+        assert used(model, 3, "read_bytes") > 100_000
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(bool(missing()), reason=str(missing()))
+def test_checksums_of_mariadb_are_those_of_the_servers(lab):
+    words = ("--set", "rows=2000", "--set", "load=update", "--set", "doublewrite=on,off")
+    model = ran(lab, "checksum", "--quick", "--blocks", "2", *words, "--target", "mariadb")
+    settings = [
+        {row["name"]: row["value"] for row in target["settings"]} for target in model["manifest"]["targets"].values()
+    ]
+    pairs = {(found["innodb_checksum_algorithm"], found["innodb_doublewrite"]) for found in settings}
+    assert pairs == {(sums, double) for sums in ("crc32", "full_crc32") for double in ("ON", "OFF")}
+    assert model["manifest"]["switch"] == "slices", "servers side by side need no restart"
 
 
 def test_statistics_that_mariadb_does_not_know_are_refused():

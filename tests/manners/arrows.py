@@ -11,10 +11,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bench": {"evidence", "cells", "model"},
     "trace": {"evidence"},
     "model": {"evidence"},
+    "move": {"evidence", "bench"},
     "snapshot": {"evidence", "bench"},
     "cells": {"evidence"},
     "judge": {"evidence", "stats", "snapshot", "cells"},
-    "advise": {"evidence", "stats", "bench", "snapshot", "cells", "model"},
+    "advise": {"evidence", "stats", "bench", "trace", "snapshot", "cells", "model"},
     "study": {"evidence", "stats", "bench", "trace", "model", "cells"},
     "pages": set(),
     "report": {"pages"},
@@ -32,6 +33,7 @@ EVERYBODY = {
     "processes",
     "signals",
     "visible",
+    "why",
 }
 VALUES = {
     "bench": {

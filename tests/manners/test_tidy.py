@@ -24,6 +24,7 @@ CRATES = {
     "dyno-script": set(),
     "dyno-stats": set(),
     "dyno-load": {"dyno-evidence", "dyno-script"},
+    "dyno-move": {"dyno-load"},
     "dyno-trace": {"dyno-evidence", "dyno-stats"},
     "dyno-model": {"dyno-evidence", "dyno-stats"},
     "dyno-python": {
@@ -32,6 +33,7 @@ CRATES = {
         "dyno-stats",
         "dyno-load",
         "dyno-model",
+        "dyno-move",
         "dyno-trace",
     },
 }

@@ -10,6 +10,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from snapshot_help import Lab, section, settle
 
+from dbdyno.errors import SnapshotError
 from dbdyno.snapshot.store import Store
 from dbdyno.snapshot.take import open_collector, take
 from dbdyno.snapshot.view import Options
@@ -143,3 +144,31 @@ def _texts(store: Store) -> list[str]:
     file = last.file("statement_texts")
     rows = duckdb.sql(f"select query from read_parquet('{file}')").fetchall()
     return [str(text) for (text,) in rows]
+
+
+def test_a_lock_on_the_catalog_costs_a_moment_and_its_holder_is_named(lab: Lab):
+    """A login waits for it and gives up; a session that is open already says who holds it."""
+    with contextlib.closing(lab.connect(application_name="migration")) as holder:
+        holder.execute("begin")
+        with open_collector(lab.dsn, Options(lock_timeout_ms=100)) as collector:
+            take(collector, lab.store, engine_name="postgres")
+            holder.execute("lock pg_class in access exclusive mode")
+            with pytest.raises(SnapshotError, match="a lock on a system catalog") as refused:
+                open_collector(lab.dsn, Options())
+            assert "pg_lock_status" in (refused.value.next_step or "")
+            made = take(collector, lab.store, engine_name="postgres")
+            pid = holder.info.backend_pid
+            problem = made.views["pg_class"]["problem"]
+            assert f"session {pid} of postgres (migration), idle in transaction" in problem
+            assert problem.endswith("holds pg_class")
+            holder.execute("rollback")
+            again = take(collector, lab.store, engine_name="postgres")
+    assert again.problem("pg_class") is None
+
+
+def test_options_of_the_connection_string_are_kept_beside_the_limit_of_a_login(lab: Lab):
+    with open_collector(f"{lab.dsn} options='-c work_mem=1234kB'", Options()) as collector:
+        made = take(collector, lab.store, engine_name="postgres")
+    with lab.between(made, lab.take()) as interval:
+        (row,) = interval.query(f"select setting from {interval.ends('pg_settings')[0]} where name = 'work_mem'")
+    assert row["setting"] == "1234"

@@ -8,6 +8,7 @@ import signal
 import time
 
 import psycopg
+import pytest
 from psycopg.conninfo import make_conninfo
 from snapshot_help import SETTINGS, Lab, line, never_negative, section
 
@@ -238,7 +239,8 @@ def test_a_server_that_was_stopped_at_once_is_a_crash(own_lab: Lab):
     assert "without a clean shutdown" in why
 
 
-def test_another_cluster_under_the_same_name_is_a_failover(lab: Lab, tmp_path):
+@pytest.mark.usefixtures("made_anew")
+def test_another_cluster_under_the_same_name_is_a_failover(lab: Lab):
     with EmbeddedPostgres(settings=SETTINGS) as second:
         ends = []
         for engine in (lab.engine, second):

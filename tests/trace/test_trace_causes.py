@@ -132,6 +132,59 @@ def test_sets_of_unequal_work_are_compared_per_execution(tmp_path: Path):
     assert "other work" in [warning["code"] for warning in model["warnings"]]
 
 
+def test_more_queries_for_the_same_transactions_are_slower_and_named(tmp_path: Path):
+    """An order that reads its lines six times has more executions, each of them short: per execution it was
+    called faster."""
+    one, two = Batch(commit_every=1), Batch(commit_every=1, again=5, seed=2)
+    model = compared(tmp_path, one, two)
+    assert (model["account"]["basis"], model["verdict"]["decision"]) == ("run", "slower")
+    assert "is executed 360 times instead of 60" in model["verdict"]["sentences"][0]
+
+
+def test_unequal_work_is_compared_per_transaction_where_the_statements_go_with_these(tmp_path: Path):
+    model = compared(tmp_path, Batch(commit_every=1), Batch(commit_every=1, again=5, orders=90, seed=2))
+    assert (model["account"]["basis"], model["verdict"]["decision"]) == ("transaction", "slower")
+    assert model["verdict"]["headline"].startswith("A transaction in bad takes ")
+    assert "is executed 6 times instead of 1 per transaction" in model["verdict"]["sentences"][0]
+    assert "60 and 90 transactions" in next(w["text"] for w in model["warnings"] if w["code"] == "other work")
+    assert "response time, per transaction" in render_text(model, width=100, color=False)
+
+
+def test_sessions_of_unequal_transactions_are_judged_per_transaction(tmp_path: Path):
+    for name, planted in (("good", {}), ("bad", {"again": 3})):
+        for at in range(6):
+            batch = Batch(
+                orders=20 + at, commit_every=1, session=f"{at + 10}.1", seed=at + 10 * bool(planted), **planted
+            )
+            write_batch(tmp_path / name / f"{at}.trc", batch)
+    with open_traces([str(tmp_path / "good")]) as base, open_traces([str(tmp_path / "bad")]) as other:
+        model = compare_traces(base, other, Question(names=NAMES))
+    lead = model["metrics"][0]
+    assert (model["verdict"]["decision"], lead["label"]) == ("slower", "response time per transaction")
+    one, two = model["account"]["response_ns"]
+    assert lead["ratio"] == pytest.approx(two / one, rel=0.02)
+
+
+def test_added_round_trips_name_the_statement_that_makes_them(tmp_path: Path):
+    model = compared(tmp_path, Batch(), Batch(fetch_size=5, seed=2))
+    first = model["verdict"]["sentences"][0]
+    assert "5 rows a fetch instead of 100, mostly s000000000101 (select item, price" in first
+
+
+def test_a_cause_inside_the_database_is_named_though_a_noisy_network_hides_it(tmp_path: Path):
+    for name, planted in (("good", {}), ("bad", {"gets": 60})):
+        for at in range(6):
+            far = 20_000 + 1_000 * (at * (3 if planted else 5) % 6)
+            batch = Batch(orders=20, network_us=far, session=f"{at + 10}.1", seed=at + 10 * bool(planted), **planted)
+            write_batch(tmp_path / name / f"{at}.trc", batch)
+    with open_traces([str(tmp_path / "good")]) as base, open_traces([str(tmp_path / "bad")]) as other:
+        model = compare_traces(base, other, Question(names=NAMES))
+    assert model["verdict"]["decision"] != "slower"
+    last = model["verdict"]["sentences"][-1]
+    assert last.startswith("Database time per execution: ")
+    assert "takes 60 buffer gets per execution instead of 20" in last
+
+
 def test_without_waits_the_database_time_leads(tmp_path: Path):
     paths = []
     for name, batch in zip(NAMES, (Batch(), Batch(**PLAN, seed=2)), strict=True):

@@ -36,6 +36,8 @@ class Batch:
     literals: bool = False
     lock_us: int = 0
     extra: bool = False
+    again: int = 0
+    """How often more an order's lines are read."""
     block: bool = False
     seed: int = 1
     session: str = "11.1"
@@ -91,7 +93,8 @@ class _Writer:
             if batch.literals:
                 text = f"select item, price from order_lines where order_id = {order}"
                 self.parsed(QUERY, text, 3, dep, batch.plan, sqlid=f"q{order:012d}", hard_us=1_500)
-            self.query(dep)
+            for _ in range(1 + batch.again):
+                self.query(dep)
             self.update(dep, is_locked=batch.lock_us > 0 and order == batch.orders // 2)
             if batch.extra:
                 self.extra(dep)

@@ -76,4 +76,5 @@ pub use run::Load;
 pub use slice::{Length, Slice};
 pub use spec::{ArmSpec, ClockBase, LoadSpec, Protocol, ScriptSpec};
 pub use tally::{ArmReport, BlockReport, LineReport};
+pub use wire::copy::CopySession;
 pub use wire::{ServerError, WireError};

@@ -13,6 +13,7 @@ mod flash;
 mod line;
 mod load;
 mod model;
+mod mover;
 mod probe;
 mod rack;
 mod stats;
@@ -37,6 +38,8 @@ mod _core {
     use crate::load::{Drawer, Load, check_script, mariadb_errors, reported_error};
     #[pymodule_export]
     use crate::model::{ModelRun, model_calibrate, model_check, model_machine, model_machines};
+    #[pymodule_export]
+    use crate::mover::{MoveJob, move_describe, move_read_back};
     #[pymodule_export]
     use crate::probe::{Probe, recover_probe};
     #[pymodule_export]

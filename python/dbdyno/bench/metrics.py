@@ -46,7 +46,7 @@ CPU_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "ste
 
 MEMORY_GAUGES = ("MemAvailable", "MemFree", "Cached", "Dirty", "Writeback")
 
-GAUGES = frozenset({"numbackends", "op_bytes"})
+GAUGES = frozenset({"numbackends", "op_bytes", "n_live_tup", "indexes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,23 @@ VIEWS: tuple[tuple[str, str, tuple[str, ...], LiteralString], ...] = (
         (),
         "select pg_current_wal_insert_lsn() - '0/0'::pg_lsn as insert_bytes,"
         " pg_current_wal_flush_lsn() - '0/0'::pg_lsn as flush_bytes",
+    ),
+    (
+        "pg_stat_user_tables",
+        "table",
+        ("schemaname", "relname"),
+        "select schemaname, relname, seq_scan, seq_tup_read, coalesce(idx_scan, 0) as idx_scan,"
+        " coalesce(idx_tup_fetch, 0) as idx_tup_fetch, n_live_tup,"
+        " (select count(*) from pg_index where indrelid = relid and indisvalid) as indexes"
+        " from pg_stat_user_tables where seq_scan + coalesce(idx_scan, 0) > 0"
+        " order by coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) desc, relid limit 20",
+    ),
+    (
+        "pg_stat_user_indexes",
+        "index",
+        ("schemaname", "relname", "indexrelname"),
+        "select schemaname, relname, indexrelname, idx_scan from pg_stat_user_indexes where idx_scan > 0"
+        " order by idx_scan desc, indexrelid limit 40",
     ),
 )
 """(source, object type, columns that name the object, query)"""

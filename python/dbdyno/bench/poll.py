@@ -19,6 +19,8 @@ from typing import Any, Self
 from dbdyno.errors import Error
 
 PAUSE_LONGEST_S = 5.0
+LATEST = 20
+"""A look that comes later than so many periods stands for no more than these."""
 STOP_S = 15.0
 """How long a thread that was told to stop is waited for: it may be connecting."""
 
@@ -53,6 +55,7 @@ class Poller(ABC):
         self._looking = threading.Event()
         self._looking.set()
         self._thread: threading.Thread | None = None
+        self._looked_ns = time.monotonic_ns()
 
     def start(self) -> None:
         """Begin to look. Starting twice is no error."""
@@ -75,7 +78,19 @@ class Poller(ABC):
 
     def resume(self) -> None:
         """Look again."""
+        self._from_here()
         self._looking.set()
+
+    def _from_here(self) -> None:
+        """What was before this instant is no part of the next look's stretch."""
+        self._looked_ns = time.monotonic_ns()
+
+    def _stretch_ns(self) -> int:
+        """For how long a look stands: the time since the one before. On a busy machine that is more than a period,
+        and looks that come late must not make the load seem idle."""
+        now = time.monotonic_ns()
+        since, self._looked_ns = now - self._looked_ns, now
+        return max(1, min(since, LATEST * self._period_ns))
 
     def __enter__(self) -> Self:
         self.start()

@@ -24,6 +24,7 @@ COMMANDS = {
     "compare": ("dbdyno.cli.compare", "Analyse a run again, or compare two runs, traces, periods or recordings."),
     "doctor": ("dbdyno.cli.doctor", "Check server, role and machine."),
     "model": ("dbdyno.cli.model", "Modelled machines: show, check, fit, validate against published results."),
+    "move": ("dbdyno.cli.move", "Move tables to Parquet: exact under writers, restartable, proved."),
     "plan": ("dbdyno.cli.plan", "Write an example plan; show what a plan would do."),
     "probe": ("dbdyno.cli.probe", "Measure log-write latency on real files."),
     "report": ("dbdyno.cli.report", "Write the report of a run: HTML, text, figures."),

@@ -34,16 +34,16 @@ def command(
     """
     from dbdyno.errors import SnapshotError
     from dbdyno.snapshot.engines import engine_of
-    from dbdyno.snapshot.pack import pack_when_due
     from dbdyno.snapshot.store import Store
     from dbdyno.snapshot.take import open_collector, take
+    from dbdyno.snapshot.tidy import tidy_when_due
 
     options = options_of(name, databases, all_databases, redact, statement_timeout, lock_timeout)
     with open_collector(dsn, options) as collector:
         made = take(collector, Store(store), engine_name=engine_of(dsn), note=note)
     click.echo(made.number)
     try:
-        pack_when_due(Store(store), made)
+        tidy_when_due(Store(store), made)
     except SnapshotError as error:
         click.echo(f"dbdyno: {error}", err=True)
     failed = tell_problems(made.manifest)

@@ -1,23 +1,28 @@
-"""Two periods by statement, table, index, database and role: which of them changed for certain?
+"""Two periods by wait class, statement, table, index, database and role: which of them changed for certain?
 
 Each sub-interval gives one rate of each measure of each object, zero where nothing was counted; one in
-which the object's counters were lost gives none. The tests are those of the metrics, and all rows of
+which the object's counters were lost gives none. Wait classes, and the active sessions of databases and users, are
+from samples; a sub-interval in which nobody looked gives none. The tests are those of the metrics, and all rows of
 all objects share one false-discovery rate. What did not change is counted, not shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.judge.compared import compared_rows
+from dbdyno.snapshot.active_rates import ActiveRates, active_rates
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Row, beginning, columns, section, table
 from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.rates import rates
 from dbdyno.snapshot.series import Metric
+
+if TYPE_CHECKING:
+    from dbdyno.judge.compared import Floats
 
 MOST = 150
 """So many objects of a kind are tested: those whose rate changed most."""
@@ -52,7 +57,7 @@ POSTGRES = (
             ("blocks read a second", ("shared_blks_read",), 1),
         ),
     ),
-    Kind("role", "pg_stat_statements", ("userid",), (("time, ms a second", ("total_exec_time", "total_time"), 1),)),
+    Kind("user", "pg_stat_statements", ("userid",), (("time, ms a second", ("total_exec_time", "total_time"), 1),)),
     Kind(
         "table",
         "pg_stat_user_tables",
@@ -122,9 +127,13 @@ def by_object(before: Interval, after: Interval, *, threshold: float, allowed: b
     texts = _texts(before) | _texts(after)
     found: dict[str, list[Row]] = {}
     own = {key for key, text in texts.items() if is_ours(text)}
+    looked = tuple(active_rates(one, hourly=hourly) for one in (before, after))
+    found["wait class"] = list(_sampled("class", looked))
     for kind in KINDS[before.before.engine]:
         left_out = own if kind.title == "statement" else set()
         found[kind.title] = list(_rows(kind, before, after, left_out, hourly=hourly))
+    for title, dimension in (("database", "database"), ("user", "user")):
+        found.setdefault(title, []).extend(_sampled(dimension, looked))
     _decide([row for rows in found.values() for row in rows], threshold, allowed)
     tables = []
     notes = []
@@ -133,22 +142,22 @@ def by_object(before: Interval, after: Interval, *, threshold: float, allowed: b
         if title == "statement":
             for row in shown:
                 row["begins"] = beginning(texts.get(row["object"]))
-        if title == "role":
-            for row in shown:
-                row["object"] = (after.after.facts.get("roles") or {}).get(row["object"], row["object"])
         name = "begins:text:statement object:text:identifier" if title == "statement" else f"object:text:{title}"
         shown.sort(key=lambda row: -abs(row["weight"]))
         tables.append(table(f"By {title}", columns(f"{name} {_SHOWN}"), shown, top=20))
         if len(rows) > len(shown):
             notes.append(f"by {title}: {len(rows) - len(shown)} of {len(rows)} rates did not change for certain")
+    if None in looked:
+        notes.append("by wait class: not known, the sessions were not sampled in both periods (dbdyno snap watch)")
     if own:
         notes.append(f"by statement: {len(own)} of dbdyno's own are left out")
     return section(
         "objects",
         "What changed, by object",
         tables,
-        about="first and second: median rates of the sub-intervals. new: none in the first period; gone: none in the"
-        " second. q: p after false-discovery control over all rows of this section.",
+        about="first and second: medians of the sub-intervals. active sessions: from samples, on average."
+        " new: none in the first period; gone: none in the second. q: p after false-discovery control over all rows"
+        " of this section.",
         notes=notes,
     )
 
@@ -172,17 +181,40 @@ def _rows(kind: Kind, before: Interval, after: Interval, left_out: AbstractSet[s
     old, new = sides
     if old is None or new is None:
         return
+    roles = after.after.facts.get("roles") or {} if kind.by == ("userid",) else {}
     for label in (one for one in old.measured if one in new.measured):
-        was, now = old.means[label], new.means[label]
         factor = factors[label]
-        names = sorted((was.keys() | now.keys()) - left_out)
-        moved = {name: (now.get(name, 0.0) - was.get(name, 0.0)) * factor for name in names}
-        most = sorted(moved, key=lambda name: -abs(moved[name]))[:MOST]
+        was, now = ({name: value * factor for name, value in side.means[label].items()} for side in (old, new))
+        most = _most(was, now, left_out)
         a, b = (side.values(label, most) * factor for side in (old, new))
-        found = compared_rows([Metric(name, label, "number") for name in most], a, b)
-        for row, in_a, in_b in zip(found, a.max(axis=1, initial=0) > 0, b.max(axis=1, initial=0) > 0, strict=True):
-            only = "new" if in_b and not in_a else "gone" if in_a and not in_b else ""
-            yield row | {"object": row["name"], "measure": label, "only": only, "weight": moved[row["name"]]}
+        shown = [str(roles.get(name, name)) for name in most]
+        yield from _judged(label, shown, a, b, [now.get(name, 0.0) - was.get(name, 0.0) for name in most])
+
+
+def _sampled(dimension: str, looked: Sequence[ActiveRates | None]) -> Iterable[Row]:
+    """Active sessions of each name of a dimension."""
+    old, new = looked
+    if old is None or new is None:
+        return
+    was, now = old.means(dimension), new.means(dimension)
+    most = _most(was, now, set())
+    moved = [now.get(name, 0.0) - was.get(name, 0.0) for name in most]
+    yield from _judged("active sessions", most, old.values(dimension, most), new.values(dimension, most), moved)
+
+
+def _most(was: Mapping[str, float], now: Mapping[str, float], left_out: AbstractSet[str]) -> list[str]:
+    """The names whose mean changed most."""
+    names = sorted((was.keys() | now.keys()) - left_out)
+    return sorted(names, key=lambda name: -abs(now.get(name, 0.0) - was.get(name, 0.0)))[:MOST]
+
+
+def _judged(label: str, names: Sequence[str], a: Floats, b: Floats, moved: Sequence[float]) -> Iterable[Row]:
+    """A row for each name, by its values in both periods."""
+    found = compared_rows([Metric(name, label, "number") for name in names], a, b)
+    for at, row in enumerate(found):
+        in_a, in_b = (bool(side[at].max(initial=0) > 0) for side in (a, b))
+        only = "new" if in_b and not in_a else "gone" if in_a and not in_b else ""
+        yield row | {"object": row["name"], "measure": label, "only": only, "weight": moved[at]}
 
 
 def _texts(one: Interval) -> dict[str, str]:

@@ -20,27 +20,20 @@ from dbdyno.evidence.memory import in_memory
 from dbdyno.judge.by_object import by_object
 from dbdyno.judge.compared import LEAST, compared, decision
 from dbdyno.snapshot.causes import ENGINES, change_of, happened
-from dbdyno.snapshot.happenings import happenings
+from dbdyno.snapshot.changes import changes
+from dbdyno.snapshot.happenings import drawable, happenings
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Row, columns, section, table
-from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.periods import Period
 from dbdyno.snapshot.report import SCHEMA, facts_of_end
 from dbdyno.snapshot.series import POINTS, Series, drawn, hourly, series, thinned
-from dbdyno.snapshot.store import Snapshot, Store
+from dbdyno.snapshot.settled import changed
+from dbdyno.snapshot.store import Store
 from dbdyno.snapshot.sums.chain import Chain
 
+_OF_SERVER = {"version": "version", "databases read": "databases", "standby": "in_recovery"}
 LONG_S = 2 * 86400
 """Where both periods are as long, an hour is one value: minutes of days repeat each other."""
-_IGNORED = (
-    "transaction_isolation",
-    "transaction_read_only",
-    "search_path",
-    "TimeZone",
-    "DateStyle",
-    "jit",
-    "application_name",
-)
 
 
 def compare(
@@ -87,20 +80,36 @@ def compare(
             "periods": [f"{part.name}: {_times(part)}" for part in (one, other)],
         },
         "verdict": _verdict(rows, allowed),
+        "why": [part.pop("why") for part in first if "why" in part],
         "sections": [
             *first,
             _metrics(one, other, rows, counts, threshold, by_hour=by_hour),
             *objects,
-            section(
-                "settings",
-                "Settings and versions that differ",
-                [table("", columns("what:text first:text second:text"), differing)],
-                notes=[] if differing else ["none"],
-            ),
+            _changes(store, one, other, differing),
         ],
         "warnings": warnings,
         "series": _drawn((one, other), given, told),
     }
+
+
+def _changes(store: Store, one: Period, other: Period, differing: list[Row]) -> dict[str, Any]:
+    """Objects, settings and versions that came, went or differ."""
+    of_server = [row for row in differing if row["what"] in _OF_SERVER]
+    rows = [{"kind": "server", "change": "differs", **row} for row in of_server]
+    notes: list[str] = []
+    if one.chain[0].target == other.chain[0].target:
+        found, notes = changes(store, one, other)
+        rows += found
+    else:
+        rows += [{"kind": "setting", "change": "differs", **row} for row in differing if row not in of_server]
+    shown = columns("kind:text what:text change:text first:text second:text when:text:between")
+    return section(
+        "settings",
+        "What came, went or changed",
+        [table("", shown, rows)],
+        about="From the one period's far end to the other's; what came and went again in between is left out.",
+        notes=notes if rows else ["nothing came, went or changed", *notes],
+    )
 
 
 def _drawn(parts: tuple[Period, Period], given: tuple[Series, Series], events: list[Row]) -> dict[str, Any]:
@@ -132,7 +141,8 @@ def _causes(
     ):
         about = f"{other.name} against {one.name}, summed over each: {_times(one)}, then {_times(other)}."
         objects = by_object(before, after, threshold=threshold, allowed=allowed, hourly=by_hour)
-        return [happened(change_of(before, after), about)], [objects], [*happenings(before), *happenings(after)]
+        told = [row for side in (before, after) for row in drawable(happenings(side))]
+        return [happened(change_of(before, after), about)], [objects], told
 
 
 def _times(part: Period) -> str:
@@ -210,33 +220,21 @@ def _incomparable(differing: list[dict[str, Any]]) -> dict[str, str]:
 def differences(one: Period, other: Period) -> list[dict[str, Any]]:
     """What differs between two periods, or inside one of them."""
     found = []
-    named = (("version", "version"), ("databases", "databases read"), ("in_recovery", "standby"))
-    seen = [{tuple(str(facts.get(n)) for n, _ in named) for facts in _facts(part)} for part in (one, other)]
-    for at, (_, label) in enumerate(named):
+    seen = [{tuple(str(facts.get(n)) for n in _OF_SERVER.values()) for facts in _facts(part)} for part in (one, other)]
+    for at, label in enumerate(_OF_SERVER):
         values = [sorted({said[at] for said in side}) for side in seen]
         if values[0] != values[1]:
             found.append({"what": label, "first": ", ".join(values[0]), "second": ", ".join(values[1])})
-    return [*found, *_settings(one.chain[-1], other.chain[-1])]
+    with in_memory() as connection:
+
+        def query(sql: str) -> list[Row]:
+            cursor = connection.execute(sql)
+            names = [column[0] for column in cursor.description or []]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+        settings = changed(one.chain[-1], other.chain[-1], query)
+    return [*found, *({"what": name, "first": old, "second": new} for name, old, new in settings)]
 
 
 def _facts(part: Period) -> Iterator[dict[str, Any]]:
     return (end.facts for end in part.chain)
-
-
-def _settings(a: Snapshot, b: Snapshot) -> list[dict[str, Any]]:
-
-    view = next((v for v in ("pg_settings", "global_variables") if v in b.views), None)
-    files = [end.file(view) for end in (a, b)] if view else []
-    if view is None or None in files or files[0] == files[1]:
-        return []
-    value = "setting" if view == "pg_settings" else "value"
-    skipped = ", ".join(literal(name) for name in _IGNORED)
-    with in_memory() as connection:
-        rows = connection.execute(
-            f"""select coalesce(a.name, b.name), a.{value}, b.{value}
-            from read_parquet(?) a full join read_parquet(?) b using (name)
-            where a.{value} is distinct from b.{value}
-              and coalesce(a.name, b.name) not in ({skipped}) order by 1""",
-            [str(file) for file in files],
-        ).fetchall()
-    return [{"what": name, "first": old, "second": new} for name, old, new in rows]

@@ -187,8 +187,9 @@ def baseline(analysis: Analysis) -> int | None:
 
 
 def basis(analysis: Analysis) -> str:
-    """What times of a comparison of traces are taken over: `in all` or `per execution`."""
-    return "per execution" if dig(analysis, "account", "basis") == "execution" else "in all"
+    """What times of a comparison of traces are taken over: `in all`, `per execution` or `per transaction`."""
+    found = dig(analysis, "account", "basis")
+    return f"per {found}" if found in ("execution", "transaction") else "in all"
 
 
 def threshold(analysis: Analysis) -> float | None:

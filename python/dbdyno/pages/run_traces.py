@@ -73,7 +73,7 @@ def account(model: Analysis) -> Iterator[Section]:
     given = reading.dig(model, "account")
     if not given:
         return
-    per = ", per execution" if given.get("basis") == "execution" else ""
+    per = "" if reading.basis(model) == "in all" else f", {reading.basis(model)}"
     rows = [_compared(f"database time{per}", given.get("database_ns"), "ns")]
     if given.get("has_response"):
         rows.insert(0, _compared(f"response time{per}", given.get("response_ns"), "ns"))

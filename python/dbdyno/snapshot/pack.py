@@ -54,12 +54,6 @@ def pack_full(store: Store, target: str, *, group: int = GROUP) -> int:
     return made
 
 
-def pack_when_due(store: Store, made: Snapshot) -> None:
-    """Packs what is due, once in so many numbers. Raises `SnapshotError`; the snapshot itself is safe."""
-    if made.number % GROUP == 0:
-        pack_full(store, made.target)
-
-
 def pack(store: Store, group: Sequence[Snapshot], merged: Merged | None = None) -> None:
     """Puts what these snapshots of a target wrote into one file per view. The caller works in the store alone."""
     merged = merged or {}

@@ -34,6 +34,7 @@ def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
             for (scope, value), one in sorted(interval.verdicts.items(), key=lambda item: (item[0][0], str(item[0][1])))
             if one.word != "ok" or one.why
         ],
+        "why": [one.pop("why") for one in first if "why" in one],
         "sections": made,
         "warnings": _warnings(interval),
         **figures(interval),

@@ -51,10 +51,10 @@ def series(store: Store, chain: list[Snapshot], sums: Chain | None = None) -> Se
     try:
         at_ns = chain[0].at_ns
         for chunk in with_sums.chunks:
-            known = {one[0]: Metric(*one) for one in chunk.model["metrics"]}
+            known = [(metric := Metric(*one), chunk.values(metric.name)) for one in chunk.model["metrics"]]
             for one in with_sums.parts_of(chunk):
                 at_ns += one["elapsed_ns"]
-                values = [(metric, one["values"].get(name)) for name, metric in known.items()]
+                values = [(metric, of.get(one["number"])) for metric, of in known]
                 _add(found, values, one["elapsed_ns"] / 1e9, at_ns)
     finally:
         if sums is None:

@@ -41,8 +41,8 @@ LOOKS_LEAST = 4
 """A bucket of the clock has room for so many looks at least."""
 WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
 
-_ENGINES: dict[str, Any] = {"postgres": "postgresql", "mariadb": "mariadb", "oracle": "oracle"}
-_TYPES = {"postgres": "BIGINT", "mariadb": "VARCHAR", "oracle": "VARCHAR"}
+EVENT_ENGINES: dict[str, Any] = {"postgres": "postgresql", "mariadb": "mariadb", "oracle": "oracle"}
+STATEMENT_TYPES = {"postgres": "BIGINT", "mariadb": "VARCHAR", "oracle": "VARCHAR"}
 _TEXTS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
 _CLIENT = "kind in ('client', 'client backend', 'parallel worker')"
 _ACTIVE = "state in ('active', 'fastpath function call')"
@@ -63,7 +63,7 @@ class History:
     def __init__(self, interval: Interval, where: Mapping[str, str] | None = None) -> None:
         self.interval = interval
         self.engine = interval.before.engine
-        source, self.looks = interval.samples("activity", activity(_TYPES[self.engine]))
+        source, self.looks = interval.samples("activity", activity(STATEMENT_TYPES[self.engine]))
         self.where = dict(where or {})
         self._classify(source)
         self.text_of = texts(interval)
@@ -136,7 +136,7 @@ class History:
         """Sessions idle in a transaction, on average; None where nobody looked."""
         if not self.looks:
             return None
-        source, _ = self.interval.samples("activity", activity(_TYPES[self.engine]))
+        source, _ = self.interval.samples("activity", activity(STATEMENT_TYPES[self.engine]))
         sql = f"""select count(*) as n from {source} where {_CLIENT} and state like 'idle in transaction%'
           and {self.interval.inside}"""
         return float(self.interval.query(sql)[0]["n"]) / self.looks
@@ -144,14 +144,11 @@ class History:
     def _classify(self, source: str) -> None:
         """The table `session_history`: the rows that count, each with its class."""
         connection = self.interval.connection
-        engine = _ENGINES[self.engine]
-        ours = [one.facts.get("session") for one in self.interval.chain]
-        own = ", ".join(str(int(one)) for one in ours if isinstance(one, int)) or "-1"
+        engine = EVENT_ENGINES[self.engine]
         connection.execute(
             f"""create or replace temp table session_history as select * replace (coalesce(event, '{ON_CPU}') as event),
               null::varchar as class, event_type as type, event as named from {source}
-            where {_CLIENT} and {_ACTIVE} and {self.interval.inside} and session not in ({own})
-              and application is distinct from 'dbdyno snap'"""
+            where {active_rows(self.interval)}"""
         )
         for kind, event in connection.execute("select distinct type, named from session_history").fetchall():
             connection.execute(
@@ -182,6 +179,16 @@ class History:
     def _width(self, seconds: float) -> int:
         least = max(seconds / BUCKETS_MOST, LOOKS_LEAST * seconds / self.looks)
         return int(next((one for one in WIDTHS_S if one >= least), WIDTHS_S[-1]) * 1_000_000)
+
+
+def active_rows(interval: Interval) -> str:
+    """The condition for rows of sampled sessions that are active, are not ours, and are of the interval."""
+    ours = [one.facts.get("session") for one in interval.chain]
+    own = ", ".join({str(int(one)): None for one in ours if isinstance(one, int)}) or "-1"
+    return (
+        f"{_CLIENT} and {_ACTIVE} and {interval.inside} and session not in ({own})"
+        " and application is distinct from 'dbdyno snap'"
+    )
 
 
 def texts(interval: Interval) -> dict[str, str]:

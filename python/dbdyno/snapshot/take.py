@@ -9,9 +9,9 @@ from typing import Any
 
 from dbdyno.errors import SnapshotError
 from dbdyno.snapshot.engines import Collector, engine, engine_of
-from dbdyno.snapshot.pack import pack_when_due
 from dbdyno.snapshot.sampled import statements_of
 from dbdyno.snapshot.store import Snapshot, Store
+from dbdyno.snapshot.tidy import tidy_when_due
 from dbdyno.snapshot.view import Options, View
 
 
@@ -84,7 +84,7 @@ def watch(
                     made = take(collector, store, engine_name=name, note=note, sampled=sampled)
                     sampled = None
                     yield made
-                    pack_when_due(store, made)
+                    tidy_when_due(store, made)
                 except SnapshotError as error:
                     yield error
                 over = for_s is not None and due - begun >= for_s

@@ -9,12 +9,14 @@ that is known is between which two snapshots it was: after `after_us`, not after
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.parquet import literal
+from dbdyno.snapshot.settled import changed
+from dbdyno.snapshot.store import Place, many
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -26,18 +28,6 @@ KINDS = ("restart", "reset", "setting", "object", "checkpoint", "vacuum", "analy
 STARTED_AGAIN_US = 5_000_000
 """MariaDB tells its start in whole seconds: a difference below this is none."""
 
-_OWN_SETTINGS = frozenset(
-    (
-        "transaction_isolation",
-        "transaction_read_only",
-        "search_path",
-        "TimeZone",
-        "DateStyle",
-        "jit",
-        "application_name",
-    )
-)
-_SETTINGS = {"pg_settings": "setting", "global_variables": "value"}
 _OBJECTS = (
     ("table", "pg_stat_user_tables", "datid, relid", "schemaname || '.' || relname"),
     ("index", "pg_stat_user_indexes", "datid, indexrelid", "schemaname || '.' || indexrelname"),
@@ -48,7 +38,7 @@ _VACUUMS = (
     ("analyze", "last_analyze", "analyze of"),
     ("analyze", "last_autoanalyze", "autoanalyze of"),
 )
-_CHECKPOINTS = {
+CHECKPOINTS = {
     "pg_stat_checkpointer": (("num_timed", "timed"), ("num_requested", "requested")),
     "pg_stat_bgwriter": (("checkpoints_timed", "timed"), ("checkpoints_req", "requested")),
 }
@@ -88,30 +78,17 @@ def _resets(interval: Interval) -> Iterator[Row]:
 
 def _settings(interval: Interval) -> Iterator[Row]:
     for before, after in pairwise(interval.chain):
-        for view, value in _SETTINGS.items():
-            old, new = before.file(view), after.file(view)
-            if old is None or new is None or old == new:
-                continue
-            for row in interval.query(
-                f"""select coalesce(a.name, b.name) as name, a.{value} as old, b.{value} as new
-                from {_read([old])} a full join {_read([new])} b using (name)
-                where a.{value} is distinct from b.{value} order by 1"""
-            ):
-                if row["name"] not in _OWN_SETTINGS:
-                    yield _between("setting", f"{row['name']}: {row['old']} → {row['new']}", before, after)
+        for name, old, new in changed(before, after, interval.query):
+            yield _between("setting", f"{name}: {old} → {new}", before, after)
 
 
 def _objects(interval: Interval) -> Iterator[Row]:
     """Tables and indexes that a snapshot has and its neighbour has not."""
-    chain = interval.chain
     for noun, view, key, name in _OBJECTS:
-        having = [one for one in chain if one.file(view) is not None]
+        having = [one for one in interval.chain if one.file(view) is not None]
         if len(having) < 2:
             continue
-        seen = " union all ".join(
-            f"select {at} as place, {key}, {name} as name from {_read([one.file(view)])}"
-            for at, one in enumerate(having)
-        )
+        seen = _each(having, view, f"{key}, {name} as name")
         last = len(having) - 1
         for row in interval.query(
             f"""select {key}, arg_max(name, place) as name, min(place) as first, max(place) as last
@@ -126,38 +103,44 @@ def _objects(interval: Interval) -> Iterator[Row]:
 
 
 def _checkpoints(interval: Interval) -> Iterator[Row]:
-    for view, columns in _CHECKPOINTS.items():
+    for view, columns in CHECKPOINTS.items():
         known = {column.name for column in interval.after.columns(view)}
         if not {name for name, _ in columns} <= known:
             continue
-        for before, after in pairwise(interval.chain):
-            ends = before.file(view), after.file(view)
-            if None in ends or ends[0] == ends[1]:
-                continue
-            sql = ", ".join(f"b.{name} - a.{name} as {word}" for name, word in columns)
-            for row in interval.query(f"select {sql} from {_read([ends[0]])} a, {_read([ends[1]])} b"):
-                words = [f"{row[word]} {word}" for _, word in columns if (row[word] or 0) > 0]
-                if words:
-                    yield _between("checkpoint", f"checkpoints: {', '.join(words)}", before, after)
+        having = [one for one in interval.chain if one.file(view) is not None]
+        sql = ", ".join(f"{name} - lag({name}) over (order by place) as {word}" for name, word in columns)
+        for row in interval.query(f"select place, {sql} from ({_each(having, view, '*')}) order by place"):
+            words = [f"{row[word]} {word}" for _, word in columns if (row[word] or 0) > 0]
+            if words:
+                ends = having[row["place"] - 1], having[row["place"]]
+                yield _between("checkpoint", f"checkpoints: {', '.join(words)}", *ends)
 
 
 def _vacuums(interval: Interval) -> Iterator[Row]:
-    files = [path for one in interval.chain if (path := one.file("pg_stat_user_tables")) is not None]
+    having = [one for one in interval.chain if one.file("pg_stat_user_tables") is not None]
     known = {column.name for column in interval.after.columns("pg_stat_user_tables")}
     low, high = (end.at_ns // 1000 for end in (interval.before, interval.after))
     for kind, column, words in _VACUUMS:
-        if column not in known or not files:
+        if column not in known or not having:
             continue
         for row in interval.query(
-            f"""select distinct {column} as at, schemaname || '.' || relname as name from {_read(files)}
-            where {column} > {low} and {column} <= {high}"""
+            f"""select distinct {column} as seen, schemaname || '.' || relname as name
+            from ({_each(having, "pg_stat_user_tables", "*")}) where {column} > {low} and {column} <= {high}"""
         ):
-            yield _event(kind, f"{words} {row['name']}", row["at"])
+            yield _event(kind, f"{words} {row['name']}", row["seen"])
 
 
 def _between(kind: str, what: str, before: Snapshot, after: Snapshot) -> Row:
     return _event(kind, what, after.at_ns // 1000, before.at_ns // 1000)
 
 
-def _read(files: list[Any]) -> str:
-    return f"read_parquet([{', '.join(literal(str(path)) for path in dict.fromkeys(files))}], union_by_name=true)"
+def _each(having: Sequence[Snapshot], view: str, shown: str) -> str:
+    """The rows of a view of each of these snapshots, with its `place` among them; packed ones share files."""
+    places: dict[Place, list[int]] = {}
+    for at, one in enumerate(having):
+        place = one.place(view)
+        if place is not None:
+            places.setdefault(place, []).append(at)
+    known = ", ".join(f"({literal(path)}, {inside}, {at})" for (path, inside), of in places.items() for at in of)
+    rows = many(places, alike=False)
+    return f"select m.place, {shown} from {rows} r join (values {known}) m(_file, _in, place) using (_file, _in)"

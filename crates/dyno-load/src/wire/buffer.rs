@@ -68,6 +68,13 @@ impl Buffer {
         &self.bytes[body.clone()]
     }
 
+    /// Makes room for so many bytes: fewer reads where much comes in a row.
+    pub fn widen(&mut self, bytes: usize) {
+        if bytes > self.bytes.len() {
+            self.bytes.resize(bytes, 0);
+        }
+    }
+
     /// Whether nothing came that was not looked at.
     pub fn is_empty(&self) -> bool {
         self.head == self.tail

@@ -3,10 +3,12 @@
 //! [`dial`] opens sockets and [`socket`] moves bytes, [`tls`] encrypts and [`trust`] decides whom to
 //! trust, [`startup`] and [`auth`] log in, [`message`] cuts the incoming bytes into messages without
 //! allocating, [`server_error`] says what may be kept of an error, [`statement`] holds outgoing
-//! messages that are encoded once, and [`link`] is one logged-in connection.
+//! messages that are encoded once, and [`link`] is one logged-in connection of the load. [`copy`] is a
+//! session that moves rows in bulk, for `dyno-move`.
 
 mod auth;
 pub mod buffer;
+pub mod copy;
 mod dial;
 pub mod flow;
 pub mod link;

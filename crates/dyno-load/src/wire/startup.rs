@@ -59,8 +59,19 @@ impl Dialler {
         self.log_in(self.open(&patience, severed)?, stop)
     }
 
+    /// As [`Dialler::connect`], for a session that waits on its socket by itself.
+    pub fn connect_to_copy(&self, stop: &Arc<AtomicBool>) -> Result<LoggedIn, WireError> {
+        let patience = Patience::new(self.spec.limit(None), stop);
+        self.settled(self.open(&patience, &Arc::default())?, stop)
+    }
+
     /// Logs in on a connected socket.
     pub fn log_in(&self, socket: Socket, stop: &Arc<AtomicBool>) -> Result<Link, WireError> {
+        let LoggedIn { socket, inbox, process, key } = self.settled(socket, stop)?;
+        Ok(Link::new(socket, inbox, process, key))
+    }
+
+    fn settled(&self, socket: Socket, stop: &Arc<AtomicBool>) -> Result<LoggedIn, WireError> {
         let inbox = Inbox::before_login();
         let mut handshake = Handshake { spec: &self.spec, socket, inbox, out: BytesMut::new() };
         handshake.start()?;
@@ -68,7 +79,7 @@ impl Dialler {
         let (process, key) = handshake.settle()?;
         handshake.inbox.logged_in();
         handshake.socket.set_patience(Some(Patience::new(None, stop)));
-        Ok(Link::new(handshake.socket, handshake.inbox, process, key))
+        Ok(LoggedIn { socket: handshake.socket, inbox: handshake.inbox, process, key })
     }
 
     /// Asks the server, on a connection of its own, to cancel what a session is doing. The session's
@@ -96,6 +107,15 @@ impl Dialler {
         }
         Err(WireError::Tls("the server offers none and sslmode asks for it".into()))
     }
+}
+
+/// What a login leaves: the socket, what came on it, and the key of a cancel request.
+#[derive(Debug)]
+pub struct LoggedIn {
+    pub socket: Socket,
+    pub inbox: Inbox,
+    pub process: u32,
+    pub key: u32,
 }
 
 pub(super) struct Handshake<'a> {

@@ -18,6 +18,7 @@ from dbdyno.errors import Error
 
 if TYPE_CHECKING:
     from dbdyno.bench.canary import Canaries
+    from dbdyno.bench.engine.usage import Bill
     from dbdyno.bench.metrics import Metric
     from dbdyno.study.plan.plan import Watch
 
@@ -76,6 +77,23 @@ class Observer(ABC, Generic[Target, Link]):
     @abstractmethod
     def _classes(self, waits: Mapping[str, list[Any]]) -> Iterable[str]:
         """The class of each wait that was sampled."""
+
+    def _serving(self, target: Target, connection: Link) -> Mapping[Path, int]:
+        """The folders in /proc of what serves the load's sessions, each with its arm; none where that is not here."""
+        del target, connection
+        return {}
+
+    def bill(self) -> Bill:
+        """A first reading of what the load's sessions use of this host; empty where the server is elsewhere."""
+        from dbdyno.bench.engine.usage import Bill, used
+
+        arms: dict[Path, int] = {}
+        for target in self.targets.values() if self.watch_plan.counters and self.watching else ():
+            try:
+                arms |= self._serving(target, self._connection(target))
+            except self.failures:
+                self.drop_connections()
+        return Bill(arms, used(arms))
 
     def __enter__(self) -> Self:
         if (hertz := self.watch_plan.activity_hz) > 0:

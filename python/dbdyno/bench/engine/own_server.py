@@ -13,7 +13,7 @@ import signal
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -34,6 +34,8 @@ class OwnServer(ABC):
 
     signals: Sequence[tuple[signal.Signals, float]] = ((signal.SIGTERM, 60.0),)
     """What asks the server to end, and for how many seconds each is waited."""
+    databases = "."
+    """The folder of all databases, in the data folder."""
     keep = False
     """Whether the folder stays at the end, for a look."""
 
@@ -51,6 +53,10 @@ class OwnServer(ABC):
     def data_dir(self) -> Path:
         """The data folder."""
         return self.folder / "data"
+
+    def data_files(self) -> Iterator[Path]:
+        """The files of all databases."""
+        return files_below(self.data_dir / self.databases)
 
     @property
     def log_file(self) -> Path:
@@ -191,6 +197,11 @@ class OwnServer(ABC):
             if time.monotonic() > deadline:
                 raise self._failure(f"the embedded server was not ready after {START_S:.0f} s")
             time.sleep(0.01)
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """The regular files in a folder and its folders."""
+    yield from (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink())
 
 
 def _end(process: subprocess.Popen[bytes], number: signal.Signals, patience_s: float) -> None:

@@ -99,7 +99,9 @@ class EngineBench(ABC):
             recorder.marks.append(f"{lost} reconnect(s)")
 
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
-        """Runs turns, watched or not; between arms that last not, each puts its own in effect."""
+        """Runs turns, watched or not; between arms that last not, each puts its own in effect. A cold turn does not
+        settle: it would be warm after it."""
+        turns = [turn for turn in turns if turn.counts or not self.ready.arms[turn.arm].arm.cold]
         with self.server_errors():
             for watched, same in itertools.groupby(turns, key=lambda turn: turn.watched):
                 own = list(same)
@@ -119,15 +121,11 @@ class EngineBench(ABC):
         slices = [(t.arm, t.slice, t.length_ns, t.transactions) for t in turns]
         block = recorder.planned.index
         words = ", ".join(dict.fromkeys(self._name(t.arm) for t in turns))
-        with self.observer.stretch(block, arm), self._billed() as bill:
+        with self.observer.stretch(block, arm):
+            bill = self.observer.bill()
             report = recorder.wait(lambda: self.load.run(block, slices), words, self.load.progress)
-            arms = bill(report["arms"])
+            arms = bill.added_to(report["arms"])
         recorder.reports.append({**report, "arms": arms, "wall_ns": report["ended_ns"] - report["started_ns"]})
-
-    @contextlib.contextmanager
-    def _billed(self) -> Iterator[Any]:
-        """What adds to the load's own figures of each arm what its sessions used of this host, where that is known."""
-        yield lambda arms: arms
 
     def _connect(self, arm: int) -> None:
         try:

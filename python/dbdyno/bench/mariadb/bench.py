@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.bench.clients.arms import in_words, starts, told
 from dbdyno.bench.clients.load import ClientArm, Loads
+from dbdyno.bench.engine.cold import chill
 from dbdyno.bench.engine.turns import BROKE_OFF, EngineBench, OtherValueError, sent_and_set
 from dbdyno.bench.mariadb.address import driver, said
 from dbdyno.bench.mariadb.clients import client_arms
@@ -46,8 +47,8 @@ class MariaDBBench(EngineBench):
         """Whether its workload is SQL."""
         if plan.workload.kind is not None:
             return f"its workload {plan.workload.kind!r} has no form in MariaDB's SQL"
-        if any(arm.cold or arm.command for arm in plan.arms):
-            return "an arm begins cold or has a command, which MariaDB's bench does not do"
+        if any(arm.command for arm in plan.arms):
+            return "an arm has a command, which MariaDB's bench does not run"
         if plan.watch.statements:
             return "its plan watches pg_stat_statements"
         return None
@@ -97,7 +98,8 @@ class MariaDBBench(EngineBench):
         with self.server_errors():
             targets = {name: target.facts() for name, target in self._targets().items()}
         protocols = [own.arm.protocol or self.ready.plan.workload.protocol for own in self.ready.arms]
-        arms = [self._row(number, protocol) for number, protocol in enumerate(protocols)]
+        servers = [dict(own.arm.server.settings) if own.arm.server else {} for own in self.ready.arms]
+        arms = [self._row(number, protocol, servers[number]) for number, protocol in enumerate(protocols)]
         for number, client in self.clients.items():
             arms[number]["changes"] |= told(client)
         return Facts(targets, arms, Reads())
@@ -124,7 +126,8 @@ class MariaDBBench(EngineBench):
 
     def _lasting(self) -> bool:
         """Whether the sessions of all arms stay open side by side."""
-        return super()._lasting() or (len(self.ready.arms) == 1 and not self.ready.arms[0].changes)
+        alone = len(self.ready.arms) == 1 and not self.ready.arms[0].changes and not self.ready.arms[0].arm.cold
+        return super()._lasting() or alone
 
     def _others(self) -> dict[str, MariaDB]:
         return {name: target for name, target in self._targets().items() if not target.owned}
@@ -138,10 +141,14 @@ class MariaDBBench(EngineBench):
         """The arm's settings and SQL in effect, its sessions open; all put back at the end."""
         ready = self.ready.arms[number]
         with contextlib.ExitStack() as stack:
-            if self.ready.timing.switch == "restart":
+            options = {change.name: change.literal.strip("'") for change in ready.of("restart")}
+            if ready.arm.cold:
+                self.observer.drop_connections()
+                chill(ready.target, lambda: ready.target.start(options))
+            elif self.ready.timing.switch == "restart":
                 # Every turn of every arm begins alike, with caches as after a start.
                 self.observer.drop_connections()
-                ready.target.restart({change.name: change.literal.strip("'") for change in ready.of("restart")})
+                ready.target.restart(options)
             stack.enter_context(in_effect(ready.target, ready.changes, self.guardian, self.name))
             self._read_back(number)
             before, after = ready.arm.before_sql, ready.arm.after_sql

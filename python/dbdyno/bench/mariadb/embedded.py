@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ LABORATORY_SETTINGS = {
     "max_connections": "300",
     "performance_schema": "ON",
     "performance_schema_consumer_events_waits_current": "ON",
+    "innodb_buffer_pool_load_at_startup": "OFF",
 }
 """Where an embedded server differs from MariaDB's defaults; the caller's settings come after these."""
 
@@ -41,14 +42,24 @@ TCP_USER = "dbdyno_lab"
 
 
 class EmbeddedMariaDB(OwnServer):
-    """A server of our own, as a context manager. `settings`: in effect from the start; `tcp`: by a port, too."""
+    """A server of our own, as a context manager. `settings`: in effect from the start; `tcp`: by a port, too;
+    `workdir`: where its folder is made; `install`: further options of mariadb-install-db; `number`: tells it from other
+    embedded servers of a run."""
 
     source = "installed"
 
     def __init__(
-        self, settings: Mapping[str, str] | None = None, *, guardian: Guardian | None = None, tcp: bool = False
+        self,
+        settings: Mapping[str, str] | None = None,
+        *,
+        guardian: Guardian | None = None,
+        tcp: bool = False,
+        workdir: Path | None = None,
+        install: Sequence[str] = (),
+        number: int = 1,
     ) -> None:
         super().__init__(guardian)
+        self.number, self._workdir, self._install = number, workdir, tuple(install)
         self.tcp, self._port, self._password = tcp, 0, ""
         self._settings = {**LABORATORY_SETTINGS, **(settings or {})}
 
@@ -62,8 +73,8 @@ class EmbeddedMariaDB(OwnServer):
         own = {"host": "127.0.0.1", "port": self._port, "user": TCP_USER, "password": self._password}
         return {**own, "database": DATABASE}
 
-    def start(self) -> None:
-        """Makes the data folder if there is none yet, and starts the server."""
+    def start(self, settings: Mapping[str, str] | None = None) -> None:
+        """Makes the data folder if there is none yet, and starts the server, with these settings after its own."""
         if self._account is None:
             self._create()
             if self.tcp:
@@ -72,7 +83,7 @@ class EmbeddedMariaDB(OwnServer):
                 self._close_to_strangers()
                 self.stop()
                 self._port = free_port()
-        self._start_with({})
+        self._start_with(settings or {})
 
     def _close_to_strangers(self) -> None:
         self._password = secrets.token_urlsafe(24)
@@ -86,7 +97,7 @@ class EmbeddedMariaDB(OwnServer):
     def restart(self, settings: Mapping[str, str]) -> None:
         """Stops and starts, with these settings after its own. Raises `TargetError` with the log's end."""
         self.stop()
-        self._start_with(settings)
+        self.start(settings)
 
     def _create(self) -> None:
         account = engine_account()
@@ -96,9 +107,11 @@ class EmbeddedMariaDB(OwnServer):
             if account.other:
                 os.chown(self.folder, account.uid, account.gid)
 
-        self._make_folder(account, None, fill)
+        self._make_folder(account, self._workdir, fill)
         own = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
-        done = run_as(account, [install, "--no-defaults", f"--datadir={self.data_dir}", *own], cwd=self.folder)
+        done = run_as(
+            account, [install, "--no-defaults", f"--datadir={self.data_dir}", *own, *self._install], cwd=self.folder
+        )
         if done.returncode != 0:
             raise TargetError(
                 f"mariadb-install-db failed; its last lines:{indented(done.stdout)}",

@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 NO_WAITS = "what sessions wait for is not known: performance_schema is off, or this user may not read it"
 
 
+_THREADS = """
+select a.attr_value, t.thread_os_id from performance_schema.threads t
+join performance_schema.session_connect_attrs a
+  on a.processlist_id = t.processlist_id and a.attr_name = 'program_name'
+where a.attr_value in %s and t.thread_os_id is not null
+"""
+
+
 class MariaDBObserver(Observer["MariaDB", Any]):
     """Watches the MariaDB servers of a run."""
 
@@ -41,6 +49,16 @@ class MariaDBObserver(Observer["MariaDB", Any]):
 
     def _open(self, target: MariaDB) -> Any:
         return target.connect(name="dbdyno watcher")
+
+    def _serving(self, target: MariaDB, connection: Any) -> Mapping[Path, int]:
+        process = target.process(connection)
+        if process is None:
+            return {}
+        numbers = {name: at for at, name in enumerate(self.names.values())}
+        with contextlib.suppress(driver().Error):  # an older server, or one without performance_schema, does not say
+            found = rows(connection, _THREADS, [list(numbers)])
+            return {Path(f"/proc/{process}/task/{thread}"): numbers[name] for name, thread in found}
+        return {}
 
     def _counters(self, connection: Any) -> list[Metric]:
         return counters(connection)

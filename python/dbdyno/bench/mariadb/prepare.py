@@ -7,9 +7,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno.bench.clients.arms import refuse_unfit
+from dbdyno.bench.engine import cold
 from dbdyno.bench.engine.prepare import (
     EngineArm,
     EngineReady,
@@ -25,6 +27,7 @@ from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.settings import SettingChange, classify, session_sql
 from dbdyno.bench.mariadb.watch import program_names
 from dbdyno.errors import PlanError, TargetError
+from dbdyno.study.plan.plan import Server
 from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
@@ -75,25 +78,41 @@ class Prepared(EngineReady):
 
 @contextlib.contextmanager
 def open_targets(plan: Plan, guardian: Guardian) -> Iterator[list[MariaDB]]:
-    """The server of each arm, opened once per connection string; an embedded one where the target is none."""
-    from dbdyno.bench.mariadb.server import open_target
-
-    names = [arm.dsn or plan.dsn for arm in plan.arms]
+    """The server of each arm, opened once per connection string; an embedded one where the target is none, and one for
+    each server of their own that arms name. Raises `PlanError`."""
+    names = [repr(arm.server) if arm.server is not None else arm.dsn or plan.dsn for arm in plan.arms]
     opened: dict[str | None, MariaDB] = {}
     with contextlib.ExitStack() as stack:
-        for name in names:
+        for name, arm in zip(names, plan.arms, strict=True):
             if name not in opened:
-                own = name == EMBEDDED
-                tcp = any(arm.client is not None for arm in plan.arms)
-                settings = _own_settings(plan)
-                target = open_target(None if own else name, settings=settings, guardian=guardian, tcp=tcp)
-                opened[name] = stack.enter_context(target)
+                opened[name] = stack.enter_context(_target_of(plan, arm, guardian, len(opened) + 1))
         yield [opened[name] for name in names]
+
+
+def _target_of(plan: Plan, arm: Arm, guardian: Guardian, number: int) -> contextlib.AbstractContextManager[MariaDB]:
+    from dbdyno.bench.mariadb.server import open_target
+
+    own, settings, dsn = arm.server or Server(), _own_settings(plan), arm.dsn or plan.dsn
+    if own.bindir:
+        raise PlanError(
+            "programs in another folder are PostgreSQL's so far",
+            where=f"arm {arm.name!r}",
+            next_step="leave bindir out, or give a server's connection string as the arm's dsn",
+        )
+    return open_target(
+        None if arm.server is not None or dsn == EMBEDDED else dsn,
+        settings={**settings, **own.settings},
+        guardian=guardian,
+        tcp=any(other.client is not None for other in plan.arms),
+        workdir=Path(own.workdir) if own.workdir else None,
+        install=own.initdb,
+        number=number,
+    )
 
 
 def _own_settings(plan: Plan) -> dict[str, str]:
     """What an embedded server is started with beside its own: room for all sessions at once."""
-    sessions = sum(plan.sessions_of(arm) for arm in plan.arms if (arm.dsn or plan.dsn) == EMBEDDED)
+    sessions = sum(plan.sessions_of(arm) for arm in plan.arms if arm.server or (arm.dsn or plan.dsn) == EMBEDDED)
     room = {"max_connections": str(sessions + 20)} if sessions > EMBEDDED_SESSIONS else {}
     return {**room, **plan.embedded_settings}
 
@@ -103,6 +122,8 @@ def prepare(plan: Plan, targets: list[MariaDB], seed: int | None = None) -> Prep
     setting that cannot be put in effect, a script that does not parse, or a server without room for the sessions."""
     from dbdyno import _core
 
+    if any(arm.cold for arm in plan.arms):  # what watching costs would be measured in turns with a restart each
+        plan = replace(plan, watch=replace(plan.watch, overhead_blocks=0))
     check_scripts(plan)
     arms = [_ready(arm, target, plan) for arm, target in zip(plan.arms, targets, strict=True)]
     switch, reason = choose_switch(plan, arms)
@@ -137,11 +158,11 @@ def _free(target: MariaDB) -> int:
 
 
 def _ready(arm: Arm, target: MariaDB, plan: Plan) -> ReadyArm:
-    if arm.server is not None:
-        raise PlanError(
-            "a server of its own is PostgreSQL's so far",
-            where=f"arm {arm.name!r}",
-            next_step="give the server's connection string as the arm's dsn",
+    if arm.cold and (reason := cold.refusal(target)):
+        raise TargetError(
+            reason,
+            where=f"arm {arm.name!r} on {target.safe_dsn}",
+            next_step="use the embedded server: --target mariadb",
         )
     refuse_unfit(plan, arm, EMBEDDED)
     try:

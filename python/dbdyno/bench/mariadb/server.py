@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +71,9 @@ class MariaDB:
     @property
     def safe_dsn(self) -> str:
         """The connection string without its password."""
-        return "mariadb (embedded)" if self.engine is not None else self._where.safe
+        if self.engine is None:
+            return self._where.safe
+        return f"mariadb (embedded{'' if self.engine.number == 1 else f' {self.engine.number}'})"
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -114,6 +116,11 @@ class MariaDB:
         assert self.engine is not None
         self.engine.restart(options)
 
+    def start(self, options: Mapping[str, str]) -> None:
+        """Starts an embedded server that was stopped, with these settings beside its own."""
+        assert self.engine is not None
+        self.engine.start(options)
+
     def has_performance_schema(self, connection: Any) -> bool:
         """Whether the server accounts for waits, and this user may read it."""
         with contextlib.suppress(driver().Error):
@@ -143,15 +150,20 @@ class MariaDB:
 
     def is_here(self, connection: Any) -> bool:
         """Whether the server runs on this machine: a local way in, and its process is among ours."""
+        return self.process(connection) is not None
+
+    def process(self, connection: Any) -> int | None:
+        """The number of the server's process on this machine; None where it runs elsewhere."""
         given = self._where.parameters
         if not (given.get("unix_socket") or given["host"] in ("localhost", "127.0.0.1", "::1")):
-            return False
+            return None
         with contextlib.suppress(driver().Error, OSError, ValueError, IndexError):
             path = Path(str(rows(connection, "select @@pid_file")[0][0]))
             data = self.data_directory(connection)
             file = path if path.is_absolute() or data is None else data / path
-            return server_is_here(int(file.read_text()), program="mariadbd")
-        return False
+            number = int(file.read_text())
+            return number if server_is_here(number, program="mariadbd") else None
+        return None
 
     def data_directory(self, connection: Any) -> Path | None:
         """The server's data folder."""
@@ -223,15 +235,19 @@ def open_target(
     settings: Mapping[str, str] | None = None,
     guardian: Guardian | None = None,
     tcp: bool = False,
+    workdir: Path | None = None,
+    install: Sequence[str] = (),
+    number: int = 1,
 ) -> Iterator[MariaDB]:
     """The server of `dsn`, or an embedded one (None) that is gone when the block ends. `tcp`: the load goes to that one
-    by TCP, since other programs do."""
+    by TCP, since other programs do; what follows: see `EmbeddedMariaDB`."""
     if dsn is not None:
         yield MariaDB.open(dsn)
         return
     from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
 
-    with EmbeddedMariaDB(settings=settings, guardian=guardian, tcp=tcp) as engine:
+    own = EmbeddedMariaDB(settings, guardian=guardian, tcp=tcp, workdir=workdir, install=install, number=number)
+    with own as engine:
         yield MariaDB.on(engine)
 
 

@@ -1,8 +1,8 @@
 """What the load's sessions wait for, seen by looking at the performance schema beside it.
 
-A sample stands for one period of its session's time; the instants are random (see `bench.poll`). A session's arm is its
-`program_name`, which the load gives when it logs in. What it does is, in this order: a wait for a row lock, the wait
-that the performance schema times, else the state of the process list. Statement texts are never read.
+A sample stands for its session's time since the look before; the instants are random (see `bench.poll`). A session's
+arm is its `program_name`, which the load gives when it logs in. What it does is, in this order: a wait for a row lock,
+the wait that the performance schema times, else the state of the process list. Statement texts are never read.
 
 Limits: without performance_schema, or without the right to read it, nothing is seen; of waits only those whose
 instruments are on (by default files, tables and table locks). Background threads are not looked at.
@@ -67,6 +67,7 @@ class Watcher(Poller):
         """From now on it is this block. Whose a session is, its program's name says."""
         with self._lock:
             self._block = block
+            self._from_here()
 
     def take(self) -> dict[str, list[Any]]:
         """All rows seen since the last call, as columns (`COLUMNS`)."""
@@ -80,11 +81,11 @@ class Watcher(Poller):
 
     def _look(self, conn: Any) -> None:
         with self._lock:
-            block = self._block
+            block, stretch_ns = self._block, self._stretch_ns()
         at_ns = self._clock()
         seen = rows(conn, _SAMPLE, [list(self._arm_of)])
         found = [
-            (self._arm_of[name], block, session, at_ns, self._period_ns, event, kind, "client", "sampled")
+            (self._arm_of[name], block, session, at_ns, stretch_ns, event, kind, "client", "sampled")
             for name, session, kind, event in seen
         ]
         with self._lock:

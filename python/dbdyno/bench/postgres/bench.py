@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.clients.arms import in_words, starts, told
 from dbdyno.bench.clients.load import Loads
+from dbdyno.bench.engine.cold import chill
 from dbdyno.bench.engine.turns import EngineBench, sent_and_set
 from dbdyno.bench.kinds import EMBEDDED
 from dbdyno.bench.postgres.clients import client_arms
-from dbdyno.bench.postgres.cold import chill
 from dbdyno.bench.postgres.objects import turn_sql, workload_objects
 from dbdyno.bench.postgres.observer import PostgresObserver
 from dbdyno.bench.postgres.prepare import Prepared, ReadyArm, open_targets, prepare
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from dbdyno.bench.recorder import Recorder
     from dbdyno.evidence.run import Run
     from dbdyno.study.plan.plan import Plan, Server
-    from dbdyno.study.plan.schedule import Turn
 
 ASKED_FIRST = (
     "shared_buffers",
@@ -153,14 +152,6 @@ class PostgresBench(EngineBench):
             yield
         with self.server_errors():
             self.observer.write_statements(recorder.folder)
-
-    def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
-        """A cold turn does not settle: it would be warm after it."""
-        super().run([turn for turn in turns if turn.counts or not self.ready.arms[turn.arm].arm.cold], recorder)
-
-    @contextlib.contextmanager
-    def _billed(self) -> Iterator[Any]:
-        yield self.observer.bill().added_to
 
     def _read_back(self, number: int) -> None:
         read_back(self.ready, number)

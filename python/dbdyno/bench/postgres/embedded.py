@@ -60,6 +60,7 @@ class EmbeddedPostgres(OwnServer):
     """
 
     signals = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0))
+    databases = "base"
 
     def __init__(
         self,

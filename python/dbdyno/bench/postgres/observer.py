@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
     from dbdyno.bench.canary import Canaries
     from dbdyno.bench.metrics import Metric
-    from dbdyno.bench.postgres.backends import Bill
     from dbdyno.bench.postgres.prepare import Prepared
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.bench.postgres.watch import Watcher
 
     Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+_PIDS = "select pid, application_name from pg_stat_activity where application_name = any(%s)"
 
 
 class PostgresObserver(Observer["Postgres", "Connection"]):
@@ -37,22 +39,6 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
         self.arms = [arm.arm.name for arm in ready.arms]
         self.statements: set[str] = set()
         self._stop = stop
-
-    def bill(self) -> Bill:
-        """A first reading of what the load's sessions use of this host; empty where the server is elsewhere."""
-        from dbdyno.bench.postgres.backends import Bill, sessions_of, used
-        from dbdyno.bench.postgres.watch import application_names
-
-        numbers = {name: at for at, name in enumerate(application_names(self.arms).values())}
-        arms: dict[int, int] = {}
-        for target in self.targets.values() if self.watch_plan.counters and self.watching else ():
-            try:
-                connection = self._connection(target)
-                if not target.pooled and target.is_here(connection):
-                    arms |= sessions_of(connection, numbers)
-            except self.failures:
-                self.drop_connections()
-        return Bill(arms, used(list(arms)))
 
     @contextlib.contextmanager
     def apart(self) -> Iterator[None]:
@@ -72,6 +58,15 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
             texts |= statement_texts(self._connection(target), sorted(self.statements))
         columns = {"statement": list(texts), "text": list(texts.values())}
         write_table(folder / "statements.parquet", columns)
+
+    def _serving(self, target: Postgres, connection: Connection) -> Mapping[Path, int]:
+        from dbdyno.bench.postgres.watch import application_names
+
+        if target.pooled or not target.is_here(connection):
+            return {}
+        numbers = {name: at for at, name in enumerate(application_names(self.arms).values())}
+        rows = connection.execute(_PIDS, [list(numbers)]).fetchall()
+        return {Path("/proc", str(pid)): numbers[name] for pid, name in rows}
 
     def _watcher(self, target: Postgres, period_ns: int) -> Watcher:
         from dbdyno.bench.postgres.watch import Watcher, application_names

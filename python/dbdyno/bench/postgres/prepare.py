@@ -170,7 +170,7 @@ def _free(target: Postgres) -> int | None:
 
 
 def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
-    from dbdyno.bench.postgres import cold
+    from dbdyno.bench.engine import cold
     from dbdyno.bench.postgres.permission import refusal
     from dbdyno.bench.postgres.settings import classify
 

@@ -5,8 +5,8 @@
         is ... rows = watcher.take()           # columns for the `waits` evidence, fidelity
         `sampled`
 
-A sample stands for one period of its session's time. The instants are random (uniform, half to one
-and a half periods apart): a fixed 100 ms would fall into step with slices of 50 ms and see one arm
+A sample stands for its session's time since the look before, about one period. The instants are random (uniform,
+half to one and a half periods apart): a fixed 100 ms would fall into step with slices of 50 ms and see one arm
 only.
 
 Seen are the load's sessions while they work or hold a transaction open, and the background
@@ -98,6 +98,7 @@ class Watcher(PostgresPoller):
         """From now on it is this block; `arm` where one runs alone, None where arms alternate."""
         with self._lock:
             self._arm, self._block = arm, block
+            self._from_here()
 
     def take(self) -> dict[str, list[Any]]:
         """All rows seen since the last call, as columns (`COLUMNS`)."""
@@ -109,6 +110,7 @@ class Watcher(PostgresPoller):
     def _look(self, conn: Connection) -> None:
         with self._lock:
             arm, block = self._arm, self._block
+            stretch_ns = self._stretch_ns()
         at_ns = self._clock()
         seen = conn.execute(_SAMPLE, [list(self._arm_of)]).fetchall()
         rows = [
@@ -117,7 +119,7 @@ class Watcher(PostgresPoller):
                 block,
                 pid,
                 at_ns,
-                self._period_ns,
+                stretch_ns,
                 event or ON_CPU,
                 event_type or ON_CPU,
                 backend,

@@ -27,7 +27,8 @@ LEAST_RATIO = 1.5
 @dataclass(frozen=True)
 class Cause:
     """One thing that happened. `statements`: whose time it moved. `direct`: it is an event or a state of the
-    server, not merely the statement that shows it. `weight`: of two causes of one share the heavier comes first."""
+    server, not merely the statement that shows it. `weight`: of two causes of one share the heavier comes first.
+    `code` is its kind, as that of causes in runs."""
 
     words: str
     evidence: str = ""
@@ -35,6 +36,7 @@ class Cause:
     when: str = ""
     direct: bool = True
     weight: float = 1.0
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ class Change(ABC):
     """What the work of a call is counted in."""
     settings_view: tuple[str, str]
     """The view of settings, and its column of values."""
+    jumps: tuple[tuple[str, str, str], ...] = ()
+    """What is counted beside statements and may show where something happened: view, column, words."""
     jitter_us: int
     """By how much the start of one life of the server, as told, may vary."""
 

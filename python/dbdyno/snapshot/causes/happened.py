@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -12,6 +13,9 @@ from dbdyno.snapshot.causes.change import Cause, Change, Key
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Row, columns, section, table
 from dbdyno.snapshot.wording import three
+from dbdyno.why import MOST as CAUSES_MOST
+from dbdyno.why import Cause as Reason
+from dbdyno.why import Why
 
 MOST = 5
 LEAST_PARTS = 6
@@ -19,6 +23,30 @@ LEAST_PARTS = 6
 LEAST_CHANGE = 0.2
 """Statement time that changes by less is called steady."""
 
+JUMP_LEAST = 5
+
+CODES = {
+    "dropped_indexes": "index",
+    "other_plans": "plan",
+    "other_ways": "plan",
+    "proved_flips": "plan",
+    "grown_tables": "growth",
+    "bloated_tables": "bloat",
+    "spills": "spill",
+    "slow_syncs": "device",
+    "lock_waits": "lock",
+    "checkpoints": "checkpoint",
+    "restarts": "cache",
+    "buffer_pool": "cache",
+    "busy_processors": "processor",
+    "settings": "setting",
+    "versions": "version",
+    "redo_log": "log",
+    "new_statements": "statement",
+    "more_calls": "calls",
+    "slower_statements": "slower",
+}
+"""What a rule's causes are called, the same words as in runs where they mean the same."""
 _SHOWN = columns("what:text share:ratio:of_the_change evidence:text when:text")
 
 
@@ -37,7 +65,12 @@ def change_of(before: Interval, after: Interval) -> Change:
 def causes(change: Change) -> list[Cause]:
     """All causes, largest and most direct share first; a statement whose cause is known is left out."""
     families = (*ENGINES[change.before.before.engine][1], statements)
-    found = [cause for family in families for rule in family.RULES for cause in rule(change)]
+    found = [
+        replace(cause, code=CODES.get(rule.__name__, rule.__name__))
+        for family in families
+        for rule in family.RULES
+        for cause in rule(change)
+    ]
     explained = frozenset[Key]().union(*(c.statements for c in found if c.direct))
     kept = [c for c in found if c.direct or not c.statements <= explained]
     return sorted(kept, key=lambda c: -_score(change, c))
@@ -65,7 +98,40 @@ def happened(change: Change, about: str = "") -> dict[str, Any]:
     known = change.share(every)
     if known is not None:
         notes.append(f"{1 - known:.0%} of the change is not explained by these")
-    return section("happened", "What happened", [table("", _SHOWN, rows, top=MOST)], about=about, notes=notes)
+    made = section("happened", "What happened", [table("", _SHOWN, rows, top=MOST)], about=about, notes=notes)
+    return made | {"why": explained(change, ranked, about).as_dict()}
+
+
+def explained(change: Change, ranked: list[Cause], about: str) -> Why:
+    """The first causes in the shape that runs and traces have: of the statement time that a second has more."""
+    if not change.both(change.view):
+        return Why(about, "ratio", None, withheld=budget(change, ranked))
+    named = [one for one in ranked if one.code != "setting"][:CAUSES_MOST]
+    reasons = tuple(
+        Reason(
+            one.code,
+            "",
+            one.words + (f" ({one.when})" if one.when else ""),
+            None,
+            share=change.share(one.statements) if one.statements else None,
+            evidence=(one.evidence,) if one.evidence else (),
+        )
+        for one in named
+    )
+    known = change.share(frozenset[Key]().union(*(one.statements for one in named)))
+    before, after = (
+        sum(getattr(one, end).get("ms", 0.0) for one in change.statements.values()) for end in ("before", "after")
+    )
+    return Why(
+        about,
+        "ratio",
+        after - before,
+        before,
+        after,
+        causes=reasons,
+        rest_share=None if known is None else 1 - known,
+        withheld="" if reasons else "no rule found a cause",
+    )
 
 
 def budget(change: Change, ranked: list[Cause]) -> str:
@@ -88,7 +154,7 @@ def within(interval: Interval) -> dict[str, Any] | None:
     series = _series(interval)
     if series is None:
         return None
-    at, how = _where(interval, *series)
+    at, how = _where(interval, *series, _jumps(interval))
     if at is None:
         return section("happened", "What happened", about=f"{how}.", notes=["nothing stands out"])
     chain = interval.chain
@@ -104,10 +170,11 @@ Series = list[tuple[float, float]]
 """By sub-interval: how much, and seconds."""
 
 
-def _where(interval: Interval, spent: Series, calls: Series) -> tuple[int | None, str]:
+def _where(interval: Interval, spent: Series, calls: Series, jumps: dict[str, Series]) -> tuple[int | None, str]:
     """Where in the chain to cut, and why there: where statement time changed most; at a restart beside that point, or
-    while statement time was steady; else where the rate of calls changed most, because what waits between two
-    statements (a commit, a login) is in no statement's time."""
+    while statement time was steady; where something of `jumps` changed far more than statement time did; else where
+    the rate of calls changed most, because what waits between two statements (a commit, a login) is in no statement's
+    time."""
     at, old, new = _cut(spent)
     steady = _steady(old, new)
     how = "was steady: {} and {} ms a second at its two parts" if steady else "went from {} to {} ms a second"
@@ -115,6 +182,9 @@ def _where(interval: Interval, spent: Series, calls: Series) -> tuple[int | None
     restart = _restart(interval)
     if restart is not None and (steady or abs(restart - at) <= 1):
         return restart, f"{how}; the server was restarted after snapshot"
+    jump = _jump(jumps, _ratio(old, new))
+    if jump is not None:
+        return jump[0], f"{how}; {jump[1]} at snapshot"
     if not steady:
         return at, f"{how} at snapshot"
     at, old, new = _cut(calls)
@@ -125,6 +195,36 @@ def _where(interval: Interval, spent: Series, calls: Series) -> tuple[int | None
 
 def _steady(old: float, new: float) -> bool:
     return abs(new - old) < LEAST_CHANGE * max(old, new)
+
+
+def _ratio(old: float, new: float) -> float:
+    """How many times the larger is the smaller."""
+    return max(old, new) / max(min(old, new), 1e-9)
+
+
+def _jump(jumps: dict[str, Series], least: float) -> tuple[int, str] | None:
+    """Where what grew most of these grew, and what to say of it: at least threefold, and twice as far as `least`."""
+    cuts = {what: _cut(values) for what, values in jumps.items()}
+    grown = {what: _ratio(old, new) for what, (_, old, new) in cuts.items() if new > old}
+    what = max(grown, key=lambda one: grown[one], default="")
+    if not what or grown[what] < max(3.0, 2 * least):
+        return None
+    at, old, new = cuts[what]
+    return at, f"{what} went from {three(old)} to {three(new)} a second"
+
+
+def _jumps(interval: Interval) -> dict[str, Series]:
+    """What an engine's causes count beside statements, by sub-interval, where there were a few."""
+    parts = list(interval.sums.parts())
+    found: dict[str, Series] = {}
+    for view, column, what in ENGINES[interval.before.engine][0].jumps:
+        source, known = interval.sums.relation(view, folded=False)
+        if source and column in {c.name for c in known}:
+            rows = interval.query(f"select part, sum({column})::double as n from {source} group by 1")
+            counts = {row["part"]: row["n"] or 0.0 for row in rows}
+            if sum(counts.values()) >= JUMP_LEAST:
+                found[what] = [(counts.get(p["number"], 0.0), p["elapsed_ns"] / 1e9) for p in parts]
+    return found
 
 
 def _restart(interval: Interval) -> int | None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.memory import in_memory
 from dbdyno.snapshot.plans.gathered import of_values
-from dbdyno.snapshot.plans.tree import Node, changed
+from dbdyno.snapshot.plans.tree import Node, changed, differ_in_words_alone
 
 if TYPE_CHECKING:
     import duckdb
@@ -143,12 +143,12 @@ def boundaries(runs: Sequence[Run]) -> list[int]:
 
 def _takes_over(runs: Sequence[Run], at: int, met: set[str]) -> bool:
     own, others, plan = 0, 0, runs[at].plan
-    for run in runs[at:]:
+    for place in range(at, len(runs)):
         room = WINDOW - own - others
-        if run.plan == plan:
-            own += min(run.count, room)
+        if runs[place].plan == plan:
+            own += min(runs[place].count, room)
         else:
-            others += min(run.count, room)
+            others += min(runs[place].count, room)
         if own + others >= WINDOW:
             return own >= SHARE * WINDOW
     return others == 0 and plan not in met
@@ -156,12 +156,14 @@ def _takes_over(runs: Sequence[Run], at: int, met: set[str]) -> bool:
 
 def _held(runs: Sequence[Run], begun: int, at: int, plan: str) -> bool:
     own, others = 0, 0
-    for run in reversed(runs[begun:at]):
+    for place in range(at - 1, begun - 1, -1):
         room = WINDOW - own - others
-        if run.plan == plan:
-            own += min(run.count, room)
+        if room == 0:
+            break
+        if runs[place].plan == plan:
+            own += min(runs[place].count, room)
         else:
-            others += min(run.count, room)
+            others += min(runs[place].count, room)
     return own >= LEAST_BEFORE and own >= SHARE * (own + others)
 
 
@@ -172,6 +174,8 @@ def _of(connection: duckdb.DuckDBPyConnection, statement: str, runs: list[Run]) 
         start, end = begins[number], begins[number + 2] if number + 2 < len(begins) else len(runs)
         old, new = runs[start].plan, runs[at].plan
         trees = [tree(connection, one) for one in (old, new)]
+        if differ_in_words_alone(*trees):
+            continue
         spans = [(old, runs[start].first_us, runs[at].first_us), (new, runs[at].first_us, runs[end - 1].last_us + 1)]
         counts, medians = zip(*(_median(connection, statement, *span) for span in spans), strict=True)
         row = connection.execute(

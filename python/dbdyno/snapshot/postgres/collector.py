@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import Error, SnapshotError, TargetError
 from dbdyno.snapshot.clock import stamp
 from dbdyno.snapshot.postgres import facts, texts
+from dbdyno.snapshot.postgres.patience import open_patiently
 from dbdyno.snapshot.postgres.reader import Part, Reader, joined
 from dbdyno.snapshot.postgres.sampler import Sampler
 from dbdyno.snapshot.postgres.sizing import Sizing
-from dbdyno.snapshot.postgres.views import CLUSTER, DATABASE, SIZES, STATEMENTS, STATEMENTS_INFO
+from dbdyno.snapshot.postgres.table_columns import TableColumns
+from dbdyno.snapshot.postgres.views import CLUSTER, COLUMNS, DATABASE, SIZES, STATEMENTS, STATEMENTS_INFO
 from dbdyno.snapshot.view import Options, View, unread
 
 if TYPE_CHECKING:
@@ -51,11 +52,12 @@ class PostgresCollector:
         self.wanted_texts: list[str] = []
         self._facts: dict[str, Any] = {}
         self._sizing = Sizing()
+        self._columns = TableColumns()
         self._connections: dict[str, Connection] = {}
         self._readers: dict[str, Reader] = {}
         self.own_transactions: dict[str, dict[str, int]] = {"before": {}, "after": {}}
         try:
-            self._target = Postgres.open(dsn)
+            self._target = open_patiently(dsn)
         except TargetError as error:
             raise _unreachable(error) from error
         self.name = options.name or facts.name_of(self._target)
@@ -110,6 +112,7 @@ class PostgresCollector:
         parts: dict[str, list[Part]] = {}
         with main.transaction():
             _begin(main)
+            reader.locked = ""
             views = [joined(CLUSTER[0], [reader.read(CLUSTER[0])])]  # first: the time of the rates
             self._facts = {**facts.read(main), **stamp()}
             views += [joined(source, [reader.read(source)]) for source in CLUSTER[1:] if reader.has(source.name)]
@@ -176,6 +179,7 @@ class PostgresCollector:
             connection, reader = self._session(database[1])
             with connection.transaction():
                 _begin(connection)
+                reader.locked = ""
                 self._objects(reader, database, parts)
                 if not any(view.name == STATEMENTS.name for view in views):
                     views += self._statements(reader, before)
@@ -186,7 +190,7 @@ class PostgresCollector:
 
     def _objects(self, reader: Reader, database: tuple[int, str], parts: dict[str, list[Part]]) -> None:
         for source in DATABASE:
-            part = reader.read(source, database)
+            part = self._columns.read(reader, database) if source is COLUMNS else reader.read(source, database)
             parts.setdefault(source.name, []).append(part)
             if part.problem is not None:
                 self._problem(source.name, database[1], part.problem)

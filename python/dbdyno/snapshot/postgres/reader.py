@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.postgres.facts import OWN_MARK
+from dbdyno.snapshot.postgres.patience import LOCKED, after_a_wait
 from dbdyno.snapshot.postgres.views import Source, known
 from dbdyno.snapshot.view import Column, View
 
@@ -38,7 +39,7 @@ select /* dbdyno */ 1 from pg_proc where proname = 'pg_stat_force_next_flush'
 
 _STEPS = {
     "42501": "grant pg_monitor to the role, and usage of the extension's schema",
-    "55P03": "a lock was held on the catalog; the next snapshot will have it",
+    "55P03": "end that session, or wait for it: the next snapshot will have the view",
     "57014": "raise --statement-timeout",
     "55000": "put pg_stat_statements into shared_preload_libraries and restart the server",
 }
@@ -62,6 +63,7 @@ class Reader:
         self.connection = connection
         self._probed: dict[str, list[tuple[str, str]]] = {}
         self.schemas: dict[str, str] = {}
+        self.locked = ""
         with connection.transaction():
             for view, column, kind, schema in connection.execute(_PROBE, [list(names)]):
                 self._probed.setdefault(view, []).append((column, kind))
@@ -115,7 +117,11 @@ class Reader:
         except psycopg.OperationalError as error:
             if self.connection.broken or error.sqlstate is None:
                 raise
-            return refused(error, columns)
+            part = refused(error, columns)
+            if error.sqlstate != LOCKED:
+                return part
+            self.locked = self.locked or after_a_wait(self.connection)
+            return replace(part, problem=f"{part.problem}: {self.locked}")
         except psycopg.Error as error:
             return refused(error, columns)
         return Part(columns, data, time.perf_counter_ns() - started)

@@ -86,6 +86,18 @@ CLUSTER: tuple[Source, ...] = (
 )
 """Read once for the whole cluster."""
 
+COLUMNS = Source(
+    "pg_attribute",
+    ("attrelid", "attnum"),
+    "now",
+    where="attnum > 0 and not attisdropped and attrelid in (select oid from pg_class where oid >= 16384"
+    " and relkind in ('r', 'm') and relpersistence <> 't' and relnamespace <> 11)",
+    states=True,
+    only=frozenset({"attrelid", "attnum", "attname", "attnotnull"}),
+    extra=(("format_type(atttypid, atttypmod)", "type", "text", "text", "VARCHAR"),),
+)
+"""Columns of tables: read when the catalog has changed."""
+
 DATABASE: tuple[Source, ...] = (
     Source("pg_stat_user_tables", ("relid",), "objects"),
     Source("pg_statio_user_tables", ("relid",), "objects"),
@@ -163,6 +175,7 @@ DATABASE: tuple[Source, ...] = (
         states=True,
         only=frozenset({"indexrelid", "indisunique", "indisprimary", "indisexclusion", "indisvalid"}),
     ),
+    COLUMNS,
 )
 """Read in each database; the database's oid becomes the first key."""
 

@@ -35,6 +35,11 @@ class Chain:
         self.first, self.last = chain[0].number, chain[-1].number
         self._folder, self._aside = _writable(folder_of(store, self.target))
 
+    @property
+    def kept(self) -> bool:
+        """Whether the store takes sums; where it cannot be written they are made aside, and go."""
+        return self._aside is None
+
     @cached_property
     def chunks(self) -> list[Chunk]:
         """The hours that the stretch touches, each as long as the store has it."""

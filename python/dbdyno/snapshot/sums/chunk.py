@@ -1,7 +1,7 @@
 """An hour of sub-intervals on disk: their differences, each view's sums, verdicts, metrics, samples.
 
     sums/<target>/<hour>/<digest>/
-        chunk.json              the sub-intervals: times, verdicts, metrics
+        chunk.json              the sub-intervals: times, verdicts, metrics, changed settings
         <view>.parquet          a row per key and sub-interval in which something was counted
         <view>.sum.parquet      the same, folded to a row per key
         activity.parquet ...    what was sampled
@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import shutil
+from array import array
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +32,7 @@ from dbdyno.snapshot.clock import elapsed_ns
 from dbdyno.snapshot.difference import quoted
 from dbdyno.snapshot.engines import engine
 from dbdyno.snapshot.parquet import literal
+from dbdyno.snapshot.settled import changed
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.sums.batch import Batch
 from dbdyno.snapshot.sums.index import VERSION, Light, sampled_rows
@@ -69,14 +72,29 @@ class Chunk:
         path = self.folder / "chunk.json"
         if path in _OPEN:
             return _OPEN[path]
-        if not path.is_file():
+        if not self.is_kept:
             self._make()
         found = read_json(path)
         if not isinstance(found, dict) or found.get("version") != VERSION:
             raise EvidenceError("is none of ours", where=str(path), next_step="delete the folder: it is made again")
         model = Model(found)
+        model["values"] = _columns_of(found["parts"], [one[0] for one in found["metrics"]])
         _OPEN[path] = model
         return model
+
+    def values(self, metric: str) -> dict[int, float]:
+        """What is known of a metric, by the number of its sub-interval."""
+        found = self.model["values"].get(metric, ())
+        return {
+            one["number"]: value
+            for one, value in zip(self.model["parts"], found, strict=False)
+            if not math.isnan(value)
+        }
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it was made before."""
+        return (self.folder / "chunk.json").is_file()
 
     def columns(self, view: str) -> list[Column]:
         """The columns of a view's rows; none where nothing was counted."""
@@ -174,6 +192,12 @@ class Chunk:
         return bool(there)
 
 
+def _columns_of(parts: Sequence[dict[str, Any]], metrics: Sequence[str]) -> dict[str, array[float]]:
+    """The values of each metric beside each other, NaN where there is none: a month of them as objects is 150 MB."""
+    values = [part.pop("values") for part in parts]
+    return {name: array("d", [one.get(name, math.nan) for one in values]) for name in metrics}
+
+
 def _opened(one: Light) -> Snapshot:
     """The snapshot with its whole manifest."""
     return Store(one.store).open(one.number)
@@ -197,6 +221,7 @@ def _part(batch: Batch, at: int, metrics: Sequence[tuple[Any, float | None]]) ->
             for (scope, value), one in pair.verdicts.items()
             if one.word != "ok" or one.why
         ],
+        "settings": changed(pair.before, pair.after, pair.query),
         "values": {metric.name: value for metric, value in metrics if value is not None},
     }
 

@@ -26,7 +26,7 @@ from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.store import Snapshot, Store, rows_at
 
 FOLDER = "sums"
-VERSION = 2
+VERSION = 3
 _FACTS = ("clock", "database", "databases", "version", "in_recovery", "session", "started_us")
 _WHERE = ("file", "in", "file_sum", "digest")
 _SAMPLED = ("activity", "blocked", "ash")

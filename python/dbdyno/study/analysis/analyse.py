@@ -72,6 +72,7 @@ def model_of(run: Run) -> tuple[dict[str, Any], list[str]]:
 def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
     from dbdyno.study.analysis import databases, devices, failed, gates, logs, race, resources, tail
     from dbdyno.study.analysis.method import engine, method
+    from dbdyno.study.analysis.why import run as why
 
     kind = run.manifest["kind"]
     judge = run.manifest["plan"]["judge"]
@@ -124,6 +125,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
         model["databases"] = databases.of_run(connection, measures, judge["level"])
     if "race" in parts:
         model["race"] = race.of_run(connection, measures, judge["level"])
+    model["why"] = why.of_run(connection, run, measures, model, without)
     gates.conclude(model, without)
     model["gates"], model["warnings"] = gates.rows(found, judge), gates.conditions(run, measures, in_virtual_time(run))
     model["warnings"] += failed.differing(measures, failures, judge["threshold"])

@@ -9,8 +9,10 @@ that no type declares: the tests hold every analysis to it, so that the file can
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
+
+from dbdyno.study.analysis.contract_why import Explained, key
 
 SCHEMA = 1
 Many = list[dict[str, Any]]
@@ -20,11 +22,6 @@ KINDS = (
     "factors), `tune` (a race of `dbdyno tune`), `correlation` (the study hit-ratio), `probe` (one log of a "
     "[probe](../how-to/probe.md)), or `traces` (two sets of [traces](../how-to/trace.md))"
 )
-
-
-def key(says: str = "", record: type | None = None) -> Any:
-    """A key of the file: what it holds, and the record of its entries where that is declared."""
-    return field(default=None, metadata={"says": says, "record": record})
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,16 +275,18 @@ class Analysis:
     kind: str | None = key(KINDS)
     run: RunFacts | None = key("", RunFacts)
     verdict: Verdict | None = key("", Verdict)
+    why: list[Explained] | None = key("per compared arm, what made the difference; of one arm its time:", Explained)
     arms: list[Arm] | None = key("per arm, over all operations that count:", Arm)
     metrics: list[Metric] | None = key("per arm and metric:", Metric)
     classical: list[ClassicalTest] | None = key("tests over all operations, which decide nothing:", ClassicalTest)
     lines: Many | None = key(
         "of two sets of traces, per event, kind of call and statement: `family`, `name`, `text`, `class`, `only_in` "
         "(0, 1 or null), `sides` (`count`, `total_ns`, `mean_ns`, `max_ns`, `scaled_ns` of each), `difference_ns` (in "
-        "all, or per execution: `account.basis`), `metrics` (as above)"
+        "all, per execution or per transaction: `account.basis`), `metrics` (as above)"
     )
     account: dict[str, Any] | None = key(
-        "of two sets of traces: `basis` (`run`: totals, `execution`: per execution of the client), `has_response`, "
+        "of two sets of traces: `basis` (`run`: totals, `execution`: per execution of the client, `transaction`: per "
+        "transaction), `has_response`, "
         "`response_ns`, `database_ns` (of each, on that basis), `sides` (of each: `response_ns`, `database_ns`, "
         "`think_ns`, `unexplained_ns`, `executions`, `calls`, `round_trips`, `rows`, `hard_parses`, `commits`)"
     )

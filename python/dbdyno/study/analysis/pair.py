@@ -130,6 +130,17 @@ def _judge(model: dict[str, Any], runs: tuple[Run, Run], measures: Measures, lat
     for arm, own_codes in zip(model["arms"], codes, strict=True):
         arm["error_codes"] = own_codes
     model["gates"] = gates.rows(found, judge)
+    model["why"] = _why(runs, measures, without, judge["level"])
+
+
+def _why(runs: tuple[Run, Run], measures: Measures, without: Any, level: float) -> list[Any]:
+    """What made the difference, from the evidence of both."""
+    from dbdyno.evidence.query import connect
+    from dbdyno.study.analysis.why.run import of_pair
+
+    (first, _), (second, _) = (connect(run) for run in runs)
+    with first, second:
+        return of_pair((first, second), runs, measures.arms, without=without, level=level)
 
 
 def _comparable(first: Run, second: Run) -> None:

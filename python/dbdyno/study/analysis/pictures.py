@@ -200,7 +200,7 @@ def waits(connection: Any, measures: Measures) -> list[dict[str, Any]]:
     blocks = [block.index for block in measures.arms[0].blocks]
     rows = connection.execute(
         "select arm, class, event, count(*), sum(elapsed_ns)::double, min(fidelity) = 'exact'"
-        " from waits where object in ('client backend', 'session')"
+        " from waits where object in ('client backend', 'session', 'client')"
         " and (class <> 'idle' or fidelity <> 'exact')"
         " and block in (select unnest($1::int[])) group by all order by count(*) desc, class, event",
         [blocks],

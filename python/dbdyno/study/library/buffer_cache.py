@@ -7,18 +7,22 @@ told. With `--set begin=hot,cold` turns begin hot or cold as well: cold, the ser
 the data leave the file system's cache. (A scan of a table larger than a quarter of shared_buffers does not stay there
 by PostgreSQL's own rule: that is why the largest size is so large.)
 
+On MariaDB (`--target mariadb`) InnoDB's pool reads past the file system's cache (`innodb_flush_method=O_DIRECT`, its
+default since 10.6) or through it (`fsync`): there the question is what a page costs that the pool does not hold.
+
 Limits: on a machine whose memory holds the table twice; cold turns take a restart each, a few seconds of a run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from dbdyno.study.library.data import TABLE, keyed_table, lookup_of, scan_of
+from dbdyno.study.library.data import TABLE, Made, keyed_table, lookup_of, mariadb_table, scan_of
 from dbdyno.study.plan.factors import Level, along, chosen, combined, one_number, words
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Server, Watch, Workload
-from dbdyno.study.plan.study import Factor, Study
+from dbdyno.study.plan.study import Factor, Study, Variant
+from dbdyno.study.plan.targets import on_target
 
 LOADS = {
     "scan": Level("scan", scripts=[Script("scan", scan_of(TABLE))]),
@@ -35,27 +39,59 @@ def _server(arm: Arm) -> Server:
     return Server(settings={"shared_buffers": size, "cluster_name": begin, **PLAIN})
 
 
+MARIADB = {
+    "flush": "O_DIRECT,fsync",
+    "pool": "8M,256M",
+    "load": "scan,lookups",
+    "begin": "hot",
+    "rows": "400000",
+}
+NUMBERS = {"hot": "1", "cold": "2"}
+"""A number of the server that nothing else uses, so that cold turns restart no server of hot ones."""
+
+
+def _mariadb_server(arm: Arm) -> Server:
+    begin, size, method = (arm.levels[name] for name in ("begin", "pool", "flush"))
+    own = {"innodb_buffer_pool_size": size, "innodb_flush_method": method, "server_id": NUMBERS[begin]}
+    return Server(settings=own)
+
+
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
+    return _made(options, quick, ["shared_buffers"], _server, keyed_table)
+
+
+def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
+    factors = ["pool", "flush"]
+    return on_target(_made(options, quick, factors, _mariadb_server, mariadb_table), target)
+
+
+def _made(
+    options: Mapping[str, str],
+    quick: bool,
+    memory: Sequence[str],
+    server: Callable[[Arm], Server],
+    table: Callable[[int], Made],
+) -> Plan:
+    """The plan over loads, beginnings, and the factors of the server's memory."""
     rows = one_number(options["rows"], "rows")
     beginnings = chosen(BEGINNINGS, options["begin"], "begin")
-    sizes = words(options["shared_buffers"], "shared_buffers")
     cold = any(level.cold for level in beginnings)
     return Plan(
         title="buffer-cache",
         question=STUDY.question,
         study="buffer-cache",
         kind="sweep",
-        factors=["load", "begin", "shared_buffers"],
+        factors=["load", "begin", *memory],
         arms=[
-            replace(arm, server=_server(arm))
+            replace(arm, server=server(arm))
             for arm in combined(
                 along("load", chosen(LOADS, options["load"], "load")),
                 along("begin", beginnings),
-                along("shared_buffers", [Level(size) for size in sizes]),
+                *(along(name, [Level(value) for value in words(options[name], name)]) for name in memory),
                 within=True,
             )
         ],
-        workload=Workload(variables={"rows": str(rows)}, **keyed_table(rows)),
+        workload=Workload(variables={"rows": str(rows)}, **table(rows)),
         schedule=Schedule(
             blocks=6 if quick else 12,
             warmup_blocks=1,
@@ -72,7 +108,9 @@ STUDY = Study(
     question="Memory for the database's own cache, or for the file system's?",
     workload="One session scans a table, or looks up 100 rows by their keys, with shared_buffers from a part of the "
     "table to more than all of it, on a server each. What is not in shared_buffers is in the file system's cache.",
-    targets="PostgreSQL: embedded servers that the study starts, on this host",
+    targets="PostgreSQL: embedded servers that the study starts, on this host. MariaDB: --target mariadb, likewise, "
+    "with the factors flush=O_DIRECT,fsync (innodb_flush_method), pool=8M,256M (innodb_buffer_pool_size), load, begin, "
+    "rows",
     source="Glenn Fawcett: Oracle's cache on raw devices against the cache of the file system (E21)",
     found_there="695,700 against 287,114 rows a second (2.4 times), system CPU 5 % against 28 %.",
     factors=(
@@ -84,4 +122,5 @@ STUDY = Study(
         Factor("rows", "rows of the table, about 128 bytes each", "400000", full="1600000", quick="100000"),
     ),
     make=_plan,
+    variants={"mariadb": Variant(MARIADB, _on_mariadb)},
 )

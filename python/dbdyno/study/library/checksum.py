@@ -5,19 +5,24 @@ Readers scan a table that does not fit into shared_buffers, so each page that co
 rows of it, so that each page that goes out is summed, and hint bits are logged. Full-page images belong to the log and
 not to checksums, so they are a factor of their own: `--set full_page_writes=on,off`.
 
+On MariaDB (`--target mariadb`) the checksum is `innodb_checksum_algorithm`, which a server has from its first page on
+and which versions up to 10.5 can do without (`none`, `innodb`); what torn pages are mended with is a factor of its own
+there, too: `innodb_doublewrite`.
+
 Limits: the pages come from the file system's cache, where a checksum costs the largest share; behind a disk it costs
 less. Pages are written by the checkpointer and by evictions, of which the sessions' CPU holds the evictions alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from dbdyno.errors import PlanError
-from dbdyno.study.library.data import TABLE, keyed_table, scan_of, update_of
+from dbdyno.study.library.data import TABLE, Made, keyed_table, mariadb_table, scan_of, update_of
 from dbdyno.study.plan.factors import Level, chosen, combined, one_number, words
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Server, Watch, Workload
-from dbdyno.study.plan.study import Factor, Study
+from dbdyno.study.plan.study import Factor, Study, Variant
+from dbdyno.study.plan.targets import on_target
 
 LOADS = {
     "scan": Level("scan", scripts=[Script("scan", scan_of(TABLE))]),
@@ -44,19 +49,57 @@ def _servers(options: Mapping[str, str]) -> list[Level]:
     return found
 
 
+MARIADB = {
+    "checksum": "crc32,full_crc32",
+    "load": "scan,update",
+    "doublewrite": "on",
+    "rows": "400000",
+    "pool": "8M",
+}
+PLAIN_MARIADB = {"innodb_flush_method": "fsync"}
+"""Pages come from the file system's cache, as PostgreSQL's do: a device would hide what a checksum costs."""
+
+
+def _mariadb_servers(options: Mapping[str, str]) -> list[Level]:
+    """A server for each combination of checksum and doublewrite buffer."""
+    found = []
+    for doublewrite in words(options["doublewrite"], "doublewrite"):
+        _on_or_off(doublewrite, "doublewrite")
+        for sums in words(options["checksum"], "checksum"):
+            settings = {
+                "innodb_buffer_pool_size": options["pool"],
+                "innodb_checksum_algorithm": sums,
+                "innodb_doublewrite": doublewrite,
+                **PLAIN_MARIADB,
+            }
+            name = f"{sums}, doublewrite {doublewrite}" if "," in options["doublewrite"] else sums
+            # The pages that the server begins with are summed as all others are.
+            initdb = [f"--innodb-checksum-algorithm={sums}"]
+            found.append(Level(name, server=Server(settings=settings, initdb=initdb)))
+    return found
+
+
 def _on_or_off(word: str, where: str) -> None:
     if word not in ("on", "off"):
         raise PlanError(f"{word!r} is neither on nor off", where=f"--set {where}")
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
+    return _made(options, quick, _servers(options), keyed_table)
+
+
+def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
+    return on_target(_made(options, quick, _mariadb_servers(options), mariadb_table), target)
+
+
+def _made(options: Mapping[str, str], quick: bool, servers: list[Level], table: Callable[[int], Made]) -> Plan:
     rows = one_number(options["rows"], "rows")
     return Plan(
         title="checksum",
         question=STUDY.question,
         study="checksum",
-        arms=combined(chosen(LOADS, options["load"], "load"), _servers(options), within=True),
-        workload=Workload(variables={"rows": str(rows)}, **keyed_table(rows)),
+        arms=combined(chosen(LOADS, options["load"], "load"), servers, within=True),
+        workload=Workload(variables={"rows": str(rows)}, **table(rows)),
         schedule=Schedule(blocks=6 if quick else 16, warmup_blocks=1, turn_ns=400_000_000 if quick else None),
         watch=Watch(overhead_blocks=0),
         judge=Judge(headline="mean"),
@@ -68,7 +111,9 @@ STUDY = Study(
     question="What do checksums of data pages cost?",
     workload="One session scans a table four times as large as shared_buffers, or updates rows of it by key; a server "
     "made by initdb with checksums and one without. Server CPU per transaction is told.",
-    targets="PostgreSQL: embedded servers that the study starts, on this host",
+    targets="PostgreSQL: embedded servers that the study starts, on this host. MariaDB: --target mariadb, likewise, "
+    "with the factors checksum=crc32,full_crc32 (innodb_checksum_algorithm; up to 10.5 also none), doublewrite=on, "
+    "load, rows, pool=8M (innodb_buffer_pool_size)",
     source="Glenn Fawcett: block checksums of Oracle on and off, with a fault of the checksum code and patched (E20)",
     found_there="CPU +45 % to +250 % with the fault (bug 6814520), +8 % with the patch.",
     factors=(
@@ -79,4 +124,5 @@ STUDY = Study(
         Factor("shared_buffers", "smaller than the table, so that pages come in", "8MB", quick="2MB"),
     ),
     make=_plan,
+    variants={"mariadb": Variant(MARIADB, _on_mariadb)},
 )

@@ -9,6 +9,8 @@ from dbdyno.bench.kinds import EMBEDDED, Kind, kind_of
 from dbdyno.errors import PlanError
 from dbdyno.study.plan.plan import Plan
 
+STARTED = (*EMBEDDED, "mariadb")
+"""Engines of which dbdyno starts servers itself."""
 HOST, COMMANDS = "host", "programs:"
 """This host; and what a plan with a command runs on."""
 
@@ -27,11 +29,11 @@ def on_target(plan: Plan, target: str | None) -> Plan:
     refuse_without_plans(plan.dsn if target is None else target, plan.title)
     if target is None:
         return plan
-    if target not in EMBEDDED and plan.arms and all(arm.server for arm in plan.arms):
+    if target not in STARTED and plan.arms and all(arm.server for arm in plan.arms):
         raise PlanError(
             "every arm has a server of its own, which dbdyno starts on this host",
             where=plan.title,
-            next_step="leave --target out",
+            next_step=f"leave --target out, or name an embedded engine: {', '.join(STARTED)}",
         )
     return replace(plan, dsn=None if target in EMBEDDED else target)
 

@@ -34,7 +34,7 @@ def _work_mem(change: Change) -> str:
 def connections(change: Change) -> Iterator[Cause]:
     """Sessions that begin much more often."""
     old, new = (side.get("sessions", 0.0) for side in change.totals("pg_stat_database", "sessions"))
-    if new >= 3 * old and new - old >= 3:
+    if new >= 3 * old and new - old >= 1:
         evidence = f"sessions begun {rate(old, new)}"
         yield Cause("many more sessions begin", evidence, of_sessions(change, old, new), weight=1.5)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from dbdyno.snapshot.causes.change import Cause, Change
+from dbdyno.snapshot.causes.change import Cause, Change, Pair
 from dbdyno.snapshot.causes.postgres.plans import analyzed
+from dbdyno.snapshot.causes.statements import no_more_work
 from dbdyno.snapshot.model import moment_us
 from dbdyno.snapshot.wording import rate, three
 
@@ -62,13 +63,33 @@ def other_plans(change: Change) -> Iterator[Cause]:
         if not analyzed(table) or not slow:
             continue
         calls = [sum(getattr(change.statements[n], end)["calls"] for n in slow) for end in ("before", "after")]
-        moved = []
-        for name, label in (("seq_scan", "sequential"), ("idx_scan", "index")):
-            old, new = table.before.get(name, 0.0), table.after.get(name, 0.0)
-            if abs(old / calls[0] - new / calls[1]) > 0.3:
-                moved.append(f"{label} scans {rate(old, new)}")
+        moved = _moved(table, calls)
         if moved and not _fewer_indexes(change, table.name):
             yield Cause(f"another plan since {table.name} was analyzed", ", ".join(moved), slow, weight=2.5)
+
+
+def other_ways(change: Change) -> Iterator[Cause]:
+    """A table whose rows are scanned where they were looked up, with the indexes that it had and nobody having
+    analyzed it: a setting of the planner, a changed function, a plan kept for other values."""
+    for table in change.tables.values():
+        slow = frozenset(n for n in change.of_table(table.name) if not no_more_work(change.statements[n]))
+        slow -= change.proved.keys()
+        if analyzed(table) or not slow or _fewer_indexes(change, table.name):
+            continue
+        calls = [sum(getattr(change.statements[n], end)["calls"] for n in slow) for end in ("before", "after")]
+        more = table.after.get("seq_scan", 0.0) / calls[1] - table.before.get("seq_scan", 0.0) / calls[0]
+        if more > 0.3 and (moved := _moved(table, calls)):
+            yield Cause(f"another plan for {table.name}, with the same indexes", ", ".join(moved), slow, weight=2.5)
+
+
+def _moved(table: Pair, calls: list[float]) -> list[str]:
+    """Ways to the rows of a table that are taken much more or less often per call."""
+    moved = []
+    for name, label in (("seq_scan", "sequential"), ("idx_scan", "index")):
+        old, new = table.before.get(name, 0.0), table.after.get(name, 0.0)
+        if abs(old / calls[0] - new / calls[1]) > 0.3:
+            moved.append(f"{label} scans {rate(old, new)}")
+    return moved
 
 
 def _fewer_indexes(change: Change, table: str) -> bool:
@@ -115,4 +136,4 @@ def _state(rows: dict[Hashable, dict[str, Any]], key: Hashable, name: str) -> fl
     return float(rows.get(key, {}).get(name) or 0)
 
 
-RULES = (dropped_indexes, other_plans, grown_tables, bloated_tables)
+RULES = (dropped_indexes, other_plans, other_ways, grown_tables, bloated_tables)

@@ -18,6 +18,11 @@ class PostgresChange(Change):
     calls = "calls"
     work = "blocks"
     settings_view = ("pg_settings", "setting")
+    jumps = (
+        ("pg_stat_database", "sessions", "sessions begun"),
+        ("pg_stat_bgwriter", "checkpoints_req", "checkpoints asked for"),
+        ("pg_stat_checkpointer", "num_requested", "checkpoints asked for"),
+    )
     jitter_us = 0
 
     def read_statements(self, one: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:

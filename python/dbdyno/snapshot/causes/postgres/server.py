@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dbdyno.snapshot.causes.change import Cause, Change
+from dbdyno.snapshot.causes.change import Cause, Change, Pair
+from dbdyno.snapshot.causes.statements import slower_at_same_work
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import moment_us
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.settled import OURS
 from dbdyno.snapshot.wording import rate, three, times
 
 _ACTIVE = "kind = 'client backend' and state = 'active'"
-_OF_SESSIONS = (
-    "transaction_isolation",
-    "transaction_read_only",
-    "search_path",
-    "TimeZone",
-    "DateStyle",
-    "jit",
-    "application_name",
-)
-"""Settings that belong to the session that read them."""
-
-
 _SYNCS = "event in ('WALSync', 'WalSync')"
 _LEAST_SYNC_MS = 1.0
 """A sync of the WAL that takes less is not called slow."""
@@ -75,6 +65,28 @@ def _sampled(one: Interval, waits: str) -> tuple[float, frozenset[int]]:
     return sum(r["n"] for r in rows) / looks, frozenset(int(r["statement"]) for r in rows if r["statement"] is not None)
 
 
+def busy_processors(change: Change) -> Iterator[Cause]:
+    """Calls that take longer at the same work, from the same cache, and wait for nothing that the server knows of:
+    what is left is a processor that others use, or that became slower."""
+    slow = frozenset(n for n in slower_at_same_work(change) if not _waits_more(change.statements[n]))
+    (old, _), (new, _) = (_sampled(one, "coalesce(event_type, '') = ''") for one in (change.before, change.after))
+    (waited_old, _), (waited, _) = (_sampled(one, "event_type <> ''") for one in (change.before, change.after))
+    looked = old or new or waited_old or waited
+    if len(slow) == 0 or not looked or (waited > 0.3 and waited >= 2 * waited_old and waited > new):
+        return
+    if len(slow) * 2 < sum(one.after.get("calls", 0) > 0 for one in change.statements.values()):
+        return  # of other statements, calls take as long as before
+    evidence = f"sessions at work and waiting for nothing {old:.2g} → {new:.2g} on average, as sampled"
+    yield Cause(
+        "calls take longer at the same work: processors are slower, or others use them", evidence, slow, weight=2.3
+    )
+
+
+def _waits_more(one: Pair) -> bool:
+    """Whether a statement reads or writes more outside of the cache than before."""
+    return any(one.per_call(name)[1] > one.per_call(name)[0] + 1 for name in ("reads", "temp"))
+
+
 def checkpoints(change: Change) -> Iterator[Cause]:
     """Checkpoints that the WAL asks for, not the clock."""
     for view, name in (("pg_stat_bgwriter", "checkpoints_req"), ("pg_stat_checkpointer", "num_requested")):
@@ -101,8 +113,8 @@ def restarts(change: Change) -> Iterator[Cause]:
 
 def settings(change: Change) -> Iterator[Cause]:
     """Settings that are not what they were."""
-    for row in change.changed_settings(_OF_SESSIONS):
+    for row in change.changed_settings(OURS):
         yield Cause(f"setting {row['name']}: {row['old']} → {row['new']}", weight=0.4)
 
 
-RULES = (slow_syncs, lock_waits, checkpoints, restarts, settings)
+RULES = (slow_syncs, lock_waits, busy_processors, checkpoints, restarts, settings)

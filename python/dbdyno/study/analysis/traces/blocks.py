@@ -57,8 +57,8 @@ def _number(traces: Traces, query: str) -> int:
 
 
 def cut(traces: Traces, unit: Unit, *, event: str | None) -> Blocks:
-    """Lays views `c` (calls), `w` (waits) and `between` (the waits between calls) with their block
-    and statement over the evidence, and `population`: the times that stand for the set (the
+    """Lays views `c` (calls), `w` (waits), `between` (the waits between calls) and `ends` (of transactions) with their
+    block and statement over the evidence, and `population`: the times that stand for the set (the
     client's calls, or one event's waits)."""
     import numpy as np
 
@@ -77,6 +77,10 @@ def cut(traces: Traces, unit: Unit, *, event: str | None) -> Blocks:
             f" join pairs using (file) join places p on p.blk = {column}::bigint"
             " left join matched m on m.statement = t.statement"
         )
+    execute(
+        "create or replace temp view ends as select p.place as blk from transactions t"  # noqa: S608
+        f" join pairs using (file) join places p on p.blk = {column}::bigint"
+    )
     chosen = "select blk, elapsed_ns, started_ns, line from c where depth = 0 and kind <> 'close'"
     if event is not None:
         name = event.replace("'", "''")
@@ -103,11 +107,12 @@ def _batch(line: str) -> str:
 
 
 def per_block(traces: Traces, blocks: Blocks) -> dict[str, Array]:
-    """Numbers of each block as a whole: executions, response and database time, CPU, waits,
+    """Numbers of each block as a whole: executions, transactions, response and database time, CPU, waits,
     quantiles of the population. In batches there are only the last."""
     import numpy as np
 
-    found = {name: np.full(blocks.count, np.nan) for name in ("executions", "response", "database", "cpu", "wait")}
+    names = ("executions", "transactions", "response", "database", "cpu", "wait")
+    found = {name: np.full(blocks.count, np.nan) for name in names}
     found |= {"n": np.zeros(blocks.count)}
     found |= {name: np.full(blocks.count, np.nan) for name in ("mean", *QUANTILES)}
     for row in [*([] if blocks.unit == "batch" else _sums(traces)), *_times(traces)]:
@@ -132,10 +137,13 @@ def _sums(traces: Traces) -> list[dict[str, Any]]:
           select blk, coalesce(sum(elapsed_ns) filter (class = 'network'), 0) as trips,
                  coalesce(sum(elapsed_ns) filter (coalesce(class, '') <> 'network'), 0) as waits
           from between where not is_idle group by blk),
-        waited as (select blk, sum(elapsed_ns) as ns from w where call is not null group by blk)
-        select blk, executions, busy + coalesce(trips, 0) + coalesce(waits, 0) as response,
+        waited as (select blk, sum(elapsed_ns) as ns from w where call is not null group by blk),
+        ended as (select blk, count(*) as transactions from ends group by blk)
+        select blk, executions, coalesce(transactions, 0) as transactions,
+               busy + coalesce(trips, 0) + coalesce(waits, 0) as response,
                busy + coalesce(waits, 0) as database, cpu, coalesce(ns, 0) + coalesce(waits, 0) as wait
         from inside left join outside using (blk) left join waited using (blk)
+             left join ended using (blk)
         """  # noqa: S608
     )
 

@@ -73,7 +73,8 @@ class Explained:
 def explain(accounts: tuple[Account, Account], known: dict[str, Known]) -> Explained:
     """The causes of the difference between two accounts."""
     basis = basis_of(*accounts)
-    scales = (1.0, 1.0) if basis == "run" else (1.0 / accounts[0].executions, 1.0 / accounts[1].executions)
+    units = {"run": (1, 1), "execution": [a.executions for a in accounts], "transaction": [a.commits for a in accounts]}
+    scales = (1.0 / units[basis][0], 1.0 / units[basis][1])
     changed = changes(accounts, known, scales)
     found: dict[Key, Cause] = {}
     for pair in _pairs(accounts):

@@ -1,7 +1,8 @@
 """What changed about the statements of two sets of traces: plan, executions, rows, gets, reads.
 
-Amounts are those of the whole sets where both did the same work (the same executions, or the same
-rows, within `SAME_WORK`); else they are per execution of the client, and so is every effect.
+Amounts are those of the whole sets where both did the same work (the same executions, rows or
+transactions, within `SAME_WORK`); else they are per transaction or per execution of the client, by
+which of the two more statements did the same, and so is every effect.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Any, Literal
 from dbdyno.study.analysis.traces.account import COMMIT, HARD, Account, Statement
 from dbdyno.study.analysis.traces.same import Known
 
-Basis = Literal["run", "execution"]
+Basis = Literal["run", "execution", "transaction"]
 SAME_WORK = 1.02
+TRANSACTIONS_LEAST = 20
+"""Fewer transactions say little about how much work was done."""
 NOTABLE = 1.1
 """From this ratio on an amount counts as changed."""
 NOTABLE_GETS = 1.25
@@ -61,7 +64,11 @@ class Change:
 
 
 def basis_of(one: Account, two: Account) -> Basis:
-    """Whether the sets did the same work, so that their totals compare."""
+    """Whether the sets did the same work, so that their totals compare; else what it is counted in.
+
+    An application that asks more often for the same answer executes more in each transaction: per
+    execution it would look faster.
+    """
     if not one.executions or not two.executions or not differ(one.executions, two.executions, SAME_WORK):
         return "run"
     if one.rows and two.rows and not differ(one.rows, two.rows, SAME_WORK):
@@ -73,7 +80,26 @@ def basis_of(one: Account, two: Account) -> Basis:
     ]
     sums = [sum(pair[at] for pair in both) for at in (0, 1)]
     halves = all(2 * part >= whole.executions for part, whole in zip(sums, (one, two), strict=True))
-    return "run" if halves and not differ(sums[0], sums[1], SAME_WORK) else "execution"
+    if halves and not differ(sums[0], sums[1], SAME_WORK):
+        return "run"
+    if not are_transactions_alike(one, two):
+        return "execution"
+    return "transaction" if differ(one.commits, two.commits, SAME_WORK) else "run"
+
+
+def are_transactions_alike(one: Account, two: Account) -> bool:
+    """Whether more of the client's statements were executed as often in each transaction as in each execution."""
+    if min(one.commits, two.commits) < TRANSACTIONS_LEAST:
+        return False
+
+    def alike(units: tuple[int, int]) -> int:
+        return sum(
+            not differ(statement.executions * units[1], two.statements[key].executions * units[0])
+            for key, statement in one.statements.items()
+            if key in two.statements and statement.depth == 0 and key not in (COMMIT, HARD)
+        )
+
+    return alike((one.commits, two.commits)) > alike((one.executions, two.executions))
 
 
 def differ(one: float, two: float, ratio: float = NOTABLE) -> bool:

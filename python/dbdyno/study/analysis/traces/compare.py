@@ -20,7 +20,7 @@ from dbdyno.study.analysis.traces import verdict as traces_verdict
 from dbdyno.study.analysis.traces.account import account
 from dbdyno.study.analysis.traces.blocks import QUANTILES, SEVERAL, Blocks, cut, per_block, population, unit_of
 from dbdyno.study.analysis.traces.causes import Explained, contributions, explain
-from dbdyno.study.analysis.traces.changed import rows_of
+from dbdyno.study.analysis.traces.changed import SAME_WORK, are_transactions_alike, differ, rows_of
 from dbdyno.study.analysis.traces.lines import compare_lines, judge
 from dbdyno.study.analysis.traces.pairs import Pairs, pair
 from dbdyno.study.analysis.traces.question import Question
@@ -28,6 +28,7 @@ from dbdyno.study.analysis.traces.reasons import reasons
 from dbdyno.study.analysis.traces.same import match
 from dbdyno.study.analysis.traces.strata import What, strata
 from dbdyno.study.analysis.traces.tails import compare_tails
+from dbdyno.study.analysis.traces.why import why_of
 from dbdyno.trace.plans import plans_of
 from dbdyno.trace.source import Traces
 
@@ -60,6 +61,7 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
     comparisons = _comparisons(sets, numbers, blocks, explained, asked)
     verdict = decide({asked.names[1]: comparisons}, baseline=asked.names[0], headline=comparisons[0].metric)
     why = reasons(explained, asked.names)
+    counted = "executions" if _per(explained, blocks) != "transaction" else "transactions"
     once = _once(sets, explained) if unit == "batch" and not asked.event else 0.0
     whole = [v.astype("uint64") for v in values]
     changed = rows_of(explained.changes, _judged(sets, explained, asked), explained.response_ns)
@@ -71,6 +73,7 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
         "verdict": traces_verdict.verdict(verdict, blocks, asked, explained, why, once),
         "account": traces_page.account(explained),
         "reasons": why,
+        "why": [why_of(explained, why, asked.names).as_dict()],
         "changes": changed,
         "pairs": _pairs(pairs, numbers) if pairs and unit == "pair" else [],
         "arms": [
@@ -82,7 +85,7 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
         "lines": compare_lines(
             sets,
             blocks,
-            (numbers[0]["executions"], numbers[1]["executions"]),
+            (numbers[0][counted], numbers[1][counted]),
             explained.scales,
             level=asked.level,
             threshold=asked.threshold,
@@ -115,7 +118,8 @@ def _comparisons(
     asked: Question,
 ) -> list[BlockComparison]:
     """The metrics of the whole; the first carries the verdict."""
-    per = " per execution" if _per_execution(explained, blocks) else ""
+    counted = _per(explained, blocks)
+    per = f" per {counted}" if counted else ""
     whole: list[tuple[What | str, str]] = [("response", "response time"), ("database", "database time"), ("cpu", "CPU")]
     if not all(account.has_waits for account in explained.accounts):
         whole = whole[1:]
@@ -125,22 +129,27 @@ def _comparisons(
             if blocks[0].unit == "batch":
                 found.append(_totals(sets, name, label + per, explained, asked))  # type: ignore[arg-type]
             else:
-                found.append(_judge(numbers, blocks, name, label + per, asked, is_per=bool(per)))
+                found.append(_judge(numbers, blocks, name, label + per, asked, per=counted))
         if blocks[0].unit != "batch":
-            found.append(_judge(numbers, blocks, "wait", f"waits{per}", asked, is_per=bool(per)))
+            found.append(_judge(numbers, blocks, "wait", f"waits{per}", asked, per=counted))
     what = "wait" if asked.event else "call"
     labels = {"mean": f"mean {asked.event or 'call'}", "p50": f"median {what}"}
     found += [_judge(numbers, blocks, n, labels.get(n, f"{n} {what}"), asked) for n in ("mean", *QUANTILES)]
     return [found[0], *(c for c in found[1:] if c.blocks >= 2)]
 
 
-def _per_execution(explained: Explained, blocks: tuple[Blocks, Blocks]) -> bool:
-    """Whether the time of a block is taken per execution: always but where one run is compared with
-    another of the same work, or the same work took another number of executions."""
-    if explained.basis == "execution":
-        return True
-    executions = [account.executions for account in explained.accounts]
-    return blocks[0].unit in ("session", "file") and max(executions) <= 1.02 * min(executions)
+def _per(explained: Explained, blocks: tuple[Blocks, Blocks]) -> str:
+    """What the time of a block is taken per: nothing where one run is compared with another of the same
+    work, or where the same work took another number of executions and was not the same transactions."""
+    if explained.basis != "run":
+        return explained.basis
+    if blocks[0].unit not in ("session", "file"):
+        return ""
+    one, two = explained.accounts
+    if not differ(one.executions, two.executions, SAME_WORK):
+        return "execution"
+    is_counted = not differ(one.commits, two.commits, SAME_WORK) and are_transactions_alike(one, two)
+    return "transaction" if is_counted else ""
 
 
 def _judge(
@@ -150,12 +159,12 @@ def _judge(
     label: str,
     asked: Question,
     *,
-    is_per: bool = False,
+    per: str = "",
 ) -> BlockComparison:
     import numpy as np
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        values = [side[name] / side["executions"] if is_per else side[name] for side in numbers]
+        values = [side[name] / side[f"{per}s"] if per else side[name] for side in numbers]
     return judge(
         blocks[0].unit,
         (values[0], values[1]),

@@ -13,6 +13,8 @@ MOST = 20
 LEAST = 0.005
 """A cause below this share of the longer response time is not worth a sentence."""
 TEXT_MOST = 44
+MOSTLY = 0.5
+"""From this share of the added round trips on a statement is named with them."""
 LITERALS = 10
 """From so many texts on that differ in nothing but literals, they are named."""
 
@@ -97,8 +99,22 @@ def _round_trips(cause: Cause, explained: Explained) -> str:
     fetched = [_rows_a_fetch(explained, at) for at in (0, 1)]
     why = ""
     if all(fetched) and differ(fetched[0], fetched[1]):
-        why = f": {number(fetched[1])} rows a fetch instead of {number(fetched[0])}"
+        why = f": {number(fetched[1])} rows a fetch instead of {number(fetched[0])}{_mostly(explained)}"
     return f"{number(counts[1])} round trips instead of {number(counts[0])}{why}"
+
+
+def _mostly(explained: Explained) -> str:
+    """The statement that makes most of the change of the round trips, if one does."""
+    found: dict[str, float] = {}
+    for account, scale in zip(explained.accounts, (-explained.scales[0], explained.scales[1]), strict=True):
+        for part in account.parts:
+            if part.what == ROUND_TRIP:
+                found[part.owner] = found.get(part.owner, 0.0) + part.count * scale
+    whole = sum(found.values())
+    change = explained.changes.get(max(found, key=lambda owner: abs(found[owner]), default=""))
+    if change is None or "fetches" not in change.what or found[change.known.key] / (whole or 1.0) <= MOSTLY:
+        return ""
+    return f", mostly {statement(change)}"
 
 
 def _rows_a_fetch(explained: Explained, at: int) -> float:
@@ -139,7 +155,7 @@ def _gets(change: Change, explained: Explained, names: tuple[str, str]) -> str:
 
 def _executions(change: Change, explained: Explained, names: tuple[str, str]) -> str:
     one, two = change.executions()
-    per = " per execution of the client" if explained.basis == "execution" else ""
+    per = {"execution": " per execution of the client", "transaction": " per transaction"}.get(explained.basis, "")
     return f"{statement(change)} is executed {number(two)} times instead of {number(one)}{per}"
 
 

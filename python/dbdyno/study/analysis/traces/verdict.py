@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.decisions import PROVISIONAL
 from dbdyno.stats import chance
 from dbdyno.stats.words import FACTOR_FROM, duration, factor, interval, percent
+from dbdyno.study.analysis.traces.account import ROUND_TRIP
 from dbdyno.trace.page import merged, warnings
 from dbdyno.trace.source import Traces
 
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
     from dbdyno.study.analysis.traces.question import Question
 
 UNITS = {"pair": "pairs of files", "session": "sessions", "file": "files", "batch": "batches of calls"}
+WHOSE = {"execution": "An execution of the client in ", "transaction": "A transaction in "}
+"""Whose times are compared, by basis, where it is not the totals of the sets."""
 REASONS = 5
 REASON_LEAST = 0.04
 """A reason stands in the verdict from this share of the difference on, or the longer time."""
+INSIDE_LEAST = 0.25
+"""A reason stands beside the database time from this share of its difference on."""
 ALONE = 5
 SINGLE = 0.5
 """Where calls made once hold more than this share of the difference, nothing says it repeats."""
@@ -42,11 +47,13 @@ def verdict(
     if once > SINGLE and decision in ("faster", "slower", PROVISIONAL):
         decision = "unclear"
     sentences = [] if not asked.event else [_event_sentence(lead, asked)]
-    sentences += [reason["text"] + "." for reason in _main(why, explained)]
+    said = _main(why, explained)
+    sentences += [reason["text"] + "." for reason in said]
     sentences.append(_meaning(lead, decision, blocks, asked, once > SINGLE))
     inside = next((c for c in found.arms[0].comparisons if c.metric == "database" and c is not lead), None)
     if inside is not None and inside.decision not in (lead.decision, "unclear"):
-        sentences.append(f"{inside.label[0].upper()}{inside.label[1:]}: {inside.words}.")
+        because = "" if inside.decision == "same" else _inside(why, said, explained)
+        sentences.append(f"{inside.label[0].upper()}{inside.label[1:]}: {inside.words}{because}.")
     return {"decision": decision, "headline": headline(explained, asked), "sentences": sentences}
 
 
@@ -54,7 +61,7 @@ def headline(explained: Explained, asked: Question) -> str:
     """The two numbers: response time and database time, of the second set against the first."""
     base, other = asked.names
     response, database = explained.response_ns, explained.database_ns
-    whose = "An execution of the client in " if explained.basis == "execution" else ""
+    whose = WHOSE.get(explained.basis, "")
     if not all(account.has_waits for account in explained.accounts):
         if min(database) <= 0:
             return f"{base} and {other} hold no time in the database."
@@ -106,6 +113,17 @@ def _main(why: list[dict[str, Any]], explained: Explained) -> list[dict[str, Any
     return [reason for reason in why if abs(reason["effect_ns"]) >= least][:REASONS]
 
 
+def _inside(why: list[dict[str, Any]], said: list[dict[str, Any]], explained: Explained) -> str:
+    """The reason that makes most of the difference of the database times, if it was not among those said: a
+    network that varies may be larger and hide it."""
+    one, two = explained.database_ns
+    known = [reason for reason in why if reason["code"] != "round trips" and reason["about"] != ROUND_TRIP]
+    most = max(known, key=lambda reason: reason["effect_ns"] * (two - one), default=None)
+    if most is None or most in said or most["effect_ns"] * (two - one) <= 0:
+        return ""
+    return f"; {most['text']}" if abs(most["effect_ns"]) >= INSIDE_LEAST * abs(two - one) else ""
+
+
 def _meaning(
     lead: BlockComparison, decision: str, blocks: tuple[Blocks, Blocks], asked: Question, is_once: bool
 ) -> str:
@@ -140,12 +158,14 @@ def method(blocks: tuple[Blocks, Blocks], asked: Question, explained: Explained)
     """How the numbers were made, a sentence each."""
     unit = blocks[0].unit
     base, other = asked.names
-    same = "The sets did the same work (executions or rows within 2 %), so their totals are compared."
-    if explained.basis == "execution":
-        same = (
-            "The sets did not do the same work, so all times are per execution of the client; commits and rollbacks"
-            " do not count as executions."
-        )
+    same = {
+        "run": "The sets did the same work (executions, rows or transactions within 2 %), so their totals are"
+        " compared.",
+        "execution": "The sets did not do the same work, so all times are per execution of the client; commits and"
+        " rollbacks do not count as executions.",
+        "transaction": "The sets did not do the same work, so all times are per transaction: more statements were"
+        " executed as often in each transaction as in each execution of the client.",
+    }[explained.basis]
     sentences = [
         "Response time: the calls with all that they hold, and the waits between calls, but for thinking and idle"
         " waits. Database time: the same without round trips. Time that no record covers is in neither.",
@@ -207,13 +227,14 @@ def warnings_of(
                 "next": "widen the pattern of --pair, or trace the missing ones",
             }
         )
-    if explained.basis == "execution":
-        counts = " and ".join(f"{account.executions:,}" for account in explained.accounts)
+    if explained.basis != "run":
+        is_transaction = explained.basis == "transaction"
+        what = "transactions" if is_transaction else "executions of the client"
+        counts = " and ".join(f"{a.commits if is_transaction else a.executions:,}" for a in explained.accounts)
         found.append(
             {
                 "code": "other work",
-                "text": f"The sets did not do the same work: {counts} executions of the client. Times are per"
-                " execution.",
+                "text": f"The sets did not do the same work: {counts} {what}. Times are per {explained.basis}.",
                 "next": "trace the same job on both sides, and their totals compare",
             }
         )

@@ -1,8 +1,8 @@
 """Begins a turn cold: the embedded server restarted, its data out of the file system's cache.
 
-A restart empties shared_buffers, and writes and syncs what was changed; then the kernel is asked to forget the pages
-of the server's data files (posix_fadvise), which it does with clean pages of files that nobody has mapped. No other
-file of the machine is touched. Only a server that dbdyno started is restarted.
+A restart empties the database's own cache, and writes and syncs what was changed; then the kernel is asked to forget
+the pages of the server's data files (posix_fadvise), which it does with clean pages of files that nobody has mapped. No
+other file of the machine is touched. Only a server that dbdyno started is restarted.
 
 Limits: a cache below the file system (of a controller, of a host under a virtual machine) keeps what it has; a first
 read after it is then faster than the device. Not on systems without posix_fadvise.
@@ -11,17 +11,27 @@ read after it is then faster than the device. Not on systems without posix_fadvi
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
-    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.bench.engine.own_server import OwnServer
 
 
-def refusal(target: Postgres) -> str | None:
+class Owned(Protocol):
+    """A target that may be a server of ours."""
+
+    @property
+    def engine(self) -> OwnServer | None: ...
+
+    @property
+    def safe_dsn(self) -> str: ...
+
+
+def refusal(target: Owned) -> str | None:
     """Why a turn on this target cannot begin cold; None where it can."""
     if target.engine is None:
         return "a turn begins cold on servers that dbdyno starts, and this one is not"
@@ -30,13 +40,13 @@ def refusal(target: Postgres) -> str | None:
     return None
 
 
-def chill(target: Postgres) -> None:
-    """Restarts the server with nothing of its data in memory. Raises `TargetError`."""
+def chill(target: Owned, start: Callable[[], None] | None = None) -> None:
+    """Restarts the server, as `start` does it, with nothing of its data in memory. Raises `TargetError`."""
     if (reason := refusal(target)) or target.engine is None:
         raise TargetError(str(reason), where=target.safe_dsn)
     target.engine.stop()
     try:
-        for file in data_files(target.engine.data_dir):
+        for file in target.engine.data_files():
             forget(file)
     except OSError as error:
         raise TargetError(
@@ -44,12 +54,7 @@ def chill(target: Postgres) -> None:
             where=str(target.engine.data_dir),
         ) from error
     finally:
-        target.engine.start()
-
-
-def data_files(data_dir: Path) -> Iterator[Path]:
-    """The files of all databases of a server."""
-    yield from (path for path in sorted((data_dir / "base").rglob("*")) if path.is_file() and not path.is_symlink())
+        (start or target.engine.start)()
 
 
 def forget(file: Path) -> None:

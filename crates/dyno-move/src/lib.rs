@@ -1,0 +1,43 @@
+//! dbdyno: moving tables between a PostgreSQL and Parquet files, exactly.
+//!
+//! ```text
+//!   chunk of a table ── COPY (SELECT …) TO STDOUT (FORMAT binary) ──> Cutter ──> Columns ──> Sink
+//!                                                                     rows       Arrow       Parquet, aside, synced,
+//!                                                                                            renamed
+//! ```
+//!
+//! [`Job`] has N workers with a session each, all in one exported snapshot; whoever is free takes the next chunk. What
+//! is finished comes out of [`Job::next`] one by one, so that whoever keeps the ledger can write it down. Nothing here
+//! decides what a chunk is, how a column is read or what happens after a failure: that is `dbdyno.move` in Python.
+//!
+//! The way in is the same with the arrow turned: a file, its batches, COPY's bytes, `COPY … FROM STDIN`.
+//!
+//! A value that its Arrow type cannot hold (NaN in a decimal, an infinite date) is never bent: the job ends with
+//! [`MoveError::Unrepresentable`], and names the column that must travel as text.
+//!
+//! # Limits
+//!
+//! A row is in memory as a whole, once as it came and once decoded. Text must be UTF-8.
+
+#![allow(clippy::doc_markdown)] // names of products
+
+mod column;
+mod decimal;
+mod encode;
+mod error;
+mod hash;
+mod job;
+mod read_back;
+mod rows;
+mod sink;
+mod spec;
+mod worker;
+
+pub use column::Columns;
+pub use error::{Failure, MoveError};
+pub use hash::{Tally, hash_batch};
+pub use job::{Job, Next};
+pub use read_back::{FileColumn, describe, read_back};
+pub use rows::Cutter;
+pub use sink::Sink;
+pub use spec::{ChunkDone, ChunkSpec, ColumnSpec, JobSpec, Kind, TableSpec};

@@ -1,0 +1,138 @@
+//! What a job is told, and what it tells of each chunk.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use dyno_load::ConnectionSpec;
+use serde::{Deserialize, Serialize};
+
+/// All that workers need.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobSpec {
+    /// Where the rows are.
+    pub connection: ConnectionSpec,
+    /// Run in each session before its first chunk; opens the transaction and takes the snapshot.
+    pub session_sql: Vec<String>,
+    /// What is read.
+    pub tables: Vec<TableSpec>,
+    /// In the order in which they are taken.
+    pub chunks: Vec<ChunkSpec>,
+    /// Sessions.
+    pub workers: usize,
+    /// For all workers together.
+    pub memory_bytes: u64,
+    /// For all workers together.
+    #[serde(default)]
+    pub rate_bytes_per_s: Option<u64>,
+    /// Level of zstd.
+    #[serde(default = "one")]
+    pub zstd_level: i32,
+}
+
+fn one() -> i32 {
+    1
+}
+
+/// Columns of a table, and what stands in the head of its files.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableSpec {
+    /// In the order of the rows.
+    pub columns: Vec<ColumnSpec>,
+    /// Into the schema of the files.
+    #[serde(default)]
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// One column.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ColumnSpec {
+    /// Its name.
+    pub name: String,
+    /// How its bytes are read.
+    pub kind: Kind,
+    /// Digits of a decimal.
+    #[serde(default)]
+    pub precision: u8,
+    /// Digits of a decimal after the point.
+    #[serde(default)]
+    pub scale: i8,
+    /// The engine's own type, as it is written in SQL.
+    pub pg_type: String,
+}
+
+/// How the bytes of a value are read, and what becomes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A byte: boolean.
+    Bool,
+    /// 16 bits.
+    Int2,
+    /// 32 bits.
+    Int4,
+    /// 64 bits.
+    Int8,
+    /// 32 bits without a sign.
+    Oid,
+    /// Single precision.
+    Float4,
+    /// Double precision.
+    Float8,
+    /// Exact digits with a fixed scale: decimal.
+    Decimal,
+    /// Days.
+    Date,
+    /// Microseconds since midnight.
+    Time,
+    /// Microseconds, no zone.
+    Timestamp,
+    /// Microseconds, UTC.
+    Timestamptz,
+    /// UTF-8.
+    Text,
+    /// A version byte, then UTF-8.
+    Jsonb,
+    /// 16 bytes, shown as text.
+    Uuid,
+    /// Bytes.
+    Bytea,
+}
+
+/// One piece of work.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChunkSpec {
+    /// Unique in the job.
+    pub number: u32,
+    /// Its place in `tables`.
+    pub table: usize,
+    /// `COPY (SELECT …) TO STDOUT (FORMAT binary)`.
+    pub sql: String,
+    /// The file that it becomes, or comes from; `None`: read and hashed only.
+    pub path: Option<PathBuf>,
+    /// Whether the file goes into the table: `sql` is `COPY … FROM STDIN (FORMAT binary)` then.
+    #[serde(default)]
+    pub load: bool,
+}
+
+/// A finished chunk.
+#[derive(Debug, Clone, Serialize)]
+pub struct ChunkDone {
+    /// Its number.
+    pub number: u32,
+    /// Rows that were decoded, and that the server counted.
+    pub rows: u64,
+    /// Bytes of COPY.
+    pub copy_bytes: u64,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// Sum of the hashes of its rows: the same in any order.
+    pub hash: String,
+    /// From the statement to the file under its name.
+    pub elapsed_ns: u64,
+    /// Which worker.
+    pub worker: usize,
+}

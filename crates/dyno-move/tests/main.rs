@@ -1,0 +1,3 @@
+//! Tests of the room, through its public face.
+
+mod files;

@@ -1,0 +1,65 @@
+//! `dyno-move` for Python: a job that is asked what it has finished.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use dyno_move::{JobSpec, Next, describe, read_back};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::raise;
+use crate::values::{from_python, to_python};
+
+/// Workers that read chunks of tables into files.
+#[pyclass(frozen, module = "dbdyno._core")]
+pub(crate) struct MoveJob(dyno_move::Job);
+
+#[pymethods]
+impl MoveJob {
+    /// Reads a specification (`MoveSpec` of the stub) and starts the workers.
+    #[new]
+    fn new(py: Python<'_>, spec: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let spec: JobSpec = from_python(spec).map_err(|e| raise(py, "MoveError", &e.to_string()))?;
+        Ok(Self(dyno_move::Job::start(spec)))
+    }
+
+    /// What has happened since: a dict with `done`, `failed` or `waiting`, or None at the end. Lets go of the
+    /// interpreter lock and waits no longer than `limit_s`.
+    fn next<'py>(&self, py: Python<'py>, limit_s: f64) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let next = py.detach(|| self.0.next(Duration::from_secs_f64(limit_s.max(0.0))));
+        let event = PyDict::new(py);
+        let put = |key: &str, value| event.set_item(key, value);
+        let cannot = |e: crate::values::Failed| raise(py, "MoveError", &e.to_string());
+        match next {
+            Next::Done(done) => put("done", to_python(py, &done).map_err(cannot)?)?,
+            Next::Failed(failure) => put("failed", to_python(py, &failure).map_err(cannot)?)?,
+            Next::Waiting => {}
+            Next::End => return Ok(None),
+        }
+        Ok(Some(event.into_any()))
+    }
+
+    /// Bytes of COPY that came, and rows of finished chunks.
+    fn progress(&self) -> (u64, u64) {
+        self.0.progress()
+    }
+
+    /// Ends all workers soon; callable from another thread.
+    fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+/// Columns of a Parquet file (dicts with `name`, `arrow`, `holds`, `pg_type`), and its rows.
+#[pyfunction]
+pub(crate) fn move_describe(py: Python<'_>, path: PathBuf) -> PyResult<(Bound<'_, PyAny>, u64)> {
+    let (columns, rows) = describe(&path).map_err(|e| raise(py, "MoveError", &e.to_string()))?;
+    Ok((to_python(py, &columns).map_err(|e| raise(py, "MoveError", &e.to_string()))?, rows))
+}
+
+/// Rows and hash of a Parquet file that a job wrote, read again.
+#[pyfunction]
+pub(crate) fn move_read_back(py: Python<'_>, path: PathBuf) -> PyResult<(u64, String)> {
+    let tally = py.detach(|| read_back(&path)).map_err(|e| raise(py, "MoveError", &e.to_string()))?;
+    Ok((tally.rows, tally.hash()))
+}

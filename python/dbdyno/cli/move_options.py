@@ -1,0 +1,91 @@
+"""Options that the commands of `dbdyno move` share: sizes, workers, progress."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from dbdyno.move.run import MEMORY_BYTES, How
+
+F = TypeVar("F", bound=Callable[..., Any])
+_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmg]?i?b?)\s*", re.IGNORECASE)
+STEP_S = 0.5
+
+
+class Size(click.ParamType[int]):
+    """A number of bytes with a unit: 64MB, 1.5GiB; a rate may end in /s."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """In bytes."""
+        if isinstance(value, int):
+            return value
+        text = str(value).removesuffix("/s")
+        found = _SIZE.fullmatch(text)
+        unit = found[2].lower() if found else ""
+        unit = unit if unit.endswith("b") or not unit else f"{unit}b"
+        size = round(float(found[1]) * _UNITS[unit]) if found and unit in _UNITS else 0
+        if size <= 0:
+            self.fail(f"{value!r} is no size: write 64MB, 1GiB or a number of bytes", param, ctx)
+        return size
+
+
+def how_options(command: F) -> F:
+    """Adds --workers, --memory, --rate-limit."""
+    for option in reversed(
+        [
+            click.option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Sessions."),
+            click.option("--memory", type=Size(), default=MEMORY_BYTES, help="For rows of all workers [256MiB]."),
+            click.option("--rate-limit", type=Size(), help="Of all workers together, such as 50MB/s."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+job_argument = click.argument("job", type=click.Path(path_type=Path, file_okay=False))
+verify_option = click.option(
+    "--verify",
+    "level",
+    type=click.Choice(["counts", "files", "source"]),
+    default="counts",
+    show_default=True,
+    help="What to check at the end: rows; the files too, read again; the source too, read again in the same snapshot.",
+)
+
+
+def how(workers: int, memory: int, rate_limit: int | None, piece: int | None = None) -> How:
+    """How a job works, with its progress where somebody watches."""
+    shown = _Progress() if sys.stderr.isatty() else None
+    return How(workers, memory, rate_limit, piece, progress=shown)
+
+
+def say(line: str) -> None:
+    """Aloud, beside the data."""
+    click.echo(line, err=True)
+
+
+class _Progress:
+    """One line on a terminal: share, bytes, rate, time left."""
+
+    def __init__(self) -> None:
+        self.begun = self.shown = time.monotonic()
+
+    def __call__(self, share: float, copied: int) -> None:
+        now = time.monotonic()
+        if now - self.shown < STEP_S and share < 1:
+            return
+        self.shown = now
+        spent = now - self.begun
+        rate = copied / spent / 1e6 if spent else 0.0
+        left = f", {spent * (1 - share) / share:,.0f} s left" if 0 < share < 1 else ""
+        end = "\n" if share >= 1 else ""
+        click.echo(f"\r{share:4.0%}  {copied / 1e6:,.0f} MB  {rate:,.0f} MB/s{left}\x1b[K{end}", nl=False, err=True)

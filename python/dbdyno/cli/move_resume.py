@@ -1,0 +1,44 @@
+"""`dbdyno move resume JOB`: a job that was ended goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli import move_options as shared
+
+
+@click.command("resume")
+@shared.job_argument
+@click.option("--source", required=True, help="The connection string; a job's folder never says where to connect.")
+@click.option("--restart", is_flag=True, help="Read all again, as of one instant.")
+@click.option("--as-of-now", is_flag=True, help="Read only the missing chunks, as they are now.")
+@shared.verify_option
+@shared.how_options
+def command(
+    job: Path,
+    source: str,
+    restart: bool,
+    as_of_now: bool,
+    level: str,
+    workers: int,
+    memory: int,
+    rate_limit: int | None,
+) -> None:
+    """Go on with the job in the folder JOB.
+
+    The job's snapshot ends with the process that held it. Then finished chunks are as of the old instant, and you
+    choose: `--restart` is exact; `--as-of-now` repeats nothing, and is exact only where the table has not changed.
+    """
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.cli.move_out import finish
+    from dbdyno.move.ledger import Ledger
+    from dbdyno.move.resume import resume
+
+    if restart and as_of_now:
+        raise click.UsageError("--restart and --as-of-now exclude each other")
+    ledger, target = Ledger.open(job), Postgres.open(source)
+    how = shared.how(workers, memory, rate_limit)
+    with resume(target, ledger, how, shared.say, restart=restart, as_of_now=as_of_now) as snapshot:
+        finish(target, ledger, snapshot, how, level)

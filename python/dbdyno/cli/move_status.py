@@ -1,0 +1,42 @@
+"""`dbdyno move status JOB`: what a job has finished."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.move_options import job_argument
+from dbdyno.cli.output import format_options, show_rows
+
+
+@click.command("status")
+@job_argument
+@format_options
+def command(job: Path, form: str | None, output: Path | None) -> None:
+    """Show what the job in the folder JOB has finished, and what to do next. Nothing is changed."""
+    from dbdyno.move.ledger import Ledger
+    from dbdyno.move.proof import known
+
+    ledger = Ledger.open(job)
+    records, plan = ledger.records(), ledger.plan
+    rows = []
+    for place, table in enumerate(plan["tables"]):
+        chunks = [chunk["number"] for chunk in plan["chunks"] if chunk["table"] == place]
+        done = [records[number] for number in chunks if number in records]
+        rows.append(
+            {
+                "table": f"{table['schema']}.{table['name']}".removeprefix("."),
+                "chunks": len(chunks),
+                "finished": len(done),
+                "rows": sum(record["rows"] for record in done),
+                "file_bytes": sum(record["file_bytes"] for record in done),
+            }
+        )
+    show_rows(rows, form, output)
+    if form in (None, "table") and output is None:
+        state = ledger.manifest["status"]
+        if state == "running" and not ledger.is_held():
+            state = f"ended before it was done; next: dbdyno move resume {job} --source DSN"
+        click.echo(f"\nJob {plan['id']}: {state}. Source: {plan['source']}.")
+        click.echo(known(ledger).sentences()[1] if records else "Nothing is finished yet.")

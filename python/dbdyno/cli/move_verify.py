@@ -1,0 +1,28 @@
+"""`dbdyno move verify JOB`: are the files what was written?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.move_options import job_argument
+
+
+@click.command("verify")
+@job_argument
+def command(job: Path) -> None:
+    """Read the files of the job in the folder JOB again: their rows and hashes against the job's records.
+
+    Exit 1 where something differs. The source itself can only be compared in the job's own snapshot: `--verify source`
+    when the job runs.
+    """
+    from dbdyno.move.ledger import Ledger
+    from dbdyno.move.proof import check_files, known
+
+    ledger = Ledger.open(job)
+    proved = check_files(ledger, known(ledger))
+    for line in proved.sentences():
+        click.echo(line)
+    if proved.differs:
+        click.get_current_context().exit(1)

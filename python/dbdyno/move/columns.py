@@ -1,0 +1,96 @@
+"""How each column travels: as its own Arrow type where that holds every value, else as text with its type noted.
+
+| PostgreSQL | in the file |
+|---|---|
+| boolean, smallint, integer, bigint, oid, real, double precision | the same |
+| numeric(p, s) up to 38 digits | decimal(p, s) |
+| date, time, timestamp, timestamptz | date32, time64(us), timestamp(us), timestamp(us, UTC) |
+| text, varchar, char (with its padding), name, json, jsonb, uuid, enums | UTF-8 |
+| bytea | binary |
+| the rest: numeric without limits, interval, inet, arrays, ranges, composites, ... | UTF-8, in the server's words |
+
+A value that the Arrow type cannot hold (NaN in a decimal, an infinite date, 24:00:00) is never bent: the column is read
+again as text. `pg_type` of each field is the type in SQL's own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+DIGITS_MOST = 38
+TEXTS = ("text", "varchar", "bpchar", "name", "json")
+NATIVE = {
+    **{name: name for name in ("bool", "int2", "int4", "int8", "oid", "float4", "float8", "date", "time")},
+    **{name: name for name in ("timestamp", "timestamptz", "jsonb", "uuid", "bytea")},
+    **dict.fromkeys(TEXTS, "text"),
+}
+TYPES_SQL = """
+with recursive base(oid, of, typmod, depth) as (
+    select oid, oid, -1, 0 from pg_catalog.pg_type where oid = any(%s::oid[])
+    union all
+    select b.oid, t.typbasetype, t.typtypmod, b.depth + 1
+    from base b join pg_catalog.pg_type t on t.oid = b.of where t.typtype = 'd'
+)
+select distinct on (b.oid) b.oid::bigint, t.typname::text, t.typtype::text, n.nspname::text, b.typmod, b.depth
+from base b join pg_catalog.pg_type t on t.oid = b.of join pg_catalog.pg_namespace n on n.oid = t.typnamespace
+order by b.oid, b.depth desc
+"""
+"""Of each type: the one under all its domains, and what the last domain limits it to."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: how its bytes are read (`kind`), and whether the server turns it into text first."""
+
+    name: str
+    kind: str
+    pg_type: str
+    precision: int = 0
+    scale: int = 0
+    cast: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """For the manifest."""
+        return asdict(self)
+
+    def spec(self) -> dict[str, Any]:
+        """For the core."""
+        return {key: value for key, value in asdict(self).items() if key != "cast"}
+
+    def as_text(self) -> Column:
+        """The same column, its values in the server's own words."""
+        return Column(self.name, "text", self.pg_type, cast=True)
+
+
+@dataclass(frozen=True)
+class Described:
+    """A column as the catalog describes it."""
+
+    name: str
+    oid: int
+    typmod: int
+    pg_type: str
+
+
+def typed(described: Sequence[Described], types: Iterable[Sequence[Any]], as_text: Iterable[str] = ()) -> list[Column]:
+    """How each column travels; `types` are the rows of `TYPES_SQL`."""
+    known = {row[0]: row for row in types}
+    texts = set(as_text)
+    found = [_column(one, known) for one in described]
+    return [one.as_text() if one.name in texts and one.kind not in ("text", "bytea") else one for one in found]
+
+
+def _column(one: Described, known: Mapping[int, Sequence[Any]]) -> Column:
+    _, name, kind, schema, domain_typmod, depth = known[one.oid]
+    typmod = domain_typmod if depth else one.typmod
+    if kind == "e":
+        return Column(one.name, "text", one.pg_type)
+    if schema == "pg_catalog" and name == "numeric" and typmod >= 4:
+        precision, scale = (typmod - 4) >> 16 & 0xFFFF, ((typmod - 4 & 0x7FF) ^ 1024) - 1024
+        if precision <= DIGITS_MOST and 0 <= scale <= precision:
+            return Column(one.name, "decimal", one.pg_type, precision, scale)
+    if schema == "pg_catalog" and name in NATIVE:
+        return Column(one.name, NATIVE[name], one.pg_type)
+    return Column(one.name, "text", one.pg_type, cast=True)

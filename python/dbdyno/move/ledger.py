@@ -1,0 +1,179 @@
+"""The folder of a job: what was planned, and what is finished.
+
+    FOLDER/part-00000.parquet ...      the rows (with several tables: a folder per table)
+    FOLDER/_dbdyno/manifest.json       source, snapshots, tables with their columns, chunks
+    FOLDER/_dbdyno/chunks/00000.json   a record per finished chunk: rows, bytes, hash, file
+    FOLDER/_dbdyno/lock                held by whoever works on the job
+
+A chunk's file is on the disk under its name before its record is written, and the record is what counts: a kill at
+any instant leaves a job whose finished chunks are known. Everything is written aside, synced and renamed. Readers of
+Parquet pass over names that begin with an underscore.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import MoveError
+from dbdyno.evidence.seal import is_own, seal
+from dbdyno.files import make_folder, make_inner_folder, write_whole
+
+VERSION = 1
+INNER = "_dbdyno"
+
+
+class Ledger:
+    """A job's folder. `manifest` is what `save` writes; its `plan` is sealed: what it says is only done where this user
+    made it."""
+
+    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
+        self.folder = folder
+        self.manifest = manifest
+
+    @classmethod
+    def create(cls, folder: Path, manifest: Mapping[str, Any]) -> Ledger:
+        """A new job in a folder that is not there yet, or empty. Raises `MoveError`."""
+        try:
+            if not folder.exists():
+                make_folder(folder)
+            elif (folder / INNER / "manifest.json").exists():
+                raise MoveError(
+                    "a job is there already",
+                    where=str(folder),
+                    next_step=f"`dbdyno move status {folder}`, or name another folder",
+                )
+            elif not folder.is_dir() or any(folder.iterdir()):
+                raise MoveError("is not an empty folder", where=str(folder), next_step="name a new folder")
+            make_inner_folder(folder / INNER)
+            make_inner_folder(folder / INNER / "chunks")
+        except OSError as error:
+            raise _cannot(folder, error) from None
+        return cls(folder, {"version": VERSION, **manifest})
+
+    @classmethod
+    def open(cls, folder: Path) -> Ledger:
+        """The job of a folder. Raises `MoveError` where there is none that can be read."""
+        place = folder / INNER / "manifest.json"
+        try:
+            manifest = json.loads(place.read_bytes())
+        except FileNotFoundError:
+            raise MoveError(
+                "no job is there", where=str(folder), next_step="name the folder that `dbdyno move ... --to` wrote"
+            ) from None
+        except (OSError, ValueError) as error:
+            raise _cannot(place, error) from None
+        if not isinstance(manifest, dict) or manifest.get("version") != VERSION:
+            raise MoveError(
+                "the job was written by another version of dbdyno", where=str(place), next_step="use that version"
+            )
+        for chunk in manifest["plan"]["chunks"]:
+            if Path(chunk["file"]).is_absolute() or ".." in Path(chunk["file"]).parts:
+                raise MoveError(f"names a file outside of its folder: {chunk['file']!r}", where=str(place))
+        return cls(folder, manifest)
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What is to be done."""
+        plan: dict[str, Any] = self.manifest["plan"]
+        return plan
+
+    def refuse_foreign(self) -> None:
+        """Raises `MoveError` where somebody else may have made the plan: it names a server, SQL and files."""
+        if not is_own(self.manifest):
+            raise MoveError(
+                "this plan was not made here by this user, and is not carried out",
+                where=str(self.folder),
+                next_step="`status` and `verify` read it; to move the table, begin a job of your own",
+            )
+
+    def save(self) -> None:
+        """Writes the manifest."""
+        self.manifest["seal"] = seal(self.plan)
+        self._write(self.folder / INNER / "manifest.json", self.manifest)
+
+    def record(self, done: Mapping[str, Any]) -> None:
+        """A chunk is finished."""
+        self._write(self._place(int(done["number"])), done)
+
+    def records(self) -> dict[int, dict[str, Any]]:
+        """The finished chunks by their number; a record whose file is not there does not count."""
+        known = {chunk["number"]: chunk for chunk in self.plan["chunks"]}
+        found = {}
+        for place in sorted((self.folder / INNER / "chunks").glob("*.json")):
+            try:
+                record = json.loads(place.read_bytes())
+            except (OSError, ValueError) as error:
+                raise _cannot(place, error) from None
+            chunk = known.get(record.get("number"))
+            if chunk is not None and (self.folder / chunk["file"]).is_file():
+                found[chunk["number"]] = record
+        return found
+
+    def forget(self, table: int | None = None) -> None:
+        """Takes back what was finished: the records first, then the files."""
+        chunks = [chunk for chunk in self.plan["chunks"] if table in (None, chunk["table"])]
+        for chunk in chunks:
+            self._place(chunk["number"]).unlink(missing_ok=True)
+        for chunk in chunks:
+            (self.folder / chunk["file"]).unlink(missing_ok=True)
+
+    def sweep(self) -> None:
+        """Removes what killed workers left aside."""
+        for folder in {(self.folder / chunk["file"]).parent for chunk in self.plan["chunks"]}:
+            for left in folder.glob(".part-*.parquet.*.tmp"):
+                left.unlink(missing_ok=True)
+
+    def make_folders(self) -> None:
+        """The folders of the tables."""
+        try:
+            for folder in {(self.folder / chunk["file"]).parent for chunk in self.plan["chunks"]}:
+                if not folder.exists():
+                    make_inner_folder(folder)
+        except OSError as error:
+            raise _cannot(self.folder, error) from None
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Nobody else works on the job meanwhile. Raises `MoveError` where somebody does."""
+        try:
+            opened = os.open(self.folder / INNER / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise _cannot(self.folder, error) from None
+        try:
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise MoveError(
+                    "another process works on this job", where=str(self.folder), next_step="wait until it has ended"
+                ) from None
+            yield
+        finally:
+            os.close(opened)
+
+    def is_held(self) -> bool:
+        """Whether somebody works on it."""
+        try:
+            with self.held():
+                return False
+        except MoveError:
+            return True
+
+    def _place(self, number: int) -> Path:
+        return self.folder / INNER / "chunks" / f"{number:05}.json"
+
+    def _write(self, place: Path, value: Mapping[str, Any]) -> None:
+        try:
+            write_whole(place, json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n", durable=True)
+        except OSError as error:
+            raise _cannot(place, error) from None
+
+
+def _cannot(place: Path, error: Exception) -> MoveError:
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return MoveError(f"cannot be used: {said}", where=str(place), next_step="see that the folder exists and has room")

@@ -1,0 +1,124 @@
+"""What was checked at the end of a job, and in words what that proves.
+
+counts     always: each chunk's rows as the server counted them and as they were decoded agree
+files      each file is read again: its rows and the sum of their hashes are those of what came
+source     the source is read again in the same snapshot: the same rows and sums
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dbdyno import _core
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.errors import MoveError
+from dbdyno.move.ledger import Ledger
+from dbdyno.move.run import How, Plan, events, job_of
+from dbdyno.move.source import Snapshot
+
+MODULUS = 1 << 128
+
+
+@dataclass(frozen=True)
+class Proved:
+    """What is known of a job. `differs`: what does not agree, in words."""
+
+    rows: int
+    hash: str
+    chunks: int
+    chunks_in_all: int
+    instants: tuple[tuple[str, int], ...]
+    files: bool = False
+    source: bool = False
+    differs: tuple[str, ...] = ()
+
+    def sentences(self) -> list[str]:
+        """In words."""
+        lines = [f"{self.rows:,} rows in {self.chunks} of {self.chunks_in_all} chunks, hash {self.hash}."]
+        if len(self.instants) == 1:
+            lines.append(f"All as of one instant: {self.instants[0][0]}.")
+        elif self.instants:
+            parts = ", ".join(f"{count} chunks as of {at}" for at, count in self.instants)
+            lines.append(f"NOT one instant: {parts}. A row that moved in between is missing or there twice.")
+        lines += [f"DIFFERS: {one}" for one in self.differs]
+        if self.differs:
+            return lines
+        checked = ["the server's count of each chunk is the number of rows that were decoded"]
+        if self.files:
+            checked.append("the files, read again, hold exactly those rows")
+        if self.source:
+            checked.append("the source, read again in the same snapshot, gave the same rows")
+        lines.append(f"Proved: {'; '.join(checked)}.")
+        if not self.files:
+            lines.append("Not checked: the files were not read again (`dbdyno move verify` does).")
+        return lines
+
+
+def known(ledger: Ledger) -> Proved:
+    """What the records say."""
+    records = ledger.records()
+    return Proved(
+        rows=sum(record["rows"] for record in records.values()),
+        hash=total(records),
+        chunks=len(records),
+        chunks_in_all=len(ledger.plan["chunks"]),
+        instants=_instants(ledger.manifest["snapshots"], records),
+    )
+
+
+def check_files(ledger: Ledger, proved: Proved) -> Proved:
+    """Reads the files again."""
+    differs = []
+    for number, record in sorted(ledger.records().items()):
+        place = ledger.folder / ledger.plan["chunks"][number]["file"]
+        words = _file_differs(place, record)
+        if words is not None:
+            differs.append(words)
+    missing = proved.chunks_in_all - proved.chunks
+    if missing:
+        differs.append(f"{missing} chunks are not finished, or their files are gone")
+    return replace(proved, files=True, differs=(*proved.differs, *differs))
+
+
+def check_source(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, proved: Proved) -> Proved:
+    """Reads the source again, in the same snapshot. Raises `MoveError` where it cannot be read."""
+    plan, records = Plan.from_json(ledger.plan), ledger.records()
+    here = len(ledger.manifest["snapshots"]) - 1
+    chunks = [chunk for chunk in plan.chunks if records.get(chunk.number, {}).get("snapshot") == here]
+    differs = []
+    for event in events(job_of(target, plan, chunks, snapshot, how, None), snapshot):
+        if "failed" in event and event["failed"]["kind"] != "stopped":
+            raise MoveError(event["failed"]["message"], where="reading the source again")
+        done = event.get("done")
+        if done and _pair(done) != _pair(records[done["number"]]):
+            differs.append(f"chunk {done['number']}: the source gave other rows when it was read again")
+    return replace(proved, source=len(chunks) == len(plan.chunks), differs=(*proved.differs, *differs))
+
+
+def total(records: Mapping[int, Mapping[str, Any]]) -> str:
+    """The sum over all chunks."""
+    return f"{sum(int(record['hash'], 16) for record in records.values()) % MODULUS:032x}"
+
+
+def _file_differs(place: Path, record: Mapping[str, Any]) -> str | None:
+    try:
+        rows, found = _core.move_read_back(place)
+    except MoveError as error:
+        return str(error.message)
+    if (rows, found) == _pair(record):
+        return None
+    return f"{place.name}: {rows:,} rows, hash {found}; written were {record['rows']:,} rows, hash {record['hash']}"
+
+
+def _pair(record: Mapping[str, Any]) -> tuple[int, str]:
+    return record["rows"], record["hash"]
+
+
+def _instants(
+    snapshots: Sequence[Mapping[str, Any]], records: Mapping[int, Mapping[str, Any]]
+) -> tuple[tuple[str, int], ...]:
+    counts = [sum(record["snapshot"] == place for record in records.values()) for place in range(len(snapshots))]
+    return tuple((str(one["at"]), count) for one, count in zip(snapshots, counts, strict=True) if count)

@@ -1,0 +1,98 @@
+"""A job that was ended goes on: as of the instant it began where that can still be had, else as the user chooses.
+
+A snapshot lives as long as the connection that took it. Where that is gone, the finished chunks show the table at one
+instant and whatever is read now shows it at another: a row that moved in between is missing or there twice. So that is
+never done unasked: `restart` reads all again, `as_of_now` reads only what is missing and says what it means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import psycopg
+
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.errors import MoveError
+from dbdyno.move.ledger import Ledger
+from dbdyno.move.run import How, Plan, Say, plan_of, work
+from dbdyno.move.source import Snapshot, Table, Wish, take
+
+
+def resume(target: Postgres, ledger: Ledger, how: How, say: Say, *, restart: bool, as_of_now: bool) -> Snapshot:
+    """Finishes a job; gives the snapshot of what was read now, which the caller closes. Raises `MoveError`."""
+    ledger.refuse_foreign()
+    plan = Plan.from_json(ledger.plan)
+    if ledger.manifest["status"] != "running":
+        raise MoveError(
+            f"the job is {ledger.manifest['status']}",
+            where=str(ledger.folder),
+            next_step=f"`dbdyno move status {ledger.folder}`",
+        )
+    done = len(ledger.records())
+    if done and not restart and not as_of_now:
+        at = ledger.manifest["snapshots"][-1]["at"]
+        raise MoveError(
+            f"the snapshot of {at} is gone with the process that held it; {done} of {len(plan.chunks)} chunks are"
+            " finished",
+            where=str(ledger.folder),
+            next_step="--restart reads all again, exact; --as-of-now reads only the missing chunks as they are now,"
+            " which is the same only where the table has not changed since",
+        )
+    snapshot = take(target, wish_of(plan, snapshot_names(target, plan)), plan.id)
+    try:
+        if target.identity(snapshot.conn) != plan.server:
+            raise MoveError("is another server than the job's", where=target.safe_dsn, next_step=f"name {plan.source}")
+        taken = {"id": snapshot.id, "at": snapshot.taken_at}
+        if restart or not done:
+            with ledger.held():
+                ledger.sweep()
+                ledger.forget()
+                ledger.manifest.update(plan=plan_of(target, snapshot, plan.id, how).to_json(), snapshots=[taken])
+                ledger.save()
+        else:
+            _refuse_changed(plan, snapshot)
+            ledger.manifest["snapshots"].append(taken)
+            ledger.save()
+        work(target, ledger, snapshot, how, say)
+    except psycopg.Error as error:
+        snapshot.__exit__()
+        raise MoveError(str(error).strip(), where=target.safe_dsn, next_step="resume again") from None
+    except BaseException:
+        snapshot.__exit__()
+        raise
+    return snapshot
+
+
+def wish_of(plan: Plan, names: list[str]) -> Wish:
+    """What the user asked for when the job began."""
+    first = plan.tables[0]
+    return Wish(
+        tables=() if first.query else names,
+        where=first.where,
+        columns=[one.name for one in first.columns] if len(plan.tables) == 1 else (),
+        query=first.query,
+        as_text=plan.as_text,
+    )
+
+
+def snapshot_names(target: Postgres, plan: Plan) -> list[str]:
+    """The job's tables by name, as the server quotes them."""
+    from psycopg import sql
+
+    return [sql.Identifier(one.schema, one.name).as_string(None) for one in plan.tables if one.schema]
+
+
+def _refuse_changed(plan: Plan, snapshot: Snapshot) -> None:
+    """Raises `MoveError` where a range of blocks means something else now."""
+    for before, now in zip(plan.tables, snapshot.tables, strict=True):
+        if _shape(before) != _shape(now):
+            raise MoveError(
+                "was rewritten or altered since the job began: its finished chunks do not fit what is there now",
+                where=f"{before.schema}.{before.name}",
+                next_step="--restart",
+            )
+
+
+def _shape(table: Table) -> tuple[object, ...]:
+    relations = tuple(replace(one, blocks=0, bytes=0) for one in table.relations)
+    return relations, table.columns

@@ -1,0 +1,261 @@
+"""A job from its plan to its last chunk: the core's workers, a record for each chunk, and what follows a failure."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from dbdyno import _core
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.core_types import MoveChunk
+from dbdyno.errors import MoveError
+from dbdyno.move.columns import Column
+from dbdyno.move.ledger import Ledger
+from dbdyno.move.source import Snapshot, Table, Wish, application, copy_sql, session_sql, take
+from dbdyno.move.splits import TID_RANGES_SINCE, Chunk, Relation, split
+
+LOOK_S = 0.2
+WATCH_S = 5.0
+MEMORY_BYTES = 256 << 20
+NEXT = {
+    "server": "look at the server's log; then `dbdyno move resume`",
+    "connection": "see that the server and the network to it are up; then `dbdyno move resume`",
+    "file": "make room, or see who may write there; then `dbdyno move resume`",
+    "stream": "report it, with the versions of dbdyno and of the server",
+}
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class How:
+    """How a job works, whatever it moves."""
+
+    workers: int = 2
+    memory_bytes: int = MEMORY_BYTES
+    rate_bytes_per_s: int | None = None
+    piece_bytes: int | None = None
+    zstd_level: int = 1
+    progress: Callable[[float, int], None] | None = None
+    """Called now and then with the share that is done (by the size of its pieces) and the bytes that came."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a job does: in the manifest, sealed."""
+
+    id: str
+    source: str
+    server: str
+    tables: tuple[Table, ...]
+    chunks: tuple[Chunk, ...]
+    as_text: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """For the manifest."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> Plan:
+        """From a manifest whose seal holds."""
+        tables = tuple(
+            Table(
+                **{
+                    **table,
+                    "columns": tuple(Column(**one) for one in table["columns"]),
+                    "relations": tuple(Relation(**one) for one in table["relations"]),
+                }
+            )
+            for table in given["tables"]
+        )
+        return cls(
+            **{
+                **given,
+                "tables": tables,
+                "chunks": tuple(Chunk(**one) for one in given["chunks"]),
+                "as_text": tuple(given["as_text"]),
+            }
+        )
+
+
+def plan_of(target: Postgres, snapshot: Snapshot, job: str, how: How) -> Plan:
+    """The tables of a snapshot, cut into pieces."""
+    several = len(snapshot.tables) > 1
+    prefixes = [f"{quote(f'{one.schema}.{one.name}', safe=' ')}/" if several else "" for one in snapshot.tables]
+    chunks = split(
+        [(prefix, table.relations) for prefix, table in zip(prefixes, snapshot.tables, strict=True)],
+        workers=how.workers,
+        piece_bytes=how.piece_bytes,
+        tid_ranges=snapshot.conn.info.server_version >= TID_RANGES_SINCE,
+    )
+    return Plan(job, target.safe_dsn, target.identity(snapshot.conn), tuple(snapshot.tables), tuple(chunks))
+
+
+def new_id() -> str:
+    """A job's name: in its sessions, in messages."""
+    return secrets.token_hex(4)
+
+
+def begin(target: Postgres, wish: Wish, folder: Path, how: How, say: Say) -> tuple[Ledger, Snapshot]:
+    """A new job: its snapshot is taken, its plan is on the disk. The caller closes the snapshot. Raises `MoveError`."""
+    job = new_id()
+    snapshot = take(target, wish, job)
+    try:
+        plan = plan_of(target, snapshot, job, how)
+        manifest = {
+            "status": "running",
+            "plan": plan.to_json(),
+            "snapshots": [{"id": snapshot.id, "at": snapshot.taken_at}],
+        }
+        ledger = Ledger.create(folder, manifest)
+        ledger.save()
+    except BaseException:
+        snapshot.__exit__()
+        raise
+    for line in aloud(plan, snapshot.conn.info.server_version):
+        say(line)
+    return ledger, snapshot
+
+
+def aloud(plan: Plan, version: int) -> list[str]:
+    """What the user should know before it begins."""
+    ending = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = "
+    lines = [f"job {plan.id}; to end it from the database's side: {ending}'{application(plan.id)}'"]
+    for table in plan.tables:
+        streams = [one for one in table.relations if one.stream]
+        name = f"{table.schema}.{table.name}" if table.schema else "the query"
+        if streams:
+            kind = table.kind if len(streams) == len(table.relations) else "foreign partition"
+            lines.append(f"{name}: one stream for each {kind}, which has no blocks to cut by")
+        elif version < TID_RANGES_SINCE:
+            lines.append(f"{name}: one stream for each relation; PostgreSQL reads ranges of blocks from version 14 on")
+    return lines
+
+
+def work(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Say) -> None:
+    """Reads what is not finished. A column with a value that its Arrow type cannot hold travels as text: its table is
+    read again, in the same snapshot. Raises `MoveError`; the job can go on then."""
+    ledger.refuse_foreign()
+    with ledger.held():
+        ledger.sweep()
+        ledger.make_folders()
+        while True:
+            plan = Plan.from_json(ledger.plan)
+            done = ledger.records()
+            left = [chunk for chunk in plan.chunks if chunk.number not in done]
+            failed = _run(target, plan, left, ledger, snapshot, how)
+            if failed is None:
+                break
+            if failed["kind"] != "unrepresentable" or not _widen(ledger, plan, failed, say):
+                raise _failure(failed, ledger)
+        ledger.manifest["status"] = "complete"
+        ledger.save()
+
+
+def _run(
+    target: Postgres, plan: Plan, left: Sequence[Chunk], ledger: Ledger, snapshot: Snapshot, how: How
+) -> dict[str, Any] | None:
+    """Lets the workers go; the first failure, if there was one."""
+    whole = max(sum(chunk.bytes for chunk in plan.chunks), 1)
+    size = {chunk.number: chunk.bytes for chunk in plan.chunks}
+    ready = whole - sum(chunk.bytes for chunk in left)
+    failed: dict[str, Any] | None = None
+    instant = len(ledger.manifest["snapshots"]) - 1
+    job = job_of(target, plan, left, snapshot, how, ledger.folder)
+    try:
+        for event in events(job, snapshot):
+            if "done" in event:
+                file = next(chunk.file for chunk in left if chunk.number == event["done"]["number"])
+                ledger.record({**event["done"], "file": file, "snapshot": instant})
+                ready += size[event["done"]["number"]]
+            elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
+                failed = event["failed"]
+            if how.progress is not None:
+                how.progress(ready / whole, job.progress()[0])
+    finally:
+        job.stop()
+    return failed
+
+
+def events(job: _core.MoveJob, snapshot: Snapshot) -> Iterable[dict[str, Any]]:
+    """What a job tells until its end; an empty event now and then. Raises `MoveError` where the snapshot is lost."""
+    looked = time.monotonic()
+    while (event := job.next(LOOK_S)) is not None:
+        yield event
+        if time.monotonic() - looked > WATCH_S:
+            looked = time.monotonic()
+            if not snapshot.is_held():
+                job.stop()
+                raise MoveError(
+                    "the connection that holds the snapshot was lost",
+                    next_step="see that the server is up and nothing ends idle sessions; then `dbdyno move resume`",
+                )
+
+
+def job_of(
+    target: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: How, folder: Path | None
+) -> _core.MoveJob:
+    """The core's job over these chunks; `folder` None: they are read and hashed only."""
+    tables = [
+        {
+            "columns": [column.spec() for column in table.columns],
+            "metadata": {"dbdyno.table": f"{table.schema}.{table.name}", "dbdyno.job": plan.id},
+        }
+        for table in plan.tables
+    ]
+    pieces: list[MoveChunk] = [
+        {
+            "number": chunk.number,
+            "table": chunk.table,
+            "sql": copy_sql(
+                snapshot.conn,
+                plan.tables[chunk.table],
+                plan.tables[chunk.table].relations[chunk.relation],
+                chunk.start,
+                chunk.before,
+            ),
+            "path": None if folder is None else str(folder / chunk.file),
+        }
+        for chunk in chunks
+    ]
+    return _core.MoveJob(
+        {
+            "connection": {**target.conninfo(), "application_name": application(plan.id)},
+            "session_sql": session_sql(snapshot.conn, snapshot.id),
+            "tables": tables,
+            "chunks": pieces,
+            "workers": how.workers,
+            "memory_bytes": how.memory_bytes,
+            "rate_bytes_per_s": how.rate_bytes_per_s,
+            "zstd_level": how.zstd_level,
+        }
+    )
+
+
+def _widen(ledger: Ledger, plan: Plan, failed: dict[str, Any], say: Say) -> bool:
+    """Makes the column text in the plan and forgets what its table has finished; False where it was text already."""
+    table = plan.tables[failed["table"]]
+    column = next(one for one in table.columns if one.name == failed["column"])
+    if column.kind in ("text", "jsonb", "bytea"):
+        return False
+    columns = tuple(one.as_text() if one is column else one for one in table.columns)
+    tables = tuple(replace(one, columns=columns) if one is table else one for one in plan.tables)
+    say(f"{failed['message']}: the column travels as text; its table is read again, in the same snapshot")
+    ledger.forget(failed["table"])
+    ledger.manifest["plan"] = replace(plan, tables=tables, as_text=(*plan.as_text, column.name)).to_json()
+    ledger.save()
+    return True
+
+
+def _failure(failed: dict[str, Any], ledger: Ledger) -> MoveError:
+    step = NEXT.get(failed["kind"], "")
+    if failed["kind"] == "unrepresentable":
+        step = "leave the column out by --columns, or repair its text"
+    step = step.replace("move resume", f"move resume {ledger.folder}")
+    where = f"chunk {failed['chunk']}" if failed.get("chunk") is not None else None
+    return MoveError(failed["message"], where=where, next_step=step or None)

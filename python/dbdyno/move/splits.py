@@ -1,0 +1,86 @@
+"""Pieces of equal size, more than there are workers, which take them as they get free.
+
+A table is cut by the blocks of its file: a piece is a range of `ctid`, which PostgreSQL reads (from version 14 on)
+as that part of the file and nothing else; no index, no key, no skew, no NULLs. The last piece of a relation has no
+end. All pieces are read in one snapshot, so that a row that moves while they are read is seen once.
+
+Before version 14 the server would read the whole table for each piece: one stream per relation then. What has no file
+of its own (a view, a query, a foreign table) is one stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+PIECES_PER_WORKER = 4
+PIECE_BYTES_MOST = 256 << 20
+PIECE_BYTES_LEAST = 1 << 20
+TID_RANGES_SINCE = 140000
+
+
+@dataclass(frozen=True)
+class Relation:
+    """What has rows of its own: a table, a partition, a materialized view; or one stream of a view or a query."""
+
+    schema: str
+    name: str
+    oid: int = 0
+    file: int = 0
+    blocks: int = 0
+    bytes: int = 0
+    stream: bool = False
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One piece. `before` None: to the end; both None: all of it."""
+
+    number: int
+    table: int
+    relation: int
+    file: str
+    bytes: int
+    start: int | None = None
+    before: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """For the manifest."""
+        return asdict(self)
+
+
+def split(
+    tables: Sequence[tuple[str, Sequence[Relation]]],
+    *,
+    workers: int,
+    piece_bytes: int | None = None,
+    tid_ranges: bool = True,
+) -> list[Chunk]:
+    """The pieces of all tables, each given as the prefix of its files and its relations."""
+    total = sum(relation.bytes for _, relations in tables for relation in relations)
+    equal = -(-total // (max(workers, 1) * PIECES_PER_WORKER)) if workers > 1 else PIECE_BYTES_MOST
+    size = piece_bytes or min(max(equal, PIECE_BYTES_LEAST), PIECE_BYTES_MOST)
+    chunks: list[Chunk] = []
+    for table, (prefix, relations) in enumerate(tables):
+        begun = len(chunks)
+        for place, relation in enumerate(relations):
+            count = 1
+            if tid_ranges and not relation.stream and relation.blocks:
+                count = min(max(-(-relation.bytes // size), 1), relation.blocks)
+            ends = [relation.blocks * piece // count for piece in range(count + 1)]
+            for piece in range(count):
+                number = len(chunks)
+                whole = count == 1
+                chunks.append(
+                    Chunk(
+                        number,
+                        table,
+                        place,
+                        f"{prefix}part-{number - begun:05}.parquet",
+                        relation.bytes // count,
+                        None if whole else ends[piece],
+                        None if piece == count - 1 else ends[piece + 1],
+                    )
+                )
+    return chunks

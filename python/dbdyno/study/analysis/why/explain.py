@@ -1,0 +1,221 @@
+"""The causes of a difference between two arms, or of the time of one: largest first, with intervals over blocks.
+
+The mean time of a transaction is cut into events (`parts`); events that one reason explains are one cause (`reasons`).
+The amount of a cause is its time with the one arm less its time with the other; its interval is by the jackknife over
+blocks: both arms of a block left out together where they ran side by side, each alone where they are of two runs.
+Nothing is named where a gate took the verdict away, where sessions were looked at too seldom, where blocks are too few,
+or where the interval
+of the whole difference holds zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dbdyno.study.analysis.why.counted import Counted
+from dbdyno.study.analysis.why.parts import CPU, QUEUE, READY, Array, Event, Side
+from dbdyno.study.analysis.why.reasons import Pair, Reason, Station, kind_of, reasons
+from dbdyno.why import LEAST_SHARE, MOST, Cause, Why, rest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LOOKS_LEAST = 100
+"""How often the sessions of an arm must have been looked at, for its events."""
+BLOCKS_LEAST = 4
+"""Blocks that an interval needs."""
+_OWN = {
+    "CPU": "CPU of the server's sessions, for the same work",
+    "ready": "time ready to run: for a processor, or on the way to the client",
+    "queue": "waiting for a free session: the load comes faster than it is served",
+    "lock": "sessions wait for each other's locks: {}",
+}
+
+
+class Split:
+    """Two arms beside each other (or one against nothing), event by event, with the error of each difference."""
+
+    def __init__(self, base: Side | None, other: Side, *, paired: bool) -> None:
+        self.base, self.other, self.paired = base, other, paired
+        sides = [side for side in (base, other) if side is not None]
+        known = dict.fromkeys(event for side in sides for event in side.events)
+        self.events: list[Event] = [*dict.fromkeys((*known, CPU, READY, QUEUE))]
+        self.blocks = min(side.blocks for side in sides)
+
+    def amount(self, groups: Sequence[Sequence[int]]) -> tuple[Array, Array]:
+        """The difference of each group of events, and its standard error."""
+        from dbdyno.stats.jackknife import jackknife
+
+        def of(side: Side) -> Callable[[Any], Array]:
+            def figure(keep: Any) -> Array:
+                times = side.of(self.events, keep)
+                return np.array([times[list(group)].sum() for group in groups])
+
+            return figure
+
+        if self.base is None:
+            return jackknife(of(self.other), self.other.blocks)
+        one, two = of(self.base), of(self.other)
+        if self.paired:
+            return jackknife(lambda keep: two(keep) - one(keep), self.blocks)
+        (first, first_error), (second, second_error) = (
+            jackknife(one, self.base.blocks),
+            jackknife(two, self.other.blocks),
+        )
+        return second - first, np.sqrt(first_error**2 + second_error**2)
+
+
+def explain(
+    base: Side | None,
+    other: Side,
+    *,
+    level: float,
+    arm: int,
+    counts: tuple[Counted | None, Counted | None] = (None, None),
+    stations: tuple[Mapping[str, Station], Mapping[str, Station]] = ({}, {}),
+    paired: bool = True,
+    withheld: str = "",
+) -> Why:
+    """Why `other` differs from `base`; without a base, where its time goes."""
+    split = Split(base, other, paired=paired)
+    what = f"{other.name} against {base.name}" if base is not None else other.name
+    every = np.ones(other.blocks, dtype=bool)
+    after = other.mean(every)
+    before = base.mean(np.ones(base.blocks, dtype=bool)) if base is not None else None
+    amount = after - (before or 0.0)
+    whole = Why(what, "ns", amount, before, after, level=level, blocks=split.blocks, arm=arm)
+    if withheld:
+        return replace(whole, withheld=withheld)
+    if lack := _lack(split):
+        return replace(whole, withheld=lack[0], next=lack[1])
+    low, high = _interval(*split.amount([range(len(split.events))]), split.blocks, level)
+    whole = replace(whole, low=float(low[0]), high=float(high[0]))
+    if base is not None and low[0] <= 0 <= high[0]:
+        small = "the difference of the mean times is no larger than its own uncertainty"
+        return replace(whole, withheld=small, next="more blocks")
+    found = _causes(split, _pair(base, other, counts, stations, amount), amount, level)
+    left, share = rest(amount, found)
+    return replace(whole, causes=tuple(found), rest=left, rest_share=share, notes=_notes(split))
+
+
+def _lack(split: Split) -> tuple[str, str] | None:
+    """Why the evidence does not carry causes, and what would; None where it does."""
+    for side in (split.base, split.other):
+        if side is None:
+            continue
+        if not side.looks and not side.exact:
+            return (f"nobody looked at the waits of {side.name}", "activity_hz = 10 under [watch] samples them")
+        if not side.exact and side.looks < LOOKS_LEAST:
+            return (
+                f"sessions of {side.name} were looked at some {side.looks:.0f} times: fewer than {LOOKS_LEAST} say"
+                " little",
+                "a longer run, more sessions, or a larger activity_hz under [watch]",
+            )
+        if not np.isfinite(side.mean(np.ones(side.blocks, dtype=bool))):
+            return (f"no transaction of {side.name} succeeded", "")
+    if split.blocks < BLOCKS_LEAST:
+        return (f"{split.blocks} blocks are too few for an interval", f"--blocks {2 * BLOCKS_LEAST}")
+    return None
+
+
+def _interval(amount: Array, error: Array, blocks: int, level: float) -> tuple[Array, Array]:
+    from dbdyno.stats.jackknife import half_width
+
+    half = half_width(error, blocks, level)
+    return amount - half, amount + half
+
+
+def _pair(
+    base: Side | None,
+    other: Side,
+    counts: tuple[Counted | None, Counted | None],
+    stations: tuple[Mapping[str, Station], Mapping[str, Station]],
+    amount: float,
+) -> Pair | None:
+    """Both arms for the rules, the slower first; None where one is looked at alone."""
+    if base is None:
+        return None
+    sides = (other, base) if amount > 0 else (base, other)
+    counted = counts[::-1] if amount > 0 else counts
+    both = (counted[0], counted[1]) if counted[0] is not None and counted[1] is not None else None
+    cpu, reads = (_each(sides, name) for name in ("cpu", "reads"))
+    ordered = (stations[1], stations[0]) if amount > 0 else stations
+    return Pair(sides[0].name, sides[1].name, both, cpu, reads, ordered, abs(amount))
+
+
+def _each(sides: tuple[Side, Side], name: str) -> tuple[float, float] | None:
+    """What the host says of the sessions' processes, for a transaction; None where it does not of both."""
+    if not all(side.cpu_count.sum() for side in sides):
+        return None
+    one, two = (float(getattr(side, name).sum() / side.cpu_count.sum()) for side in sides)
+    return one, two
+
+
+def _causes(split: Split, pair: Pair | None, amount: float, level: float) -> list[Cause]:
+    """The causes that are certain and large enough, the largest first."""
+    groups = _groups(split.events, reasons(pair) if pair is not None else [])
+    amounts, errors = split.amount([group for _, group in groups])
+    lows, highs = _interval(amounts, errors, split.blocks, level)
+    ranked = sorted(range(len(groups)), key=lambda at: -(amounts[at] / amount))
+    found: list[Cause] = []
+    for at in ranked:
+        share = float(amounts[at] / amount)
+        certain = lows[at] > 0 or highs[at] < 0
+        if share < LEAST_SHARE or not certain or len(found) == MOST:
+            continue
+        reason, group = groups[at]
+        found.append(_cause(split, reason, group, (float(amounts[at]), float(lows[at]), float(highs[at])), share))
+    return found
+
+
+def _groups(events: list[Event], known: list[tuple[frozenset[str], Reason]]) -> list[tuple[Reason | None, list[int]]]:
+    """Events by what explains them: each to the first reason for its kind, else alone."""
+    groups: dict[object, tuple[Reason | None, list[int]]] = {}
+    for at, event in enumerate(events):
+        reason = next((one for kinds, one in known if kind_of(event) in kinds), None)
+        key: object = reason or ("lock" if kind_of(event) == "lock" else event)
+        groups.setdefault(key, (reason, []))[1].append(at)
+    return list(groups.values())
+
+
+def _cause(
+    split: Split, reason: Reason | None, group: list[int], amount: tuple[float, float, float], share: float
+) -> Cause:
+    from dbdyno.stats.words import duration
+
+    whole = [split.other.of(split.events, np.ones(split.other.blocks, dtype=bool))]
+    if split.base is not None:
+        whole.insert(0, split.base.of(split.events, np.ones(split.base.blocks, dtype=bool)))
+    moved = sorted(group, key=lambda at: -abs(whole[-1][at] - (whole[0][at] if len(whole) > 1 else 0.0)))
+    names = [_name(split.events[at]) for at in moved]
+    parts = [
+        f"{_name(split.events[at])} {' → '.join(duration(float(side[at])) for side in whole)}"
+        for at in moved[:3]
+        if any(side[at] > 0 for side in whole)
+    ]
+    place = (
+        "waits, each timed" if split.other.exact else f"waits, {split.other.samples:,} samples of {split.other.name}"
+    )
+    evidence = (f"a transaction: {'; '.join(parts)} ({place})",)
+    if reason is not None:
+        return Cause(reason.code, reason.about, reason.words, *amount, share, (*reason.evidence, *evidence))
+    kind = kind_of(split.events[moved[0]])
+    words = _OWN.get(kind, "waits for {} ({})").format(names[0], kind)
+    return Cause(_CODES.get(kind, "wait"), names[0], words, *amount, share, evidence)
+
+
+_CODES = {"CPU": "cpu", "ready": "ready", "queue": "queue", "lock": "lock"}
+
+
+def _name(event: Event) -> str:
+    return event[1]
+
+
+def _notes(split: Split) -> tuple[str, ...]:
+    if split.other.exact:
+        return ()
+    return ("Waits are sampled; CPU is what the host counted, where it is this one.",)

@@ -1,0 +1,355 @@
+"""What stands behind the events of a difference: an index that is not there, a cold cache, a lock, a device.
+
+Each rule looks at what was counted with the slower arm and with the faster one, and says which kinds of events it
+explains. The first that applies to a kind has it; an event that none explains stands for itself. Words name arms, not
+directions: the slower may be the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from dbdyno.stats.words import duration, size
+from dbdyno.study.analysis.why.counted import Counted, Object
+from dbdyno.study.analysis.why.parts import CPU, READY, Event
+
+MORE = 1.3
+"""From so many times the blocks or rows on, a transaction does other work."""
+COLDER = 1.5
+LEAST_READ = 0.02
+"""Blocks read from outside of shared_buffers per transaction, to speak of a cold cache."""
+READ_NS, ROW_NS = 50_000, 200
+"""What a block read from the page cache, and a row of a scan, take at most: of a tenth of the difference they must
+be able, to be its cause."""
+PLAUSIBLE = 0.1
+ROWS_LEAST = 50.0
+"""Rows that a transaction reads more, to speak of other work."""
+STORM = 3.0
+FULL_PAGES = 1.5
+SCANS_LEAST = 0.05
+"""Scans of a table per transaction, to speak of them."""
+HOG = 0.3
+"""The share of the host's CPU that others used, to speak of them."""
+
+
+@dataclass(frozen=True)
+class Station:
+    """A device of a model: its requests for a transaction, and the time of one with its queue."""
+
+    requests: float
+    each_ns: float
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Both arms, the slower and the faster; what was counted of each, None where it was not."""
+
+    slow: str
+    fast: str
+    counts: tuple[Counted, Counted] | None
+    cpu: tuple[float, float] | None = None
+    """CPU of the server's sessions for a transaction, where the host says it."""
+    file_reads: tuple[float, float] | None = None
+    """How often these read from files, for a transaction."""
+    stations: tuple[Mapping[str, Station], Mapping[str, Station]] = ({}, {})
+    """Of a model: its devices, by name."""
+    amount_ns: float = 0.0
+    """The difference that is to be explained."""
+
+    def ratio(self, name: str) -> float | None:
+        """How many times as much of a total the slower one counted; None where it is not known."""
+        values = self.values(name)
+        return None if values is None else _ratio(*values)
+
+    def values(self, name: str) -> tuple[float, float] | None:
+        """A total of the slower and the faster."""
+        if self.counts is None:
+            return None
+        slow, fast = (one.blocks if name == "blocks" else one.per(name) for one in self.counts)
+        return None if slow is None or fast is None else (slow, fast)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A cause behind some events: its code, what it is about, words, figures with their place."""
+
+    code: str
+    about: str
+    words: str
+    evidence: tuple[str, ...] = ()
+
+
+def kind_of(event: Event) -> str:
+    """What rules call an event: its class, apart from time without a processor."""
+    return "ready" if event == READY else "CPU" if event == CPU else event[0]
+
+
+WORK = frozenset({"CPU", "ready", "data read", "latch"})
+LOG = frozenset({"commit", "log write", "data write", "latch", "CPU", "ready", "data read"})
+
+
+def reasons(pair: Pair) -> list[tuple[frozenset[str], Reason]]:
+    """The reasons that apply, the most direct first, each with the kinds of events that it explains."""
+    found = []
+    for kinds, rule in _RULES:
+        one = rule(pair)
+        if one is not None:
+            found.append((kinds, one))
+    return found
+
+
+def _checkpoints(pair: Pair) -> Reason | None:
+    if pair.counts is None:
+        return None
+    rates = tuple(
+        (one.per("checkpoints") or 0.0) * one.count / one.seconds if one.seconds else 0.0 for one in pair.counts
+    )
+    pages = pair.values("full_pages")
+    if rates[0] * pair.counts[0].seconds < 2 or _ratio(*rates) < STORM or pages is None:
+        return None
+    if _ratio(*pages) < FULL_PAGES:
+        return None
+    wal = pair.values("wal_bytes")
+    written = f", {size(wal[0])} of WAL instead of {size(wal[1])}" if wal else ""
+    return Reason(
+        "checkpoint",
+        "checkpoints",
+        f"checkpoints follow each other with {pair.slow}: one every {_every(rates[0])} ({pair.fast}:"
+        f" {_every(rates[1])}); pages go whole into the WAL after each",
+        (
+            f"a transaction: {_number(pages[0])} full-page images instead of {_number(pages[1])}{written}"
+            " (metrics: checkpoint counters, pg_stat_wal)",
+        ),
+    )
+
+
+def _every(rate: float) -> str:
+    return f"{1 / rate:.3g} s" if rate else "none"
+
+
+def _other_work(pair: Pair) -> bool:
+    """Whether a transaction of the slower arm touches more blocks, or reads more rows."""
+    rows, blocks = pair.values("rows_read"), pair.values("blocks")
+    least = max(ROWS_LEAST, PLAUSIBLE * pair.amount_ns / ROW_NS)
+    if rows is not None and _ratio(*rows) >= MORE and rows[0] - rows[1] >= least:
+        return True
+    least = max(2.0, PLAUSIBLE * pair.amount_ns / READ_NS)
+    return blocks is not None and _ratio(*blocks) >= MORE and blocks[0] - blocks[1] >= least
+
+
+def _tables(pair: Pair) -> list[tuple[str, Object, Object]]:
+    """Tables whose rows are read much more by sequential scans, the most first."""
+    if pair.counts is None:
+        return []
+    slow, fast = (one.tables for one in pair.counts)
+    nothing = Object()
+    grown = [(name, one, fast.get(name, nothing)) for name, one in slow.items()]
+    ranked = sorted(grown, key=lambda row: -(_rows(row[1]) - _rows(row[2])))
+    return [row for row in ranked if _rows(row[1]) - _rows(row[2]) >= ROWS_LEAST]
+
+
+def _rows(one: Object) -> float:
+    return one.per.get("seq_tup_read", 0.0) + one.per.get("idx_tup_fetch", 0.0)
+
+
+def _scans(one: Object) -> float:
+    return one.per.get("seq_scan", 0.0)
+
+
+def _index(pair: Pair) -> Reason | None:
+    """An index that only the faster one had and used, and scans of its table in its place."""
+    for name, slow, fast in _tables(pair) if _other_work(pair) else []:
+        fewer = 0 < slow.last.get("indexes", 0.0) + 1 <= fast.last.get("indexes", 0.0) + 0.01
+        if not fewer or _scans(slow) - _scans(fast) < SCANS_LEAST:
+            continue
+        gone = _gone(pair, name)
+        what = f"index {gone} on {_plain(name)}" if gone else f"an index on {_plain(name)}"
+        return Reason(
+            "index",
+            gone or _plain(name),
+            f"{what} is not there with {pair.slow}: the table is scanned whole {_number(_scans(slow))} times a"
+            f" transaction instead of {_number(_scans(fast))}",
+            _read(name, slow, fast),
+        )
+    return None
+
+
+def _gone(pair: Pair, table: str) -> str:
+    """The index of a table that the slower one did not use and the faster did most."""
+    assert pair.counts is not None
+    slow, fast = (one.indexes for one in pair.counts)
+    own = [
+        (each.per.get("idx_scan", 0.0), name)
+        for name, each in fast.items()
+        if name.startswith(f"{table}/") and slow.get(name, Object()).per.get("idx_scan", 0.0) <= 0
+    ]
+    used = [one for one in own if one[0] >= SCANS_LEAST]
+    return max(used)[1].rpartition("/")[2] if used else ""
+
+
+def _read(name: str, slow: Object, fast: Object) -> tuple[str, ...]:
+    return (
+        f"{_plain(name)}, a transaction: {_number(_rows(slow))} rows read instead of {_number(_rows(fast))}, "
+        f"{_number(slow.per.get('idx_scan', 0.0))} index scans instead of {_number(fast.per.get('idx_scan', 0.0))} "
+        "(metrics: pg_stat_user_tables)",
+    )
+
+
+def _growth(pair: Pair) -> Reason | None:
+    """A table of more rows that is read as often as before."""
+    for name, slow, fast in _tables(pair) if _other_work(pair) else []:
+        live = slow.last.get("n_live_tup", 0.0), fast.last.get("n_live_tup", 0.0)
+        scans = _scans(slow) + slow.per.get("idx_scan", 0.0), _scans(fast) + fast.per.get("idx_scan", 0.0)
+        if live[1] < 100 or _ratio(*live) < MORE or not 0.7 <= _ratio(_scans(slow), _scans(fast)) <= 1.4:
+            continue
+        a_scan = [_rows(one) / number for one, number in zip((slow, fast), scans, strict=True) if number]
+        if len(a_scan) < 2 or _ratio(a_scan[0], a_scan[1]) < MORE:
+            continue
+        return Reason(
+            "growth",
+            _plain(name),
+            f"table {_plain(name)} grew: a scan reads {_number(a_scan[0])} rows with {pair.slow} instead of"
+            f" {_number(a_scan[1])}, and it is read as often",
+            _read(name, slow, fast),
+        )
+    return None
+
+
+def _plan(pair: Pair) -> Reason | None:
+    """A table that is read in another way, with the indexes that it had."""
+    for name, slow, fast in _tables(pair) if _other_work(pair) else []:
+        moved = _scans(slow) - _scans(fast), fast.per.get("idx_scan", 0.0) - slow.per.get("idx_scan", 0.0)
+        if max(moved) < SCANS_LEAST:
+            continue
+        whole = f"the table is scanned whole {_number(_scans(slow))} times a transaction"
+        instead = f" instead of {_number(_scans(fast))}"
+        return Reason(
+            "plan",
+            _plain(name),
+            f"{_plain(name)} is read by another plan with {pair.slow}, with the same indexes: {whole}{instead}"
+            if moved[0] >= SCANS_LEAST
+            else f"{_plain(name)} is read by another plan with {pair.slow}, with the same indexes",
+            _read(name, slow, fast),
+        )
+    return None
+
+
+def _work(pair: Pair) -> Reason | None:
+    """More work of a kind that no table tells."""
+    if not _other_work(pair):
+        return None
+    rows, blocks = pair.values("rows_read"), pair.values("blocks")
+    said = [f"{_number(blocks[0])} blocks instead of {_number(blocks[1])}"] if blocks else []
+    said += [f"{_number(rows[0])} rows read instead of {_number(rows[1])}"] if rows else []
+    return Reason(
+        "work",
+        "work",
+        f"a transaction does more work with {pair.slow}: {', '.join(said)}",
+        ("metrics: pg_stat_database",),
+    )
+
+
+def _cache(pair: Pair) -> Reason | None:
+    """The same blocks, and more of them from outside of shared_buffers: by the reads of the sessions' processes where
+    the host says them, for counters of a session come late, else by the counters."""
+    reads, blocks = pair.file_reads or pair.values("blocks_read"), pair.values("blocks")
+    if reads is None or _ratio(*reads) < COLDER:
+        return None
+    if reads[0] - reads[1] < max(LEAST_READ, PLAUSIBLE * pair.amount_ns / READ_NS):
+        return None
+    of = f" of {_number(max(blocks[0], reads[0]))}" if blocks else ""
+    place = "read calls of the sessions' processes" if pair.file_reads else "metrics: blks_read, blks_hit"
+    return Reason(
+        "cache",
+        "shared_buffers",
+        f"the cache is colder with {pair.slow}: a transaction reads {_number(reads[0])} blocks{of} from outside of it,"
+        f" instead of {_number(reads[1])}",
+        (place,),
+    )
+
+
+def _slow_reads(pair: Pair) -> Reason | None:
+    """As many reads, and each takes longer."""
+    reads, spent = pair.values("blocks_read"), pair.values("read_ns")
+    if reads is None or spent is None or min(*reads, *spent) <= 0 or _ratio(*reads) >= COLDER:
+        return None
+    each = spent[0] / reads[0], spent[1] / reads[1]
+    if _ratio(*each) < COLDER:
+        return None
+    return Reason(
+        "device",
+        "reads",
+        f"a read takes {each[0] / 1e3:.3g} us with {pair.slow} instead of {each[1] / 1e3:.3g} us",
+        ("metrics: pg_stat_database, blk_read_time and blks_read",),
+    )
+
+
+def _station(pair: Pair) -> Reason | None:
+    """The device of a model whose requests took most more of a transaction, each longer or on another device."""
+    slow, fast = pair.stations
+    nothing = Station(0.0, 0.0)
+    more = {
+        name: one.requests * one.each_ns - fast.get(name, nothing).requests * fast.get(name, nothing).each_ns
+        for name, one in slow.items()
+    }
+    name = max(more, key=lambda each: more[each], default="")
+    if not name or more[name] <= 0:
+        return None
+    now, then = slow[name], fast.get(name)
+    if then is not None and _ratio(now.each_ns, then.each_ns) < MORE:
+        return None
+    gone = max((each for each in fast if each not in slow), key=lambda each: fast[each].requests, default="")
+    if then is not None:
+        words = f"a request to {name} takes {duration(now.each_ns)} with {pair.slow} instead of"
+        words += f" {duration(then.each_ns)}"
+    else:
+        instead = f" instead of {gone} ({duration(fast[gone].each_ns)} a request)" if gone else ""
+        words = f"{pair.slow} waits for {name} ({duration(now.each_ns)} a request){instead}"
+    return Reason("device", name, words, (f"{now.requests:.3g} requests a transaction (metrics: stations, {name})",))
+
+
+def _processor(pair: Pair) -> Reason | None:
+    """Ready to run and not running, while others used the host's CPU."""
+    if pair.cpu is None:
+        return None
+    told = ""
+    if pair.counts is not None and all(one.busy_ns for one in pair.counts):
+        others = [
+            max(one.busy_ns - used, 0) * one.count / one.seconds / 1e9 if one.busy_ns and one.seconds else 0.0
+            for one, used in zip(pair.counts, pair.cpu, strict=True)
+        ]
+        told = f"; others on this host used {others[0]:.2g} processors instead of {others[1]:.2g} (metrics: /proc/stat)"
+    return Reason(
+        "processor",
+        "processor",
+        f"sessions are ready to run and wait for a processor with {pair.slow}",
+        (f"CPU of its own for a transaction: {pair.cpu[0] / 1e3:.3g} us instead of {pair.cpu[1] / 1e3:.3g} us{told}",),
+    )
+
+
+_RULES: tuple[tuple[frozenset[str], Callable[[Pair], Reason | None]], ...] = (
+    (WORK, _index),
+    (WORK, _growth),
+    (WORK, _plan),
+    (WORK, _work),
+    (LOG, _checkpoints),
+    (WORK - {"latch"}, _cache),
+    (frozenset({"data read"}), _slow_reads),
+    (frozenset({"ready"}), _processor),
+    (frozenset({"commit", "log write", "data read", "data write", "free buffer"}), _station),
+)
+
+
+def _ratio(one: float, other: float) -> float:
+    return one / other if other > 0 else (float("inf") if one > 0 else 1.0)
+
+
+def _plain(table: str) -> str:
+    """A table's name as it is written: without the schema public."""
+    schema, _, name = table.partition("/")
+    return name if schema == "public" else f"{schema}.{name}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,88 @@
+"""Why, in the model of a run: each compared arm against its base, of a single arm where its time goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.evidence.run import Run
+from dbdyno.study.analysis.measures import ArmMeasures, Measures
+from dbdyno.study.analysis.why.counted import Counted, counted
+from dbdyno.study.analysis.why.explain import explain
+from dbdyno.study.analysis.why.parts import side_of
+from dbdyno.study.analysis.why.reasons import Station
+
+ARMS_TOLD = 4
+"""With more compared arms than this the largest difference alone is explained."""
+CORES = "cpu"
+KINDS = ("experiment", "aa", "sweep")
+
+
+def of_run(connection: Any, run: Run, measures: Measures, model: dict[str, Any], without: Any) -> list[Any]:
+    """`why` of a run; empty for kinds whose arms are not compared one by one."""
+    kind, level = run.manifest["kind"], run.manifest["plan"]["judge"]["level"]
+    if kind not in KINDS:
+        return []
+    alone = len(measures.arms) == 1 or kind == "aa"
+    if alone:
+        return [explain(None, side_of(connection, measures.arms[0], hertz(run)), level=level, arm=0).as_dict()]
+    found = []
+    for at in _told(measures, model["metrics"]):
+        arm = measures.arms[at]
+        base = measures.arms[arm.base]
+        counts = counted(connection, base, alone=False), counted(connection, arm, alone=False)
+        held = without.get(arm.label)
+        one = explain(
+            side_of(connection, base, hertz(run)),
+            side_of(connection, arm, hertz(run)),
+            level=level,
+            arm=at,
+            counts=counts,
+            stations=(_stations(model, measures.arms[arm.base]), _stations(model, arm)),
+            withheld=f"there is no verdict: {held.reason}" if held else "",
+        )
+        found.append(one.as_dict())
+    return found
+
+
+def _stations(model: dict[str, Any], arm: ArmMeasures) -> dict[str, Station]:
+    """The stations of a model in an arm: requests of a transaction, and how long each took."""
+    count = arm.of("transactions")
+    return {
+        row["station"]: Station(row["completions"] / count, row["sojourn_ns"])
+        for row in model.get("devices") or []
+        if row["arm"] == arm.number and count and row["sojourn_ns"] and row["station"] != CORES
+    }
+
+
+def hertz(run: Run) -> float:
+    """How often sessions were looked at in a second."""
+    return float(run.manifest["plan"]["watch"].get("activity_hz") or 0.0)
+
+
+def _told(measures: Measures, metrics: list[dict[str, Any]]) -> list[int]:
+    """The compared arms; of many the one whose mean differs most."""
+    compared = [at for at, _ in measures.compared()]
+    if len(compared) <= ARMS_TOLD:
+        return compared
+    means = {row["arm"]: row["ratio"] or 1.0 for row in metrics if row["metric"] == "mean"}
+    return [max(compared, key=lambda at: max(means.get(at, 1.0), 1 / means.get(at, 1.0)))]
+
+
+def of_pair(
+    connections: tuple[Any, Any], runs: tuple[Run, Run], arms: list[ArmMeasures], *, without: Any, level: float
+) -> list[Any]:
+    """The base arms of two runs against each other."""
+    both = list(zip(connections, arms, runs, strict=True))
+    base, other = (side_of(own, arm, hertz(run), name=arm.label) for own, arm, run in both)
+    counts: list[Counted | None] = [counted(own, arm, alone=len(run.manifest["arms"]) == 1) for own, arm, run in both]
+    held = without.get(arms[1].label)
+    one = explain(
+        base,
+        other,
+        level=level,
+        arm=1,
+        counts=(counts[0], counts[1]),
+        paired=False,
+        withheld=f"there is no verdict: {held.reason}" if held else "",
+    )
+    return [one.as_dict()]

@@ -1,0 +1,96 @@
+"""Data folders of servers: made by `initdb` or `mariadb-install-db` once per run of tests, then copied.
+
+Making one costs three quarters of a second of processor time, copying it a tenth of that, and some hundred servers are
+started. A copy has the system identifier of its template: a test in which two servers must be told apart by it asks
+for `made_anew`, and its servers are made the long way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+import mariadb_server
+from dbdyno.bench.engine.account import Account
+from dbdyno.bench.mariadb import embedded as mariadb
+from dbdyno.bench.postgres import embedded as postgres
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+_anew = [False]
+"""Whether the test under way wants folders of their own make."""
+
+
+@pytest.fixture
+def made_anew() -> Iterator[None]:
+    """Servers that are started in this test have a system identifier of their own."""
+    _anew[:] = [True]
+    yield
+    _anew[:] = [False]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def folders_copied(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[None]:
+    """One template for each kind of folder, for all processes of a run of tests."""
+    base = tmp_path_factory.getbasetemp()
+    templates = (base if worker_id == "master" else base.parent) / "data-folders"
+    templates.mkdir(exist_ok=True)
+    run = copying(postgres.run_as, templates, worker_id)
+    with (
+        mock.patch.object(postgres, "run_as", run),
+        mock.patch.object(mariadb, "run_as", run),
+        mock.patch.object(mariadb_server, "run_as", run),
+    ):
+        yield
+
+
+def copying(run: Run, templates: Path, worker: str) -> Run:
+    """`run_as` that copies a data folder where an equal one was made before."""
+
+    def instead(account: Account, command: Sequence[str | Path], **options: Any) -> subprocess.CompletedProcess[str]:
+        data = data_folder(command)
+        if data is None or _anew[0] or (data.exists() and any(data.iterdir())):
+            return run(account, command, **options)
+        template = templates / _key(account, command, data)
+        if template.exists():
+            _copy(template, data)
+            return subprocess.CompletedProcess(command, 0, stdout=f"copied from {template}\n")
+        done = run(account, command, **options)
+        if done.returncode == 0:
+            aside = template.with_suffix(f".{worker}")
+            _copy(data, aside, "--sparse=always")
+            with contextlib.suppress(OSError):  # another process was first
+                aside.rename(template)
+        return done
+
+    return instead
+
+
+def data_folder(command: Sequence[str | Path]) -> Path | None:
+    """The folder that this command fills; None where it is another kind of command."""
+    program, *words = (str(word) for word in command)
+    if Path(program).name == "initdb" and "-D" in words:
+        return Path(words[words.index("-D") + 1])
+    if Path(program).name == "mariadb-install-db":
+        return Path(next(word.removeprefix("--datadir=") for word in words if word.startswith("--datadir=")))
+    return None
+
+
+def _key(account: Account, command: Sequence[str | Path], data: Path) -> str:
+    """Equal for equal programs, options and users, wherever the programs lie."""
+    program = Path(command[0])
+    words = [str(word).replace(str(data), "") for word in command[1:]]
+    sizes = [path.stat().st_size for name in (program.name, "postgres") if (path := program.with_name(name)).exists()]
+    return hashlib.sha256(repr([program.name, sizes, words, account.uid]).encode()).hexdigest()[:16]
+
+
+def _copy(source: Path, to: Path, *options: str) -> None:
+    subprocess.run(["cp", "-a", *(options if sys.platform == "linux" else ()), f"{source}/.", to], check=True)

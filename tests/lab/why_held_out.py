@@ -1,0 +1,241 @@
+"""Twenty cases that were written before the rules were tuned, and looked at by nobody until they were done."""
+
+from __future__ import annotations
+
+from why_planted import Case, by_checkpoints, by_hogs, by_restart, by_session, by_sql
+
+VISITS = (
+    "create table customers (id int primary key, region int, email text)",
+    "insert into customers select n, n % 50, 'c' || n from generate_series(1, 40000) n",
+    "create unique index customers_email on customers (email)",
+    "create table visits (id serial primary key, customer int, day int, cost numeric, note text)",
+    "insert into visits (customer, day, cost, note) select 1 + n % 9000, n % 365, n % 97, repeat('v', 60)"
+    " from generate_series(1, 90000) n",
+    "create index visits_customer on visits (customer)",
+    "create index visits_day on visits (day)",
+    "vacuum analyze",
+    "checkpoint",
+)
+COSTS = "\\set c random(1, 9000)\nselect avg(cost), max(day) from visits where customer = :c;"
+EMAIL = "\\set c random(1, 40000)\nselect id, region from customers where email = 'c' || :c;"
+REGIONS = "select region, count(*) from customers group by region"
+NOTES = "\\set c random(1, 89000)\nupdate visits set note = note || '' where id between :c and :c + 3;"
+LOG = """\
+title = "a log without its battery"
+target = "model:sas-and-flash"
+[workload]
+kind = "commit-loop"
+parameters = {redo_bytes = "4 KiB", cpu_us = 100}
+[load]
+sessions = 4
+[schedule]
+blocks = 6
+transactions = 200
+warmup_transactions = 20
+[[arm]]
+name = "as it was"
+[[arm]]
+name = "battery lost"
+settings = {"devices.log_sas.battery" = false}
+"""
+READS = """\
+title = "slower disks under the data"
+target = "model:nvme-server"
+[workload]
+kind = "key-lookup"
+[load]
+sessions = 4
+[schedule]
+blocks = 6
+transactions = 200
+warmup_transactions = 20
+[[arm]]
+name = "as it was"
+[[arm]]
+name = "worn"
+settings = {"devices.nvme.read_us" = 900}
+"""
+COLD = """\
+title = "the first minutes after a restart"
+target = "postgres"
+[workload]
+setup = [
+  "create table history (id int primary key, item int, memo text)",
+  "insert into history select n, n % 1000, repeat('m', 700) from generate_series(1, 40000) n",
+  "create index history_item on history (item)",
+  "vacuum analyze history",
+]
+scripts = [{name = "s", text = '''
+\\set i random(0, 999)
+select max(memo) from history where item between :i and :i + 8;
+'''}]
+[load]
+sessions = 2
+[schedule]
+blocks = 12
+warmup_blocks = 1
+turn = "250ms"
+[watch]
+overhead_blocks = 0
+activity_hz = 100
+[verdict]
+metric = "mean"
+accept = ["level", "difference"]
+[[arm]]
+name = "running"
+[[arm]]
+name = "restarted"
+cold = true
+"""
+DEAR = ("alter database postgres set random_page_cost = 100000", "alter database postgres set enable_bitmapscan = off")
+LIED = (
+    "create table kept as select * from visits",
+    "truncate visits",
+    "insert into visits (customer, day, cost, note) select 5, 7, 1, '' from generate_series(1, 90000) n",
+    "analyze visits",
+    "truncate visits",
+    "insert into visits select * from kept",
+    "drop table kept",
+)
+DOUBLED = (
+    "insert into customers select id + 40000, region, email || 'b' from customers",
+    "vacuum customers",
+)
+
+CASES = (
+    Case(
+        "a dropped index",
+        "runs",
+        ("index",),
+        COSTS,
+        VISITS,
+        by_sql("drop index visits_customer"),
+        about="visits_customer",
+    ),
+    Case(
+        "a dropped unique index",
+        "runs",
+        ("index",),
+        EMAIL,
+        VISITS,
+        by_sql("drop index customers_email"),
+        about="customers_email",
+    ),
+    Case("a cold cache", "runs", ("cache",), "", plan=COLD),
+    Case(
+        "a lock on a row",
+        "runs",
+        ("lock",),
+        "update customers set region = region + 1 where id = 17;",
+        VISITS,
+        by_session("select * from customers where id = 17 for update", hold_s=0.08),
+    ),
+    Case(
+        "a lock on a table",
+        "runs",
+        ("lock",),
+        "insert into visits (customer, day) values (1, 1);",
+        VISITS,
+        by_session("lock table visits in share mode", hold_s=0.06),
+    ),
+    Case("a slow log by the model", "runs", ("device",), "", plan=LOG),
+    Case("slow reads by the model", "runs", ("device",), "", plan=READS),
+    Case("others use the processors", "runs", ("processor",), REGIONS + ";", VISITS, by_hogs(5), sessions=1),
+    Case("a storm of checkpoints", "runs", ("checkpoint",), NOTES, VISITS, by_checkpoints(0.01)),
+    Case("a plan flip", "runs", ("plan",), COSTS, VISITS, by_sql(*DEAR), about="visits"),
+    Case("a doubled table", "runs", ("growth",), REGIONS + ";", VISITS, by_sql(*DOUBLED), about="customers"),
+    Case(
+        "a dropped index",
+        "snapshots",
+        ("index",),
+        "",
+        VISITS,
+        by_sql("drop index visits_day"),
+        about="visits_day",
+        statements=("select sum(cost) from visits where day = 200",),
+    ),
+    Case(
+        "a restart and its cold cache",
+        "snapshots",
+        ("cache",),
+        "",
+        VISITS,
+        by_restart(),
+        statements=("select max(note) from visits where id between 100 and 60000",),
+        times=4,
+    ),
+    Case(
+        "a lock on a row",
+        "snapshots",
+        ("lock",),
+        "",
+        VISITS,
+        by_session("select * from customers where id = 17 for update", hold_s=0.08),
+        sampled=True,
+        statements=("update customers set region = 3 where id = 17",),
+        times=6,
+    ),
+    Case(
+        "a lock on a table",
+        "snapshots",
+        ("lock",),
+        "",
+        VISITS,
+        by_session("lock table customers", hold_s=0.06),
+        sampled=True,
+        statements=("select count(*) from customers where id = 5",),
+        times=8,
+    ),
+    Case(
+        "others use the processors",
+        "snapshots",
+        ("processor",),
+        "",
+        VISITS,
+        by_hogs(5),
+        sampled=True,
+        statements=(REGIONS,),
+        times=8,
+    ),
+    Case(
+        "a storm of checkpoints",
+        "snapshots",
+        ("checkpoint",),
+        "",
+        VISITS,
+        by_checkpoints(0.01),
+        statements=tuple(f"update visits set day = day + 1 where customer % 900 = {n}" for n in range(8)),
+        times=3,
+    ),
+    Case(
+        "a plan flip by the planner's costs",
+        "snapshots",
+        ("plan",),
+        "",
+        VISITS,
+        by_sql(*DEAR),
+        about="visits",
+        statements=("select avg(cost) from visits where customer = 4711",),
+    ),
+    Case(
+        "a plan flip by statistics",
+        "snapshots",
+        ("plan",),
+        "",
+        VISITS,
+        by_sql(*LIED),
+        about="visits",
+        statements=("select avg(cost) from visits where customer = 5",),
+    ),
+    Case(
+        "a doubled table",
+        "snapshots",
+        ("growth",),
+        "",
+        VISITS,
+        by_sql(*DOUBLED),
+        about="customers",
+        statements=(REGIONS,),
+        times=12,
+    ),
+)

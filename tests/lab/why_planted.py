@@ -1,0 +1,253 @@
+"""Causes planted between two runs, between two arms, or between two stretches of snapshots: what is named first.
+
+A case says what is there (`setup`), what runs (`script`), what is planted, and which kinds of cause name it. The
+cases of `why_cases` were used to write the rules; those of `why_held_out` were not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.study.analysis.analyse import analyse
+from dbdyno.study.analysis.pair import analyse_pair
+from dbdyno.study.plan.file import parse_plan
+from dbdyno.study.run.execute import start
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "snapshot"))
+
+Engine = EmbeddedPostgres
+Planting = Callable[[Engine], contextlib.AbstractContextManager[None]]
+SETTINGS: dict[str, Any] = {
+    "shared_preload_libraries": "pg_stat_statements",
+    "autovacuum": "off",
+    "shared_buffers": "32MB",
+    "checkpoint_timeout": "1h",
+    "max_wal_size": "4GB",
+}
+
+_PLAN = """\
+title = "planted"
+target = "{dsn}"
+[workload]
+scripts = [{{name = "s", text = '''{script}'''}}]
+[load]
+sessions = {sessions}
+[schedule]
+blocks = {blocks}
+warmup_blocks = 1
+turn = "{turn}"
+slice = "50ms"
+[watch]
+overhead_blocks = 0
+activity_hz = 60
+[verdict]
+metric = "mean"
+accept = ["level", "difference"]
+{more}
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A planted cause between two runs, or two stretches of snapshots."""
+
+    name: str
+    where: str
+    names_it: tuple[str, ...]
+    script: str
+    setup: tuple[str, ...] = ()
+    plant: Planting | None = None
+    sessions: int = 2
+    plan: str = ""
+    about: str = ""
+    sampled: bool = False
+    times: int = 30
+    statements: tuple[str, ...] = field(default=())
+
+
+def run_sql(engine: Engine, *statements: str) -> None:
+    """Statements in a session of their own."""
+    known: Any = engine.conninfo()
+    with contextlib.closing(psycopg.connect(**known, autocommit=True, prepare_threshold=None)) as session:
+        for statement in statements:
+            session.execute(statement)  # type: ignore[arg-type]
+
+
+def by_sql(*statements: str) -> Planting:
+    """Planted by statements, which stay."""
+
+    @contextlib.contextmanager
+    def plant(engine: Engine) -> Iterator[None]:
+        run_sql(engine, "set pg_stat_statements.track = 'none'", *statements)
+        yield
+
+    return plant
+
+
+def by_session(*statements: str, hold_s: float, pause_s: float = 0.005) -> Planting:
+    """A session that holds a transaction open for a while, again and again."""
+
+    @contextlib.contextmanager
+    def plant(engine: Engine) -> Iterator[None]:
+        stop = threading.Event()
+        known: Any = engine.conninfo()
+
+        def hold() -> None:
+            with contextlib.closing(psycopg.connect(**known, autocommit=True, prepare_threshold=None)) as session:
+                session.execute("set pg_stat_statements.track = 'none'")
+                while not stop.is_set():
+                    session.execute("begin")
+                    for statement in statements:
+                        session.execute(statement)  # type: ignore[arg-type]
+                    stop.wait(hold_s)
+                    session.execute("commit")
+                    stop.wait(pause_s)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    return plant
+
+
+def by_hogs(number: int = 8) -> Planting:
+    """Programs that use every processor."""
+
+    @contextlib.contextmanager
+    def plant(engine: Engine) -> Iterator[None]:
+        hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
+        try:
+            yield
+        finally:
+            for hog in hogs:
+                hog.kill()
+                hog.wait()
+
+    return plant
+
+
+def by_checkpoints(every_s: float = 0.1) -> Planting:
+    """Checkpoints, one after the other."""
+
+    @contextlib.contextmanager
+    def plant(engine: Engine) -> Iterator[None]:
+        stop = threading.Event()
+        known: Any = engine.conninfo()
+
+        def ask() -> None:
+            with contextlib.closing(psycopg.connect(**known, autocommit=True)) as session:
+                session.execute("set pg_stat_statements.track = 'none'")
+                while not stop.wait(every_s):
+                    session.execute("checkpoint")
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    return plant
+
+
+def by_restart(*statements: str) -> Planting:
+    """A restart, after statements."""
+
+    @contextlib.contextmanager
+    def plant(engine: Engine) -> Iterator[None]:
+        run_sql(engine, *statements)
+        engine.restart()
+        yield
+
+    return plant
+
+
+def why_of_runs(case: Case, engine: Engine, folder: Path, *, blocks: int = 6, turn: str = "800ms") -> dict[str, Any]:
+    """The same load before and after; what the comparison of both runs says."""
+    run_sql(engine, *case.setup)
+    dsn = make_conninfo("", **engine.tcp_conninfo())
+    text = _PLAN.format(
+        dsn=dsn, script=case.script, sessions=case.sessions, blocks=blocks, turn=turn, more='[[arm]]\nname = "s"'
+    )
+    plan = parse_plan(text, folder / "plan.toml")
+    first = start(plan, folder, seed=1)
+    with case.plant(engine) if case.plant else contextlib.nullcontext():
+        second = start(plan, folder, seed=2)
+    found: dict[str, Any] = analyse_pair(first, second)["why"][0]
+    return found
+
+
+def why_of_plan(case: Case, folder: Path) -> dict[str, Any]:
+    """A plan with two arms, as it stands."""
+    run = start(parse_plan(case.plan, folder / "plan.toml"), folder, seed=1)
+    found: dict[str, Any] = analyse(run)["why"][0]
+    return found
+
+
+def why_of_snapshots(case: Case, engine: Engine, folder: Path) -> dict[str, Any]:
+    """Two stretches of one load; what the comparison of both says."""
+    from planted import Planted
+
+    from dbdyno.snapshot.store import Store
+    from dbdyno.snapshot.view import Options
+
+    run_sql(engine, *case.setup)
+    store = Store(folder / "snaps")
+    planted = Planted("postgres", make_conninfo("", **engine.conninfo()), store, Options(), pause_s=0.05)
+
+    def load() -> None:
+        many = [threading.Thread(target=run_sql, args=(engine, *(case.statements * case.times))) for _ in range(2)]
+        for one in many:
+            one.start()
+        for one in many:
+            one.join()
+
+    with contextlib.ExitStack() as stack:
+
+        def plant() -> None:
+            if case.plant:
+                stack.enter_context(case.plant(engine))
+
+        compared, _ = planted.models(load, plant, None, sampled=case.sampled)
+    found: dict[str, Any] = compared["why"][0]
+    return found
+
+
+def hit(case: Case, why: dict[str, Any]) -> bool:
+    """Whether the planted cause is named first."""
+    first = why["causes"][0] if why["causes"] else None
+    return (
+        first is not None and first["code"] in case.names_it and case.about in f"{first['about']} {first['sentence']}"
+    )
+
+
+def told(case: Case, why: dict[str, Any], began: float) -> str:
+    """A line of the score."""
+    named = "; ".join(f"{one['code']} {100 * (one['share'] or 0):.0f} %: {one['sentence']}" for one in why["causes"])
+    word = "hit " if hit(case, why) else "MISS"
+    took = time.monotonic() - began
+    return f"{word} {case.where:9} {case.name:34} {took:5.1f} s  {named or 'nothing: ' + why['withheld']}"
+
+
+def asked(case: Case, engine: Engine, folder: Path) -> dict[str, Any]:
+    """The why of a case."""
+    if case.where == "snapshots":
+        return why_of_snapshots(case, engine, folder)
+    return why_of_plan(case, folder) if case.plan else why_of_runs(case, engine, folder)

@@ -1,0 +1,25 @@
+"""A PostgreSQL for the tests of moving, and `Lab`: its tables, jobs in this process, what files hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from move_lab import SETTINGS, Lab
+
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+
+
+@pytest.fixture(scope="session")
+def move_engine() -> Iterator[EmbeddedPostgres]:
+    """One server; a test's tables are gone at its end."""
+    with EmbeddedPostgres(settings=SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture
+def lab(move_engine: EmbeddedPostgres, tmp_path: Path) -> Iterator[Lab]:
+    """The server with an empty schema."""
+    with Lab(move_engine, tmp_path) as made:
+        yield made

@@ -1,0 +1,180 @@
+"""Exact under writers; partitions, views, names, conditions: every row once, and nothing else."""
+
+from __future__ import annotations
+
+import threading
+
+import psycopg
+import pytest
+from move_lab import Lab
+
+from command_line import dbdyno
+
+ACCOUNTS = 4_000
+
+
+def test_the_sum_is_0_while_two_sessions_move_money(lab: Lab) -> None:
+    """Rows are updated and so move within the file while it is read; without one snapshot the sum is not 0."""
+    lab.run(
+        "create table account (id int primary key, amount bigint not null, pad text default repeat('x', 80))",
+        f"insert into account select g, 0 from generate_series(1, {ACCOUNTS}) g",
+    )
+    stop, moved = threading.Event(), [0, 0]
+
+    def writer(place: int) -> None:
+        with lab.connect() as conn:
+            while not stop.is_set():
+                conn.execute(
+                    "with pick as (select (random() * %s)::int + 1 a, (random() * %s)::int + 1 b,"
+                    " (random() * 100)::int m) update account set amount = amount + case when id = a then -m else m end"
+                    " from pick where a <> b and id in (a, b) and a <= %s and b <= %s",
+                    [ACCOUNTS - 1, ACCOUNTS - 1, ACCOUNTS, ACCOUNTS],
+                )
+                moved[place] += 1
+
+    writers = [threading.Thread(target=writer, args=(place,)) for place in range(2)]
+    for one in writers:
+        one.start()
+    try:
+        for turn in range(5):
+            lab.out = lab.folder / f"out{turn}"
+            before = sum(moved)
+            done = lab.move("--table", "account", "--piece", "16KiB", "--workers", "3", "--verify", "source")
+            assert done.returncode == 0, done.stderr
+            assert lab.files("sum(amount), count(*), count(distinct id)") == [(0, ACCOUNTS, ACCOUNTS)]
+            assert sum(moved) > before, "they wrote meanwhile"
+    finally:
+        stop.set()
+        for one in writers:
+            one.join()
+
+
+def test_partitions_and_children_are_read_one_by_one(lab: Lab) -> None:
+    lab.run(
+        "create table p (id int, day date) partition by range (day)",
+        "create table p1 partition of p for values from ('2020-01-01') to ('2021-01-01')",
+        "create table p2 (day date, id int) partition by list (id)",
+        "alter table p attach partition p2 for values from ('2021-01-01') to ('2022-01-01')",
+        "create table p2a partition of p2 default",
+        "insert into p select g, '2020-06-01'::date + g from generate_series(1, 400) g",
+        "create table mother (id int)",
+        "create table child (more text) inherits (mother)",
+        "insert into mother values (1), (2)",
+        "insert into child values (3, 'x')",
+    )
+    assert lab.move("--table", "p", "--where", "id % 2 = 0").returncode == 0
+    assert lab.files("id, day::varchar", "order by id") == lab.rows(
+        "select id, day::text from p where id % 2 = 0 order by id"
+    )
+    lab.out = lab.folder / "mother"
+    assert lab.move("--table", "mother").returncode == 0
+    assert lab.files("*", "order by 1") == [(1,), (2,), (3,)]
+
+
+def test_views_and_queries_are_one_stream_and_said_to_be(lab: Lab) -> None:
+    lab.run(
+        "create table t as select g id, g * 1.5 as x from generate_series(1, 100) g",
+        "create view v as select id, x::numeric(10,1) from t where id > 10",
+        "create materialized view mv as select id from t",
+    )
+    done = lab.move("--table", "v", "--where", "id < 20 -- all of them")
+    assert (done.returncode, len(lab.files())) == (0, 9), done.stderr
+    assert "public.v: one stream for each view" in done.stderr
+    lab.out = lab.folder / "query"
+    done = lab.move("--query", "select id, 'a{}b' as \"odd name\", '%s' as p from t where id <= 3 -- few\n;")
+    assert done.returncode == 0, done.stderr
+    assert lab.files("*", "order by id") == [(n, "a{}b", "%s") for n in (1, 2, 3)]
+    assert "the query: one stream" in done.stderr
+    lab.out = lab.folder / "mv"
+    assert lab.move("--table", "mv").returncode == 0
+    assert len(lab.files()) == 100
+
+
+def test_names_may_be_anything(lab: Lab) -> None:
+    lab.run(
+        'create schema "odd.schema"',
+        'create table "odd.schema"."a ""b"" / c" ("it\'s %s {x}" int, "select" text)',
+        'insert into "odd.schema"."a ""b"" / c" values (1, \'x\')',
+        "create table plain (id int)",
+        "insert into plain values (7)",
+    )
+    done = lab.move("--tables", "odd.schema.*", "--table", "plain")
+    assert done.returncode == 0, done.stderr
+    assert lab.files('"it\'s %s {x}", "select"', pattern="odd*/*.parquet") == [(1, "x")]
+    assert lab.files(pattern="public.plain/*.parquet") == [(7,)]
+    lab.run('drop schema "odd.schema" cascade')
+
+
+def test_no_rows_and_1600_columns(lab: Lab) -> None:
+    lab.run("create table t (id int, x text)", f"create table wide ({', '.join(f'c{n} int' for n in range(1600))})")
+    assert lab.move("--table", "t", "--verify", "source").returncode == 0
+    assert lab.files() == []
+    lab.out = lab.folder / "wide"
+    lab.run("insert into wide (c0, c1599) values (1, 2)")
+    assert lab.move("--table", "wide").returncode == 0
+    assert lab.files("c0, c1, c1599") == [(1, None, 2)]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--table", "nowhere"), "there is no such table"),
+        (("--table", "a.b.c.d"), "is no name of a table"),
+        (("--table", "t", "--columns", "id,nope"), "has no column 'nope'"),
+        (("--table", "t", "--where", "nope = 1"), 'column "nope" does not exist'),
+        (("--table", "t", "--where", "id = 1) or (true"), "closes nothing"),
+        (("--query", "select 1 as a, 2 as a"), "two columns are named 'a'"),
+        (("--query", "delete from t"), "syntax error"),
+        (("--query", "with x as (delete from t returning id) select * from x"), "WITH clause"),
+        (("--tables", "none.*"), "no table fits"),
+        ((), "name what to move"),
+        (("--table", "t", "--query", "select 1"), "--query stands alone"),
+        (("--table", "t", "--memory", "lots"), "is no size"),
+    ],
+)
+def test_what_cannot_be_moved_is_one_clear_error(lab: Lab, words: tuple[str, ...], said: str) -> None:
+    lab.run("create table t (id int)", "insert into t values (1)")
+    done = lab.move(*words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert lab.rows("select count(*) from t") == [(1,)]
+
+
+def test_an_error_in_the_middle_names_the_chunk_and_the_next_step(lab: Lab) -> None:
+    lab.run("create table t as select g id from generate_series(1, 5000) g")
+    done = lab.move("--table", "t", "--piece", "8KiB", "--where", "1 / (id - 4000) < 9")
+    assert done.returncode == 2
+    assert "division by zero" in done.stderr
+    assert "chunk" in done.stderr
+    assert f"dbdyno move resume {lab.out}" in done.stderr
+    assert not list(lab.out.glob(".*tmp"))
+
+
+def test_rows_that_a_policy_hides_are_an_error_not_a_gap(lab: Lab) -> None:
+    lab.run(
+        "create table t (id int)",
+        "insert into t values (1), (2)",
+        "alter table t enable row level security",
+        "create policy one on t using (id = 1)",
+        "drop role if exists mover",
+        "create role mover login",
+        "grant usage on schema public to mover",
+        "grant select on t to mover",
+    )
+    host = lab.engine.conninfo()
+    dsn = psycopg.conninfo.make_conninfo("", **{**host, "options": "-c role=mover"})
+    done = dbdyno("move", dsn, "--table", "t", "--to", lab.out)
+    assert done.returncode == 2
+    assert "row-level security" in done.stderr
+    lab.run("drop schema public cascade", "drop role mover", "create schema public")
+
+
+def test_a_dry_run_shows_the_plan_and_writes_nothing(lab: Lab) -> None:
+    lab.run("create table t (id int, n numeric(5,2), ip inet)")
+    done = lab.move("--table", "t", "--dry-run", "--where", "id > 3")
+    assert done.returncode == 0, done.stderr
+    assert "n: numeric(5,2) -> decimal(5,2)" in done.stdout
+    assert "ip: inet -> text, in words" in done.stdout
+    assert "(id > 3\n)" in done.stdout
+    assert not lab.out.exists()

@@ -1,0 +1,217 @@
+"""A job survives any kill; its records, its files and its words agree."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from move_lab import Lab
+
+from command_line import dbdyno
+
+ROWS = 20_000
+
+
+@pytest.fixture
+def table(lab: Lab) -> Lab:
+    """A table of some forty pieces."""
+    lab.run(f"create table t as select g id, md5(g::text) x from generate_series(1, {ROWS}) g")
+    return lab
+
+
+def begun(lab: Lab, *words: str) -> subprocess.Popen[bytes]:
+    """A job in a process of its own."""
+    command = [
+        sys.executable,
+        "-m",
+        "dbdyno",
+        "move",
+        lab.dsn,
+        "--table",
+        "t",
+        "--piece",
+        "32KiB",
+        "--to",
+        str(lab.out),
+    ]
+    return subprocess.Popen([*command, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def wait_for(process: subprocess.Popen[bytes], lab: Lab, chunks: int) -> bool:
+    """Until so many chunks are finished; False where the job ended before."""
+    while len(list((lab.out / "_dbdyno" / "chunks").glob("0*.json"))) < chunks:
+        if process.poll() is not None:
+            return False
+        time.sleep(0.002)
+    return True
+
+
+def whole(lab: Lab) -> None:
+    """Source and files are the same, and the job's own words say so."""
+    assert lab.files("count(*), count(distinct id), sum(id), count(distinct x)") == [
+        (ROWS, ROWS, ROWS * (ROWS + 1) // 2, ROWS)
+    ]
+    assert not list(lab.out.glob(".part*"))
+    verified = dbdyno("move", "verify", lab.out)
+    assert verified.returncode == 0, verified.stdout
+    assert "read again, hold exactly those rows" in verified.stdout
+
+
+def killed_and_resumed(lab: Lab, rng: random.Random, turn: int) -> None:
+    """SIGKILL when a number of chunks is finished, and a moment later; then resumed, now and then killed again."""
+    lab.out = lab.folder / f"out{turn}"
+    process = begun(lab, "--rate-limit", "4MB/s")
+    reached = wait_for(process, lab, rng.randrange(40))
+    time.sleep(rng.random() * 0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    if not (lab.out / "_dbdyno" / "manifest.json").exists():
+        shutil.rmtree(lab.out, ignore_errors=True)
+        assert lab.move("--table", "t").returncode == 0
+    elif json.loads((lab.out / "_dbdyno" / "manifest.json").read_bytes())["status"] == "running":
+        before = {place.name: place.stat().st_mtime_ns for place in lab.out.glob("part*")}
+        finished = len(list((lab.out / "_dbdyno" / "chunks").glob("0*.json")))
+        way = rng.choice(["--restart", "--as-of-now"])
+        done = dbdyno("move", "resume", lab.out, "--source", lab.dsn, way)
+        assert done.returncode == 0, done.stderr
+        kept = sum(place.stat().st_mtime_ns == before.get(place.name) for place in lab.out.glob("part*"))
+        assert kept >= finished if way == "--as-of-now" else kept == 0 or finished == 0, "nothing finished is repeated"
+    else:
+        assert reached or process.returncode is not None
+    whole(lab)
+
+
+@pytest.mark.long
+def test_a_kill_at_any_instant_loses_nothing_and_doubles_nothing(table: Lab) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    for turn in range(4):
+        killed_and_resumed(table, rng, turn)
+
+
+@pytest.mark.soak
+def test_500_kills(table: Lab) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    for turn in range(500):
+        killed_and_resumed(table, rng, turn)
+        shutil.rmtree(table.out)
+
+
+def stopped(lab: Lab) -> None:
+    """A job that ended with some chunks finished: the server ended its sessions."""
+    process = begun(lab, "--rate-limit", "1MB/s")
+    assert wait_for(process, lab, 3)
+    name = "dbdyno move " + json.loads((lab.out / "_dbdyno" / "manifest.json").read_bytes())["plan"]["id"]
+    lab.run(f"select pg_terminate_backend(pid) from pg_stat_activity where application_name = '{name}'")
+    assert process.wait() == 2
+
+
+def test_without_its_snapshot_a_job_asks_before_it_goes_on(table: Lab) -> None:
+    stopped(table)
+    status = dbdyno("move", "status", table.out)
+    assert "ended before it was done; next: dbdyno move resume" in status.stdout
+    asked = dbdyno("move", "resume", table.out, "--source", table.dsn)
+    assert asked.returncode == 2
+    assert "is gone with the process that held it" in asked.stderr
+    assert "--restart" in asked.stderr
+    incomplete = dbdyno("move", "verify", table.out)
+    assert incomplete.returncode == 1
+    assert "chunks are not finished" in incomplete.stdout
+    now = dbdyno("move", "resume", table.out, "--source", table.dsn, "--as-of-now")
+    assert now.returncode == 0, now.stderr
+    assert "NOT one instant" in now.stdout
+    whole(table)
+    again = dbdyno("move", "resume", table.out, "--source", table.dsn)
+    assert (again.returncode, "the job is complete" in again.stderr) == (2, True)
+
+
+def test_a_table_that_was_rewritten_is_not_finished_as_of_now(table: Lab) -> None:
+    stopped(table)
+    table.run("vacuum full t")
+    now = dbdyno("move", "resume", table.out, "--source", table.dsn, "--as-of-now")
+    assert now.returncode == 2
+    assert "was rewritten or altered" in now.stderr
+    anew = dbdyno("move", "resume", table.out, "--source", table.dsn, "--restart", "--verify", "source")
+    assert anew.returncode == 0, anew.stderr
+    assert "All as of one instant" in anew.stdout
+    whole(table)
+
+
+def test_an_aborted_job_leaves_no_rows(table: Lab) -> None:
+    stopped(table)
+    assert dbdyno("move", "abort", table.out).returncode == 0
+    assert not list(table.out.glob("*part*"))
+    assert "aborted" in dbdyno("move", "status", table.out).stdout
+    refused = dbdyno("move", "resume", table.out, "--source", table.dsn)
+    assert (refused.returncode, "the job is aborted" in refused.stderr) == (2, True)
+
+
+def test_a_file_that_was_altered_is_found(table: Lab) -> None:
+    assert table.move("--table", "t", "--piece", "256KiB").returncode == 0
+    place, other = sorted(table.out.glob("part*"))[:2]
+    shutil.copy(other, place)
+    found = dbdyno("move", "verify", table.out)
+    assert found.returncode == 1
+    assert f"DIFFERS: {place.name}" in found.stdout
+    place.write_bytes(place.read_bytes()[:-100])
+    assert dbdyno("move", "verify", table.out).returncode == 1
+    place.unlink()
+    assert "chunks are not finished, or their files are gone" in dbdyno("move", "verify", table.out).stdout
+
+
+def test_a_plan_that_somebody_else_made_is_not_carried_out(table: Lab) -> None:
+    stopped(table)
+    place = table.out / "_dbdyno" / "manifest.json"
+    manifest: dict[str, Any] = json.loads(place.read_bytes())
+    manifest["plan"]["tables"][0]["where"] = "pg_sleep(9) is not null"
+    place.write_text(json.dumps(manifest))
+    for words in (("resume", table.out, "--source", table.dsn, "--restart"), ("abort", table.out)):
+        refused = dbdyno("move", *words)
+        assert refused.returncode == 2
+        assert "was not made here by this user" in refused.stderr
+    manifest["plan"]["chunks"][0]["file"] = "../x.parquet"
+    place.write_text(json.dumps(manifest))
+    assert "names a file outside of its folder" in dbdyno("move", "verify", table.out).stderr
+
+
+def test_one_job_per_folder_and_one_process_per_job(table: Lab) -> None:
+    process = begun(table, "--rate-limit", "1MB/s")
+    assert wait_for(process, table, 1)
+    busy = dbdyno("move", "abort", table.out)
+    assert (busy.returncode, "another process works on this job" in busy.stderr) == (2, True)
+    taken = table.move("--table", "t")
+    assert (taken.returncode, "a job is there already" in taken.stderr) == (2, True)
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 130
+    with contextlib.suppress(OSError):
+        assert not list(table.out.glob(".part*")), "an interrupted job leaves nothing aside"
+
+
+def test_a_full_disk_is_one_clear_error(table: Lab, tmp_path: Path) -> None:
+    """A limit on the size of files stands for the disk: the error is told, nothing half is left under its name."""
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000));"
+        "from dbdyno.entry import entry; sys.argv[0] = 'dbdyno'; entry()"
+    )
+    words = ["move", table.dsn, "--table", "t", "--to", str(table.out), "--workers", "1"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, env=dict(os.environ), check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert "File too large" in done.stderr
+    assert "dbdyno move resume" in done.stderr
+    assert not list(table.out.glob("*part*"))
