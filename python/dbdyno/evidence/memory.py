@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
-_OWN_NAMES = {"python_enable_replacements": False}
+_OWN_NAMES: dict[str, str | bool | int | float | list[str]] = {"python_enable_replacements": False}
 """DuckDB would look for a name it does not know among the variables of all Python functions that are running: what a
 query reads would depend on who calls, and looking costs a tenth of a short query."""
 
