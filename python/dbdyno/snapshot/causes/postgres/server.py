@@ -13,6 +13,9 @@ from dbdyno.snapshot.settled import OURS
 from dbdyno.snapshot.wording import rate, three, times
 
 _ACTIVE = "kind = 'client backend' and state = 'active'"
+MOSTLY = 0.5
+"""From such a share of the active sessions on, what they wait for is the cause even of a server that is little used."""
+LEAST_WAITING = 0.02
 _SYNCS = "event in ('WALSync', 'WalSync')"
 _LEAST_SYNC_MS = 1.0
 """A sync of the WAL that takes less is not called slow."""
@@ -49,8 +52,12 @@ def _timed_syncs(change: Change) -> tuple[tuple[float, float], tuple[float, floa
 def lock_waits(change: Change) -> Iterator[Cause]:
     """Sessions that wait for each other, as sampled."""
     (old, _), (new, waiting) = (_sampled(one, "event_type = 'Lock'") for one in (change.before, change.after))
-    if new >= 0.3 and new >= 3 * old:
-        evidence = f"sessions waiting for a lock {old:.2g} → {new:.2g} on average"
+    (busy_old, _), (busy, _) = (_sampled(one, "true") for one in (change.before, change.after))
+    mostly = new >= LEAST_WAITING and new >= MOSTLY * busy and old * busy <= new * busy_old / 2
+    if (new >= 0.3 and new >= 3 * old) or mostly:
+        evidence = (
+            f"sessions waiting for a lock {old:.2g} → {new:.2g} on average, of {busy_old:.2g} → {busy:.2g} active"
+        )
         yield Cause("sessions wait for each other's locks", evidence, waiting, weight=2.8)
 
 
