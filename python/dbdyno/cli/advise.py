@@ -11,6 +11,7 @@ from dbdyno.cli.output import folder_option, show_rows
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.snap_options import store_option
 from dbdyno.errors import AdviceError
+from dbdyno.files import read_given
 from dbdyno.limits import Number
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def _is_file(advice: str) -> bool:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_given(path)
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else f"it is not UTF-8 text at byte {error.start}"
         raise AdviceError(

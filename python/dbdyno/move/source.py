@@ -40,7 +40,7 @@ SETTINGS = {
 }
 """Of each session: nothing ends it but us, text is the same everywhere, and a policy refuses instead of hiding rows."""
 SET_SQL = """
-select set_config(s.name, v.value, true) from (values {}) v(name, value)
+select set_config(s.name, v.value, {}) from (values {}) v(name, value)
 join pg_catalog.pg_settings s on lower(s.name) = lower(v.name)
 """
 LOCKABLE = ("r", "p", "v")
@@ -165,11 +165,12 @@ def _begin(snapshot: Snapshot, conn: psycopg.Connection[Any], wish: Wish) -> Non
         snapshot.tables = [_table(conn, oid, name, kind, wish) for oid, name, kind in named]
 
 
-def session_settings(conn: psycopg.Connection[Any] | None, *, idle_only: bool = False) -> str:
-    """One statement that sets what each session needs; `idle_only` for the connection that holds the snapshot."""
+def session_settings(conn: psycopg.Connection[Any] | None, *, idle_only: bool = False, lasting: bool = False) -> str:
+    """One statement that sets what each session needs, for its transaction or to its end; `idle_only` for the
+    connection that holds the snapshot."""
     chosen = {name: value for name, value in SETTINGS.items() if not idle_only or "idle" in name or "trans" in name}
     rows = sql.SQL(", ").join(sql.SQL("({}, {})").format(name, value) for name, value in chosen.items())
-    return sql.SQL(SET_SQL).format(rows).as_string(conn)
+    return sql.SQL(SET_SQL).format(sql.SQL("false" if lasting else "true"), rows).as_string(conn)
 
 
 def session_sql(conn: psycopg.Connection[Any], snapshot_id: str) -> list[str]:
@@ -187,11 +188,12 @@ def _named(conn: psycopg.Connection[Any], wish: Wish) -> list[tuple[int, tuple[s
             if not fits:
                 raise MoveError(f"no table fits {pattern!r}", where="--tables", next_step="write 'schema.*', quoted")
             names += [sql.Identifier(*one).as_string(conn) for one in fits]
-    found = [_resolve(conn, name) for name in names]
+    found = [resolve(conn, name) for name in names]
     return list({one[0]: one for one in found}.values())
 
 
-def _resolve(conn: psycopg.Connection[Any], name: str) -> tuple[int, tuple[str, str], str]:
+def resolve(conn: psycopg.Connection[Any], name: str) -> tuple[int, tuple[str, str], str]:
+    """A table by its name as SQL writes it: number, schema and name, kind. Raises `MoveError`."""
     asked = (
         "select c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text from pg_catalog.pg_class c"
         " join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass(%s)"
