@@ -259,6 +259,7 @@ class MoveChunk(TypedDict):
     table: int
     sql: str
     path: str | None
+    load: NotRequired[bool]
 
 
 class MoveSpec(TypedDict):

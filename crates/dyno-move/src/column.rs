@@ -30,7 +30,7 @@ const UTC: &str = "UTC";
 #[derive(Debug)]
 pub struct Columns {
     schema: SchemaRef,
-    columns: Vec<Column>,
+    each: Vec<Column>,
     rows: usize,
     bytes: usize,
     bytes_max: usize,
@@ -43,7 +43,7 @@ impl Columns {
     pub fn new(table: &TableSpec, bytes_max: usize) -> Self {
         Self {
             schema: schema(table),
-            columns: table.columns.iter().map(|spec| Column::new(spec.clone())).collect(),
+            each: table.columns.iter().map(|spec| Column::new(spec.clone())).collect(),
             rows: 0,
             bytes: 0,
             bytes_max,
@@ -59,7 +59,7 @@ impl Columns {
     /// Takes a row; whether the batch is full.
     #[inline]
     pub fn push(&mut self, row: &Row<'_>) -> Result<bool, MoveError> {
-        for (place, column) in self.columns.iter_mut().enumerate() {
+        for (place, column) in self.each.iter_mut().enumerate() {
             let value = row.value(place);
             self.bytes += value.map_or(0, <[u8]>::len);
             column.push(value)?;
@@ -71,7 +71,7 @@ impl Columns {
     /// What has come since the last batch.
     pub fn take(&mut self) -> Result<RecordBatch, MoveError> {
         let before = self.before;
-        let arrays = self.columns.iter_mut().map(|column| column.take(before)).collect::<Result<Vec<_>, _>>()?;
+        let arrays = self.each.iter_mut().map(|column| column.take(before)).collect::<Result<Vec<_>, _>>()?;
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(self.rows));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
             .map_err(|e| MoveError::Stream(e.to_string()))?;

@@ -62,7 +62,6 @@ pub fn unscaled(bytes: &[u8], scale: i8) -> Result<i128, NotDecimal> {
 }
 
 /// The binary form of a whole number of units of the last digit.
-#[cfg(test)]
 pub fn numeric(number: i128, scale: i8, out: &mut Vec<u8>) {
     let sign: u16 = if number < 0 { 0x4000 } else { 0 };
     let places = i32::from(scale).max(0);
@@ -83,8 +82,9 @@ pub fn numeric(number: i128, scale: i8, out: &mut Vec<u8>) {
     let from = digits[..count].iter().position(|&digit| digit != 0).unwrap_or(count);
     let kept = &digits[from..count];
     let words = [kept.len() as u16, if kept.is_empty() { 0 } else { weight as u16 }, sign, places as u16];
-    words.iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
-    kept.iter().rev().for_each(|digit| out.extend_from_slice(&digit.to_be_bytes()));
+    for word in words.iter().chain(kept.iter().rev()) {
+        out.extend_from_slice(&word.to_be_bytes());
+    }
 }
 
 #[cfg(test)]

@@ -111,9 +111,10 @@ fn each(array: &dyn Array, states: &mut [u64], word: impl Fn(usize) -> u64) {
     match array.nulls() {
         None => states.iter_mut().enumerate().for_each(|(row, state)| *state = mix(state.rotate_left(23), word(row))),
         Some(valid) => states.iter_mut().enumerate().for_each(|(row, state)| {
-            *state = match valid.is_valid(row) {
-                true => mix(state.rotate_left(23), word(row)),
-                false => mix(state.rotate_left(29), NULL),
+            *state = if valid.is_valid(row) {
+                mix(state.rotate_left(23), word(row))
+            } else {
+                mix(state.rotate_left(29), NULL)
             }
         }),
     }

@@ -10,6 +10,8 @@
 //! is finished comes out of [`Job::next`] one by one, so that whoever keeps the ledger can write it down. Nothing here
 //! decides what a chunk is, how a column is read or what happens after a failure: that is `dbdyno.move` in Python.
 //!
+//! The way in is the same with the arrow turned: a file, its batches, COPY's bytes, `COPY … FROM STDIN`.
+//!
 //! A value that its Arrow type cannot hold (NaN in a decimal, an infinite date) is never bent: the job ends with
 //! [`MoveError::Unrepresentable`], and names the column that must travel as text.
 //!
@@ -21,6 +23,7 @@
 
 mod column;
 mod decimal;
+mod encode;
 mod error;
 mod hash;
 mod job;
@@ -34,7 +37,7 @@ pub use column::Columns;
 pub use error::{Failure, MoveError};
 pub use hash::{Tally, hash_batch};
 pub use job::{Job, Next};
-pub use read_back::read_back;
+pub use read_back::{FileColumn, describe, read_back};
 pub use rows::Cutter;
 pub use sink::Sink;
 pub use spec::{ChunkDone, ChunkSpec, ColumnSpec, JobSpec, Kind, TableSpec};

@@ -111,8 +111,11 @@ pub struct ChunkSpec {
     pub table: usize,
     /// `COPY (SELECT …) TO STDOUT (FORMAT binary)`.
     pub sql: String,
-    /// The file that it becomes; `None`: read and hashed only.
+    /// The file that it becomes, or comes from; `None`: read and hashed only.
     pub path: Option<PathBuf>,
+    /// Whether the file goes into the table: `sql` is `COPY … FROM STDIN (FORMAT binary)` then.
+    #[serde(default)]
+    pub load: bool,
 }
 
 /// A finished chunk.

@@ -1,20 +1,26 @@
 //! One worker: a session in the job's snapshot that takes chunk after chunk.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use arrow_array::RecordBatch;
 use dyno_load::{CopySession, WireError};
 
 use crate::column::Columns;
+use crate::encode::{end, head, rows};
 use crate::error::MoveError;
 use crate::hash::{Tally, hash_batch};
+use crate::read_back::open;
 use crate::rows::Cutter;
 use crate::sink::Sink;
 use crate::spec::{ChunkDone, ChunkSpec, JobSpec};
 
 /// Longest pause of a worker that is ahead of its rate, before it looks again.
 const PAUSE: Duration = Duration::from_millis(50);
+/// Bytes of a message to the server.
+const SEND_BYTES: usize = 64 << 10;
 /// Bytes between two looks at the rate.
 const STRIDE_BYTES: u64 = 64 << 10;
 
@@ -80,8 +86,65 @@ impl<'a> Worker<'a> {
         self.shared.spec.chunks.get(self.shared.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Reads a chunk, and writes its file where it has one.
+    /// Moves a chunk, whichever way it goes.
     pub fn work(&mut self, chunk: &ChunkSpec) -> Result<ChunkDone, MoveError> {
+        match &chunk.path {
+            Some(path) if chunk.load => self.load(chunk, path),
+            _ => self.read(chunk),
+        }
+    }
+
+    /// Puts the rows of a file into a table.
+    fn load(&mut self, chunk: &ChunkSpec, path: &Path) -> Result<ChunkDone, MoveError> {
+        let (started, shared) = (Instant::now(), self.shared);
+        let mut batches = open(path)?;
+        let (mut batch, mut row): (Option<RecordBatch>, usize) = (None, 0);
+        let (mut tally, mut bytes, mut begun) = (Tally::default(), 0_u64, false);
+        let counted = self.session.copy_in(&chunk.sql, |out| {
+            if !begun {
+                head(out);
+                begun = true;
+            }
+            if batch.as_ref().is_none_or(|batch| row >= batch.num_rows()) {
+                let next = batches.next().transpose();
+                batch = next.map_err(|e| MoveError::File { path: path.into(), error: e.to_string() })?;
+                row = 0;
+                if let Some(batch) = &batch {
+                    tally = tally.plus(hash_batch(batch)?);
+                }
+            }
+            let more = batch.is_some();
+            match &batch {
+                Some(batch) => row = rows(batch, row, SEND_BYTES, out)?,
+                None => end(out),
+            }
+            bytes += out.len() as u64;
+            shared.bytes.fetch_add(out.len() as u64, Ordering::Relaxed);
+            shared.keep_rate()?;
+            Ok::<bool, MoveError>(more)
+        });
+        let counted = counted.inspect_err(|error| self.give_up(error))?;
+        if counted != tally.rows {
+            return Err(MoveError::Count { counted, decoded: tally.rows });
+        }
+        shared.rows.fetch_add(counted, Ordering::Relaxed);
+        Ok(self.done(chunk, counted, bytes, 0, &tally, started))
+    }
+
+    fn done(&self, chunk: &ChunkSpec, rows: u64, bytes: u64, file: u64, tally: &Tally, started: Instant) -> ChunkDone {
+        ChunkDone {
+            number: chunk.number,
+            rows,
+            copy_bytes: bytes,
+            file_bytes: file,
+            hash: tally.hash(),
+            elapsed_ns: started.elapsed().as_nanos() as u64,
+            worker: self.number,
+        }
+    }
+
+    /// Reads a chunk, and writes its file where it has one.
+    fn read(&mut self, chunk: &ChunkSpec) -> Result<ChunkDone, MoveError> {
         let started = Instant::now();
         let shared = self.shared;
         let table = &shared.spec.tables[chunk.table];
@@ -119,16 +182,9 @@ impl<'a> Worker<'a> {
             return Err(MoveError::Count { counted, decoded: columns.rows() });
         }
         shared.rows.fetch_add(counted, Ordering::Relaxed);
-        let file_bytes = chunk_sink.sink.map_or(Ok(0), Sink::finish)?;
-        Ok(ChunkDone {
-            number: chunk.number,
-            rows: counted,
-            copy_bytes: bytes,
-            file_bytes,
-            hash: chunk_sink.tally.hash(),
-            elapsed_ns: started.elapsed().as_nanos() as u64,
-            worker: self.number,
-        })
+        let (tally, sink) = (chunk_sink.tally, chunk_sink.sink);
+        let file_bytes = sink.map_or(Ok(0), Sink::finish)?;
+        Ok(self.done(chunk, counted, bytes, file_bytes, &tally, started))
     }
 
     /// A server that goes on sending is told to stop.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dyno_move::{JobSpec, Next, read_back};
+use dyno_move::{JobSpec, Next, describe, read_back};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -48,6 +48,13 @@ impl MoveJob {
     fn stop(&self) {
         self.0.stop();
     }
+}
+
+/// Columns of a Parquet file (dicts with `name`, `arrow`, `holds`, `pg_type`), and its rows.
+#[pyfunction]
+pub(crate) fn move_describe(py: Python<'_>, path: PathBuf) -> PyResult<(Bound<'_, PyAny>, u64)> {
+    let (columns, rows) = describe(&path).map_err(|e| raise(py, "MoveError", &e.to_string()))?;
+    Ok((to_python(py, &columns).map_err(|e| raise(py, "MoveError", &e.to_string()))?, rows))
 }
 
 /// Rows and hash of a Parquet file that a job wrote, read again.

@@ -40,10 +40,12 @@ SETTINGS = {
 }
 """Of each session: nothing ends it but us, text is the same everywhere, and a policy refuses instead of hiding rows."""
 SET_SQL = """
-select set_config(s.name, v.value, true) from (values {}) v(name, value)
+select set_config(s.name, v.value, {}) from (values {}) v(name, value)
 join pg_catalog.pg_settings s on lower(s.name) = lower(v.name)
 """
 LOCKABLE = ("r", "p", "v")
+SNAPSHOTS_MOST = 5
+"""Snapshots that are taken until none of what is read was rewritten meanwhile."""
 KINDS = {"r": "table", "p": "partitioned table", "m": "materialized view", "v": "view", "f": "foreign table"}
 RELATIONS_SQL = """
 with recursive tree(oid) as (
@@ -59,6 +61,15 @@ COLUMNS_SQL = """
 select a.attname::text, a.atttypid::bigint, a.atttypmod, format_type(a.atttypid, a.atttypmod)
 from pg_catalog.pg_attribute a where a.attrelid = %s::oid and a.attnum > 0 and not a.attisdropped order by a.attnum
 """
+REWRITTEN_SQL = """
+select c.oid::regclass::text from pg_catalog.pg_locks l join pg_catalog.pg_class c on c.oid = l.relation
+where l.pid = pg_backend_pid() and l.locktype = 'relation' and c.relfilenode <> 0
+  and l.database = (select oid from pg_catalog.pg_database where datname = current_database())
+  and c.relfilenode is distinct from pg_relation_filenode(c.oid)
+limit 1
+"""
+"""A relation that got another file between the snapshot and our lock on it: the row of pg_class is the snapshot's, the
+function tells of now. TRUNCATE and REFRESH MATERIALIZED VIEW fill that file without respect for older snapshots."""
 LIST_SQL = """
 select n.nspname::text, c.relname::text from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -138,7 +149,18 @@ def take(target: Postgres, wish: Wish, job: str) -> Snapshot:
     )
     try:
         snapshot = Snapshot(conn)
-        _begin(snapshot, conn, wish)
+        for _ in range(SNAPSHOTS_MOST):
+            _begin(snapshot, conn, wish)
+            rewritten = conn.execute(REWRITTEN_SQL).fetchone()
+            if rewritten is None:
+                break
+            conn.execute("rollback")
+        else:
+            raise MoveError(
+                f"{rewritten[0]} is truncated or refreshed each time between the snapshot and the lock",
+                where=target.safe_dsn,
+                next_step="wait until what does so has ended",
+            )
     except psycopg.Error as error:
         conn.close()
         raise failure(error, target.safe_dsn) from None
@@ -165,11 +187,12 @@ def _begin(snapshot: Snapshot, conn: psycopg.Connection[Any], wish: Wish) -> Non
         snapshot.tables = [_table(conn, oid, name, kind, wish) for oid, name, kind in named]
 
 
-def session_settings(conn: psycopg.Connection[Any] | None, *, idle_only: bool = False) -> str:
-    """One statement that sets what each session needs; `idle_only` for the connection that holds the snapshot."""
+def session_settings(conn: psycopg.Connection[Any] | None, *, idle_only: bool = False, lasting: bool = False) -> str:
+    """One statement that sets what each session needs, for its transaction or to its end; `idle_only` for the
+    connection that holds the snapshot."""
     chosen = {name: value for name, value in SETTINGS.items() if not idle_only or "idle" in name or "trans" in name}
     rows = sql.SQL(", ").join(sql.SQL("({}, {})").format(name, value) for name, value in chosen.items())
-    return sql.SQL(SET_SQL).format(rows).as_string(conn)
+    return sql.SQL(SET_SQL).format(sql.SQL("false" if lasting else "true"), rows).as_string(conn)
 
 
 def session_sql(conn: psycopg.Connection[Any], snapshot_id: str) -> list[str]:
@@ -187,11 +210,12 @@ def _named(conn: psycopg.Connection[Any], wish: Wish) -> list[tuple[int, tuple[s
             if not fits:
                 raise MoveError(f"no table fits {pattern!r}", where="--tables", next_step="write 'schema.*', quoted")
             names += [sql.Identifier(*one).as_string(conn) for one in fits]
-    found = [_resolve(conn, name) for name in names]
+    found = [resolve(conn, name) for name in names]
     return list({one[0]: one for one in found}.values())
 
 
-def _resolve(conn: psycopg.Connection[Any], name: str) -> tuple[int, tuple[str, str], str]:
+def resolve(conn: psycopg.Connection[Any], name: str) -> tuple[int, tuple[str, str], str]:
+    """A table by its name as SQL writes it: number, schema and name, kind. Raises `MoveError`."""
     asked = (
         "select c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text from pg_catalog.pg_class c"
         " join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass(%s)"
@@ -224,7 +248,8 @@ def _table(conn: psycopg.Connection[Any], oid: int, name: tuple[str, str], kind:
     relations = tuple(Relation(*row) for row in conn.execute(RELATIONS_SQL, [oid]))
     where = whole(wish.where, "--where") if wish.where is not None else None
     table = Table(*name, KINDS[kind], _typed(conn, described, wish.as_text), relations, where)
-    if where is not None and relations:
+    # LOCK TABLE takes no materialized view, nor one below a view: reading no row of it locks it.
+    if relations and (where is not None or kind in ("m", "v")):
         trial = select_sql(conn, table, relations[0], None, None)
         conn.execute(b"select * from (%s) as q limit 0" % trial.encode())
     return table

@@ -1,0 +1,171 @@
+"""The way in: all of it or nothing, and what came out goes back as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import subprocess
+import sys
+import time
+
+import duckdb
+import pytest
+from move_lab import Lab
+from test_move_types import NATIVE, WORDS, filled
+
+from command_line import dbdyno
+
+
+def into(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
+    """The files of `out` into a table."""
+    return dbdyno("move", lab.out, "--to", lab.dsn, *words)
+
+
+def content(lab: Lab, table: str) -> list[tuple[str]]:
+    """All rows as the server writes them."""
+    return lab.rows(f"select t::text from {table} t order by id")
+
+
+def nothing_left(lab: Lab) -> bool:
+    """Whether no staging table is left."""
+    return lab.rows("select count(*) from pg_class where relname like 'dbdyno_move_%'") == [(0,)]
+
+
+def test_what_came_out_goes_back_as_it_was(lab: Lab) -> None:
+    filled(lab, {**NATIVE, **WORDS}, 40)
+    lab.run("update t set n = 'NaN', d = 'infinity', ts = '-infinity' where id = 7", "create table back (like t)")
+    assert lab.move("--table", "t", "--piece", "16KiB").returncode == 0
+    done = into(lab, "--table", "back", "--verify", "source")
+    assert done.returncode == 0, done.stderr
+    assert "40 rows added" in done.stdout
+    assert "the files hold what the job read that wrote them" in done.stdout
+    assert "the staged rows, read again from the server, were those of the files" in done.stdout
+    assert content(lab, "back") == content(lab, "t")
+    assert nothing_left(lab)
+
+
+def test_replace_insert_update_and_merge_count_what_they_do(lab: Lab) -> None:
+    lab.run(
+        "create table t (id int, x numeric(8,2), j json)",
+        "insert into t select g, g, '{}' from generate_series(1, 100) g",
+        "insert into t values (null, 1, null)",
+        "create table u (id int primary key, x numeric(8,2), j json, own text default 'kept')",
+    )
+    assert lab.move("--table", "t", "--where", "id is not null").returncode == 0
+    assert "100 rows added" in into(lab, "--table", "u").stdout
+    twice = into(lab, "--table", "u")
+    assert (twice.returncode, "duplicate key" in twice.stderr) == (2, True)
+    assert "emptied and 100 rows added" in into(lab, "--table", "u", "--mode", "replace").stdout
+    lab.run("update u set x = 0, own = 'mine' where id <= 10", "delete from u where id > 95")
+    lab.out = lab.folder / "all"
+    assert lab.move("--table", "t").returncode == 0
+    updated = into(lab, "--table", "u", "--mode", "update", "--key", "id")
+    assert "10 rows changed, 85 the same, 5 not there and left out, 1 without a key left out" in updated.stdout
+    assert lab.rows("select count(*) from u where own = 'mine'") == [(10,)]
+    merged = into(lab, "--table", "u", "--mode", "merge", "--key", "id")
+    assert "5 rows added, 0 changed, 95 the same, 1 without a key left out" in merged.stdout
+    assert lab.rows("select count(*), sum(x) from u") == [(100, 5050)]
+    lab.run("insert into t values (1, 5, null)")
+    lab.out = lab.folder / "doubled"
+    assert lab.move("--table", "t").returncode == 0
+    doubled = into(lab, "--table", "u", "--mode", "merge", "--key", "id")
+    assert (doubled.returncode, "1 keys are in the files more than once" in doubled.stderr) == (2, True)
+    assert nothing_left(lab)
+
+
+@pytest.mark.parametrize(
+    ("table", "words", "said"),
+    [
+        ("u (id int, x int)", (), "has no column 'note'"),
+        ("u (id smallint, x text, note text)", (), "smallint out of range"),
+        ("u (id int, x text, note varchar(3))", (), "value too long"),
+        ("u (id int, x text, note inet)", (), "invalid input syntax for type inet"),
+        ("u (id int check (id < 50), x text, note text)", (), "check constraint"),
+        ("u (id int, x text, note text)", ("--mode", "merge"), "need a --key"),
+        ("u (id int, x text, note text)", ("--mode", "merge", "--key", "nope"), "no column 'nope'"),
+        ("u (id int, x text, note text)", ("--where", "true"), "is for the way out"),
+    ],
+)
+def test_what_cannot_go_in_changes_nothing(lab: Lab, table: str, words: tuple[str, ...], said: str) -> None:
+    lab.run(
+        "create table t as select g + 40000 id, g::text x, 'long note' note from generate_series(1, 100) g",
+        f"create table {table}",
+        "insert into u (id) values (1)",
+    )
+    assert lab.move("--table", "t").returncode == 0
+    done = into(lab, "--table", "u", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert lab.rows("select count(*) from u") == [(1,)]
+    assert nothing_left(lab)
+
+
+def test_generated_and_identity_columns(lab: Lab) -> None:
+    made = "(id int generated always as identity, x int, twice int generated always as (x * 2) stored)"
+    lab.run(f"create table t {made}", "insert into t (x) values (5), (6)", f"create table u {made}")
+    assert lab.move("--table", "t").returncode == 0
+    assert into(lab, "--table", "u").returncode == 0
+    assert content(lab, "u") == content(lab, "t") == [("(1,5,10)",), ("(2,6,12)",)]
+
+
+def test_files_of_others_go_in_where_their_types_are_known(lab: Lab) -> None:
+    lab.out.mkdir()
+    with contextlib.closing(duckdb.connect()) as conn:
+        made = "select range::int as id, 'a' || range as x, (range / 4)::decimal(6,2) as n from range(50)"
+        conn.execute(f"copy ({made}) to '{lab.out}/a.parquet' (format parquet)")
+    lab.run("create table u (id int, x text, n numeric(6,2))")
+    assert into(lab, "--table", "u").returncode == 0, into(lab, "--table", "u").stderr
+    assert lab.rows("select count(*), sum(id), sum(n) from u") == [(50, 1225, 306.25)]
+    with contextlib.closing(duckdb.connect()) as conn:
+        conn.execute(f"copy (select [1, 2] as id) to '{lab.out}/a.parquet' (format parquet)")
+    refused = into(lab, "--table", "u")
+    assert (refused.returncode, "which is not loaded" in refused.stderr) == (2, True)
+    (lab.out / "a.parquet").write_bytes(b"PAR1 no more")
+    broken = into(lab, "--table", "u")
+    assert (broken.returncode, "a.parquet" in broken.stderr) == (2, True)
+
+
+def test_files_that_are_not_what_their_job_wrote_stay_out(lab: Lab) -> None:
+    lab.run("create table t as select g id from generate_series(1, 9000) g", "create table u (id int)")
+    assert lab.move("--table", "t", "--piece", "64KiB").returncode == 0
+    first, second = sorted(lab.out.glob("part*"))[:2]
+    shutil.copy(second, first)
+    altered = into(lab, "--table", "u")
+    assert (altered.returncode, "holds other rows than its job wrote" in altered.stderr) == (2, True)
+    first.unlink()
+    missing = into(lab, "--table", "u")
+    assert (missing.returncode, "part-00000.parquet: is missing" in missing.stderr) == (2, True)
+    assert lab.rows("select count(*) from u") == [(0,)]
+
+
+def test_a_kill_on_the_way_in_leaves_all_or_nothing(lab: Lab) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    lab.run("create table t as select g id, md5(g::text) x from generate_series(1, 20000) g", "create table u (like t)")
+    assert lab.move("--table", "t", "--piece", "64KiB").returncode == 0
+    command = [
+        sys.executable,
+        "-m",
+        "dbdyno",
+        "move",
+        str(lab.out),
+        "--to",
+        lab.dsn,
+        "--table",
+        "u",
+        "--mode",
+        "replace",
+    ]
+    for _ in range(2):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None and nothing_left(lab):
+            time.sleep(0.002)
+        time.sleep(rng.random() * 0.05)
+        process.kill()
+        process.wait()
+        assert lab.rows("select count(*), count(distinct x) from u") in ([(0, 0)], [(20000, 20000)])
+    assert into(lab, "--table", "u", "--mode", "replace").returncode == 0
+    assert content(lab, "u") == content(lab, "t")
