@@ -143,6 +143,21 @@ def test_without_its_snapshot_a_job_asks_before_it_goes_on(table: Lab) -> None:
     assert (again.returncode, "the job is complete" in again.stderr) == (2, True)
 
 
+def test_a_snapshot_that_is_held_makes_resume_exact(table: Lab) -> None:
+    """Killed, then every row is changed: the files show the instant at which the job began."""
+    process = begun(table, "--rate-limit", "100KB/s", "--hold", "60")
+    assert wait_for(process, table, 3)
+    process.kill()
+    process.join()
+    table.run("update t set id = -id", "delete from t where id = -5", "insert into t select 0, 'new'")
+    done = dbdyno("move", "resume", table.out, "--source", table.dsn, "--verify", "source")
+    assert done.returncode == 0, done.stderr
+    assert "is still held: the job goes on as of then" in done.stderr
+    assert "All as of one instant" in done.stdout
+    assert "the source, read again in the same snapshot, gave the same rows" in done.stdout
+    whole(table)
+
+
 def test_a_table_that_was_rewritten_is_not_finished_as_of_now(table: Lab) -> None:
     stopped(table)
     table.run("vacuum full t")
