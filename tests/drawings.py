@@ -2,7 +2,8 @@
 
 Half of the time of the tests of pages went into drawing equal charts anew, and a third of that of the laboratory into
 charts that nobody looks at. A chart is always put together; it is written in Vega-Lite's words and drawn in
-`tests/report` and in tests marked `drawn`. Elsewhere an empty picture stands for it.
+`tests/report` and in tests marked `drawn`. Elsewhere, and where the mark is `drawn(drawn=False)`, an empty picture
+stands for it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _looked_at = [True]
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Before the fixtures of a test, which may make pages themselves."""
-    _looked_at[:] = [item.path.parent.name in LOOKED_AT or item.get_closest_marker("drawn") is not None]
+    mark = item.get_closest_marker("drawn")
+    _looked_at[:] = [mark.kwargs.get("drawn", True) if mark else item.path.parent.name in LOOKED_AT]
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -9,16 +9,20 @@ run folder is private, unless it was made to be shared.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 PRIVATE = 0o700
 SHARED = 0o755
 READ_WRITE = 0o066
 READ_ONLY = 0o044
+GIVEN_MOST = 16 << 20
+"""Characters of a file that a user wrote; the longest that we know of, a list of hosts, has a few thousand."""
 _SHARED: ContextVar[bool] = ContextVar("shared", default=False)
 
 
@@ -44,6 +48,32 @@ def make_folder(path: Path) -> None:
 def make_inner_folder(path: Path, *, exist_ok: bool = False) -> None:
     """Makes a folder that lets in whom the folder above lets in. Raises FileExistsError unless one may stand there."""
     path.mkdir(mode=PRIVATE | (_mode(path.parent) & 0o077), exist_ok=exist_ok)
+
+
+def read_given(path: Path) -> str:
+    """The text of a file that a user wrote: a plan, a script, a list of hosts. Raises `OSError`, and that of `EFBIG`
+    for more than any such file holds, so that a device or a file of data given by mistake does not fill the memory;
+    `UnicodeDecodeError` for what is no text."""
+    with path.open(encoding="utf-8") as file:
+        text = file.read(GIVEN_MOST + 1)
+    if len(text) > GIVEN_MOST:
+        raise OSError(errno.EFBIG, f"it holds more than {GIVEN_MOST >> 20} million characters, so it is no such file")
+    return text
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file that a user wrote. Raises what `read_given` and `toml_tables` raise."""
+    return toml_tables(read_given(path))
+
+
+def toml_tables(text: str) -> dict[str, Any]:
+    """The tables of TOML text. Raises `tomllib.TOMLDecodeError`, also for what is nested too deeply."""
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise tomllib.TOMLDecodeError("nested too deeply") from error
 
 
 def write_whole(path: Path, content: bytes, *, durable: bool = False, mode: int | None = None) -> None:

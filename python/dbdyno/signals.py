@@ -14,6 +14,7 @@ under way answers to SIGINT all the same, so that a script can stop it.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import select
@@ -89,6 +90,7 @@ class Listener:
 
     def __init__(self) -> None:
         self._heard = threading.Event()
+        self._started = False
 
     def start(self) -> None:
         """Takes the signals over; nothing where this is not the main thread."""
@@ -98,10 +100,29 @@ class Listener:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._handle)
         _Counter(lambda: GRACE_S, _ENDED, lambda: not self._heard.is_set())
+        self._started = True
+        # Registered before anything else, so it comes last: from there on nothing of ours is waited for, and Python
+        # gives signals their first meaning back, which would make an ending of its own of what is done already.
+        atexit.register(_set_all, signal.SIG_IGN)
+
+    def ending(self) -> None:
+        """The command has ended, and how: a signal changes that no more. A second one still ends what hangs."""
+        if self._started:
+            _set_all(_heard_too_late)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self._heard.set()
         raise KeyboardInterrupt
+
+
+def _heard_too_late(number: int, frame: FrameType | None) -> None:
+    """Counted by the thread, and no more than that."""
+
+
+def _set_all(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 class Stopping:

@@ -62,8 +62,10 @@ class Why:
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """As it stands in models."""
-        return asdict(self)
+        """As it stands in models: values of JSON."""
+        made = asdict(self) | {"notes": list(self.notes)}
+        made["causes"] = [asdict(one) | {"evidence": list(one.evidence)} for one in self.causes]
+        return made
 
 
 def chosen(causes: Sequence[Cause], most: int = MOST) -> tuple[Cause, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import planted_faults as planted
+import pytest
 from psycopg.conninfo import make_conninfo
 
 from command_line import dbdyno
@@ -40,3 +42,38 @@ def test_an_advice_is_written_as_a_plan_run_and_remembered_for_its_engine(tmp_pa
     assert found["proof"]["verdict"] in ("proved", "refuted", "cannot tell")
     assert found["refuted"] == (found["proof"]["verdict"] == "refuted")
     assert f"by run {run.name}" in " ".join(shown.split())
+
+
+SPILLS = "select count(*) from (select id, note from wide order by note, id desc offset 59000) sorted"
+WIDE = (
+    "create extension pg_stat_statements",
+    "create table wide as select i as id, repeat(md5(i::text), 4) as note from generate_series(1, 60000) i",
+    "vacuum analyze wide",
+)
+
+
+@pytest.mark.soak
+def test_one_advice_is_proved_and_one_refuted_on_real_servers(tmp_path: Path) -> None:
+    """work_mem against spills is proved; an effective_cache_size that no plan of the load feels is refuted."""
+    (tmp_path / "own.sql").write_text(f"{SPILLS};\n")
+    (tmp_path / "catalog.sql").write_text("select count(*) from pg_class;\n")
+    few = 'blocks = 10\nwarmup_blocks = 1\nturn = "1500ms"\n\n[watch]\noverhead_blocks = 0'
+    settings = {**BAD, "shared_preload_libraries": "pg_stat_statements", "work_mem": "64kB", "track_io_timing": "on"}
+    with EmbeddedPostgres(settings=settings) as engine:
+        planted.run(engine, *WIDE, *([SPILLS] * 6))
+        dsn = make_conninfo("", **engine.conninfo())
+        said = {}
+        for rule, script in (("temp_files", "own.sql"), ("effective_cache_size", "catalog.sql")):
+            asked = ("advise", dsn, "--only", rule)
+            made = dbdyno(*asked, "--plan", rule, "--workload", script, cwd=tmp_path)
+            path = next((tmp_path / rule).iterdir(), None)
+            assert path is not None, made.stdout + made.stderr
+            path.write_text(path.read_text().replace("blocks = 20", few).replace("sessions = 4", "sessions = 1"))
+            proved = dbdyno("advise", "--prove", path, "--target", dsn, "--yes", cwd=tmp_path)
+            assert proved.returncode in (0, 1), proved.stderr
+            planted.run(engine, "select pg_stat_statements_reset()", *([SPILLS] * 6))
+            model = json.loads(dbdyno(*asked, "--format", "json", cwd=tmp_path).stdout)
+            said[rule] = next(one for one in model["findings"] if one["rule"] == rule)
+            print(rule, said[rule]["proof"])
+    assert said["temp_files"]["proof"]["verdict"] == "proved" and not said["temp_files"]["refuted"]
+    assert said["effective_cache_size"]["proof"]["verdict"] == "refuted" and said["effective_cache_size"]["refuted"]

@@ -10,7 +10,20 @@ import pytest
 from command_line import dbdyno
 from dbdyno.advise.facts import Facts, Lack
 from dbdyno.advise.judge import chosen, judge, rules
-from dbdyno.advise.kinds import Checkpoints, Database, Io, Load, Server, Session, Setting, Slot, Statement, Table, Wal
+from dbdyno.advise.kinds import (
+    Checkpoints,
+    Column,
+    Database,
+    Io,
+    Load,
+    Server,
+    Session,
+    Setting,
+    Slot,
+    Statement,
+    Table,
+    Wal,
+)
 from dbdyno.advise.run import facts_of
 from dbdyno.errors import AdviceError
 
@@ -267,3 +280,27 @@ def test_a_run_at_a_rate_on_much_data_that_only_reads() -> None:
 def test_a_run_on_something_else_is_refused() -> None:
     with pytest.raises(AdviceError, match="PostgreSQL"):
         facts_of({"plan": {}, "targets": {}}, "r")
+
+
+LARGE = {"name": "orders", "pages": 4000, "rows": 300_000, "seq_scans": 200, "seq_rows": 60_000_000}
+BY_CUSTOMER = "select sum(amount) from orders where customer = $1"
+
+
+def statement(text: str, **more: Any) -> Statement:
+    known = {"identifier": "7", "text": text, "calls": 200, "ms": 5e4, "rows": 200, "hits": 800_000, "reads": 0}
+    return Statement(**{**known, "temp_written": 0, **more})
+
+
+def test_an_aggregate_over_few_rows_misses_its_index_and_one_over_all_does_not() -> None:
+    few = Column("orders", "customer", 30_000.0, 0.001)
+    found = asked("missing_index", table(**LARGE), statement(BY_CUSTOMER), few)["findings"]
+    assert [one["fix"] for one in found] == [["create index concurrently on orders (customer)"]]
+    figures = {one["what"]: one["value"] for one in found[0]["evidence"]}
+    assert figures["rows of one value of customer"] == 10 and figures["rows of a scan"] == 300_000
+    assert not fires("missing_index", table(**LARGE), statement("select sum(amount) from orders"), few)
+    assert not fires("missing_index", table(**LARGE), statement("select sum(amount) from orders where id > $1"), few)
+    either = "select sum(amount) from orders where customer = $1 or amount > $2"
+    assert not fires("missing_index", table(**LARGE), statement(either), few)
+    status = Column("orders", "customer", 3.0, 0.6)
+    assert not fires("missing_index", table(**LARGE), statement(BY_CUSTOMER), status), "a third of the table each"
+    assert not fires("missing_index", table(**LARGE), statement(BY_CUSTOMER)), "no statistics of its columns"

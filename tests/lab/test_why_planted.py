@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import why_cases
 import why_held_out
-from why_planted import SETTINGS, Case, asked, hit, run_sql, told
+from why_planted import SETTINGS, Case, asked, hit, run_sql, told, why_of_plan
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
@@ -47,6 +47,15 @@ def score(cases: tuple[Case, ...], engine: EmbeddedPostgres, folder: Path) -> in
         print(told(case, found, began), flush=True)
     print(f"{hits} of {len(cases)} planted causes named first")
     return hits
+
+
+def test_a_slower_log_of_the_model_is_the_first_cause(tmp_path: Path) -> None:
+    case = next(one for one in why_cases.CASES if one.names_it == ("device",))
+    why = why_of_plan(case, tmp_path)
+    assert hit(case, why), why
+    first = why["causes"][0]
+    assert first["low"] < first["amount"] < first["high"] and first["share"] == pytest.approx(1, abs=0.01)
+    assert first["amount"] + why["rest"] == pytest.approx(why["amount"]), "causes and the rest add up"
 
 
 @pytest.mark.soak

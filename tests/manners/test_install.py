@@ -22,9 +22,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(build, cwd=ROOT, check=True)
     (wheel,) = place.glob("dbdyno-*.whl")
     assert "abi3" in wheel.name
-    subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / "venv"], check=True)
     programs = place / "venv" / "bin"
-    pip = [programs / "python", "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]
+    # Our pip fills it: one of its own would be unpacked and compiled for this alone.
+    pip = [sys.executable, "-m", "pip", "--python", programs / "python", "install"]
+    pip += ["--quiet", "--no-compile", "--disable-pip-version-check"]
     pinned = ["--constraint", ROOT / "requirements.txt"]
     done = subprocess.run([*pip, *pinned, f"{wheel}[embedded]"], check=False, capture_output=True, text=True)
     if done.returncode and "No matching distribution" in done.stderr:

@@ -50,7 +50,10 @@ Found = tuple[str, re.Pattern[str], bool]
 def literals() -> Iterator[Found]:
     """Patterns that stand as text in a call of re."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        source = path.read_text()
+        if not any(f"re.{method}(" in source for method in (*SEARCHING, *ANCHORED)):
+            continue
+        for node in ast.walk(ast.parse(source)):
             match node:
                 case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=method), args=[_, *_]):
                     pass

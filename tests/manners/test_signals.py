@@ -142,3 +142,56 @@ def test_a_hang_up_that_was_ignored_before_does_not_end_a_run_either():
     )
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True, env=os.environ)
     assert done.stdout == "False\n"
+
+
+ENDED = """
+import os, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def wait(*_, write=os.write, read=os.read):
+    write(1, b"at the end\\n")
+    read(0, 1)
+class Late:
+    def __del__(self, wait=wait):
+        wait()
+if sys.argv[1] == "finalization":
+    late = Late()
+from dbdyno import signals
+from dbdyno.cli.main import entry
+signals.GRACE_S = 0.05
+if sys.argv[1] == "threads":
+    main = threading.main_thread()
+    threading.Thread(target=lambda: (main.join(), wait())).start()
+sys.argv = ["dbdyno", "runs"]
+entry()
+"""
+
+
+def after_its_end(where: str, numbers: list[signal.Signals], folder: Path) -> subprocess.Popen[str]:
+    """A command that is done and cannot end yet, after these signals."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", ENDED, where],
+        cwd=folder,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    CHILDREN.append(child)
+    assert child.stdout is not None
+    while "at the end" not in child.stdout.readline():
+        assert child.poll() is None
+    for number in numbers:  # two of one kind may arrive as one
+        child.send_signal(number)
+    return child
+
+
+@pytest.mark.parametrize("where", ["finalization", "threads"])
+def test_a_signal_after_the_end_of_a_command_changes_nothing(where: str, tmp_path: Path):
+    """The second signal to a run that had put everything back made 143 of its exit code 130, while Python ended."""
+    child = after_its_end(where, [signal.SIGTERM], tmp_path)
+    _, said = child.communicate("x", timeout=120)
+    assert (child.returncode, said) == (0, "no runs below runs/; `dbdyno run redo-size` makes one\n")
+
+
+def test_two_signals_end_what_hangs_after_the_end_of_a_command(tmp_path: Path):
+    assert after_its_end("threads", [signal.SIGTERM, signal.SIGINT], tmp_path).wait(120) == 130

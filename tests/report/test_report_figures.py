@@ -5,7 +5,9 @@ mode knows.
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
+import jsonschema
 import pytest
 import report_model_runs
 import report_models
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from dbdyno.errors import ReportError
 from dbdyno.report import figures, svg
 from dbdyno.report.figures import axes, theme
+from vega_lite import accepted
 
 NAMES = [figure.name for figure in figures.ORDER]
 SVG = re.compile(r"<svg.*?</svg>", re.DOTALL)
@@ -42,13 +45,18 @@ def test_the_figures_come_in_the_order_of_the_report(experiment, curve):
 @pytest.mark.parametrize("name", NAMES)
 def test_each_figure_is_valid_vega_lite(name, look, experiment, curve, correlation):
     own = {
-        "curve": curve,
-        "correlation": correlation,
-        "contributions": report_models.traces(),
-        "sweep": report_model_runs.sweep(),
+        "curve": lambda: curve,
+        "correlation": lambda: correlation,
+        "contributions": report_models.traces,
+        "sweep": report_model_runs.sweep,
     }
-    chart = figures.draw(name, own.get(name, experiment), look)
-    chart.to_dict(validate=True)
+    accepted(figures.draw(name, own[name]() if name in own else experiment, look))
+
+
+def test_a_chart_that_vega_lite_would_not_take_is_refused():
+    wrong = SimpleNamespace(to_dict=lambda validate: {"data": {"values": []}, "mark": "no such mark", "encoding": {}})
+    with pytest.raises(jsonschema.ValidationError):
+        accepted(wrong)
 
 
 @pytest.mark.parametrize("name", NAMES)

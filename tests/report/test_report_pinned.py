@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 import pytest
 from pinned_pages import HERE, PAGES, words
@@ -16,6 +17,12 @@ from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
 
 
+def rounded(text: str) -> str:
+    """The last of all digits depends on the processor's vector width."""
+    return re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.12g}", text)
+
+
+@pytest.mark.drawn(drawn=False)
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_says_what_it_said(name: str):
     model = PAGES[name]()
@@ -24,4 +31,4 @@ def test_a_page_says_what_it_said(name: str):
     kept = HERE / f"{name.replace(' ', '-')}.txt"
     if os.environ.get("DBDYNO_PIN"):
         kept.write_text(found)
-    assert found == kept.read_text()
+    assert rounded(found) == rounded(kept.read_text())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ from dbdyno.snapshot.check import check
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.periods import period
 from dbdyno.snapshot.plans.explain import TextPlans, read_json
-from dbdyno.snapshot.plans.tree import identity
+from dbdyno.snapshot.plans.markup import read_xml, read_yaml
+from dbdyno.snapshot.plans.tree import Node, differ_in_words_alone, identity
 from dbdyno.snapshot.report import report
 from dbdyno.snapshot.take import open_collector, take
 
@@ -220,7 +222,7 @@ QUERIES = (
 
 
 @pytest.mark.parametrize("forced", ["", "enable_hashjoin=off", "enable_seqscan=off enable_hashagg=off", "parallel"])
-def test_a_plan_has_one_identity_in_text_and_json_and_with_verbose(planted: Planted, forced: str) -> None:
+def test_a_plan_has_one_identity_in_every_form_and_with_verbose(planted: Planted, forced: str) -> None:
     parallel = ("parallel_setup_cost=0", "parallel_tuple_cost=0", "min_parallel_table_scan_size=0")
     reader = TextPlans()
     with planted.lab.connect() as conn:
@@ -235,7 +237,56 @@ def test_a_plan_has_one_identity_in_text_and_json_and_with_verbose(planted: Plan
                 found.add(identity(reader.read("Query Text: x\n" + "\n".join(line for (line,) in lines))[1].plan))
                 [(made,)] = conn.execute(f"explain (format json{more}) {query}").fetchall()
                 found.add(identity(read_json(json.dumps({"Query Text": "x", **made[0]}))[1].plan))
+                [(made,)] = conn.execute(f"explain (format xml{more}) {query}").fetchall()
+                found.add(identity(read_xml(_as_logged(made))[1].plan))
+                [(made,)] = conn.execute(f"explain (format yaml{more}) {query}").fetchall()
+                lines = [line[2:] for line in made.split("\n")]
+                found.add(identity(read_yaml('Query Text: "x"\n' + "\n".join(lines))[1].plan))
             assert len(found) == 1, query
+
+
+def _as_logged(explained: str) -> str:
+    """EXPLAIN's XML as auto_explain has it: the text of the statement in it, and no <Query> around the plan."""
+    return re.sub(r"(<explain[^>]*>)\s*<Query>", r"\1<Query-Text>x</Query-Text>", explained).replace("</Query>", "")
+
+
+@pytest.fixture(scope="module")
+def sales(planted: Planted) -> Iterator[Planted]:
+    """Two tables of one name, and a statement that finds the one or the other by search_path."""
+    planted.lab.run(
+        "create schema sales",
+        "create schema archive",
+        "create table sales.facts_of as select n as a from generate_series(1, 50) n",
+        "create table archive.facts_of as select n as a from generate_series(1, 50) n",
+    )
+    yield planted
+
+
+@pytest.mark.parametrize("form", ["text", "json", "xml", "yaml"])
+def test_the_forms_of_auto_explain_are_read_and_a_schema_is_part_of_a_plan(sales: Planted, form: str) -> None:
+    """From a server's log: one text, two tables of one name."""
+    own = f"select max(a) as of_{form} from facts_of where a <> 5"
+    verbose = ("set auto_explain.log_verbose = on", f"set auto_explain.log_format = {form}")
+    for schema in ("sales", "archive"):
+        sales.lab.run(*verbose, f"set search_path = {schema}", *[own] * 3)
+    sales.lab.run(f"select 1 as end_{form}")
+    deadline = time.monotonic() + 300
+    while f"end_{form}" not in sales.logs["csv"].read_text() and time.monotonic() < deadline:
+        time.sleep(0.05)  # the collector of the log is a process of its own
+    model = sales.model("--log", sales.logs["csv"], "--no-keep", "--top", 100)
+    rows = [row for table in section(model, "plans")["tables"] for row in table["rows"]]
+    found = {row["sketch"] for row in rows if f"of_{form}" in (row.get("text") or row.get("begins") or "")}
+    assert found == {"Seq Scan sales.facts_of → Aggregate", "Seq Scan archive.facts_of → Aggregate"}
+
+
+def test_log_verbose_alone_makes_no_flip() -> None:
+    plain = Node("Aggregate", children=(Node("Seq Scan", "facts", conditions=(("Filter", "(a = ?)"),)),))
+    verbose = Node("Aggregate", children=(Node("Seq Scan", "facts", schema="sales"),))
+    other = Node("Aggregate", children=(Node("Seq Scan", "facts", schema="archive"),))
+    assert differ_in_words_alone(plain, verbose) and differ_in_words_alone(verbose, plain)
+    assert not differ_in_words_alone(other, verbose)
+    assert not differ_in_words_alone(plain, plain)
+    assert len({identity(one) for one in (plain, verbose, other)}) == 3
 
 
 def test_without_a_log_or_anything_kept_the_next_step_is_said(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -21,9 +22,11 @@ from dbdyno.snapshot.plans.explain import Explained, TextPlans, UnreadPlanError,
 from dbdyno.snapshot.plans.flips import Run, boundaries
 from dbdyno.snapshot.plans.formats import form_of
 from dbdyno.snapshot.plans.gathered import Gathered
+from dbdyno.snapshot.plans.markup import read_xml, read_yaml
 from dbdyno.snapshot.plans.prefix import Prefix
 from dbdyno.snapshot.plans.reader import LogFile, read
 from dbdyno.snapshot.plans.source import of_stream, opened
+from dbdyno.snapshot.plans.syslog import NO_YEAR
 from dbdyno.snapshot.plans.tree import Node, changed, identity, sketch
 from dbdyno.snapshot.plans.values import condition, masked
 
@@ -163,7 +166,7 @@ def test_what_cannot_be_read_is_counted_with_its_place_and_the_rest_is_read() ->
     rows, file = logged(good + xml + torn + good)
     assert [row["line"] for row in rows] == [1, 12]
     assert file.unread.places == {
-        "a plan: auto_explain.log_format is xml or yaml; text and json are read": ["a.log:8"],
+        "a plan: it is no plan (TypeError)": ["a.log:8"],
         "a plan: no plan follows the text of the statement": ["a.log:10"],
     }
 
@@ -216,8 +219,9 @@ def test_values_and_comments_leave_a_text(text: str, shown: str) -> None:
 @example(['"', "'", '"', "4711"])
 @settings(max_examples=150, deadline=None)
 def test_a_number_is_never_left_in_any_text(parts: list[str]) -> None:
-    quoted = [part for part in "".join(parts).split('"')[1::2] if "4711" in part]
-    assert "4711" not in masked("".join(parts)) or quoted or "$4711" in "".join(parts) or "a$4711" in "".join(parts)
+    text = "".join(parts)
+    outside = re.sub(r'"(?:[^"]|"")*(?:"|$)', "", masked(text))  # what stands in double quotes is a name
+    assert "4711" not in outside or "$4711" in text or "a$4711" in text
 
 
 @pytest.mark.parametrize(
@@ -315,7 +319,8 @@ def test_mutations_of_logs_lose_only_what_they_touch() -> None:
     made = json.dumps(
         {"Query Text": "select 1", "Plan": {"Node Type": "Seq Scan", "Relation Name": "t", "Plan Rows": 5}}
     )
-    for line in (text_line, csv_line, json_line):
+    by_syslog: Any = lambda message: "".join(pieces(text_line(message), 1, 28, stamp=BSD, limit=900))  # noqa: E731
+    for line in (text_line, csv_line, json_line, by_syslog):
         whole = (line(message) * 3 + line(f"duration: 2.0 ms  plan:\n{made}") * 2).encode()
         for _ in range(25):
             raw = bytearray(whole)
@@ -333,6 +338,110 @@ def test_mutations_of_logs_lose_only_what_they_touch() -> None:
 def test_json_that_is_no_plan_is_refused(text: str) -> None:
     with pytest.raises(UnreadPlanError):
         read_json(text)
+
+
+def pieces(line: str, number: int, pid: int, *, stamp: str, limit: int = 60, escaped: bool = True) -> list[str]:
+    """A message as the server hands it to syslog: a piece per line; a long one is cut before a blank."""
+    made = []
+    for whole in line.rstrip("\n").split("\n"):
+        rest = whole
+        while rest:
+            cut = len(rest) if len(rest) <= limit else max(rest.rfind(" ", 1, limit), 0) or limit
+            made.append(rest[:cut])
+            rest = rest[cut:]
+    shown = [one.replace("\t", "#011") if escaped else one for one in made]
+    return [f"{stamp} db1 postgres[{pid}]: [{number}-{at}] {one}\n" for at, one in enumerate(shown, 1)]
+
+
+BSD, ISO = "Nov 21 00:59:57", "2026-11-21T00:59:57.437123+00:00"
+
+
+@pytest.mark.parametrize("stamp", [BSD, ISO])
+@pytest.mark.parametrize("escaped", [True, False])
+def test_syslog_gives_what_the_text_log_gives(stamp: str, escaped: bool) -> None:
+    """Two sessions whose pieces take turns, cut lines, a function's statement."""
+    nested = text_line("duration: 3.0 ms  plan:\n" + SCAN) + text_line("SQL function f", severity="CONTEXT")
+    messages = [text_line("duration: 1.0 ms  plan:\n" + PLAN), nested, text_line("checkpoint starting: time")]
+    one = [
+        piece for at, line in enumerate(messages) for piece in pieces(line, at + 3, 28, stamp=stamp, escaped=escaped)
+    ]
+    other = pieces(text_line("duration: 2.0 ms  plan:\n" + SCAN), 7, 29, stamp=stamp, escaped=escaped)
+    mixed = [piece for pair in zip(one, other, strict=False) for piece in pair] + one[len(other) :]
+    rows, file = logged("".join([*mixed, f"{stamp} db1 cron[5]: another program's\n"]))
+    assert (file.form, file.unread.counts) == ("syslog", {})
+    whole, _ = logged("".join([*messages, text_line("duration: 2.0 ms  plan:\n" + SCAN)]))
+    for row in (*rows, *whole):
+        del row["line"]
+    assert sorted(rows, key=lambda row: row["duration_us"]) == sorted(whole, key=lambda row: row["duration_us"])
+
+
+def test_syslogs_own_time_is_taken_where_it_has_a_year_and_told_where_it_has_none() -> None:
+    line = text_line("duration: 1.0 ms  plan:\n" + PLAN, prefix="")
+    (row,), _ = logged("".join(pieces(line, 1, 28, stamp=ISO)))
+    assert row["at_us"] == 1795222797437123
+    rows, file = logged("".join(pieces(line, 1, 28, stamp=BSD)))
+    assert rows == []
+    assert [reason.partition(":")[0] for reason in file.unread.counts] == ["its time has no year"]
+    assert file.unread.places[NO_YEAR] == ["a.log:1"]
+
+
+def test_without_sequence_numbers_a_severity_begins_a_message() -> None:
+    """syslog_sequence_numbers = off."""
+    lines = [*pieces(text_line("duration: 1.0 ms  plan:\n" + PLAN), 1, 28, stamp=BSD, limit=900)] * 2
+    rows, _ = logged("".join(re.sub(r"\[1-\d+\] ", "", line) for line in lines))
+    assert [row["duration_us"] for row in rows] == [1000, 1000]
+
+
+XML = "<explain><Query-Text>select 1 &lt; 2</Query-Text><Plan><Node-Type>Result</Node-Type></Plan></explain>"
+YAML = """Query Text: "select \\"a b\\""
+Plan:
+  Node Type: "Aggregate"
+  Plan Rows: 1
+  Sort Key:
+    - "a"
+    - "b"
+  Plans:
+    - Node Type: "Seq Scan"
+      Relation Name: "t"
+    - Node Type: "Result"
+"""
+
+
+def test_xml_and_yaml_are_read_as_the_values_that_they_mean() -> None:
+    text, plan = read_xml(XML)
+    assert (text, plan.plan) == ("select 1 < 2", Node("Result"))
+    text, plan = read_yaml(YAML)
+    assert text == 'select "a b"'
+    assert plan.rows_planned == 1
+    children = (Node("Seq Scan", "t"), Node("Result"))
+    assert plan.plan == Node("Aggregate", conditions=(("Sort Key", "a, b"),), children=children)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("<explain>", "<explain/>", XML[:-20], "<a>" * 5000, XML.replace("Node-Type", "X")),
+        f"<!DOCTYPE x [<!ENTITY a '{'a' * 50}'>]>{XML.replace('Result', '&a;')}",
+    ],
+)
+def test_xml_that_is_no_plan_is_refused(text: str) -> None:
+    with pytest.raises(UnreadPlanError):
+        read_xml(text)
+
+
+NESTED = "".join(f"{'    ' * at}  - Plans: \n" for at in range(3000))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "Plan: ", YAML.replace("Node Type", "X"), YAML.replace('"Result"', '"Res'), YAML + "         Late: 1\n"),
+        *(YAML.replace("    - Node", "   x Node"), f'Query Text: "x"\nPlan: \n{NESTED}'),
+    ],
+)
+def test_yaml_that_is_no_plan_is_refused(text: str) -> None:
+    with pytest.raises(UnreadPlanError):
+        read_yaml(text)
 
 
 def test_the_form_of_a_log_is_found_from_its_first_lines() -> None:

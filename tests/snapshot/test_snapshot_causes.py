@@ -50,8 +50,13 @@ BY_CUST = "select sum(amount) from orders where cust = 77"
 
 def test_a_dropped_index(planted: OnPostgres):
     load = asks(planted.lab, BY_CUST)
-    found = planted.first_causes(load, planted.plant("drop index orders_cust"))
-    assert found == ["index orders_cust on orders was dropped"] * 2
+    models = planted.models(load, planted.plant("drop index orders_cust"), None, sampled=False)
+    for model in models:
+        first = model["sections"][0]["tables"][0]["rows"][0]
+        assert first["what"] == "index orders_cust on orders was dropped"
+        (why,) = model["why"]
+        assert why["causes"][0]["code"] == "index" and why["causes"][0]["share"] == pytest.approx(first["share"])
+        assert why["after"] > why["before"] and why["causes"][0]["evidence"] == [first["evidence"]]
 
 
 @pytest.mark.soak

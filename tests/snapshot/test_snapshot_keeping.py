@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import time
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,11 @@ from dbdyno.snapshot import holding, keep, manifest
 from dbdyno.snapshot.check import check, repair
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.pack import pack_full
+from dbdyno.snapshot.plans import kept as plans
+from dbdyno.snapshot.plans.entries import Clock
+from dbdyno.snapshot.plans.gathered import Gathered
+from dbdyno.snapshot.plans.reader import read
+from dbdyno.snapshot.plans.source import of_stream
 from dbdyno.snapshot.prune import carry_out, plan
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.view import Column, View
@@ -281,7 +287,7 @@ def test_what_has_a_name_stays(store: Store):
     assert run("snap", "baseline", "quiet", "9..11", "--store", store.folder).returncode == 0
     done = run("snap", "prune", "--keep", "hour:2d", "--store", store.folder, "--format", "json")
     assert json.loads(done.stdout)[0] | {} == {
-        "target": "a:1", "gone": 14, "stay": 6, "of them beside a break": 0, "with a name": 4,
+        "target": "a:1", "gone": 14, "stay": 6, "of them beside a break": 0, "with a name": 4, "logs' plans": 0,
         "numbers": "2-5, 7-8, 12-19",
     }  # fmt: skip
 
@@ -332,6 +338,33 @@ def test_a_pruning_that_was_killed_counts_no_sample_twice(store: Store, monkeypa
     counts, samples, looks = known(fresh, 1, 8)
     assert counts[0]["n"] == 35 and (samples, looks) == (7, 7 * 60)
     assert before[1:] == (5, 300)
+
+
+def kept_log(store: Store, minute: int, target: str = "a:1") -> None:
+    """The plans of a log with one execution at a minute."""
+    at = datetime.fromtimestamp(BEGUN_S + 60 * minute, UTC)
+    line = f"{at:%Y-%m-%d %H:%M:%S}.000 UTC [1] LOG:  duration: 1.0 ms  statement: select {target[0]}\n"
+    with Gathered() as gathered:
+        (log,) = read([of_stream(f"{minute}.log", io.BytesIO(line.encode()))], gathered, Clock())
+        plans.keep(store.folder, target, gathered, 0, log)
+
+
+def test_plans_of_logs_go_with_the_last_snapshot_beside_them(store: Store):
+    grown(store, 6, every=60)
+    for minute in (30, 200, 290):
+        kept_log(store, minute)
+    kept_log(store, 31, "b:1")
+    words = ("snap", "prune", "--keep", "minute:3h", "--store", store.folder, "--format", "json")
+    (asked,) = json.loads(run(*words, "--dry-run").stdout)
+    assert (asked["would go"], asked["logs' plans"]) == (3, 1)
+    assert len(list(plans.logs(store.folder))) == 4, "a dry run deletes nothing"
+    run(*words)
+    assert [(one.manifest["target"], one.manifest["log"]) for one in plans.logs(store.folder)] == [
+        ("b:1", "31.log"),
+        ("a:1", "200.log"),
+        ("a:1", "290.log"),
+    ]
+    assert not list(store.folder.glob("plans/.*"))
 
 
 def test_a_torn_manifest_stops_no_pruning_and_its_files_stay(store: Store):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from trace_text import trace
 
 from command_line import dbdyno
+from dbdyno import entry
 from dbdyno.trace import ahead
 
 PLAIN = (
@@ -104,3 +107,33 @@ def test_the_start_imports_nothing_of_the_command_line():
     code = "import sys, dbdyno.entry, dbdyno.trace.ahead; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"click", "typing", "dataclasses", "inspect"} & set(done.stdout.split())
+
+
+def test_an_import_asks_for_no_module_that_it_does_not_need(folder: Path, tmp_path: Path):
+    """The package's own version cost 12 ms of imports (`email`, `zipfile`), half a dozen others as much again."""
+    code = "import atexit, sys; atexit.register(lambda: print(*sys.modules)); from dbdyno.entry import entry; entry()"
+    words = ["trace", "import", str(folder / "a.trc"), "--out", str(tmp_path / "run")]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    needless = {
+        "importlib.metadata",
+        "email",
+        "hashlib",
+        "hmac",
+        "secrets",
+        "shutil",
+        "socket",
+        "tempfile",
+        "rich",
+        "duckdb",
+    }
+    assert not needless & set(done.stdout.split())
+
+
+def test_cycles_are_looked_for_seldom_and_not_once_more_at_the_end(monkeypatch: pytest.MonkeyPatch):
+    at_exit, before = [], gc.get_threshold()
+    monkeypatch.setattr(atexit, "register", at_exit.append)
+    try:
+        entry.collect_rarely()
+        assert (gc.get_threshold()[0], at_exit) == (entry.YOUNG_MOST, [gc.freeze])
+    finally:
+        gc.set_threshold(*before)

@@ -29,6 +29,7 @@ mod column;
 mod error;
 mod metrics;
 mod numbers;
+mod packed;
 mod part;
 pub mod private;
 mod read;

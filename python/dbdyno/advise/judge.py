@@ -20,6 +20,7 @@ from dbdyno.advise.proofs import REFUTED, Proof, latest
 from dbdyno.advise.rule import LEVELS, Advice, Rule, Unjudged
 from dbdyno.advise.services import fix_there, void
 from dbdyno.advise.stack.parts import Layer
+from dbdyno.advise.traces import TRACES
 from dbdyno.errors import AdviceError
 
 _RULES = Path(__file__).parent / "rules"
@@ -95,9 +96,12 @@ def judge(facts: Facts, asked: Iterable[Rule], proofs: Sequence[Proof] = ()) -> 
 
 
 def concerned(facts: Facts, asked: Iterable[Rule]) -> list[Rule]:
-    """The rules that such evidence can concern: those on machines for a stack or a host, the others for the rest."""
+    """The rules that such evidence can concern: those on machines for a stack or a host, those on traces for traces,
+    the others for the rest."""
     there = {*facts.rows, *facts.lacking}
-    found = [(one, MACHINE & set(one.reads)) for one in asked]
+    if facts.kind == "trace":
+        return [one for one in asked if TRACES & set(one.reads)]
+    found = [(one, MACHINE & set(one.reads)) for one in asked if not TRACES & set(one.reads)]
     return [one for one, own in found if bool(own) == (facts.kind in ("stack", "host")) and own <= there]
 
 

@@ -147,6 +147,16 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a large table as the planner knows it: how many values, and the share of the commonest."""
+
+    table: str
+    name: str
+    values: float
+    commonest: float
+
+
+@dataclass(frozen=True, slots=True)
 class ForeignKey:
     """A foreign key and whether an index of the child begins with its columns."""
 
@@ -297,14 +307,41 @@ class Benchmark:
     wall_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a run measured, of its base arm. `per_s` by block; `reads`: read calls of a transaction, in the arm with
+    most; `waits`: class, event, share of the time of transactions; `near`: share of starts just after another
+    session's; `rows_read` (of a transaction) and `rows_there` by block; `written`: rows of a transaction."""
+
+    sessions: int
+    arms: int
+    blocks: int
+    warmup_blocks: int
+    transactions: int
+    mean_ns: float | None
+    per_s: tuple[float, ...]
+    reads: float | None = None
+    waits: tuple[tuple[str, str, float], ...] = ()
+    client_cores: float | None = None
+    client_threads: int | None = None
+    cores: int | None = None
+    near: float | None = None
+    rows_read: tuple[float, ...] | None = None
+    rows_there: tuple[float, ...] | None = None
+    written: float | None = None
+    checkpoints: int | None = None
+
+
 PLACES: dict[type, str] = {
     Benchmark: "a run of dbdyno",
+    Measured: "the evidence of a run (calls, waits, metrics, analysis.json)",
     Server: "the server's version and role",
     Setting: "settings",
     Database: "pg_stat_database",
     Table: "pg_stat_user_tables",
     Index: "pg_stat_user_indexes and pg_index",
     ForeignKey: "pg_constraint",
+    Column: "pg_stats",
     Key: "pg_sequences",
     Statement: "pg_stat_statements",
     Checkpoints: "checkpoint counters",

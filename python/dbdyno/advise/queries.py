@@ -12,6 +12,7 @@ from typing import LiteralString
 
 from dbdyno.advise.kinds import (
     Checkpoints,
+    Column,
     Database,
     ForeignKey,
     Index,
@@ -117,6 +118,16 @@ from pg_index x join pg_class c on c.oid = x.indexrelid join pg_class t on t.oid
   join pg_namespace n on n.oid = t.relnamespace join pg_am m on m.oid = c.relam
   left join pg_stat_user_indexes s on s.indexrelid = x.indexrelid
 where {_OUTSIDE} and t.relpersistence <> 't' and c.relkind = 'i' order by 2, 1
+"""
+
+_COLUMNS: LiteralString = f"""
+select {_USER_TABLE.format(n="n", c="c")} as "table", s.attname::text as name,
+  (case when s.n_distinct < 0 then -s.n_distinct * c.reltuples else s.n_distinct end)::float8 as values,
+  coalesce((select max(f) from unnest(s.most_common_freqs) f), 0)::float8 as commonest
+from pg_stats s join pg_namespace n on n.nspname = s.schemaname
+  join pg_class c on c.relnamespace = n.oid and c.relname = s.tablename
+where {_OUTSIDE} and c.relkind in ('r', 'm') and c.relpages >= 1000 and s.n_distinct <> 0 and not s.inherited
+order by 1, 2
 """
 
 _FOREIGN_KEYS: LiteralString = f"""
@@ -225,6 +236,7 @@ QUERIES: tuple[Query, ...] = (
     Query(Index, _INDEXES),
     Query(ForeignKey, _FOREIGN_KEYS),
     Query(Key, _KEYS),
+    Query(Column, _COLUMNS),
     Query(Checkpoints, _CHECKPOINTS, below=170000),
     Query(Checkpoints, _CHECKPOINTER, least=170000),
     Query(Wal, _WAL, least=140000),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
-from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Benchmark, Server, Setting
+from dbdyno.advise.facts import Facts, Lack
+from dbdyno.advise.kinds import Benchmark, Measured, Server, Setting
+from dbdyno.advise.measured import read as measured
 from dbdyno.errors import AdviceError
 from dbdyno.evidence.run import Run, reading
 
@@ -18,7 +20,12 @@ _QUANTITY = re.compile(r"(-?\d+(?:\.\d+)?)(B|kB|MB|GB|TB|us|ms|s|min|h|d)")
 def read(run: Run) -> Facts:
     """The evidence of a run on PostgreSQL. Raises `AdviceError` for a run on anything else."""
     with reading("run on a server", run.id):
-        return facts_of(run.manifest, run.id)
+        found = facts_of(run.manifest, run.id)
+        seen = measured(run)
+    if seen is None:
+        lack = Lack("the run has no analysis yet, or no whole block", f"dbdyno report {run.id}")
+        return replace(found, lacking={Measured: lack})
+    return replace(found, rows={**found.rows, Measured: [seen]})
 
 
 def facts_of(manifest: dict[str, Any], title: str) -> Facts:
@@ -55,7 +62,7 @@ def _benchmark(manifest: dict[str, Any], plan: dict[str, Any], given: dict[str, 
         data_bytes=before + made if before + made else None,
         memory_bytes=given.get("host_memory_bytes") if given.get("server_is_here") else None,
         is_closed=not all(rates) if rates else True,
-        metric=str((manifest.get("verdict") or {}).get("metric") or ""),
+        metric=str((plan.get("judge") or {}).get("headline") or "throughput"),
         wall_s=float(manifest.get("wall_s") or 0.0),
     )
 

@@ -13,6 +13,7 @@ from dbdyno.advise.facts import Facts, Lack
 from dbdyno.advise.kinds import (
     PLACES,
     Checkpoints,
+    Column,
     Database,
     ForeignKey,
     Index,
@@ -38,7 +39,7 @@ from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.postgres.parts import present, relation_name, setting, several_databases
 from dbdyno.snapshot.store import Store
 
-_LIVE_ONLY = (Index, ForeignKey, Key, Session, Prepared, Load)
+_LIVE_ONLY = (Index, ForeignKey, Key, Column, Session, Prepared, Load)
 _ASK = Lack("snapshots do not hold it", "ask the server itself: dbdyno advise postgresql://...")
 
 

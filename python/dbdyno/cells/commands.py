@@ -16,6 +16,7 @@ from dbdyno.cells.hosts import Host
 from dbdyno.cells.listing import visible
 from dbdyno.cells.ssh import Answer
 from dbdyno.errors import CellsError
+from dbdyno.files import read_given
 
 LOOKING = ("list", "describe", "help")
 VERBS = (
@@ -86,7 +87,7 @@ def shell_script_of(path: Path) -> list[Command]:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        return read_given(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise CellsError(f"cannot be read: {reason}", where=str(path)) from error

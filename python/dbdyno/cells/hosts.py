@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dbdyno.errors import CellsError
+from dbdyno.files import read_given
 
 _HOST = re.compile(
     r"(?:(?P<user>[A-Za-z_][\w.-]*)@)?(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9][\w.-]*))"
@@ -75,7 +76,7 @@ def _named(word: str, where: str) -> list[Host]:
 
 def _group(path: Path) -> list[Host]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_given(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise CellsError(

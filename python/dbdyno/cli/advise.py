@@ -11,6 +11,7 @@ from dbdyno.cli.output import folder_option, show_rows
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.snap_options import store_option
 from dbdyno.errors import AdviceError
+from dbdyno.files import read_given
 from dbdyno.limits import Number
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _SCHEMES = ("postgresql://", "postgres://")
 
 
 @click.command("advise")
-@click.argument("on", required=False, metavar="DSN|snap:FIRST..LAST|RUN|STACK.toml|host|rules")
+@click.argument("on", required=False, metavar="[DSN|snap:FIRST..LAST|RUN|TRACE.trc|STACK.toml|host|rules]")
 @click.option("--only", multiple=True, metavar="RULE", help="Ask this rule or family of rules; repeatable.")
 @click.option("--skip", multiple=True, metavar="RULE", help="Leave this rule or family out; repeatable.")
 @click.option(
@@ -80,7 +81,7 @@ def command(
     form: str | None,
     output: Path | None,
 ) -> None:
-    """Judge a server, snapshots, a run, a storage stack or this host: findings in order of gain.
+    """Judge a server, snapshots, a run, a trace, a storage stack or this host: findings in order of gain.
 
     Each finding has its figures and where they stand, the effect to expect, the fix, its risk, its source, and what
     would refute it. Fixes are printed, never run: a server is only read, with limits on every statement and lock.
@@ -90,6 +91,7 @@ def command(
     dbdyno advise postgresql://me@db1/app
     dbdyno advise snap:1..12 --skip schema -o advice.html
     dbdyno advise last
+    dbdyno advise orders.trc
     dbdyno advise stack.toml
     dbdyno advise host
     dbdyno advise snap:1..12 --fast-gb 100
@@ -159,7 +161,7 @@ def _is_file(advice: str) -> bool:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_given(path)
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else f"it is not UTF-8 text at byte {error.start}"
         raise AdviceError(
@@ -194,15 +196,12 @@ def _show_rules(asked: tuple[Rule, ...], form: str | None, output: Path | None) 
 
 def _facts(on: str, folder: Path, store: Path, target: str | None) -> Facts:
     """The evidence of what was named."""
-    if on.startswith("snap:"):
-        from dbdyno.advise.snapshots import read as read_snapshots
-        from dbdyno.cli.snap_options import tell_damage
-        from dbdyno.snapshot.store import Store
+    found = None if on.startswith("snap:") else _elsewhere(on)
+    return found or _recorded(on, folder, store, target)
 
-        holder = Store(store)
-        facts = read_snapshots(holder, on, target)
-        tell_damage(holder)
-        return facts
+
+def _elsewhere(on: str) -> Facts | None:
+    """Of a server, a host or a description; None where something recorded is named."""
     if on == "host":
         from dbdyno.advise.host.read import read as read_host
 
@@ -219,7 +218,31 @@ def _facts(on: str, folder: Path, store: Path, target: str | None) -> Facts:
         from dbdyno.advise.live import read as read_live
 
         return read_live(on)
+    return None
+
+
+def _recorded(on: str, folder: Path, store: Path, target: str | None) -> Facts:
+    """Of snapshots, a trace or a run."""
+    if on.startswith("snap:"):
+        from dbdyno.advise.snapshots import read as read_snapshots
+        from dbdyno.cli.snap_options import tell_damage
+        from dbdyno.snapshot.store import Store
+
+        holder = Store(store)
+        facts = read_snapshots(holder, on, target)
+        tell_damage(holder)
+        return facts
+    if on.endswith((".trc", ".trc.gz")):
+        from dbdyno.advise.traces import read as read_traces
+
+        return read_traces([on])
     from dbdyno.advise.run import read as read_run
     from dbdyno.evidence import find_run
+    from dbdyno.evidence.query import is_trace
 
-    return read_run(find_run(on, folder))
+    run = find_run(on, folder)
+    if is_trace(run):
+        from dbdyno.advise.traces import read as read_traces
+
+        return read_traces([str(run.path)])
+    return read_run(run)

@@ -10,6 +10,7 @@ import click
 
 from dbdyno import visible
 from dbdyno.errors import AdviceError
+from dbdyno.files import read_given
 
 if TYPE_CHECKING:
     from dbdyno.advise.experiments import Experiment, Load
@@ -31,7 +32,7 @@ def load_of(workload: str | None) -> Load | None:
         return Load(workload)
     path = Path(workload)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_given(path)
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else f"is not UTF-8 text at byte {error.start}"
         raise AdviceError(

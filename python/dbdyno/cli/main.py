@@ -111,11 +111,13 @@ def entry() -> NoReturn:
 
     debug = "--debug" in sys.argv
     visible.install()
+    listener = Listener()
     try:
-        Listener().start()
+        listener.start()
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt):
+        listener.ending()
         click.echo("interrupted", err=True)
         code = INTERRUPTED
     except SystemExit as ending:  # how click ends where nobody reads on, which is no error
@@ -148,4 +150,6 @@ def entry() -> NoReturn:
             err=True,
         )
         code = 2
+    finally:
+        listener.ending()
     sys.exit(code if isinstance(code, int) else 0)

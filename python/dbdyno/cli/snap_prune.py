@@ -69,6 +69,7 @@ def command(
                 "stay": len(asked.stay),
                 "of them beside a break": len(asked.breaks),
                 "with a name": len(asked.noted),
+                "logs' plans": len(asked.plans),
                 "numbers": _ranges(asked.go),
             }
         )

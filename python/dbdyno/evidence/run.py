@@ -18,7 +18,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -178,6 +177,8 @@ class Run:
 
     def drop_leftovers(self) -> None:
         """Removes what a killed run left aside, and parts without a block record."""
+        import shutil
+
         refuse_foreign(self.path)
         for file in self.path.glob("**/.*.tmp"):
             shutil.rmtree(file) if file.is_dir() else file.unlink()

@@ -7,11 +7,8 @@ RFC 2104). A plan without it, or with one that does not fit, is shown and asked 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import hmac
 import json
 import os
-import secrets
 from typing import Any
 
 from dbdyno.files import state_folder
@@ -29,6 +26,8 @@ def seal(plan: Any) -> str | None:
 
 def is_own(manifest: dict[str, Any]) -> bool:
     """Whether this user made the run of a manifest, with this plan."""
+    import hmac
+
     try:
         return hmac.compare_digest(_code(_key(), manifest.get("plan")), str(manifest.get("seal")))
     except (OSError, TypeError):
@@ -36,6 +35,9 @@ def is_own(manifest: dict[str, Any]) -> bool:
 
 
 def _code(key: bytes, plan: Any) -> str:
+    import hashlib
+    import hmac
+
     text = json.dumps(plan, sort_keys=True, separators=(",", ":"))
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
@@ -45,11 +47,11 @@ def _key() -> bytes:
     path = state_folder() / "key"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        aside = path.with_name(f".key.{secrets.token_hex(8)}")
+        aside = path.with_name(f".key.{os.urandom(8).hex()}")
         made = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         try:
             with os.fdopen(made, "wb") as file:
-                file.write(secrets.token_bytes(KEY_BYTES))
+                file.write(os.urandom(KEY_BYTES))
             with contextlib.suppress(FileExistsError):
                 os.link(aside, path)  # whole, and only where there is none
         finally:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import ModelError
+from dbdyno.files import read_given
 
 PREFIX = "model:"
 
@@ -127,7 +128,7 @@ def parsed(target: str, toml: str, file: str | None = None) -> Machine:
 
 def _file(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_given(path)
     except OSError as error:
         raise ModelError(
             f"cannot be read: {error.strerror}",

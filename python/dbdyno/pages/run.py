@@ -56,7 +56,8 @@ def page(model: Analysis) -> Page:
 
 
 def _sections(model: Analysis) -> Iterator[Section]:
-    yield from why.sections(model)
+    if model["kind"] != "traces":  # its verdict says every cause already
+        yield from why.sections(model)
     yield from run_traces.answer(model)
     yield from run_about.arms(model)
     yield from run_about.errors(model)

@@ -14,6 +14,7 @@ from dbdyno.pages import (
     trace_statements,
     trace_tree,
     trace_waits,
+    why,
 )
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, counted
@@ -113,6 +114,7 @@ def _timeline_rows(model: Analysis) -> list[dict[str, Any]]:
 
 def _report(model: Analysis) -> Iterator[Section]:
     """A whole set of traces on one page: profile, statements with all that is theirs, longest waits."""
+    yield from why.sections(model)
     if reading.dig(model, "profile") is not None:
         yield trace_profile.profile(model)
     drawn = common.figures(model, "profile", "wait_distribution", "wait_series", "wait_longest")

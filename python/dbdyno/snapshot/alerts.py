@@ -28,6 +28,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dbdyno.errors import Error, SnapshotError
+from dbdyno.files import read_toml
 from dbdyno.processes import find_program
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.store import Snapshot, Store
@@ -89,7 +90,7 @@ class Alert:
 def read_rules(path: Path) -> list[Rule]:
     """The rules of a file. Raises `SnapshotError` with its place."""
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = read_toml(path)
     except OSError as error:
         raise SnapshotError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

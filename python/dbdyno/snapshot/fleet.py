@@ -33,6 +33,7 @@ from typing import Any
 
 from dbdyno.dsn import without_secrets
 from dbdyno.errors import Error, SnapshotError
+from dbdyno.files import read_toml
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.take import watch
 from dbdyno.snapshot.view import Options
@@ -89,7 +90,7 @@ class Status:
 def read_fleet(path: Path, env: Mapping[str, str]) -> tuple[Path, list[Target]]:
     """The folder of the stores and the targets of a file. Raises `SnapshotError` with its place."""
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = read_toml(path)
     except OSError as error:
         raise SnapshotError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

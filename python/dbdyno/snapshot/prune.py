@@ -22,6 +22,8 @@ from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.pack import GROUP, pack, unused
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.periods import baselines
+from dbdyno.snapshot.plans.kept import KeptLog, forget
+from dbdyno.snapshot.plans.kept import unused as unused_plans
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.sums.chain import Chain
 from dbdyno.snapshot.sums.index import light
@@ -32,13 +34,15 @@ _MILD = ("ok", "clock stepped", "restart")
 
 @dataclass
 class Plan:
-    """What pruning a target would do: numbers that go, and why others stay beyond what the rules choose."""
+    """What pruning a target would do: numbers that go, and why others stay beyond what the rules choose. `plans`: what
+    is kept of logs that no snapshot that stays is beside."""
 
     target: str
     go: list[int] = field(default_factory=list)
     stay: list[int] = field(default_factory=list)
     breaks: list[int] = field(default_factory=list)
     noted: list[int] = field(default_factory=list)
+    plans: list[KeptLog] = field(default_factory=list)
 
 
 def plan(store: Store, target: str, rules: Sequence[keep.Rule], now_ns: int, *, rows: bool = True) -> Plan:
@@ -58,7 +62,8 @@ def plan(store: Store, target: str, rules: Sequence[keep.Rule], now_ns: int, *, 
     }
     stay |= noted | beside
     go = [one.number for one in chain if one.number not in stay]
-    return Plan(target, go, sorted(stay), sorted(beside), sorted(noted))
+    begun_us = next(one.at_ns for one in chain if one.number in stay) // 1000
+    return Plan(target, go, sorted(stay), sorted(beside), sorted(noted), unused_plans(store.folder, target, begun_us))
 
 
 def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _: None) -> int:
@@ -91,6 +96,7 @@ def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _:
                     _drop(store, one)
             folders = [store.folder / f"{one.number:06d}" for one in chain]
             unused(store, [*folders, *sorted((store.folder / PACKS).glob("*-*-*"))])
+            forget(asked.plans)
     return len(go)
 
 

@@ -14,9 +14,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import json
-import secrets
-import shutil
-import socket
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +37,7 @@ def in_place(out: Path, *, replace: bool = False) -> Iterator[Path]:
     """
     if out.exists() and not replace and (not out.is_dir() or any(out.iterdir())):
         raise TraceError("exists already", where=str(out), next_step="choose another place with --out")
-    aside = out.with_name(f".{out.name}.importing-{secrets.token_hex(4)}")
+    aside = out.with_name(f".{out.name}.importing-{os.urandom(4).hex()}")
     try:
         with uninterrupted():
             _make(aside, out)
@@ -47,15 +45,21 @@ def in_place(out: Path, *, replace: bool = False) -> Iterator[Path]:
         (aside / _MAKER).unlink()
         _put(aside, out)
     except (OSError, EvidenceError) as error:
-        shutil.rmtree(aside, ignore_errors=True)
+        _remove(aside)
         raise TraceError(
             f"the import could not be written: {_said(error)}",
             where=str(out),
             next_step="free space or rights there and import again; nothing of this import is left",
         ) from error
     except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
+        _remove(aside)
         raise
+
+
+def _remove(folder: Path) -> None:
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _said(error: OSError | EvidenceError) -> str:
@@ -70,9 +74,9 @@ def _make(aside: Path, out: Path) -> None:
         out.parent.mkdir(parents=True, exist_ok=True)
         for left in out.parent.glob(f".{glob.escape(out.name)}.importing-*"):
             if _is_dead(left):
-                shutil.rmtree(left, ignore_errors=True)
+                _remove(left)
         make_folder(aside)
-        (aside / _MAKER).write_text(json.dumps(this_process() | {"host": socket.gethostname()}))
+        (aside / _MAKER).write_text(json.dumps(this_process() | {"host": os.uname().nodename}))
     except OSError as error:
         raise TraceError(
             f"the folder cannot be made: {error.strerror}",
@@ -86,7 +90,7 @@ def _is_dead(folder: Path) -> bool:
     the moment of a kill, or right now."""
     try:
         maker = json.loads((folder / _MAKER).read_text())
-        return maker["host"] == socket.gethostname() and not is_alive(maker)
+        return maker["host"] == os.uname().nodename and not is_alive(maker)
     except (ValueError, TypeError, KeyError):
         return False
     except OSError:
@@ -101,7 +105,7 @@ def _put(aside: Path, out: Path) -> None:
         sync_folder(folder)
     before = None
     if out.is_dir() and any(out.iterdir()):
-        before = out.with_name(f".{out.name}.replaced-{secrets.token_hex(4)}")
+        before = out.with_name(f".{out.name}.replaced-{os.urandom(4).hex()}")
         out.rename(before)
     try:
         aside.rename(out)
@@ -111,4 +115,4 @@ def _put(aside: Path, out: Path) -> None:
         raise
     sync_folder(out.parent)
     if before is not None:
-        shutil.rmtree(before, ignore_errors=True)
+        _remove(before)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import TraceError
+from dbdyno.files import read_toml
 
 OURS = Path(__file__).with_name("recipes.toml")
 _KEYS: dict[str, type | tuple[type, ...]] = {
@@ -33,7 +34,7 @@ def recipes(path: Path = OURS) -> dict[str, dict[str, Any]]:
     import tomllib
 
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = read_toml(path)
     except OSError as error:
         raise TraceError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

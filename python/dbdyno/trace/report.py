@@ -16,10 +16,12 @@ from typing import Any
 from dbdyno.trace import profile, statements, tree
 from dbdyno.trace.page import page
 from dbdyno.trace.source import Traces
+from dbdyno.why import Cause, Why, chosen, rest
 
 BINDS = 3
 """So many executions of a statement, the longest ones, are shown with their bind values."""
 OWN_LONGEST = 5
+THINK = "think time"
 _QUIET = "coalesce(w.class, '') <> 'idle' and not coalesce(w.think, false)"
 
 
@@ -51,15 +53,48 @@ def page_below(whole: dict[str, Any], traces: Traces, asked: Request) -> dict[st
         entry["binds"] = _binds(traces, entry["statement"])
         entry["longest"] = _longest(traces, OWN_LONGEST, "k.key = ? and ", [entry["statement"]])
         entry["tree"] = _tree(traces, entry, asked.share)
+    mostly = _mostly(traces)
     names = ("statements", "left_out", "totals", "request", "findings")
     body = {
+        "why": [_why(whole["profile"], mostly).as_dict()],
         "profile": whole["profile"],
         "calls": whole["calls"],
-        "mostly": _mostly(traces),
+        "mostly": mostly,
         "longest": _longest(traces, asked.longest),
         **{name: listed[name] for name in names},
     }
     return page("report", traces, body)
+
+
+def _why(given: dict[str, Any], mostly: dict[str, dict[str, Any]]) -> Why:
+    """Where most of the sessions' time went: the largest lines of the profile, and the statement that has most of
+    each. The lines are exact and add up to the time."""
+    lines = [row for row in given.get("rows") or () if row["name"] != THINK]
+    thought = sum(row["total_ns"] for row in given.get("rows") or () if row["name"] == THINK)
+    whole = float(given.get("elapsed_ns") or 0) - thought
+    of = "the sessions' time without the client's thinking"
+    if whole <= 0:
+        return Why(of, "ns", None, withheld="no time was recorded")
+    every = [
+        Cause(
+            "wait" if row["name"] in mostly else "line",
+            str(row["name"]),
+            _told(str(row["name"]), mostly.get(row["name"])),
+            float(row["total_ns"]),
+            share=float(row["total_ns"]) / whole,
+            evidence=(f"{row.get('count') or 0:,} of them (profile, line {row['name']})",),
+        )
+        for row in lines
+    ]
+    named = chosen(every)
+    left, share = rest(whole, named)
+    return Why(of, "ns", whole, after=whole, causes=named, rest=left, rest_share=share)
+
+
+def _told(name: str, most: dict[str, Any] | None) -> str:
+    if not most or not most["share"]:
+        return name
+    return f"{name}, {100 * most['share']:.0f} % of it in statement {most['statement']}"
 
 
 def _longest(traces: Traces, most: int, condition: str = "", given: list[Any] | None = None) -> list[dict[str, Any]]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
 from dbdyno.trace.job import Options, Progress, cleaned_up, run_job, uninterrupted
 from dbdyno.trace.names import imported, nothing_read, torn_records
+from dbdyno.version import VERSION
 
 if TYPE_CHECKING:
     import duckdb
@@ -77,6 +77,8 @@ def open_traces(
         with connection:
             yield Traces(run, connection, [], broken)
         return
+    import tempfile
+
     with cleaned_up(), contextlib.ExitStack() as stack:
         with uninterrupted():
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="dbdyno-trace-"))
@@ -159,7 +161,7 @@ def manifest_of(found: dict[str, Any], options: Options) -> dict[str, Any]:
         "status": "complete",
         "title": "",
         "started_at": _now(),
-        "tool_version": _version(),
+        "tool_version": VERSION,
         "files": found.get("files", []),
         "totals": found.get("totals", {}),
         "unread": found.get("unread", {}),
@@ -180,12 +182,3 @@ def _title(manifest: dict[str, Any]) -> str:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat()
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("dbdyno")
-    except PackageNotFoundError:
-        return ""

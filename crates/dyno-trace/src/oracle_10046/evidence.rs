@@ -180,21 +180,15 @@ impl Evidence {
 
 impl Sink for Evidence {
     fn call(&mut self, _batch: &Batch, row: &CallRow) {
-        let mut row = *row;
-        row.session += self.options.base;
-        row.context += self.options.base;
-        self.calls.push(row, &call_names!(self));
+        self.calls.push(row, self.options.base, &call_names!(self));
         if self.calls.len() >= FLUSH_ROWS {
             self.flush_calls(false);
         }
     }
 
     fn wait(&mut self, batch: &Batch, row: &WaitRow) {
-        let mut row = *row;
-        row.session += self.options.base;
-        row.context += self.options.base;
         let (number, values) = self.parameters.take_apart(row.event, batch.bytes_of(row.parameters));
-        self.waits.push(row, values, number, &wait_names!(self));
+        self.waits.push(row, self.options.base, values, number, &wait_names!(self));
         if self.waits.len() >= FLUSH_ROWS {
             self.flush_waits(false);
         }

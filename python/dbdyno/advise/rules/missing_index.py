@@ -6,13 +6,17 @@ import re
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Statement, Table
+from dbdyno.advise.kinds import Column, Index, Statement, Table
 from dbdyno.advise.rule import Advice, Evidence, Rule
 from dbdyno.advise.words import beginning, count, share
 
 LEAST_PAGES, LEAST_CALLS, MOST_ROWS, LEAST_OF_TABLE, LEAST_SHARE, MOST = 1000, 10, 100, 0.5, 0.01, 10
 LOOKED_UP = 10
 """Pages that a look-up by an index reads, generously."""
+FEW = 0.01
+"""The share of a table's rows that a value of a column has, for an index to be worth it under an aggregate."""
+COMMONEST = 0.05
+_EQUAL = re.compile(r"(?:\w+\.)?\"?(\w+)\"?\s*(?<![<>!])=\s*(?:any\s*\(\s*)?\$\d+", re.I)
 _AGGREGATE = re.compile(r"\b(count|sum|avg|min|max|string_agg|array_agg|group\s+by)\b", re.I)
 
 
@@ -23,11 +27,35 @@ def judge(facts: Facts) -> Iterator[Advice]:
     for one in facts.all(Statement)[:200]:
         if one.calls < LEAST_CALLS or " where " not in " ".join(one.text.lower().split()):
             continue
-        if one.rows > MOST_ROWS * one.calls or _AGGREGATE.search(one.text):
+        if one.rows > MOST_ROWS * one.calls:
             continue
         named = [table for table in large if _names(one.text, table.name)]
-        if named and total > 0:
-            yield from _read_whole(one, max(named, key=lambda table: table.pages or 0), total)
+        if not named or total <= 0:
+            continue
+        table = max(named, key=lambda table: table.pages or 0)
+        column = _selective(facts, one, table)
+        if column is not None or not _AGGREGATE.search(one.text):
+            yield from _read_whole(one, table, total, column)
+
+
+def _selective(facts: Facts, one: Statement, table: Table) -> Column | None:
+    """The column that the statement compares with one value, where few rows have each value and no index begins with
+    it: what an aggregate returns does not say how many rows it needed, the planner's statistics do."""
+    text = " ".join(one.text.split())
+    condition = re.split(r"\bwhere\b", text, maxsplit=1, flags=re.I)[-1]
+    if re.search(r"\bor\b", condition, re.I):
+        return None
+    compared = {name.lower() for name in _EQUAL.findall(condition)}
+    indexed = {each.columns[0].strip('"') for each in facts.rows.get(Index, ()) if each.table == table.name}
+    known = [
+        each
+        for each in facts.rows.get(Column, ())
+        if each.table == table.name
+        and each.name in compared - indexed
+        and each.values * FEW >= 1
+        and each.commonest <= COMMONEST
+    ]
+    return max(known, key=lambda each: each.values, default=None)
 
 
 def _names(text: str, table: str) -> bool:
@@ -35,9 +63,10 @@ def _names(text: str, table: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.I) is not None
 
 
-def _read_whole(one: Statement, table: Table, total: float) -> Iterator[Advice]:
+def _read_whole(one: Statement, table: Table, total: float, column: Column | None) -> Iterator[Advice]:
     pages, blocks = table.pages or 1, (one.hits + one.reads) / one.calls
-    gain = one.ms / total * (1 - LOOKED_UP / max(blocks, LOOKED_UP))
+    needed = LOOKED_UP + (max(table.rows, 1) / column.values if column else 0.0)
+    gain = one.ms / total * (1 - needed / max(blocks, needed))
     if blocks < LEAST_OF_TABLE * pages or table.seq_scans < one.calls / 2 or gain < LEAST_SHARE:
         return
     place = f"pg_stat_statements, queryid {one.identifier}"
@@ -51,14 +80,28 @@ def _read_whole(one: Statement, table: Table, total: float) -> Iterator[Advice]:
             Evidence("time", one.ms * 1e6, "ns", f"{place}, total_exec_time"),
             Evidence("pages of the table", table.pages, "count", f"pg_class, {table.name}, relpages"),
             Evidence("scans of the whole table", table.seq_scans, "count", f"pg_stat_user_tables, {table.name}"),
+            Evidence("rows of a scan", table.seq_rows / table.seq_scans, "count", f"pg_stat_user_tables, {table.name}"),
+            *_of_column(table, column),
         ),
-        f"{share(gain)} of all statement time at most, if a look-up reads {LOOKED_UP} pages instead",
-        (
-            "-- which columns does the filter use? explain (generic_plan) from PostgreSQL 16 on, else with values",
-            f"create index concurrently on {table.name} (...)  -- the columns that it compares with =, then one range",
-        ),
+        f"{share(gain)} of all statement time at most, if a look-up reads {count(needed)} pages instead",
+        _fix(table, column),
         gain=gain,
         subject=f"statement {one.identifier}",
+    )
+
+
+def _of_column(table: Table, column: Column | None) -> Iterator[Evidence]:
+    if column is not None:
+        rows = max(table.rows, 1) / column.values
+        yield Evidence(f"rows of one value of {column.name}", rows, "number", f"pg_stats, {table.name}, {column.name}")
+
+
+def _fix(table: Table, column: Column | None) -> tuple[str, ...]:
+    if column is not None:
+        return (f"create index concurrently on {table.name} ({column.name})",)
+    return (
+        "-- which columns does the filter use? explain (generic_plan) from PostgreSQL 16 on, else with values",
+        f"create index concurrently on {table.name} (...)  -- the columns that it compares with =, then one range",
     )
 
 
@@ -67,8 +110,9 @@ RULE = Rule(
     family="schema",
     title="Whole scans of large tables for a few rows",
     reads=(Table, Statement),
-    condition="a statement with a filter and without aggregates reads half of a table of 1,000 pages or more a call,"
-    " returns 100 rows or fewer, has 10 calls and 1 % of statement time; the table was scanned whole as often",
+    condition="a statement with a filter reads half of a table of 1,000 pages or more a call, returns 100 rows or"
+    " fewer, has 10 calls and 1 % of statement time; the table was scanned whole as often. With aggregates: it compares"
+    " a column without an index with one value, and a value has 1 % of the rows or fewer (pg_stats)",
     expects="its time, less a look-up",
     risk="one more index to maintain on every write; rows strewn over the table make an index scan slow",
     source="pg_stat_statements (2025); PostgreSQL documentation, Indexes",

@@ -13,6 +13,7 @@ from dbdyno.advise.stack.keys import KEYS, REQUIRED, WORDS, Key
 from dbdyno.advise.stack.layers import layers
 from dbdyno.advise.stack.parts import Layer, Stack
 from dbdyno.errors import AdviceError
+from dbdyno.files import read_given, toml_tables
 
 _EXAMPLE = "examples/stacks/san.toml is an example"
 
@@ -20,11 +21,11 @@ _EXAMPLE = "examples/stacks/san.toml is an example"
 def read(path: Path) -> Facts:
     """The evidence of a file. Raises `AdviceError` with file, line and section."""
     try:
-        text = path.read_text(encoding="utf-8")
-        given = tomllib.loads(text)
+        text = read_given(path)
+        given = toml_tables(text)
     except OSError as error:
         raise AdviceError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise AdviceError(f"is no TOML: {error}", where=str(path), next_step=_EXAMPLE) from error
     title = given.pop("title", path.name)
     if not isinstance(title, str):

@@ -1,8 +1,8 @@
 """What the load's sessions wait for, seen by looking at the performance schema beside it.
 
-A sample stands for its session's time since the look before; the instants are random (see `bench.poll`). A session's arm is its
-`program_name`, which the load gives when it logs in. What it does is, in this order: a wait for a row lock, the wait
-that the performance schema times, else the state of the process list. Statement texts are never read.
+A sample stands for its session's time since the look before; the instants are random (see `bench.poll`). A session's
+arm is its `program_name`, which the load gives when it logs in. What it does is, in this order: a wait for a row lock,
+the wait that the performance schema times, else the state of the process list. Statement texts are never read.
 
 Limits: without performance_schema, or without the right to read it, nothing is seen; of waits only those whose
 instruments are on (by default files, tables and table locks). Background threads are not looked at.

@@ -5,8 +5,8 @@
         is ... rows = watcher.take()           # columns for the `waits` evidence, fidelity
         `sampled`
 
-A sample stands for its session's time since the look before, about one period. The instants are random (uniform, half to one
-and a half periods apart): a fixed 100 ms would fall into step with slices of 50 ms and see one arm
+A sample stands for its session's time since the look before, about one period. The instants are random (uniform,
+half to one and a half periods apart): a fixed 100 ms would fall into step with slices of 50 ms and see one arm
 only.
 
 Seen are the load's sessions while they work or hold a transaction open, and the background

@@ -1,12 +1,11 @@
-"""Plans as auto_explain writes them, in text or JSON, to the same tree.
+"""Plans as auto_explain writes them, in text, JSON, XML or YAML, to the same tree.
 
     Aggregate  (cost=8.49..8.50 rows=1 width=8) (actual time=0.045..0.046 rows=1 loops=1)
       ->  Index Scan using orders_cust on orders  (cost=0.29..8.46 rows=10 width=4) (actual …)
             Index Cond: (cust = 77)
 
 Most plans of a log are those of before with other numbers: a plan's text is cut down to what its shape is made of,
-and only such a text that is new is parsed. Limits: XML and YAML are not read; several keys of one grouping are not
-part of the shape.
+and only such a text that is new is parsed. Limit: several keys of one grouping are not part of the shape.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dbdyno.snapshot.plans.tree import DEEPEST, Node
+from dbdyno.snapshot.plans.entries import queryid_of
+from dbdyno.snapshot.plans.tree import DEEPEST, USUAL, Node
 from dbdyno.snapshot.plans.values import condition
 
 CONDITIONS = (
@@ -160,17 +160,20 @@ def _parsed(lines: list[str]) -> Node:
 
 
 def titled(text: str, label: str = "") -> Node:
-    """The node of a line such as `Index Scan using i on s.t a`; schemas are left out."""
+    """The node of a line such as `Index Scan using i on s.t a`."""
     found = _TITLE.fullmatch(text)
     if found is None:
         return Node(text[:100], label=label)
     relation = _unquoted(found["second"] or found["first"])
     index = _unquoted(found["index"])
     kind = found["kind"]
+    schema = _unquoted(found["first"]) if found["second"] else ""
+    if kind.endswith("Bitmap Index Scan") or schema in USUAL:
+        schema = ""
     if kind.endswith("Bitmap Index Scan"):
         relation, index = "", relation
     alias = _unquoted(found["alias"])
-    return Node(kind, relation, index, "" if alias == relation else alias, label)
+    return Node(kind, relation, index, "" if alias == relation else alias, label, schema=schema)
 
 
 def _unquoted(name: str | None) -> str:
@@ -182,22 +185,30 @@ def _unquoted(name: str | None) -> str:
 def read_json(text: str) -> tuple[str, Explained]:
     """The statement's text and the plan of auto_explain's JSON. Raises `UnreadPlanError`."""
     try:
-        whole = json.loads(text)
+        return of_values(json.loads(text))
+    except (ValueError, RecursionError) as error:
+        raise UnreadPlanError(f"its JSON is no plan ({type(error).__name__})") from error
+
+
+def of_values(whole: Any) -> tuple[str, Explained]:
+    """The same of what a form without types or with them was read to. Raises `UnreadPlanError`."""
+    try:
         found = _Found()
-        tree = _of_json(whole["Plan"], found)
         root = whole["Plan"]
-        queryid = whole.get("Query Identifier")
+        tree = _of_json(root, found)
         return str(whole["Query Text"]), Explained(
             tree,
-            queryid if isinstance(queryid, int) else None,
+            queryid_of(whole.get("Query Identifier")),
             _whole(root, "Plan Rows"),
             _whole(root, "Actual Rows"),
             found.worst,
             _whole(root, "Shared Hit Blocks"),
             _whole(root, "Shared Read Blocks"),
         )
+    except UnreadPlanError:
+        raise
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise UnreadPlanError(f"its JSON is no plan ({type(error).__name__})") from error
+        raise UnreadPlanError(f"it is no plan ({type(error).__name__})") from error
 
 
 @dataclass
@@ -225,7 +236,8 @@ def _of_json(given: dict[str, Any], found: _Found, depth: int = 0) -> Node:
     index = str(given.get("Index Name") or "")
     named = relation or (alias if not index else "")
     shown_alias = "" if alias == named else alias
-    return Node(kind, named, index, shown_alias, str(given.get("Subplan Name") or ""), conditions, children)
+    label, schema = (str(given.get(name) or "") for name in ("Subplan Name", "Schema"))
+    return Node(kind, named, index, shown_alias, label, conditions, children, "" if schema in USUAL else schema)
 
 
 def _kind(given: dict[str, Any]) -> str:

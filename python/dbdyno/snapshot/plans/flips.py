@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.memory import in_memory
 from dbdyno.snapshot.plans.gathered import of_values
-from dbdyno.snapshot.plans.tree import Node, changed
+from dbdyno.snapshot.plans.tree import Node, changed, differ_in_words_alone
 
 if TYPE_CHECKING:
     import duckdb
@@ -174,6 +174,8 @@ def _of(connection: duckdb.DuckDBPyConnection, statement: str, runs: list[Run]) 
         start, end = begins[number], begins[number + 2] if number + 2 < len(begins) else len(runs)
         old, new = runs[start].plan, runs[at].plan
         trees = [tree(connection, one) for one in (old, new)]
+        if differ_in_words_alone(*trees):
+            continue
         spans = [(old, runs[start].first_us, runs[at].first_us), (new, runs[at].first_us, runs[end - 1].last_us + 1)]
         counts, medians = zip(*(_median(connection, statement, *span) for span in spans), strict=True)
         row = connection.execute(

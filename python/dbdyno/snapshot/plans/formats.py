@@ -2,7 +2,8 @@
 
 Text (stderr): lines of an entry after its first begin with a tab; what belongs to it (DETAIL, CONTEXT, STATEMENT)
 follows as lines with a prefix of their own. csvlog: a record ends where its quotes are closed; where a line within
-quotes has the form of a record's beginning, the record before was cut off. jsonlog: an object per line.
+quotes has the form of a record's beginning, the record before was cut off. jsonlog: an object per line. A text log that
+went by way of syslog: `syslog.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 from dbdyno.snapshot.plans.entries import LONGEST, MARK, BadTimeError, Clock, Entry, Unread, queryid_of
 from dbdyno.snapshot.plans.prefix import Before, Prefix
+from dbdyno.snapshot.plans.syslog import is_syslog, syslog
 
 _CONTEXT = re.compile(rb"(?<![A-Z])CONTEXT:  ")
 _FOLLOWS = re.compile(rb"(?<![A-Z])(?:DETAIL|HINT|QUERY|CONTEXT|STATEMENT|LOCATION|BACKTRACE):  ")
@@ -214,9 +216,20 @@ def jsonlog(lines: Lines, name: str, clock: Clock, unread: Unread) -> Iterator[E
             unread.add("its line is no object of jsonlog, or is cut off", place)
 
 
+def of_syslog(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: Unread) -> Iterator[Entry]:
+    """Entries of a text log that went by way of syslog."""
+
+    def begun(raw: bytes, place: str, line: int) -> Entry | None:
+        return _begun(raw, place, line, prefix, clock, unread)
+
+    return syslog(((lines.number, line) for line in lines), name, begun, unread)
+
+
 def form_of(start: bytes) -> str:
-    """csvlog, jsonlog or text, from the beginning of a file."""
+    """csvlog, jsonlog, syslog or text, from the beginning of a file."""
     lines = [line for line in start.split(b"\n")[:50] if line.strip()]
+    if lines and sum(map(is_syslog, lines)) > len(lines) / 2:
+        return "syslog"
     if any(line.startswith(b'{"timestamp":') for line in lines):
         return "jsonlog"
     return "csvlog" if any(_RECORD.match(line) for line in lines) else "text"

@@ -126,12 +126,13 @@ def as_values(node: Node) -> list[Any]:
         *(node.kind, node.relation, node.index, node.alias, node.label),
         [list(one) for one in node.conditions],
         [as_values(child) for child in node.children],
+        *([node.schema] if node.schema else []),
     ]
 
 
 def of_values(given: Any) -> Node:
     """The tree of `as_values`. Raises TypeError or ValueError where it is none."""
-    kind, relation, index, alias, label, conditions, children = given
+    kind, relation, index, alias, label, conditions, children, *schema = given
     known = tuple((str(name), str(value)) for name, value in conditions)
     below = tuple(of_values(one) for one in children)
-    return Node(str(kind), str(relation), str(index), str(alias), str(label), known, below)
+    return Node(str(kind), str(relation), str(index), str(alias), str(label), known, below, "".join(map(str, schema)))

@@ -4,8 +4,9 @@
       manifest.json         target, log, when, how much, what was not read; written before the folder has its name
       log_executions.parquet  log_statements.parquet  log_plans.parquet
 
-A log that was read again replaces what there was of it, unless less was read this time. Pruning leaves plans alone;
-a folder may be deleted at any time. A folder that is damaged is left out, and said.
+A log that was read again replaces what there was of it, unless less was read this time. Pruning deletes the folders
+whose last execution is before all snapshots that stay: no report can use them. A folder may be deleted at any time. One
+that is damaged is left out, and said.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,6 +115,19 @@ def logs(store: Path, damaged: list[EvidenceError] | None = None) -> Iterator[Ke
             if damaged is not None:
                 damaged.append(error)
     yield from sorted(found, key=lambda one: one.span)
+
+
+def unused(store: Path, target: str, first_us: int) -> list[KeptLog]:
+    """What is kept of a target's logs and ended before its first snapshot that stays."""
+    return [one for one in logs(store) if one.manifest["target"] == target and one.span[1] < first_us]
+
+
+def forget(some: Iterable[KeptLog]) -> None:
+    """Deletes what is kept of these logs: renamed first, so that a half is never read."""
+    for one in some:
+        aside = one.folder.with_name(f".{one.folder.name}.{os.urandom(4).hex()}.old")
+        one.folder.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _open(folder: Path) -> KeptLog:

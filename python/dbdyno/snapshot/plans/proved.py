@@ -13,7 +13,7 @@ from dbdyno.snapshot.plans import kept
 from dbdyno.snapshot.plans.flips import SHARE, Flip, flips, names, seen, tree
 from dbdyno.snapshot.plans.latency import LATENCY_SQL
 from dbdyno.snapshot.plans.page import FLIPS, row, said
-from dbdyno.snapshot.plans.tree import changed, walk
+from dbdyno.snapshot.plans.tree import changed, differ_in_words_alone, walk
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -61,6 +61,8 @@ def proofs(before: Interval, after: Interval) -> Mapping[int | str, Proof]:
         if old.plan == new.plan or (at_us is None and min(old.share, new.share) < SHARE):
             continue
         trees = [tree(connection, one.plan) for one in (old, new)]
+        if differ_in_words_alone(*trees):
+            continue
         relations = frozenset(node.relation for plan in trees for _, node in walk(plan) if node.relation)
         found[int(statement)] = Proof(
             changed(*trees), old.count, new.count, old.middle_ns, new.middle_ns, relations, at_us

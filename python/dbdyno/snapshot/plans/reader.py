@@ -20,6 +20,7 @@ from dbdyno.errors import SnapshotError
 from dbdyno.snapshot.plans import formats
 from dbdyno.snapshot.plans.entries import DURATION, NO_ZONE, Clock, Entry, Unread
 from dbdyno.snapshot.plans.explain import Explained, TextPlans, UnreadPlanError, read_json
+from dbdyno.snapshot.plans.markup import read_xml, read_yaml
 from dbdyno.snapshot.plans.prefix import Prefix
 from dbdyno.snapshot.plans.source import TORN, Source
 from dbdyno.snapshot.plans.tree import Node, identity
@@ -101,6 +102,8 @@ def _entries(file: LogFile, lines: formats.Lines, prefix: Prefix, clock: Clock) 
         return formats.jsonlog(lines, file.name, clock, file.unread)
     if file.form == "csvlog":
         return formats.csvlog(lines, file.name, clock, file.unread)
+    if file.form == "syslog":
+        return formats.of_syslog(lines, file.name, prefix, clock, file.unread)
     return formats.text(lines, file.name, prefix, clock, file.unread)
 
 
@@ -133,13 +136,21 @@ class _Reader:
 
     def _plan(self, entry: Entry, rest: str, duration_us: int, file: LogFile, number: int) -> None:
         try:
-            if rest.startswith(("<explain", "<?xml", 'Query Text: "')) and "  (cost=" not in rest:
-                raise UnreadPlanError("auto_explain.log_format is xml or yaml; text and json are read")
-            text, plan = read_json(rest) if rest.startswith("{") else self._plans.read(rest)
+            text, plan = self._explained(rest)
         except UnreadPlanError as error:
             file.unread.add(f"a plan: {error}", f"{file.name}:{entry.line}")
             return
         self._row(entry, text, duration_us, plan, file, number)
+
+    def _explained(self, rest: str) -> tuple[str, Explained]:
+        """The statement and the plan of whatever auto_explain.log_format is."""
+        if rest.startswith("{"):
+            return read_json(rest)
+        if rest.startswith("<"):
+            return read_xml(rest)
+        if rest.startswith('Query Text: "') and "\nPlan:" in rest:
+            return read_yaml(rest)
+        return self._plans.read(rest)
 
     def _row(
         self, entry: Entry, text: str, duration_us: int, explained: Explained | None, file: LogFile, number: int

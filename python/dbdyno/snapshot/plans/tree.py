@@ -8,7 +8,7 @@
     'Index Scan using orders_cust → Seq Scan on orders'
 
 The identity is a hash over the shape: node types, relations, indexes, order and kind of joins, conditions without
-literals. Costs, rows, times, workers and schemas are not in it.
+literals, and schemas but public, where the log has them (log_verbose). Costs, rows, times and workers are not in it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,14 @@ LONGEST = 160
 _DIFFERENT_MOST = 2
 
 
+USUAL = ("public", "pg_catalog")
+"""Schemas that are left out: a plan with them is the one that the log has without log_verbose."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A node as PostgreSQL's text format names it (`Hash Left Join`). `alias` only where it is not the relation's
-    name; `label`: of which sub-plan it is the root."""
+    name; `label`: of which sub-plan it is the root; `schema`: the relation's, where it is known and none of `USUAL`."""
 
     kind: str
     relation: str = ""
@@ -35,13 +39,19 @@ class Node:
     label: str = ""
     conditions: tuple[tuple[str, str], ...] = ()
     children: tuple[Node, ...] = ()
+    schema: str = ""
 
     @property
     def title(self) -> str:
         """How it is said: `Index Scan using orders_cust`, `Seq Scan on orders`."""
         if self.index:
             return f"{self.kind} using {self.index}"
-        return f"{self.kind} on {self.relation}" if self.relation else self.kind
+        return f"{self.kind} on {self.named}" if self.relation else self.kind
+
+    @property
+    def named(self) -> str:
+        """The relation, with its schema where that is known and not the usual one."""
+        return f"{self.schema}.{self.relation}" if self.schema else self.relation
 
 
 def walk(node: Node, depth: int = 0) -> Iterator[tuple[int, Node]]:
@@ -56,8 +66,18 @@ def identity(plan: Node) -> str:
     digest = hashlib.blake2b(digest_size=6)
     for depth, node in walk(plan):
         words = (node.kind, node.relation, node.index, node.alias, node.label.partition(" ")[0])
-        digest.update(repr((depth, words, sorted(node.conditions))).encode())
+        named = (*words, node.schema) if node.schema else words
+        digest.update(repr((depth, named, sorted(node.conditions))).encode())
     return digest.hexdigest()
+
+
+def differ_in_words_alone(old: Node, new: Node) -> bool:
+    """Whether the one plan has schemas and the other none, and they are alike otherwise: log_verbose was turned on or
+    off, which puts schemas and table names into what was one plan."""
+    sides = [[(depth, node) for depth, node in walk(plan)] for plan in (old, new)]
+    verbose = [any(node.schema for _, node in side) for side in sides]
+    shapes = [[(depth, node.kind, node.relation, node.index) for depth, node in side] for side in sides]
+    return verbose[0] != verbose[1] and shapes[0] == shapes[1]
 
 
 def sketch(plan: Node) -> str:
@@ -67,7 +87,7 @@ def sketch(plan: Node) -> str:
 
 
 def _sketched(node: Node) -> str:
-    own = " ".join(filter(None, (node.kind, node.index or node.relation)))
+    own = " ".join(filter(None, (node.kind, node.index or node.named)))
     below = [_sketched(child) for child in node.children if child.kind != "Hash" or not child.children]
     below += [_sketched(child.children[0]) for child in node.children if child.kind == "Hash" and child.children]
     if not below:

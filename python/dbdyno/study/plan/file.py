@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from dbdyno.dsn import without_secrets
 from dbdyno.errors import PlanError
+from dbdyno.files import read_given, toml_tables
 from dbdyno.study.plan import keys, network
 from dbdyno.study.plan.conditions import near, resolved
 from dbdyno.study.plan.durations import duration_ns
@@ -35,7 +36,7 @@ from dbdyno.study.plan.workloads import builtin_workload
 def read_plan(path: Path, *, arms_most: int = FACTOR_ARMS_MOST) -> Plan:
     """Reads and checks a plan file; its factors may make `arms_most` arms. Raises `PlanError`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_given(path)
     except OSError as error:
         raise PlanError(
             f"cannot be read: {error.strerror}",
@@ -50,7 +51,7 @@ def read_plan(path: Path, *, arms_most: int = FACTOR_ARMS_MOST) -> Plan:
 def parse_plan(text: str, path: Path, *, arms_most: int = FACTOR_ARMS_MOST) -> Plan:
     """The plan in `text`; file names in it are relative to the folder of `path`."""
     try:
-        tables = tomllib.loads(text)
+        tables = toml_tables(text)
     except tomllib.TOMLDecodeError as error:
         place = re.search(r"line (\d+)", str(error))
         where = f"{path}:{place[1]}" if place else str(path)
@@ -309,7 +310,7 @@ class _Reader:
             return Script(name, own["text"], own.get("weight", 1), expected)
         file = self.path.parent / own["file"]
         try:
-            text = file.read_text(encoding="utf-8")
+            text = read_given(file)
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
             self.fail(f"script file {file} cannot be read: {reason}", where, "scripts", at)

@@ -19,6 +19,7 @@ from dbdyno.signals import Interrupted, Stopping
 from dbdyno.study.plan.plan import Plan, plan_from_dict
 from dbdyno.study.run.progress import Silent
 from dbdyno.study.run.runner import Runner
+from dbdyno.version import VERSION
 
 if TYPE_CHECKING:
     from dbdyno.bench.protocol import Bench, Ready
@@ -215,9 +216,7 @@ def manifest(bench: Bench, ready: Ready) -> dict[str, Any]:
 
 def tool_version() -> str:
     """This dbdyno's version."""
-    from importlib.metadata import version
-
-    return version("dbdyno")
+    return VERSION
 
 
 def _around(

@@ -67,9 +67,10 @@ impl Calls {
         self.columns.rows() + self.recent.len()
     }
 
-    /// Adds a call.
+    /// Adds a call; the numbers of its session and context begin at `base`.
     #[inline]
-    pub fn push(&mut self, row: CallRow, names: &Names<'_>) {
+    pub fn push(&mut self, row: &CallRow, base: u32, names: &Names<'_>) {
+        let row = CallRow { session: row.session + base, context: row.context + base, ..*row };
         self.recent.push(Kept { row, parent: NONE });
         if self.recent.len() == STRETCH {
             self.settle(names);

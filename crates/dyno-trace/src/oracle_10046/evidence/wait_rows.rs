@@ -74,9 +74,11 @@ impl Waits {
         self.columns.rows() + self.recent.len()
     }
 
-    /// Adds a wait with its first parameters and the number of all their names.
+    /// Adds a wait with its first parameters and the number of all their names; the numbers of its session and
+    /// context begin at `base`.
     #[inline]
-    pub fn push(&mut self, row: WaitRow, values: [i64; 3], names: u32, words: &Names<'_>) {
+    pub fn push(&mut self, row: &WaitRow, base: u32, values: [i64; 3], names: u32, words: &Names<'_>) {
+        let row = WaitRow { session: row.session + base, context: row.context + base, ..*row };
         self.recent.push(Kept { row, values, names, owner: NONE, depth: u8::MAX });
         if self.recent.len() == STRETCH {
             self.settle(words);

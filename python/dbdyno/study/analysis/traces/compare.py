@@ -28,6 +28,7 @@ from dbdyno.study.analysis.traces.reasons import reasons
 from dbdyno.study.analysis.traces.same import match
 from dbdyno.study.analysis.traces.strata import What, strata
 from dbdyno.study.analysis.traces.tails import compare_tails
+from dbdyno.study.analysis.traces.why import why_of
 from dbdyno.trace.plans import plans_of
 from dbdyno.trace.source import Traces
 
@@ -72,6 +73,7 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
         "verdict": traces_verdict.verdict(verdict, blocks, asked, explained, why, once),
         "account": traces_page.account(explained),
         "reasons": why,
+        "why": [why_of(explained, why, asked.names).as_dict()],
         "changes": changed,
         "pairs": _pairs(pairs, numbers) if pairs and unit == "pair" else [],
         "arms": [

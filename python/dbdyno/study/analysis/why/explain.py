@@ -3,7 +3,8 @@
 The mean time of a transaction is cut into events (`parts`); events that one reason explains are one cause (`reasons`).
 The amount of a cause is its time with the one arm less its time with the other; its interval is by the jackknife over
 blocks: both arms of a block left out together where they ran side by side, each alone where they are of two runs.
-Nothing is named where a gate took the verdict away, where sessions were looked at too seldom, or blocks are too few, or where the interval
+Nothing is named where a gate took the verdict away, where sessions were looked at too seldom, where blocks are too few,
+or where the interval
 of the whole difference holds zero.
 """
 
@@ -110,7 +111,8 @@ def _lack(split: Split) -> tuple[str, str] | None:
             return (f"nobody looked at the waits of {side.name}", "activity_hz = 10 under [watch] samples them")
         if not side.exact and side.looks < LOOKS_LEAST:
             return (
-                f"sessions of {side.name} were looked at some {side.looks:.0f} times: fewer than {LOOKS_LEAST} say little",
+                f"sessions of {side.name} were looked at some {side.looks:.0f} times: fewer than {LOOKS_LEAST} say"
+                " little",
                 "a longer run, more sessions, or a larger activity_hz under [watch]",
             )
         if not np.isfinite(side.mean(np.ones(side.blocks, dtype=bool))):

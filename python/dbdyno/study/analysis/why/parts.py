@@ -1,7 +1,7 @@
 """The mean time of a transaction of an arm, cut into what it waited for, block by block.
 
-An event has the time of its waits: each timed, or sampled, where a look stands for the time since the look before. CPU is
-what the sessions' processes used, where the host says it, else what was sampled as such, or, where waits were timed,
+An event has the time of its waits: each timed, or sampled, where a look stands for the time since the look before. CPU
+is what the sessions' processes used, where the host says it, else what was sampled as such, or, where waits were timed,
 what no wait covers. The rest is time ready to run without a processor, or on the way to the client: on a busy machine
 a look finds a session idle just when it lets go of the processor, so samples of CPU tell less than the host.
 """
@@ -47,7 +47,8 @@ group by 1, 2, 3
 class Side:
     """What is known of one arm, an entry per block: transactions that count and their time, what they queued for in an
     open loop; all transactions and their time; the time of each event of these; the CPU of the sessions' processes
-    and their reads of files, with the transactions that these are for. `looks`: about how often a session was looked at."""
+    and their reads of files, with the transactions that these are for. `looks`: about how often a session was
+    looked at."""
 
     name: str
     events: tuple[Event, ...]

@@ -1,0 +1,35 @@
+"""What the rules on benchmarks have in common: a file each under `rules/`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.rule import Advice, Rule, Unjudged
+
+
+def benchmark(
+    name: str,
+    title: str,
+    condition: str,
+    refuted: str,
+    reads: tuple[type, ...],
+    judge: Callable[[Facts], Iterable[Advice | Unjudged]],
+    *,
+    source: str = "pgbench manual, Good Practices (2025)",
+    engines: tuple[str, ...] = ("postgres",),
+) -> Rule:
+    """A rule that says why a benchmark's figures say less than they seem to."""
+    return Rule(
+        name=name,
+        family="benchmark",
+        title=title,
+        reads=reads,
+        condition=condition,
+        expects="figures that hold for more than this run",
+        risk="a longer run, or more data",
+        source=source,
+        refuted=refuted,
+        judge=judge,
+        engines=engines,
+    )

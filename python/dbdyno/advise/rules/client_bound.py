@@ -1,0 +1,48 @@
+"""The client, not the server, bounds the rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.benchmarks import benchmark
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Measured
+from dbdyno.advise.rule import Advice, Evidence
+from dbdyno.advise.words import share as share_of
+
+LEAST_SHARE = 0.5
+LEAST_BUSY = 0.8
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """Sessions wait for their client, or the client's threads have no processor left."""
+    one = facts.one(Measured)
+    waiting = sum(share for _, event, share in one.waits if event == "ClientRead")
+    busy = one.client_cores / one.client_threads if one.client_cores and one.client_threads else None
+    if waiting < LEAST_SHARE and (busy is None or busy < LEAST_BUSY):
+        return
+    said = f"the server waits for its client {share_of(waiting)} of a transaction's time"
+    if waiting < LEAST_SHARE and busy is not None:
+        said = f"the load generator's threads are busy {share_of(busy)} of the time"
+    yield Advice(
+        said,
+        (
+            Evidence("ClientRead inside of transactions", waiting, "ratio", "waits and calls, base arm"),
+            Evidence("processors that the client used", one.client_cores, "number", "blocks, report, cpu_ns / wall_ns"),
+            Evidence("its threads", one.client_threads, "count", "blocks, report, threads"),
+        ),
+        "a faster server would show no better figures than these: they are the client's",
+        ("-- fewer round trips or no pauses inside of a transaction; more sessions; the client on a host of its own",),
+        subject="client",
+    )
+
+
+RULE = benchmark(
+    "client_bound",
+    "The client bounds the rate",
+    "sessions in a transaction wait for their client half of its time or more, or the load generator's threads are on a"
+    " processor 80 % of the time",
+    "a second client beside this one adds nothing to the rate",
+    (Measured,),
+    judge,
+)

@@ -1,0 +1,40 @@
+"""A closed loop for a claim about the tail of latency."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dbdyno.advise.benchmarks import benchmark
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Benchmark
+from dbdyno.advise.rule import Advice, Evidence
+
+_TAIL = re.compile(r"p9\d*(\.\d+)?|max")
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    one = facts.one(Benchmark)
+    if not one.is_closed or not _TAIL.fullmatch(one.metric):
+        return
+    yield Advice(
+        f"the verdict is on {one.metric}, and the load is a closed loop: sessions that wait send nothing meanwhile",
+        (
+            Evidence("metric of the verdict", one.metric, "text", "manifest.json, plan, judge"),
+            Evidence("rate", "none", "text", "manifest.json, plan, load"),
+        ),
+        "a stall of s seconds hides s × rate requests that users would have felt: the tail is too good",
+        ("-- in the plan: [load] rate_per_s = ... below the peak: an open loop counts from the intended start",),
+        subject=one.metric,
+    )
+
+
+RULE = benchmark(
+    "closed_loop",
+    "A closed loop for a claim about the tail of latency",
+    "the verdict is on a quantile from p90 on or the maximum, and an arm has no rate",
+    "the same quantile at a rate below the peak is no larger",
+    (Benchmark,),
+    judge,
+    source="wrk2 on coordinated omission; pgbench manual, Good Practices (2025)",
+)

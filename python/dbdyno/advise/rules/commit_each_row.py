@@ -1,0 +1,52 @@
+"""A commit for each row that is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.rule import Advice, Evidence, Rule
+from dbdyno.advise.traces import Traced, TracedEvent
+from dbdyno.advise.words import count, share
+
+LEAST_COMMITS, MOST_ROWS, LEAST_SHARE = 20, 2.0, 0.05
+SYNC = "log file sync"
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """Many small transactions whose commits wait for the log."""
+    one = facts.one(Traced)
+    waited = sum(event.ns for event in facts.all(TracedEvent) if event.name == SYNC)
+    if one.commits < LEAST_COMMITS or one.changed_rows > MOST_ROWS * one.commits or not one.response_ns:
+        return
+    gain = waited / one.response_ns
+    if gain < LEAST_SHARE:
+        return
+    yield Advice(
+        f"{count(one.commits)} commits for {count(one.changed_rows)} changed rows wait {share(gain)} of the response"
+        " time for the log",
+        (
+            Evidence("commits", one.commits, "count", "transactions"),
+            Evidence("changed rows", one.changed_rows, "count", "calls, rows of insert, update, delete and merge"),
+            Evidence(SYNC, waited, "ns", f"waits, {SYNC}"),
+        ),
+        f"{share(gain)} at most, if many rows are committed together: one wait for each commit that is left",
+        ("-- commit after the unit of work, not after each row; a batch commits every some hundred rows",),
+        gain=gain,
+        subject="commits",
+    )
+
+
+RULE = Rule(
+    name="commit_each_row",
+    family="trace",
+    title="A commit for each row",
+    reads=(Traced, TracedEvent),
+    condition="20 commits or more, two changed rows or fewer for each, and log file sync is 5 % of the time",
+    expects="fewer waits for the log",
+    risk="what is committed together is lost together: only where the rows are one unit of work",
+    source="Oracle Database Concepts, Transactions (2025)",
+    refuted="a trace with commits of a hundred rows takes as long",
+    judge=judge,
+    engines=("oracle",),
+)

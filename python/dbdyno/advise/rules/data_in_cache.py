@@ -1,0 +1,42 @@
+"""Data that fits in shared_buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.benchmarks import benchmark
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Benchmark, Setting
+from dbdyno.advise.rule import Advice, Evidence, Unjudged
+from dbdyno.advise.words import size
+
+
+def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+    one, buffers = facts.one(Benchmark), facts.setting("shared_buffers")
+    if one.data_bytes is None or buffers is None:
+        yield Unjudged("size of the data or shared_buffers are not in the manifest")
+        return
+    if one.data_bytes > buffers.bytes:
+        return
+    yield Advice(
+        f"the data ({size(one.data_bytes)}) fits in shared_buffers ({size(buffers.bytes)}): no read reaches a device",
+        (
+            Evidence("data", one.data_bytes, "bytes", "manifest.json, targets, database_bytes, and 16 MiB per scale"),
+            Evidence("shared_buffers", buffers.bytes, "bytes", "manifest.json, targets, settings"),
+            Evidence("memory of the host", one.memory_bytes, "bytes", "manifest.json, targets, host_memory_bytes"),
+        ),
+        "a test of processors and of the log; it says nothing about storage for data, or about cache sizes",
+        ("-- to test reads: data of twice the memory; a larger scale, or shared_buffers and memory made smaller",),
+        level="hint",
+        subject="data",
+    )
+
+
+RULE = benchmark(
+    "data_in_cache",
+    "Data that fits in shared_buffers",
+    "the database and the tables of a built-in workload are no larger than shared_buffers",
+    "the counters of the run show reads",
+    (Benchmark, Setting),
+    judge,
+)

@@ -1,0 +1,57 @@
+"""Rows fetched in small arrays: a round trip for each few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.rule import Advice, Evidence, Rule
+from dbdyno.advise.traces import Traced, TracedStatement
+from dbdyno.advise.words import beginning, count, share
+
+LEAST_FETCHES, MOST_ROWS, LEAST_ROWS, WANTED, LEAST_SHARE = 20, 20.0, 2.0, 100, 0.01
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """A finding per statement that fetches many rows, few at a time."""
+    whole = facts.one(Traced).response_ns
+    for one in facts.all(TracedStatement):
+        if one.fetches < LEAST_FETCHES or not one.executions or not whole:
+            continue
+        a_fetch, an_execution = one.rows / one.fetches, one.rows / one.executions
+        if a_fetch > MOST_ROWS or an_execution < LEAST_ROWS * max(a_fetch, 1):
+            continue
+        fewer = 1 - max(one.rows / WANTED, one.executions) / one.fetches
+        trips = one.round_trip_ns * one.fetches / max(one.parses + one.executions + one.fetches, 1)
+        gain = fewer * trips / whole
+        if gain < LEAST_SHARE:
+            continue
+        yield Advice(
+            f"“{beginning(one.text)}” fetches {a_fetch:.3g} rows at a time of {count(an_execution)} an execution",
+            (
+                Evidence("fetches", one.fetches, "count", f"calls, {one.identifier}, kind fetch"),
+                Evidence("rows", one.rows, "count", f"calls, {one.identifier}, rows"),
+                Evidence("executions", one.executions, "count", f"calls, {one.identifier}, kind exec"),
+                Evidence("its round trips", one.round_trip_ns, "ns", "waits, SQL*Net message from client"),
+            ),
+            f"{share(gain)} of the response time at most, with {WANTED} rows at a time: the round trips that go",
+            (f"-- in the client: an array or fetch size of {WANTED} (JDBC setFetchSize, OCI prefetch, arraysize)",),
+            gain=gain,
+            subject=f"statement {one.identifier}",
+        )
+
+
+RULE = Rule(
+    name="fetch_size",
+    family="trace",
+    title="Rows fetched a few at a time",
+    reads=(Traced, TracedStatement),
+    condition="20 fetches or more of 20 rows or fewer, twice as many rows an execution, and the round trips saved with"
+    " 100 rows at a time are 1 % of the time",
+    expects="fewer round trips",
+    risk="memory of the client for a hundred rows; first rows come a little later",
+    source="Oracle JDBC Developer's Guide, Row Fetch Size (2025)",
+    refuted="a trace with the larger fetch size takes as long",
+    judge=judge,
+    engines=("oracle",),
+)

@@ -1,0 +1,48 @@
+"""One hot row or block, or a latch, bounds the rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.benchmarks import benchmark
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Measured
+from dbdyno.advise.rule import Advice, Evidence, Unjudged
+from dbdyno.advise.words import share as share_of
+
+LEAST_SHARE = 0.3
+KINDS = ("lock", "latch")
+
+
+def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """Most of the time is spent waiting for each other."""
+    one = facts.one(Measured)
+    if not one.waits:
+        yield Unjudged("no waits were sampled", "activity_hz = 10 under [watch]")
+        return
+    waits = [(share, event) for kind, event, share in one.waits if kind in KINDS]
+    whole = sum(share for share, _ in waits)
+    if whole < LEAST_SHARE or one.sessions < 2:
+        return
+    most, event = max(waits)
+    yield Advice(
+        f"sessions spend {share_of(whole)} of their time waiting for each other, {share_of(most)} for {event}",
+        (
+            Evidence("waits for locks and latches", whole, "ratio", "waits and calls, base arm"),
+            Evidence(event, most, "ratio", "waits and calls, base arm"),
+            Evidence("sessions", one.sessions, "count", "manifest.json, arms"),
+        ),
+        "the rate is that of one row or one block: more processors, faster storage and more sessions do not change it",
+        ("-- more keys than sessions: a larger scale, or random keys over the whole table",),
+        subject=event,
+    )
+
+
+RULE = benchmark(
+    "hot_block",
+    "One hot row or block, or a latch, bounds the rate",
+    "two sessions or more, and locks and latches are 30 % of the time of transactions of the base arm or more",
+    "with ten times the keys the rate is the same",
+    (Measured,),
+    judge,
+)

@@ -1,0 +1,52 @@
+"""Clients in lock step: transactions begin at once, again and again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from dbdyno.advise.benchmarks import benchmark
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Measured
+from dbdyno.advise.rule import Advice, Evidence, Unjudged
+from dbdyno.advise.words import share as share_of
+
+TIMES = 4.0
+LEAST_NEAR = 0.3
+NEAR = 0.02
+LEAST = 200
+
+
+def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """Many more starts just after another session's than independent sessions have."""
+    one = facts.one(Measured)
+    if one.near is None or one.transactions < LEAST:
+        yield Unjudged("one session, or fewer than 200 transactions", "two sessions or more")
+        return
+    alone = 1 - math.exp(-NEAR * (one.sessions - 1))
+    if one.near < max(LEAST_NEAR, TIMES * alone):
+        return
+    yield Advice(
+        f"sessions run in lock step: {share_of(one.near)} of the transactions begin within 2 % of a transaction's time"
+        f" after another session's, where independent sessions would in {share_of(alone)}",
+        (
+            Evidence("starts just after another's", one.near, "ratio", "calls, started_ns, base arm"),
+            Evidence("of independent sessions", alone, "ratio", "1 - exp(-0.02 x (sessions - 1))"),
+            Evidence("sessions", one.sessions, "count", "manifest.json, arms"),
+        ),
+        "all come at once and then nobody: queues and waits are those of bursts, which users do not make",
+        ("-- an open loop with random arrivals: [load] rate_per_s; or random pauses between transactions",),
+        subject="sessions",
+    )
+
+
+RULE = benchmark(
+    "lock_step",
+    "Clients in lock step",
+    "30 % of the transactions or more, and four times as many as of independent sessions, begin within 2 % of the mean"
+    " transaction time after another session's",
+    "an open loop at the same rate has the same latencies",
+    (Measured,),
+    judge,
+    source="Schroeder, Wierman, Harchol-Balter, Open Versus Closed (NSDI 2006)",
+)

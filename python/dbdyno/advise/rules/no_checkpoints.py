@@ -1,0 +1,50 @@
+"""Checkpoints outside of the window that was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.benchmarks import benchmark
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Benchmark, Measured, Setting
+from dbdyno.advise.rule import Advice, Evidence, Unjudged
+from dbdyno.advise.words import count, span
+
+CYCLES = 3
+LEAST_WRITTEN = 0.1
+"""Rows that a transaction writes, to speak of writing."""
+
+
+def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """Fewer checkpoints than three while rows were written."""
+    one, run, timeout = facts.one(Measured), facts.one(Benchmark), facts.setting("checkpoint_timeout")
+    if one.checkpoints is None or one.written is None:
+        yield Unjudged("nobody counted checkpoints in this run", "counters = true under [watch]")
+        return
+    if one.written < LEAST_WRITTEN or one.checkpoints >= CYCLES:
+        return
+    cycle = f" (checkpoint_timeout {span(timeout.ms / 1000)})" if timeout else ""
+    yield Advice(
+        f"the run wrote for {span(run.wall_s)} and saw {one.checkpoints} checkpoint"
+        f"{'' if one.checkpoints == 1 else 's'}{cycle}",
+        (
+            Evidence("checkpoints", one.checkpoints, "count", "metrics, checkpoint counters, blocks that count"),
+            Evidence("rows written by a transaction", one.written, "number", "metrics, pg_stat_database"),
+            Evidence("run", run.wall_s, "span", "manifest.json, wall_s"),
+        ),
+        f"writes and full-page images of checkpoints are hardly in the figures of {count(one.transactions)}"
+        " transactions; all arms miss them alike",
+        ("-- a longer run (--full), a smaller max_wal_size in all arms, or a claim about commits and processors only",),
+        level="hint",
+        subject="checkpoints",
+    )
+
+
+RULE = benchmark(
+    "no_checkpoints",
+    "Checkpoints outside of the window",
+    "transactions write a tenth of a row or more, and the blocks that count saw fewer than three checkpoints",
+    "a run with three checkpoints has the same figures",
+    (Measured, Benchmark, Setting),
+    judge,
+)

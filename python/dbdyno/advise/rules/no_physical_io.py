@@ -1,0 +1,46 @@
+"""No read reaches a device or the file system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.benchmarks import benchmark
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Measured
+from dbdyno.advise.rule import Advice, Evidence, Unjudged
+from dbdyno.advise.words import share as share_of
+
+LEAST_READS = 0.01
+
+
+def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """Sessions that read from files less than once in a hundred transactions, and never wait for a read."""
+    one = facts.one(Measured)
+    if one.reads is None:
+        yield Unjudged("the server's processes were not seen: it is on another host", "run dbdyno on the server's host")
+        return
+    waited = sum(share for kind, _, share in one.waits if kind == "data read")
+    if one.reads >= LEAST_READS or waited >= LEAST_READS:
+        return
+    yield Advice(
+        f"no physical reads: a transaction reads {one.reads:.2g} times from a file, and waits {share_of(waited)} of its"
+        " time for reads",
+        (
+            Evidence("read calls of a transaction", one.reads, "number", "analysis.json, resources, read_calls"),
+            Evidence("time waiting for reads", waited, "ratio", "waits and calls, base arm, class data read"),
+        ),
+        "storage for data, its cache and read ahead could be anything: these figures would be the same",
+        ("-- to test reads: data of twice the memory, or a smaller shared_buffers and memory, in all arms",),
+        level="hint",
+        subject="reads",
+    )
+
+
+RULE = benchmark(
+    "no_physical_io",
+    "No physical reads",
+    "sessions' processes read from files less than once in 100 transactions, and under 1 % of the time is read waits",
+    "the same run with cold caches has the same figures",
+    (Measured,),
+    judge,
+)

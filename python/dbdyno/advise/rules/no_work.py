@@ -1,0 +1,46 @@
+"""A rate of transactions that do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.benchmarks import benchmark
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Measured
+from dbdyno.advise.rule import Advice, Evidence, Unjudged
+from dbdyno.advise.words import count
+
+LEAST_ROWS = 0.01
+
+
+def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """Transactions that read and write no row of any table: their rate is no throughput."""
+    one = facts.one(Measured)
+    if one.rows_read is None or one.written is None:
+        yield Unjudged("rows were not counted", "counters = true under [watch]")
+        return
+    rows = sum(one.rows_read) / max(len(one.rows_read), 1)
+    if rows >= LEAST_ROWS or one.written >= LEAST_ROWS or not one.transactions:
+        return
+    yield Advice(
+        f"{count(one.transactions)} transactions touched {rows:.2g} rows each: their rate is that of round trips",
+        (
+            Evidence("rows read by a transaction", rows, "number", "metrics, pg_stat_user_tables"),
+            Evidence("rows written by a transaction", one.written, "number", "metrics, pg_stat_database"),
+            Evidence("transactions", one.transactions, "count", "calls, base arm"),
+        ),
+        "statements a second are no throughput of a database: parse, wire and process switches are measured",
+        ("-- a workload that reads or writes what the claim is about",),
+        level="hint",
+        subject="rows",
+    )
+
+
+RULE = benchmark(
+    "no_work",
+    "A metric that is no throughput",
+    "a transaction reads and writes less than a hundredth of a row of any table",
+    "the claim is about round trips or connections",
+    (Measured,),
+    judge,
+)

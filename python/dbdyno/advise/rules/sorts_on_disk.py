@@ -1,0 +1,45 @@
+"""Sorts and hashes of a session that spill to temporary files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.rule import Advice, Evidence, Rule
+from dbdyno.advise.traces import Traced, TracedEvent
+from dbdyno.advise.words import share
+
+LEAST_SHARE = 0.02
+SPILLS = ("direct path read temp", "direct path write temp")
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """Time of reads and writes of temporary segments."""
+    whole = facts.one(Traced).response_ns
+    found = [event for event in facts.all(TracedEvent) if event.name in SPILLS]
+    spent = sum(event.ns for event in found)
+    if not whole or spent / whole < LEAST_SHARE:
+        return
+    yield Advice(
+        f"sorts and hashes spill to temporary files: {share(spent / whole)} of the response time",
+        tuple(Evidence(event.name, event.ns, "ns", f"waits, {event.name}, {event.count:,} of them") for event in found),
+        f"{share(spent / whole)} of the response time at most, where they fit in memory",
+        ("-- alter session set workarea_size_policy = manual, sort_area_size = ... for this batch; or a larger PGA",),
+        gain=spent / whole,
+        subject="temporary files",
+    )
+
+
+RULE = Rule(
+    name="sorts_on_disk",
+    family="trace",
+    title="Sorts and hashes on disk",
+    reads=(Traced, TracedEvent),
+    condition="direct path reads and writes of temporary segments are 2 % of the time or more",
+    expects="the waits for temporary files go",
+    risk="memory for each sort of each session",
+    source="Oracle Database Performance Tuning Guide, PGA (2025)",
+    refuted="a trace with the larger work area takes as long",
+    judge=judge,
+    engines=("oracle",),
+)

@@ -1,0 +1,49 @@
+"""Results that are too few, or too equal."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from dbdyno.advise.benchmarks import benchmark
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Measured
+from dbdyno.advise.rule import Advice, Evidence
+from dbdyno.advise.words import share as share_of
+
+LEAST_BLOCKS = 5
+LEAST_SPREAD = 0.0005
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """Fewer blocks than an interval needs, or blocks that do not differ at all."""
+    one = facts.one(Measured)
+    rates = one.per_s
+    spread = statistics.stdev(rates) / statistics.mean(rates) if len(rates) > 1 else None
+    few = len(rates) < LEAST_BLOCKS
+    if not few and (spread is None or spread >= LEAST_SPREAD):
+        return
+    said = f"{len(rates)} blocks are too few to say how far the figures would repeat"
+    if not few and spread is not None:
+        said = f"{len(rates)} blocks differ by {share_of(spread)}: more equal than a server can be; something else sets"
+        said += " the rate, such as a timer, a sleep or a limit"
+    yield Advice(
+        said,
+        (
+            Evidence("blocks that count", len(rates), "count", "blocks"),
+            Evidence("spread of their rates", spread, "ratio", "calls, base arm, standard deviation / mean"),
+        ),
+        "no interval, or one that is far too narrow" if few else "the figure is the limit's, not the server's",
+        ("--blocks 20",) if few else ("-- look for sleeps, rate limits and timers in script, client and line",),
+        subject="results",
+    )
+
+
+RULE = benchmark(
+    "too_few_results",
+    "Results too few or too equal",
+    "fewer than five blocks that count, or a standard deviation of their rates below 0.05 % of the mean",
+    "a repetition with 20 blocks has the same interval",
+    (Measured,),
+    judge,
+)

@@ -1,0 +1,39 @@
+"""A benchmark that writes without autovacuum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.benchmarks import benchmark
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Measured, Setting
+from dbdyno.advise.rule import Advice, Evidence
+
+LEAST_WRITTEN = 0.1
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """autovacuum is off while transactions write."""
+    one, switch = facts.one(Measured), facts.setting("autovacuum")
+    if switch is None or switch.on or one.written is None or one.written < LEAST_WRITTEN:
+        return
+    yield Advice(
+        f"autovacuum is off, and a transaction writes {one.written:.3g} rows",
+        (
+            Evidence("autovacuum", switch.value, "text", "manifest.json, targets, settings"),
+            Evidence("rows written by a transaction", one.written, "number", "metrics, pg_stat_database"),
+        ),
+        "the cost of vacuum is left out, and dead rows pile up: figures that no server in use has",
+        ("alter system set autovacuum = on  -- in all arms, and a run long enough for it to work",),
+        subject="autovacuum",
+    )
+
+
+RULE = benchmark(
+    "unvacuumed_benchmark",
+    "Writes without autovacuum",
+    "autovacuum is off, and a transaction writes a tenth of a row or more",
+    "the same run with autovacuum has the same figures",
+    (Measured, Setting),
+    judge,
+)

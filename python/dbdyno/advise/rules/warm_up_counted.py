@@ -1,0 +1,51 @@
+"""Warm-up in the figures."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from dbdyno.advise.benchmarks import benchmark
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Measured
+from dbdyno.advise.rule import Advice, Evidence, Unjudged
+from dbdyno.advise.words import count
+
+LEAST_BLOCKS = 6
+APART = 0.15
+
+
+def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """The first blocks that count are slower than all that come after."""
+    one = facts.one(Measured)
+    if len(one.per_s) < LEAST_BLOCKS:
+        yield Unjudged(f"{len(one.per_s)} blocks: too few to see a beginning", "--blocks 8")
+        return
+    rest = one.per_s[2:]
+    slow = [at for at, rate in enumerate(one.per_s[:2]) if rate < (1 - APART) * min(rest)]
+    if 0 not in slow:
+        return
+    middle = statistics.median(rest)
+    yield Advice(
+        f"warm-up is in the figures: the first {'two blocks' if len(slow) == 2 else 'block'} that count"
+        f"{'s' if len(slow) == 1 else ''} had {count(one.per_s[0])} transactions a second, the later ones"
+        f" {count(middle)}, none fewer than {count(min(rest))}",
+        (
+            Evidence("first block", one.per_s[0], "per_s", "calls, base arm, first block that counts"),
+            Evidence("median of the others", middle, "per_s", "calls, base arm"),
+            Evidence("warm-up blocks", one.warmup_blocks, "count", "blocks"),
+        ),
+        "means and quantiles hold the time in which caches filled: less so the longer the run",
+        (f"-- [schedule] warmup_blocks = {one.warmup_blocks + 2}",),
+        subject="warm-up",
+    )
+
+
+RULE = benchmark(
+    "warm_up_counted",
+    "Warm-up in the figures",
+    "the first block that counts is 15 % slower than the slowest of all but the first two",
+    "the figures without the first two blocks are the same",
+    (Measured,),
+    judge,
+)

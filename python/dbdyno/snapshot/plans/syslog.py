@@ -1,0 +1,118 @@
+"""PostgreSQL's log as syslog keeps it: a message in pieces, each behind syslog's own prefix.
+
+    Nov 21 00:59:57 db1 postgres[28]: [3-1] 2026-11-21 00:59:57.437 UTC [28] LOG:  duration: 0.05 ms  plan:
+    Nov 21 00:59:57 db1 postgres[28]: [3-2] #011Query Text: select sum(amount) from orders
+
+A piece is a line of the message, or the part of a long line that had room. A line after the first begins with a tab
+(`#011` where syslog escapes it), the rest of a long one does not. Pieces of several sessions stand between each other.
+The time is log_line_prefix's; without one syslog's own, where it has a year and a zone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from dbdyno.snapshot.plans.entries import LONGEST, Entry, Unread
+
+_LINE = re.compile(
+    rb"(?:<\d{1,3}>)?(?:\d )?"
+    rb"(?P<stamp>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.]{8,15}(?:Z|[+-]\d\d:?\d\d))"
+    rb" \S{1,255} (?P<who>[^\s\[\]:]{1,64}\[\d{1,10}\]): (?:\[(?P<number>\d{1,12})-(?P<piece>\d{1,9})\] ?)?"
+)
+_SEVERITY = re.compile(rb"(?<![A-Z])(?:DEBUG|INFO|NOTICE|WARNING|ERROR|LOG|FATAL|PANIC):  ")
+_FOLLOWS = re.compile(rb"(?<![A-Z])(?:DETAIL|HINT|QUERY|CONTEXT|STATEMENT|LOCATION|BACKTRACE):  ")
+_ESCAPED = re.compile(rb"#(0[0-3][0-7])")
+_HEAD = 500
+SESSIONS_MOST = 1000
+"""So many sessions' messages are held at a time; of more the oldest is taken as ended."""
+NO_YEAR = "its time has no year: put %m into log_line_prefix, or have syslog write ISO times"
+
+
+@dataclass
+class _Message:
+    """A message so far: its first line's number, syslog's time, its lines, and whether a context follows."""
+
+    line: int
+    stamp: bytes
+    lines: list[bytes]
+    number: bytes | None
+    size: int = 0
+    nested: bool = False
+    over: bool = False
+    after: list[bytes] = field(default_factory=list)
+
+
+def is_syslog(line: bytes) -> bool:
+    """Whether a line has syslog's prefix."""
+    return _LINE.match(line) is not None
+
+
+Begun = Callable[[bytes, str, int], Entry | None]
+"""Makes an entry of a message with the prefix of the server: bytes, place, line."""
+
+
+def syslog(lines: Iterator[tuple[int, bytes]], name: str, begun: Begun, unread: Unread) -> Iterator[Entry]:
+    """Entries of a log from syslog; `lines` with their numbers."""
+    open_: dict[bytes, _Message] = {}
+    for number, raw in lines:
+        found = _LINE.match(raw)
+        if found is None:
+            continue  # another program's, or cut off
+        who = found["who"]
+        words = _ESCAPED.sub(lambda escape: bytes([int(escape[1], 8)]), raw[found.end() :].rstrip(b"\r\n"))
+        known = open_.get(who)
+        if known is None or _begins(known, found, words):
+            if known is not None:
+                yield from _ended(open_.pop(who), name, begun, unread)
+            elif len(open_) >= SESSIONS_MOST:
+                yield from _ended(open_.pop(next(iter(open_))), name, begun, unread)
+            open_[who] = _Message(number, found["stamp"], [words], found["number"])
+        else:
+            _add(known, words)
+    for known in open_.values():
+        yield from _ended(known, name, begun, unread)
+
+
+def _begins(known: _Message, found: re.Match[bytes], words: bytes) -> bool:
+    """Whether a piece is the first of another message."""
+    if found["number"] is not None or known.number is not None:
+        return found["number"] != known.number or found["piece"] == b"1"
+    return not words.startswith(b"\t") and _SEVERITY.search(words, 0, _HEAD) is not None
+
+
+def _add(known: _Message, words: bytes) -> None:
+    known.size += len(words)
+    if known.size > LONGEST:
+        known.over = True
+    elif not words.startswith(b"\t") and _FOLLOWS.search(words, 0, _HEAD):
+        known.nested = known.nested or b"CONTEXT:  " in words[:_HEAD]
+        known.after.append(words)
+    elif known.after:
+        return  # of what belongs to the message nothing but its kind is used
+    elif words.startswith(b"\t"):
+        known.lines.append(words)
+    else:
+        known.lines[-1] += words
+
+
+def _ended(known: _Message, name: str, begun: Begun, unread: Unread) -> Iterator[Entry]:
+    place = f"{name}:{known.line}"
+    if b"duration: " not in known.lines[0]:
+        return
+    if known.over:
+        unread.add(f"it is longer than {LONGEST >> 20} MiB", place)
+        return
+    first = known.lines[0]
+    severity = _SEVERITY.search(first, 0, _HEAD)
+    if severity is not None and not re.search(rb"\d\d:\d\d:\d\d|\d{10}\.\d{3}", first[: severity.start()]):
+        if b"T" not in known.stamp:
+            unread.add(NO_YEAR, place)
+            return
+        stamp = known.stamp.replace(b"T", b" ").replace(b"Z", b" +00")
+        known.lines[0] = re.sub(rb"(?<=\d)([+-]\d\d:?\d\d)$", rb" \1", stamp) + b" " + first
+    entry = begun(b"\n".join(known.lines), place, known.line)
+    if entry is not None:
+        entry.nested = known.nested
+        yield entry

@@ -1,0 +1,37 @@
+"""The causes of a difference between two sets of traces in the shape that runs have.
+
+The causes come from an account that is closed: their effects and the rest add up to the difference of the response
+times. They are facts of these traces, so they have no interval; whether they would be so again says the verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dbdyno.study.analysis.traces.causes import Explained
+from dbdyno.why import Cause, Why, chosen, rest
+
+
+def why_of(explained: Explained, reasons: Sequence[dict[str, Any]], names: tuple[str, str]) -> Why:
+    """The largest causes, from the sentences that `reasons` made of them."""
+    before, after = explained.response_ns
+    amount = after - before
+    of = f"{names[1]} against {names[0]}"
+    if not amount:
+        return Why(of, "ns", amount, before, after, arm=1, withheld="the response times are the same")
+    every = [
+        Cause(
+            row["code"],
+            row["about"],
+            row["text"].partition(": ")[2],
+            row["effect_ns"],
+            share=row["effect_ns"] / amount,
+            evidence=(f"times {row['times_ns']}, counts {row['counts']} (account, {row['about']})",),
+        )
+        for row in reasons
+    ]
+    named = chosen(every)
+    left, share = rest(amount, named)
+    held = "" if named else "no single cause has a tenth of the difference"
+    return Why(of, "ns", amount, before, after, causes=named, rest=left, rest_share=share, arm=1, withheld=held)

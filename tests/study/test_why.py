@@ -1,0 +1,175 @@
+"""Why one arm is slower: amounts that add up, intervals over blocks, what stands behind them, when nothing is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dbdyno.pages import why as pages_why
+from dbdyno.stats.jackknife import half_width, jackknife
+from dbdyno.study.analysis.why.counted import Counted, Object
+from dbdyno.study.analysis.why.explain import explain
+from dbdyno.study.analysis.why.parts import Side
+from dbdyno.study.analysis.why.reasons import Station
+from dbdyno.why import Why
+
+BLOCKS, COUNT = 12, 1000
+
+
+def side(
+    name: str, *, cpu_us: float = 0.0, reads: float = 0.0, seed: int = 1, exact: bool = False, **waits: float
+) -> Side:
+    """An arm whose transactions wait so many microseconds for each event, a few percent apart from block to block."""
+    dice = np.random.default_rng(seed)
+    events = tuple((event.partition("__")[0], event.partition("__")[2]) for event in waits)
+    count = np.full(BLOCKS, float(COUNT))
+    spread = dice.normal(1, 0.03, (BLOCKS, len(events)))
+    weights = np.array(list(waits.values())) * 1e3 * COUNT * spread if events else np.zeros((BLOCKS, 0))
+    cpu = cpu_us * 1e3 * count * dice.normal(1, 0.02, BLOCKS)
+    elapsed = weights.sum(axis=1) + cpu + 20e3 * count
+    billed = count if cpu_us else np.zeros(BLOCKS)
+    return Side(
+        name,
+        events,
+        count,
+        elapsed,
+        np.zeros(BLOCKS),
+        count,
+        elapsed,
+        weights,
+        exact,
+        5000,
+        5000.0,
+        cpu,
+        reads * count,
+        billed,
+    )
+
+
+def told(base: Side | None, other: Side, **more: Any) -> Why:
+    return explain(base, other, level=0.95, arm=1, **more)
+
+
+def counts(
+    *, rows: float = 1.0, seq: float = 0.0, idx: float = 1.0, live: float = 1e5, indexes: float = 2.0
+) -> Counted:
+    table = Object(
+        {"seq_scan": seq, "seq_tup_read": rows * (seq > 0), "idx_scan": idx, "idx_tup_fetch": idx},
+        {"n_live_tup": live, "indexes": indexes},
+    )
+    used = {"public/orders/orders_cust": Object({"idx_scan": idx})}
+    totals = {"rows_read": rows, "blocks_hit": 4 + rows / 60, "blocks_read": 0.0}
+    return Counted(totals, {"public/orders": table}, used if idx else {}, 1000, None, 10.0)
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error():
+    values = np.random.default_rng(3).normal(10, 2, 30)
+    found, error = jackknife(lambda keep: values[keep].mean(), 30)
+    assert float(found) == pytest.approx(values.mean())
+    assert float(error) == pytest.approx(values.std(ddof=1) / np.sqrt(30))
+    from scipy import stats
+
+    low, high = stats.t.interval(0.95, 29, values.mean(), stats.sem(values))
+    half = float(half_width(error, 30, 0.95))
+    assert (float(found) - half, float(found) + half) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_what_a_commit_saves_is_the_sync_with_share_and_interval():
+    why = told(side("sync", cpu_us=100, commit__WALSync=291, seed=2), side("async", cpu_us=100, seed=3))
+    (cause,) = why.causes
+    assert (cause.code, cause.about) == ("wait", "WALSync")
+    assert cause.amount == pytest.approx(-291e3, rel=0.05)
+    assert cause.low is not None and cause.high is not None and cause.low < -291e3 < cause.high
+    assert cause.share == pytest.approx(1, abs=0.05)
+    assert why.amount is not None and why.rest is not None
+    assert (cause.amount or 0) + why.rest == pytest.approx(why.amount), "causes and the rest add up"
+
+
+def test_intervals_hold_the_planted_amount_in_about_95_of_100():
+    held = 0
+    for seed in range(100):
+        why = told(side("a", cpu_us=100, seed=seed), side("b", cpu_us=100, lock__transactionid=50, seed=1000 + seed))
+        cause = why.causes[0]
+        assert cause.code == "lock" and cause.low is not None and cause.high is not None
+        held += cause.low <= 50e3 <= cause.high
+    assert 88 <= held <= 100
+
+
+def test_no_difference_has_no_cause():
+    why = told(side("a", cpu_us=100, commit__WALSync=200, seed=5), side("b", cpu_us=100, commit__WALSync=200, seed=6))
+    assert not why.causes and "uncertainty" in why.withheld
+
+
+def test_evidence_that_does_not_carry_names_nothing():
+    base, other = side("a", cpu_us=100), side("b", cpu_us=300)
+    assert "there is no verdict" in told(base, other, withheld="there is no verdict: errors").withheld
+    assert "nobody looked" in told(replace(base, looks=0.0), other).withheld
+    few = told(base, replace(other, looks=40.0))
+    assert "40 times" in few.withheld and "activity_hz" in few.next and not few.causes
+
+
+def test_an_index_that_is_not_there_is_named_with_its_table():
+    pair = (counts(), counts(rows=60000, seq=1.0, idx=0.0, indexes=1.0))
+    why = told(side("with", cpu_us=50), side("without", cpu_us=3000), counts=pair)
+    cause = why.causes[0]
+    assert (cause.code, cause.about) == ("index", "orders_cust")
+    assert "60,000 rows read instead of" in cause.evidence[0]
+    back = told(side("without", cpu_us=3000), side("with", cpu_us=50), counts=pair[::-1]).causes[0]
+    assert back.code == "index" and "with without" in back.sentence, "the slower arm may be the base"
+
+
+def test_the_same_indexes_and_another_way_are_a_plan_and_more_rows_a_scan_growth():
+    flip = (counts(), counts(rows=60000, seq=1.0, idx=0.0))
+    assert told(side("a", cpu_us=50), side("b", cpu_us=3000), counts=flip).causes[0].code == "plan"
+    grown = (counts(rows=50000, seq=1.0, idx=0.0, live=5e4), counts(rows=1e5, seq=1.0, idx=0.0, live=1e5))
+    assert told(side("a", cpu_us=1500), side("b", cpu_us=3000), counts=grown).causes[0].code == "growth"
+
+
+def test_reads_of_files_at_the_same_work_are_a_cold_cache_and_too_few_of_them_are_not():
+    cold = told(side("warm", cpu_us=100), side("cold", cpu_us=400, reads=90), counts=(counts(), counts()))
+    assert cold.causes[0].code == "cache"
+    few = told(side("a", cpu_us=100), side("b", cpu_us=400, reads=0.1), counts=(counts(), counts()))
+    assert few.causes[0].code == "cpu", "a tenth of a read does not take 300 us"
+
+
+def test_time_ready_to_run_is_a_processor_that_others_use():
+    other = side("beside hogs", cpu_us=100, seed=4)
+    late = replace(other, elapsed=other.elapsed + 500e3 * other.count)
+    assert told(side("alone", cpu_us=100), late).causes[0].code == "processor"
+
+
+def test_a_slower_device_of_a_model_is_named():
+    stations = ({"log": Station(1.0, 2e5)}, {"log": Station(1.0, 4e6)})
+    base, other = (side(n, exact=True, **{"commit__log file sync": us}) for n, us in (("fast", 200), ("slow", 4000)))
+    cause = told(base, other, stations=stations).causes[0]
+    assert (cause.code, cause.about) == ("device", "log")
+    assert "4.00 ms with slow instead of 200 us" in cause.sentence
+
+
+def test_sampled_waits_never_exceed_the_time_that_there_is():
+    much = side("a", cpu_us=100, lock__tuple=300)
+    doubled = replace(much, weights=much.weights * 2)
+    every = np.ones(BLOCKS, dtype=bool)
+    events = [("lock", "tuple"), ("CPU", "CPU"), ("CPU", "ready, without a processor"), ("queue", "a free session")]
+    assert doubled.of(events, every).sum() == pytest.approx(doubled.mean(every))
+
+
+def test_of_one_arm_its_time_is_told():
+    why = told(None, side("a", cpu_us=100, commit__WALSync=300))
+    assert why.before is None
+    assert [cause.about for cause in why.causes] == ["WALSync", "CPU"]
+
+
+def test_a_page_says_amount_share_interval_rest_and_why_there_is_none():
+    why = told(side("sync", cpu_us=100, commit__WALSync=291, seed=2), side("async", cpu_us=100, seed=3)).as_dict()
+    (section,) = pages_why.sections({"why": [why]})
+    assert "less a transaction" in section.sentences[0]
+    assert "waits for WALSync" in section.findings[0].sentence and "%" in section.findings[0].sentence
+    assert any(note.startswith("Not explained by these") for note in section.notes)
+    held = told(side("a", cpu_us=100), side("b", cpu_us=300), withheld="there is no verdict: errors").as_dict()
+    (section,) = pages_why.sections({"why": [held]})
+    assert section.findings[0].sentence.startswith("No cause is named")
+    assert not list(pages_why.sections({}))

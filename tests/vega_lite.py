@@ -1,0 +1,21 @@
+"""Charts held to Vega-Lite's own schema, which is read once: Altair reads it anew for every part of a chart."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import altair
+import jsonschema
+
+
+@cache
+def _validator() -> jsonschema.Draft7Validator:
+    return jsonschema.Draft7Validator(altair.load_schema())
+
+
+def accepted(chart: Any) -> dict[str, Any]:
+    """The chart's specification. Raises `jsonschema.ValidationError` where Vega-Lite would not take it."""
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    _validator().validate(spec)
+    return spec
