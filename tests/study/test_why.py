@@ -168,10 +168,12 @@ def test_of_one_arm_its_time_is_told():
 
 def test_a_page_says_amount_share_interval_rest_and_why_there_is_none():
     why = told(side("sync", cpu_us=100, commit__WALSync=291, seed=2), side("async", cpu_us=100, seed=3)).as_dict()
-    (section,) = pages_why.sections({"why": [why]})
+    (section,) = pages_why.sections({"why": [why | {"rest": -6e4, "rest_share": 0.2}]})
     assert "less a transaction" in section.sentences[0]
     assert "waits for WALSync" in section.findings[0].sentence and "%" in section.findings[0].sentence
-    assert any(note.startswith("Not explained by these") for note in section.notes)
+    assert section.notes[0].startswith("Not explained by these: −60") or "(20 %)" in section.notes[0]
+    (whole,) = pages_why.sections({"why": [why | {"rest": 1e-9, "rest_share": 1e-12}]})
+    assert whole.notes[0] == "Together they explain all of it."
     held = told(side("a", cpu_us=100), side("b", cpu_us=300), withheld="there is no verdict: errors").as_dict()
     (section,) = pages_why.sections({"why": [held]})
     assert section.findings[0].sentence.startswith("No cause is named")

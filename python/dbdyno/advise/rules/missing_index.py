@@ -16,7 +16,7 @@ LOOKED_UP = 10
 FEW = 0.01
 """The share of a table's rows that a value of a column has, for an index to be worth it under an aggregate."""
 COMMONEST = 0.05
-_EQUAL = re.compile(r"(?:\w+\.)?\"?(\w+)\"?\s*(?<![<>!])=\s*(?:any\s*\(\s*)?\$\d+", re.I)
+_EQUAL = re.compile(r"(?<!\w)(?:\w+\.)?\"?(\w+)\"?\s*(?<![<>!])=\s*(?:any\s*\(\s*)?\$\d+", re.I)
 _AGGREGATE = re.compile(r"\b(count|sum|avg|min|max|string_agg|array_agg|group\s+by)\b", re.I)
 
 
