@@ -3,7 +3,7 @@
     python benches/plans.py [--mb 50] [--rounds 30] [--only read,cost]
 
 Read: a log of our own server is repeated to that size, in each form; MB and entries a second of CPU time, beside
-`wc -l` of the same file. A log in which few entries tell a duration is timed too.
+`wc -l` of the same file. A log in which few entries tell a duration is timed too, and one in which none does.
 Cost: one session asks a point query in blocks of 100; settings of auto_explain take turns, round after round; the
 medians of the blocks, against auto_explain off. Client and server share the machine.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import resource
 import statistics
 import subprocess
 import tempfile
@@ -122,6 +123,9 @@ def reading(conn: psycopg.Connection[tuple[object, ...]], logs: Path, mb: int) -
         entry = f"20{next(one for one in reversed(entries) if 'plan:' in one)}\n".encode()
         path.write_bytes((other + entry) * (mb * 1_000_000 // len(other + entry) + 1))
         _read("log, one entry in 200 a plan", path)
+        path = Path(folder) / "none.log"
+        path.write_bytes(other * (mb * 1_000_000 // len(other) + 1))
+        _read("log, lines without a plan alone", path)
 
 
 def _read(what: str, path: Path) -> None:
@@ -129,11 +133,11 @@ def _read(what: str, path: Path) -> None:
         start = time.process_time()
         [file] = read([opened(path)], gathered, Clock())
         spent = time.process_time() - start
-    before = os.times()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)  # os.times counts in ticks of 10 ms: as long as all of it
     subprocess.run(["/usr/bin/wc", "-l", path], check=True, stdout=subprocess.DEVNULL)
-    after = os.times()
-    counted = after.children_user + after.children_system - before.children_user - before.children_system
-    beside = file.bytes / 1e6 / max(counted, 0.01)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    counted = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    beside = file.bytes / 1e6 / max(counted, 1e-6)
     print(
         f"{what}: {file.bytes / 1e6:.0f} MB, {file.executions} executions, {file.bytes / 1e6 / spent:.1f} MB and"
         f" {file.executions / spent:,.0f} executions a second of CPU; wc -l {beside:,.0f} MB",

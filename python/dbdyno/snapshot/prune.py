@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -71,25 +72,29 @@ def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _:
     files that it points to stay. Killed at any instant, no snapshot that stays loses a row."""
     go = set(asked.go)
     with holding.moving(store.folder):
-        chain = store.of(asked.target)
-        before: dict[int, list[Snapshot]] = {}
-        waiting: list[Snapshot] = []
+        chain = light(store, asked.target, 0, 1 << 62)
+        before: dict[int, list[int]] = {}
+        packed: set[int] = set()
+        waiting: list[int] = []
         for one in chain:
             if one.number in go:
-                waiting.append(one)
-            else:
-                known = one.manifest.get("merged", ())  # of a pruning that was killed before it deleted them
-                before[one.number], waiting = [each for each in waiting if each.number not in known], []
-        stays = [one for one in chain if one.number not in go]
+                waiting.append(one.number)
+                continue
+            said = store.open(one.number).manifest
+            known = said.get("merged", ())  # of a pruning that was killed before it deleted them
+            before[one.number], waiting = [number for number in waiting if number not in known], []
+            packed |= {one.number} if "pack" in said else set()
+        stays = [one.number for one in chain if one.number not in go]
         if stays:
-            before[stays[0].number] = []  # nothing is reported before the first
-        last = [one for one in stays[-1:] if before[one.number]]  # else it stays as it is: the next one points to it
-        for group in _groups([*stays[:-1], *last], before):
+            before[stays[0]] = []  # nothing is reported before the first
+        last = [number for number in stays[-1:] if before[number]]  # else it stays: the next one points to it
+        for group in _groups([*stays[:-1], *last], before, packed):
+            dropped = {number: [store.open(each) for each in before[number]] for number in group}
             with holding.alone(store.folder):
-                pack(store, group, before)
-                for dropped in (each for one in group for each in before[one.number]):
-                    _drop(store, dropped)
-            tell(f"packed {group[0].number} to {group[-1].number}")
+                pack(store, [store.open(number) for number in group], dropped)
+                for each in (each for some in dropped.values() for each in some):
+                    _drop(store, each)
+            tell(f"packed {group[0]} to {group[-1]}")
         with holding.alone(store.folder):
             for one in chain:
                 if one.number in go:
@@ -100,10 +105,10 @@ def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _:
     return len(go)
 
 
-def _groups(stays: Sequence[Snapshot], before: dict[int, list[Snapshot]]) -> list[list[Snapshot]]:
+def _groups(stays: Sequence[int], before: dict[int, list[int]], packed: AbstractSet[int]) -> list[list[int]]:
     """What is packed anew: groups in which something went or is not packed yet."""
     groups = [list(stays[at : at + GROUP]) for at in range(0, len(stays), GROUP)]
-    return [group for group in groups if any(before[one.number] or "pack" not in one.manifest for one in group)]
+    return [group for group in groups if any(before[number] or number not in packed for number in group)]
 
 
 def _drop(store: Store, one: Snapshot) -> None:
